@@ -1,0 +1,111 @@
+use super::AtomicU64;
+#[cfg(not(target_arch = "nvptx64"))]
+use super::Ordering;
+
+/// Sixteen bytes that cross the bus as one: the unit in which lines and slots are moved.
+///
+/// Two halves, `lo` (bytes 0..8) and `hi` (bytes 8..16). On the GPU both are read or written by
+/// one 16-byte access. On the CPU they are two accesses, and `hi` is the half that publishes: it
+/// is written last and read first, so whoever sees a `hi` sees a `lo` at least as new. That the
+/// GPU's one access sees them so too rests on a read of one 64-byte line of host memory being a
+/// snapshot of that line: true of coherent x86 machines, not promised by PCIe.
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub struct Atom {
+    lo: AtomicU64,
+    hi: AtomicU64,
+}
+
+impl Atom {
+    /// An atom holding `[lo, hi]`.
+    pub fn new([lo, hi]: [u64; 2]) -> Self {
+        Atom { lo: AtomicU64::new(lo), hi: AtomicU64::new(hi) }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Atom {
+    /// Reads both halves, in no order. For bytes that another access has already published.
+    #[inline]
+    pub fn load(&self) -> [u64; 2] {
+        [self.lo.load(Ordering::Relaxed), self.hi.load(Ordering::Relaxed)]
+    }
+
+    /// Writes both halves, in no order. For bytes that another access will publish.
+    #[inline]
+    pub fn store(&self, [lo, hi]: [u64; 2]) {
+        self.lo.store(lo, Ordering::Relaxed);
+        self.hi.store(hi, Ordering::Relaxed);
+    }
+
+    /// Reads `hi`, then `lo`: the `lo` is at least as new as the `hi`.
+    #[inline]
+    pub fn observe(&self) -> [u64; 2] {
+        // SYNC: acquires what `publish` released into `hi` (stamp or tail), then into `lo`
+        // (credit), whichever side of the bus the publisher is on.
+        let hi = self.hi.load(Ordering::Acquire);
+        [self.lo.load(Ordering::Acquire), hi]
+    }
+
+    /// Writes `lo`, then `hi`, each after everything written or read before.
+    #[inline]
+    pub fn publish(&self, [lo, hi]: [u64; 2]) {
+        // SYNC: released to `observe` on the other side, or to its 16-byte load.
+        self.lo.store(lo, Ordering::Release);
+        self.hi.store(hi, Ordering::Release);
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Atom {
+    /// Reads the 16 bytes at once, relaxed, at system scope.
+    #[inline(always)]
+    pub fn load(&self) -> [u64; 2] {
+        let (lo, hi): (u64, u64);
+        // SAFETY: `self` is 16 readable bytes, aligned, and every such byte is an atomic cell.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b128 %atom; ld.relaxed.sys.global.b128 %atom, [{at}]; mov.b128 {{{lo}, {hi}}}, %atom; }}",
+                lo = out(reg64) lo, hi = out(reg64) hi, at = in(reg64) self,
+                options(nostack, preserves_flags)
+            );
+        }
+        [lo, hi]
+    }
+
+    /// Writes the 16 bytes at once, relaxed, at system scope.
+    #[inline(always)]
+    pub fn store(&self, [lo, hi]: [u64; 2]) {
+        // SAFETY: `self` is 16 writable bytes, aligned, and every such byte is an atomic cell.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b128 %atom; mov.b128 %atom, {{{lo}, {hi}}}; st.relaxed.sys.global.b128 [{at}], %atom; }}",
+                lo = in(reg64) lo, hi = in(reg64) hi, at = in(reg64) self,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// Reads the 16 bytes at once. A stamp in them proves the other twelve; bytes elsewhere need
+    /// a fence.
+    #[inline(always)]
+    pub fn observe(&self) -> [u64; 2] {
+        self.load()
+    }
+
+    /// Writes the 16 bytes at once. What must be seen before them needs a fence before the call.
+    #[inline(always)]
+    pub fn publish(&self, words: [u64; 2]) {
+        self.store(words);
+    }
+}
+
+#[cfg(not(loom))]
+mod layout {
+    use super::Atom;
+    use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
+    assert_eq_size!(Atom, [u64; 2]);
+    assert_eq_align!(Atom, u128);
+    const_assert_eq!(core::mem::offset_of!(Atom, lo), 0);
+    const_assert_eq!(core::mem::offset_of!(Atom, hi), 8);
+}

@@ -1,0 +1,14 @@
+//! The only door to atomics: core's on the CPU, loom's under the model checker, PTX on the GPU.
+//!
+//! Between host and device only naturally aligned loads and stores are atomic (PCIe carries no
+//! read-modify-write for us), so nothing here exchanges or adds. On the GPU, core's loads, stores
+//! and fences become `.sys` instructions; only the 16-byte access of an [`Atom`] needs assembly.
+
+mod atom;
+
+pub use atom::Atom;
+pub use core::sync::atomic::Ordering;
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, fence};

@@ -1,0 +1,77 @@
+//! Ring memory on the heap: for tests, model checking and examples.
+
+use crate::atomics::{Atom, AtomicU64};
+use crate::layout::{CreditLine, Doorbell};
+use crate::message::Message;
+use crate::ring::Ring;
+use core::ptr::NonNull;
+
+/// The three parts of one ring.
+#[derive(Debug)]
+pub struct RingMemory {
+    bell: Doorbell,
+    credit: CreditLine,
+    slots: Vec<Atom>,
+    capacity: u32,
+    start: u64,
+}
+
+impl RingMemory {
+    /// Memory for `capacity` messages of type `T`, the first of index `start`.
+    ///
+    /// The memory is shared by everything made of [`ring`](Self::ring) and is never given back:
+    /// keep it for tests.
+    ///
+    /// # Panics
+    /// If the capacity is not a power of two up to [`MAX_CAPACITY`](crate::ring::MAX_CAPACITY).
+    pub fn new<T: Message>(capacity: u32, start: u64) -> &'static RingMemory {
+        Box::leak(Self::boxed::<T>(capacity, start))
+    }
+
+    /// As [`new`](Self::new), but given back when dropped: for the model checker, which makes
+    /// rings by the million.
+    #[doc(hidden)]
+    pub fn boxed<T: Message>(capacity: u32, start: u64) -> Box<RingMemory> {
+        let zero = || Atom::new([0, 0]);
+        let memory = Box::new(RingMemory {
+            bell: Doorbell { atoms: core::array::from_fn(|_| zero()) },
+            credit: CreditLine::new(AtomicU64::new(0)),
+            slots: (0..capacity as usize * T::SLOT_ATOMS).map(|_| zero()).collect(),
+            capacity,
+            start,
+        });
+        // SAFETY: the memory is not dropped in this statement.
+        unsafe { memory.ring_for_now() }.reset();
+        memory
+    }
+
+    /// The ring in this memory.
+    pub fn ring(&'static self) -> Ring {
+        // SAFETY: the memory is never dropped.
+        unsafe { self.ring_for_now() }
+    }
+
+    /// The ring in this memory, which may end.
+    ///
+    /// # Safety
+    /// The memory stays where it is for as long as the ring or a copy of it is used.
+    #[doc(hidden)]
+    pub unsafe fn ring_for_now(&self) -> Ring {
+        let atoms = self.slots.len() as u32 / self.capacity;
+        // SAFETY: the three parts stay as long as the caller promised, and `slots` has `capacity`
+        // slots.
+        unsafe {
+            Ring::from_raw(
+                (
+                    NonNull::from(&self.bell),
+                    NonNull::from(&self.credit),
+                    NonNull::new(self.slots.as_ptr().cast_mut()).expect("a vector's pointer"),
+                ),
+                self.capacity,
+                atoms,
+                self.start,
+            )
+        }
+        .expect("a capacity that is a power of two")
+    }
+}

@@ -1,0 +1,109 @@
+//! Every struct that lies in memory both sides see. Fields are `u32` or `u64` atomics, padding is
+//! explicit, device addresses are `u64`, and each 128-byte line has one writer.
+//!
+//! In memory: one [`ControlBlock`], then one [`LaneBlock`] per lane, then the lanes' slots.
+
+mod control;
+mod lane;
+
+pub use control::{Command, ConfigLine, ControlBlock, Exit, HostLine, State};
+pub use lane::{CreditLine, Doorbell, LaneBlock, RingDescriptor, StatusLine};
+
+/// Bytes of a line: what one bus transaction brings, and the unit of ownership.
+pub const LINE: usize = 128;
+
+/// Asserts size, alignment and the offset of every field named, at compile time.
+macro_rules! assert_layout {
+    ($t:ty: size $size:expr, align $align:expr, $($field:ident @ $at:expr),+ $(,)?) => {
+        #[cfg(not(loom))]
+        const _: () = {
+            static_assertions::const_assert_eq!(size_of::<$t>(), $size);
+            static_assertions::const_assert_eq!(align_of::<$t>(), $align);
+            $(static_assertions::const_assert_eq!(core::mem::offset_of!($t, $field), $at);)+
+        };
+    };
+}
+pub(crate) use assert_layout;
+
+/// How many numbers [`table`] holds.
+pub const TABLE_LEN: usize = 33;
+
+/// Sizes and offsets of every shared struct, in the order of [`TABLE_NAMES`]. The kernel
+/// `ring_layout_probe` writes the table as the device's compiler sees it; the host compares.
+#[cfg(not(loom))]
+pub fn table() -> [u64; TABLE_LEN] {
+    use crate::atomics::Atom;
+    use core::mem::offset_of;
+    [
+        u64::from(crate::ABI_VERSION),
+        crate::MAGIC,
+        size_of::<Atom>() as u64,
+        size_of::<HostLine>() as u64,
+        offset_of!(HostLine, magic) as u64,
+        offset_of!(HostLine, abi_version) as u64,
+        offset_of!(HostLine, lanes) as u64,
+        offset_of!(HostLine, command) as u64,
+        size_of::<ConfigLine>() as u64,
+        offset_of!(ConfigLine, lane_blocks) as u64,
+        offset_of!(ConfigLine, payload) as u64,
+        offset_of!(ConfigLine, payload_bytes) as u64,
+        size_of::<ControlBlock>() as u64,
+        offset_of!(ControlBlock, config) as u64,
+        size_of::<RingDescriptor>() as u64,
+        offset_of!(RingDescriptor, bell) as u64,
+        offset_of!(RingDescriptor, credit) as u64,
+        offset_of!(RingDescriptor, slots) as u64,
+        offset_of!(RingDescriptor, start) as u64,
+        offset_of!(RingDescriptor, capacity) as u64,
+        offset_of!(RingDescriptor, slot_bytes) as u64,
+        size_of::<StatusLine>() as u64,
+        offset_of!(StatusLine, acknowledged) as u64,
+        offset_of!(StatusLine, processed) as u64,
+        offset_of!(StatusLine, errors) as u64,
+        offset_of!(StatusLine, heartbeat) as u64,
+        offset_of!(StatusLine, exit) as u64,
+        size_of::<Doorbell>() as u64,
+        size_of::<CreditLine>() as u64,
+        size_of::<LaneBlock>() as u64,
+        offset_of!(LaneBlock, request_bell) as u64,
+        offset_of!(LaneBlock, request_credit) as u64,
+        offset_of!(LaneBlock, response_bell) as u64,
+    ]
+}
+
+/// What each number of [`table`] is.
+pub const TABLE_NAMES: [&str; TABLE_LEN] = [
+    "ABI version",
+    "magic",
+    "size of Atom",
+    "size of HostLine",
+    "HostLine.magic",
+    "HostLine.abi_version",
+    "HostLine.lanes",
+    "HostLine.command",
+    "size of ConfigLine",
+    "ConfigLine.lane_blocks",
+    "ConfigLine.payload",
+    "ConfigLine.payload_bytes",
+    "size of ControlBlock",
+    "ControlBlock.config",
+    "size of RingDescriptor",
+    "RingDescriptor.bell",
+    "RingDescriptor.credit",
+    "RingDescriptor.slots",
+    "RingDescriptor.start",
+    "RingDescriptor.capacity",
+    "RingDescriptor.slot_bytes",
+    "size of StatusLine",
+    "StatusLine.acknowledged",
+    "StatusLine.processed",
+    "StatusLine.errors",
+    "StatusLine.heartbeat",
+    "StatusLine.exit",
+    "size of Doorbell",
+    "size of CreditLine",
+    "size of LaneBlock",
+    "LaneBlock.request_bell",
+    "LaneBlock.request_credit",
+    "LaneBlock.response_bell",
+];

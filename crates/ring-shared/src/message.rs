@@ -1,0 +1,124 @@
+//! What may travel through a ring, and how its bytes are cut into atoms.
+
+use bytemuck::Pod;
+
+/// Largest message, in bytes: what the device's staging windows hold of one message.
+pub const MAX_MESSAGE_BYTES: usize = 8192;
+
+/// Bytes of payload in an atom of the doorbell line; the other four are its stamp.
+pub const EXPRESS_ATOM_BYTES: usize = 12;
+
+/// Atoms of the doorbell line that can carry payload.
+pub const EXPRESS_ATOMS: usize = 7;
+
+/// A message: plain bytes without padding ([`bytemuck::Pod`]), at most [`MAX_MESSAGE_BYTES`] long
+/// and aligned to at most 16. Every such type is a message; one that is empty, too large or too
+/// strictly aligned does not compile:
+///
+/// ```compile_fail
+/// use ring_shared::Message;
+/// let _ = <[u64; 2000] as Message>::SLOT_ATOMS; // 16,000 bytes
+/// ```
+pub trait Message: Pod {
+    /// Atoms (16 bytes) of a slot that holds this message.
+    const SLOT_ATOMS: usize = {
+        assert!(size_of::<Self>() > 0, "a message must have at least one byte");
+        assert!(size_of::<Self>() <= MAX_MESSAGE_BYTES, "a message must fit MAX_MESSAGE_BYTES");
+        assert!(align_of::<Self>() <= 16, "a message may be aligned to at most 16 bytes");
+        size_of::<Self>().div_ceil(16)
+    };
+
+    /// Stamped atoms that this message takes in the doorbell line.
+    const EXPRESS_ATOMS: usize = size_of::<Self>().div_ceil(EXPRESS_ATOM_BYTES);
+
+    /// Whether the message fits the doorbell line and so may travel express.
+    const FITS_EXPRESS: bool = Self::EXPRESS_ATOMS <= EXPRESS_ATOMS;
+}
+
+impl<T: Pod> Message for T {}
+
+/// Bytes `at..at + 8` of the message, little endian, zero past its end.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+pub(crate) fn word64<T: Message>(message: &T, at: usize) -> u64 {
+    let bytes = bytemuck::bytes_of(message);
+    let mut word = [0; 8];
+    let end = bytes.len().min(at + 8);
+    if at < end {
+        word[..end - at].copy_from_slice(&bytes[at..end]);
+    }
+    u64::from_le_bytes(word)
+}
+
+/// Puts `word` at bytes `at..at + 8` of the message, dropping what lies past its end.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
+    let bytes = bytemuck::bytes_of_mut(message);
+    let end = bytes.len().min(at + 8);
+    if at < end {
+        bytes[at..end].copy_from_slice(&word.to_le_bytes()[..end - at]);
+    }
+}
+
+/// The two halves of express atom `k` of the message: twelve bytes, then `stamp`.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+pub(crate) fn stamped<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
+    let at = k * EXPRESS_ATOM_BYTES;
+    let third = word64(message, at + 8) as u32;
+    [word64(message, at), u64::from(third) | u64::from(stamp) << 32]
+}
+
+/// Puts the twelve payload bytes of express atom `k` into the message.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+pub(crate) fn unstamp<T: Message>(message: &mut T, k: usize, [lo, hi]: [u64; 2]) {
+    let at = k * EXPRESS_ATOM_BYTES;
+    set_word64(message, at, lo);
+    let bytes = bytemuck::bytes_of_mut(message);
+    let (from, end) = (at + 8, bytes.len().min(at + 12));
+    if from < end {
+        bytes[from..end].copy_from_slice(&hi.to_le_bytes()[..end - from]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn survives<const N: usize>(bytes: [u8; N]) {
+        let (mut slot, mut express) = ([0u8; N], [0u8; N]);
+        for k in 0..N.div_ceil(8) {
+            set_word64(&mut slot, 8 * k, word64(&bytes, 8 * k));
+        }
+        for k in 0..N.div_ceil(12) {
+            let atom = stamped(&bytes, k, 0xdead_beef);
+            assert_eq!(atom[1] >> 32, 0xdead_beef, "the stamp is the last word");
+            unstamp(&mut express, k, atom);
+        }
+        assert_eq!((slot, express), (bytes, bytes));
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_survive_being_cut(b in any::<[u8; 32]>()) {
+            survives(b);
+            survives::<1>(b[..1].try_into().unwrap());
+            survives::<11>(b[..11].try_into().unwrap());
+            survives::<12>(b[..12].try_into().unwrap());
+            survives::<13>(b[..13].try_into().unwrap());
+            survives::<23>(b[..23].try_into().unwrap());
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(<[u8; 64] as Message>::SLOT_ATOMS, 4);
+        assert_eq!(<[u8; 65] as Message>::SLOT_ATOMS, 5);
+        assert_eq!(<[u8; 64] as Message>::EXPRESS_ATOMS, 6);
+        const { assert!(<[u8; 84] as Message>::FITS_EXPRESS) };
+        const { assert!(!<[u8; 85] as Message>::FITS_EXPRESS) };
+    }
+}

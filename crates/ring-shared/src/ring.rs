@@ -1,0 +1,246 @@
+//! The ring protocol, all of it: a doorbell line over plain slots.
+//!
+//! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it travelled
+//! *express*, in the doorbell line itself. Three parts, each with one writer:
+//!
+//! - **doorbell line** (producer): seven atoms of 12 payload bytes and a stamp, `i + 1`; and the
+//!   [`Control`] atom: tail, index of the last express message, credit for the opposite ring.
+//! - **slots** (producer): plain bytes, never cleared.
+//! - **credit line** (consumer): how many messages it has consumed.
+//!
+//! A consumer at index `i` reads the doorbell line and [`decide`]s: nothing; message `i` is in the
+//! line (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots.
+//! So an idle consumer has a small message after one read, and a busy one takes slots in batches.
+//!
+//! Two rules keep the line unambiguous. A producer rings express only when everything before has
+//! been consumed, so no unread message is overwritten and express never stands behind slots. And
+//! indices are 32 bits in the line: a stamp left there for [`SCRUB`] messages is overwritten
+//! before it could match again, and an `express` field that is behind the tail is let go.
+
+use crate::atomics::Atom;
+use crate::layout::{CreditLine, Doorbell};
+use core::ptr::NonNull;
+
+/// Most slots a ring may have.
+pub const MAX_CAPACITY: u32 = 1 << 20;
+
+/// Greatest index of a first message: far enough from the end of 64 bits.
+pub const MAX_START: u64 = 1 << 63;
+
+/// Messages after which stale stamps in a doorbell line are overwritten.
+pub const SCRUB: u64 = 1 << 30;
+
+/// Atom of the doorbell line that is the [`Control`].
+pub const CONTROL: usize = 7;
+
+/// The ring has no free slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// The other side wrote an index that cannot be. Nothing was read or written by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt {
+    /// What was found (indices in a doorbell are 32 bits).
+    pub found: u64,
+    /// The least it could have been.
+    pub low: u64,
+    /// The most it could have been.
+    pub high: u64,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushError {
+    /// No free slot.
+    Full,
+    /// The consumer's credit is impossible.
+    Corrupt(Corrupt),
+}
+
+impl From<Corrupt> for PushError {
+    fn from(corrupt: Corrupt) -> PushError {
+        PushError::Corrupt(corrupt)
+    }
+}
+
+/// The control atom of a doorbell line. Half `lo` is `[credit, flags]`, half `hi`, which
+/// publishes, `[express, tail]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Control {
+    /// Messages that the writer has consumed from the opposite ring.
+    pub credit: u32,
+    /// Index of the last express message, or any index not in `next..tail` when it is consumed.
+    pub express: u32,
+    /// Index after the last message, slot or express.
+    pub tail: u32,
+}
+
+impl Control {
+    /// The atom's two halves.
+    #[inline]
+    pub fn to_words(self) -> [u64; 2] {
+        [u64::from(self.credit), u64::from(self.express) | u64::from(self.tail) << 32]
+    }
+
+    /// The control in an atom read from memory.
+    #[inline]
+    pub fn from_words([lo, hi]: [u64; 2]) -> Control {
+        Control { credit: lo as u32, express: hi as u32, tail: (hi >> 32) as u32 }
+    }
+}
+
+/// What a consumer finds in a doorbell line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// No message.
+    Nothing,
+    /// The next message is in the line itself, or about to be: its stamps tell.
+    Express,
+    /// So many messages are in slots, from the next one on.
+    Slots(u32),
+    /// The tail is further ahead than the ring is long.
+    Corrupt(Corrupt),
+}
+
+/// What `control` means to a consumer whose next index is `next`.
+#[inline]
+pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
+    let here = next as u32;
+    let ahead = control.tail.wrapping_sub(here);
+    if ahead == 0 || ahead > u32::MAX / 2 {
+        return Seen::Nothing; // none, or a line read before one that was already obeyed
+    }
+    if ahead > capacity {
+        let (found, low) = (u64::from(control.tail), u64::from(here));
+        let high = u64::from(here.wrapping_add(capacity));
+        return Seen::Corrupt(Corrupt { found, low, high });
+    }
+    match control.express.wrapping_sub(here) {
+        0 => Seen::Express,
+        until_express => Seen::Slots(ahead.min(until_express)),
+    }
+}
+
+/// The stamp of message `index`.
+#[inline]
+pub fn stamp(index: u64) -> u32 {
+    (index as u32).wrapping_add(1)
+}
+
+/// The 64-bit index meant by the 32 bits `wire`, at or after `low`.
+#[inline]
+pub fn widen(wire: u32, low: u64) -> u64 {
+    low + u64::from(wire.wrapping_sub(low as u32))
+}
+
+/// Free slots of a ring whose producer is at `next` and whose consumer has consumed `consumed`.
+#[inline]
+pub fn room(next: u64, consumed: u64, capacity: u32) -> u32 {
+    capacity - (next - consumed) as u32
+}
+
+/// The `express` field of a producer that rings `tail`: the last express message while it may be
+/// unread, else a value that no consumer waits for. Before the first express message
+/// `last_express` is `start - 1`, wrapping: at start 0 the comparison must wrap back with it.
+#[inline]
+pub fn express_field(last_express: u64, consumed: u64, tail: u64) -> u32 {
+    if last_express.wrapping_add(1) > consumed { last_express as u32 } else { tail as u32 }
+}
+
+/// A ring in memory: where its three parts are. Copies name the same ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    bell: NonNull<Doorbell>,
+    credit: NonNull<CreditLine>,
+    slots: NonNull<Atom>,
+    capacity: u32,
+    slot_atoms: u32,
+    start: u64,
+}
+
+// SAFETY: all that a `Ring` leads to are atomics, valid for as long as `from_raw`'s caller promised.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// A ring of `capacity` slots of `slot_atoms` atoms, whose first message has index `start`.
+    /// `None` if the capacity is no power of two up to [`MAX_CAPACITY`], a slot is empty, or
+    /// `start` is above [`MAX_START`].
+    ///
+    /// # Safety
+    /// The three parts must be readable and writable, as large as said, initialised, and stay so
+    /// for as long as this ring or a copy of it is used.
+    pub unsafe fn from_raw(
+        (bell, credit, slots): (NonNull<Doorbell>, NonNull<CreditLine>, NonNull<Atom>),
+        capacity: u32,
+        slot_atoms: u32,
+        start: u64,
+    ) -> Option<Ring> {
+        let sound = capacity.is_power_of_two()
+            && capacity <= MAX_CAPACITY
+            && slot_atoms > 0
+            && start <= MAX_START;
+        sound.then_some(Ring { bell, credit, slots, capacity, slot_atoms, start })
+    }
+
+    /// The producer's line.
+    #[inline]
+    pub fn bell(&self) -> &Doorbell {
+        // SAFETY: valid by the promise to `from_raw`; it holds atomics only, so `&` is enough.
+        unsafe { self.bell.as_ref() }
+    }
+
+    /// The consumer's line.
+    #[inline]
+    pub fn credit(&self) -> &CreditLine {
+        // SAFETY: valid by the promise to `from_raw`; it holds atomics only, so `&` is enough.
+        unsafe { self.credit.as_ref() }
+    }
+
+    /// The atoms of the slot of message `index`.
+    #[inline]
+    pub fn slot(&self, index: u64) -> &[Atom] {
+        let at = (index as usize & (self.capacity as usize - 1)) * self.slot_atoms as usize;
+        // SAFETY: `at` is a whole slot inside the `capacity * slot_atoms` atoms that `from_raw`'s
+        // caller promised, since the mask keeps the slot below `capacity`.
+        unsafe {
+            core::slice::from_raw_parts(self.slots.add(at).as_ptr(), self.slot_atoms as usize)
+        }
+    }
+
+    /// Atom `t` of the run of slots that begins with message `index`; `t` counts on over slots,
+    /// comes round at the ring's end, and must be less than all atoms of the ring.
+    #[inline]
+    pub fn atom(&self, index: u64, t: u32) -> &Atom {
+        let mask = self.capacity as usize - 1;
+        let at = (index as usize & mask) * self.slot_atoms as usize + t as usize;
+        let all = self.capacity as usize * self.slot_atoms as usize;
+        let at = if at < all { at } else { at - all };
+        let at = if at < all { at } else { 0 }; // against the rule: any atom, but one of ours
+        // SAFETY: `at` is below the `capacity * slot_atoms` atoms that `from_raw`'s caller promised.
+        unsafe { self.slots.add(at).as_ref() }
+    }
+
+    /// Number of slots, a power of two.
+    #[inline]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Index of the first message.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Sets lines as they are before the first message. For the host, before the launch.
+    pub fn reset(&self) {
+        use crate::atomics::Ordering::Relaxed;
+        let (tail, stamp) = (self.start as u32, self.start << 32);
+        for atom in &self.bell().atoms[..CONTROL] {
+            atom.store([0, stamp]);
+        }
+        let control = Control { credit: tail, express: tail, tail };
+        self.bell().atoms[CONTROL].store(control.to_words());
+        self.credit().consumed.store(self.start, Relaxed);
+    }
+}

@@ -1,0 +1,377 @@
+//! The other side writes whatever it likes into its own lines, between any two calls of ours.
+//! Neither end panics, reads or writes outside its ring, takes more than there is room for, or
+//! believes an index that cannot be.
+//!
+//! Bounds are best watched by AddressSanitizer, for which each part of the ring is an allocation
+//! of its own, of just its size:
+//!
+//!     RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target x86_64-unknown-linux-gnu \
+//!         -p ring-shared --features std
+#![cfg(not(loom))]
+
+use proptest::prelude::*;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{CreditLine, Doorbell};
+use ring_shared::ring::{CONTROL, Control, stamp};
+use ring_shared::{Consumer, Corrupt, Message, Producer, PushError, Ring};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The parts of a ring in three allocations, so that one byte too far is nobody's.
+struct Parts {
+    parts: [(NonNull<u8>, Layout); 3],
+    capacity: u32,
+    slot_atoms: u32,
+    start: u64,
+}
+
+impl Parts {
+    fn new(capacity: u32, slot_atoms: u32, start: u64) -> Parts {
+        let slots = Layout::array::<Atom>((capacity * slot_atoms) as usize).unwrap();
+        let parts = [Layout::new::<Doorbell>(), Layout::new::<CreditLine>(), slots].map(|layout| {
+            // SAFETY: no part is empty.
+            let at = unsafe { alloc_zeroed(layout) };
+            (NonNull::new(at).expect("memory"), layout)
+        });
+        let parts = Parts { parts, capacity, slot_atoms, start };
+        parts.ring().reset();
+        parts
+    }
+
+    fn ring(&self) -> Ring {
+        let [bell, credit, slots] = self.parts.map(|(at, _)| at);
+        // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; no ring
+        // outlives its `Parts` in this file.
+        unsafe {
+            Ring::from_raw(
+                (bell.cast(), credit.cast(), slots.cast()),
+                self.capacity,
+                self.slot_atoms,
+                self.start,
+            )
+        }
+        .expect("a power of two")
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        for (at, layout) in self.parts {
+            // SAFETY: from `alloc_zeroed` with this layout, and not used any more.
+            unsafe { dealloc(at.as_ptr(), layout) };
+        }
+    }
+}
+
+/// Something hostile to write, given an index that would be honest: anything, or close to it,
+/// since what is nearly right passes the most checks.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    Any(u64),
+    Near(i32),
+}
+
+impl Lie {
+    fn told(self, honest: u64) -> u64 {
+        match self {
+            Lie::Any(word) => word,
+            Lie::Near(off) => honest.wrapping_add_signed(i64::from(off)),
+        }
+    }
+}
+
+fn lie() -> impl Strategy<Value = Lie> {
+    prop_oneof![
+        any::<u64>().prop_map(Lie::Any),
+        any::<u32>().prop_map(|w| Lie::Any(w.into())),
+        (-20..=20i32).prop_map(Lie::Near),
+        (-20..=20i32).prop_map(Lie::Near),
+        Just(Lie::Any(u64::MAX)),
+        Just(Lie::Any(0)),
+    ]
+}
+
+fn starts() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just((1 << 32) - 2), Just((1 << 33) - 1), 0..u64::MAX >> 1]
+}
+
+#[derive(Clone, Debug)]
+enum ToConsumer {
+    /// Tail, express field and credit.
+    Control(Lie, Lie, u32),
+    /// A stamp: which atom, and of which message.
+    Stamp(usize, Lie),
+    /// All stamps, of one message.
+    Stamps(Lie),
+    Slot(u64, u64),
+    Pop,
+    PopSlice(usize),
+    Publish,
+}
+
+fn to_consumer() -> impl Strategy<Value = ToConsumer> {
+    prop_oneof![
+        3 => (lie(), lie(), any::<u32>()).prop_map(|(t, e, c)| ToConsumer::Control(t, e, c)),
+        1 => (0..7usize, lie()).prop_map(|(k, s)| ToConsumer::Stamp(k, s)),
+        1 => lie().prop_map(ToConsumer::Stamps),
+        1 => any::<(u64, u64)>().prop_map(|(at, word)| ToConsumer::Slot(at, word)),
+        3 => Just(ToConsumer::Pop),
+        3 => (0..100usize).prop_map(ToConsumer::PopSlice),
+        1 => Just(ToConsumer::Publish),
+    ]
+}
+
+fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
+    let ring = parts.ring();
+    let (capacity, start) = (u64::from(ring.capacity()), ring.start());
+    let mut consumer = Consumer::new(ring);
+    // What the consumer may have been told is in slots, and so may take without another look.
+    let mut known = start;
+    for act in acts {
+        let next = consumer.next();
+        match *act {
+            ToConsumer::Control(tail, express, credit) => {
+                let (tail, express) = (tail.told(next) as u32, express.told(next) as u32);
+                let control = Control { credit, express, tail };
+                ring.bell().atoms[CONTROL].store(control.to_words());
+            }
+            ToConsumer::Stamp(k, of) => {
+                ring.bell().atoms[k].store([!0, u64::from(stamp(of.told(next))) << 32]);
+            }
+            ToConsumer::Stamps(of) => {
+                for atom in &ring.bell().atoms[..CONTROL] {
+                    atom.store([!0, u64::from(stamp(of.told(next))) << 32]);
+                }
+            }
+            ToConsumer::Slot(at, word) => {
+                ring.slot(at).iter().for_each(|atom| atom.store([word, at]));
+            }
+            ToConsumer::Pop => {
+                let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+                let got = consumer.pop::<T>();
+                let taken = consumer.next() - next;
+                assert_eq!(taken, u64::from(matches!(got, Ok(Some(_)))));
+                if known == next {
+                    check_look(got.map(|m| m.is_some()), tail, next, ring.capacity());
+                }
+                known = known.max(consumer.next());
+                if taken == 1 && known == consumer.next() {
+                    // One of a run: the rest may be taken without another look.
+                    let ahead = u64::from(tail.wrapping_sub(next as u32));
+                    known += ahead.saturating_sub(1).min(capacity);
+                }
+            }
+            ToConsumer::PopSlice(n) => {
+                let mut out = vec![T::zeroed(); n];
+                let taken = consumer.pop_slice(&mut out).unwrap_or(0);
+                assert!(taken <= n);
+                // The line does not change meanwhile, so: a run known before, then one look.
+                assert!(taken as u64 <= 2 * capacity, "{taken} from {capacity} slots");
+                assert_eq!(
+                    consumer.next(),
+                    next + taken as u64,
+                    "taken but not told, or the reverse"
+                );
+                // Fewer than asked for: it looked and found no more. Else there may be a run left.
+                known = consumer.next() + if taken < n { 0 } else { capacity };
+            }
+            ToConsumer::Publish => consumer.publish(),
+        }
+        let published = ring.credit().consumed.load(Relaxed);
+        assert!((start..=consumer.next()).contains(&published), "credit for what was not taken");
+    }
+}
+
+/// A tail that cannot be is refused, with what was found and what could have been.
+fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
+    let ahead = tail.wrapping_sub(next as u32);
+    let impossible = ahead > capacity && ahead <= u32::MAX / 2;
+    match got {
+        Ok(taken) => {
+            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
+            assert!(!taken || (1..=capacity).contains(&ahead));
+        }
+        Err(corrupt) if impossible => {
+            let (low, high) = (next as u32, (next as u32).wrapping_add(capacity));
+            let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
+            assert_eq!(corrupt, expected);
+        }
+        // The express field names the next message, and such messages never travel express.
+        Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum ToProducer {
+    Credit(Lie),
+    Push,
+    PushSlice(usize),
+    Note(Lie),
+}
+
+fn to_producer() -> impl Strategy<Value = ToProducer> {
+    prop_oneof![
+        3 => lie().prop_map(ToProducer::Credit),
+        3 => Just(ToProducer::Push),
+        3 => (0..100usize).prop_map(ToProducer::PushSlice),
+        1 => lie().prop_map(ToProducer::Note),
+    ]
+}
+
+fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
+    let ring = parts.ring();
+    let (capacity, start) = (u64::from(ring.capacity()), ring.start());
+    let mut producer = Producer::new(ring);
+    for act in acts {
+        let (next, consumed) = (producer.next(), producer.consumed());
+        let found = ring.credit().consumed.load(Relaxed);
+        let refused = Corrupt { found, low: start, high: next };
+        let impossible = !(start..=next).contains(&found);
+        let looks = |wanted: usize| ((capacity - (next - consumed)) as usize) < wanted;
+        match *act {
+            ToProducer::Credit(lie) => {
+                ring.credit().consumed.store(lie.told(next), Relaxed);
+            }
+            ToProducer::Push => {
+                let got = producer.push(&T::zeroed(), 0);
+                let must_look = looks(1) || (T::FITS_EXPRESS && consumed != next);
+                assert_eq!(matches!(got, Err(PushError::Corrupt(_))), must_look && impossible);
+                if let Err(PushError::Corrupt(corrupt)) = got {
+                    assert_eq!(corrupt, refused);
+                }
+                assert_eq!(producer.next(), next + u64::from(got.is_ok()));
+            }
+            ToProducer::PushSlice(n) => {
+                let got = producer.push_slice(&vec![T::zeroed(); n], 0);
+                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                assert_eq!(got.is_err(), must_look && impossible);
+                if let Err(corrupt) = got {
+                    assert_eq!(corrupt, refused);
+                }
+                assert!(got.unwrap_or(0) <= n);
+                assert_eq!(producer.next(), next + got.unwrap_or(0) as u64);
+            }
+            ToProducer::Note(lie) => producer.note_consumed(lie.told(next)),
+        }
+        let (now, known) = (producer.next(), producer.consumed());
+        assert!(known >= consumed, "credit is never taken back");
+        assert!(known <= now, "credit for what was not pushed");
+        assert!(now - known <= capacity, "{} unread in {capacity} slots", now - known);
+        let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+        assert_eq!(tail, now as u32);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else if cfg!(debug_assertions) { 400 } else { 2000 }))]
+
+    #[test]
+    fn a_hostile_producer(
+        log2 in 0..=6u32, start in starts(),
+        acts in proptest::collection::vec(to_consumer(), 1..200),
+    ) {
+        lied_to_consumer::<[u32; 4]>(&Parts::new(1 << log2, 1, start), &acts);
+        lied_to_consumer::<[u8; 84]>(&Parts::new(1 << log2, 6, start), &acts);
+        lied_to_consumer::<[u64; 16]>(&Parts::new(1 << log2, 8, start), &acts);
+    }
+
+    #[test]
+    fn a_hostile_consumer(
+        log2 in 0..=6u32, start in starts(),
+        acts in proptest::collection::vec(to_producer(), 1..200),
+    ) {
+        lied_to_producer::<[u32; 4]>(&Parts::new(1 << log2, 1, start), &acts);
+        lied_to_producer::<[u8; 84]>(&Parts::new(1 << log2, 6, start), &acts);
+        lied_to_producer::<[u64; 16]>(&Parts::new(1 << log2, 8, start), &acts);
+    }
+
+    /// A message larger than the ring's slots (a kernel and a host that disagree) is cut, never
+    /// written into the next slot or behind the last.
+    #[test]
+    fn a_slot_too_small(log2 in 0..=3u32, start in starts()) {
+        let parts = Parts::new(1 << log2, 2, start);
+        let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
+        let n = parts.capacity as usize;
+        let batch: Vec<[u64; 16]> = (0..n as u64).map(|k| [k; 16]).collect();
+        prop_assert_eq!(producer.push_slice(&batch, 0), Ok(n));
+        let mut out = vec![[0u64; 16]; n];
+        prop_assert_eq!(consumer.pop_slice(&mut out), Ok(n));
+        for (k, message) in out.iter().enumerate() {
+            prop_assert_eq!(&message[..4], &[k as u64; 4], "overwritten by a neighbour");
+            prop_assert_eq!(&message[4..], &[0; 12], "from beyond the slot");
+        }
+    }
+}
+
+/// The boundary of what is believed, on both sides of it.
+#[test]
+fn the_first_tail_that_cannot_be() {
+    for start in [0, (1 << 32) - 2, (5 << 32) - 1] {
+        for capacity in [1u32, 8] {
+            let parts = Parts::new(capacity, 1, start);
+            let (ring, mut consumer) = (parts.ring(), Consumer::new(parts.ring()));
+            let tell = |ahead: u32| {
+                let tail = (start as u32).wrapping_add(ahead);
+                let control = Control { credit: 0, express: tail, tail };
+                ring.bell().atoms[CONTROL].store(control.to_words());
+            };
+            tell(capacity + 1);
+            let low = u64::from(start as u32);
+            let (found, high) = (
+                u64::from((start as u32).wrapping_add(capacity + 1)),
+                u64::from((start as u32).wrapping_add(capacity)),
+            );
+            assert_eq!(consumer.pop::<u64>(), Err(Corrupt { found, low, high }));
+            assert_eq!(consumer.next(), start, "nothing was taken");
+            tell(capacity);
+            assert!(consumer.pop::<u64>().unwrap().is_some(), "a full ring is no lie");
+        }
+    }
+}
+
+/// An impossible line behind messages that were sound: these are delivered first. Had the error
+/// been told at once, the messages would be consumed and their number lost with it.
+#[test]
+fn messages_before_the_lie_are_delivered() {
+    let parts = Parts::new(4, 1, 0);
+    let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
+    producer.push_slice(&[1u64, 2, 3], 0).unwrap();
+    assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
+    let control = Control { credit: 0, express: 0, tail: 1000 };
+    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+    let mut out = [0u64; 8];
+    assert_eq!(consumer.pop_slice(&mut out), Ok(2));
+    assert_eq!(out[..2], [2, 3]);
+    assert_eq!(consumer.pop_slice(&mut out), Err(Corrupt { found: 1000, low: 3, high: 7 }));
+}
+
+/// A line that says "express" to messages too large for it: nothing may be read as one.
+#[test]
+fn express_of_what_does_not_fit() {
+    let parts = Parts::new(4, 8, 7);
+    let mut consumer = Consumer::new(parts.ring());
+    let control = Control { credit: 0, express: 7, tail: 8 };
+    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+    assert_eq!(consumer.pop::<[u64; 16]>(), Err(Corrupt { found: 7, low: 8, high: 8 }));
+    assert_eq!(consumer.next(), 7);
+}
+
+/// Credit from the future or from before the start is refused; late credit is not.
+#[test]
+fn the_first_credit_that_cannot_be() {
+    let parts = Parts::new(2, 1, 100);
+    let (ring, mut producer) = (parts.ring(), Producer::new(parts.ring()));
+    assert_eq!(producer.push_slice(&[1u64, 2], 0), Ok(2));
+    for found in [103, 99, 0, u64::MAX] {
+        ring.credit().consumed.store(found, Relaxed);
+        let refused = Corrupt { found, low: 100, high: 102 };
+        assert_eq!(producer.push(&3u64, 0), Err(PushError::Corrupt(refused)));
+        assert_eq!(producer.push_slice(&[3u64, 4], 0), Err(refused));
+    }
+    ring.credit().consumed.store(100, Relaxed);
+    assert_eq!(producer.push(&3u64, 0), Err(PushError::Full));
+    producer.note_consumed(102);
+    ring.credit().consumed.store(101, Relaxed); // less than an answer has told: old, not a lie
+    assert_eq!(producer.push_slice(&[3u64, 4, 5], 0), Ok(2));
+}

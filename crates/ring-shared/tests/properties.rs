@@ -1,0 +1,420 @@
+//! The ring against a plain model, in one thread: whatever is pushed and popped, in whatever order
+//! and wherever the indices start, each message comes out once and in order.
+#![cfg(not(loom))]
+
+use proptest::prelude::*;
+use ring_shared::heap::RingMemory;
+use ring_shared::message::{EXPRESS_ATOM_BYTES, EXPRESS_ATOMS};
+use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, express_field, room, stamp, widen};
+use ring_shared::{Consumer, Message, Producer, PushError, Ring};
+use std::collections::VecDeque;
+
+const ROUND: u64 = 1 << 32;
+
+/// A message whose every byte depends on its index.
+fn message<T: Message>(index: u64) -> T {
+    let mut message = T::zeroed();
+    for (at, byte) in bytemuck::bytes_of_mut(&mut message).iter_mut().enumerate() {
+        let mixed = (index ^ (at as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        *byte = (mixed >> 56) as u8;
+    }
+    message
+}
+
+/// Where a ring starts: the low halves of indices and stamps wrap within a few messages of most.
+fn starts() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        0..100u64,
+        (1..100u64).prop_map(|k| ROUND - k),
+        (1..100u64).prop_map(|k| 2 * ROUND - k),
+        (0..u64::MAX >> 1),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Push,
+    PushSlice(usize),
+    Pop,
+    PopSlice(usize),
+    /// The consumer tells its credit at once.
+    Publish,
+    /// The producer is told, as by an answer, that so many (of 256) of those taken are consumed.
+    Note(u64),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        4 => Just(Op::Push),
+        2 => (0..80usize).prop_map(Op::PushSlice),
+        4 => Just(Op::Pop),
+        2 => (0..80usize).prop_map(Op::PopSlice),
+        1 => Just(Op::Publish),
+        1 => (0..=256u64).prop_map(Op::Note),
+    ];
+    proptest::collection::vec(op, 1..200)
+}
+
+/// What is in the ring, and what its producer may know of its consumer.
+struct Model {
+    queue: VecDeque<u64>,
+    next: u64,
+    noted: u64,
+    /// The last express message, if there was one.
+    express: Option<u64>,
+    credit: u64,
+    express_pushes: usize,
+}
+
+fn control(ring: &Ring) -> Control {
+    Control::from_words(ring.bell().atoms[CONTROL].observe())
+}
+
+/// Runs `ops` and says how many messages went through slots and how many express.
+fn run<T>(log2: u32, start: u64, ops: &[Op]) -> (usize, usize)
+where
+    T: Message + PartialEq + std::fmt::Debug,
+{
+    let capacity = 1 << log2;
+    let memory = RingMemory::boxed::<T>(capacity, start);
+    // SAFETY: the memory is dropped at the end of this function, after all its users.
+    let ring = unsafe { memory.ring_for_now() };
+    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    let credit_line = || ring.credit().consumed.load(std::sync::atomic::Ordering::Relaxed);
+    let mut m = Model {
+        queue: VecDeque::new(),
+        next: start,
+        noted: start,
+        express: None,
+        credit: start, // what `reset` leaves in the line
+        express_pushes: 0,
+    };
+    for (step, op) in ops.iter().enumerate() {
+        // What the producer must find out if it looks, and so the room it must find.
+        let consumed = credit_line().max(m.noted);
+        let free = capacity as usize - (m.next - consumed) as usize;
+        let credit = (step as u64).wrapping_mul(0x1234_5678_9abc_def1);
+        match *op {
+            Op::Push => {
+                let pushed = producer.push(&message::<T>(m.next), credit);
+                assert_eq!(pushed, if free > 0 { Ok(()) } else { Err(PushError::Full) });
+                if free > 0 && T::FITS_EXPRESS && consumed == m.next {
+                    m.express = Some(m.next);
+                    m.express_pushes += 1;
+                }
+                m.push(usize::from(free > 0), credit); // a refused push still tells the credit
+                check_line::<T>(&ring, &m);
+            }
+            Op::PushSlice(n) => {
+                let batch: Vec<T> = (m.next..).take(n).map(message).collect();
+                let want = n.min(free);
+                assert_eq!(producer.push_slice(&batch, credit), Ok(want), "of {n}, room {free}");
+                if want > 0 && n == 1 && T::FITS_EXPRESS && consumed == m.next {
+                    m.express = Some(m.next);
+                    m.express_pushes += 1;
+                }
+                m.push(want, credit);
+                check_line::<T>(&ring, &m);
+            }
+            Op::Pop => {
+                let got = consumer.pop::<T>();
+                assert_eq!(got, Ok(m.queue.pop_front().map(message)));
+                check_credit(&consumer, capacity, credit_line(), got == Ok(None), m.credit);
+            }
+            Op::PopSlice(n) => {
+                let mut out = vec![T::zeroed(); n];
+                let got = consumer.pop_slice(&mut out).unwrap();
+                assert_eq!(got, n.min(m.queue.len()), "all that is there and fits");
+                for (out, index) in out.iter().zip(m.queue.drain(..got)) {
+                    assert_eq!(*out, message(index));
+                }
+                check_credit(&consumer, capacity, credit_line(), got < n, m.credit);
+            }
+            Op::Publish => {
+                consumer.publish();
+                assert_eq!(credit_line(), consumer.next());
+            }
+            Op::Note(part) => {
+                // From before the start to the last taken: late news must do no harm.
+                let taken = consumer.next() - start;
+                let index = start + taken * part / 256;
+                producer.note_consumed(index);
+                producer.note_consumed(index.saturating_sub(3));
+                m.noted = m.noted.max(index);
+                // Impossible news neither.
+                producer.note_consumed(m.next + 1);
+                producer.note_consumed(u64::MAX);
+                assert!(producer.consumed() <= consumer.next());
+            }
+        }
+        assert_eq!(producer.next(), m.next);
+        assert_eq!(consumer.next(), m.next - m.queue.len() as u64);
+        assert!(producer.consumed() >= m.noted && producer.consumed() <= consumer.next());
+    }
+    let rest: Vec<T> = m.queue.iter().map(|&index| message(index)).collect();
+    let mut out = vec![T::zeroed(); rest.len() + 1];
+    assert_eq!(consumer.pop_slice(&mut out), Ok(rest.len()), "all that was pushed, and no more");
+    assert_eq!(out[..rest.len()], rest[..]);
+    ((m.next - start) as usize - m.express_pushes, m.express_pushes)
+}
+
+impl Model {
+    fn push(&mut self, n: usize, credit: u64) {
+        self.queue.extend(self.next..self.next + n as u64);
+        self.next += n as u64;
+        self.credit = credit;
+    }
+}
+
+/// After a push the control atom says what the other side, perhaps a GPU, must be able to rely on.
+fn check_line<T: Message>(ring: &Ring, m: &Model) {
+    let control = control(ring);
+    assert_eq!((control.tail, control.credit), (m.next as u32, m.credit as u32));
+    // Of the unread messages, the one that is named express is the one that is, or none.
+    let unread = m.queue.iter().find(|&&index| index as u32 == control.express);
+    assert_eq!(unread.copied(), m.express.filter(|index| m.queue.contains(index)));
+    if let Some(&index) = unread {
+        for atom in &ring.bell().atoms[..T::EXPRESS_ATOMS] {
+            assert_eq!((atom.observe()[1] >> 32) as u32, stamp(index));
+        }
+    }
+}
+
+/// The producer is told in time: at once when nothing is left, else after a quarter of the ring.
+fn check_credit(consumer: &Consumer, capacity: u32, line: u64, idle: bool, credit: u64) {
+    let late = consumer.next() - line;
+    assert!(late < u64::from(capacity).div_ceil(4), "{late} of {capacity} not published");
+    if idle {
+        assert_eq!(late, 0, "an idle consumer owes no credit");
+        assert_eq!(consumer.credit(), credit as u32, "the credit of the last push");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else if cfg!(debug_assertions) { 192 } else { 1000 }))]
+
+    #[test]
+    fn a_ring_is_a_queue(log2 in 0..=6u32, start in starts(), ops in ops()) {
+        run::<[u32; 4]>(log2, start, &ops);
+        run::<[u8; 1]>(log2, start, &ops);
+        run::<[u8; 84]>(log2, start, &ops);
+        run::<[u64; 16]>(log2, start, &ops);
+    }
+
+    /// `decide` on every control atom that an honest producer may have written, computed on
+    /// indices that do not wrap.
+    #[test]
+    fn decide_as_without_wrapping(
+        next in starts(),
+        log2 in 0..=20u32,
+        (pending, express) in (0..=1u64 << 20, prop_oneof![0..4u64, 0..=1u64 << 20]),
+        behind in 0..1u64 << 30,
+        is_ahead: bool,
+        credit: u32,
+    ) {
+        let capacity = 1u64 << log2;
+        let pending = pending % (capacity + 1);
+        let tail = u128::from(next) + u128::from(pending);
+        // The express field: an unread message, the tail itself, or one taken long ago.
+        let express = if is_ahead {
+            u128::from(next) + u128::from(express % (pending + 1))
+        } else {
+            u128::from(next.saturating_sub(behind + 1))
+        };
+        let expected = if pending == 0 {
+            Seen::Nothing
+        } else if express == u128::from(next) {
+            Seen::Express
+        } else if express > u128::from(next) {
+            Seen::Slots((express - u128::from(next)) as u32)
+        } else {
+            Seen::Slots(pending as u32)
+        };
+        let control = Control { credit, express: express as u32, tail: tail as u32 };
+        prop_assert_eq!(decide(control, next, capacity as u32), expected);
+    }
+
+    /// `decide` on anything at all: never more slots than there are, and an impossible tail is
+    /// either refused or not obeyed.
+    #[test]
+    fn decide_never_exceeds_the_ring(
+        next: u64, log2 in 0..=20u32, express: u32, credit: u32,
+        tail in prop_oneof![any::<u32>(), (0..1u32 << 21)], near: bool,
+    ) {
+        let capacity = 1u32 << log2;
+        let tail = if near { (next as u32).wrapping_add(tail) } else { tail };
+        let ahead = (i128::from(tail) - i128::from(next)).rem_euclid(1 << 32) as u64;
+        match decide(Control { credit, express, tail }, next, capacity) {
+            Seen::Nothing => prop_assert!(ahead == 0 || ahead > u64::from(u32::MAX / 2)),
+            Seen::Express => prop_assert!(express == next as u32 && (1..=u64::from(capacity)).contains(&ahead)),
+            Seen::Slots(n) => prop_assert!(n >= 1 && u64::from(n) <= ahead && ahead <= u64::from(capacity)),
+            Seen::Corrupt(c) => {
+                prop_assert!(ahead > u64::from(capacity) && ahead <= u64::from(u32::MAX / 2));
+                prop_assert_eq!((c.found, c.low), (u64::from(tail), u64::from(next as u32)));
+                prop_assert_eq!(c.high, u64::from((next as u32).wrapping_add(capacity)));
+            }
+        }
+    }
+
+    #[test]
+    fn arithmetic_as_without_wrapping(
+        low in 0..u64::MAX >> 1, ahead in 0..ROUND, log2 in 0..=20u32, used in 0..=1u32 << 20,
+    ) {
+        prop_assert_eq!(widen((low + ahead) as u32, low), low + ahead);
+        prop_assert_eq!(u128::from(stamp(low)), (u128::from(low) + 1) % (1 << 32));
+        let capacity = 1 << log2;
+        let used = used % (capacity + 1);
+        prop_assert_eq!(room(low + u64::from(used), low, capacity), capacity - used);
+    }
+
+    /// The express field names the last express message exactly while it may be unread, also
+    /// before the first one, whose "last" is the index before the start.
+    #[test]
+    fn the_express_field_names_only_what_may_be_unread(
+        start in starts(), pushed in 0..64u64, consumed in 0..64u64, which in 0..65u64,
+    ) {
+        let (consumed, tail) = (start + consumed % (pushed + 1), start + pushed + 1);
+        let last = (start + which % (pushed + 2)).checked_sub(1); // from start - 1 to start + pushed
+        let field = express_field(last.unwrap_or(u64::MAX), consumed, tail);
+        let expected = last.filter(|&last| last >= consumed).unwrap_or(tail);
+        prop_assert_eq!(field, expected as u32);
+    }
+
+    #[test]
+    fn slots_lie_side_by_side(log2 in 0..=6u32, index: u64) {
+        let (capacity, atoms) = (1u64 << log2, <[u64; 6] as Message>::SLOT_ATOMS);
+        let memory = RingMemory::boxed::<[u64; 6]>(capacity as u32, 0);
+        // SAFETY: the memory outlives the ring, which ends with this test case.
+        let ring = unsafe { memory.ring_for_now() };
+        let at = ring.slot(index).as_ptr() as usize - ring.slot(0).as_ptr() as usize;
+        prop_assert_eq!(at, (u128::from(index) % u128::from(capacity)) as usize * atoms * 16);
+        prop_assert_eq!(ring.slot(index).len(), atoms);
+    }
+
+    /// A line whose atoms are partly those of an earlier message, as a GPU may see it (the eight
+    /// atoms are read separately) or as a GPU may write it (without a fence): nothing is taken
+    /// before the last atom is there, and then the message is whole.
+    #[test]
+    fn old_atoms_with_new_control_are_no_message(
+        start in starts(), before in 0..3u64,
+        order in Just([0usize, 1, 2, 3, 4, 5, 6]).prop_shuffle(),
+    ) {
+        type M = [u8; 84];
+        let memory = RingMemory::boxed::<M>(4, start);
+        // SAFETY: the memory outlives the ring, which ends with this test case.
+        let ring = unsafe { memory.ring_for_now() };
+        let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+        for index in start..start + before {
+            producer.push(&message::<M>(index), 0).unwrap();
+            prop_assert_eq!(consumer.pop::<M>(), Ok(Some(message(index))));
+        }
+        let index = start + before;
+        let new = Control { credit: 0, express: index as u32, tail: (index + 1) as u32 };
+        ring.bell().atoms[CONTROL].publish(new.to_words());
+        let bytes = message::<M>(index);
+        for k in order {
+            prop_assert_eq!(consumer.pop::<M>(), Ok(None), "before atom {} came", k);
+            prop_assert_eq!(consumer.next(), index);
+            let mut words = [0u8; 16];
+            words[..12].copy_from_slice(&bytes[k * EXPRESS_ATOM_BYTES..][..EXPRESS_ATOM_BYTES]);
+            words[12..].copy_from_slice(&stamp(index).to_le_bytes());
+            let words = u128::from_le_bytes(words);
+            ring.bell().atoms[k].publish([words as u64, (words >> 64) as u64]);
+        }
+        prop_assert_eq!(consumer.pop::<M>(), Ok(Some(bytes)));
+        prop_assert_eq!(consumer.pop::<M>(), Ok(None));
+    }
+
+    /// 2^32 messages after an express message its 32-bit stamps would match again. Go there
+    /// through slots, by any steps: no atom may still match, and a control atom that announces an
+    /// express message (its own atoms not yet there) must not bring the old one back.
+    #[test]
+    fn an_express_line_does_not_come_round(
+        start in starts(), steps in proptest::collection::vec(1..=SCRUB, 0..8), large: bool,
+    ) {
+        if large { comes_round::<[u8; 84]>(start, &steps) } else { comes_round::<[u8; 1]>(start, &steps) }
+    }
+
+    /// Rings that never rang express go round too: what `reset` left in the line must not match
+    /// then, nor may the express field stand still and wait for the index to meet it. At start 0
+    /// the "express message before the first" is index 2^64 - 1, in 32 bits 2^32 - 1.
+    #[test]
+    fn a_line_that_never_rang_does_not_come_round(start in starts()) {
+        never_rang::<[u64; 16]>(start);
+        never_rang::<[u32; 4]>(start);
+    }
+
+    /// The scrub overwrites stamps while messages may be unread in slots. A reader that believes
+    /// matching stamps before it has looked at the control atom, as a polling warp may, must not
+    /// take the scrubbed line for one of them.
+    #[test]
+    fn a_scrubbed_line_looks_like_no_message(start in starts(), unread in 2..=8usize) {
+        let memory = RingMemory::boxed::<[u32; 4]>(8, start);
+        // SAFETY: the memory outlives the ring, which ends with this test case.
+        let ring = unsafe { memory.ring_for_now() };
+        let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+        producer.fast_forward(SCRUB, 0);
+        consumer.fast_forward(SCRUB);
+        let first = producer.next();
+        prop_assert!(stamps(&ring).all(|s| s == start as u32), "scrubbed too early for this test");
+        let batch: Vec<[u32; 4]> = (first..).take(unread).map(message).collect();
+        prop_assert_eq!(producer.push_slice(&batch, 0), Ok(unread));
+        prop_assert!(stamps(&ring).all(|s| s != start as u32), "not scrubbed: no test of it");
+        for index in first..=producer.next() {
+            prop_assert!(stamps(&ring).all(|s| s != stamp(index)), "stamped as message {}", index);
+        }
+    }
+}
+
+fn never_rang<T: Message + PartialEq + std::fmt::Debug>(start: u64) {
+    let memory = RingMemory::boxed::<T>(8, start);
+    // SAFETY: the memory is dropped at the end of this function, after all its users.
+    let ring = unsafe { memory.ring_for_now() };
+    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    let near = start + ROUND - 12;
+    while producer.next() < near {
+        let n = SCRUB.min(near - producer.next());
+        producer.fast_forward(n, 0);
+        consumer.fast_forward(n);
+    }
+    // Past start + 2^32 in runs, which go through slots.
+    for _ in 0..8 {
+        let batch = [producer.next(), producer.next() + 1, producer.next() + 2].map(message::<T>);
+        assert_eq!(producer.push_slice(&batch, 0), Ok(3));
+        let mut out = [T::zeroed(); 4];
+        assert_eq!(consumer.pop_slice(&mut out), Ok(3), "at {:#x}", consumer.next());
+        assert_eq!(out[..3], batch);
+    }
+}
+
+fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u64]) {
+    let memory = RingMemory::boxed::<T>(8, start);
+    // SAFETY: the memory is dropped at the end of this function, after all its users.
+    let ring = unsafe { memory.ring_for_now() };
+    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    producer.push(&message::<T>(start), 0).unwrap();
+    assert_eq!(consumer.pop::<T>(), Ok(Some(message(start))));
+    assert_eq!(control(&ring).express, start as u32, "the message did not go express");
+    // As the next producer may send none express until the very last.
+    let mut steps = steps.iter().copied().chain(std::iter::repeat(SCRUB));
+    while producer.next() < start + ROUND {
+        let n = steps.next().unwrap_or(SCRUB).min(start + ROUND - producer.next());
+        producer.fast_forward(n, 0);
+        consumer.fast_forward(n);
+    }
+    let index = start + ROUND;
+    assert_eq!((producer.next(), stamp(index)), (index, stamp(start)), "once round");
+    let used = T::EXPRESS_ATOMS;
+    assert!(stamps(&ring).take(used).all(|s| s != stamp(index)), "old stamps match again");
+    let new = Control { credit: 0, express: index as u32, tail: (index + 1) as u32 };
+    ring.bell().atoms[CONTROL].publish(new.to_words());
+    assert_eq!(consumer.pop::<T>(), Ok(None), "a message of 2^32 messages ago");
+    // The real one still arrives.
+    producer.push(&message::<T>(index), 0).unwrap();
+    assert_eq!(consumer.pop::<T>(), Ok(Some(message(index))));
+}
+
+fn stamps(ring: &Ring) -> impl Iterator<Item = u32> {
+    ring.bell().atoms[..EXPRESS_ATOMS].iter().map(|atom| (atom.observe()[1] >> 32) as u32)
+}

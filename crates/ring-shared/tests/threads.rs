@@ -1,0 +1,141 @@
+//! Two threads of the operating system and a million messages there and back: what a model
+//! checker cannot reach, by length and by the real machine's reordering.
+#![cfg(not(loom))]
+
+use ring_shared::heap::RingMemory;
+use ring_shared::ring::widen;
+use ring_shared::{Consumer, Message, Producer, PushError};
+use std::time::{Duration, Instant};
+
+const MESSAGES: u64 = if cfg!(miri) { 300 } else { 1_000_000 };
+
+/// Far more than it takes; a lost message or credit ends here instead of never.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A message whose every word depends on its index.
+trait Numbered: Message + PartialEq + std::fmt::Debug {
+    fn of(index: u64) -> Self;
+}
+
+impl<const N: usize> Numbered for [u64; N]
+where
+    [u64; N]: Message,
+{
+    fn of(index: u64) -> Self {
+        core::array::from_fn(|k| (index << 8 | k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+/// Counts fruitless looks: spins a little, then lets the other thread run (there may be one core
+/// for both), and gives up at the deadline.
+struct Wait {
+    looks: u32,
+    deadline: Instant,
+}
+
+impl Wait {
+    fn new() -> Wait {
+        Wait { looks: 0, deadline: Instant::now() + PATIENCE }
+    }
+
+    fn a_little(&mut self) {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(64) {
+            std::hint::spin_loop();
+            return;
+        }
+        assert!(Instant::now() < self.deadline, "nothing came for {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Takes requests in runs of changing length and answers each with the message of `!index`.
+fn echo<T: Numbered>(mut requests: Consumer, mut responses: Producer, end: u64) {
+    let mut wait = Wait::new();
+    let mut batch = [T::zeroed(); 48];
+    while requests.next() < end {
+        let (first, most) = (requests.next(), 1 + (requests.next() % 48) as usize);
+        let n = requests.pop_slice(&mut batch[..most]).expect("an honest host");
+        responses.note_consumed(widen(requests.credit(), responses.consumed()));
+        for (index, message) in (first..).zip(&mut batch[..n]) {
+            assert_eq!(*message, T::of(index), "request {index}");
+            *message = T::of(!index);
+        }
+        let mut done = 0;
+        while done < n {
+            done += responses.push_slice(&batch[done..n], requests.next()).expect("an honest host");
+            if done < n {
+                wait.a_little();
+            }
+        }
+        if n == 0 {
+            wait.a_little();
+        }
+    }
+    requests.publish();
+}
+
+/// Bursts of up to `ahead` requests, single and in runs, so that express messages and slots
+/// alternate, and both rings run full and empty.
+fn round_trips<T: Numbered>(capacity: u32, start: u64, ahead: u64) {
+    let end = start + MESSAGES;
+    let memory = [(); 2].map(|()| RingMemory::boxed::<T>(capacity, start));
+    // SAFETY: the scope below ends both threads before the memory is dropped.
+    let [requests, responses] = memory.each_ref().map(|m| unsafe { m.ring_for_now() });
+    let (take, answer) = (Consumer::new(requests), Producer::new(responses));
+    let (mut ask, mut hear) = (Producer::new(requests), Consumer::new(responses));
+    std::thread::scope(|threads| {
+        let echo = threads.spawn(move || echo::<T>(take, answer, end));
+        let mut wait = Wait::new();
+        let mut batch = [T::zeroed(); 32];
+        while hear.next() < end {
+            if echo.is_finished() && hear.next() == ask.next() && ask.next() < end {
+                break; // it failed; the scope tells why
+            }
+            // A new burst only when the last one is answered, every so often: then express is due.
+            let burst = 1 + ask.next() / 1000 % ahead;
+            let free = burst.saturating_sub(ask.next() - hear.next()).min(end - ask.next());
+            if free == 1 || (free > 0 && ask.next() % 3 == 0) {
+                match ask.push(&T::of(ask.next()), hear.next()) {
+                    Ok(()) | Err(PushError::Full) => {}
+                    Err(PushError::Corrupt(corrupt)) => panic!("{corrupt:?}"),
+                }
+            } else if free > 0 {
+                let n = free.min(32) as usize;
+                for (index, message) in (ask.next()..).zip(&mut batch[..n]) {
+                    *message = T::of(index);
+                }
+                ask.push_slice(&batch[..n], hear.next()).expect("an honest echo");
+            }
+            let (first, mut out) = (hear.next(), [T::zeroed(); 32]);
+            let most = 1 + (first % 32) as usize;
+            let n = hear.pop_slice(&mut out[..most]).expect("an honest echo");
+            for (index, message) in (first..).zip(&out[..n]) {
+                assert_eq!(*message, T::of(!index), "answer {index}");
+            }
+            if n > 0 {
+                ask.note_consumed(hear.next());
+            } else {
+                wait.a_little();
+            }
+        }
+    });
+    assert_eq!((ask.next(), hear.next()), (end, end));
+    assert_eq!(hear.pop::<T>(), Ok(None), "one answer for each request");
+}
+
+#[test]
+fn a_million_that_fit_the_line() {
+    round_trips::<[u64; 4]>(64, (1 << 32) - MESSAGES / 2, 100);
+}
+
+#[test]
+fn a_million_that_do_not() {
+    round_trips::<[u64; 16]>(16, 0, 40);
+}
+
+/// One at a time, so all of them express (no deeper than the line), and one slot each.
+#[test]
+fn a_million_one_at_a_time() {
+    round_trips::<[u64; 8]>(1, (2 << 32) - MESSAGES / 2, 1);
+}
