@@ -1,0 +1,179 @@
+//! What a handler sees besides its request.
+
+use crate::team::Team;
+use bytemuck::Pod;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, Ordering};
+use ring_shared::Message;
+
+/// Four plain bytes, `u32`, `i32` or `f32`: what threads of a block may share without tearing.
+pub trait Word: Pod + sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! words {
+    ($($t:ty)*) => {$(
+        impl Word for $t {}
+        impl sealed::Sealed for $t {}
+    )*};
+}
+words!(u32 i32 f32);
+
+/// Seen by a [`ThreadHandler`](crate::ThreadHandler).
+#[derive(Debug)]
+pub struct ThreadContext<'a> {
+    payload: Payload<'a>,
+}
+
+impl<'a> ThreadContext<'a> {
+    #[inline(always)]
+    pub(crate) fn new(payload: Payload<'a>) -> Self {
+        ThreadContext { payload }
+    }
+
+    /// The payload arena.
+    #[inline(always)]
+    pub fn payload(&self) -> Payload<'a> {
+        self.payload
+    }
+}
+
+/// Seen by a [`BlockHandler`](crate::BlockHandler).
+#[derive(Debug)]
+pub struct BlockContext<'a> {
+    team: &'a Team<'a>,
+    payload: Payload<'a>,
+}
+
+impl<'a> BlockContext<'a> {
+    #[inline(always)]
+    pub(crate) fn new(team: &'a Team<'a>, payload: Payload<'a>) -> Self {
+        BlockContext { team, payload }
+    }
+
+    /// Index of the calling thread in the block, from 0.
+    #[inline(always)]
+    pub fn thread(&self) -> usize {
+        self.team.thread() as usize
+    }
+
+    /// Threads in the block; 1 on the CPU device.
+    #[inline(always)]
+    pub fn threads(&self) -> usize {
+        self.team.threads() as usize
+    }
+
+    /// Waits until all threads of the block are here; what they wrote before is seen after.
+    #[inline(always)]
+    pub fn sync(&self) {
+        self.team.sync();
+    }
+
+    /// The payload arena.
+    #[inline(always)]
+    pub fn payload(&self) -> Payload<'a> {
+        self.payload
+    }
+}
+
+/// The kernel's payload arena: device memory that the host fills and reads by copies, for what is
+/// too large for a slot. A message names a part of it by offset and length. It lives as long as the
+/// handler's call, not longer.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    base: u64,
+    bytes: u64,
+    of: PhantomData<&'a AtomicU32>,
+}
+
+impl<'a> Payload<'a> {
+    /// # Safety
+    /// `base..base + bytes` is 4-byte aligned memory, readable and writable for `'a`, accessed by
+    /// this kernel's handlers and by copies, as words that are atomic to each other.
+    #[inline(always)]
+    pub(crate) unsafe fn new(base: u64, bytes: u64) -> Payload<'a> {
+        Payload { base, bytes, of: PhantomData }
+    }
+
+    /// Bytes of the arena.
+    #[inline(always)]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// `count` words from `offset` bytes on, or `None` if they are not all in the arena or
+    /// `offset` is not a multiple of 4.
+    #[inline(always)]
+    pub fn words<T: Word>(&self, offset: u64, count: u64) -> Option<Words<'a, T>> {
+        let bytes = count.checked_mul(4)?;
+        let end = offset.checked_add(bytes)?;
+        let inside = end <= self.bytes && offset.is_multiple_of(4);
+        inside.then_some(Words { at: self.base + offset, count, of: PhantomData })
+    }
+}
+
+/// A checked run of words in the payload arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a, T> {
+    at: u64,
+    count: u64,
+    of: PhantomData<(&'a AtomicU32, T)>,
+}
+
+impl<T: Word> Words<'_, T> {
+    #[inline(always)]
+    fn cell(&self, i: usize) -> Option<&AtomicU32> {
+        // SAFETY: `i` is below the count that `Payload::words` checked against the arena, which
+        // `Payload::new`'s caller promised; words are only ever accessed as atomics.
+        ((i as u64) < self.count)
+            .then(|| unsafe { &*((self.at as usize + 4 * i) as *const AtomicU32) })
+    }
+
+    /// Word `i`, or zero past the end.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> T {
+        // Relaxed: the dispatch loop fences before the handler.
+        let word = self.cell(i).map_or(0, |cell| cell.load(Ordering::Relaxed));
+        bytemuck::cast(word)
+    }
+
+    /// Sets word `i`; past the end, nothing.
+    #[inline(always)]
+    pub fn set(&self, i: usize, value: T) {
+        if let Some(cell) = self.cell(i) {
+            cell.store(bytemuck::cast(value), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The response of a block's message, written by its threads word by word.
+#[derive(Debug)]
+pub struct Output<R> {
+    words: *mut u8,
+    of: PhantomData<R>,
+}
+
+impl<R: Message> Output<R> {
+    /// # Safety
+    /// `words` is an aligned slot of the output window, large enough for `R`, that only the
+    /// threads of this block touch while the output lives.
+    #[inline(always)]
+    pub(crate) unsafe fn new(words: *mut u8) -> Output<R> {
+        Output { words, of: PhantomData }
+    }
+
+    /// Sets the word at `offset + 4 * i` bytes of the response, where `offset` is that of a field
+    /// (`core::mem::offset_of!`); outside the response, or between words, nothing.
+    #[inline(always)]
+    pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) {
+        let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));
+        if let Some(at) = at.filter(|at| at.is_multiple_of(4) && *at < size_of::<R>() / 4 * 4) {
+            // SAFETY: inside the slot by the check; words of it are only accessed as atomics while
+            // the output lives, so threads that set the same word do not race.
+            let cell = unsafe { &*self.words.add(at).cast::<AtomicU32>() };
+            cell.store(bytemuck::cast(value), Ordering::Relaxed);
+        }
+    }
+}

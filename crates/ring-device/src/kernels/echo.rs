@@ -1,0 +1,45 @@
+use crate::{Kernel, Thread, ThreadContext, ThreadHandler};
+use bytemuck::{Pod, Zeroable};
+
+/// Answers each message with its words, each increased by one: a round trip whose answer shows
+/// that the device read the request.
+#[derive(Debug)]
+pub struct Echo;
+
+/// 64 bytes, the size that latencies are quoted for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct EchoMessage {
+    /// Any eight words.
+    pub words: [u64; 8],
+}
+
+impl EchoMessage {
+    /// The message whose words all depend on `seed`.
+    #[inline]
+    pub fn from_seed(seed: u64) -> EchoMessage {
+        let word = |k: u64| seed.wrapping_add(k).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        EchoMessage { words: [0, 1, 2, 3, 4, 5, 6, 7].map(word) }
+    }
+
+    /// The answer that [`Echo`] gives.
+    #[inline]
+    pub fn answer(&self) -> EchoMessage {
+        EchoMessage { words: self.words.map(|w| w.wrapping_add(1)) }
+    }
+}
+
+impl Kernel for Echo {
+    const NAME: &'static str = "echo";
+    const ENTRY: &'static str = "ring_echo";
+    type Request = EchoMessage;
+    type Response = EchoMessage;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Echo {
+    #[inline(always)]
+    fn handle(_: &ThreadContext, request: &EchoMessage) -> EchoMessage {
+        request.answer()
+    }
+}

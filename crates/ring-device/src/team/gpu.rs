@@ -1,0 +1,234 @@
+//! A GPU block as a team: two warps poll in turn, the others wait at the barrier.
+
+use super::{Look, Shared, TeamMemory, intrinsics as ptx};
+use core::marker::PhantomData;
+use ring_shared::atomics::{Atom, AtomicU64, Ordering};
+use ring_shared::layout::{Doorbell, HostLine};
+use ring_shared::ring::{CONTROL, Control};
+
+/// Warps that poll. A read across the bus takes about a microsecond; two, half of that apart, see
+/// a message 0.5 us sooner than one. More than two reads of a line in flight queue up.
+const POLLERS: u32 = 2;
+
+/// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
+/// fits the looks' rhythm pulls both warps into step. On an H200 a process sees a median round trip
+/// of 1.9 or of 2.8 us: with this, 1.9 in 7 of 8 processes; without it, in about half.
+const APART: u64 = 900;
+
+/// The block that the calling thread is in.
+#[derive(Debug)]
+pub struct Team<'a> {
+    memory: *const TeamMemory,
+    of: PhantomData<&'a TeamMemory>,
+}
+
+impl Team<'static> {
+    /// The calling thread's block.
+    ///
+    /// # Safety
+    /// Called by every thread of the block, at one place of the kernel.
+    #[inline(always)]
+    pub unsafe fn of_block() -> Self {
+        let memory = ptx::shared_memory::<{ size_of::<TeamMemory>() }>().cast();
+        Team { memory, of: PhantomData }
+    }
+}
+
+impl Team<'_> {
+    #[inline(always)]
+    pub(crate) fn lane(&self) -> u32 {
+        // SAFETY: reads a register.
+        unsafe { ptx::block_index() as u32 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &TeamMemory {
+        // SAFETY: block-shared memory of that size; it holds atomics and cells only.
+        unsafe { &*self.memory }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.memory().shared
+    }
+
+    #[inline(always)]
+    pub(crate) fn thread(&self) -> u32 {
+        // SAFETY: reads a register.
+        unsafe { ptx::thread_index() as u32 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn threads(&self) -> u32 {
+        // SAFETY: reads a register.
+        unsafe { ptx::block_dim() as u32 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn sync(&self) {
+        // SAFETY: every thread of the block comes here: branches around it are uniform.
+        unsafe { ptx::sync_threads() }
+    }
+
+    /// Index of the calling thread's warp among those that poll.
+    #[inline(always)]
+    pub(crate) fn poller(&self) -> Option<u32> {
+        let warp = self.thread() / 32;
+        (warp < POLLERS).then_some(warp)
+    }
+
+    /// Whether the calling thread speaks for its warp.
+    #[inline(always)]
+    pub(crate) fn is_leader(&self) -> bool {
+        self.in_warp() == 0
+    }
+
+    #[inline(always)]
+    fn in_warp(&self) -> u32 {
+        self.thread() % 32
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp_sync(&self) {
+        ptx::sync_warp();
+    }
+
+    /// The value as the leader of the warp read it: all its threads decide alike.
+    #[inline(always)]
+    pub(crate) fn uniform(&self, value: u64) -> u64 {
+        ptx::shuffle64(value, 0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn now(&self) -> u64 {
+        ptx::global_timer()
+    }
+
+    /// Between two looks: a lane that takes messages looks again at once.
+    #[inline(always)]
+    pub(crate) fn rest(&self, _looks: u32, active: bool) {
+        if !active {
+            ptx::sleep(1000);
+        }
+    }
+
+    /// Stores a credit after the team's reads have returned. A release would wait for the bus.
+    #[inline(always)]
+    pub(crate) fn publish_read(&self, at: &AtomicU64, credit: u64) {
+        at.store(credit, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn fence(&self) {
+        ptx::fence_system();
+    }
+
+    /// Reads the whole line in one transaction: thread `k` of the warp atom `k & 7`, and thread 8,
+    /// if asked, the host's command.
+    #[inline(always)]
+    pub(crate) fn look(&self, bell: &Doorbell, host: Option<&HostLine>) -> Look {
+        self.keep_apart();
+        let k = self.in_warp();
+        let mut at: *const Atom = bell.atoms.as_ptr().wrapping_add((k & 7) as usize);
+        if let (8, Some(line)) = (k, host) {
+            at = (&raw const line.command).cast();
+        }
+        // SAFETY: an atom of the line, or the 16 bytes at `HostLine::command`: that word and
+        // padding behind it, at a multiple of 16 in its line.
+        // SYNC: acquires nothing by itself; stamps prove their own atom, and before slots are read
+        // the team fences (`Lane::wait`).
+        let atoms = unsafe { &*at }.load();
+        let control = Control::from_words([
+            ptx::shuffle64(atoms[0], CONTROL as u32),
+            ptx::shuffle64(atoms[1], CONTROL as u32),
+        ]);
+        Look { control, command: ptx::shuffle64(atoms[0], 8), atoms }
+    }
+
+    /// Waits until the other warp's look is long enough ago.
+    #[inline(always)]
+    fn keep_apart(&self) {
+        let looked = &self.shared().looked;
+        loop {
+            let (now, last) =
+                (self.uniform(ptx::cycles()), self.uniform(looked.load(Ordering::Relaxed)));
+            if now.wrapping_sub(last) >= APART {
+                if self.is_leader() {
+                    looked.store(now, Ordering::Relaxed);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Whether the first `n` atoms of the line carry `stamp`.
+    #[inline(always)]
+    pub(crate) fn stamped(&self, look: &Look, n: usize, stamp: u32) -> bool {
+        let mine = (look.atoms[1] >> 32) as u32 == stamp;
+        ptx::all(self.in_warp() as usize >= n || mine)
+    }
+
+    /// Puts the payload of the first `n` atoms of the line side by side at `to`.
+    ///
+    /// # Safety
+    /// `to` is 4-byte aligned room for `12 * n` bytes that no other warp uses.
+    #[inline(always)]
+    pub(crate) unsafe fn stage(&self, look: &Look, n: usize, to: *mut u8) {
+        let k = self.in_warp() as usize;
+        if k < n {
+            let (to, [lo, hi]) = (to.wrapping_add(12 * k).cast::<u32>(), look.atoms);
+            // SAFETY: the caller's room; thread `k` writes bytes `12 * k..12 * k + 12`.
+            unsafe {
+                to.write(lo as u32);
+                to.add(1).write((lo >> 32) as u32);
+                to.add(2).write(hi as u32);
+            }
+        }
+        self.warp_sync();
+    }
+
+    /// Rings the line with the 84 bytes at `from`, stamped, and the control atom: eight threads,
+    /// one whole line.
+    ///
+    /// # Safety
+    /// `from` is 4-byte aligned and readable for 84 bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn ring(&self, bell: &Doorbell, from: *const u8, stamp: u32, c: Control) {
+        let k = self.in_warp() as usize;
+        if let Some(atom) = bell.atoms.get(k) {
+            let mut words = c.to_words();
+            if k < CONTROL {
+                let from = from.wrapping_add(12 * k).cast::<u32>();
+                // SAFETY: the caller's 84 bytes.
+                let [a, b, c] = unsafe { [from.read(), from.add(1).read(), from.add(2).read()] };
+                words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
+            }
+            // SYNC: the stamp proves the payload to `Consumer::take_express`; the control atom may
+            // arrive before the others, which then do not match yet.
+            atom.store(words);
+        }
+    }
+
+    /// Takes request `head` for this warp: true for exactly one of those who see it.
+    #[inline(always)]
+    pub(crate) fn claim(&self, head: u64) -> bool {
+        self.swap(&self.shared().head, head, head + 1)
+    }
+
+    /// Raises an event, true if none was raised before.
+    #[inline(always)]
+    pub(crate) fn raise(&self, event: u32) -> bool {
+        self.swap(&self.shared().event, 0, u64::from(event))
+    }
+
+    /// One compare-and-swap for the warp.
+    #[inline(always)]
+    fn swap(&self, at: &AtomicU64, old: u64, new: u64) -> bool {
+        let mut won = 0;
+        if self.is_leader() {
+            // SAFETY: a word of the team's block-shared memory.
+            won = u32::from(unsafe { ptx::swap_shared(at.as_ptr(), old, new) } == old);
+        }
+        ptx::shuffle(won, 0) != 0
+    }
+}

@@ -1,0 +1,111 @@
+//! The PTX instructions that core has no name for. Each is one instruction or two.
+
+use core::arch::asm;
+pub(crate) use core::arch::nvptx::{
+    _block_dim_x as block_dim, _block_idx_x as block_index, _syncthreads as sync_threads,
+    _thread_idx_x as thread_index,
+};
+
+const WARP: u32 = u32::MAX;
+
+// LLVM's own names, not assembly: it knows that these are convergent, so it neither copies them
+// into diverging branches nor moves them. It may do both to an `asm!`.
+#[allow(improper_ctypes)]
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    fn bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+    fn shfl_sync_idx(mask: u32, value: u32, from: u32, width: u32) -> u32;
+    #[link_name = "llvm.nvvm.vote.all.sync"]
+    fn vote_all_sync(mask: u32, holds: bool) -> bool;
+}
+
+/// Waits for all threads of the warp; what they wrote before is seen after.
+#[inline(always)]
+pub(crate) fn sync_warp() {
+    // SAFETY: all 32 threads of the warp call it.
+    unsafe { bar_warp_sync(WARP) }
+}
+
+/// The `value` of thread `from` of the warp.
+#[inline(always)]
+pub(crate) fn shuffle(value: u32, from: u32) -> u32 {
+    // SAFETY: registers only; all 32 threads of the warp call it.
+    unsafe { shfl_sync_idx(WARP, value, from, 31) }
+}
+
+/// Both halves of a `u64`, from thread `from` of the warp.
+#[inline(always)]
+pub(crate) fn shuffle64(value: u64, from: u32) -> u64 {
+    let (lo, hi) = (shuffle(value as u32, from), shuffle((value >> 32) as u32, from));
+    u64::from(lo) | u64::from(hi) << 32
+}
+
+/// Whether `holds` is true in every thread of the warp.
+#[inline(always)]
+pub(crate) fn all(holds: bool) -> bool {
+    // SAFETY: registers only; all 32 threads of the warp call it.
+    unsafe { vote_all_sync(WARP, holds) }
+}
+
+/// Compares and swaps a word of block-shared memory; what was there before.
+///
+/// # Safety
+/// `at` is an aligned word in block-shared memory.
+#[inline(always)]
+pub(crate) unsafe fn swap_shared(at: *mut u64, old: u64, new: u64) -> u64 {
+    let was: u64;
+    // SAFETY: the caller's word, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; atom.shared.cas.b64 {was}, [%a], {old}, {new}; }}",
+            at = in(reg64) at, old = in(reg64) old, new = in(reg64) new, was = out(reg64) was,
+            options(nostack));
+    }
+    was
+}
+
+/// Orders this thread's accesses, and those it has seen of its block, for the whole system.
+#[inline(always)]
+pub(crate) fn fence_system() {
+    // SAFETY: a fence.
+    unsafe { asm!("fence.acq_rel.sys;", options(nostack)) }
+}
+
+/// The device's clock in nanoseconds; it ticks about every microsecond.
+#[inline(always)]
+pub(crate) fn global_timer() -> u64 {
+    let t: u64;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov.u64 {t}, %globaltimer;", t = out(reg64) t, options(nostack, nomem)) }
+    t
+}
+
+/// The multiprocessor's clock, in cycles.
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    let t: u64;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov.u64 {t}, %clock64;", t = out(reg64) t, options(nostack)) }
+    t
+}
+
+/// Sleeps for about `ns` nanoseconds.
+#[inline(always)]
+pub(crate) fn sleep(ns: u32) {
+    // SAFETY: no memory.
+    unsafe { asm!("nanosleep.u32 {ns};", ns = in(reg32) ns, options(nostack)) }
+}
+
+/// `BYTES` of block-shared memory, the same for every thread of the block.
+///
+/// Call it at one place of a kernel: each place is memory of its own.
+#[inline(always)]
+pub(crate) fn shared_memory<const BYTES: usize>() -> *mut u8 {
+    let at: *mut u8;
+    // SAFETY: declares memory and takes its generic address.
+    unsafe {
+        asm!("{{ .shared .align 16 .b8 ring_team[{n}]; .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
+            n = const BYTES, at = out(reg64) at, options(nostack));
+    }
+    at
+}
