@@ -1,0 +1,135 @@
+//! `cargo xtask ptxas`: what each architecture's assembler makes of the PTX.
+
+use std::path::Path;
+
+use crate::setup::ptxas::{self, Ptxas};
+use crate::{Error, Result, Workspace, pins, shell};
+
+/// What `ptxas -v` says of one kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The kernel, or a function it calls.
+    pub name: String,
+    /// Registers a thread.
+    pub registers: u32,
+    /// Bytes of static shared memory a block.
+    pub shared: u32,
+    /// Bytes of stack a thread.
+    pub stack: u32,
+    /// Bytes of spilled registers, stores and loads together.
+    pub spills: u32,
+}
+
+/// Assembles the checked-in PTX for every architecture and prints what it takes.
+///
+/// # Errors
+/// When `ptxas` is missing or refuses the PTX, or when a kernel has a stack frame or spills.
+pub fn run(ws: &Workspace) -> Result {
+    let ptxas = ptxas::find(ws)?;
+    let scratch = ws.target("ptxas");
+    std::fs::create_dir_all(&scratch).map_err(|e| Error::io(&scratch, &e))?;
+    println!("ptxas {}.{}", ptxas.version.0, ptxas.version.1);
+    println!(
+        "{:<8}{:<28}{:>10}{:>8}{:>8}{:>8}",
+        "arch", "kernel", "registers", "shared", "stack", "spills"
+    );
+    let mut bad = Vec::new();
+    let mut assembled = 0;
+    for arch in pins::ARCHITECTURES {
+        let Some(usages) = assemble(&ptxas, &ws.ptx(), &scratch, arch)? else {
+            println!("sm_{arch:<5}(this ptxas does not know it)");
+            continue;
+        };
+        assembled += 1;
+        // A function that is called and costs nothing of its own is not worth a row.
+        for usage in usages.iter().filter(|u| u.registers + u.stack + u.spills > 0) {
+            let Usage { name, registers, shared, stack, spills } = usage;
+            println!("sm_{arch:<5}{name:<28}{registers:>10}{shared:>8}{stack:>8}{spills:>8}");
+            if *stack > 0 || *spills > 0 {
+                bad.push(format!("sm_{arch} {name}: {stack} bytes of stack, {spills} of spills"));
+            }
+        }
+    }
+    match (assembled, bad.is_empty()) {
+        (0, _) => Err(Error::new("ptxas knows none of the architectures")),
+        (_, false) => Err(Error::new(format!("local memory in a kernel:\n{}", bad.join("\n")))),
+        _ => Ok(()),
+    }
+}
+
+/// Assembles `ptx` for `arch`; nothing when this `ptxas` does not know that architecture.
+fn assemble(ptxas: &Ptxas, ptx: &Path, scratch: &Path, arch: u32) -> Result<Option<Vec<Usage>>> {
+    let mut command = shell::command(&ptxas.program);
+    command.args(["-v", "-O3", &format!("-arch=sm_{arch}"), "-o"]);
+    command.arg(scratch.join(format!("kernels.sm_{arch}.cubin"))).arg(ptx);
+    match shell::output(&mut command) {
+        Ok(said) => Ok(Some(parse(&said))),
+        Err(error) if error.to_string().contains("is not defined for option 'gpu-name'") => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads `ptxas -v`. A kernel has its own lines; a function that is not inlined has only a stack line.
+#[must_use]
+pub fn parse(said: &str) -> Vec<Usage> {
+    let mut found: Vec<Usage> = Vec::new();
+    let mut entry = None;
+    let mut current = None;
+    for line in said.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            entry = Some(index(&mut found, rest.split('\'').next().unwrap_or_default()));
+        } else if let Some((_, name)) = line.split_once("Function properties for ") {
+            current = Some(index(&mut found, name.trim()));
+        } else if line.contains("bytes stack frame") {
+            if let Some(usage) = current.and_then(|i| found.get_mut(i)) {
+                usage.stack = before(line, " bytes stack frame");
+                usage.spills =
+                    before(line, " bytes spill stores") + before(line, " bytes spill loads");
+            }
+        } else if line.contains("Used ")
+            && let Some(usage) = entry.and_then(|i| found.get_mut(i))
+        {
+            usage.registers = before(line, " registers");
+            usage.shared = before(line, " bytes smem");
+            usage.stack = usage.stack.max(before(line, " bytes cumulative stack size"));
+        }
+    }
+    found
+}
+
+fn index(found: &mut Vec<Usage>, name: &str) -> usize {
+    found.iter().position(|usage| usage.name == name).unwrap_or_else(|| {
+        found.push(Usage { name: name.into(), ..Usage::default() });
+        found.len() - 1
+    })
+}
+
+/// The number that stands before `unit`, 0 when the unit is not there.
+fn before(line: &str, unit: &str) -> u32 {
+    let number = line.split_once(unit).and_then(|(left, _)| left.split_whitespace().next_back());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Usage, parse};
+
+    #[test]
+    fn reads_kernels_and_called_functions() {
+        let said = "\
+ptxas info    : 4 bytes gmem
+ptxas info    : Compiling entry function 'ring_echo' for 'sm_90'
+ptxas info    : Function properties for ring_echo
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 10 registers, used 1 barriers, 32 bytes cumulative stack size, 256 bytes smem
+ptxas info    : Function properties for helper
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+";
+        let echo =
+            Usage { name: "ring_echo".into(), registers: 10, shared: 256, stack: 32, spills: 20 };
+        let helper = Usage { name: "helper".into(), ..Usage::default() };
+        assert_eq!(parse(said), [echo, helper]);
+    }
+}

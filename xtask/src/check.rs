@@ -1,0 +1,87 @@
+//! `cargo xtask ptx --check`: is the checked-in PTX what the sources give?
+
+use crate::manifest::Manifest;
+use crate::{Error, Result, Workspace, build, golden, workspace};
+
+/// Rebuilds into the target folder and compares with the checked-in PTX and manifest.
+///
+/// # Errors
+/// When the build fails or anything differs; the error shows the first line that does.
+pub fn run(ws: &Workspace) -> Result {
+    let (checked_in, manifest) = checked_in(ws)?;
+    let built = build::build(ws)?;
+    if let Some(difference) = first_difference(&checked_in, &built.ptx) {
+        return Err(Error::new(difference).hint("cargo xtask ptx, and check in the result"));
+    }
+    manifest.verify(&built.manifest.inputs, &checked_in)?;
+    let violations = golden::check(&checked_in);
+    if !violations.is_empty() {
+        let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        return Err(Error::new(format!(
+            "kernels.ptx has what it must not have:\n{}",
+            lines.join("\n")
+        )));
+    }
+    if manifest.rust_src != built.manifest.rust_src {
+        println!(
+            "ptx: rust-src here is {}, it was {} when kernels.ptx was made: same PTX",
+            built.manifest.rust_src, manifest.rust_src
+        );
+    }
+    println!("ptx: {} lines, byte for byte as checked in", built.ptx.lines().count());
+    Ok(())
+}
+
+/// The checked-in PTX and its manifest.
+///
+/// # Errors
+/// When one is missing or the manifest cannot be read.
+pub fn checked_in(ws: &Workspace) -> Result<(String, Manifest)> {
+    let make = |error: Error| error.hint("cargo xtask setup && cargo xtask ptx");
+    let ptx = workspace::read(&ws.ptx()).map_err(make)?;
+    let manifest = Manifest::parse(&workspace::read(&ws.manifest()).map_err(make)?)?;
+    Ok((ptx, manifest))
+}
+
+/// Where two texts part, in words; nothing when they are equal.
+#[must_use]
+pub fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
+    if checked_in == rebuilt {
+        return None;
+    }
+    let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        let (a, b) = (old.next(), new.next());
+        if a == b && a.is_some() {
+            continue;
+        }
+        let show =
+            |line: Option<&str>| line.map_or("(end of file)".into(), |l| l.trim_end().to_owned());
+        return Some(format!(
+            "kernels.ptx is not what the sources give; first difference at line {number}\n  checked in: {}\n  rebuilt:    {}",
+            show(a),
+            show(b)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_difference;
+
+    #[test]
+    fn tells_the_line() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        let said = first_difference("a\nb\n", "a\nc\n").unwrap();
+        assert!(
+            said.contains("line 2")
+                && said.contains("checked in: b")
+                && said.contains("rebuilt:    c"),
+            "{said}"
+        );
+        assert!(first_difference("a\n", "a\nb\n").unwrap().contains("(end of file)"));
+        assert!(first_difference("a\n", "a").is_some());
+    }
+}

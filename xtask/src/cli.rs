@@ -1,0 +1,58 @@
+//! The command line: one task and its switches.
+
+use crate::{Error, Result, Workspace, assemble, budget, build, check, sanitize, setup};
+
+/// What `cargo xtask` prints when it is given no task or an unknown one.
+pub const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  setup [--debian] [--miri]  get rust-src for the pinned nightly, and ptxas
+                             (--debian: do not ask rustup; --miri: also try for the Miri component)
+  ptx                        compile ring-device, write crates/ring-host/ptx
+  ptx --check                compile ring-device, compare with crates/ring-host/ptx
+  ptxas                      assemble the checked-in PTX for every architecture, print its resources
+  loom                       model-check ring-shared
+  asan | tsan                ring-shared's tests under AddressSanitizer or ThreadSanitizer
+  miri [--if-available]      ring-shared's tests under Miri, strict provenance
+  budget [--no-time]         count ring-host's crates, time its build from nothing";
+
+/// Runs the task that `args` (without the program's name) ask for.
+///
+/// # Errors
+/// A usage error, or whatever the task found wrong.
+pub fn run(args: &[String]) -> Result {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let Some((&task, rest)) = args.split_first() else {
+        return Err(Error::new(format!("no task given\n{USAGE}")));
+    };
+    let allowed: &[&str] = match task {
+        "setup" => &["--debian", "--miri"],
+        "ptx" => &["--check"],
+        "miri" => &["--if-available"],
+        "budget" => &["--no-time"],
+        _ => &[],
+    };
+    if let Some(unknown) = rest.iter().find(|arg| !allowed.contains(arg)) {
+        return Err(Error::new(format!("`{task}` does not know `{unknown}`\n{USAGE}")));
+    }
+    let has = |switch: &str| rest.contains(&switch);
+    let ws = Workspace::locate()?;
+    match task {
+        "setup" => {
+            setup::run(&ws, &setup::Options { debian: has("--debian"), miri: has("--miri") })
+        }
+        "ptx" if has("--check") => check::run(&ws),
+        "ptx" => build::run(&ws),
+        "ptxas" => assemble::run(&ws),
+        "loom" => sanitize::loom(&ws),
+        "asan" => sanitize::sanitizer(&ws, "address"),
+        "tsan" => sanitize::sanitizer(&ws, "thread"),
+        "miri" => sanitize::miri(&ws, has("--if-available")),
+        "budget" => budget::run(&ws, !has("--no-time")),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(Error::new(format!("no task `{other}`\n{USAGE}"))),
+    }
+}

@@ -1,0 +1,35 @@
+//! Developer tasks of ring, run as `cargo xtask TASK`.
+//!
+//! The device code is Rust compiled to PTX by one pinned nightly, and the PTX is checked in, so that a
+//! user of `ring-host` needs no nightly. This crate holds everything that keeps that honest:
+//!
+//! - [`setup`] gets the pinned nightly's `rust-src` and NVIDIA's `ptxas` into the target folder,
+//! - [`build`] compiles `ring-device` to PTX and [`check`] compares it with what is checked in,
+//! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
+//! - [`golden`] reads the PTX for what a ring kernel must not contain,
+//! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
+//! - [`sanitize`] runs loom, the sanitizers and Miri over `ring-shared`,
+//! - [`budget`] counts the crates of `ring-host` and times its build.
+//!
+//! It is a library so that `xtask/tests` can check the PTX with a stable toolchain alone.
+
+pub mod assemble;
+pub mod budget;
+pub mod build;
+pub mod check;
+pub mod cli;
+pub mod error;
+pub mod golden;
+pub mod inputs;
+pub mod lock;
+pub mod manifest;
+pub mod pins;
+pub mod sanitize;
+pub mod setup;
+pub mod shell;
+pub mod text;
+pub mod toolchain;
+pub mod workspace;
+
+pub use error::{Error, Result};
+pub use workspace::Workspace;

@@ -1,0 +1,96 @@
+//! `cargo xtask setup`: the pinned nightly with `rust-src`, and `ptxas`.
+//!
+//! Nothing that is already installed is changed. rustup is asked first; where it can fetch nothing,
+//! Debian's `rust-src` is unpacked under the target folder and put into a linked copy of the nightly.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::{Error, Result, Workspace, pins, shell, toolchain};
+
+pub mod apt;
+pub mod debian;
+pub mod linked;
+pub mod ptxas;
+
+/// How long rustup may take: a minimal nightly is some 100 MB.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(240);
+
+/// The switches of `setup`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Take the source from Debian even where rustup has it.
+    pub debian: bool,
+    /// Also try to install Miri; not having it is no failure.
+    pub miri: bool,
+}
+
+/// Makes the pinned nightly and `ptxas` usable, doing only what is missing.
+///
+/// # Errors
+/// When the nightly, its source or `ptxas` is missing and none of the ways to get it worked.
+pub fn run(ws: &Workspace, options: &Options) -> Result {
+    source(ws, options)?;
+    if options.miri {
+        miri(ws);
+    }
+    let assembler = ptxas::ensure(ws)?;
+    println!("setup: ptxas {}.{}", assembler.version.0, assembler.version.1);
+    Ok(())
+}
+
+fn source(ws: &Workspace, options: &Options) -> Result {
+    if options.debian {
+        return from_debian(ws);
+    }
+    if toolchain::find(ws).is_err() {
+        println!("setup: asking rustup for {} with rust-src", pins::NIGHTLY);
+        let args = ["toolchain", "install", pins::NIGHTLY, "--profile", "minimal"];
+        let mut rustup = rustup();
+        rustup.args(args).args(["--component", "rust-src", "--no-self-update"]);
+        if let Err(error) = shell::run_for(&mut rustup, RUSTUP_LIMIT) {
+            println!("setup: rustup could not ({error}); taking Debian's rust-src");
+            return from_debian(ws);
+        }
+    }
+    let ready = toolchain::find(ws)?;
+    println!("setup: rustc {} with rust-src from {}", pins::RUSTC_RELEASE, ready.source_version());
+    Ok(())
+}
+
+fn from_debian(ws: &Workspace) -> Result {
+    let Some(nightly) = toolchain::installed().into_iter().next() else {
+        let missing = format!("no installed toolchain is rustc {}", pins::RUSTC_COMMIT);
+        return Err(Error::new(missing)
+            .hint(format!("rustup toolchain install {} --profile minimal", pins::NIGHTLY)));
+    };
+    let library = debian::ensure(ws)?;
+    let linked = linked::ensure(ws, &nightly, &library)?;
+    println!("setup: rustc {} with rust-src from {}", pins::RUSTC_RELEASE, linked.source_version());
+    println!(
+        "setup: to use it by hand: rustup toolchain link ring-nightly {}",
+        linked.sysroot().display()
+    );
+    Ok(())
+}
+
+/// rustup, without the backtrace that it prints with a plain failure to connect.
+fn rustup() -> Command {
+    let mut rustup = shell::command("rustup");
+    rustup.env_remove("RUST_BACKTRACE");
+    rustup
+}
+
+/// Miri only checks, so its absence is told and not an error.
+fn miri(ws: &Workspace) {
+    if toolchain::find(ws).is_ok_and(|ready| ready.has_program("cargo-miri")) {
+        println!("setup: Miri is installed");
+        return;
+    }
+    let mut rustup = rustup();
+    rustup.args(["component", "add", "miri", "--toolchain", pins::NIGHTLY]);
+    match shell::run_for(&mut rustup, RUSTUP_LIMIT) {
+        Ok(()) => println!("setup: Miri installed"),
+        Err(error) => println!("setup: no Miri ({error})"),
+    }
+}

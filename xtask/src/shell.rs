@@ -1,0 +1,116 @@
+//! Running other programs: from a known environment, within a bounded time.
+
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
+
+/// Variables that change what cargo or rustc produce, or which toolchain rustup picks.
+const INHERITED: [&str; 14] = [
+    "CARGO",
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_INCREMENTAL",
+    "CARGO_TARGET_DIR",
+    "LD_LIBRARY_PATH",
+    "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "RUSTDOC",
+    "RUSTDOCFLAGS",
+    "RUSTFLAGS",
+    "RUSTUP_TOOLCHAIN",
+];
+
+/// A command without the variables that cargo, rustup or the user's shell set for other builds.
+#[must_use]
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for name in INHERITED {
+        command.env_remove(name);
+    }
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PROFILE_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The cargo that runs this xtask (rust-toolchain.toml's), as a command.
+#[must_use]
+pub fn stable_cargo(root: &Path) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = command(cargo);
+    command.current_dir(root);
+    command
+}
+
+/// The command as one would type it.
+#[must_use]
+pub fn words(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let mut words = vec![program.to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
+    words.join(" ")
+}
+
+/// Runs `command` with its output shown.
+///
+/// # Errors
+/// When it does not start, or ends with another status than 0.
+pub fn run(command: &mut Command) -> Result {
+    let status = command.status().map_err(|e| not_started(command, &e))?;
+    succeeded(command, status, "")
+}
+
+/// Runs `command` and gives what it wrote to stdout and stderr, in that order.
+///
+/// # Errors
+/// When it does not start, or ends with another status than 0; the error quotes what it wrote.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|e| not_started(command, &e))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    succeeded(command, output.status, &text)?;
+    Ok(text)
+}
+
+/// Runs `command` with its output shown, and ends it after `limit`.
+///
+/// # Errors
+/// When it does not start, is still running after `limit`, or ends with another status than 0.
+pub fn run_for(command: &mut Command, limit: Duration) -> Result {
+    let start = Instant::now();
+    command.stdin(Stdio::null());
+    let mut child = command.spawn().map_err(|e| not_started(command, &e))?;
+    loop {
+        match child.try_wait().map_err(|e| not_started(command, &e))? {
+            Some(status) => return succeeded(command, status, ""),
+            None if start.elapsed() >= limit => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new(format!(
+                    "`{}` was still running after {limit:?}",
+                    words(command)
+                )));
+            }
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> Error {
+    Error::new(format!("`{}` did not start: {error}", words(command)))
+}
+
+fn succeeded(command: &Command, status: ExitStatus, said: &str) -> Result {
+    if status.success() {
+        return Ok(());
+    }
+    let said = said.trim_end();
+    let separator = if said.is_empty() { "" } else { "\n" };
+    Err(Error::new(format!("`{}` ended with {status}{separator}{said}", words(command))))
+}
