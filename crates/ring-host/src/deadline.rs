@@ -1,0 +1,126 @@
+//! The end of a wait.
+
+use std::time::{Duration, Instant};
+
+/// When to give up. Made from a [`Duration`] (from now on) or an [`Instant`].
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    begun: Instant,
+    end: Option<Instant>,
+}
+
+impl From<Duration> for Deadline {
+    /// A duration too long for the clock never ends.
+    fn from(duration: Duration) -> Deadline {
+        let begun = Instant::now();
+        Deadline { begun, end: begun.checked_add(duration) }
+    }
+}
+
+impl From<Instant> for Deadline {
+    fn from(end: Instant) -> Deadline {
+        Deadline { begun: Instant::now(), end: Some(end) }
+    }
+}
+
+impl Deadline {
+    /// How long has been waited.
+    pub fn waited(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether it has come.
+    pub fn passed(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// How a waiting thread passes the time between looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// The other side has a processor of its own (a GPU): spin for some 50 us, then yield.
+    Spin,
+    /// The other side may want this very processor (a CPU thread): yield soon.
+    Yield,
+}
+
+impl Patience {
+    fn spins(self) -> u32 {
+        match self {
+            Patience::Spin => 2000,
+            Patience::Yield => 200,
+        }
+    }
+}
+
+/// Looks between two readings of the clock while spinning.
+const LOOKS_PER_CLOCK: u32 = 64;
+
+/// How often a wait asks the driver whether the kernel still runs.
+pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(1);
+
+/// Looks until `look` gives something. None when the deadline has passed. `check` is called about
+/// every millisecond, and may end the wait with an error.
+#[inline]
+pub(crate) fn wait<T, E>(
+    deadline: Deadline,
+    patience: Patience,
+    mut look: impl FnMut() -> Result<Option<T>, E>,
+    mut check: impl FnMut() -> Result<(), E>,
+) -> Result<Option<T>, E> {
+    let mut looks = 0u32;
+    let mut checked = deadline.begun;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+        looks = looks.saturating_add(1);
+        if looks < patience.spins() {
+            std::hint::spin_loop();
+            if !looks.is_multiple_of(LOOKS_PER_CLOCK) {
+                continue;
+            }
+        } else {
+            std::thread::yield_now();
+        }
+        let now = Instant::now();
+        if deadline.end.is_some_and(|end| now >= end) {
+            return look();
+        }
+        if now - checked >= CHECK_EVERY {
+            checked = now;
+            check()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_end() {
+        let d = Deadline::from(Duration::from_millis(20));
+        let mut checks = 0;
+        let none = wait::<(), ()>(
+            d,
+            Patience::Spin,
+            || Ok(None),
+            || {
+                checks += 1;
+                Ok(())
+            },
+        );
+        assert_eq!(none, Ok(None));
+        assert!(d.passed() && d.waited() >= Duration::from_millis(20) && checks > 0);
+        assert_eq!(
+            wait(d, Patience::Yield, || Ok::<_, ()>(Some(1)), || Ok(())),
+            Ok(Some(1)),
+            "one last look"
+        );
+        assert_eq!(
+            wait::<(), _>(Duration::MAX.into(), Patience::Yield, || Ok(None), || Err(7)),
+            Err(7)
+        );
+    }
+}

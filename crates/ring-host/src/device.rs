@@ -1,0 +1,101 @@
+//! Which device, and what it can do.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The device to open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// The first NVIDIA GPU that can be used, else CPU threads.
+    #[default]
+    Auto,
+    /// CPU threads, one a lane.
+    Cpu,
+    /// The NVIDIA GPU of that index, from 0.
+    Cuda(usize),
+}
+
+/// A name that is no device's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown device '{0}'; use auto, cpu, cuda or cuda:N (N from 0)")]
+pub struct UnknownDevice(pub String);
+
+impl FromStr for Device {
+    type Err = UnknownDevice;
+
+    fn from_str(name: &str) -> Result<Device, UnknownDevice> {
+        match name {
+            "auto" => Ok(Device::Auto),
+            "cpu" => Ok(Device::Cpu),
+            "cuda" => Ok(Device::Cuda(0)),
+            _ => name
+                .strip_prefix("cuda:")
+                .and_then(|n| n.parse().ok())
+                .map(Device::Cuda)
+                .ok_or_else(|| UnknownDevice(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Auto => f.write_str("auto"),
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(n) => write!(f, "cuda:{n}"),
+        }
+    }
+}
+
+/// What a device is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// CPU threads.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+/// A device and its limits, as read when it was opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Its name, as the driver gives it.
+    pub name: String,
+    /// What it is made of.
+    pub kind: DeviceKind,
+    /// CUDA version the driver supports, as `1000 * major + 10 * minor`; 0 on the CPU.
+    pub driver_version: i32,
+    /// Compute capability, major and minor; zeros on the CPU.
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors, or processors the threads may run on.
+    pub multiprocessors: u32,
+    /// Most threads a block.
+    pub max_threads: u32,
+    /// Most lanes a grid.
+    pub max_lanes: u32,
+    /// Whether a grid can be launched all at once or not at all.
+    pub cooperative_launch: bool,
+    /// Whether the device can read host memory in place.
+    pub maps_host_memory: bool,
+    /// Whether a watchdog ends kernels that run for long.
+    pub watchdog: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for name in ["auto", "cpu", "cuda:0", "cuda:17"] {
+            assert_eq!(name.parse::<Device>().unwrap().to_string(), name);
+        }
+        assert_eq!("cuda".parse(), Ok(Device::Cuda(0)));
+        for name in ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"] {
+            let error = name.parse::<Device>().unwrap_err();
+            assert!(error.to_string().contains(&format!("'{name}'")), "{error}");
+        }
+    }
+}

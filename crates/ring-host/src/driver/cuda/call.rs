@@ -1,0 +1,84 @@
+use crate::error::DriverError;
+use cudarc::driver::sys;
+use std::ffi::CStr;
+
+/// The outcome of a driver call, with the driver's words if it failed.
+pub(super) fn check(call: &'static str, result: sys::CUresult) -> Result<(), DriverError> {
+    if result == sys::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let mut words = std::ptr::null();
+    // SAFETY: the driver sets the pointer to a static string, or to null.
+    let reason = unsafe {
+        let _ = sys::cuGetErrorString(result, &mut words);
+        match words.is_null() {
+            true => "unknown error".to_owned(),
+            false => CStr::from_ptr(words).to_string_lossy().into_owned(),
+        }
+    };
+    Err(DriverError { call, code: result as i32, reason })
+}
+
+/// Whether a driver error means that the context is lost and nothing runs in it any more: driver
+/// shut down, ECC, faults of a kernel, context destroyed.
+pub(super) fn is_final(code: i32) -> bool {
+    use sys::CUresult as E;
+    let last = [
+        E::CUDA_ERROR_DEINITIALIZED,
+        E::CUDA_ERROR_ECC_UNCORRECTABLE,
+        E::CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        E::CUDA_ERROR_ILLEGAL_ADDRESS,
+        E::CUDA_ERROR_LAUNCH_TIMEOUT,
+        E::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        E::CUDA_ERROR_ASSERT,
+        E::CUDA_ERROR_HARDWARE_STACK_ERROR,
+        E::CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        E::CUDA_ERROR_MISALIGNED_ADDRESS,
+        E::CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        E::CUDA_ERROR_INVALID_PC,
+        E::CUDA_ERROR_LAUNCH_FAILED,
+        E::CUDA_ERROR_UNKNOWN,
+    ];
+    last.iter().any(|error| *error as i32 == code)
+}
+
+/// A device's primary context, retained for the life of the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context(sys::CUcontext);
+
+// SAFETY: a handle that the driver lets any thread use.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub fn of(device: sys::CUdevice) -> Result<Context, DriverError> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local.
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) };
+        check("cuDevicePrimaryCtxRetain", result)?;
+        Ok(Context(context))
+    }
+}
+
+/// The context, current on this thread while this lives; what was current before comes back.
+#[derive(Debug)]
+pub(super) struct Bound(());
+
+impl Bound {
+    pub fn new(context: Context) -> Result<Bound, DriverError> {
+        // SAFETY: the context is never released.
+        check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.0) })?;
+        Ok(Bound(()))
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let mut popped = std::ptr::null_mut();
+        // SAFETY: pops what `new` pushed on this thread: `Bound` lives in one function's scope.
+        unsafe {
+            let _ = sys::cuCtxPopCurrent_v2(&mut popped);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! NVIDIA GPUs, through the driver API only: one primary context a device, non-blocking streams
+//! only, and none of the calls that block while a kernel is resident.
+//!
+//! Those are: freeing memory, loading a module, the first launch of a function that was not
+//! loaded, and making more streams. So modules are loaded with all their functions, once a process
+//! and only while nothing is resident; memory is parked until then; and streams are made when the
+//! device is opened.
+
+mod call;
+mod function;
+mod module;
+mod parking;
+mod stream;
+
+use self::call::{Bound, check};
+use super::{Driver, Function, Mapped, Program, Residency};
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::error::{DriverError, OpenError};
+use crate::image::{Image, ImageError};
+use cudarc::driver::sys;
+use std::ffi::{CStr, c_int};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
+const MIN_DRIVER: i32 = 12040;
+
+/// A GPU. There is one of these for each in a process, and it is never closed: its context, its
+/// modules and its parked memory serve every [`Runtime`](crate::Runtime).
+#[derive(Debug)]
+pub struct Cuda {
+    context: call::Context,
+    info: DeviceInfo,
+    residency: Residency,
+    modules: module::Modules,
+    parking: Arc<parking::Parking>,
+    streams: Arc<stream::Streams>,
+}
+
+impl Cuda {
+    /// Opens the GPU of that index.
+    pub fn open(index: usize) -> Result<Arc<Cuda>, OpenError> {
+        static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, cuda)) = open.iter().find(|(i, _)| *i == index) {
+            return Ok(Arc::clone(cuda));
+        }
+        let cuda = Arc::new(Cuda::open_first(index)?);
+        open.push((index, Arc::clone(&cuda)));
+        Ok(cuda)
+    }
+
+    fn open_first(index: usize) -> Result<Cuda, OpenError> {
+        // SAFETY: only looks for the library.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(OpenError::NoDriver);
+        }
+        // SAFETY: plain calls; the pointers are to locals.
+        let (device, version) = unsafe {
+            match sys::cuInit(0) {
+                sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(OpenError::NoDevice),
+                result => check("cuInit", result)?,
+            }
+            let (mut version, mut count, mut device) = (0, 0, 0);
+            check("cuDriverGetVersion", sys::cuDriverGetVersion(&mut version))?;
+            check("cuDeviceGetCount", sys::cuDeviceGetCount(&mut count))?;
+            let count = usize::try_from(count).unwrap_or(0);
+            match c_int::try_from(index) {
+                _ if count == 0 => return Err(OpenError::NoDevice),
+                Ok(i) if index < count => check("cuDeviceGet", sys::cuDeviceGet(&mut device, i))?,
+                _ => return Err(OpenError::OutOfRange { index, count }),
+            }
+            (device, version)
+        };
+        let info = describe(device, version)?;
+        let lacks = match () {
+            () if version < MIN_DRIVER => Some("it needs driver 550 (CUDA 12.4) or newer"),
+            () if info.compute_capability < (7, 0) => {
+                Some("it needs compute capability 7.0 or newer")
+            }
+            () if !info.maps_host_memory => Some("it cannot map host memory"),
+            () => None,
+        };
+        if let Some(lacks) = lacks {
+            return Err(OpenError::Unsuitable { device: info.name, lacks });
+        }
+        let context = call::Context::of(device)?;
+        let parking = Arc::new(parking::Parking::new(context));
+        let modules = module::Modules::new(context, Arc::clone(&parking));
+        modules.load(&Image::built_in())?; // all entries, before anything is resident
+        let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
+        Ok(Cuda { context, info, residency: Residency::default(), modules, parking, streams })
+    }
+}
+
+fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, DriverError> {
+    use sys::CUdevice_attribute_enum as A;
+    let attribute = |which| -> Result<u32, DriverError> {
+        let mut value = 0;
+        // SAFETY: the pointer is to a local.
+        let result = unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) };
+        check("cuDeviceGetAttribute", result)?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    };
+    let mut name = [0; 256];
+    // SAFETY: the buffer has as many bytes.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    // SAFETY: the driver terminates it within the buffer.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    Ok(DeviceInfo {
+        name,
+        kind: DeviceKind::Cuda,
+        driver_version,
+        compute_capability: (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        max_threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        max_lanes: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+        cooperative_launch: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+        maps_host_memory: attribute(A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
+        watchdog: attribute(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)? != 0,
+    })
+}
+
+impl Driver for Cuda {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn residency(&self) -> &Residency {
+        &self.residency
+    }
+
+    fn take_mapped(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        if let Some(mapped) = self.parking.take_mapped(bytes) {
+            return Ok(mapped);
+        }
+        let _bound = Bound::new(self.context)?;
+        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        let (mut host, mut device) = (std::ptr::null_mut(), 0);
+        // SAFETY: the pointers are to locals; the memory is new, and as long as asked for.
+        unsafe {
+            check("cuMemHostAlloc", sys::cuMemHostAlloc(&mut host, bytes, flags))?;
+            let mapped = sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0);
+            if let Err(error) = check("cuMemHostGetDevicePointer", mapped) {
+                let _ = sys::cuMemFreeHost(host);
+                return Err(error);
+            }
+            host.cast::<u8>().write_bytes(0, bytes);
+        }
+        let host = NonNull::new(host.cast::<u8>()).ok_or_else(|| DriverError {
+            call: "cuMemHostAlloc",
+            code: 0,
+            reason: "no address".to_owned(),
+        })?;
+        Ok(Mapped { host, device, bytes })
+    }
+
+    unsafe fn give_mapped(&self, memory: Mapped) {
+        self.parking.give(parking::Parked::Mapped(memory));
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        if let Some(address) = self.parking.take_device(bytes) {
+            return Ok(address);
+        }
+        let _bound = Bound::new(self.context)?;
+        let mut address = 0;
+        // SAFETY: the pointer is to a local.
+        check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })?;
+        Ok(address)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        self.parking.give(parking::Parked::Device { address, bytes });
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        program.image.check_entry(program.entry)?;
+        let raw = self.modules.function(program.image, program.entry)?;
+        let parking = Arc::clone(&self.parking);
+        Ok(Arc::new(function::CudaFunction {
+            context: self.context,
+            raw,
+            multiprocessors: self.info.multiprocessors,
+            streams: Arc::clone(&self.streams),
+            parking,
+        }))
+    }
+}

@@ -1,0 +1,103 @@
+use super::call::{Bound, Context, check};
+use super::parking::Parking;
+use crate::error::DriverError;
+use crate::image::{Image, ImageError};
+use cudarc::driver::sys;
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A loaded function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawFunction(pub sys::CUfunction);
+
+// SAFETY: a handle that the driver lets any thread use; modules are never unloaded.
+unsafe impl Send for RawFunction {}
+// SAFETY: as above.
+unsafe impl Sync for RawFunction {}
+
+/// Modules of this process, by their text. Never unloaded: unloading may wait for resident kernels.
+#[derive(Debug)]
+pub(super) struct Modules {
+    context: Context,
+    parking: Arc<Parking>,
+    loaded: Mutex<HashMap<String, HashMap<String, RawFunction>>>,
+}
+
+impl From<DriverError> for ImageError {
+    fn from(error: DriverError) -> ImageError {
+        ImageError::Refused { code: error.code, log: error.to_string() }
+    }
+}
+
+impl Modules {
+    pub fn new(context: Context, parking: Arc<Parking>) -> Modules {
+        Modules { context, parking, loaded: Mutex::default() }
+    }
+
+    /// Loads an image and every entry of it, unless it was before. Loading blocks while a kernel
+    /// is resident, so then it is refused.
+    pub fn load(&self, image: &Image) -> Result<(), ImageError> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if !loaded.contains_key(image.ptx()) {
+            let functions = self.parking.while_idle(|| self.load_new(image));
+            let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
+            loaded.insert(image.ptx().to_owned(), functions);
+        }
+        Ok(())
+    }
+
+    /// An entry of an image, which is loaded if need be.
+    pub fn function(&self, image: &Image, entry: &'static str) -> Result<RawFunction, ImageError> {
+        self.load(image)?;
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = loaded.get(image.ptx()).and_then(|functions| functions.get(entry));
+        found.copied().ok_or(ImageError::NoEntry { entry, has: "others".to_owned() })
+    }
+
+    fn load_new(&self, image: &Image) -> Result<HashMap<String, RawFunction>, ImageError> {
+        let _bound = Bound::new(self.context)?;
+        let text =
+            CString::new(image.ptx()).map_err(|_| ImageError::NotPtx("it contains a NUL byte"))?;
+        let mut log = vec![0u8; 8192];
+        let mut module = std::ptr::null_mut();
+        let mut options = [
+            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let mut values: [*mut c_void; 2] =
+            [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len() - 1)];
+        // SAFETY: the text is terminated; two options with their values, the log as long as said.
+        let result = unsafe {
+            let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
+            sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), 2, options, values)
+        };
+        if let Err(error) = check("cuModuleLoadDataEx", result) {
+            let said = String::from_utf8_lossy(&log);
+            let said = said.trim_end_matches('\0').trim();
+            let log = format!("{error}{}{said}", if said.is_empty() { "" } else { ": " });
+            return Err(ImageError::Refused { code: error.code, log });
+        }
+        let mut functions = HashMap::new();
+        for name in image.entries() {
+            let Ok(c_name) = CString::new(name) else { continue };
+            let mut function = std::ptr::null_mut();
+            // SAFETY: a module just loaded and a terminated name. `cuFuncLoad` does now what a
+            // first launch would else do, blocking until resident kernels end.
+            unsafe {
+                let got = sys::cuModuleGetFunction(&mut function, module, c_name.as_ptr());
+                check("cuModuleGetFunction", got)?;
+                check("cuFuncLoad", sys::cuFuncLoad(function))?;
+                let (mut at, mut size, mut none) = (0, 0, 0);
+                let first = sys::cuFuncGetParamInfo(function, 0, &mut at, &mut size);
+                let second = sys::cuFuncGetParamInfo(function, 1, &mut at, &mut none);
+                let success = sys::CUresult::CUDA_SUCCESS;
+                if first != success || size != 8 || second == success {
+                    return Err(ImageError::Signature { entry: name.to_owned() });
+                }
+            }
+            functions.insert(name.to_owned(), RawFunction(function));
+        }
+        Ok(functions)
+    }
+}

@@ -1,0 +1,118 @@
+//! Memory that is given back waits here while any kernel is resident, since freeing it then blocks
+//! until that kernel ends. It is lent again meanwhile.
+
+use super::call::{Bound, Context};
+use crate::driver::Mapped;
+use cudarc::driver::sys;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Memory given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Parked {
+    Mapped(Mapped),
+    Device { address: u64, bytes: usize },
+}
+
+#[derive(Debug)]
+pub(super) struct Parking {
+    context: Context,
+    lot: Mutex<Lot>,
+}
+
+#[derive(Debug, Default)]
+struct Lot {
+    /// Kernels launched and not seen to have ended.
+    resident: usize,
+    parked: Vec<Parked>,
+}
+
+impl Parking {
+    pub fn new(context: Context) -> Parking {
+        Parking { context, lot: Mutex::default() }
+    }
+
+    /// Counts a kernel as resident. Waits for a free that is under way, not the other way round.
+    pub fn resident(self: &Arc<Parking>) -> Resident {
+        self.lot().resident += 1;
+        Resident { parking: Arc::clone(self), counted: AtomicBool::new(true) }
+    }
+
+    /// Does what would block while a kernel is resident; or says how many are. Launches wait.
+    pub fn while_idle<T>(&self, work: impl FnOnce() -> T) -> Result<T, usize> {
+        let lot = self.lot();
+        if lot.resident > 0 { Err(lot.resident) } else { Ok(work()) }
+    }
+
+    /// Parks memory; frees all that is parked if no kernel is resident.
+    pub fn give(&self, memory: Parked) {
+        let mut lot = self.lot();
+        lot.parked.push(memory);
+        self.clear(&mut lot);
+    }
+
+    pub fn take_mapped(&self, bytes: usize) -> Option<Mapped> {
+        let mut lot = self.lot();
+        let fits = |p: &Parked| matches!(p, Parked::Mapped(m) if m.bytes == bytes);
+        let at = lot.parked.iter().position(fits)?;
+        let Parked::Mapped(mapped) = lot.parked.swap_remove(at) else { return None };
+        drop(lot);
+        // SAFETY: nobody uses parked memory, and it is this long.
+        unsafe { mapped.host.write_bytes(0, mapped.bytes) };
+        Some(mapped)
+    }
+
+    pub fn take_device(&self, bytes: usize) -> Option<u64> {
+        let mut lot = self.lot();
+        let fits = |p: &Parked| matches!(p, Parked::Device { bytes: b, .. } if *b == bytes);
+        let at = lot.parked.iter().position(fits)?;
+        match lot.parked.swap_remove(at) {
+            Parked::Device { address, .. } => Some(address),
+            Parked::Mapped(_) => None,
+        }
+    }
+
+    fn clear(&self, lot: &mut Lot) {
+        if lot.resident > 0 || lot.parked.is_empty() {
+            return;
+        }
+        let Ok(_bound) = Bound::new(self.context) else { return };
+        for memory in lot.parked.drain(..) {
+            // SAFETY: from the driver's own allocations, each given back once and used no more.
+            let _ = unsafe {
+                match memory {
+                    Parked::Mapped(mapped) => sys::cuMemFreeHost(mapped.host.as_ptr().cast()),
+                    Parked::Device { address, .. } => sys::cuMemFree_v2(address),
+                }
+            };
+        }
+    }
+
+    fn lot(&self) -> MutexGuard<'_, Lot> {
+        self.lot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A kernel that counts as resident until it is seen to be over, or was not launched after all.
+#[derive(Debug)]
+pub(super) struct Resident {
+    parking: Arc<Parking>,
+    counted: AtomicBool,
+}
+
+impl Resident {
+    /// The kernel has ended or faulted.
+    pub fn over(&self) {
+        if self.counted.swap(false, Ordering::Relaxed) {
+            let mut lot = self.parking.lot();
+            lot.resident -= 1;
+            self.parking.clear(&mut lot);
+        }
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        self.over();
+    }
+}

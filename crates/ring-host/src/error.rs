@@ -1,0 +1,429 @@
+//! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
+
+use crate::image::ImageError;
+use ring_device::kernels::VectorError;
+use ring_shared::layout::{Exit, State};
+use ring_shared::ring::{Corrupt, MAX_CAPACITY, MAX_START};
+use std::time::Duration;
+
+/// A driver call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {reason}")]
+pub struct DriverError {
+    /// The call.
+    pub call: &'static str,
+    /// The driver's code; 0 if it has none.
+    pub code: i32,
+    /// The driver's words.
+    pub reason: String,
+}
+
+/// Why a kernel can answer no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceFault {
+    /// The device stopped with an error. On a GPU every kernel of the process is gone with it.
+    #[error("kernel {kernel}: the device faulted ({code}: {reason}); every kernel on it is gone")]
+    Device {
+        /// The kernel whose handle noticed.
+        kernel: &'static str,
+        /// The driver's code.
+        code: i32,
+        /// The driver's words.
+        reason: String,
+    },
+    /// A handler panicked (CPU device).
+    #[error(
+        "kernel {kernel}: the handler panicked on lane {lane} (after {processed} messages, as last reported)"
+    )]
+    HandlerPanicked {
+        /// The kernel.
+        kernel: &'static str,
+        /// The lane.
+        lane: u32,
+        /// Messages the lane had handled when it last said so; it may have handled more.
+        processed: u64,
+    },
+    /// A lane left the device without being asked.
+    #[error("kernel {kernel}: lane {lane} left the device by itself ({exit:?})")]
+    Left {
+        /// The kernel.
+        kernel: &'static str,
+        /// The lane.
+        lane: u32,
+        /// The reason it gave.
+        exit: Exit,
+    },
+    /// The kernel ended without a word: its PTX has other layouts than this host.
+    #[error(
+        "kernel {kernel} ended at once without an acknowledgement: its PTX was built for another \
+         ABI; rebuild it with this version of ring-device"
+    )]
+    Refused {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// The device wrote an index that cannot be.
+    #[error(
+        "kernel {kernel}, lane {lane}: the device wrote index {}, but it must be {}..={}",
+        corrupt.found, corrupt.low, corrupt.high
+    )]
+    Corrupt {
+        /// The kernel.
+        kernel: &'static str,
+        /// The lane.
+        lane: u32,
+        /// What it wrote.
+        corrupt: Corrupt,
+    },
+}
+
+/// Why a device was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No NVIDIA driver library on this machine.
+    #[error(
+        "no NVIDIA driver found (libcuda.so.1 is not in the library path); install the driver, or \
+         use the device 'cpu'"
+    )]
+    NoDriver,
+    /// Built without the feature `cuda`.
+    #[error("ring-host was built without the feature 'cuda'; enable it, or use the device 'cpu'")]
+    NotBuilt,
+    /// The driver found no device.
+    #[error("the NVIDIA driver found no device; use the device 'cpu'")]
+    NoDevice,
+    /// No device of that index.
+    #[error("there is no device {index}: the machine has {count} (indices from 0)")]
+    OutOfRange {
+        /// The index asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The device lacks something that a ring kernel needs.
+    #[error("device '{device}' cannot run ring kernels: {lacks}")]
+    Unsuitable {
+        /// Its name.
+        device: String,
+        /// What it lacks.
+        lacks: &'static str,
+    },
+    /// The arena could not be had.
+    #[error("an arena of {bytes} bytes could not be had: {source}; choose another size (Options)")]
+    Arena {
+        /// Its size.
+        bytes: usize,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// The built-in kernels could not be loaded.
+    #[error("the built-in kernels could not be loaded: {0}")]
+    Image(#[from] ImageError),
+    /// A driver call failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// Why a kernel was not launched. Nothing was left behind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The capacity is 0, not a power of two, or too large.
+    #[error("capacity {0} is not a power of two in 1..={MAX_CAPACITY}")]
+    Capacity(u32),
+    /// The first index leaves too little room to count on.
+    #[error("start index {0} is above {MAX_START}")]
+    StartIndex(u64),
+    /// The rings do not fit what is left of the arena.
+    #[error(
+        "kernel {kernel} needs {needed} bytes of {which} memory side by side, but of the arena's \
+         {arena} bytes {free} are free; choose a smaller capacity, or a larger arena (Options)"
+    )]
+    Arena {
+        /// The kernel.
+        kernel: &'static str,
+        /// "pinned" or "device".
+        which: &'static str,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free, perhaps not side by side.
+        free: usize,
+        /// The whole arena, in bytes.
+        arena: usize,
+    },
+    /// More lanes than the device or the grid allows, or none.
+    #[error("{lanes} lanes, but there must be 1..={limit} ({why})")]
+    Lanes {
+        /// Lanes asked for.
+        lanes: u32,
+        /// The most there can be now.
+        limit: u32,
+        /// What sets the limit.
+        why: &'static str,
+    },
+    /// The block is no whole number of warps, or too large for device or kernel.
+    #[error("{threads} threads a block, but it must be a multiple of 32 in 32..={limit} ({why})")]
+    Threads {
+        /// Threads asked for.
+        threads: u32,
+        /// The most there can be.
+        limit: u32,
+        /// What sets the limit.
+        why: &'static str,
+    },
+    /// A message does not fit the slot.
+    #[error("messages of {bytes} bytes do not fit slots of {slot} bytes; choose larger slots")]
+    Slot {
+        /// Bytes of the message.
+        bytes: usize,
+        /// Bytes of the slot asked for.
+        slot: usize,
+    },
+    /// Cooperative launch was demanded, but the device has none.
+    #[error("device '{0}' has no cooperative launch; use Cooperative::Auto or Never")]
+    NotCooperative(String),
+    /// The PTX cannot be used.
+    #[error("kernel {kernel}: {source}")]
+    Image {
+        /// The kernel.
+        kernel: &'static str,
+        /// What is wrong with it.
+        source: ImageError,
+    },
+    /// The device faulted before.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+    /// A driver call failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// Why a kernel did not change its state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// A lane did not acknowledge in time. The kernel may still do it.
+    #[error("kernel {kernel}: lane {lane} did not acknowledge {asked:?} within {waited:?}")]
+    Timeout {
+        /// The kernel.
+        kernel: &'static str,
+        /// The first lane that had not.
+        lane: u32,
+        /// The state asked for.
+        asked: State,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// All lanes acknowledged, but the kernel has not left the device yet. Try again.
+    #[error("kernel {kernel} obeyed, but did not leave the device within {waited:?}")]
+    Staying {
+        /// The kernel.
+        kernel: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The kernel was terminated before.
+    #[error("kernel {kernel} is terminated; launch it again")]
+    Terminated {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// The kernel can answer no more.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError<T> {
+    /// No free slot now, or none within the deadline. The message is given back.
+    #[error("the ring is full; receive answers, or wait longer")]
+    Full(T),
+    /// The kernel is not active.
+    #[error("kernel {kernel} is not active (it is {state:?}); {}", advice(*state))]
+    NotActive {
+        /// The kernel.
+        kernel: &'static str,
+        /// The state it is in.
+        state: State,
+    },
+    /// The kernel can answer no more.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+}
+
+/// Why no message was received.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// Nothing came within the deadline.
+    #[error("kernel {kernel}, lane {lane}: no message within {waited:?}")]
+    Timeout {
+        /// The kernel.
+        kernel: &'static str,
+        /// The lane.
+        lane: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The kernel is terminated and all its answers have been received.
+    #[error("kernel {kernel} is terminated and has no more answers")]
+    Terminated {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// The kernel can answer no more.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+}
+
+/// Why there is no such lane.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaneError {
+    /// The kernel has fewer lanes.
+    #[error("there is no lane {lane}: the kernel has {lanes} (indices from 0)")]
+    OutOfRange {
+        /// The lane asked for.
+        lane: u32,
+        /// How many there are.
+        lanes: u32,
+    },
+    /// The lane was taken out of the kernel.
+    #[error("lane {0} was taken out of this kernel by take_lane; use it there")]
+    Taken(u32),
+}
+
+/// Why the payload arena was not read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PayloadError {
+    /// Not all inside the arena.
+    #[error("{bytes} bytes at offset {offset} are not inside the payload arena of {arena} bytes")]
+    OutOfBounds {
+        /// Where.
+        offset: u64,
+        /// How many bytes.
+        bytes: usize,
+        /// The arena.
+        arena: usize,
+    },
+    /// Words lie at multiples of 4.
+    #[error("offset {offset} is not a multiple of 4")]
+    Unaligned {
+        /// Where.
+        offset: u64,
+    },
+    /// The copy did not end in time.
+    #[error("a copy of {bytes} bytes did not end within {waited:?}")]
+    Timeout {
+        /// How many bytes.
+        bytes: usize,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// A driver call failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The kernel can answer no more.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+}
+
+/// Why two vectors were not added.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddError {
+    /// The vectors do not fit each other, or not the kernel.
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
+    /// The vector for the sum has another length.
+    #[error("the sum has room for {c} elements, but the vectors have {len}")]
+    Sum {
+        /// Elements of C.
+        c: usize,
+        /// Elements of A and B.
+        len: usize,
+    },
+    /// The device refused, with that status.
+    #[error("the device refused the request with status {0}")]
+    Refused(u32),
+    /// The request was not sent.
+    #[error("the request was not sent: {0}")]
+    Send(SendError<()>),
+    /// No answer came.
+    #[error(transparent)]
+    Recv(#[from] RecvError),
+    /// The payload arena was not read or written.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// Lane 0 was taken.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+}
+
+/// Any of them, for `?` in programs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Opening a device.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Launching a kernel.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Changing a kernel's state.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Sending; the message is not kept.
+    #[error(transparent)]
+    Send(SendError<()>),
+    /// Receiving.
+    #[error(transparent)]
+    Recv(#[from] RecvError),
+    /// Naming a lane.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// Using the payload arena.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// Adding vectors.
+    #[error(transparent)]
+    Add(#[from] AddError),
+    /// Naming a device.
+    #[error(transparent)]
+    Device(#[from] crate::device::UnknownDevice),
+}
+
+fn advice(state: State) -> &'static str {
+    match state {
+        State::Terminated | State::Faulted => "launch it again",
+        _ => "call activate first",
+    }
+}
+
+impl<T> SendError<T> {
+    /// The same error without the message.
+    pub fn without_message(self) -> SendError<()> {
+        match self {
+            SendError::Full(_) => SendError::Full(()),
+            SendError::NotActive { kernel, state } => SendError::NotActive { kernel, state },
+            SendError::Fault(fault) => SendError::Fault(fault),
+        }
+    }
+}
+
+impl<T> From<SendError<T>> for Error {
+    fn from(error: SendError<T>) -> Error {
+        Error::Send(error.without_message())
+    }
+}
+
+impl<T> From<SendError<T>> for AddError {
+    fn from(error: SendError<T>) -> AddError {
+        AddError::Send(error.without_message())
+    }
+}

@@ -1,0 +1,176 @@
+//! What can be chosen of a launch, and its checks.
+
+use crate::device::DeviceInfo;
+use crate::driver::Limits;
+use crate::error::LaunchError;
+use crate::image::{Image, ImageError};
+use crate::region::Plan;
+use ring_device::{Kernel, MIN_THREADS};
+use ring_shared::Message;
+use ring_shared::ring::{MAX_CAPACITY, MAX_START};
+use std::borrow::Cow;
+
+/// Whether all lanes are launched at once or not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cooperative {
+    /// Yes, if there are several lanes and the device can.
+    #[default]
+    Auto,
+    /// Yes, or the launch is refused.
+    Always,
+    /// No. The lanes are still checked against what can be resident at once.
+    Never,
+}
+
+/// How a kernel is launched. The default serves one host thread.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    lanes: u32,
+    threads: u32,
+    capacity: u32,
+    slot_bytes: Option<usize>,
+    payload_bytes: Option<usize>,
+    cooperative: Cooperative,
+    start_index: u64,
+    ptx: Option<Cow<'static, [u8]>>,
+}
+
+impl Default for Launch {
+    /// One lane of 256 threads, rings of 4096 slots, 64 KiB of payload for a kernel that uses it.
+    fn default() -> Launch {
+        Launch {
+            lanes: 1,
+            threads: 256,
+            capacity: 4096,
+            slot_bytes: None,
+            payload_bytes: None,
+            cooperative: Cooperative::Auto,
+            start_index: 0,
+            ptx: None,
+        }
+    }
+}
+
+impl Launch {
+    /// Lanes: independent pairs of rings, each answered by a block of its own.
+    pub fn lanes(self, lanes: u32) -> Launch {
+        Launch { lanes, ..self }
+    }
+
+    /// Threads of a lane's block, a multiple of 32. The CPU device uses one all the same.
+    pub fn threads(self, threads: u32) -> Launch {
+        Launch { threads, ..self }
+    }
+
+    /// Slots of each ring, a power of two.
+    pub fn capacity(self, capacity: u32) -> Launch {
+        Launch { capacity, ..self }
+    }
+
+    /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
+    pub fn slot_bytes(self, bytes: usize) -> Launch {
+        Launch { slot_bytes: Some(bytes), ..self }
+    }
+
+    /// Bytes of the payload arena, in device memory.
+    pub fn payload_bytes(self, bytes: usize) -> Launch {
+        Launch { payload_bytes: Some(bytes), ..self }
+    }
+
+    /// Whether all lanes are launched at once or not at all.
+    pub fn cooperative(self, cooperative: Cooperative) -> Launch {
+        Launch { cooperative, ..self }
+    }
+
+    /// Index of the first message: for tests of what happens after billions of messages.
+    pub fn start_index(self, start_index: u64) -> Launch {
+        Launch { start_index, ..self }
+    }
+
+    /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU
+    /// device then runs the handler compiled for the host.
+    ///
+    /// # Safety
+    /// A GPU will run this code with access to all memory it can reach, the host's pinned memory
+    /// included. Its entry must be what `ring_device::run` makes of this kernel type, and must
+    /// touch nothing else.
+    pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> Launch {
+        Launch { ptx: Some(ptx.into()), ..self }
+    }
+
+    pub(crate) fn wants(&self) -> (u32, u32) {
+        (self.lanes, self.threads)
+    }
+
+    /// The checked image.
+    pub(crate) fn image<K: Kernel>(&self) -> Result<Image, LaunchError> {
+        let check = |image: Image| image.check_entry(K::ENTRY).map(|()| image);
+        let image = match &self.ptx {
+            None => Ok(Image::built_in()),
+            Some(ptx) => Image::new(ptx.clone()).and_then(check),
+        };
+        image.map_err(|source| LaunchError::Image { kernel: K::NAME, source })
+    }
+
+    /// Checks what depends on the device only, before anything is loaded.
+    pub(crate) fn check_device<K: Kernel>(&self, device: &DeviceInfo) -> Result<Plan, LaunchError> {
+        if !self.capacity.is_power_of_two() || self.capacity > MAX_CAPACITY {
+            return Err(LaunchError::Capacity(self.capacity));
+        }
+        if self.start_index > MAX_START {
+            return Err(LaunchError::StartIndex(self.start_index));
+        }
+        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
+        if let Some(slot) = self.slot_bytes.filter(|slot| bytes > *slot) {
+            return Err(LaunchError::Slot { bytes, slot });
+        }
+        self.check_threads(device.max_threads, "the device's limit")?;
+        self.check_lanes(device.max_lanes, "the device's largest grid")?;
+        if self.cooperative == Cooperative::Always && !device.cooperative_launch {
+            return Err(LaunchError::NotCooperative(device.name.clone()));
+        }
+        let payload = if K::USES_PAYLOAD { 64 * 1024 } else { 0 };
+        Ok(Plan {
+            lanes: self.lanes,
+            capacity: self.capacity,
+            start: self.start_index,
+            slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
+            payload_bytes: self.payload_bytes.unwrap_or(payload),
+        })
+    }
+
+    /// Checks what depends on the loaded kernel.
+    pub(crate) fn check_kernel(&self, limits: Limits) -> Result<(), LaunchError> {
+        self.check_threads(limits.threads, "the kernel's limit on this device")?;
+        self.check_lanes(limits.lanes, "what can be resident at once")
+    }
+
+    fn check_threads(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        let whole = self.threads.is_multiple_of(MIN_THREADS) && self.threads >= MIN_THREADS;
+        match whole && self.threads <= limit {
+            true => Ok(()),
+            false => Err(LaunchError::Threads { threads: self.threads, limit, why }),
+        }
+    }
+
+    fn check_lanes(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        match (1..=limit).contains(&self.lanes) {
+            true => Ok(()),
+            false => Err(LaunchError::Lanes { lanes: self.lanes, limit, why }),
+        }
+    }
+
+    /// Whether the launch is cooperative on this device.
+    pub(crate) fn is_cooperative(&self, device: &DeviceInfo) -> bool {
+        match self.cooperative {
+            Cooperative::Auto => self.lanes > 1 && device.cooperative_launch,
+            Cooperative::Always => true,
+            Cooperative::Never => false,
+        }
+    }
+
+    /// The error for an image that the driver refused.
+    pub(crate) fn refused<K: Kernel>(source: ImageError) -> LaunchError {
+        LaunchError::Image { kernel: K::NAME, source }
+    }
+}

@@ -1,0 +1,69 @@
+//! Kernels that stay on the GPU and answer messages, without a driver call in between.
+//!
+//! A [`Runtime`] opens a device: an NVIDIA GPU, or CPU threads that run the same handlers. A
+//! launched kernel is [`Resident`]: it polls rings in memory that both sides see until it is
+//! terminated. Sending and receiving take no lock, no heap, and no driver call.
+//!
+//! ```
+//! use ring_host::{Device, Launch, Runtime, kernels::{Echo, EchoMessage}};
+//! use std::time::Duration;
+//!
+//! fn main() -> Result<(), ring_host::Error> {
+//!     let second = Duration::from_secs(1);
+//!     let host = Runtime::open(Device::Cpu)?; // or Auto: a GPU if there is one
+//!     let mut kernel = host.launch::<Echo>(Launch::default())?;
+//!     kernel.activate(second)?;
+//!     let request = EchoMessage::from_seed(7);
+//!     kernel.send(&request, second)?;
+//!     assert_eq!(kernel.recv(second)?, request.answer());
+//!     let summary = kernel.terminate(second)?;
+//!     assert_eq!((summary.processed, summary.unhandled), (1, 0));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Guarantees
+//! - Exactly once, in order, per lane: a message is refused and given back, or delivered.
+//! - Every wait has a deadline. Memory is never freed under a kernel that may still run.
+//! - Whatever the device writes, the host stays in bounds and says what was wrong.
+//!
+//! # Where to look
+//! [`resident`] (life cycle), [`lane`] (send and receive), [`launch`] (what can be chosen, and
+//! its checks), `driver` (what a device must be able to do; CUDA and CPU), `region` (how a
+//! kernel's shared memory is laid out), [`error`].
+
+mod arena;
+pub mod deadline;
+pub mod device;
+mod driver;
+pub mod error;
+pub mod image;
+pub mod lane;
+pub mod launch;
+pub mod payload;
+mod region;
+pub mod resident;
+pub mod runtime;
+mod vector_add;
+
+pub use deadline::Deadline;
+pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice};
+pub use error::{
+    AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
+    RecvError, SendError,
+};
+pub use lane::{Lane, Receiver, Sender};
+pub use launch::{Cooperative, Launch};
+pub use resident::{Resident, Status, Summary};
+pub use ring_device::{
+    Block, BlockContext, BlockHandler, Kernel, Output, Payload, Scope, Thread, ThreadContext,
+    ThreadHandler, Word, Words,
+};
+pub use ring_shared::Message;
+pub use ring_shared::layout::{Exit, State};
+pub use runtime::{Options, Runtime};
+
+/// The built-in kernels and their messages.
+pub mod kernels {
+    pub use ring_device::kernels::*;
+}
