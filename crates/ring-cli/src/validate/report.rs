@@ -1,0 +1,172 @@
+//! The report's sections: the device, the table of cases, the soak.
+
+use super::soak::Soaked;
+use crate::latency::Latency;
+use crate::table::{Align, Table};
+use crate::text::{grouped, plural, wrapped};
+use std::time::Duration;
+
+/// A case of the table.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The kernel, and what distinguishes the case.
+    pub name: &'static str,
+    /// Elements of a message.
+    pub elements: usize,
+    /// Where they travel.
+    pub place: &'static str,
+    /// Round trips timed.
+    pub latency: Latency,
+    /// What was wrong.
+    pub passed: Result<(), String>,
+}
+
+/// The device, and why it was chosen.
+pub fn device(name: &str, kind: &str, why: &str) -> String {
+    format!("{}\n{}\n", wrapped("device  ", &format!("{kind}: {name}")), wrapped("why     ", why))
+}
+
+/// The table of cases, what was wrong below each.
+pub fn cases(cases: &[Case]) -> String {
+    let mut table = Table::new([
+        ("case", Align::Left),
+        ("elements", Align::Right),
+        ("where", Align::Left),
+        ("result", Align::Left),
+        ("rounds", Align::Right),
+        ("p50 us", Align::Right),
+        ("p99 us", Align::Right),
+    ]);
+    for case in cases {
+        table.row([
+            case.name.to_string(),
+            case.elements.to_string(),
+            case.place.to_string(),
+            verdict(case.passed.is_ok()).to_string(),
+            grouped(case.latency.count()),
+            case.latency.shown(50.0),
+            case.latency.shown(99.0),
+        ]);
+        if let Err(wrong) = &case.passed {
+            table.note(wrong);
+        }
+    }
+    table.to_string()
+}
+
+/// What came of the soak, what was wrong below it.
+pub fn soak(soaked: &Soaked, messages: u64, lanes: u32, passed: &Result<(), String>) -> String {
+    let Soaked { lost, duplicated, reordered, corrupt, time, .. } = soaked;
+    let mut lines = vec![
+        format!(
+            "soak    {} over {}: {}",
+            plural(messages, "message"),
+            plural(lanes.into(), "lane"),
+            verdict(passed.is_ok())
+        ),
+        format!(
+            "        {} lost, {} duplicated, {} reordered, {} corrupt",
+            grouped(*lost),
+            grouped(*duplicated),
+            grouped(*reordered),
+            grouped(*corrupt)
+        ),
+        format!("        {:.2} s, {}", time.as_secs_f64(), rate(soaked.sent - lost, *time)),
+    ];
+    if let Err(wrong) = passed {
+        lines.push(wrapped("    ", wrong));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What was wrong with a soak that nothing stopped, in words.
+pub fn unsound(soaked: &Soaked, messages: u64, timeout: Duration) -> String {
+    let mut words = Vec::new();
+    if soaked.lost > 0 || soaked.sent < messages {
+        words.push(format!(
+            "no answer came for {} s; {} of {} were sent, {} not answered",
+            timeout.as_secs_f64(),
+            grouped(soaked.sent),
+            plural(messages, "message"),
+            grouped(soaked.lost)
+        ));
+    }
+    words.extend(soaked.first_wrong.map(|wrong| format!("first wrong answer: {wrong}")));
+    words.join("; ")
+}
+
+fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "failed" }
+}
+
+fn rate(messages: u64, time: Duration) -> String {
+    let rate = messages as f64 / time.as_secs_f64().max(1e-9);
+    match rate {
+        1e6.. => format!("{:.1} million messages a second", rate / 1e6),
+        _ => format!("{} messages a second", grouped(rate as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::WIDTH;
+
+    fn case(name: &'static str, elements: usize, rounds: u64, passed: Result<(), String>) -> Case {
+        let mut latency = Latency::new();
+        for _ in 0..rounds {
+            latency.record(Duration::from_micros(1234));
+        }
+        Case { name, elements, place: "payload", latency, passed }
+    }
+
+    #[test]
+    fn the_table_fits_the_page_and_names_what_was_wrong() {
+        let wrong = "round 3, element 7: got 1.5, expected 2.5".to_string();
+        let text = cases(&[
+            case("vector_add", 100, 200, Err(wrong.clone())),
+            case("echo (64 bytes)", 8, 20_000, Ok(())),
+        ]);
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<_> = text.lines().map(words).collect();
+        assert_eq!(lines[1], "vector_add 100 payload failed 200 1234.94 1234.94");
+        assert_eq!(lines[2], wrong);
+        assert!(lines[3].starts_with("echo (64 bytes) 8 payload passed 20,000 "), "{text}");
+    }
+
+    #[test]
+    fn a_long_reason_is_broken() {
+        let text = device("NVIDIA H200", "cuda", &"the driver said so ".repeat(10));
+        assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn the_soak_counts_each_kind_of_fault() {
+        let soaked = Soaked {
+            sent: 2_000_000,
+            lost: 1000,
+            duplicated: 2,
+            reordered: 3,
+            corrupt: 4,
+            time: Duration::from_millis(500),
+            ..Soaked::default()
+        };
+        let wrong = unsound(&soaked, 3_000_000, Duration::from_secs(10));
+        let text = soak(&soaked, 3_000_000, 2, &Err(wrong));
+        for part in [
+            "3,000,000 messages over 2 lanes: failed",
+            "1,000 lost, 2 duplicated, 3 reordered, 4 corrupt",
+            "0.50 s, 4.0 million messages a second",
+            "no answer came for 10 s; 2,000,000 of 3,000,000 messages were sent, 1,000",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn slow_rates_are_given_in_full() {
+        assert_eq!(rate(1500, Duration::from_secs(1)), "1,500 messages a second");
+    }
+}
