@@ -1,0 +1,147 @@
+//! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles]`; nothing is asserted but
+//! answers.
+
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::{Device, Error, Launch, Resident, Runtime};
+use ring_tests::with_ptx;
+use std::time::{Duration, Instant};
+
+const SECONDS: Duration = Duration::from_secs(10);
+
+fn main() -> Result<(), Error> {
+    let mut arguments = std::env::args().skip(1);
+    let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
+    let cycles = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let opened = Instant::now();
+    let host = Runtime::open(device)?;
+    println!("device: {} (opened in {:.1?})", host.device().name, opened.elapsed());
+    for threads in [64, 256, 512] {
+        round_trips(&host, threads)?;
+    }
+    launch_cycles(&host, cycles)?;
+    beside_residents(&host, device)?;
+    Ok(())
+}
+
+fn active(host: &Runtime, launch: Launch) -> Result<Resident<Echo>, Error> {
+    let mut kernel = host.launch::<Echo>(launch)?;
+    kernel.activate(SECONDS)?;
+    Ok(kernel)
+}
+
+fn answer(kernel: &mut Resident<Echo>, i: u64) -> Result<(), Error> {
+    let request = EchoMessage::from_seed(i);
+    kernel.send(&request, SECONDS)?;
+    assert_eq!(kernel.recv(SECONDS)?, request.answer());
+    Ok(())
+}
+
+/// Times of `n` calls, sorted, in microseconds, after a tenth as many that are not counted.
+fn times(n: u64, mut call: impl FnMut(u64) -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+    let mut times = Vec::with_capacity(n as usize);
+    for i in 0..n + n / 10 {
+        let begun = Instant::now();
+        call(i)?;
+        if i >= n / 10 {
+            times.push(begun.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+fn print(what: &str, times: &[f64]) {
+    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
+    let (n, min, p50, p99, max) = (times.len(), at(0.0), at(0.5), at(0.99), at(1.0));
+    println!("{what}: n {n}, min {min:.2}, p50 {p50:.2}, p99 {p99:.2}, max {max:.2} us");
+}
+
+fn round_trips(host: &Runtime, threads: u32) -> Result<(), Error> {
+    let mut kernel = active(host, Launch::default().threads(threads))?;
+    println!("pinned memory of a kernel with 4096-slot rings: {} bytes", kernel.pinned_bytes());
+    let times = times(100_000, |i| answer(&mut kernel, i))?;
+    print(&format!("round trip, 64-byte message, {threads} threads"), &times);
+    Ok(())
+}
+
+/// Resident set of this process in KiB.
+fn resident_set() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    pages * 4
+}
+
+fn launch_cycles(host: &Runtime, cycles: u64) -> Result<(), Error> {
+    let mut cycle = |i| -> Result<(), Error> {
+        let mut kernel = active(host, Launch::default())?;
+        answer(&mut kernel, i)?;
+        kernel.deactivate(SECONDS)?;
+        kernel.terminate(SECONDS)?;
+        Ok(())
+    };
+    let warm = times(cycles.min(100), &mut cycle)?;
+    let before = resident_set();
+    let all = times(cycles, &mut cycle)?;
+    let after = resident_set();
+    print("launch, activate, one message, deactivate, terminate (first)", &warm);
+    print("launch, activate, one message, deactivate, terminate", &all);
+    println!("resident set: {before} KiB before {cycles} cycles, {after} KiB after");
+    Ok(())
+}
+
+fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
+    let mut kernels = Vec::new();
+    for _ in 0..16 {
+        kernels.push(active(host, Launch::default())?);
+    }
+    for (i, kernel) in kernels.iter_mut().enumerate() {
+        for k in 0..1000 {
+            answer(kernel, i as u64 * 1000 + k)?;
+        }
+    }
+    println!("16 kernels resident, each answered 1000 messages; beside them:");
+    let one = times(20_000, |i| answer(&mut kernels[7], i))?;
+    print("  round trip of one of them", &one);
+    let launch = times(100, |_| {
+        let mut kernel = host.launch::<VectorAdd>(Launch::default())?;
+        kernel.activate(SECONDS)?;
+        drop(kernel);
+        Ok(())
+    })?;
+    print("  launch, activate and drop another", &launch);
+    let launch = times(20, |_| {
+        let mut kernel = active(host, Launch::default().lanes(2))?;
+        kernel.terminate(SECONDS)?;
+        Ok(())
+    })?;
+    print("  launch, activate and terminate another of two lanes", &launch);
+    let mut other = host.launch::<VectorAdd>(Launch::default())?;
+    let mut words = [7u32; 16];
+    let copy = times(100, |_| {
+        other.write_payload(0, &words, SECONDS)?;
+        Ok(other.read_payload(0, &mut words, SECONDS)?)
+    })?;
+    print("  64 bytes into the payload and back", &copy);
+    drop(other);
+    let query = times(1000, |i| {
+        kernels[i as usize % 16].status();
+        Ok(())
+    })?;
+    print("  status of one", &query);
+    let open = times(20, |_| {
+        let mut kernel = active(&Runtime::open(device)?, Launch::default())?;
+        answer(&mut kernel, 1)
+    })?;
+    print("  open, launch, drop of another runtime", &open);
+    // A module that was not loaded before: the built-in one, with a comment that makes it new.
+    let ptx = format!("{}\n// {}\n", ring_host::image::BUILT_IN, std::process::id());
+    let begun = Instant::now();
+    let prepared = host.prepare::<Echo>(&with_ptx(Launch::default(), ptx.into_bytes()));
+    println!("  load of a module not seen before: {prepared:?} after {:.1?}", begun.elapsed());
+    for (i, kernel) in kernels.iter_mut().enumerate() {
+        answer(kernel, i as u64)?;
+    }
+    println!("  and all 16 still answer");
+    Ok(())
+}

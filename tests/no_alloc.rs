@@ -1,0 +1,73 @@
+//! No heap on the hot path: every allocation of the process is counted, on all its threads, the
+//! CPU device's included, while 100,000 messages go there and back.
+
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{Launch, Runtime};
+use ring_tests::{LONG, on_each_device};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: the system's allocator, which only is counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const MESSAGES: u64 = 100_000;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.load(Relaxed);
+    work();
+    ALLOCATIONS.load(Relaxed) - before
+}
+
+fn run(runtime: &Runtime) {
+    let mut kernel = runtime.launch::<Echo>(Launch::default()).unwrap();
+    kernel.activate(LONG).unwrap();
+    let mut answers = [EchoMessage::from_seed(0); 64];
+    let singly = allocations(|| {
+        for i in 0..MESSAGES {
+            let request = EchoMessage::from_seed(i);
+            kernel.send(&request, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
+        }
+    });
+    let in_batches = allocations(|| {
+        let (mut sent, mut received) = (0, 0);
+        while received < MESSAGES {
+            let batch: [EchoMessage; 64] =
+                std::array::from_fn(|k| EchoMessage::from_seed(sent + k as u64));
+            let n = (MESSAGES - sent).min(64) as usize;
+            sent += kernel.try_send_batch(&batch[..n]).unwrap() as u64;
+            let n = kernel.try_recv_batch(&mut answers).unwrap();
+            for answer in &answers[..n] {
+                assert_eq!(*answer, EchoMessage::from_seed(received).answer());
+                received += 1;
+            }
+        }
+    });
+    let device = &runtime.device().name;
+    println!("{device}: {singly} allocations in {MESSAGES} singly, {in_batches} in batches");
+    assert_eq!((singly, in_batches), (0, 0), "on {device}");
+}
+
+#[test]
+fn messages_need_no_heap() {
+    assert!(allocations(|| drop(Box::new(1u8))) > 0, "the counter counts");
+    on_each_device(run);
+}

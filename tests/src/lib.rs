@@ -1,0 +1,128 @@
+//! What the integration tests have in common: the devices to run on, and kernels of their own.
+
+use ring_host::{
+    Block, BlockContext, BlockHandler, Device, Kernel, Launch, OpenError, Options, Output, Runtime,
+    Thread, ThreadContext, ThreadHandler,
+};
+use std::borrow::Cow;
+use std::sync::Once;
+use std::time::Duration;
+
+/// The README's programs, compiled and run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
+/// A deadline that a working runtime never reaches: it bounds a test, it measures nothing.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Opens the GPU, or says out loud that there is none to test on.
+///
+/// # Panics
+/// If there is a GPU that cannot be opened, or if `RING_TEST_GPU=required` and there is none.
+pub fn gpu() -> Option<Runtime> {
+    match Runtime::open(Device::Cuda(0)) {
+        Ok(runtime) => Some(runtime),
+        Err(error @ (OpenError::NoDriver | OpenError::NoDevice)) => {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| eprintln!("SKIPPED ON A GPU, run on the CPU device only: {error}"));
+            let required = std::env::var_os("RING_TEST_GPU").is_some_and(|v| v == "required");
+            assert!(!required, "RING_TEST_GPU=required, but {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The CPU device, with arenas large enough for any test.
+///
+/// # Panics
+/// If it cannot be opened.
+pub fn cpu() -> Runtime {
+    Runtime::open(Device::Cpu).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The CPU device with arenas of that many bytes.
+///
+/// # Panics
+/// If it cannot be opened.
+pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
+    let options = Options { pinned_bytes, device_bytes };
+    Runtime::open_with(Device::Cpu, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a test on every device there is.
+pub fn on_each_device(test: impl Fn(&Runtime)) {
+    test(&cpu());
+    if let Some(gpu) = gpu() {
+        test(&gpu);
+    }
+}
+
+/// The launch with PTX of a test's own.
+pub fn with_ptx(launch: Launch, ptx: impl Into<Cow<'static, [u8]>>) -> Launch {
+    // SAFETY: the tests' PTX is refused, or touches no memory, or is the built-in one.
+    unsafe { launch.ptx(ptx) }
+}
+
+/// Panics on request 13, else answers with the square. For the CPU device only.
+#[derive(Debug)]
+pub struct Unlucky;
+
+impl Kernel for Unlucky {
+    const NAME: &'static str = "unlucky";
+    const ENTRY: &'static str = "ring_echo";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Unlucky {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        assert_ne!(*request, 13, "a request that the handler cannot bear");
+        request * request
+    }
+}
+
+/// Takes half a millisecond a message. For the CPU device only.
+#[derive(Debug)]
+pub struct Slow;
+
+impl Kernel for Slow {
+    const NAME: &'static str = "slow";
+    const ENTRY: &'static str = "ring_echo";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Slow {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        std::thread::sleep(Duration::from_micros(500));
+        *request
+    }
+}
+
+/// Writes its response, and tries to write around it. For the CPU device only.
+#[derive(Debug)]
+pub struct Stray;
+
+impl Kernel for Stray {
+    const NAME: &'static str = "stray";
+    const ENTRY: &'static str = "ring_vector_add";
+    type Request = u32;
+    type Response = [u32; 4];
+    type Scope = Block;
+}
+
+impl BlockHandler for Stray {
+    fn handle(_: &BlockContext<'_>, request: &u32, response: &Output<[u32; 4]>) {
+        for i in [0, 1, 2, 3, 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
+            response.set(0, i, if i < 4 { *request } else { 0xdead });
+            response.set(2, i, 0xdeadu32);
+            response.set(16, i, 0xdeadu32);
+            response.set(usize::MAX - 3, i, if i == 1 { *request } else { 0xdead });
+        }
+        (0..4).for_each(|i| response.set(0, i, *request));
+    }
+}

@@ -1,0 +1,522 @@
+//! The life cycle: launch, activate, deactivate, terminate, drop; of one kernel, of many at once, a
+//! thousand times over; and handles, halves and runtimes that go in any order.
+
+use crate::faults::{in_child, names, promptly, until};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{
+    ControlError, Cooperative, Device, DeviceKind, Kernel, Launch, LaunchError, Options, RecvError,
+    Resident, Runtime, SendError, State, Summary, Thread, ThreadContext, ThreadHandler,
+};
+use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A launch so small that dozens fit anywhere.
+fn small() -> Launch {
+    Launch::default().capacity(16)
+}
+
+fn active(runtime: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel
+}
+
+/// Opens the device of `runtime` once more.
+fn open_again(runtime: &Runtime) -> Runtime {
+    match runtime.device().kind {
+        DeviceKind::Cpu => cpu(),
+        _ => gpu().expect("there was one"),
+    }
+}
+
+/// One round trip on every lane.
+fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
+    for lane in 0..kernel.lanes() {
+        let request = EchoMessage::from_seed(seed + u64::from(lane));
+        kernel.lane(lane).unwrap().send(&request, LONG).unwrap();
+    }
+    for lane in 0..kernel.lanes() {
+        let answer = kernel.lane(lane).unwrap().recv(LONG).unwrap();
+        assert_eq!(answer, EchoMessage::from_seed(seed + u64::from(lane)).answer(), "lane {lane}");
+    }
+}
+
+/// Sends until both rings, of 8 slots each, are full: 8 are answered, the rest waits for room. How
+/// many were sent: a lane that waits for room may not have told all that it consumed.
+fn clog(kernel: &mut Resident<Echo>) -> u64 {
+    let mut sent = 0;
+    until("eight answers, and eight requests behind them", || {
+        let answered = kernel.status().processed == 8;
+        while kernel.try_send(&EchoMessage::from_seed(sent)).is_ok() {
+            sent += 1;
+        }
+        (answered && sent == 16).then_some(())
+    });
+    sent
+}
+
+fn receive(kernel: &mut Resident<Echo>, which: std::ops::Range<u64>) {
+    for i in which {
+        assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer(), "answer {i}");
+    }
+}
+
+/// Pinned memory that one such kernel takes of an arena.
+fn bytes_of<K: Kernel>(launch: &Launch) -> usize {
+    cpu().launch::<K>(launch.clone()).unwrap().pinned_bytes().next_multiple_of(256)
+}
+
+/// Answers after as many milliseconds as the request's second word says, and says when it has
+/// begun to, in the place its first word names. For the CPU device only.
+#[derive(Debug)]
+struct Slow;
+
+static BEGUN: [AtomicBool; 4] = [const { AtomicBool::new(false) }; 4];
+
+impl Kernel for Slow {
+    const NAME: &'static str = "slow";
+    const ENTRY: &'static str = "ring_echo";
+    type Request = [u32; 2];
+    type Response = u32;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Slow {
+    fn handle(_: &ThreadContext, [place, milliseconds]: &[u32; 2]) -> u32 {
+        BEGUN[*place as usize].store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(u64::from(*milliseconds)));
+        *milliseconds
+    }
+}
+
+/// A kernel that is busy for so long.
+fn busy(runtime: &Runtime, place: u32, milliseconds: u32) -> Resident<Slow> {
+    let mut kernel = runtime.launch::<Slow>(small()).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel.send(&[place, milliseconds], LONG).unwrap();
+    let begun = || BEGUN[place as usize].load(Ordering::Relaxed).then_some(());
+    until("the handler", begun);
+    kernel
+}
+
+#[test]
+fn every_transition_is_acknowledged() {
+    on_each_device(|runtime| {
+        let state = |kernel: &Resident<Echo>| kernel.status().state;
+        let mut kernel = runtime.launch::<Echo>(small()).unwrap();
+        assert_eq!(state(&kernel), State::Launched);
+        assert_eq!(kernel.lanes(), 1);
+        kernel.deactivate(LONG).unwrap();
+        assert_eq!(state(&kernel), State::Inactive);
+        for round in 0..3 {
+            for _ in 0..2 {
+                kernel.activate(LONG).unwrap();
+                assert_eq!(state(&kernel), State::Active);
+            }
+            exchange(&mut kernel, round);
+            for _ in 0..2 {
+                kernel.deactivate(LONG).unwrap();
+                assert_eq!(state(&kernel), State::Inactive);
+            }
+            let status = kernel.status();
+            assert_eq!(status.processed, round + 1, "exact when acknowledged");
+            assert_ne!(status.heartbeat, 0);
+            until("a heartbeat", || (kernel.status().heartbeat > status.heartbeat).then_some(()));
+        }
+        kernel.activate(LONG).unwrap();
+        assert_eq!(kernel.terminate(LONG).unwrap(), Summary { processed: 3, unhandled: 0 });
+        assert_eq!(state(&kernel), State::Terminated);
+        assert_eq!(kernel.status().processed, 3);
+
+        let mut never = runtime.launch::<Echo>(small()).unwrap();
+        assert_eq!(never.terminate(LONG).unwrap(), Summary { processed: 0, unhandled: 0 });
+        assert!(matches!(never.recv(LONG), Err(RecvError::Terminated { kernel: "echo" })));
+    });
+}
+
+#[test]
+fn what_is_in_the_ring_waits_for_the_next_activation() {
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime, Launch::default().capacity(8));
+        let sent = clog(&mut kernel);
+        kernel.deactivate(LONG).unwrap();
+        assert_eq!(kernel.summary(), Summary { processed: 8, unhandled: sent - 8 });
+        receive(&mut kernel, 0..8);
+        let pause = Duration::from_millis(30);
+        let nothing = kernel.recv(pause).unwrap_err();
+        assert!(matches!(nothing, RecvError::Timeout { .. }), "an inactive kernel: {nothing}");
+        assert_eq!(kernel.summary(), Summary { processed: 8, unhandled: sent - 8 });
+        kernel.activate(LONG).unwrap();
+        receive(&mut kernel, 8..sent);
+        exchange(&mut kernel, 99);
+        let summary = kernel.terminate(LONG).unwrap();
+        assert_eq!(summary, Summary { processed: sent + 1, unhandled: 0 });
+    });
+}
+
+#[test]
+fn terminate_counts_and_leaves_the_answers() {
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime, Launch::default().capacity(8));
+        let sent = clog(&mut kernel);
+        let summary = kernel.terminate(LONG).unwrap();
+        assert_eq!(summary, Summary { processed: 8, unhandled: sent - 8 });
+        receive(&mut kernel, 0..8);
+        assert!(matches!(kernel.recv(LONG), Err(RecvError::Terminated { kernel: "echo" })));
+
+        // However far it came: what was accepted was handled or is counted, and can be received.
+        for sent in [1, 5, 40, 64] {
+            let mut kernel = active(runtime, Launch::default().capacity(64));
+            let requests: Vec<_> = (0..sent).map(EchoMessage::from_seed).collect();
+            assert_eq!(kernel.try_send_batch(&requests).unwrap() as u64, sent);
+            let summary = kernel.terminate(LONG).unwrap();
+            assert_eq!(summary.processed + summary.unhandled, sent, "{summary:?}");
+            receive(&mut kernel, 0..summary.processed);
+            assert!(matches!(kernel.recv(LONG), Err(RecvError::Terminated { .. })));
+        }
+    });
+}
+
+#[test]
+fn dropped_kernels_leave_the_device() {
+    let each = bytes_of::<Echo>(&small().lanes(2));
+    let mut runtimes = vec![cpu_with(each, 4096)];
+    if gpu().is_some() {
+        let options = Options { pinned_bytes: each, device_bytes: 4096 };
+        runtimes.push(Runtime::open_with(Device::Cuda(0), options).unwrap());
+    }
+    for runtime in runtimes {
+        for round in 0..20 {
+            // There is room for one: the one before has to be gone.
+            let launch = || runtime.launch::<Echo>(small().lanes(2)).ok();
+            let mut kernel = until("the memory of the last one", launch);
+            if round % 4 > 0 {
+                kernel.activate(LONG).unwrap();
+            }
+            if round % 4 > 1 {
+                kernel.send(&EchoMessage::from_seed(round), LONG).unwrap();
+            }
+            if round % 4 > 2 {
+                kernel.deactivate(LONG).unwrap();
+            }
+            promptly("dropping it", || drop(kernel));
+        }
+    }
+}
+
+#[test]
+fn lanes_obey_together() {
+    on_each_device(|runtime| {
+        for cooperative in [Cooperative::Always, Cooperative::Never, Cooperative::Auto] {
+            let mut kernel = active(runtime, small().lanes(4).cooperative(cooperative));
+            assert_eq!(kernel.lanes(), 4);
+            exchange(&mut kernel, 10);
+            kernel.deactivate(LONG).unwrap();
+            for lane in 0..4 {
+                let sent = kernel.lane(lane).unwrap().try_send(&EchoMessage::from_seed(0));
+                let (kernel, state) = ("echo", State::Inactive);
+                assert_eq!(sent, Err(SendError::NotActive { kernel, state }), "lane {lane}");
+            }
+            kernel.activate(LONG).unwrap();
+            exchange(&mut kernel, 20);
+            assert_eq!(kernel.terminate(LONG).unwrap(), Summary { processed: 8, unhandled: 0 });
+            for lane in 0..4 {
+                let end = kernel.lane(lane).unwrap().recv(LONG);
+                assert_eq!(end, Err(RecvError::Terminated { kernel: "echo" }), "lane {lane}");
+            }
+        }
+        let mut one = active(runtime, small().cooperative(Cooperative::Always));
+        exchange(&mut one, 30);
+    });
+}
+
+#[test]
+fn halves_outlive_the_handle() {
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime, small().lanes(2));
+        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        let mut other = kernel.take_lane(1).unwrap();
+        let request = EchoMessage::from_seed(5);
+        for _ in 0..3 {
+            sender.send(&request, LONG).unwrap();
+        }
+        until("three answers", || (kernel.status().processed == 3).then_some(()));
+        promptly("dropping the handle", || drop(kernel));
+        let state = State::Terminated;
+        let refused = SendError::NotActive { kernel: "echo", state };
+        assert_eq!(sender.send(&request, LONG).unwrap_err(), refused);
+        assert_eq!(other.try_send(&request).unwrap_err(), refused);
+        for _ in 0..3 {
+            assert_eq!(receiver.recv(LONG).unwrap(), request.answer());
+        }
+        let ended = RecvError::Terminated { kernel: "echo" };
+        assert_eq!(receiver.recv(LONG).unwrap_err(), ended);
+        assert_eq!(other.recv(LONG).unwrap_err(), ended);
+        drop(sender);
+        assert_eq!(receiver.recv(LONG).unwrap_err(), ended);
+        exchange(&mut active(runtime, small()), 1);
+    });
+}
+
+#[test]
+fn halves_on_other_threads_see_the_end() {
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime, small());
+        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        let (sent, received) = std::thread::scope(|threads| {
+            let sending = threads.spawn(move || {
+                for i in 0.. {
+                    match sender.send(&EchoMessage::from_seed(i), LONG) {
+                        Ok(()) => {}
+                        Err(SendError::NotActive { state: State::Terminated, .. }) => return i,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                unreachable!()
+            });
+            let receiving = threads.spawn(move || {
+                for i in 0.. {
+                    match receiver.recv(LONG) {
+                        Ok(answer) => assert_eq!(answer, EchoMessage::from_seed(i).answer()),
+                        Err(RecvError::Terminated { .. }) => return i,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                unreachable!()
+            });
+            until("some traffic", || (kernel.status().processed > 100).then_some(()));
+            let processed = kernel.terminate(LONG).unwrap().processed;
+            let ends = (sending.join().unwrap(), receiving.join().unwrap());
+            assert_eq!(ends.1, processed, "every answer was received");
+            ends
+        });
+        assert!(sent >= received, "{sent} sent, {received} received");
+        let Summary { processed, unhandled } = kernel.summary();
+        assert_eq!(processed + unhandled, sent, "every request was handled or is counted");
+    });
+}
+
+#[test]
+fn two_runtimes_of_one_device_go_in_either_order() {
+    on_each_device(|runtime| {
+        let open = || open_again(runtime);
+        for first_goes in [true, false] {
+            let (one, two) = (open(), open());
+            let mut of_one = active(&one, small());
+            let mut of_two = active(&two, small());
+            exchange(&mut of_one, 1);
+            exchange(&mut of_two, 2);
+            if first_goes {
+                promptly("dropping a kernel and its runtime", || drop((of_one, one)));
+                exchange(&mut of_two, 3);
+                exchange(&mut active(&two, small()), 4);
+                promptly("dropping a runtime before its kernel", || drop(two));
+                exchange(&mut of_two, 5);
+                of_two.terminate(LONG).unwrap();
+            } else {
+                promptly("dropping a runtime before its kernel", || drop(two));
+                exchange(&mut of_two, 3);
+                promptly("dropping its kernel", || drop(of_two));
+                exchange(&mut of_one, 4);
+                exchange(&mut active(&one, small()), 5);
+                exchange(&mut active(&open(), small()), 6);
+                exchange(&mut of_one, 7);
+            }
+        }
+    });
+}
+
+/// More than the driver makes streams for while a kernel is resident.
+#[test]
+fn sixty_kernels_with_payloads_at_once() {
+    on_each_device(|runtime| {
+        let launch = || small().payload_bytes(64);
+        let mut kernels: Vec<_> = (0..60).map(|_| active(runtime, launch())).collect();
+        for (i, kernel) in (0..).zip(&mut kernels) {
+            exchange(kernel, i);
+            kernel.write_payload(0, &[i as u32; 16], LONG).unwrap();
+        }
+        for (i, kernel) in (0..).zip(&mut kernels) {
+            let mut back = [0u32; 16];
+            kernel.read_payload(0, &mut back, LONG).unwrap();
+            assert_eq!(back, [i as u32; 16], "kernel {i}");
+            exchange(kernel, i);
+        }
+    });
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn sixteen_resident_at_once_while_others_come_and_go() {
+    on_each_device(|runtime| {
+        let mut kernels: Vec<_> = (0..16).map(|_| active(runtime, small())).collect();
+        let stop = AtomicBool::new(false);
+        let rounds = std::thread::scope(|threads| {
+            let until_dropped = StopOnDrop(&stop); // or a failure below would never end
+            let exchanging = threads.spawn(|| {
+                let mut rounds = 0;
+                while !stop.load(Ordering::Relaxed) || rounds == 0 {
+                    for kernel in &mut kernels {
+                        exchange(kernel, rounds);
+                    }
+                    rounds += 1;
+                }
+                rounds
+            });
+            for round in 0..10 {
+                let mut other = promptly("launching", || active(runtime, small().lanes(2)));
+                promptly("querying", || (other.status(), other.summary(), runtime.device()));
+                exchange(&mut other, round);
+                promptly("copying", || {
+                    let launch = small().payload_bytes(4096);
+                    let mut other = runtime.launch::<Echo>(launch).unwrap();
+                    other.write_payload(0, &[round as u32; 16], LONG).unwrap();
+                    let mut back = [0u32; 16];
+                    other.read_payload(0, &mut back, LONG).unwrap();
+                    assert_eq!(back, [round as u32; 16]);
+                });
+                if round % 2 == 0 {
+                    promptly("terminating", || other.terminate(LONG)).unwrap();
+                }
+                promptly("dropping", || drop(other));
+                promptly("opening and closing", || drop(open_again(runtime)));
+            }
+            drop(until_dropped);
+            exchanging.join().unwrap()
+        });
+        for kernel in &mut kernels {
+            assert_eq!(kernel.status().state, State::Active);
+            assert_eq!(
+                kernel.terminate(LONG).unwrap(),
+                Summary { processed: rounds, unhandled: 0 }
+            );
+        }
+    });
+}
+
+/// Kilobytes of memory that this process has resident.
+#[cfg(target_os = "linux")]
+fn resident_kilobytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn resident_kilobytes() -> u64 {
+    0 // exhausted arenas and shares of the device are still found
+}
+
+/// In a process of its own, whose memory is nobody else's.
+#[test]
+fn a_thousand_cycles_grow_nothing() {
+    in_child(concat!(module_path!(), "::a_thousand_cycles_grow_nothing"), &[], || {
+        on_each_device(|runtime| {
+            let cycle = |i: u64| {
+                let mut kernel = runtime.launch::<Echo>(Launch::default()).unwrap();
+                kernel.activate(LONG).unwrap();
+                exchange(&mut kernel, i);
+                kernel.deactivate(LONG).unwrap();
+                let summary = kernel.terminate(LONG).unwrap();
+                assert_eq!(summary, Summary { processed: 1, unhandled: 0 }, "cycle {i}");
+            };
+            (0..200).for_each(cycle);
+            let before = resident_kilobytes();
+            (0..1000).for_each(cycle);
+            let after = resident_kilobytes();
+            // A kilobyte a cycle; with a driver, whose own pools may grow, a page.
+            let growth = if runtime.device().kind == DeviceKind::Cpu { 1000 } else { 4000 };
+            assert!(after <= before + growth, "{before} kB grew to {after} kB");
+            println!("{}: {before} kB before, {after} kB after", runtime.device().name);
+        });
+    });
+}
+
+#[test]
+fn a_command_that_is_not_obeyed_in_time() {
+    let runtime = cpu();
+    let mut kernel = busy(&runtime, 0, 500);
+    let limit = Duration::from_millis(40);
+    let begun = Instant::now();
+    let error = kernel.deactivate(limit).unwrap_err();
+    let took = begun.elapsed();
+    assert!(took >= limit && took < limit + Duration::from_secs(2), "{took:?}");
+    let ControlError::Timeout { kernel: "slow", lane: 0, asked: State::Inactive, waited } = error
+    else {
+        panic!("{error}")
+    };
+    assert!(waited >= limit);
+    names(&error, &["kernel slow", "lane 0", "Inactive", &format!("{waited:?}")]);
+    kernel.deactivate(LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(500), "the batch it was at is finished");
+    kernel.activate(LONG).unwrap();
+    kernel.send(&[0, 1], LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(1));
+}
+
+#[test]
+fn terminate_may_be_called_again_after_a_timeout() {
+    let runtime = cpu();
+    let mut kernel = busy(&runtime, 1, 400);
+    let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    let limit = Duration::from_millis(20);
+    for _ in 0..2 {
+        let error = kernel.terminate(limit).unwrap_err();
+        assert!(matches!(error, ControlError::Timeout { asked: State::Terminated, .. }), "{error}");
+    }
+    assert_eq!(kernel.status().state, State::Terminated);
+    // There is no way back: the lane may have left by now, or not.
+    let ended = ControlError::Terminated { kernel: "slow" };
+    assert_eq!(kernel.activate(LONG), Err(ended.clone()));
+    assert_eq!(kernel.deactivate(LONG), Err(ended.clone()));
+    assert!(matches!(sender.try_send(&[1, 1]), Err(SendError::NotActive { .. })));
+    assert_eq!(receiver.recv(LONG), Ok(400));
+    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "slow" }));
+    let summary = promptly("terminating one that has left", || kernel.terminate(LONG));
+    assert_eq!(summary, Ok(Summary { processed: 1, unhandled: 0 }));
+    assert_eq!(kernel.terminate(LONG), Err(ended));
+}
+
+/// A kernel that is busy when it is dropped does not hold up its owner; its memory and its share of
+/// the device come back when it has left, not before.
+#[test]
+fn dropped_while_busy() {
+    let runtime = cpu_with(bytes_of::<Slow>(&small()), 4096);
+    let kernel = busy(&runtime, 2, 3000);
+    let begun = Instant::now();
+    drop(kernel);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let whole = small().lanes(runtime.device().max_lanes);
+    let refused = |launch: Launch| match runtime.launch::<Slow>(launch) {
+        Ok(_) => panic!("launched in memory for one"),
+        Err(error) => error,
+    };
+    let one_more = refused(small());
+    assert!(matches!(one_more, LaunchError::Arena { free: 0, .. }), "{one_more}");
+    let all = refused(whole.clone());
+    assert!(matches!(all, LaunchError::Lanes { limit: 255, .. }), "{all}");
+    drop(until("its memory", || runtime.launch::<Slow>(small()).ok()));
+    // The whole device is free again; what is lacking is memory.
+    until("its share of the device", || match refused(whole.clone()) {
+        LaunchError::Arena { .. } => Some(()),
+        LaunchError::Lanes { .. } => None,
+        error => panic!("{error}"),
+    });
+
+    // Runtime, handle and all.
+    let runtime = cpu();
+    let mut kernel = busy(&runtime, 3, 300);
+    let (_sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    drop((kernel, runtime));
+    assert_eq!(receiver.recv(LONG), Ok(300));
+    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "slow" }));
+}

@@ -1,0 +1,9 @@
+//! The integration tests, in one process: every test opens the device for itself, on the CPU and,
+//! where there is one, on a GPU, in parallel and in any order.
+
+mod bad_input;
+mod faults;
+mod layout;
+mod life_cycle;
+mod messages;
+mod vectors;
