@@ -2,7 +2,7 @@
 
 use crate::deadline::{CHECK_EVERY, Deadline, wait};
 use crate::error::{DeviceFault, RecvError, SendError};
-use crate::resident::{Resident, Shared};
+use crate::shared::Shared;
 use ring_device::Kernel;
 use ring_shared::ring::{Corrupt, PushError};
 use ring_shared::{Consumer, Producer};
@@ -253,8 +253,8 @@ impl<K: Kernel> Receiver<K> {
 /// A lane: requests out, responses back, in order.
 #[derive(Debug)]
 pub struct Lane<K: Kernel> {
-    sender: Sender<K>,
-    receiver: Receiver<K>,
+    pub(crate) sender: Sender<K>,
+    pub(crate) receiver: Receiver<K>,
 }
 
 impl<K: Kernel> Lane<K> {
@@ -295,48 +295,41 @@ impl<K: Kernel> Lane<K> {
     }
 }
 
-/// The same calls on a lane, and on a kernel, where they mean lane 0.
-macro_rules! forward {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) -> $ok:ty, $error:ty => $half:ident;)+) => {
-        impl<K: Kernel> Lane<K> {
-            $($(#[$doc])* #[inline] pub fn $name(&mut self, $($arg: $t),*) -> Result<$ok, $error> {
-                self.$half.$name($($arg),*)
-            })+
-        }
-
-        /// Lane 0.
-        ///
-        /// # Panics
-        /// If lane 0 was taken out by [`take_lane`](Resident::take_lane).
-        impl<K: Kernel> Resident<K> {
-            $($(#[$doc])* #[inline] pub fn $name(&mut self, $($arg: $t),*) -> Result<$ok, $error> {
-                self.first_lane().$half.$name($($arg),*)
-            })+
+/// The calls of both halves on something that has a lane, named once for lanes and kernels.
+macro_rules! messages {
+    ($(#[$doc:meta])* impl $t:ident, by |$it:ident| $lane:expr) => {
+        $(#[$doc])*
+        impl<K: Kernel> $t<K> {
+            messages! { $it $lane,
+                /// See [`Sender::try_send`](crate::Sender::try_send).
+                fn try_send(request: &K::Request) -> (), SendError<K::Request> => sender;
+                /// See [`Sender::send`](crate::Sender::send).
+                fn send(request: &K::Request, deadline: impl Into<Deadline>)
+                    -> (), SendError<K::Request> => sender;
+                /// See [`Sender::try_send_batch`](crate::Sender::try_send_batch).
+                fn try_send_batch(requests: &[K::Request])
+                    -> usize, SendError<K::Request> => sender;
+                /// See [`Receiver::try_recv`](crate::Receiver::try_recv).
+                fn try_recv() -> Option<K::Response>, RecvError => receiver;
+                /// See [`Receiver::recv`](crate::Receiver::recv).
+                fn recv(deadline: impl Into<Deadline>) -> K::Response, RecvError => receiver;
+                /// See [`Receiver::try_recv_batch`](crate::Receiver::try_recv_batch).
+                fn try_recv_batch(responses: &mut [K::Response])
+                    -> usize, RecvError => receiver;
+            }
         }
     };
+    ($it:ident $lane:expr, $($(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $t:ty),*) -> $ok:ty, $error:ty => $half:ident;)+) => {
+        $($(#[$doc])* #[inline] pub fn $name(&mut self, $($arg: $t),*) -> Result<$ok, $error> {
+            let $it = self;
+            $lane.$half.$name($($arg),*)
+        })+
+    };
 }
+pub(crate) use messages;
 
-forward! {
-    /// See [`Sender::try_send`].
-    fn try_send(request: &K::Request) -> (), SendError<K::Request> => sender;
-    /// See [`Sender::send`].
-    fn send(request: &K::Request, deadline: impl Into<Deadline>) -> (), SendError<K::Request> => sender;
-    /// See [`Sender::try_send_batch`].
-    fn try_send_batch(requests: &[K::Request]) -> usize, SendError<K::Request> => sender;
-    /// See [`Receiver::try_recv`].
-    fn try_recv() -> Option<K::Response>, RecvError => receiver;
-    /// See [`Receiver::recv`].
-    fn recv(deadline: impl Into<Deadline>) -> K::Response, RecvError => receiver;
-    /// See [`Receiver::try_recv_batch`].
-    fn try_recv_batch(responses: &mut [K::Response]) -> usize, RecvError => receiver;
-}
-
-impl<K: Kernel> Resident<K> {
-    #[inline]
-    fn first_lane(&mut self) -> &mut Lane<K> {
-        match self.lane(0) {
-            Ok(lane) => lane,
-            Err(error) => panic!("{error}"),
-        }
-    }
+messages! {
+    /// As on the halves.
+    impl Lane, by |lane| lane
 }

@@ -40,10 +40,12 @@ pub mod error;
 pub mod image;
 pub mod lane;
 pub mod launch;
+mod lingering;
 pub mod payload;
 mod region;
 pub mod resident;
 pub mod runtime;
+mod shared;
 mod vector_add;
 
 pub use deadline::Deadline;

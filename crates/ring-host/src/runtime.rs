@@ -1,19 +1,21 @@
 //! Opening a device and launching kernels on it.
 
-use crate::arena::{Arena, Piece};
+use crate::arena::Arena;
 use crate::deadline::{Patience, wait};
 use crate::device::{Device, DeviceInfo, DeviceKind};
-use crate::driver::{Driver, Function, Grid, Program, RunState, Running, Share, cpu::Cpu};
+use crate::driver::{Driver, Function, Grid, Program, RunState, cpu::Cpu};
 use crate::error::{LaunchError, OpenError};
 use crate::image::Image;
 use crate::launch::Launch;
+use crate::lingering::{Used, linger, sweep};
 use crate::region::{NoRoom, Plan, Region};
-use crate::resident::{Resident, Shared};
+use crate::resident::Resident;
+use crate::shared::Shared;
 use ring_device::{Hooks, Kernel, Team, TeamMemory, run};
 use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, table};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Memory that a runtime takes when it opens a device, once.
@@ -32,7 +34,7 @@ impl Default for Options {
     }
 }
 
-/// An open device. Cheap to clone; kernels keep it open.
+/// An open device. Cheap to clone; kernels keep what they need of it.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     core: Arc<Core>,
@@ -41,35 +43,9 @@ pub struct Runtime {
 /// A loaded function, how many of its lanes fill the device, and what memory a launch needs.
 type Ready = (Arc<dyn Function>, u32, Plan);
 
-/// Kernels of this process that were dropped before they left their device, and what they use:
-/// it is given back once they are seen to have left, whichever runtime looks.
-static LINGERING: Mutex<Vec<(Arc<dyn Running>, Used)>> = Mutex::new(Vec::new());
-
-/// What a kernel uses until it has left.
+/// What clones of a runtime share.
 #[derive(Debug)]
-pub(crate) enum Used {
-    Kernel { _region: Region, _share: Option<Share> },
-    Probe { _table: Piece },
-}
-
-/// Keeps what a kernel uses that may still run.
-pub(crate) fn linger(running: Arc<dyn Running>, used: Used) {
-    tracing::warn!("a kernel may still run; its memory is set aside until it has left");
-    LINGERING.lock().unwrap_or_else(PoisonError::into_inner).push((running, used));
-}
-
-/// Gives back what kernels used that have left since.
-fn sweep() {
-    let mut lingering = LINGERING.lock().unwrap_or_else(PoisonError::into_inner);
-    let left = lingering.extract_if(.., |(running, _)| running.state() != RunState::Running);
-    let left: Vec<_> = left.collect();
-    drop(lingering);
-    drop(left); // not under the lock: it may close a device
-}
-
-/// What kernels keep of a runtime.
-#[derive(Debug)]
-pub(crate) struct Core {
+struct Core {
     driver: Arc<dyn Driver>,
     pinned: Arc<Arena>,
     device: Arc<Arena>,
@@ -143,7 +119,7 @@ impl Runtime {
         // (`Shared::drop`).
         let running = unsafe { function.launch(grid, region.parameter()) }?;
         tracing::info!(kernel, lanes, threads, cooperative = grid.cooperative, "launched");
-        Ok(Resident::new(Shared::new(kernel, Arc::clone(core), region, running, share)))
+        Ok(Resident::new(Shared::new(kernel, core.patience(), region, running, share)))
     }
 
     /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
@@ -188,7 +164,7 @@ impl Runtime {
 
 impl Core {
     /// How threads wait for this device's messages.
-    pub(crate) fn patience(&self) -> Patience {
+    fn patience(&self) -> Patience {
         match self.driver.info().kind {
             DeviceKind::Cpu => Patience::Yield,
             DeviceKind::Cuda => Patience::Spin,
