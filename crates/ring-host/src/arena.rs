@@ -64,19 +64,12 @@ impl Arena {
 
     /// Lends a piece. It goes back when it is dropped.
     pub fn lend(self: &Arc<Arena>, bytes: usize) -> Result<Piece, Exhausted> {
-        let rounded =
-            bytes.max(1).checked_next_multiple_of(PIECE).filter(|b| *b <= isize::MAX as usize);
-        let mut ranges = self.ranges();
-        let range = match rounded.map(|rounded| ranges.allocate_range(rounded)) {
-            Some(Ok(range)) => range,
-            Some(Err(error)) => {
-                let (free, arena) = (error.fragmented_free_length, self.bytes());
-                return Err(Exhausted { needed: bytes, free, arena });
-            }
-            None => {
-                return Err(Exhausted { needed: bytes, free: self.bytes(), arena: self.bytes() });
-            }
-        };
+        let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes() };
+        let rounded = bytes.max(1).checked_next_multiple_of(PIECE);
+        let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
+        let rounded = rounded.ok_or_else(|| refused(self.bytes()))?;
+        let range = self.ranges().allocate_range(rounded);
+        let range = range.map_err(|error| refused(error.fragmented_free_length))?;
         Ok(Piece { arena: Arc::clone(self), range })
     }
 

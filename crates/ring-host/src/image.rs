@@ -109,12 +109,14 @@ impl Image {
 
     /// Checks that `entry` is there.
     pub fn check_entry(&self, entry: &'static str) -> Result<(), ImageError> {
+        if self.entries().any(|name| name == entry) { Ok(()) } else { Err(self.no_entry(entry)) }
+    }
+
+    /// The error for an entry that is not there: it names those that are.
+    pub(crate) fn no_entry(&self, entry: &'static str) -> ImageError {
         let entries: Vec<&str> = self.entries().collect();
-        if entries.contains(&entry) {
-            return Ok(());
-        }
         let has = if entries.is_empty() { "none".to_owned() } else { entries.join(", ") };
-        Err(ImageError::NoEntry { entry, has })
+        ImageError::NoEntry { entry, has }
     }
 }
 

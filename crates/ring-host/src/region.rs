@@ -2,6 +2,7 @@
 
 use crate::arena::{Arena, Exhausted, Piece};
 use crate::driver::Mapped;
+use crate::error::LaunchError;
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ControlBlock, LaneBlock, RingDescriptor};
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
@@ -58,6 +59,14 @@ impl Plan {
 pub(crate) struct NoRoom {
     pub which: &'static str,
     pub exhausted: Exhausted,
+}
+
+impl NoRoom {
+    /// The error for that kernel's launch.
+    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
+        let Exhausted { needed, free, arena } = self.exhausted;
+        LaunchError::Arena { kernel, which: self.which, needed, free, arena }
+    }
 }
 
 /// The memory of one launched kernel. Dropped only when the kernel has left the device.

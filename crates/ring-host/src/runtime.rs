@@ -109,11 +109,8 @@ impl Runtime {
             let why = "what can be resident beside the kernels that are";
             LaunchError::Lanes { lanes, limit, why }
         })?;
-        let region = Region::new(plan, &core.pinned, &core.device).map_err(|none| {
-            let NoRoom { which, exhausted: e } = none;
-            let (needed, free, arena) = (e.needed, e.free, e.arena);
-            LaunchError::Arena { kernel, which, needed, free, arena }
-        })?;
+        let region = Region::new(plan, &core.pinned, &core.device);
+        let region = region.map_err(|none| none.of_kernel(kernel))?;
         let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.device()) };
         // SAFETY: the region is laid out for `K` and stays until the kernel has left the device
         // (`Shared::drop`).
@@ -126,17 +123,15 @@ impl Runtime {
     pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
         let kernel = "layout_probe";
         let bytes = TABLE_LEN * 8;
-        let piece = self.core.pinned.lend(bytes).map_err(|e| {
-            let (needed, free, arena) = (e.needed, e.free, e.arena);
-            LaunchError::Arena { kernel, which: "pinned", needed, free, arena }
-        })?;
+        let none = |exhausted| NoRoom { which: "pinned", exhausted }.of_kernel(kernel);
+        let piece = self.core.pinned.lend(bytes).map_err(none)?;
         let memory = piece.mapped().expect("a piece of the pinned arena");
         let image = Image::built_in();
         let program = Program { entry: "ring_layout_probe", image: &image, cpu: cpu_layout_probe };
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };
-        // SAFETY: the piece has room for the table, and is leaked below unless the kernel ended.
+        // SAFETY: the piece has room for the table, and is set aside below unless the kernel ended.
         let running = unsafe { function.launch(grid, memory.device) }?;
         let ended = wait(
             Duration::from_secs(5).into(),

@@ -178,7 +178,6 @@ impl Driver for Cuda {
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
-        program.image.check_entry(program.entry)?;
         let raw = self.modules.function(program.image, program.entry)?;
         let parking = Arc::clone(&self.parking);
         Ok(Arc::new(function::CudaFunction {

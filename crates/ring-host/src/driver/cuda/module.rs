@@ -16,12 +16,15 @@ unsafe impl Send for RawFunction {}
 // SAFETY: as above.
 unsafe impl Sync for RawFunction {}
 
-/// Modules of this process, by their text. Never unloaded: unloading may wait for resident kernels.
+/// A module's functions by name.
+type Functions = HashMap<String, RawFunction>;
+
+/// Modules of this process, each with its text. Never unloaded: unloading may wait for resident kernels.
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Context,
     parking: Arc<Parking>,
-    loaded: Mutex<HashMap<String, HashMap<String, RawFunction>>>,
+    loaded: Mutex<Vec<(String, Functions)>>,
 }
 
 impl From<DriverError> for ImageError {
@@ -35,27 +38,36 @@ impl Modules {
         Modules { context, parking, loaded: Mutex::default() }
     }
 
-    /// Loads an image and every entry of it, unless it was before. Loading blocks while a kernel
-    /// is resident, so then it is refused.
+    /// Loads an image and every entry of it, unless it was before.
     pub fn load(&self, image: &Image) -> Result<(), ImageError> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if !loaded.contains_key(image.ptx()) {
-            let functions = self.parking.while_idle(|| self.load_new(image));
-            let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
-            loaded.insert(image.ptx().to_owned(), functions);
-        }
-        Ok(())
+        self.with(image, |_| Ok(()))
     }
 
     /// An entry of an image, which is loaded if need be.
     pub fn function(&self, image: &Image, entry: &'static str) -> Result<RawFunction, ImageError> {
-        self.load(image)?;
-        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = loaded.get(image.ptx()).and_then(|functions| functions.get(entry));
-        found.copied().ok_or(ImageError::NoEntry { entry, has: "others".to_owned() })
+        self.with(image, |functions| {
+            functions.get(entry).copied().ok_or_else(|| image.no_entry(entry))
+        })
     }
 
-    fn load_new(&self, image: &Image) -> Result<HashMap<String, RawFunction>, ImageError> {
+    /// Looks into a loaded image. Loading blocks while a kernel is resident, so then it is refused.
+    fn with<T>(
+        &self,
+        image: &Image,
+        look: impl FnOnce(&Functions) -> Result<T, ImageError>,
+    ) -> Result<T, ImageError> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, functions)) = loaded.iter().find(|(ptx, _)| ptx == image.ptx()) {
+            return look(functions);
+        }
+        let functions = self.parking.while_idle(|| self.load_new(image));
+        let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
+        let found = look(&functions);
+        loaded.push((image.ptx().to_owned(), functions));
+        found
+    }
+
+    fn load_new(&self, image: &Image) -> Result<Functions, ImageError> {
         let _bound = Bound::new(self.context)?;
         let text =
             CString::new(image.ptx()).map_err(|_| ImageError::NotPtx("it contains a NUL byte"))?;
