@@ -1,9 +1,10 @@
-//! No heap on the hot path: every allocation of the process is counted, on all its threads, the
-//! CPU device's included, while 100,000 messages go there and back.
+//! No heap on the way of a message, in any mode and memory: every allocation of the process is
+//! counted, on all its threads, the CPU device's included, while messages go there and back, and
+//! while kernels leave the device and are launched again.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, Runtime};
-use ring_tests::{LONG, on_each_device};
+use ring_host::{Launch, Memory, Mode, Runtime};
+use ring_tests::{LONG, WAYS, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -36,8 +37,9 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.load(Relaxed) - before
 }
 
-fn run(runtime: &Runtime) {
-    let mut kernel = runtime.launch::<Echo>(Launch::default()).unwrap();
+fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
+    let launch = Launch::default().mode(mode).memory(memory);
+    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     let mut answers = [EchoMessage::from_seed(0); 64];
     let singly = allocations(|| {
@@ -61,13 +63,26 @@ fn run(runtime: &Runtime) {
             }
         }
     });
-    let device = &runtime.device().name;
-    println!("{device}: {singly} allocations in {MESSAGES} singly, {in_batches} in batches");
-    assert_eq!((singly, in_batches), (0, 0), "on {device}");
+    let from_rest = allocations(|| {
+        for i in 0..100 {
+            if mode != Mode::Persistent {
+                kernel.rest(LONG).unwrap();
+            }
+            kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
+            kernel.telemetry();
+        }
+    });
+    let (device, launches) = (&runtime.device().name, kernel.launches());
+    println!(
+        "{device}, {mode} in {memory}: {singly} allocations in {MESSAGES} singly, {in_batches} in \
+         batches, {from_rest} in 100 from rest, {launches} launches"
+    );
+    assert_eq!((singly, in_batches, from_rest), (0, 0, 0), "on {device}, {mode} in {memory}");
 }
 
 #[test]
 fn messages_need_no_heap() {
     assert!(allocations(|| drop(Box::new(1u8))) > 0, "the counter counts");
-    on_each_device(run);
+    on_each_device(|runtime| WAYS.into_iter().for_each(|way| run(runtime, way)));
 }

@@ -1,8 +1,8 @@
 //! What the integration tests have in common: the devices to run on, and kernels of their own.
 
 use ring_host::{
-    Block, BlockContext, BlockHandler, Device, Kernel, Launch, OpenError, Options, Output, Runtime,
-    Thread, ThreadContext, ThreadHandler,
+    Block, BlockContext, BlockHandler, Device, Kernel, Launch, Memory, Mode, OpenError, Options,
+    Output, Runtime, Thread, ThreadContext, ThreadHandler,
 };
 use std::borrow::Cow;
 use std::sync::Once;
@@ -15,6 +15,18 @@ pub struct Readme;
 
 /// A deadline that a working runtime never reaches: it bounds a test, it measures nothing.
 pub const LONG: Duration = Duration::from_secs(20);
+
+/// All modes and memories that make sense together.
+pub const WAYS: [(Mode, Memory); 8] = [
+    (Mode::Persistent, Memory::Mapped),
+    (Mode::EventDriven, Memory::Mapped),
+    (Mode::Graph, Memory::Mapped),
+    (Mode::Persistent, Memory::StagedAsync),
+    (Mode::EventDriven, Memory::StagedAsync),
+    (Mode::Graph, Memory::StagedAsync),
+    (Mode::EventDriven, Memory::StagedSync),
+    (Mode::Graph, Memory::StagedSync),
+];
 
 /// Opens the GPU, or says out loud that there is none to test on.
 ///

@@ -106,18 +106,26 @@ fn too_large_for_the_arena() {
 
 #[test]
 fn arenas_that_cannot_be_had() {
-    let mut cases = vec![(Device::Cpu, 0), (Device::Cpu, usize::MAX)];
-    if gpu().is_some() {
-        cases.push((Device::Cuda(0), 0));
-    }
-    for (device, pinned_bytes) in cases {
-        let options = Options { pinned_bytes, ..Options::default() };
+    let mut devices = vec![Device::Cpu];
+    devices.extend(gpu().map(|_| Device::Cuda(0)));
+    for device in devices {
+        let options = Options { device_bytes: usize::MAX, ..Options::default() };
         let error = Runtime::open_with(device, options).unwrap_err();
-        assert!(
-            matches!(error, OpenError::Arena { bytes, .. } if bytes == pinned_bytes),
-            "{error}"
-        );
-        names(&error, &[&format!("arena of {pinned_bytes} bytes")]);
+        assert!(matches!(error, OpenError::Arena { bytes: usize::MAX, .. }), "{error}");
+        names(&error, &[&format!("arena of {} bytes", usize::MAX)]);
+        // Less pinned memory does, and even none: then what is chosen needs none.
+        let pinned = |pinned_bytes| {
+            let options = Options { pinned_bytes, ..Options::default() };
+            Runtime::open_with(device, options).unwrap()
+        };
+        assert_eq!(pinned(usize::MAX).report().pinned, Ok(8 << 20));
+        let none = pinned(0);
+        assert!(none.report().pinned.as_ref().unwrap_err().contains("none was asked for"));
+        let kernel = none.launch::<Echo>(Launch::default()).unwrap();
+        assert_eq!(kernel.runs_as().1, ring_host::Memory::StagedSync);
+        assert_eq!(kernel.pinned_bytes(), 0);
+        let error = refused::<Echo>(&none, Launch::default().memory(ring_host::Memory::Mapped));
+        names(&error, &["memory mapped", "there is no pinned memory", "none was asked for"]);
     }
 }
 

@@ -6,4 +6,7 @@ mod faults;
 mod layout;
 mod life_cycle;
 mod messages;
+mod modes;
+mod quirks;
+mod sequences;
 mod vectors;

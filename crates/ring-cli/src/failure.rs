@@ -1,7 +1,7 @@
 //! Why the command ends with status 1, and what the user can do.
 
 use crate::text;
-use ring_host::{ControlError, Device, LaunchError, OpenError};
+use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
 use std::fmt;
 use std::io;
 
@@ -15,6 +15,8 @@ pub enum Failure {
         /// Why.
         source: OpenError,
     },
+    /// The device was not opened; why has been printed.
+    Unopened(Device),
     /// A kernel was not launched.
     Launch {
         /// The kernel.
@@ -36,10 +38,31 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What happened, in a line.
+    pub fn what(&self) -> String {
+        match self {
+            Failure::Open { device, source } => format!("cannot open device {device}: {source}"),
+            Failure::Unopened(device) => format!("cannot open device {device}"),
+            Failure::Launch { kernel, source } => format!("cannot launch {kernel}: {source}"),
+            Failure::Activate(source) => format!("cannot activate: {source}"),
+            Failure::Checks { failed, of } => {
+                format!("{failed} of {} failed", text::plural(*of as u64, "check"))
+            }
+            Failure::Output(source) => format!("cannot write the report: {source}"),
+        }
+    }
+
     fn advice(&self) -> &'static str {
         match self {
-            Failure::Open { .. } => "`ring validate --device cpu` needs no GPU and no driver.",
-            Failure::Launch { .. } => "What can be chosen: --lanes, --capacity and --threads.",
+            Failure::Open { source: OpenError::Environment { .. }, .. } => {
+                "RING_MODE and RING_MEMORY win over --mode and --memory."
+            }
+            Failure::Open { .. } => {
+                "`ring doctor` says what is missing; --device cpu needs no GPU and no driver."
+            }
+            Failure::Unopened(_) => "The end of the report says what to do.",
+            Failure::Launch { source, .. } => launch_advice(source),
+            Failure::Activate(ControlError::Fault(fault)) => fault_advice(fault),
             Failure::Activate(_) => "Wait longer with --timeout, or ask for fewer --lanes.",
             Failure::Checks { .. } => {
                 "The report says what was wrong. Does it pass with --device cpu?"
@@ -49,18 +72,35 @@ impl Failure {
     }
 }
 
+fn fault_advice(fault: &DeviceFault) -> &'static str {
+    match fault {
+        DeviceFault::Driver { .. } => {
+            "Leave --mode and --memory out: what fails is then done in another way, if there is one."
+        }
+        _ => "What is on the device is lost; begin anew. Does it pass with --device cpu?",
+    }
+}
+
+fn launch_advice(source: &LaunchError) -> &'static str {
+    match source {
+        LaunchError::Unfit { .. } => {
+            "`ring doctor` says what works; --mode and --memory choose, or RING_MODE and RING_MEMORY."
+        }
+        LaunchError::Budget(_) => {
+            "Leave --time-budget, --idle-budget and --iterations out, or give more than 0."
+        }
+        LaunchError::MaxMessages => "Leave --max-messages out, or give 1 or more.",
+        LaunchError::Fault(fault) => fault_advice(fault),
+        LaunchError::Driver(_) | LaunchError::Image { .. } => {
+            "`ring doctor` says what this machine can do."
+        }
+        _ => "What can be chosen: --lanes, --capacity and --threads.",
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Open { device, source } => write!(f, "cannot open device {device}: {source}")?,
-            Failure::Launch { kernel, source } => write!(f, "cannot launch {kernel}: {source}")?,
-            Failure::Activate(source) => write!(f, "cannot activate: {source}")?,
-            Failure::Checks { failed, of } => {
-                write!(f, "{failed} of {} failed", text::plural(*of as u64, "check"))?;
-            }
-            Failure::Output(source) => write!(f, "cannot write the report: {source}")?,
-        }
-        write!(f, "\n{}", self.advice())
+        write!(f, "{}\n{}", self.what(), self.advice())
     }
 }
 
@@ -81,19 +121,50 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring_host::error::DriverError;
+    use ring_host::{Memory, Mode};
+
+    fn launch(source: LaunchError) -> Failure {
+        Failure::Launch { kernel: "echo", source }
+    }
 
     #[test]
     fn each_says_what_happened_and_what_to_do() {
-        let open = Failure::Open {
-            device: Device::Cuda(99),
-            source: OpenError::OutOfRange { index: 99, count: 1 },
+        let out_of_range = OpenError::OutOfRange { index: 99, count: 1 };
+        let source = "resident".parse::<Mode>().unwrap_err();
+        let environment = OpenError::Environment { variable: "RING_MODE", source };
+        let device = Device::Cuda(99);
+        let unfit = LaunchError::Unfit {
+            kernel: "echo",
+            mode: Mode::Persistent,
+            memory: Memory::StagedSync,
+            why: "copied between launches".to_owned(),
         };
-        let checks = Failure::Checks { failed: 1, of: 5 };
-        let output = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        let cases: [(Failure, &[&str]); 3] = [
-            (open, &["device cuda:99", "99", "has 1", "--device cpu"]),
-            (checks, &["1 of 5 checks failed"]),
-            (output, &["cannot write the report"]),
+        let reason = "an illegal memory access was encountered".to_owned();
+        let fault = || DeviceFault::Device { kernel: "echo", code: 700, reason: reason.clone() };
+        let source = DriverError { call: "launch", code: 304, reason: "graphs fail".to_owned() };
+        let driver = DeviceFault::Driver { kernel: "echo", source };
+        let cases: [(Failure, &[&str]); 11] = [
+            (
+                Failure::Open { device, source: out_of_range },
+                &["device cuda:99", "has 1", "`ring doctor`", "--device cpu"],
+            ),
+            (
+                Failure::Open { device, source: environment },
+                &["RING_MODE", "'resident'", "event-driven", "unset", "RING_MEMORY"],
+            ),
+            (Failure::Unopened(device), &["device cuda:99", "end of the report"]),
+            (launch(unfit), &["mode persistent", "between launches", "--mode", "`ring doctor`"]),
+            (launch(LaunchError::Budget("idle")), &["idle budget is zero", "--idle-budget"]),
+            (launch(LaunchError::MaxMessages), &["at least 1 message", "--max-messages"]),
+            (launch(LaunchError::Fault(fault())), &["700", "illegal memory", "is lost"]),
+            (Failure::Activate(fault().into()), &["700", "illegal memory", "is lost"]),
+            (Failure::Activate(driver.into()), &["graphs fail", "Leave --mode and --memory out"]),
+            (Failure::Checks { failed: 1, of: 5 }, &["1 of 5 checks failed"]),
+            (
+                Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)),
+                &["cannot write the report"],
+            ),
         ];
         for (failure, parts) in cases {
             let text = failure.to_string();

@@ -1,16 +1,22 @@
-//! The command `ring`: `ring validate` checks that ring kernels answer on this machine.
+//! The command `ring`: `ring validate` checks that ring kernels answer on this machine, and `ring
+//! doctor` says what the machine has, how kernels will run on it, and what is missing.
 //!
-//! It opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks every
-//! element, times round trips, and then checks that of a million messages none is lost, duplicated,
-//! reordered or changed. Exit status: 0 if all of it held, 1 if not, 2 for a wrong command line.
+//! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
+//! every element, times round trips, and then checks that of a million messages none is lost,
+//! duplicated, reordered or changed. Exit status: 0 if all of it held, or if the device of `doctor`
+//! was opened; 1 if not; 2 for a wrong command line.
 //!
-//! The folders: [`args`] is the command line, [`validate`] the checks, one a file; [`latency`],
-//! [`table`], [`text`] and [`progress`] are what they print with.
+//! The folders: [`args`] is the command line, [`validate`] the checks, one a file, [`doctor`] what is
+//! found out and said of it; [`host`] opens devices; [`latency`], [`table`], [`reasons`], [`text`] and
+//! [`progress`] are what they print with.
 
 mod args;
+mod doctor;
 mod failure;
+mod host;
 mod latency;
 mod progress;
+mod reasons;
 mod table;
 mod text;
 mod validate;
@@ -20,8 +26,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
+    let mut out = std::io::stdout().lock();
     let done = match &arguments.command {
-        args::Command::Validate(options) => validate::run(options, &mut std::io::stdout().lock()),
+        args::Command::Validate(options) => validate::run(options, &mut out),
+        args::Command::Doctor(options) => doctor::run(options, &mut out),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,105 +1,186 @@
-//! The built binary, as a user runs it.
+//! `ring validate`, the built binary as a user runs it.
 
-use std::process::{Command, Output};
+mod common;
 
-fn ring(options: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ring"));
-    command.args(options.split_whitespace()).output().expect("the binary can be run")
-}
+use common::{ring, ring_in};
+use ring_host::driver::quirks::NAMES;
+use std::time::Duration;
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("errors are UTF-8")
-}
-
-/// Runs it, expects that status, and that stderr names each part.
-fn fails(options: &str, status: i32, parts: &[&str]) {
-    let output = ring(options);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(status), "{options}: {text}{}", stdout(&output));
-    for part in parts {
-        assert!(text.contains(part), "{options}: '{part}' is not in: {text}");
-    }
-}
+const CPU: &str = "validate --device cpu --messages 20000";
 
 #[test]
 fn the_cpu_passes() {
-    let output = ring("validate --device cpu --messages 20000");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert_eq!(stderr(&output), "", "no progress bar where there is no terminal");
-    for part in [
-        "device  cpu: ",
+    let ran = ring(CPU).ends(0).says(&[
+        "device cpu: ",
         "vector_add: 3/3 passed",
-        "soak    20,000 messages over 1 lane: passed",
+        "ran vector_add and echo: persistent in mapped memory; the best that works",
+        "soak 20,000 messages over 1 lane: passed",
         "0 lost, 0 duplicated, 0 reordered, 0 corrupt",
-        "passed  all 5 checks",
-    ] {
-        assert!(text.contains(part), "'{part}' is not in:\n{text}");
-    }
-    let rows = text.lines().filter(|line| line.starts_with("vector_add ")).count();
-    assert_eq!(rows, 3, "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        "passed all 5 checks",
+    ]);
+    assert_eq!(ran.err, "", "no progress bar where there is no terminal");
+    let rows = ran.out.lines().filter(|line| line.starts_with("vector_add ")).count();
+    assert_eq!(rows, 3, "{}", ran.out);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
 }
 
 #[test]
 fn several_small_lanes_pass() {
-    let output = ring("validate --device cpu --messages 20001 --lanes 3 --capacity 64");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert!(text.contains("soak    20,001 messages over 3 lanes: passed"), "{text}");
+    let ran = ring("validate --device cpu --messages 20001 --lanes 3 --capacity 64");
+    ran.ends(0).says(&["soak 20,001 messages over 3 lanes: passed"]);
 }
 
 #[test]
 fn the_soak_can_be_left_out() {
-    let output = ring("validate --device cpu --messages 0");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert!(
-        text.contains("3/3 passed") && text.contains("soak    skipped (--messages 0)"),
-        "{text}"
-    );
+    let ran = ring("validate --device cpu --messages 0");
+    ran.ends(0).says(&["3/3 passed", "soak skipped (--messages 0)"]);
 }
 
 #[test]
 fn whatever_the_machine_has_passes() {
-    let output = ring("validate --messages 20000");
-    let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert!(text.contains("why     ") && text.contains("3/3 passed"), "{text}");
+    ring("validate --messages 20000").ends(0).says(&["why", "3/3 passed"]);
+}
+
+#[test]
+fn each_mode_passes_in_each_memory_that_it_can_have() {
+    for mode in ["auto", "persistent", "event-driven", "graph"] {
+        for memory in ["auto", "mapped", "staged-async", "staged-sync"] {
+            if (mode, memory) == ("persistent", "staged-sync") {
+                continue;
+            }
+            let ran = ring(&format!("{CPU} --mode {mode} --memory {memory}"));
+            let ran = ran.ends(0).says(&["vector_add: 3/3 passed", "passed all 5 checks"]);
+            let ways = ran.out.lines().filter(|line| line.starts_with("ran "));
+            for way in ways {
+                assert!(mode == "auto" || way.contains(&format!(": {mode} in ")), "{way}");
+                assert!(memory == "auto" || way.contains(&format!(" in {memory} ")), "{way}");
+            }
+        }
+    }
+}
+
+#[test]
+fn budgets_and_ways_of_processing_pass() {
+    for options in [
+        "--mode event-driven --time-budget 0.05 --idle-budget 0.01",
+        "--mode graph --iterations 1",
+        "--mode event-driven --iterations 3 --processing continuous",
+        "--processing adaptive --max-messages 5",
+        "--processing batch --max-messages 1 --lanes 2",
+    ] {
+        ring(&format!("{CPU} {options}")).ends(0).says(&["passed all 5 checks"]);
+    }
+}
+
+#[test]
+fn devices_with_things_taken_away_pass() {
+    // Those that fail have tests of their own below.
+    let others = ["device-fault", "failing-copies", "invalid-handles"];
+    for (name, _) in NAMES.into_iter().filter(|(name, _)| !others.contains(name)) {
+        passes_without(name);
+    }
+}
+
+#[track_caller]
+fn passes_without(name: &str) {
+    let ran = ring(&format!("{CPU} --emulate {name}"));
+    let why = format!("emulating {name}");
+    ran.ends(0).says(&[&why, "vector_add: 3/3 passed", "passed all 5 checks"]);
+}
+
+#[test]
+fn calls_that_fail_now_and_then_pass() {
+    passes_without("invalid-handles");
+}
+
+#[test]
+fn a_million_messages_pass_as_under_wsl2_within_ten_seconds() {
+    let ran = ring("validate --device cpu --emulate wsl2");
+    let ran = ran.ends(0).says(&["3/3 passed", "soak 1,000,000 messages over 1 lane: passed"]);
+    assert!(ran.time < Duration::from_secs(10), "{:?}", ran.time);
+}
+
+#[test]
+fn a_fault_of_the_device_is_told() {
+    let ran = ring(&format!("{CPU} --emulate device-fault")).ends(1);
+    let fault = "the device faulted (700: state failed: an illegal memory access was encountered";
+    ran.says(&[fault, "every kernel on it is gone"]).complains(&["ring: 1 of ", "checks failed"]);
+}
+
+#[test]
+fn copies_that_fail_for_good_are_told() {
+    let ran = ring(&format!("{CPU} --emulate failing-copies")).ends(1);
+    ran.says(&["vector_add: 2/3 passed", "copies fail"]).complains(&["1 of 5 checks failed"]);
 }
 
 #[test]
 fn a_wrong_command_line_has_status_2() {
-    fails("validate --device gpu", 2, &["--device", "gpu", "auto, cpu, cuda or cuda:N"]);
-    fails("validate --device cuda:x", 2, &["cuda:x"]);
-    fails("validate --messages many", 2, &["--messages", "many"]);
-    fails("validate --timeout 0", 2, &["--timeout", "0", "86400"]);
-    fails("validate --frobnicate", 2, &["--frobnicate"]);
-    fails("frobnicate", 2, &["frobnicate"]);
-    fails("", 2, &["validate"]);
+    for (options, parts) in [
+        ("validate --device gpu", ["gpu", "auto, cpu, cuda or cuda:N"]),
+        ("validate --device cuda:x", ["--device", "cuda:x"]),
+        ("validate --messages many", ["--messages", "many"]),
+        ("validate --timeout 0", ["--timeout", "86400"]),
+        ("validate --frobnicate", ["unexpected", "--frobnicate"]),
+        ("validate --mode resident", ["'resident'", "event-driven or graph"]),
+        ("validate --memory pinned", ["'pinned'", "staged-async or staged-sync"]),
+        ("validate --processing all", ["'all'", "batch or adaptive"]),
+        ("validate --idle-budget -1", ["-1", "milliseconds"]),
+        ("frobnicate", ["unrecognized", "frobnicate"]),
+        ("", ["validate", "doctor"]),
+    ] {
+        ring(&options.replace(" -1", "=-1")).ends(2).complains(&parts);
+    }
+}
+
+#[test]
+fn an_unknown_thing_to_take_away_is_answered_with_all_there_are() {
+    let ran = ring("validate --emulate wsl2,wsl3").ends(2).complains(&["'wsl3'"]);
+    assert_eq!(ran.out, "", "nothing was opened");
+    let all = NAMES.map(|(name, does)| format!("{name} {does}"));
+    ran.complains(&all.each_ref().map(String::as_str));
 }
 
 #[test]
 fn what_the_device_cannot_do_has_status_1_and_names_value_and_limit() {
-    let cpu = |options: &str| format!("validate --device cpu --messages 0 {options}");
-    fails(&cpu("--capacity 0"), 1, &["capacity 0", "power of two in 1..=", "--capacity"]);
-    fails(&cpu("--capacity 3"), 1, &["capacity 3", "power of two in 1..=", "--capacity"]);
-    fails(&cpu("--lanes 0"), 1, &["0 lanes", "1..=", "--lanes"]);
-    fails(&cpu("--lanes 100000"), 1, &["100000 lanes", "1..=", "--lanes"]);
-    fails(&cpu("--threads 33"), 1, &["33 threads", "32..=", "--threads"]);
+    for (options, parts) in [
+        ("--capacity 0", ["capacity 0 is not a power of two in 1..=", "--capacity"]),
+        ("--capacity 3", ["capacity 3 is not a power of two in 1..=", "--capacity"]),
+        ("--lanes 0", ["0 lanes, but there must be 1..=", "--lanes"]),
+        ("--lanes 100000", ["100000 lanes, but there must be 1..=", "--lanes"]),
+        ("--threads 33", ["33 threads", "--threads"]),
+        ("--time-budget 0", ["the time budget is zero", "--time-budget"]),
+        ("--idle-budget 0", ["the idle budget is zero", "--idle-budget"]),
+        ("--iterations 0", ["the iterations budget is zero", "--iterations"]),
+        ("--max-messages 0", ["max_messages is 0", "--max-messages out"]),
+        (
+            "--mode persistent --memory staged-sync",
+            ["(mode persistent, memory staged-sync): ", "--mode and --memory"],
+        ),
+        ("--memory mapped --emulate no-pinned", ["there is no pinned memory", "`ring doctor`"]),
+        ("--mode graph --emulate no-graphs", ["no graph could be launched", "--mode"]),
+    ] {
+        let ran = ring(&format!("validate --device cpu --messages 0 {options}"));
+        ran.ends(1).complains(&parts);
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_command_line() {
+    let forced = [("RING_MODE", "event-driven"), ("RING_MEMORY", "staged-sync")];
+    let ran = ring_in(&format!("{CPU} --mode graph --memory mapped"), &forced);
+    ran.ends(0).says(&[
+        "echo: event-driven in staged-sync memory; forced by RING_MODE and RING_MEMORY",
+        "3/3 passed",
+    ]);
+    let ran = ring_in(CPU, &[("RING_MODE", "resident")]).ends(1);
+    ran.complains(&["environment variable RING_MODE", "'resident'", "event-driven", "unset"]);
 }
 
 #[test]
 fn a_device_that_is_not_there_has_status_1() {
-    let output = ring("validate --device cuda:99 --messages 0");
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let ran = ring("validate --device cuda:99 --messages 0").ends(1);
+    let ran = ran.complains(&["cuda:99", "--device cpu", "`ring doctor`"]);
     let why =
         ["no NVIDIA driver found", "there is no device 99", "found no device", "was built without"];
-    assert!(why.iter().any(|why| text.contains(why)), "{text}");
-    assert!(text.contains("cuda:99") && text.contains("--device cpu"), "{text}");
+    assert!(why.iter().any(|why| ran.err.contains(why)), "{}", ran.err);
 }

@@ -24,13 +24,20 @@ words!(u32 i32 f32);
 /// Seen by a [`ThreadHandler`](crate::ThreadHandler).
 #[derive(Debug)]
 pub struct ThreadContext<'a> {
+    team: &'a Team<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> ThreadContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(payload: Payload<'a>) -> Self {
-        ThreadContext { payload }
+    pub(crate) fn new(team: &'a Team<'a>, payload: Payload<'a>) -> Self {
+        ThreadContext { team, payload }
+    }
+
+    /// Counts this message as refused in the lane's telemetry. Call it once a message.
+    #[inline(always)]
+    pub fn refuse(&self) {
+        self.team.add(&self.team.shared().refused, 1);
     }
 
     /// The payload arena.
@@ -63,6 +70,13 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn threads(&self) -> usize {
         self.team.threads() as usize
+    }
+
+    /// Counts this message as refused in the lane's telemetry. Call it once a message: by one of
+    /// the block's threads.
+    #[inline(always)]
+    pub fn refuse(&self) {
+        self.team.add(&self.team.shared().refused, 1);
     }
 
     /// Waits until all threads of the block are here; what they wrote before is seen after.

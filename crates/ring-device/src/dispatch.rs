@@ -1,22 +1,24 @@
 //! The resident loop: wait, handle, answer, obey. One source for the GPU and the CPU.
 //!
-//! A team keeps three things in common: `head`, the next request's index; an [`Event`] that sends
+//! A team keeps three things in common: `head`, the next request's index; an [`event`] that sends
 //! all threads from waiting to work; and after a barrier whatever one thread found for all.
 //! Response `i` goes to index `i` of the response ring, so lanes answer in order.
+//!
+//! A kernel is launched once and stays, or many times over the same memory: each launch goes on
+//! where the last one left, until the host ends it or one of its budgets is spent.
 
 mod batch;
+mod budget;
+mod resume;
+mod times;
 mod wait;
 
-use crate::context::Payload;
 use crate::kernel::Kernel;
 use crate::team::{Shared, Team};
-use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use ring_shared::layout::{
-    Command, ControlBlock, Exit, HostLine, LaneBlock, RingDescriptor, State,
-};
+use ring_shared::Ring;
+use ring_shared::layout::{Command, ControlBlock, Exit, HostLine, LaneBlock, State};
 use ring_shared::ring::Control;
-use ring_shared::{ABI_VERSION, MAGIC, Message, Ring};
 
 /// What sends a team from waiting to work.
 pub(crate) mod event {
@@ -28,110 +30,82 @@ pub(crate) mod event {
     pub const EXPRESS: u32 = 2;
     /// The host wrote `Shared::command`.
     pub const COMMAND: u32 = 3;
-    /// The host wrote an index that cannot be.
-    pub const CORRUPT: u32 = 4;
+    /// The lane is to leave; `Shared::verdict` says why.
+    pub const LEAVE: u32 = 4;
+}
+
+/// What the thread that looked tells the others: one of these, or an [`Exit`]: the lane leaves.
+pub(crate) mod verdict {
+    /// Go on. No exit has this number.
+    pub const GO_ON: u64 = 0;
+    /// Go back to waiting: the host commanded something.
+    pub const STOP: u64 = u64::MAX;
 }
 
 /// Nanoseconds between two heartbeats.
 const HEARTBEAT: u64 = 100_000;
 
-/// Runs one lane of kernel `K` until the host terminates it. Every thread of the lane calls it.
+/// Runs one lane of kernel `K` until the host terminates it or a budget of the launch is spent.
+/// Every thread of the lane calls it.
 ///
 /// # Safety
-/// `control` points to a [`ControlBlock`] that, with everything it names, was set up by
-/// `ring-host` for `K` and stays until this returns; `team` is the calling thread's team, in
-/// memory no other team uses.
+/// `control` points to a [`ControlBlock`] that, with everything it names and a [`LaneBlock`] for
+/// every team of the launch right behind it, was set up by `ring-host` for `K` and stays until this
+/// returns; `team` is the calling thread's team, in memory no other team uses; no other launch
+/// runs over the same memory.
 #[inline(always)]
 pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
-    // SAFETY: the caller's promise.
-    let control = unsafe { &*control };
-    let host = &control.host;
-    let same = host.magic.load(Relaxed) == MAGIC && host.abi_version.load(Relaxed) == ABI_VERSION;
-    if !same || team.lane() >= host.lanes.load(Relaxed) {
+    let began = (team.now(), team.ticks());
+    // SAFETY: the caller's promise: the blocks are there.
+    unsafe { team.boot(control) };
+    team.sync();
+    if !resume::is_ours(team) {
         return; // the host sees the kernel gone without an acknowledgement
     }
-    let blocks = control.config.lane_blocks.load(Relaxed) as usize as *const LaneBlock;
-    // SAFETY: the host promised `lanes` blocks there, and the lane is one of them.
-    let block = unsafe { &*blocks.wrapping_add(team.lane() as usize) };
-    let (base, bytes) = (&control.config.payload, &control.config.payload_bytes);
-    // SAFETY: the host promised that arena; it is 128-byte aligned and this kernel's own.
-    let payload = unsafe { Payload::new(base.load(Relaxed), bytes.load(Relaxed)) };
-    // SAFETY: the descriptors were written by the host for memory that stays while we run.
-    let rings =
-        unsafe { (open::<K::Request>(&block.request), open::<K::Response>(&block.response)) };
-    let (Some(requests), Some(responses)) = rings else {
-        leave(team, block, 0, Exit::BadConfig);
-        return;
-    };
-    let start = requests.start();
-    if start != responses.start() {
-        leave(team, block, 0, Exit::BadConfig); // response i answers request i
-        return;
+    let blocks = control.wrapping_add(1).cast::<LaneBlock>();
+    // SAFETY: the caller's promise: a control block, and behind it the block of each lane, all
+    // atomics and padding.
+    let (host, block) = unsafe { (&(*control).host, &*blocks.wrapping_add(team.lane() as usize)) };
+    // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
+    match unsafe { resume::lane::<K>(team, host, blocks, block) } {
+        Ok(mut lane) => lane.run(began),
+        Err(why) => resume::refuse(team, block, why),
     }
-    let mut lane: Lane<'_, K> = Lane {
-        team,
-        host,
-        block,
-        requests,
-        responses,
-        payload,
-        obeyed: 0,
-        active: false,
-        published: start,
-        last_scrub: start,
-        beat: 0,
-        kernel: core::marker::PhantomData,
-    };
-    lane.run();
 }
 
-/// The ring of a descriptor, if it fits messages of type `M`.
-///
-/// # Safety
-/// The descriptor's addresses lead to a ring of its capacity and slot size.
+/// One thread: writes a lane's last words. Nothing is written after them.
 #[inline(always)]
-unsafe fn open<M: Message>(d: &RingDescriptor) -> Option<Ring> {
-    let at = |address: u64| NonNull::new(address as usize as *mut u8);
-    let bell = at(d.bell.load(Relaxed))?.cast();
-    let credit = at(d.credit.load(Relaxed))?.cast();
-    let slots = at(d.slots.load(Relaxed))?.cast();
-    let (capacity, start) = (d.capacity.load(Relaxed), d.start.load(Relaxed));
-    let fits = d.slot_bytes.load(Relaxed) as usize == 16 * M::SLOT_ATOMS;
-    // SAFETY: the caller's promise.
-    let ring =
-        unsafe { Ring::from_raw((bell, credit, slots), capacity, M::SLOT_ATOMS as u32, start) };
-    ring.filter(|_| fits)
-}
-
-/// Writes a lane's last words.
-#[inline(always)]
-fn leave(team: &Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
-    if team.thread() == 0 {
-        let status = &block.status;
-        let state = if why == Exit::Asked { State::Terminated } else { State::Faulted };
-        status.exit.store(why as u32, Relaxed);
-        team.fence();
-        // SYNC: releases the lane's last answers and counters to the host's acquire of it.
-        status.acknowledged.store(Command { epoch, state: state as u32 }.to_word(), Release);
-    }
+fn part(team: &Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
+    let (status, launch) = (&block.status, budget::launch(team));
+    let state = match why {
+        Exit::Asked => State::Terminated,
+        why if why.is_yield() => State::Yielded,
+        _ => State::Faulted,
+    };
+    status.exit.store(why as u64, Relaxed);
+    let last = Command { epoch, state: state as u32 }.to_word();
+    // SYNC: releases the lane's last answers, counters and what the next launch resumes from, of
+    // all threads that we met at a barrier, to the host's acquire of it.
+    status.acknowledged.store(last, Release);
+    // SYNC: releases all of that, and the acknowledgement, to the host's acquire of it.
+    status.left.store(launch, Release);
 }
 
 struct Lane<'a, K> {
     team: &'a Team<'a>,
     host: &'a HostLine,
+    /// The blocks of all lanes.
+    blocks: *const LaneBlock,
     block: &'a LaneBlock,
     requests: Ring,
     responses: Ring,
-    payload: Payload<'a>,
     /// The last command word obeyed.
     obeyed: u64,
     active: bool,
-    /// Thread 0: requests reported as consumed by batches, as an index.
-    published: u64,
-    /// Thread 0: index at which the response doorbell's stamps were last overwritten.
-    last_scrub: u64,
-    /// When the last heartbeat was.
-    beat: u64,
+    /// Nothing was looked at since the launch began.
+    fresh: bool,
+    /// Warp 0: what earlier launches counted of times is part of its tally.
+    added: bool,
     kernel: core::marker::PhantomData<K>,
 }
 
@@ -142,65 +116,67 @@ impl<K: Kernel> Lane<'_, K> {
     }
 
     #[inline(always)]
-    fn run(&mut self) {
-        let start = self.requests.start();
-        if self.team.thread() == 0 {
-            let s = self.shared();
-            s.head.store(start, Relaxed);
-            s.credit.store(start, Relaxed);
-            s.last_express.store(start.wrapping_sub(1), Relaxed);
-            s.event.store(u64::from(event::NONE), Relaxed);
-            self.acknowledge(State::Launched);
-        }
-        loop {
+    fn run(&mut self, began: (u64, u64)) {
+        self.begin(began);
+        let why = loop {
             self.team.sync();
             self.wait();
             self.team.sync();
-            let stay = match self.shared().event.load(Relaxed) as u32 {
-                event::SLOTS => self.answer_slots(),
-                event::EXPRESS => self.answer_staged(),
+            let found = match self.shared().event.load(Relaxed) as u32 {
+                event::SLOTS => self.answer(false),
+                event::EXPRESS => self.answer(true),
                 event::COMMAND => self.obey(),
-                _ => {
-                    self.leave(self.shared().head.load(Relaxed), Exit::CorruptRing);
-                    false
-                }
+                _ => self.shared().verdict.load(Relaxed),
             };
-            if !stay {
-                return;
-            }
             self.team.sync();
+            if found != verdict::GO_ON {
+                break found;
+            }
             if self.team.thread() == 0 {
                 self.shared().event.store(u64::from(event::NONE), Relaxed);
             }
+        };
+        if self.team.poller() == Some(0) {
+            self.leave(exit(why));
         }
     }
 
-    /// Obeys the host's command; false if the lane is to leave.
+    /// Obeys the host's command: `GO_ON`, or that the lane is to leave.
     #[inline(always)]
-    fn obey(&mut self) -> bool {
+    fn obey(&mut self) -> u64 {
         self.obeyed = self.shared().command.load(Relaxed);
         match State::from_u32(Command::from_word(self.obeyed).state) {
             Some(State::Active) => self.active = true,
             Some(State::Inactive) => self.active = false,
-            Some(State::Terminated) => {
-                self.leave(self.shared().head.load(Relaxed), Exit::Asked);
-                return false;
+            Some(State::Terminated) => return Exit::Asked as u64,
+            _ => {
+                // Not a command; the host sees that it is not acknowledged.
+                if self.team.thread() == 0 {
+                    self.team.add(&self.shared().refused, 1);
+                }
+                return verdict::GO_ON;
             }
-            _ => return true, // not a command; the host sees that it is not acknowledged
         }
         if self.team.thread() == 0 {
             self.acknowledge(if self.active { State::Active } else { State::Inactive });
         }
-        true
+        verdict::GO_ON
     }
 
+    /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the lane.
     #[inline(always)]
-    fn leave(&mut self, head: u64, why: Exit) {
-        if self.team.thread() == 0 {
-            self.shared().head.store(head, Relaxed);
+    fn leave(&mut self, why: Exit) {
+        self.flush();
+        if self.team.is_leader() {
+            self.call_others(why);
             self.report();
+            let (s, status) = (self.shared(), &self.block.status);
+            let errors = self.errors_before() + u64::from(why == Exit::CorruptRing);
+            status.errors.store(errors, Relaxed);
+            status.last_express.store(s.last_express.load(Relaxed), Relaxed);
+            status.scrubbed.store(s.scrubbed.load(Relaxed), Relaxed);
+            part(self.team, self.block, Command::from_word(self.obeyed).epoch, why);
         }
-        leave(self.team, self.block, Command::from_word(self.obeyed).epoch, why);
     }
 
     /// Thread 0: says that the last command is obeyed, after exact counters.
@@ -208,7 +184,6 @@ impl<K: Kernel> Lane<'_, K> {
     fn acknowledge(&mut self, state: State) {
         self.report();
         let done = Command { epoch: Command::from_word(self.obeyed).epoch, state: state as u32 };
-        self.team.fence();
         // SYNC: releases the counters to the host's acquire of `acknowledged`.
         self.block.status.acknowledged.store(done.to_word(), Release);
     }
@@ -218,22 +193,32 @@ impl<K: Kernel> Lane<'_, K> {
     fn report(&mut self) {
         let head = self.shared().head.load(Relaxed);
         self.publish_consumed(head);
-        self.block.status.processed.store(head - self.requests.start(), Relaxed);
-        self.beat = self.team.now();
-        self.block.status.heartbeat.store(self.beat, Relaxed);
+        let now = self.team.now();
+        self.tell(head, now);
     }
 
     /// Thread 0: counters and heartbeat, if it is time; whether it was.
     #[inline(always)]
-    fn beat(&mut self, head: u64) -> bool {
-        let now = self.team.now();
-        let due = now.wrapping_sub(self.beat) >= HEARTBEAT;
+    fn beat(&self, head: u64, now: u64) -> bool {
+        let due = now.wrapping_sub(self.shared().beat.load(Relaxed)) >= HEARTBEAT;
         if due {
-            self.beat = now;
-            self.block.status.processed.store(head - self.requests.start(), Relaxed);
-            self.block.status.heartbeat.store(now, Relaxed);
+            self.tell(head, now);
         }
         due
+    }
+
+    /// Thread 0: writes counters and heartbeat.
+    #[inline(always)]
+    fn tell(&self, head: u64, now: u64) {
+        let (s, status) = (self.shared(), &self.block.status);
+        s.beat.store(now, Relaxed);
+        let ahead = (s.wire.load(Relaxed) as u32).wrapping_sub(head as u32);
+        let depth = if ahead <= self.requests.capacity() { ahead } else { 0 };
+        status.processed.store(head - self.start(), Relaxed);
+        status.refused.store(s.refused.load(Relaxed), Relaxed);
+        status.depth.store(u64::from(depth), Relaxed);
+        status.heartbeat.store(now, Relaxed);
+        status.ticks.store(self.team.ticks(), Relaxed);
     }
 
     /// Whether the host wants something else than what was obeyed last.
@@ -245,7 +230,7 @@ impl<K: Kernel> Lane<'_, K> {
     /// Thread 0: tells the host that requests below `head` are consumed.
     #[inline(always)]
     fn publish_consumed(&mut self, head: u64) {
-        self.published = head;
+        self.shared().published.store(head, Relaxed);
         // SYNC: releases our reads of line and slots to `Producer::refresh`. On the GPU they are
         // over: their values went into answers, or through a barrier into shared memory.
         self.team.publish_read(&self.requests.credit().consumed, head);
@@ -257,7 +242,7 @@ impl<K: Kernel> Lane<'_, K> {
     fn refresh_credit(&self, head: u64) -> bool {
         // SYNC: acquires `Consumer::publish`: the host has read those slots.
         let credit = self.responses.credit().consumed.load(Acquire);
-        let can_be = credit <= head && credit >= self.responses.start();
+        let can_be = credit <= head && credit >= self.start();
         if can_be && credit > self.shared().credit.load(Relaxed) {
             self.shared().credit.store(credit, Relaxed);
         }
@@ -275,5 +260,21 @@ impl<K: Kernel> Lane<'_, K> {
         {
             known.store(head - u64::from(behind), Relaxed);
         }
+    }
+}
+
+/// The exit that a verdict names.
+#[inline(always)]
+fn exit(verdict: u64) -> Exit {
+    const ASKED: u64 = Exit::Asked as u64;
+    const TIME: u64 = Exit::TimeSpent as u64;
+    const ITERATIONS: u64 = Exit::IterationsSpent as u64;
+    const IDLE: u64 = Exit::Idle as u64;
+    match verdict {
+        ASKED => Exit::Asked,
+        TIME => Exit::TimeSpent,
+        ITERATIONS => Exit::IterationsSpent,
+        IDLE => Exit::Idle,
+        _ => Exit::CorruptRing,
     }
 }

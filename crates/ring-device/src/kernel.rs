@@ -52,6 +52,10 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     const ALONE: bool;
 
+    /// Messages that the team handles side by side, in the time of one.
+    #[doc(hidden)]
+    fn at_once(team: &Team<'_>) -> u32;
+
     /// Handles `n` messages, slots side by side at `input`, into `output`; called by all threads.
     ///
     /// # Safety
@@ -71,11 +75,16 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// # Safety
     /// As for `window`, with `n == 1`, but called by one thread.
     #[doc(hidden)]
-    unsafe fn alone(payload: Payload<'_>, input: *const u8, output: *mut u8);
+    unsafe fn alone(team: &Team<'_>, payload: Payload<'_>, input: *const u8, output: *mut u8);
 }
 
 impl<K: ThreadHandler> Scope<K> for Thread {
     const ALONE: bool = true;
+
+    #[inline(always)]
+    fn at_once(team: &Team<'_>) -> u32 {
+        team.threads()
+    }
 
     #[inline(always)]
     unsafe fn window(
@@ -92,16 +101,16 @@ impl<K: ThreadHandler> Scope<K> for Thread {
                 output.wrapping_add(m as usize * 16 * K::Response::SLOT_ATOMS),
             );
             // SAFETY: slot `m < n` of both windows, which no other thread handles.
-            unsafe { <Self as Scope<K>>::alone(payload, request, response) };
+            unsafe { <Self as Scope<K>>::alone(team, payload, request, response) };
             m += team.threads();
         }
     }
 
     #[inline(always)]
-    unsafe fn alone(payload: Payload<'_>, input: *const u8, output: *mut u8) {
+    unsafe fn alone(team: &Team<'_>, payload: Payload<'_>, input: *const u8, output: *mut u8) {
         // SAFETY: the caller promised a request there: plain bytes, aligned, nobody writing them.
         let request = unsafe { &*input.cast::<K::Request>() };
-        let response = K::handle(&ThreadContext::new(payload), request);
+        let response = K::handle(&ThreadContext::new(team, payload), request);
         // SAFETY: the caller promised room for a response there, for this thread alone.
         unsafe { output.cast::<K::Response>().write(response) };
     }
@@ -109,6 +118,11 @@ impl<K: ThreadHandler> Scope<K> for Thread {
 
 impl<K: BlockHandler> Scope<K> for Block {
     const ALONE: bool = false;
+
+    #[inline(always)]
+    fn at_once(_: &Team<'_>) -> u32 {
+        1
+    }
 
     #[inline(always)]
     unsafe fn window(
@@ -135,7 +149,7 @@ impl<K: BlockHandler> Scope<K> for Block {
     }
 
     #[inline(always)]
-    unsafe fn alone(_: Payload<'_>, _: *const u8, _: *mut u8) {}
+    unsafe fn alone(_: &Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8) {}
 }
 
 mod sealed {

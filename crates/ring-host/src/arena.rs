@@ -25,11 +25,11 @@ pub struct Exhausted {
 /// Where an arena's memory is.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
-    Mapped(Mapped),
+    Pinned(Mapped),
     Device { address: u64, bytes: usize },
 }
 
-/// An arena: pinned memory that both sides see, or device memory.
+/// An arena: pinned memory, or device memory.
 #[derive(Debug)]
 pub struct Arena {
     driver: Arc<dyn Driver>,
@@ -38,9 +38,9 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An arena of memory that both sides see.
-    pub fn mapped(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        Ok(Arena::new(driver, Memory::Mapped(driver.take_mapped(bytes)?), bytes))
+    /// An arena of pinned memory.
+    pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
+        Ok(Arena::new(driver, Memory::Pinned(driver.take_pinned(bytes)?), bytes))
     }
 
     /// An arena of device memory.
@@ -57,7 +57,7 @@ impl Arena {
     /// Bytes of the whole arena.
     pub fn bytes(&self) -> usize {
         match self.memory {
-            Memory::Mapped(mapped) => mapped.bytes,
+            Memory::Pinned(mapped) => mapped.bytes,
             Memory::Device { bytes, .. } => bytes,
         }
     }
@@ -84,7 +84,7 @@ impl Drop for Arena {
         // is left.
         unsafe {
             match self.memory {
-                Memory::Mapped(mapped) => self.driver.give_mapped(mapped),
+                Memory::Pinned(mapped) => self.driver.give_pinned(mapped),
                 Memory::Device { bytes: 0, .. } => {}
                 Memory::Device { address, bytes } => self.driver.give_device(address, bytes),
             }
@@ -103,15 +103,15 @@ impl Piece {
     /// Where the device sees it.
     pub fn device(&self) -> u64 {
         let base = match self.arena.memory {
-            Memory::Mapped(mapped) => mapped.device,
+            Memory::Pinned(mapped) => mapped.device,
             Memory::Device { address, .. } => address,
         };
         base + self.range.start as u64
     }
 
-    /// Where both sides see it; `None` for device memory.
-    pub fn mapped(&self) -> Option<Mapped> {
-        let Memory::Mapped(whole) = self.arena.memory else { return None };
+    /// Where the host sees it; `None` for device memory.
+    pub fn pinned(&self) -> Option<Mapped> {
+        let Memory::Pinned(whole) = self.arena.memory else { return None };
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
         Some(Mapped { host, device: self.device(), bytes: self.range.len() })
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn pieces_come_back_and_never_overlap() {
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
-        let arena = Arena::mapped(&driver, 1024).unwrap();
+        let arena = Arena::pinned(&driver, 1024).unwrap();
         for _ in 0..3 {
             let pieces: Vec<_> = (0..4).map(|_| arena.lend(200).unwrap()).collect();
             let mut at: Vec<_> = pieces.iter().map(Piece::device).collect();

@@ -20,6 +20,26 @@ pub enum Device {
 #[error("unknown device '{0}'; use auto, cpu, cuda or cuda:N (N from 0)")]
 pub struct UnknownDevice(pub String);
 
+/// A name that is not among those known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} '{name}'; use {}", listed(known))]
+pub struct UnknownName {
+    /// What it should name.
+    pub what: &'static str,
+    /// The name.
+    pub name: String,
+    /// Those known.
+    pub known: &'static [&'static str],
+}
+
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
 impl FromStr for Device {
     type Err = UnknownDevice;
 
@@ -79,6 +99,12 @@ pub struct DeviceInfo {
     pub cooperative_launch: bool,
     /// Whether the device can read host memory in place.
     pub maps_host_memory: bool,
+    /// Whether host and device may use managed memory at the same time. `ring` uses none.
+    pub concurrent_managed_access: bool,
+    /// The processors' nominal clock, in kHz; telemetry counts in it. 1,000,000 on the CPU.
+    pub clock_khz: u32,
+    /// Engines that copy beside running kernels; 0 on the CPU.
+    pub copy_engines: u32,
     /// Whether a watchdog ends kernels that run for long.
     pub watchdog: bool,
 }

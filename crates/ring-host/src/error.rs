@@ -1,6 +1,8 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+use crate::device::UnknownName;
 use crate::image::ImageError;
+use crate::mode::{Memory, Mode};
 use ring_device::kernels::VectorError;
 use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{Corrupt, MAX_CAPACITY, MAX_START};
@@ -76,6 +78,14 @@ pub enum DeviceFault {
         /// What it wrote.
         corrupt: Corrupt,
     },
+    /// The driver refused again and again what keeps the kernel answering.
+    #[error("kernel {kernel} cannot be kept answering: {source}")]
+    Driver {
+        /// The kernel.
+        kernel: &'static str,
+        /// What the driver said last.
+        source: DriverError,
+    },
 }
 
 /// Why a device was not opened.
@@ -84,8 +94,8 @@ pub enum DeviceFault {
 pub enum OpenError {
     /// No NVIDIA driver library on this machine.
     #[error(
-        "no NVIDIA driver found (libcuda.so.1 is not in the library path); install the driver, or \
-         use the device 'cpu'"
+        "no NVIDIA driver found (libcuda.so.1 is neither in the library path nor in \
+         /usr/lib/wsl/lib); install the driver, or use the device 'cpu'; `ring doctor` says more"
     )]
     NoDriver,
     /// Built without the feature `cuda`.
@@ -117,6 +127,14 @@ pub enum OpenError {
         bytes: usize,
         /// What the driver said.
         source: DriverError,
+    },
+    /// A variable of the environment has no meaning.
+    #[error("environment variable {variable}: {source}; or unset it")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with its value.
+        source: UnknownName,
     },
     /// The built-in kernels could not be loaded.
     #[error("the built-in kernels could not be loaded: {0}")]
@@ -180,6 +198,26 @@ pub enum LaunchError {
         bytes: usize,
         /// Bytes of the slot asked for.
         slot: usize,
+    },
+    /// A budget is zero: the kernel would leave before it answered anything.
+    #[error("the {0} budget is zero; choose more, or none (u64::MAX iterations)")]
+    Budget(&'static str),
+    /// An iteration may take no message.
+    #[error("max_messages is 0, but an iteration must take at least 1 message")]
+    MaxMessages,
+    /// The mode or the memory cannot be had.
+    #[error(
+        "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {why}; ask for others, or for auto"
+    )]
+    Unfit {
+        /// The kernel.
+        kernel: &'static str,
+        /// The mode asked for.
+        mode: Mode,
+        /// The memory asked for.
+        memory: Memory,
+        /// Why not, for each that was considered.
+        why: String,
     },
     /// Cooperative launch was demanded, but the device has none.
     #[error("device '{0}' has no cooperative launch; use Cooperative::Auto or Never")]
@@ -396,6 +434,9 @@ pub enum Error {
     /// Naming a device.
     #[error(transparent)]
     Device(#[from] crate::device::UnknownDevice),
+    /// Naming a mode, a memory or a quirk.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
 }
 
 fn advice(state: State) -> &'static str {

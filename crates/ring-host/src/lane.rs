@@ -1,4 +1,5 @@
-//! Sending and receiving. No lock, no heap, no driver call while messages flow.
+//! Sending and receiving. No heap; to a persistent kernel in mapped memory no lock and no driver call
+//! either, while messages flow. Any other kernel is driven by these calls.
 
 use crate::deadline::{CHECK_EVERY, Deadline, wait};
 use crate::error::{DeviceFault, RecvError, SendError};
@@ -62,8 +63,12 @@ impl<K: Kernel> Sender<K> {
         }
         let received = self.note_received();
         match self.producer.push(request, received) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.shared.sent();
+                Ok(())
+            }
             Err(PushError::Full) => {
+                self.shared.drive();
                 self.fruitless.note(&self.shared)?;
                 Err(SendError::Full(*request))
             }
@@ -117,7 +122,10 @@ impl<K: Kernel> Sender<K> {
         let sent = self.producer.push_slice(requests, received);
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
+            self.shared.drive();
             self.fruitless.note(&self.shared)?;
+        } else {
+            self.shared.sent();
         }
         Ok(sent)
     }
@@ -125,8 +133,7 @@ impl<K: Kernel> Sender<K> {
     /// What the receiving half has received: credit for the device, and proof of consumption.
     #[inline]
     fn note_received(&mut self) -> u64 {
-        // SYNC: acquires `Receiver::note`: its reads of the response slots come before our credit.
-        let received = self.shared.received[self.lane as usize].0.load(Ordering::Acquire);
+        let received = self.shared.received(self.lane);
         self.producer.note_consumed(received);
         received
     }
@@ -237,6 +244,7 @@ impl<K: Kernel> Receiver<K> {
     /// Nothing is there: for now, or (an error) for ever.
     #[inline]
     fn nothing(&mut self) -> Result<(), RecvError> {
+        self.shared.drive();
         self.fruitless.note(&self.shared)?;
         match self.shared.is_active() {
             true => Ok(()),

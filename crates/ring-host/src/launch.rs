@@ -4,11 +4,18 @@ use crate::device::DeviceInfo;
 use crate::driver::Limits;
 use crate::error::LaunchError;
 use crate::image::{Image, ImageError};
-use crate::region::Plan;
+use crate::mode::{Budgets, Memory, Mode, nanoseconds};
+use crate::region::{Plan, WireBudgets};
 use ring_device::{Kernel, MIN_THREADS};
 use ring_shared::Message;
+use ring_shared::layout::{Processing, UNLIMITED};
 use ring_shared::ring::{MAX_CAPACITY, MAX_START};
 use std::borrow::Cow;
+use std::time::Duration;
+
+/// After how long without a message a persistent kernel in staged memory leaves, to be launched again
+/// by the next: if copies fail it cannot be told to.
+const SILENCE: Duration = Duration::from_millis(100);
 
 /// Whether all lanes are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,11 +39,17 @@ pub struct Launch {
     payload_bytes: Option<usize>,
     cooperative: Cooperative,
     start_index: u64,
+    mode: Mode,
+    memory: Memory,
+    budgets: Budgets,
+    processing: Processing,
+    max_messages: u32,
     ptx: Option<Cow<'static, [u8]>>,
 }
 
 impl Default for Launch {
-    /// One lane of 256 threads, rings of 4096 slots, 64 KiB of payload for a kernel that uses it.
+    /// One lane of 256 threads, rings of 4096 slots, 64 KiB of payload for a kernel that uses it;
+    /// mode and memory as the probe finds best.
     fn default() -> Launch {
         Launch {
             lanes: 1,
@@ -46,6 +59,11 @@ impl Default for Launch {
             payload_bytes: None,
             cooperative: Cooperative::Auto,
             start_index: 0,
+            mode: Mode::Auto,
+            memory: Memory::Auto,
+            budgets: Budgets::default(),
+            processing: Processing::Batch,
+            max_messages: u32::MAX,
             ptx: None,
         }
     }
@@ -87,6 +105,31 @@ impl Launch {
         Launch { start_index, ..self }
     }
 
+    /// How the kernel is kept answering.
+    pub fn mode(self, mode: Mode) -> Launch {
+        Launch { mode, ..self }
+    }
+
+    /// Where its rings lie.
+    pub fn memory(self, memory: Memory) -> Launch {
+        Launch { memory, ..self }
+    }
+
+    /// What one launch of an event-driven kernel may spend.
+    pub fn budgets(self, budgets: Budgets) -> Launch {
+        Launch { budgets, ..self }
+    }
+
+    /// How many messages an iteration takes.
+    pub fn processing(self, processing: Processing) -> Launch {
+        Launch { processing, ..self }
+    }
+
+    /// Most messages of an iteration, at least 1; by default what the device's windows hold.
+    pub fn max_messages(self, max_messages: u32) -> Launch {
+        Launch { max_messages, ..self }
+    }
+
     /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU
     /// device then runs the handler compiled for the host.
     ///
@@ -96,6 +139,24 @@ impl Launch {
     /// touch nothing else.
     pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> Launch {
         Launch { ptx: Some(ptx.into()), ..self }
+    }
+
+    /// Mode and memory asked for.
+    pub(crate) fn asked(&self) -> (Mode, Memory) {
+        (self.mode, self.memory)
+    }
+
+    /// What a launch may spend in that mode and memory, as the device counts it.
+    pub(crate) fn wire_budgets(&self, mode: Mode, memory: Memory) -> WireBudgets {
+        let Budgets { time, iterations, idle } = self.budgets;
+        let own = WireBudgets { time: nanoseconds(time), iterations, idle: nanoseconds(idle) };
+        let none = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+        match (mode, memory) {
+            (Mode::Persistent, Memory::Mapped) => none,
+            (Mode::Persistent, _) => WireBudgets { idle: nanoseconds(SILENCE), ..none },
+            (_, Memory::StagedSync) => WireBudgets { idle: 0, ..own }, // nothing comes meanwhile
+            _ => own,
+        }
     }
 
     pub(crate) fn wants(&self) -> (u32, u32) {
@@ -112,7 +173,8 @@ impl Launch {
         image.map_err(|source| LaunchError::Image { kernel: K::NAME, source })
     }
 
-    /// Checks what depends on the device only, before anything is loaded.
+    /// Checks what depends on the device only, before anything is loaded. The plan is for a persistent
+    /// kernel in mapped memory.
     pub(crate) fn check_device<K: Kernel>(&self, device: &DeviceInfo) -> Result<Plan, LaunchError> {
         if !self.capacity.is_power_of_two() || self.capacity > MAX_CAPACITY {
             return Err(LaunchError::Capacity(self.capacity));
@@ -124,6 +186,12 @@ impl Launch {
         if let Some(slot) = self.slot_bytes.filter(|slot| bytes > *slot) {
             return Err(LaunchError::Slot { bytes, slot });
         }
+        if let Some(zero) = self.budgets.zero() {
+            return Err(LaunchError::Budget(zero));
+        }
+        if self.max_messages == 0 {
+            return Err(LaunchError::MaxMessages);
+        }
         self.check_threads(device.max_threads, "the device's limit")?;
         self.check_lanes(device.max_lanes, "the device's largest grid")?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
@@ -131,11 +199,16 @@ impl Launch {
         }
         let payload = if K::USES_PAYLOAD { 64 * 1024 } else { 0 };
         Ok(Plan {
+            memory: Memory::Mapped,
             lanes: self.lanes,
             capacity: self.capacity,
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
+            answer_stamps: K::Response::EXPRESS_ATOMS,
             payload_bytes: self.payload_bytes.unwrap_or(payload),
+            budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
+            processing: self.processing,
+            max_messages: self.max_messages,
         })
     }
 

@@ -33,37 +33,51 @@
 //! kernel's shared memory is laid out), [`error`].
 
 mod arena;
+mod choice;
 pub mod deadline;
 pub mod device;
+#[cfg(not(feature = "quirks"))]
 mod driver;
+#[cfg(feature = "quirks")]
+pub mod driver;
 pub mod error;
 pub mod image;
 pub mod lane;
 pub mod launch;
 mod lingering;
+pub mod mode;
 pub mod payload;
+pub mod platform;
+pub mod probe;
+mod pump;
 mod region;
+pub mod report;
 pub mod resident;
 pub mod runtime;
 mod shared;
+mod staging;
+pub mod telemetry;
 mod vector_add;
 
 pub use deadline::Deadline;
-pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice};
+pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
     RecvError, SendError,
 };
 pub use lane::{Lane, Receiver, Sender};
 pub use launch::{Cooperative, Launch};
+pub use mode::{Budgets, Memory, Mode};
+pub use report::{Change, Choice, Refusal, Report};
 pub use resident::{Resident, Status, Summary};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Kernel, Output, Payload, Scope, Thread, ThreadContext,
     ThreadHandler, Word, Words,
 };
 pub use ring_shared::Message;
-pub use ring_shared::layout::{Exit, State};
+pub use ring_shared::layout::{Exit, Processing, State};
 pub use runtime::{Options, Runtime};
+pub use telemetry::{Histogram, Telemetry};
 
 /// The built-in kernels and their messages.
 pub mod kernels {

@@ -1,8 +1,10 @@
 //! The payload arena from the host's side: explicit copies through pinned staging, off the path of
 //! messages.
 
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Patience, wait};
+use crate::driver::{Cells, RunState};
 use crate::error::PayloadError;
+use crate::pump::{Between, patiently};
 use crate::resident::Resident;
 use ring_device::{Kernel, Word};
 
@@ -25,15 +27,20 @@ impl<K: Kernel> Resident<K> {
         if bytes.is_empty() {
             return Ok(()); // there may be no staging
         }
-        let (staging, mut to) =
+        let _between = self.between_launches(deadline)?;
+        let ((staging, room), mut to) =
             (self.shared().region().staging(), self.shared().region().payload() + offset);
-        for part in bytes.chunks(staging.bytes.max(1)) {
+        for part in bytes.chunks(room.max(1)) {
             // SAFETY: the part fits the staging, which belongs to this kernel; `&mut self` lets
             // nobody else use it, and earlier copies are over.
-            unsafe { staging.host.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+            unsafe { staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len()) };
             // SAFETY: staging and the part of the arena, both in the region, which stays until the
-            // kernel's run state, copies included, is over; checked to be inside.
-            unsafe { self.shared().running().copy_in(to, staging, part.len(), deadline) }?;
+            // station is over; checked to be inside; whole words.
+            let copy = || unsafe {
+                self.shared().station().copy_in(to, staging, part.len(), Cells::Words)
+            };
+            patiently(copy)?;
+            self.copied(part.len(), deadline)?;
             to += part.len() as u64;
         }
         Ok(())
@@ -52,13 +59,18 @@ impl<K: Kernel> Resident<K> {
         if bytes.is_empty() {
             return Ok(()); // there may be no staging
         }
-        let (staging, mut from) =
+        let _between = self.between_launches(deadline)?;
+        let ((staging, room), mut from) =
             (self.shared().region().staging(), self.shared().region().payload() + offset);
-        for part in bytes.chunks_mut(staging.bytes.max(1)) {
+        for part in bytes.chunks_mut(room.max(1)) {
             // SAFETY: as in `write_payload`.
-            unsafe { self.shared().running().copy_out(staging, from, part.len(), deadline) }?;
+            let copy = || unsafe {
+                self.shared().station().copy_out(staging, from, part.len(), Cells::Words)
+            };
+            patiently(copy)?;
+            self.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
-            unsafe { staging.host.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
+            unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
             from += part.len() as u64;
         }
         Ok(())
@@ -74,6 +86,27 @@ impl<K: Kernel> Resident<K> {
         if !offset.is_multiple_of(4) {
             return Err(PayloadError::Unaligned { offset });
         }
-        self.shared().running().settle(end)
+        self.copied(0, end)
+    }
+
+    /// Waits until no copy is under way: one whose wait ended early may still be.
+    fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
+        let look = || match self.shared().station().copies() {
+            RunState::Running => Ok(None),
+            RunState::Ended => Ok(Some(())),
+            RunState::Faulted(error) => Err(PayloadError::Driver(error)),
+        };
+        let done = wait(end, Patience::Spin, look, || Ok(()))?;
+        done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
+    }
+
+    /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the
+    /// result is dropped.
+    fn between_launches(&self, end: Deadline) -> Result<Option<Between<'_>>, PayloadError> {
+        let Some(pump) = &self.shared().pump else { return Ok(None) };
+        let check = || self.shared().check().map_err(PayloadError::from);
+        let look = || Ok(pump.between(self.shared())?);
+        let found = wait(end, self.shared().patience, look, check)?;
+        found.map(Some).ok_or_else(|| PayloadError::Timeout { bytes: 0, waited: end.waited() })
     }
 }

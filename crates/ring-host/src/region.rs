@@ -1,11 +1,15 @@
-//! A kernel's shared memory, laid out: control block, lanes, slots, staging; and its payload.
+//! A kernel's shared memory, laid out: control block, lanes, slots; what is copied through; and its
+//! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
+//! and `staging` keeps both alike.
 
 use crate::arena::{Arena, Exhausted, Piece};
-use crate::driver::Mapped;
 use crate::error::LaunchError;
+use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ControlBlock, LaneBlock, RingDescriptor};
+use ring_shared::layout::{ControlBlock, LaneBlock, Processing, RingDescriptor};
+use ring_shared::message::EXPRESS_ATOMS;
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -15,19 +19,51 @@ const STAGING: usize = 64 * 1024;
 /// What a kernel needs memory for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
+    pub memory: Memory,
     pub lanes: u32,
     pub capacity: u32,
     pub start: u64,
     /// Atoms a slot, requests and responses.
     pub slot_atoms: [u32; 2],
+    /// Stamped atoms of an express response.
+    pub answer_stamps: usize,
     pub payload_bytes: usize,
+    /// A launch's budgets, as the device counts them.
+    pub budgets: WireBudgets,
+    pub processing: Processing,
+    pub max_messages: u32,
 }
 
-/// Offsets into the pinned piece.
+/// Budgets of a launch: nanoseconds, a count, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WireBudgets {
+    pub time: u64,
+    pub iterations: u64,
+    pub idle: u64,
+}
+
+/// Room to compose the lines of a lane that go to the device, and to receive those that come back.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Mail {
+    pub out: [Atom; OUT_ATOMS],
+    pub back: [Atom; BACK_ATOMS],
+}
+
+/// Atoms of the lines of a lane that the host writes, and of those that the device writes.
+pub(crate) const OUT_ATOMS: usize = (size_of::<LaneBlock>() - OUT_AT) / size_of::<Atom>();
+pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
+/// Where they begin in a lane's block.
+pub(crate) const OUT_AT: usize = std::mem::offset_of!(LaneBlock, request_bell);
+pub(crate) const BACK_AT: usize = std::mem::offset_of!(LaneBlock, status);
+
+/// Offsets into the host's memory, and but for the last three into the device's.
 #[derive(Clone, Copy, Debug)]
 struct Offsets {
-    lanes: usize,
     slots: [usize; 2],
+    /// End of what both sides lay out alike.
+    shared: usize,
+    mail: usize,
     staging: usize,
     end: usize,
 }
@@ -39,17 +75,19 @@ impl Plan {
 
     fn offsets(&self) -> Option<Offsets> {
         let n = self.lanes as usize;
-        let lanes = size_of::<ControlBlock>();
-        let requests = lanes.checked_add(n.checked_mul(size_of::<LaneBlock>())?)?;
+        let requests =
+            size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<LaneBlock>())?)?;
         let all = |which| n.checked_mul(self.slots_bytes(which)?);
         let responses = requests.checked_add(all(0)?)?;
-        let staging = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
+        let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
+        let mail = if self.memory == Memory::Mapped { 0 } else { n * size_of::<Mail>() };
+        let staging = shared.checked_add(mail)?;
         let end = staging.checked_add(self.payload_bytes.min(STAGING).next_multiple_of(4))?;
-        Some(Offsets { lanes, slots: [requests, responses], staging, end })
+        Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
     }
 
-    /// Bytes of pinned memory; `usize::MAX` if they cannot be counted.
-    pub fn pinned_bytes(&self) -> usize {
+    /// Bytes of host memory; `usize::MAX` if they cannot be counted.
+    pub fn host_bytes(&self) -> usize {
         self.offsets().map_or(usize::MAX, |o| o.end)
     }
 }
@@ -69,93 +107,171 @@ impl NoRoom {
     }
 }
 
-/// The memory of one launched kernel. Dropped only when the kernel has left the device.
+/// The host's copy of what is shared.
+#[derive(Debug)]
+enum HostMemory {
+    Pinned { at: NonNull<u8>, _piece: Piece },
+    Pageable { at: NonNull<u8>, layout: Layout },
+}
+
+// SAFETY: owned memory; who may touch it is the region's business.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    fn pageable(bytes: usize) -> Option<HostMemory> {
+        let layout = Layout::from_size_align(bytes.max(1), 4096).ok()?;
+        // SAFETY: the layout is not empty.
+        let at = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
+        Some(HostMemory::Pageable { at, layout })
+    }
+
+    fn at(&self) -> NonNull<u8> {
+        match self {
+            HostMemory::Pinned { at, .. } | HostMemory::Pageable { at, .. } => *at,
+        }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let HostMemory::Pageable { at, layout } = self {
+            // SAFETY: from `alloc_zeroed` with that layout, given back once.
+            unsafe { std::alloc::dealloc(at.as_ptr(), *layout) };
+        }
+    }
+}
+
+/// The memory of one kernel. Dropped only when nothing of it is on the device.
 #[derive(Debug)]
 pub(crate) struct Region {
     plan: Plan,
     offsets: Offsets,
-    memory: Mapped,
-    pinned: Piece,
+    host: HostMemory,
+    /// Where the device sees its copy.
+    device: u64,
+    _twin: Option<Piece>,
     payload: Option<Piece>,
 }
 
 impl Region {
     /// Takes and initialises the memory.
-    pub fn new(plan: Plan, pinned: &Arc<Arena>, device: &Arc<Arena>) -> Result<Region, NoRoom> {
+    pub fn new(
+        plan: Plan,
+        pinned: Option<&Arc<Arena>>,
+        device: &Arc<Arena>,
+    ) -> Result<Region, NoRoom> {
         let lend = |which, arena: &Arc<Arena>, bytes| {
             arena.lend(bytes).map_err(|exhausted| NoRoom { which, exhausted })
         };
-        let piece = lend("pinned", pinned, plan.pinned_bytes())?;
+        let bytes = plan.host_bytes();
+        let none =
+            |which| NoRoom { which, exhausted: Exhausted { needed: bytes, free: 0, arena: 0 } };
+        let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
+        let (host, mapped) = if plan.memory == Memory::StagedSync {
+            (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
+        } else {
+            let piece = lend("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
+            let memory = piece.pinned().ok_or_else(|| none("pinned"))?;
+            (HostMemory::Pinned { at: memory.host, _piece: piece }, memory.device)
+        };
+        let twin = match plan.memory {
+            Memory::Mapped => None,
+            _ => Some(lend("device", device, offsets.shared)?),
+        };
         let payload = match plan.payload_bytes {
             0 => None,
             bytes => Some(lend("device", device, bytes)?),
         };
-        let (Some(memory), Some(offsets)) = (piece.mapped(), plan.offsets()) else {
-            unreachable!("a piece of the pinned arena is mapped, and its size was counted");
-        };
-        let region = Region { plan, offsets, memory, pinned: piece, payload };
+        let at = twin.as_ref().map_or(mapped, Piece::device);
+        let region = Region { plan, offsets, host, device: at, _twin: twin, payload };
         region.initialise();
         Ok(region)
     }
 
     fn initialise(&self) {
-        // SAFETY: the piece is ours alone, this long, and no kernel knows it yet. Zero is valid
+        // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
         // for everything that is laid out in it.
-        unsafe { self.memory.host.write_bytes(0, self.offsets.end) };
+        unsafe { self.host.at().write_bytes(0, self.offsets.end) };
         let (control, relaxed) = (self.control(), Ordering::Relaxed);
         control.host.magic.store(MAGIC, relaxed);
         control.host.abi_version.store(ABI_VERSION, relaxed);
         control.host.lanes.store(self.plan.lanes, relaxed);
-        control.config.lane_blocks.store(self.device_at(self.offsets.lanes), relaxed);
         if let Some(payload) = &self.payload {
             control.config.payload.store(payload.device(), relaxed);
             control.config.payload_bytes.store(self.plan.payload_bytes as u64, relaxed);
         }
+        control.config.processing.store(self.plan.processing as u32, relaxed);
+        control.config.max_messages.store(self.plan.max_messages, relaxed);
+        self.set_budgets(self.plan.budgets);
         for lane in 0..self.plan.lanes {
-            let block = self.lane(lane);
+            let (block, start) = (self.lane(lane), self.plan.start);
             for (which, d) in [(0, &block.request), (1, &block.response)] {
                 self.describe(d, lane, which);
                 self.ring(lane, which).reset();
             }
+            // What a lane finds when it goes on from the launch before, of which there is none.
+            block.status.last_express.store(start.wrapping_sub(1), relaxed);
+            block.status.scrubbed.store(start, relaxed);
         }
+    }
+
+    /// Sets what a launch may spend. Only while none is on the device.
+    pub fn set_budgets(&self, budgets: WireBudgets) {
+        let (config, relaxed) = (&self.control().config, Ordering::Relaxed);
+        config.time.store(budgets.time, relaxed);
+        config.iterations.store(budgets.iterations, relaxed);
+        config.idle.store(budgets.idle, relaxed);
     }
 
     fn describe(&self, d: &RingDescriptor, lane: u32, which: usize) {
         let relaxed = Ordering::Relaxed;
-        let [bell, credit, slots] = self.parts(lane, which).map(|at| self.device_at(at));
-        d.bell.store(bell, relaxed);
-        d.credit.store(credit, relaxed);
-        d.slots.store(slots, relaxed);
+        d.slots.store(self.device_at(self.slots_at(lane, which)), relaxed);
         d.start.store(self.plan.start, relaxed);
         d.capacity.store(self.plan.capacity, relaxed);
         d.slot_bytes.store(16 * self.plan.slot_atoms[which], relaxed);
     }
 
-    /// Offsets of doorbell, credit line and slots of a lane's ring (0: requests, 1: responses).
-    fn parts(&self, lane: u32, which: usize) -> [usize; 3] {
-        let block = self.offsets.lanes + lane as usize * size_of::<LaneBlock>();
-        let (bell, credit) = match which {
-            0 => (
-                std::mem::offset_of!(LaneBlock, request_bell),
-                std::mem::offset_of!(LaneBlock, request_credit),
-            ),
-            _ => (
-                std::mem::offset_of!(LaneBlock, response_bell),
-                std::mem::offset_of!(LaneBlock, response_credit),
-            ),
-        };
-        let bytes = self.plan.capacity as usize * 16 * self.plan.slot_atoms[which] as usize;
-        [block + bell, block + credit, self.offsets.slots[which] + lane as usize * bytes]
+    /// Offset of a lane's block.
+    pub fn lane_at(&self, lane: u32) -> usize {
+        assert!(lane < self.plan.lanes, "lane {lane} of {}", self.plan.lanes);
+        size_of::<ControlBlock>() + lane as usize * size_of::<LaneBlock>()
     }
 
-    fn device_at(&self, offset: usize) -> u64 {
-        self.pinned.device() + offset as u64
+    /// Offset of the slots of a lane's ring (0: requests, 1: responses).
+    pub fn slots_at(&self, lane: u32, which: usize) -> usize {
+        let bytes = self.plan.capacity as usize * self.slot_bytes(which);
+        self.offsets.slots[which] + lane as usize * bytes
     }
 
-    fn host_at<T>(&self, offset: usize) -> NonNull<T> {
-        debug_assert!(offset + size_of::<T>() <= self.memory.bytes);
-        // SAFETY: offsets come from `Plan::offsets`, inside the piece.
-        unsafe { self.memory.host.add(offset) }.cast()
+    pub fn slot_bytes(&self, which: usize) -> usize {
+        16 * self.plan.slot_atoms[which] as usize
+    }
+
+    /// Where the device sees what lies at `offset`.
+    pub fn device_at(&self, offset: usize) -> u64 {
+        self.device + offset as u64
+    }
+
+    /// Where the host sees what lies at `offset`.
+    pub fn host_at<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset + size_of::<T>() <= self.offsets.end);
+        // SAFETY: inside the memory.
+        unsafe { self.host.at().add(offset) }.cast()
+    }
+
+    /// Room for what is copied on behalf of a lane; not in mapped memory.
+    pub fn mail(&self, lane: u32) -> &Mail {
+        assert!(lane < self.plan.lanes && self.plan.memory != Memory::Mapped);
+        let at = self.offsets.mail + lane as usize * size_of::<Mail>();
+        // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
+        unsafe { self.host_at::<Mail>(at).as_ref() }
+    }
+
+    /// Stamped atoms that an express response has in the doorbell line.
+    pub fn answer_stamps(&self) -> usize {
+        self.plan.answer_stamps.min(EXPRESS_ATOMS)
     }
 
     /// Address of the control block for the device: the kernel's parameter.
@@ -168,25 +284,36 @@ impl Region {
         unsafe { self.host_at::<ControlBlock>(0).as_ref() }
     }
 
-    /// The block of lane `lane`, which must be below the plan's.
+    /// The host's copy of the block of lane `lane`, which must be below the plan's.
     pub fn lane(&self, lane: u32) -> &LaneBlock {
-        assert!(lane < self.plan.lanes, "lane {lane} of {}", self.plan.lanes);
-        let at = self.offsets.lanes + lane as usize * size_of::<LaneBlock>();
         // SAFETY: as for `control`, and the lane is in range.
-        unsafe { self.host_at::<LaneBlock>(at).as_ref() }
+        unsafe { self.host_at::<LaneBlock>(self.lane_at(lane)).as_ref() }
     }
 
-    /// A lane's ring: 0 for requests, 1 for responses. Whoever uses it keeps the region alive.
+    /// A lane's ring, the host's copy: 0 for requests, 1 for responses. Whoever uses it keeps the
+    /// region alive.
     pub fn ring(&self, lane: u32, which: usize) -> Ring {
-        assert!(lane < self.plan.lanes, "lane {lane} of {}", self.plan.lanes);
-        let [bell, credit, slots] = self.parts(lane, which);
-        let parts = (self.host_at(bell), self.host_at(credit), self.host_at::<Atom>(slots));
+        let block = self.lane(lane);
+        let (bell, credit) = match which {
+            0 => (&block.request_bell, &block.request_credit),
+            _ => (&block.response_bell, &block.response_credit),
+        };
+        let slots = self.host_at::<Atom>(self.slots_at(lane, which));
+        let parts = (NonNull::from(bell), NonNull::from(credit), slots);
         // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
         // kept beside an `Arc` of the region (`Sender`, `Receiver`).
         let ring = unsafe {
             Ring::from_raw(parts, self.plan.capacity, self.plan.slot_atoms[which], self.plan.start)
         };
         ring.expect("the launch checked the capacity")
+    }
+
+    pub fn capacity(&self) -> u32 {
+        self.plan.capacity
+    }
+
+    pub fn start(&self) -> u64 {
+        self.plan.start
     }
 
     pub fn lanes(&self) -> u32 {
@@ -203,16 +330,18 @@ impl Region {
         self.payload.as_ref().map_or(0, Piece::device)
     }
 
-    /// Pinned memory through which the payload is copied, as much at a time as it is long.
-    pub fn staging(&self) -> Mapped {
+    /// Host memory through which the payload is copied, and its size: as much as goes at a time.
+    pub fn staging(&self) -> (NonNull<u8>, usize) {
         let bytes = self.offsets.end - self.offsets.staging;
-        let (host, device) =
-            (self.host_at(self.offsets.staging), self.device_at(self.offsets.staging));
-        Mapped { host, device, bytes }
+        // SAFETY: inside the memory, or its end.
+        (unsafe { self.host.at().add(self.offsets.staging) }, bytes)
     }
 
     /// Bytes of pinned memory.
     pub fn pinned_bytes(&self) -> usize {
-        self.offsets.end
+        match self.host {
+            HostMemory::Pinned { .. } => self.offsets.end,
+            HostMemory::Pageable { .. } => 0,
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! A launched kernel: its life cycle.
 
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, wait};
 use crate::error::{ControlError, LaneError, RecvError, SendError};
 use crate::lane::{Lane, messages};
+use crate::mode::{Memory, Mode};
+use crate::pump::Pump;
+use crate::report::{Change, Choice};
 use crate::shared::Shared;
 use ring_device::Kernel;
-use ring_shared::layout::State;
+use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +23,7 @@ pub struct Resident<K: Kernel> {
     shared: Arc<Shared>,
     lanes: Vec<Option<Lane<K>>>,
     epoch: u32,
+    choice: Choice,
     /// `terminate` has returned a summary.
     terminated: bool,
 }
@@ -43,12 +47,16 @@ pub struct Status {
     /// The oldest heartbeat of a lane, in nanoseconds of the device's clock; renewed at most every
     /// 100 us.
     pub heartbeat: u64,
+    /// Launches so far.
+    pub launches: u64,
+    /// Why the last launch that left did, or `Running` before one has. Of several lanes the gravest.
+    pub exit: Exit,
 }
 
 impl<K: Kernel> Resident<K> {
-    pub(crate) fn new(shared: Arc<Shared>) -> Resident<K> {
+    pub(crate) fn new(shared: Arc<Shared>, choice: Choice) -> Resident<K> {
         let lanes = (0..shared.region().lanes()).map(|i| Some(Lane::new(&shared, i))).collect();
-        Resident { shared, lanes, epoch: 0, terminated: false }
+        Resident { shared, lanes, epoch: 0, choice, terminated: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -79,7 +87,7 @@ impl<K: Kernel> Resident<K> {
         self.check_alive()?;
         self.shared.set_state(State::Terminated);
         self.ask(State::Terminated, deadline)?;
-        self.shared.left(deadline)?;
+        self.shared.left_device(deadline)?;
         self.shared.set_ended();
         self.terminated = true;
         let summary = self.summary();
@@ -135,7 +143,57 @@ impl<K: Kernel> Resident<K> {
             status.heartbeat.load(Ordering::Relaxed)
         });
         let heartbeat = beats.min().unwrap_or(0);
-        Status { state: self.shared.state(), processed: self.summary().processed, heartbeat }
+        let exits = (0..self.lanes()).map(|lane| {
+            let exit = self.shared.region().lane(lane).status.exit.load(Ordering::Relaxed);
+            u32::try_from(exit).ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
+        });
+        Status {
+            state: self.shared.state(),
+            processed: self.summary().processed,
+            heartbeat,
+            launches: self.launches(),
+            exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
+        }
+    }
+
+    /// How the kernel was chosen to be run when it was launched, and why so.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Mode and memory as they are now: not those chosen at first if an operation has failed since.
+    pub fn runs_as(&self) -> (Mode, Memory) {
+        let first = || (self.choice.mode, self.choice.memory);
+        self.shared.pump.as_ref().map_or_else(first, Pump::now)
+    }
+
+    /// Changes of mode or memory after operations failed, the first few.
+    pub fn changes(&self) -> impl Iterator<Item = Change> + use<K> {
+        let changes = self.shared.pump.as_ref().map(Pump::changes);
+        changes.into_iter().flatten()
+    }
+
+    /// Launches so far: 1 for a persistent kernel, which may be launched again in staged memory.
+    pub fn launches(&self) -> u64 {
+        self.shared.pump.as_ref().map_or(1, Pump::launches)
+    }
+
+    /// Whether no launch is on the device, as far as the host knows: so is an event-driven kernel
+    /// when there was nothing to do for a while.
+    pub fn is_resting(&self) -> bool {
+        match &self.shared.pump {
+            Some(pump) => pump.is_resting(&self.shared).unwrap_or(false),
+            None => self.shared.has_ended(),
+        }
+    }
+
+    /// Waits until no launch is on the device. A persistent kernel rests once terminated.
+    pub fn rest(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
+        let deadline = deadline.into();
+        let look = || Ok(self.is_resting().then_some(()));
+        let rests = wait(deadline, self.shared.patience, look, || self.shared.check())?;
+        let (kernel, waited) = (K::NAME, deadline.waited());
+        rests.ok_or(ControlError::Staying { kernel, waited })
     }
 
     /// Number of lanes.
@@ -173,7 +231,7 @@ impl<K: Kernel> Drop for Resident<K> {
         if let Err(ControlError::Fault(_)) = left {
             // One lane is lost, but the others still wait for commands.
             self.shared.order(self.epoch.wrapping_add(1), State::Terminated);
-            left = self.shared.left(DROP_WAIT.into());
+            left = self.shared.left_device(DROP_WAIT.into());
         }
         if let Err(error) = left {
             tracing::warn!(%error, "dropped kernel did not leave in time");

@@ -1,29 +1,49 @@
 //! Opening a device and launching kernels on it.
 
 use crate::arena::Arena;
-use crate::deadline::{Patience, wait};
+use crate::choice::{Asked, Chosen, Facts, choices, listed};
+use crate::deadline::{Deadline, Patience, wait};
 use crate::device::{Device, DeviceInfo, DeviceKind};
-use crate::driver::{Driver, Function, Grid, Program, RunState, cpu::Cpu};
-use crate::error::{LaunchError, OpenError};
+use crate::driver::{self, Cells, Driver, Function, Grid, Program, RunState};
+use crate::error::{DriverError, LaunchError, OpenError};
 use crate::image::Image;
 use crate::launch::Launch;
 use crate::lingering::{Used, linger, sweep};
+use crate::mode::{Memory, Mode};
+use crate::platform::wsl_signs;
+use crate::probe::{Probe, probe};
+use crate::pump::{Drive, Pump, patiently};
 use crate::region::{NoRoom, Plan, Region};
+use crate::report::{Refusal, Report};
 use crate::resident::Resident;
 use crate::shared::Shared;
 use ring_device::{Hooks, Kernel, Team, TeamMemory, run};
 use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, table};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Pinned memory that is tried for if as much as asked for is refused.
+const LESS_PINNED: [usize; 2] = [8 << 20, 2 << 20];
+
+/// How long a persistent kernel in staged memory is waited for to be carried and launched.
+const STAGED_LAUNCH: Duration = Duration::from_secs(1);
+
+/// Forces the mode of every kernel: `persistent`, `event-driven` or `graph`.
+pub const MODE_VARIABLE: &str = "RING_MODE";
+
+/// Forces the memory of every kernel: `mapped`, `staged-async` or `staged-sync`.
+pub const MEMORY_VARIABLE: &str = "RING_MEMORY";
+
 /// Memory that a runtime takes when it opens a device, once.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Pinned memory for control blocks, rings and staging, in bytes.
+    /// Pinned memory for control blocks, rings and staging, in bytes. If so much is refused, less is
+    /// tried; without any, kernels run in staged-sync memory.
     pub pinned_bytes: usize,
-    /// Device memory for payloads, in bytes.
+    /// Device memory for payloads, and for rings in staged memory, in bytes.
     pub device_bytes: usize,
 }
 
@@ -38,6 +58,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct Runtime {
     core: Arc<Core>,
+    report: Arc<Report>,
 }
 
 /// A loaded function, how many of its lanes fill the device, and what memory a launch needs.
@@ -45,9 +66,9 @@ type Ready = (Arc<dyn Function>, u32, Plan);
 
 /// What clones of a runtime share.
 #[derive(Debug)]
-struct Core {
-    driver: Arc<dyn Driver>,
-    pinned: Arc<Arena>,
+pub(crate) struct Core {
+    pub driver: Arc<dyn Driver>,
+    pinned: Option<Arc<Arena>>,
     device: Arc<Arena>,
     why: String,
 }
@@ -58,17 +79,41 @@ impl Runtime {
         Runtime::open_with(device, Options::default())
     }
 
-    /// Opens a device.
+    /// Opens a device. The first time in a process it is probed, which takes some milliseconds.
+    ///
+    /// The environment variables [`RING_MODE`](MODE_VARIABLE) and [`RING_MEMORY`](MEMORY_VARIABLE)
+    /// force what every launch would else choose or ask for.
     pub fn open_with(device: Device, options: Options) -> Result<Runtime, OpenError> {
+        let (driver, why) = driver::open(device)?;
+        Runtime::of_driver(driver, why, options)
+    }
+
+    /// Opens a device that was made before: one with [`Quirks`](crate::driver::Quirks), say.
+    #[cfg(feature = "quirks")]
+    pub fn over(driver: impl Driver + 'static, options: Options) -> Result<Runtime, OpenError> {
+        Runtime::of_driver(Arc::new(driver), "given by the caller".to_owned(), options)
+    }
+
+    fn of_driver(
+        driver: Arc<dyn Driver>,
+        why: String,
+        options: Options,
+    ) -> Result<Runtime, OpenError> {
         sweep();
-        let (driver, why) = choose(device)?;
-        let arena = |bytes| move |source| OpenError::Arena { bytes, source };
-        let pinned =
-            Arena::mapped(&driver, options.pinned_bytes).map_err(arena(options.pinned_bytes))?;
-        let memory =
-            Arena::device(&driver, options.device_bytes).map_err(arena(options.device_bytes))?;
+        let forced = forced_by_environment()?;
+        let (pinned, found) = take_pinned(&driver, options.pinned_bytes);
+        let bytes = options.device_bytes;
+        let device = Arena::device(&driver, bytes);
+        let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, why, "device opened");
-        Ok(Runtime { core: Arc::new(Core { driver, pinned, device: memory, why }) })
+        let core = Arc::new(Core { driver, pinned, device, why });
+        let probe = core.probe();
+        let mut report =
+            Report { wsl: wsl_signs(), pinned: found, probe, forced, choice: Err(String::new()) };
+        let (serve, refused) = core.choices(&report, (Mode::Auto, Memory::Auto), true);
+        let first = serve.into_iter().next().map(|chosen| chosen.choice);
+        report.choice = first.ok_or_else(|| listed(&refused));
+        Ok(Runtime { core, report: Arc::new(report) })
     }
 
     /// The device.
@@ -81,83 +126,242 @@ impl Runtime {
         &self.core.why
     }
 
+    /// What was found out about the device, and what `Auto` chooses from it.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
     /// Checks a launch and loads its code, without launching it. The driver loads nothing while a
     /// kernel is resident, so PTX of your own is to be prepared before; the built-in kernels are
     /// loaded when the device is opened.
     pub fn prepare<K: Kernel>(&self, launch: &Launch) -> Result<(), LaunchError> {
-        self.ready::<K>(launch).map(drop)
+        self.chosen::<K>(launch)?;
+        self.core.ready::<K>(launch).map(drop)
     }
 
-    /// The loaded function, how many of its lanes fill the device, and what memory it needs.
-    fn ready<K: Kernel>(&self, launch: &Launch) -> Result<Ready, LaunchError> {
-        sweep();
-        let plan = launch.check_device::<K>(self.device())?;
-        let image = launch.image::<K>()?;
-        let program = Program { entry: K::ENTRY, image: &image, cpu: cpu_entry::<K> };
-        let function = self.core.driver.load(program).map_err(Launch::refused::<K>)?;
-        let limits = function.limits(launch.wants().1)?;
-        launch.check_kernel(limits)?;
-        Ok((function, limits.lanes, plan))
+    /// All ways in which the kernel can be run as asked, best first.
+    fn chosen<K: Kernel>(&self, launch: &Launch) -> Result<Vec<Chosen>, LaunchError> {
+        launch.check_device::<K>(self.device())?;
+        let (serve, refused) = self.core.choices(&self.report, launch.asked(), K::USES_PAYLOAD);
+        if serve.is_empty() {
+            let asked = asked(&self.report, launch.asked());
+            let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
+            let error = LaunchError::Unfit { kernel, mode, memory, why: listed(&refused) };
+            tracing::warn!(%error, "launch refused");
+            return Err(error);
+        }
+        Ok(serve)
     }
 
-    /// Puts a kernel on the device. It polls for commands, and takes messages once activated.
+    /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
+    /// on the device, any other is launched when there is something to do.
     pub fn launch<K: Kernel>(&self, launch: Launch) -> Result<Resident<K>, LaunchError> {
-        let (core, kernel) = (&self.core, K::NAME);
-        let (function, most, plan) = self.ready::<K>(&launch)?;
-        let (lanes, threads) = launch.wants();
-        let share = core.driver.residency().reserve(lanes, most).map_err(|limit| {
-            let why = "what can be resident beside the kernels that are";
-            LaunchError::Lanes { lanes, limit, why }
-        })?;
-        let region = Region::new(plan, &core.pinned, &core.device);
-        let region = region.map_err(|none| none.of_kernel(kernel))?;
-        let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.device()) };
-        // SAFETY: the region is laid out for `K` and stays until the kernel has left the device
-        // (`Shared::drop`).
-        let running = unsafe { function.launch(grid, region.parameter()) }?;
-        tracing::info!(kernel, lanes, threads, cooperative = grid.cooperative, "launched");
-        Ok(Resident::new(Shared::new(kernel, core.patience(), region, running, share)))
+        let (mut refused, mut last) = (Vec::new(), None);
+        for mut chosen in self.chosen::<K>(&launch)? {
+            chosen.choice.refused.extend(refused.iter().cloned());
+            let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
+            match self.core.start::<K>(&launch, chosen) {
+                // The driver refused; another way may do without what it refused.
+                Err(LaunchError::Driver(error)) => {
+                    let why = error.to_string();
+                    tracing::warn!(kernel = K::NAME, %mode, %memory, why, "not launched so");
+                    refused.push(Refusal { mode, memory, why });
+                    last = Some(error);
+                }
+                done => return done,
+            }
+        }
+        let none = || DriverError { call: "launch", code: 0, reason: "no way is left".to_owned() };
+        Err(last.unwrap_or_else(none).into())
     }
 
     /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
     pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
         let kernel = "layout_probe";
-        let bytes = TABLE_LEN * 8;
-        let none = |exhausted| NoRoom { which: "pinned", exhausted }.of_kernel(kernel);
-        let piece = self.core.pinned.lend(bytes).map_err(none)?;
-        let memory = piece.mapped().expect("a piece of the pinned arena");
+        let deadline = Deadline::from(Duration::from_secs(5));
+        let none = |exhausted| NoRoom { which: "device", exhausted }.of_kernel(kernel);
+        let piece = self.core.device.lend(TABLE_LEN * 8).map_err(none)?;
         let image = Image::built_in();
         let program = Program { entry: "ring_layout_probe", image: &image, cpu: cpu_layout_probe };
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };
-        // SAFETY: the piece has room for the table, and is set aside below unless the kernel ended.
-        let running = unsafe { function.launch(grid, memory.device) }?;
-        let ended = wait(
-            Duration::from_secs(5).into(),
-            Patience::Yield,
-            || match running.state() {
-                RunState::Running => Ok(None),
-                RunState::Ended => Ok(Some(())),
-                RunState::Faulted(error) => Err(error),
-            },
-            || Ok(()),
-        );
-        let Ok(Some(())) = ended else {
-            linger(running, Used::Probe { _table: piece });
-            let silent = crate::error::DriverError {
+        let station = function.station(grid, piece.device(), false)?;
+        let mut found = Box::new([0u64; TABLE_LEN]);
+        let over = |state| match state {
+            RunState::Running => Ok(None),
+            RunState::Ended => Ok(Some(())),
+            RunState::Faulted(error) => Err(error),
+        };
+        let ended = || -> Result<Option<()>, DriverError> {
+            // SAFETY: the piece has room for the table, and is set aside below unless all is over.
+            unsafe { station.launch(false) }?;
+            let ran = wait(deadline, Patience::Yield, || over(station.state()), || Ok(()))?;
+            if ran.is_none() {
+                return Ok(None);
+            }
+            let to = NonNull::from(&mut *found).cast();
+            // SAFETY: both have room for the table; the kernel has ended; `found` is set aside below
+            // unless the copy is over.
+            unsafe { station.copy_out(to, piece.device(), TABLE_LEN * 8, Cells::Words) }?;
+            wait(deadline, Patience::Yield, || over(station.copies()), || Ok(()))
+        }();
+        if !station.is_over() {
+            linger(station, Used::Probe { _table: piece, _found: found });
+            let silent = DriverError {
                 call: "layout_probe",
                 code: 0,
                 reason: "no answer within 5 s".to_owned(),
             };
             return Err(ended.err().unwrap_or(silent).into());
-        };
-        // SAFETY: the kernel has ended, and wrote as many numbers; any bytes are numbers.
-        Ok(unsafe { memory.host.cast::<[u64; TABLE_LEN]>().read() })
+        }
+        ended?;
+        Ok(*found)
     }
 }
 
+/// Pinned memory: as much as asked for, or less if that is refused; and what was found.
+fn take_pinned(
+    driver: &Arc<dyn Driver>,
+    wanted: usize,
+) -> (Option<Arc<Arena>>, Result<usize, String>) {
+    let mut why = "none was asked for (Options::pinned_bytes)".to_owned();
+    let less = LESS_PINNED.into_iter().filter(|less| *less < wanted);
+    for bytes in std::iter::once(wanted).chain(less).filter(|bytes| *bytes > 0) {
+        match Arena::pinned(driver, bytes) {
+            Ok(arena) => return (Some(arena), Ok(bytes)),
+            Err(error) => {
+                tracing::warn!(bytes, %error, "pinned memory refused");
+                why = error.to_string();
+            }
+        }
+    }
+    (None, Err(why))
+}
+
+/// What the environment forces.
+fn forced_by_environment() -> Result<Vec<(&'static str, String)>, OpenError> {
+    let mut forced = Vec::new();
+    for variable in [MODE_VARIABLE, MEMORY_VARIABLE] {
+        let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
+            continue;
+        };
+        let value = value.to_string_lossy().into_owned();
+        let known = match variable {
+            MODE_VARIABLE => value.parse::<Mode>().map(drop),
+            _ => value.parse::<Memory>().map(drop),
+        };
+        known.map_err(|source| OpenError::Environment { variable, source })?;
+        tracing::info!(variable, value, "forced by the environment");
+        forced.push((variable, value));
+    }
+    Ok(forced)
+}
+
+/// What is asked for, the environment before the caller.
+fn asked(report: &Report, (mode, memory): (Mode, Memory)) -> Asked {
+    let forced = |variable| report.forced.iter().find(|(v, _)| *v == variable);
+    let by_mode = forced(MODE_VARIABLE).and_then(|(_, value)| value.parse().ok());
+    let by_memory = forced(MEMORY_VARIABLE).and_then(|(_, value)| value.parse().ok());
+    let by = match (by_mode, by_memory) {
+        (None, None) => "",
+        (Some(_), None) => MODE_VARIABLE,
+        (None, Some(_)) => MEMORY_VARIABLE,
+        (Some(_), Some(_)) => "RING_MODE and RING_MEMORY",
+    };
+    Asked { mode: by_mode.unwrap_or(mode), memory: by_memory.unwrap_or(memory), by }
+}
+
 impl Core {
+    /// What is known of the device: found out once.
+    fn probe(self: &Arc<Core>) -> Probe {
+        match self.pinned {
+            Some(_) => self.driver.probed().get_or_init(|| probe(self, true)).clone(),
+            None => probe(self, false), // another runtime may have pinned memory
+        }
+    }
+
+    /// All that could serve a kernel, best first, and why the rest does not.
+    fn choices(
+        &self,
+        report: &Report,
+        wanted: (Mode, Memory),
+        uses_payload: bool,
+    ) -> (Vec<Chosen>, Vec<Refusal>) {
+        let facts = Facts {
+            probe: &report.probe,
+            pinned: &report.pinned,
+            watchdog: self.driver.info().watchdog,
+            uses_payload,
+        };
+        choices(asked(report, wanted), facts)
+    }
+
+    /// The loaded function, how many of its lanes fill the device, and what memory it needs.
+    fn ready<K: Kernel>(&self, launch: &Launch) -> Result<Ready, LaunchError> {
+        sweep();
+        let plan = launch.check_device::<K>(self.driver.info())?;
+        let image = launch.image::<K>()?;
+        let program = Program { entry: K::ENTRY, image: &image, cpu: cpu_entry::<K> };
+        let function = self.driver.load(program).map_err(Launch::refused::<K>)?;
+        let limits = function.limits(launch.wants().1)?;
+        launch.check_kernel(limits)?;
+        Ok((function, limits.lanes, plan))
+    }
+
+    /// Starts a kernel in exactly the chosen way.
+    pub fn start<K: Kernel>(
+        self: &Arc<Core>,
+        launch: &Launch,
+        chosen: Chosen,
+    ) -> Result<Resident<K>, LaunchError> {
+        let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
+        let (function, most, plan) = self.ready::<K>(launch)?;
+        let (lanes, threads) = launch.wants();
+        let share = self.driver.residency().reserve(lanes, most).map_err(|limit| {
+            let why = "what can be resident beside the kernels that are";
+            LaunchError::Lanes { lanes, limit, why }
+        })?;
+        let budgets = launch.wire_budgets(mode, memory);
+        let plan = Plan { memory, budgets, ..plan };
+        let region = Region::new(plan, self.pinned.as_ref(), &self.device);
+        let region = region.map_err(|none| none.of_kernel(K::NAME))?;
+        let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
+        let station = function.station(grid, region.parameter(), mode == Mode::Graph)?;
+        let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
+        let pump = match simple {
+            true => None,
+            false => {
+                let fallback = launch.wire_budgets(Mode::EventDriven, Memory::Mapped);
+                let Chosen { mode_is_free, memory_is_free, calls_block, .. } = chosen;
+                let drive = Drive {
+                    mode,
+                    memory,
+                    mode_is_free,
+                    memory_is_free,
+                    calls_block,
+                    budgets,
+                    fallback,
+                };
+                Some(Pump::new(drive, &region, &*station)?)
+            }
+        };
+        let clock = (self.driver.info().clock_khz, self.patience());
+        let shared = Shared::new(K::NAME, clock, region, (station, pump), share);
+        if simple {
+            // SAFETY: the region is laid out for `K` and stays until the station is over
+            // (`Shared::drop`).
+            patiently(|| unsafe { shared.station().launch(false) })?;
+            let _ = shared.station().state(); // some drivers begin nothing before they are asked
+        } else if mode == Mode::Persistent {
+            let look = || Ok::<_, LaunchError>(shared.is_launched()?.then_some(()));
+            wait(STAGED_LAUNCH.into(), Patience::Yield, look, || Ok(()))?;
+        }
+        let cooperative = grid.cooperative;
+        tracing::info!(kernel = K::NAME, lanes, threads, cooperative, %mode, %memory, "launched");
+        Ok(Resident::new(shared, chosen.choice))
+    }
+
     /// How threads wait for this device's messages.
     fn patience(&self) -> Patience {
         match self.driver.info().kind {
@@ -165,31 +369,6 @@ impl Core {
             DeviceKind::Cuda => Patience::Spin,
         }
     }
-}
-
-/// The driver for `device`, and why it.
-fn choose(device: Device) -> Result<(Arc<dyn Driver>, String), OpenError> {
-    match device {
-        Device::Cpu => Ok((Arc::new(Cpu::open()), "asked for".to_owned())),
-        Device::Cuda(index) => Ok((cuda(index)?, "asked for".to_owned())),
-        Device::Auto => match cuda(0) {
-            Ok(driver) => Ok((driver, "a GPU that can run ring kernels".to_owned())),
-            Err(error) => {
-                tracing::info!(%error, "no GPU; CPU threads instead");
-                Ok((Arc::new(Cpu::open()), format!("no GPU can be used: {error}")))
-            }
-        },
-    }
-}
-
-#[cfg(feature = "cuda")]
-fn cuda(index: usize) -> Result<Arc<dyn Driver>, OpenError> {
-    Ok(crate::driver::cuda::Cuda::open(index)?)
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda(_: usize) -> Result<Arc<dyn Driver>, OpenError> {
-    Err(OpenError::NotBuilt)
 }
 
 /// Kernel `K` on one CPU thread.
@@ -203,17 +382,22 @@ unsafe fn cpu_entry<K: Kernel>(parameter: u64, lane: u32, memory: &mut TeamMemor
     let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&team, control) }));
     if let Err(panic) = done {
         std::mem::forget(panic); // its drop could panic too, and then nobody would report it
-        // SAFETY: valid by the caller's promise.
-        let config = unsafe { &(*control).config };
-        let blocks = config.lane_blocks.load(Ordering::Relaxed) as usize;
-        let blocks = std::ptr::with_exposed_provenance::<LaneBlock>(blocks);
-        // SAFETY: this lane's block; the lane was in range, or `run` had returned.
-        let status = unsafe { &(*blocks.add(lane as usize)).status };
+        // SAFETY: this lane's block, behind the control block; the lane was in range, or `run` had
+        // returned.
+        let status = unsafe { &(*control.add(1).cast::<LaneBlock>().add(lane as usize)).status };
         let epoch = Command::from_word(status.acknowledged.load(Ordering::Relaxed)).epoch;
-        status.exit.store(Exit::HandlerPanicked as u32, Ordering::Relaxed);
+        let left = status.left.load(Ordering::Relaxed) + 1;
+        // The other lanes must not wait for this one.
+        status.busy.store(0, Ordering::Relaxed);
+        if lane == 0 {
+            status.leave.store(left, Ordering::Relaxed);
+        }
+        status.exit.store(Exit::HandlerPanicked as u64, Ordering::Relaxed);
         let word = Command { epoch, state: State::Faulted as u32 }.to_word();
         // SYNC: released to the host's acquire of `acknowledged`.
         status.acknowledged.store(word, Ordering::Release);
+        // SYNC: released to the host's acquire of `left`.
+        status.left.store(left, Ordering::Release);
     }
 }
 

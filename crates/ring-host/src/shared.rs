@@ -1,9 +1,10 @@
 //! What a kernel's handle and its lanes' halves have in common: its memory, its state, its faults.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::driver::{RunState, Running, Share};
-use crate::error::{ControlError, DeviceFault, RecvError, SendError};
+use crate::driver::{RunState, Share, Station};
+use crate::error::{ControlError, DeviceFault, DriverError, RecvError, SendError};
 use crate::lingering::{Used, linger};
+use crate::pump::{Pump, epoch_of};
 use crate::region::Region;
 use ring_shared::layout::{Command, Exit, State};
 use ring_shared::ring::Corrupt;
@@ -20,10 +21,14 @@ pub(crate) struct Padded(pub AtomicU64);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub kernel: &'static str,
+    /// The device's nominal clock, in kHz.
+    clock_khz: u32,
     /// How threads wait for messages.
     pub patience: Patience,
     region: ManuallyDrop<Region>,
-    running: Arc<dyn Running>,
+    station: Arc<dyn Station>,
+    /// What drives it, unless it is simply resident in mapped memory.
+    pub pump: Option<Pump>,
     /// Its share of the device, given back when it has left.
     share: Mutex<Option<Share>>,
     /// The [`State`] that senders go by.
@@ -38,18 +43,20 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn new(
         kernel: &'static str,
-        patience: Patience,
+        (clock_khz, patience): (u32, Patience),
         region: Region,
-        running: Arc<dyn Running>,
+        (station, pump): (Arc<dyn Station>, Option<Pump>),
         share: Share,
     ) -> Arc<Shared> {
-        let start = region.ring(0, 0).start();
+        let start = region.start();
         Arc::new(Shared {
             kernel,
+            clock_khz,
             patience,
             received: (0..region.lanes()).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
-            running,
+            station,
+            pump,
             share: Mutex::new(Some(share)),
             state: AtomicU32::new(State::Launched as u32),
             ended: AtomicBool::new(false),
@@ -61,8 +68,57 @@ impl Shared {
         &self.region
     }
 
-    pub fn running(&self) -> &dyn Running {
-        &*self.running
+    pub fn station(&self) -> &dyn Station {
+        &*self.station
+    }
+
+    /// Index after the last response that lane `lane`'s receiver has taken.
+    pub fn received(&self, lane: u32) -> u64 {
+        // SYNC: acquires `Receiver::note`: its reads of the response slots come before our credit.
+        self.received[lane as usize].0.load(Ordering::Acquire)
+    }
+
+    /// After a message was accepted: a kernel at rest is launched for it. A fault is remembered and
+    /// told by the next call: this message was accepted.
+    #[inline]
+    pub fn sent(&self) {
+        if let Some(pump) = &self.pump {
+            let _ = pump.step(self);
+        }
+    }
+
+    /// After a look that found nothing. A fault is remembered, and told by the caller's check.
+    #[inline]
+    pub fn drive(&self) {
+        if let Some(pump) = &self.pump {
+            let _ = pump.try_step(self);
+        }
+    }
+
+    /// The command that the host wrote last.
+    pub fn ordered(&self) -> Command {
+        Command::from_word(self.region.control().host.command.load(Ordering::Relaxed))
+    }
+
+    /// Whether every lane has acknowledged that command, as far as the host knows.
+    pub fn has_acknowledged(&self) -> bool {
+        let epoch = self.ordered().epoch;
+        (0..self.region.lanes()).all(|lane| {
+            let word = self.region.lane(lane).status.acknowledged.load(Ordering::Relaxed);
+            epoch_of(word) == epoch
+        })
+    }
+
+    /// Launches that every lane has left, as far as the host knows.
+    pub fn left(&self) -> u64 {
+        // SYNC: acquires a lane's last store of a launch: all that it wrote before is there.
+        let left = |lane| self.region.lane(lane).status.left.load(Ordering::Acquire);
+        (0..self.region.lanes()).map(left).min().unwrap_or(0)
+    }
+
+    /// Nanoseconds of a tick of telemetry.
+    pub fn nanoseconds_per_tick(&self) -> f64 {
+        1e6 / f64::from(self.clock_khz.max(1))
     }
 
     /// Whether messages may be sent.
@@ -105,6 +161,11 @@ impl Shared {
         }
     }
 
+    /// The fault that was remembered.
+    pub fn fault(&self) -> Option<DeviceFault> {
+        self.fault.get().cloned()
+    }
+
     /// Remembers a fault; the first one counts.
     #[cold]
     pub fn fail(&self, fault: DeviceFault) -> DeviceFault {
@@ -131,41 +192,59 @@ impl Shared {
         if self.has_ended() {
             return Ok(());
         }
-        let kernel = self.kernel;
-        let state = self.running.state();
-        if let RunState::Faulted(error) = state {
-            let (code, reason) = (error.code, error.to_string());
-            return Err(self.fail(DeviceFault::Device { kernel, code, reason }));
+        let processed = |lane| self.region.lane(lane).status.processed.load(Ordering::Relaxed);
+        self.station.note_processed((0..self.region.lanes()).map(processed).sum());
+        let state = self.station.state();
+        if let RunState::Faulted(error) = &state {
+            return Err(self.fail(self.device_fault(error)));
         }
+        self.check_lanes()?;
+        let early = match &self.pump {
+            Some(pump) => pump.ended_early(self),
+            // Ended without being asked and without a reason: it never began to poll.
+            None => state == RunState::Ended && self.state() != State::Terminated,
+        };
+        if early {
+            self.check_lanes()?; // it may have told why meanwhile
+            return Err(self.fail(self.refused()));
+        }
+        if state == RunState::Ended && self.state() == State::Terminated && self.pump.is_none() {
+            self.set_ended();
+        }
+        Ok(())
+    }
+
+    /// Whether a lane has left with an error.
+    pub fn check_lanes(&self) -> Result<(), DeviceFault> {
+        let kernel = self.kernel;
         for lane in 0..self.region.lanes() {
             let status = &self.region.lane(lane).status;
             // SYNC: acquires the lane's last acknowledgement and what it wrote before.
             let word = status.acknowledged.load(Ordering::Acquire);
             let gone = State::from_u32(Command::from_word(word).state) == Some(State::Faulted);
-            let exit =
-                Exit::from_u32(status.exit.load(Ordering::Relaxed)).unwrap_or(Exit::CorruptRing);
+            if !gone {
+                continue;
+            }
+            let exit = u32::try_from(status.exit.load(Ordering::Relaxed));
+            let exit = exit.ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing);
             let processed = status.processed.load(Ordering::Relaxed);
-            match exit {
-                _ if !gone => {}
-                Exit::HandlerPanicked => {
-                    return Err(self.fail(DeviceFault::HandlerPanicked {
-                        kernel,
-                        lane,
-                        processed,
-                    }));
-                }
-                exit => return Err(self.fail(DeviceFault::Left { kernel, lane, exit })),
-            }
+            return Err(self.fail(match exit {
+                Exit::HandlerPanicked => DeviceFault::HandlerPanicked { kernel, lane, processed },
+                exit => DeviceFault::Left { kernel, lane, exit },
+            }));
         }
-        // Ended without being asked and without a reason: it never began to poll.
-        match state {
-            RunState::Ended if self.state() == State::Terminated => {
-                self.set_ended();
-                Ok(())
-            }
-            RunState::Ended => Err(self.fail(DeviceFault::Refused { kernel })),
-            _ => Ok(()),
-        }
+        Ok(())
+    }
+
+    /// The fault for an error after which nothing runs on the device any more.
+    pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
+        let (code, reason) = (error.code, error.to_string());
+        DeviceFault::Device { kernel: self.kernel, code, reason }
+    }
+
+    /// The fault for a kernel that ended without a word.
+    pub fn refused(&self) -> DeviceFault {
+        DeviceFault::Refused { kernel: self.kernel }
     }
 
     /// Why nothing more will come from `lane`, if so.
@@ -186,16 +265,26 @@ impl Shared {
         deadline: Deadline,
     ) -> Result<(), ControlError> {
         let command = self.order(epoch, asked);
-        let obeyed = |word: u64| match asked {
-            // A lane that has left obeyed some earlier order to leave, and obeys no more.
-            State::Terminated => Command::from_word(word).state == asked as u32,
-            _ => word == command,
+        let obeyed = |word: u64| {
+            let acknowledged = Command::from_word(word);
+            let yielded = acknowledged.state == State::Yielded as u32;
+            match asked {
+                // A lane that has left obeyed some earlier order to leave, and obeys no more.
+                State::Terminated => acknowledged.state == asked as u32,
+                _ => word == command || (yielded && acknowledged.epoch == epoch),
+            }
         };
         let mut lane = 0;
         let done = wait(
             deadline,
             Patience::Yield,
             || {
+                if let Some(pump) = &self.pump
+                    && pump.is_resting(self)?
+                    && asked != State::Active
+                {
+                    return Ok(Some(())); // nobody is there to acknowledge, or to disobey
+                }
                 while lane < self.region.lanes() {
                     let status = &self.region.lane(lane).status;
                     // SYNC: acquires the lane's counters and last answers.
@@ -220,10 +309,28 @@ impl Shared {
         word
     }
 
-    /// Waits until the kernel has left the device.
-    pub fn left(&self, deadline: Deadline) -> Result<(), ControlError> {
-        let look = || Ok((self.running.state() != RunState::Running).then_some(()));
-        let done = wait(deadline, Patience::Yield, look, || Ok::<_, DeviceFault>(()))?;
+    /// A step; whether it was launched at least once.
+    pub fn is_launched(&self) -> Result<bool, DeviceFault> {
+        match &self.pump {
+            Some(pump) => pump.is_resting(self).map(|_| pump.launches() > 0),
+            None => Ok(true),
+        }
+    }
+
+    /// Waits until the kernel has left the device, and its last answers are here.
+    pub fn left_device(&self, deadline: Deadline) -> Result<(), ControlError> {
+        let look = || {
+            let rests = match &self.pump {
+                Some(pump) => pump.is_resting(self)?,
+                None => true,
+            };
+            Ok((rests && self.station.state() != RunState::Running).then_some(()))
+        };
+        let check = || match self.pump {
+            Some(_) => self.check(),
+            None => Ok(()),
+        };
+        let done = wait(deadline, Patience::Yield, look, check)?;
         let (kernel, waited) = (self.kernel, deadline.waited());
         done.ok_or(ControlError::Staying { kernel, waited })
     }
@@ -233,9 +340,9 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: nobody uses it after this, and it is taken once.
         let region = unsafe { ManuallyDrop::take(&mut self.region) };
-        if self.running.state() == RunState::Running {
+        if !self.station.is_over() {
             let used = Used::Kernel { _region: region, _share: self.take_share() };
-            linger(Arc::clone(&self.running), used);
+            linger(Arc::clone(&self.station), used);
         }
     }
 }

@@ -7,46 +7,52 @@ mod session;
 mod soak;
 mod tally;
 mod vectors;
+mod way;
 mod word;
 
 use crate::args::Validate;
 use crate::failure::Failure;
+use crate::host;
 use crate::progress::Progress;
+use crate::text::wrapped;
 use report::Case;
 use ring_host::kernels::{Echo, VectorAdd};
-use ring_host::{DeviceKind, Error, Kernel, Lane, Resident, Runtime};
+use ring_host::{Error, Kernel, Lane, Resident, Runtime};
+use session::Session;
 use soak::Soaked;
 use std::io::Write;
+use way::Ways;
 
 /// Opens the device and runs every check on it, reporting to `out`. An error if one failed.
 pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     let device = options.device;
-    let host = Runtime::open(device).map_err(|source| Failure::Open { device, source })?;
-    let kind = match host.device().kind {
-        DeviceKind::Cpu => "cpu",
-        DeviceKind::Cuda => "cuda",
-        _ => "of another kind",
-    };
-    writeln!(out, "{}", report::device(&host.device().name, kind, host.why()))?;
+    let failure = |source| Failure::Open { device, source };
+    let found = host::open(device, options.emulate.as_ref()).map_err(failure)?;
+    let host = found.runtime.map_err(failure)?;
+    writeln!(out, "{}", report::device(&found.info.name, host::kind(&found.info), &found.why))?;
 
-    let mut cases = Vec::new();
-    let all_run = add_vectors(&host, options, &mut cases)
-        .and_then(|()| make_round_trips(&host, options, &mut cases));
+    let (mut cases, mut ways) = (Vec::new(), Ways::default());
+    let all_run = add_vectors(&host, options, &mut cases, &mut ways)
+        .and_then(|()| make_round_trips(&host, options, &mut cases, &mut ways));
     if !cases.is_empty() {
         write!(out, "{}", report::cases(&cases))?;
     }
-    all_run?;
-    let sums = cases.iter().filter(|case| case.name == VectorAdd::NAME);
-    let passed = sums.clone().filter(|case| case.passed.is_ok()).count();
-    writeln!(out, "{}: {passed}/{} passed\n", VectorAdd::NAME, sums.count())?;
-
+    let (passed, sums) = passed_sums(&cases);
+    if all_run.is_ok() {
+        writeln!(out, "{}: {passed}/{sums} passed\n", VectorAdd::NAME)?;
+    }
+    write!(out, "{}", ways.untold())?;
     let mut results: Vec<bool> = cases.iter().map(|case| case.passed.is_ok()).collect();
+    all_run.or_else(|failure| stopped(failure, &results, out))?;
+
     if options.messages == 0 {
         writeln!(out, "soak    skipped (--messages 0)")?;
     } else {
-        results.push(soak_lanes(&host, options, out)?);
+        let soaked = soak_lanes(&host, options, out, &mut ways);
+        results.push(soaked.or_else(|failure| stopped(failure, &results, out).map(|()| false))?);
+        write!(out, "{}", ways.untold())?;
     }
-    let failed = results.iter().filter(|&&passed| !passed).count();
+    let failed = failed(&results);
     if failed > 0 {
         return Err(Failure::Checks { failed, of: results.len() });
     }
@@ -54,15 +60,44 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn add_vectors(host: &Runtime, options: &Validate, cases: &mut Vec<Case>) -> Result<(), Failure> {
+fn failed(results: &[bool]) -> usize {
+    results.iter().filter(|&&passed| !passed).count()
+}
+
+/// What stops the checks when one has failed before follows from that: it is reported, and the
+/// failure is that one's.
+fn stopped(failure: Failure, results: &[bool], out: &mut impl Write) -> Result<(), Failure> {
+    match failed(results) {
+        0 => Err(failure),
+        failed => {
+            writeln!(out, "{}", wrapped("stopped ", &failure.what()))?;
+            Err(Failure::Checks { failed, of: results.len() })
+        }
+    }
+}
+
+/// Cases of vectors: those that passed, and all.
+fn passed_sums(cases: &[Case]) -> (usize, usize) {
+    let sums = cases.iter().filter(|case| case.name == VectorAdd::NAME);
+    (sums.clone().filter(|case| case.passed.is_ok()).count(), sums.count())
+}
+
+fn add_vectors(
+    host: &Runtime,
+    options: &Validate,
+    cases: &mut Vec<Case>,
+    ways: &mut Ways,
+) -> Result<(), Failure> {
     for elements in vectors::CASES {
-        let (latency, passed) = session::with::<VectorAdd, _>(host, options, |kernel| {
+        let session = session::with::<VectorAdd, _>(host, options, |kernel| {
             let add = |a: &_, b: &_, c: &mut _, deadline| kernel.add(a, b, c, deadline);
             let (latency, passed) = vectors::check(elements, options.timeout, add);
             (latency.count(), latency, passed)
         })?;
+        let Session { result: latency, passed, way } = session;
         let place = vectors::place(elements);
         cases.push(Case { name: VectorAdd::NAME, elements, place, latency, passed });
+        ways.add(way);
     }
     Ok(())
 }
@@ -71,21 +106,29 @@ fn make_round_trips(
     host: &Runtime,
     options: &Validate,
     cases: &mut Vec<Case>,
+    ways: &mut Ways,
 ) -> Result<(), Failure> {
-    let (latency, passed) = session::with::<Echo, _>(host, options, |kernel| {
+    let session = session::with::<Echo, _>(host, options, |kernel| {
         round_trip::check(options.timeout, |request, deadline| -> Result<_, Error> {
             kernel.send(request, deadline)?;
             Ok(kernel.recv(deadline)?)
         })
     })?;
+    let Session { result: latency, passed, way } = session;
     cases.push(Case { name: "echo (64 bytes)", elements: 8, place: "inline", latency, passed });
+    ways.add(way);
     Ok(())
 }
 
 /// Whether the soak passed.
-fn soak_lanes(host: &Runtime, options: &Validate, out: &mut impl Write) -> Result<bool, Failure> {
+fn soak_lanes(
+    host: &Runtime,
+    options: &Validate,
+    out: &mut impl Write,
+    ways: &mut Ways,
+) -> Result<bool, Failure> {
     let (messages, timeout) = (options.messages, options.timeout);
-    let (soaked, passed) = session::with::<Echo, _>(host, options, |kernel| {
+    let session = session::with::<Echo, _>(host, options, |kernel| {
         let ports = match take_lanes(kernel) {
             Ok(ports) => ports,
             Err(error) => return (0, Soaked::default(), Err(error.to_string())),
@@ -98,7 +141,9 @@ fn soak_lanes(host: &Runtime, options: &Validate, out: &mut impl Write) -> Resul
         };
         (messages, soaked, passed)
     })?;
-    write!(out, "{}", report::soak(&soaked, messages, options.lanes, &passed))?;
+    let Session { result: soaked, passed, way } = session;
+    write!(out, "{}", report::soak(&soaked, messages, options.kernel.lanes, &passed))?;
+    ways.add(way);
     Ok(passed.is_ok())
 }
 

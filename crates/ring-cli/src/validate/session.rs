@@ -1,8 +1,20 @@
 //! A kernel's life around one check: launch, activate, work, terminate, compare the counts.
 
+use super::way::Way;
 use crate::args::Validate;
 use crate::failure::Failure;
-use ring_host::{ControlError, Kernel, Launch, Resident, Runtime, Summary};
+use ring_host::{ControlError, Kernel, Resident, Runtime, Summary};
+
+/// What came of a kernel's life.
+#[derive(Clone, Debug)]
+pub struct Session<T> {
+    /// What the work made.
+    pub result: T,
+    /// What was wrong.
+    pub passed: Result<(), String>,
+    /// How the kernel was run.
+    pub way: Way,
+}
 
 /// Launches and activates a kernel as the options ask, lets `work` use it, and terminates it.
 ///
@@ -13,15 +25,13 @@ pub fn with<K: Kernel, T>(
     host: &Runtime,
     options: &Validate,
     work: impl FnOnce(&mut Resident<K>) -> (u64, T, Result<(), String>),
-) -> Result<(T, Result<(), String>), Failure> {
-    let Validate { lanes, capacity, threads, timeout, .. } = *options;
-    let launch = Launch::default().lanes(lanes).capacity(capacity).threads(threads);
-    let launched = host.launch::<K>(launch);
+) -> Result<Session<T>, Failure> {
+    let launched = host.launch::<K>(options.kernel.launch());
     let mut kernel = launched.map_err(|source| Failure::Launch { kernel: K::NAME, source })?;
-    kernel.activate(timeout)?;
+    kernel.activate(options.timeout)?;
     let (answered, result, passed) = work(&mut kernel);
-    let ended = kernel.terminate(timeout);
-    Ok((result, judge(passed, answered, ended)))
+    let ended = kernel.terminate(options.timeout);
+    Ok(Session { result, passed: judge(passed, answered, ended), way: Way::of(&kernel) })
 }
 
 fn judge(

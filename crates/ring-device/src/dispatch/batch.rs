@@ -1,7 +1,7 @@
 //! Batches: the whole team moves requests through its windows, an atom a thread at a time, so that
 //! many reads of the bus are in flight and every line is written whole.
 
-use super::Lane;
+use super::{Lane, verdict};
 use crate::kernel::{Kernel, Scope};
 use crate::team::WINDOW_BYTES;
 use core::sync::atomic::Ordering::Relaxed;
@@ -9,113 +9,122 @@ use ring_shared::Message;
 use ring_shared::layout::Exit;
 use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, express_field, room};
 
-/// What the thread that looked tells the others.
-mod verdict {
-    pub const GO_ON: u64 = 0;
-    pub const STOP: u64 = 1;
-    pub const CORRUPT: u64 = 2;
-}
-
 impl<K: Kernel> Lane<'_, K> {
     /// Messages that fit a window, requests and responses.
-    const WINDOW: u64 = {
+    pub(super) const WINDOW: u64 = {
         let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
         (WINDOW_BYTES / 16 / if a > b { a } else { b }) as u64
     };
 
-    /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile. False if the
-    /// lane has left.
+    /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile; or the express
+    /// request `staged` in the input window, through a slot: its answer may not go express, or the
+    /// scope needs the whole team. `GO_ON`, or why the lane is to leave.
     #[inline(always)]
-    pub(super) fn answer_slots(&mut self) -> bool {
+    pub(super) fn answer(&mut self, staged: bool) -> u64 {
         let mut head = self.shared().head.load(Relaxed);
         let mut tail = self.shared().tail.load(Relaxed);
+        if staged {
+            // A polling warp may have answered it after all.
+            tail = if self.shared().staged.load(Relaxed) == head { head + 1 } else { head };
+        }
+        let mut found = verdict::GO_ON;
         while head < tail {
-            let Some(credit) = self.await_room(head) else { return false };
-            let n = (tail - head).min(Self::WINDOW);
-            let n = n.min(u64::from(room(head, credit, self.responses.capacity())));
-            if n == 0 {
-                break; // a command came while there was no room
+            found = self.await_room(head);
+            let credit = self.shared().credit.load(Relaxed);
+            if found != verdict::GO_ON {
+                break; // what is left stays in the ring, or in the line
             }
-            self.load(head, n as u32);
-            self.answer_window(head, n as u32, credit);
-            head += n;
-            if self.shared().stop.load(Relaxed) != 0 {
-                break; // a command came; what is left stays in the ring
+            let n = (tail - head).min(self.shared().limit.load(Relaxed));
+            let n = n.min(u64::from(room(head, credit, self.responses.capacity()))) as u32;
+            if !staged {
+                self.load(head, n);
+            } else if K::USES_PAYLOAD {
+                self.team.fence();
+            }
+            self.answer_window(head, n, tail, credit);
+            head += u64::from(n);
+            found = self.shared().stop.load(Relaxed);
+            if staged || found != verdict::GO_ON {
+                break;
             }
             if head >= tail {
-                match self.look_again(head) {
-                    Some(more) => tail = more,
-                    None => return false,
+                found = self.look_again(head);
+                if found != verdict::GO_ON {
+                    break;
                 }
+                tail = self.shared().tail.load(Relaxed);
             }
         }
         if self.team.thread() == 0 {
             self.shared().head.store(head, Relaxed);
             self.publish_consumed(head);
         }
-        true
+        if found == verdict::STOP { verdict::GO_ON } else { found }
     }
 
-    /// Answers the express request in the input window through a slot: its answer may not go
-    /// express, or the scope needs the whole team. False if the lane has left.
+    /// Waits until an answer has a free slot, the host commands something, or the lane is to leave.
     #[inline(always)]
-    pub(super) fn answer_staged(&mut self) -> bool {
-        let head = self.shared().head.load(Relaxed);
-        if self.shared().staged.load(Relaxed) != head {
-            return true; // a polling warp answered it after all
-        }
-        let Some(credit) = self.await_room(head) else { return false };
-        if room(head, credit, self.responses.capacity()) == 0 {
-            return true; // a command came first; the message is still in the line
-        }
-        if K::USES_PAYLOAD {
-            self.team.fence();
-        }
-        self.answer_window(head, 1, credit);
-        if self.team.thread() == 0 {
-            self.shared().head.store(head + 1, Relaxed);
-            self.publish_consumed(head + 1);
-        }
-        true
-    }
-
-    /// Waits until an answer has a free slot or the host commands something; the host's credit as
-    /// then known. `None`: the lane has left.
-    #[inline(always)]
-    fn await_room(&mut self, head: u64) -> Option<u64> {
+    fn await_room(&mut self, head: u64) -> u64 {
         let shared = self.team.shared();
         let full = u64::from(self.responses.capacity());
         let known = shared.credit.load(Relaxed);
         if known <= head && head - known < full {
-            return Some(known);
+            return verdict::GO_ON;
         }
         self.team.sync();
-        if self.team.thread() == 0 {
+        if self.team.poller() == Some(0) {
             let mut looks = 0u32;
-            self.publish_consumed(head); // the host may fill those slots while we wait
             let found = loop {
-                // The host's credit comes by its credit line, and by the doorbell if it sends.
-                let control = self.requests.bell().atoms[CONTROL].observe();
-                self.credit_of_doorbell(Control::from_words(control), head);
-                if !self.refresh_credit(head) {
-                    break verdict::CORRUPT;
+                let (mut found, mut due) = (None, false);
+                if self.team.is_leader() {
+                    found = self.look_for_room(head, looks == 0);
+                    due = self.beat(head, self.team.now());
                 }
-                if self.commanded() || head - shared.credit.load(Relaxed) < full {
-                    break verdict::GO_ON;
+                if self.team.agreed(due) {
+                    self.flush();
                 }
-                self.beat(head);
+                if self.team.agreed(found.is_some()) {
+                    break found.unwrap_or(verdict::GO_ON);
+                }
                 looks = looks.saturating_add(1);
                 self.team.rest(looks, true);
             };
-            self.team.fence(); // before slots are overwritten
-            shared.verdict.store(found, Relaxed);
+            if self.team.is_leader() {
+                self.team.fence(); // before slots are overwritten
+                shared.verdict.store(found, Relaxed);
+            }
         }
         self.team.sync();
-        if self.shared().verdict.load(Relaxed) == verdict::CORRUPT {
-            self.leave(head, Exit::CorruptRing);
-            return None;
+        self.shared().verdict.load(Relaxed)
+    }
+
+    /// Thread 0: whether an answer has a free slot now, or there is another end to waiting for one.
+    #[inline(always)]
+    fn look_for_room(&mut self, head: u64, first: bool) -> Option<u64> {
+        let s = self.team.shared();
+        if first {
+            self.publish_consumed(head); // the host may fill those slots while we wait
+            s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
         }
-        Some(self.shared().credit.load(Relaxed))
+        // The host's credit comes by its credit line, and by the doorbell if it sends.
+        let control = Control::from_words(self.requests.bell().atoms[CONTROL].observe());
+        s.wire.store(u64::from(control.tail), Relaxed);
+        self.credit_of_doorbell(control, head);
+        if !self.refresh_credit(head) {
+            return Some(Exit::CorruptRing as u64);
+        }
+        if head - s.credit.load(Relaxed) < u64::from(self.responses.capacity()) {
+            return Some(verdict::GO_ON);
+        }
+        if self.commanded() {
+            return Some(verdict::STOP);
+        }
+        let why = if self.is_limited() {
+            self.spent(self.team.now(), true, self.called())
+        } else {
+            verdict::GO_ON
+        };
+        (why != verdict::GO_ON).then_some(why)
     }
 
     /// Brings `n` requests into the input window.
@@ -132,21 +141,31 @@ impl<K: Kernel> Lane<'_, K> {
         self.team.sync();
     }
 
-    /// Handles the `n` requests in the input window and publishes their answers.
+    /// Handles the `n` requests in the input window, of those up to `tail`, and publishes their
+    /// answers.
     #[inline(always)]
-    fn answer_window(&mut self, head: u64, n: u32, credit: u64) {
+    fn answer_window(&mut self, head: u64, n: u32, tail: u64, credit: u64) {
+        let (mut began, mut took, mut due) = (0, 0, false); // of thread 0
         if self.team.thread() == 0 {
-            // Read by all after the last barrier below. The command line is across the bus, so it
-            // is looked at as often as the heart beats.
-            let stop = self.beat(head) && self.commanded();
-            self.shared().stop.store(u64::from(stop), Relaxed);
+            self.note_work();
+            began = self.team.ticks();
         }
         let memory = self.team.memory();
         let (input, output) = (memory.input.bytes(), memory.output.bytes());
         // SAFETY: `n` is at most WINDOW, so both windows hold it; all threads are here, and
         // synchronised after the input was written and before the output is read.
-        unsafe { <K::Scope as Scope<K>>::window(self.team, self.payload, input, output, n) };
+        unsafe { <K::Scope as Scope<K>>::window(self.team, self.payload(), input, output, n) };
         self.team.sync();
+        let end = head + u64::from(n);
+        if self.team.thread() == 0 {
+            took = self.team.ticks().wrapping_sub(began);
+            let now = self.team.now();
+            due = self.beat(head, now);
+            // Both are read by all after the last barrier below.
+            self.shared().stop.store(self.after_window(now, due), Relaxed);
+            self.next_limit(end < tail);
+            self.note_rest(now);
+        }
         let window = memory.output.words();
         let mut t = self.team.thread();
         while t < n * K::Response::SLOT_ATOMS as u32 {
@@ -157,25 +176,56 @@ impl<K: Kernel> Lane<'_, K> {
         self.team.sync();
         if self.team.thread() == 0 {
             self.team.fence(); // the block's stores, seen through the barrier, before the tail
-            self.publish_tail(head + u64::from(n), credit);
-            let head = head + u64::from(n);
-            if head - self.published >= u64::from(self.requests.capacity()).div_ceil(4) {
-                self.publish_consumed(head);
+            self.publish_tail(end, credit);
+            if end - self.shared().published.load(Relaxed)
+                >= u64::from(self.requests.capacity()).div_ceil(4)
+            {
+                self.publish_consumed(end);
             }
+            let waited = began.wrapping_sub(self.shared().unseen.load(Relaxed));
+            self.count(0, u64::from(n), took, waited);
         }
+        if self.team.poller() == Some(0) && self.team.agreed(due) {
+            self.flush();
+        }
+    }
+
+    /// Thread 0: a verdict on going on after this window. The command line is across the bus, so it
+    /// is looked at only as often as the heart beats, if the kernel was not told otherwise.
+    #[inline(always)]
+    fn after_window(&self, now: u64, due: bool) -> u64 {
+        let look = due || self.is_eager();
+        if look && self.commanded() {
+            verdict::STOP
+        } else if self.is_limited() {
+            self.spent(now, false, look && self.called())
+        } else {
+            verdict::GO_ON
+        }
+    }
+
+    /// One thread: the most messages of the next window, after one that left messages behind or
+    /// did not.
+    #[inline(always)]
+    pub(super) fn next_limit(&self, left: bool) {
+        let s = self.shared();
+        let limit = s.limit.load(Relaxed);
+        let (floor, ceiling) = (s.floor.load(Relaxed), s.ceiling.load(Relaxed));
+        let next = if left { (2 * limit).min(ceiling) } else { (limit / 2).max(floor) };
+        s.limit.store(next, Relaxed);
     }
 
     /// Thread 0: rings the response doorbell for answers in slots below `tail`.
     #[inline(always)]
     fn publish_tail(&mut self, tail: u64, credit: u64) {
         let last_express = self.shared().last_express.load(Relaxed);
-        let stamped = self.last_scrub.max(last_express.wrapping_add(1));
+        let stamped = self.shared().scrubbed.load(Relaxed).max(last_express.wrapping_add(1));
         let bell = self.responses.bell();
         if tail - stamped > SCRUB && last_express.wrapping_add(1) <= credit {
             for atom in bell.atoms.iter().take(CONTROL) {
                 atom.publish([0, credit << 32]);
             }
-            self.last_scrub = tail;
+            self.shared().scrubbed.store(tail, Relaxed);
         }
         let express = express_field(last_express, credit, tail);
         let control = Control { credit: tail as u32, express, tail: tail as u32 };
@@ -184,27 +234,27 @@ impl<K: Kernel> Lane<'_, K> {
     }
 
     /// Reads the doorbell and the command line once more before the team goes back to waiting:
-    /// the tail to go on to, or `head`. `None`: the lane has left.
+    /// whether there is more, up to `Shared::tail`.
     #[inline(always)]
-    fn look_again(&mut self, head: u64) -> Option<u64> {
+    fn look_again(&mut self, head: u64) -> u64 {
         if self.team.thread() == 0 {
-            let shared = self.shared();
-            let commanded = self.commanded();
+            let s = self.shared();
+            let (commanded, called) = (self.commanded(), self.called());
+            s.unseen.store(s.seen.load(Relaxed), Relaxed);
+            s.seen.store(self.team.ticks(), Relaxed);
             let control = Control::from_words(self.requests.bell().atoms[CONTROL].observe());
+            s.wire.store(u64::from(control.tail), Relaxed);
             let (tail, found) = match decide(control, head, self.requests.capacity()) {
+                Seen::Corrupt(_) => (head, Exit::CorruptRing as u64),
+                _ if called => (head, Exit::Idle as u64),
                 Seen::Slots(n) if !commanded => (head + u64::from(n), verdict::GO_ON),
-                Seen::Corrupt(_) => (head, verdict::CORRUPT),
                 _ => (head, verdict::STOP),
             };
             self.team.fence(); // before the slots are read
-            shared.tail.store(tail, Relaxed);
-            shared.verdict.store(found, Relaxed);
+            s.tail.store(tail, Relaxed);
+            s.verdict.store(found, Relaxed);
         }
         self.team.sync();
-        if self.shared().verdict.load(Relaxed) == verdict::CORRUPT {
-            self.leave(head, Exit::CorruptRing);
-            return None;
-        }
-        Some(self.shared().tail.load(Relaxed))
+        self.shared().verdict.load(Relaxed)
     }
 }

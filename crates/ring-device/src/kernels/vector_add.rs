@@ -134,6 +134,9 @@ impl BlockHandler for VectorAdd {
             add_in_payload(ctx, r)
         };
         if ctx.thread() == 0 {
+            if matches!(verdict, status::BAD_LENGTH | status::BAD_PAYLOAD) {
+                ctx.refuse();
+            }
             out.set(offset_of!(VectorAddResponse, status), 0, verdict);
             out.set(offset_of!(VectorAddResponse, len), 0, r.len);
         }

@@ -1,9 +1,11 @@
 //! One CPU thread as a team of one.
 
-use super::{Look, Shared, TeamMemory};
+use super::{Look, LookAtoms, POLLERS, Shared, Tally, TeamMemory, boot};
+use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
-use ring_shared::atomics::{AtomicU64, Ordering};
-use ring_shared::layout::{Doorbell, HostLine};
+use ring_shared::MAGIC;
+use ring_shared::atomics::{Atom, AtomicU64, Ordering};
+use ring_shared::layout::{ControlBlock, Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control};
 
 /// What `no_std` lacks, lent by the host runtime.
@@ -74,11 +76,40 @@ impl<'a> Team<'a> {
     }
 
     #[inline(always)]
+    pub(crate) fn in_warp(&self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp_size(&self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    pub(crate) fn tally(&self, poller: u32) -> &Tally {
+        &self.memory.tallies[poller as usize % POLLERS]
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, at: &AtomicU64, n: u64) {
+        super::count(at, n);
+    }
+
+    #[inline(always)]
     pub(crate) fn warp_sync(&self) {}
 
     #[inline(always)]
     pub(crate) fn uniform(&self, value: u64) -> u64 {
         value
+    }
+
+    #[inline(always)]
+    pub(crate) fn agreed(&self, holds: bool) -> bool {
+        holds
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.now()
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -99,14 +130,75 @@ impl<'a> Team<'a> {
         // The atoms' own acquires and releases suffice between threads of one CPU.
     }
 
+    /// Reads all that a launch begins with; of a block that is not for this lane, only the head.
+    ///
+    /// # Safety
+    /// `control` is a control block with the blocks of its lanes behind it.
+    pub(crate) unsafe fn boot(&self, control: *const ControlBlock) {
+        let words = &self.memory.boot;
+        let read = |k: usize| {
+            // SAFETY: 16 bytes of the control block or of one of its lanes' blocks, by the caller's
+            // promise and the list's; all of it is atomics and padding.
+            // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's
+            // `Command` store; the rest was written before the launch.
+            words.keep(k, unsafe { &*boot::atom(control, self.lane, k) }.observe());
+        };
+        read(boot::HOST);
+        let lanes = words.half(boot::HOST, offset_of!(HostLine, lanes));
+        if words.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC && self.lane < lanes {
+            (0..boot::ATOMS).rev().for_each(read); // the doorbell's control atom before the others
+        }
+    }
+
+    /// The look that [`boot`](Self::boot) made.
+    pub(crate) fn first_look(&self) -> LookAtoms {
+        core::array::from_fn(|k| self.memory.boot.atom(k))
+    }
+
     #[inline(always)]
-    pub(crate) fn look(&self, bell: &Doorbell, host: Option<&HostLine>) -> Look {
-        // SYNC: acquires the host's `Command` store, which follows its writes to the arena.
-        let command = host.map_or(0, |line| line.command.load(Ordering::Acquire));
-        // SYNC: acquires `Producer::publish_control`.
-        let control = Control::from_words(bell.atoms[CONTROL].observe());
-        let atoms = core::array::from_fn(|k| bell.atoms[k].observe());
-        Look { control, command, atoms }
+    pub(crate) fn look(
+        &self,
+        bell: &Doorbell,
+        host: Option<&HostLine>,
+        first: Option<&StatusLine>,
+    ) -> LookAtoms {
+        let tally = &self.memory.tallies[0];
+        tally.before.store(tally.at.load(Relaxed), Relaxed);
+        tally.at.store(self.ticks(), Relaxed);
+        let one = |at: Option<*const Atom>| {
+            // SAFETY: the 16 bytes at `HostLine::command` (that word and padding behind it) or at
+            // `StatusLine::busy` (that word and `leave`), each at a multiple of 16 in its line.
+            // SYNC: acquires the host's `Command` store, which follows its writes to the arena.
+            at.map_or([0, 0], |at| unsafe { &*at }.observe())
+        };
+        let (command, call) = (one(host.map(boot::command)), one(first.map(boot::call)));
+        // SYNC: acquires `Producer::publish_control`. Its atom comes before the others, so that
+        // they are at least as new.
+        let control = bell.atoms[CONTROL].observe();
+        core::array::from_fn(|k| match k {
+            CONTROL => control,
+            boot::COMMAND => command,
+            boot::CALL => call,
+            _ => bell.atoms[k].observe(),
+        })
+    }
+
+    /// The look that read `atoms`.
+    #[inline(always)]
+    pub(crate) fn seen(&self, atoms: LookAtoms) -> Look {
+        Look { control: Control::from_words(atoms[CONTROL]), atoms }
+    }
+
+    /// The host's command word, if the look asked for it.
+    #[inline(always)]
+    pub(crate) fn command(&self, look: &Look) -> u64 {
+        look.atoms[boot::COMMAND][0]
+    }
+
+    /// The number of the launch that lane 0 has called to leave, if the look asked for it.
+    #[inline(always)]
+    pub(crate) fn call(&self, look: &Look) -> u64 {
+        look.atoms[boot::CALL][1]
     }
 
     /// Whether the first `n` atoms of the line carry `stamp`.
@@ -160,7 +252,10 @@ impl<'a> Team<'a> {
     /// Raises an event, true if none was raised before.
     #[inline(always)]
     pub(crate) fn raise(&self, event: u32) -> bool {
-        self.shared().event.store(u64::from(event), Relaxed);
-        true
+        let none = self.shared().event.load(Relaxed) == 0;
+        if none {
+            self.shared().event.store(u64::from(event), Relaxed);
+        }
+        none
     }
 }

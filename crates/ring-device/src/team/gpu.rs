@@ -1,14 +1,10 @@
 //! A GPU block as a team: two warps poll in turn, the others wait at the barrier.
 
-use super::{Look, Shared, TeamMemory, intrinsics as ptx};
+use super::{Look, LookAtoms, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx};
 use core::marker::PhantomData;
 use ring_shared::atomics::{Atom, AtomicU64, Ordering};
-use ring_shared::layout::{Doorbell, HostLine};
+use ring_shared::layout::{ControlBlock, Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control};
-
-/// Warps that poll. A read across the bus takes about a microsecond; two, half of that apart, see
-/// a message 0.5 us sooner than one. More than two reads of a line in flight queue up.
-const POLLERS: u32 = 2;
 
 /// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
 /// fits the looks' rhythm pulls both warps into step. On an H200 a process sees a median round trip
@@ -74,7 +70,7 @@ impl Team<'_> {
     #[inline(always)]
     pub(crate) fn poller(&self) -> Option<u32> {
         let warp = self.thread() / 32;
-        (warp < POLLERS).then_some(warp)
+        (warp < POLLERS as u32).then_some(warp)
     }
 
     /// Whether the calling thread speaks for its warp.
@@ -83,9 +79,29 @@ impl Team<'_> {
         self.in_warp() == 0
     }
 
+    /// Index of the calling thread in its warp.
     #[inline(always)]
-    fn in_warp(&self) -> u32 {
+    pub(crate) fn in_warp(&self) -> u32 {
         self.thread() % 32
+    }
+
+    /// Threads of a warp.
+    #[inline(always)]
+    pub(crate) fn warp_size(&self) -> u32 {
+        32
+    }
+
+    /// What a polling warp keeps of times.
+    #[inline(always)]
+    pub(crate) fn tally(&self, poller: u32) -> &Tally {
+        &self.memory().tallies[poller as usize % POLLERS]
+    }
+
+    /// Adds to a counter that other threads of the block add to as well.
+    #[inline(always)]
+    pub(crate) fn add(&self, at: &AtomicU64, n: u64) {
+        // SAFETY: a word of the team's block-shared memory.
+        unsafe { ptx::add_shared(at.as_ptr(), n) }
     }
 
     #[inline(always)]
@@ -99,6 +115,19 @@ impl Team<'_> {
         ptx::shuffle64(value, 0)
     }
 
+    /// The condition as the leader of the warp knows it.
+    #[inline(always)]
+    pub(crate) fn agreed(&self, holds: bool) -> bool {
+        ptx::shuffle(u32::from(holds), 0) != 0
+    }
+
+    /// The clock of what [`Times`](ring_shared::layout::Times) holds.
+    #[inline(always)]
+    pub(crate) fn ticks(&self) -> u64 {
+        ptx::cycles()
+    }
+
+    /// Nanoseconds of a clock that all lanes share.
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         ptx::global_timer()
@@ -123,26 +152,76 @@ impl Team<'_> {
         ptx::fence_system();
     }
 
-    /// Reads the whole line in one transaction: thread `k` of the warp atom `k & 7`, and thread 8,
-    /// if asked, the host's command.
+    /// Warp 0 reads all that a launch begins with, one atom a thread, in one round trip of the bus.
+    /// The block has it after a barrier.
+    ///
+    /// # Safety
+    /// `control` is a control block with a lane's block for every block of the grid behind it.
     #[inline(always)]
-    pub(crate) fn look(&self, bell: &Doorbell, host: Option<&HostLine>) -> Look {
-        self.keep_apart();
-        let k = self.in_warp();
-        let mut at: *const Atom = bell.atoms.as_ptr().wrapping_add((k & 7) as usize);
-        if let (8, Some(line)) = (k, host) {
-            at = (&raw const line.command).cast();
+    pub(crate) unsafe fn boot(&self, control: *const ControlBlock) {
+        let k = self.thread() as usize;
+        if k < 32 {
+            let at = boot::atom(control, self.lane(), k);
+            // SAFETY: 16 bytes of the control block or of a lane's block, by the caller's promise
+            // and the list's; all of it is atomics and padding.
+            // SYNC: acquires nothing by itself, as in `look`.
+            self.memory().boot.keep(k, unsafe { &*at }.load());
         }
-        // SAFETY: an atom of the line, or the 16 bytes at `HostLine::command`: that word and
-        // padding behind it, at a multiple of 16 in its line.
+    }
+
+    /// The look that [`boot`](Self::boot) made.
+    #[inline(always)]
+    pub(crate) fn first_look(&self) -> LookAtoms {
+        self.memory().boot.atom(self.in_warp() as usize)
+    }
+
+    /// Reads the whole line in one transaction, and does not wait for it: thread `k` of the warp
+    /// atom `k & 7`, and, if asked, thread 8 the host's command and thread 9 the word by which lane 0
+    /// calls the others to leave.
+    #[inline(always)]
+    pub(crate) fn look(
+        &self,
+        bell: &Doorbell,
+        host: Option<&HostLine>,
+        first: Option<&StatusLine>,
+    ) -> LookAtoms {
+        self.keep_apart();
+        let k = self.in_warp() as usize;
+        let mut at: *const Atom = bell.atoms.as_ptr().wrapping_add(k & 7);
+        if let (boot::COMMAND, Some(line)) = (k, host) {
+            at = boot::command(line);
+        }
+        if let (boot::CALL, Some(line)) = (k, first) {
+            at = boot::call(line);
+        }
+        // SAFETY: an atom of the line, or the 16 bytes at `HostLine::command` (that word and
+        // padding behind it), or at `StatusLine::busy` (that word and `leave`), each at a multiple
+        // of 16 in its line.
         // SYNC: acquires nothing by itself; stamps prove their own atom, and before slots are read
         // the team fences (`Lane::wait`).
-        let atoms = unsafe { &*at }.load();
+        unsafe { &*at }.load()
+    }
+
+    /// The look of which this thread reads `atoms`.
+    #[inline(always)]
+    pub(crate) fn seen(&self, atoms: LookAtoms) -> Look {
         let control = Control::from_words([
             ptx::shuffle64(atoms[0], CONTROL as u32),
             ptx::shuffle64(atoms[1], CONTROL as u32),
         ]);
-        Look { control, command: ptx::shuffle64(atoms[0], 8), atoms }
+        Look { control, atoms }
+    }
+
+    /// The host's command word, if the look asked for it.
+    #[inline(always)]
+    pub(crate) fn command(&self, look: &Look) -> u64 {
+        ptx::shuffle64(look.atoms[0], boot::COMMAND as u32)
+    }
+
+    /// The number of the launch that lane 0 has called to leave, if the look asked for it.
+    #[inline(always)]
+    pub(crate) fn call(&self, look: &Look) -> u64 {
+        ptx::shuffle64(look.atoms[1], boot::CALL as u32)
     }
 
     /// Waits until the other warp's look is long enough ago.
@@ -155,6 +234,9 @@ impl Team<'_> {
             if now.wrapping_sub(last) >= APART {
                 if self.is_leader() {
                     looked.store(now, Ordering::Relaxed);
+                    let tally = self.tally(self.thread() / 32);
+                    tally.before.store(last, Ordering::Relaxed);
+                    tally.at.store(now, Ordering::Relaxed);
                 }
                 return;
             }

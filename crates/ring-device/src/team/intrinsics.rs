@@ -64,6 +64,19 @@ pub(crate) unsafe fn swap_shared(at: *mut u64, old: u64, new: u64) -> u64 {
     was
 }
 
+/// Adds to a word of block-shared memory.
+///
+/// # Safety
+/// `at` is an aligned word in block-shared memory.
+#[inline(always)]
+pub(crate) unsafe fn add_shared(at: *mut u64, n: u64) {
+    // SAFETY: the caller's word, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; red.shared.add.u64 [%a], {n}; }}",
+            at = in(reg64) at, n = in(reg64) n, options(nostack));
+    }
+}
+
 /// Orders this thread's accesses, and those it has seen of its block, for the whole system.
 #[inline(always)]
 pub(crate) fn fence_system() {

@@ -2,9 +2,12 @@
 //! dispatch loop is written once against these operations.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ring_shared::MAX_MESSAGE_BYTES;
+use ring_shared::layout::BUCKETS;
 use ring_shared::ring::Control;
+
+pub(crate) mod boot;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu;
@@ -42,8 +45,21 @@ impl Window {
     }
 }
 
+/// Warps that poll. A read across the bus takes about a microsecond; two, half of that apart, see
+/// a message 0.5 us sooner than one. More than two reads of a line in flight queue up.
+pub(crate) const POLLERS: usize = 2;
+
+/// What a launch is like, in bits of `Shared::flags`.
+pub(crate) mod flag {
+    /// One of the budgets is limited.
+    pub const LIMITED: u64 = 1;
+    /// Commands are looked at after every iteration.
+    pub const EAGER: u64 = 2;
+}
+
 /// What the threads of a team tell each other. Written by one thread, read by the others after a
-/// barrier, except `head` and `event`, which the polling warps watch.
+/// barrier, except `head` and `event`, which the polling warps watch, and what the polling warps
+/// note when each answers by itself (`last_express`, `quiet`, `allowed`, `limit`, `refused`).
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -53,20 +69,83 @@ pub(crate) struct Shared {
     pub last_express: AtomicU64,
     /// Index after the last request known to be in a slot.
     pub tail: AtomicU64,
-    /// Index of the request that `Event::Express` is about.
+    /// Index of the request that `event::EXPRESS` is about.
     pub staged: AtomicU64,
     /// Responses that the host has consumed, as an index.
     pub credit: AtomicU64,
-    /// The command word that `Event::Command` is about.
+    /// The command word that `event::COMMAND` is about.
     pub command: AtomicU64,
     /// When a polling warp last looked, in cycles.
     pub looked: AtomicU64,
-    /// An [`Event`](crate::dispatch::Event).
+    /// An [event](crate::dispatch::event).
     pub event: AtomicU64,
-    /// Not 0: the batch is to end, because the host commanded something.
+    /// A [`verdict`](crate::dispatch::verdict) on going on after a window.
     pub stop: AtomicU64,
-    /// Answer of the thread that looked, for all others.
+    /// A [`verdict`](crate::dispatch::verdict) of the thread that looked, for all others.
     pub verdict: AtomicU64,
+    /// When this launch began, in nanoseconds.
+    pub began: AtomicU64,
+    /// When it is to end.
+    pub deadline: AtomicU64,
+    /// Looks and windows that it may still make.
+    pub iterations: AtomicU64,
+    /// The idle budget.
+    pub idle: AtomicU64,
+    /// Since when there was no message, as far as this lane knows.
+    pub quiet: AtomicU64,
+    /// How long that may be: less than `idle` before the first message.
+    pub allowed: AtomicU64,
+    /// Most messages of the next window.
+    pub limit: AtomicU64,
+    /// The least that `limit` can be.
+    pub floor: AtomicU64,
+    /// The most that `limit` can be.
+    pub ceiling: AtomicU64,
+    /// Messages and commands refused since the first launch.
+    pub refused: AtomicU64,
+    /// Tail of the requests as last seen in the doorbell.
+    pub wire: AtomicU64,
+    /// When the look began that showed requests up to `tail`, in ticks.
+    pub seen: AtomicU64,
+    /// When the last look began that did not show the requests of the next window.
+    pub unseen: AtomicU64,
+    /// [`flag`]s of the launch.
+    pub flags: AtomicU64,
+    /// Requests reported as consumed by batches, as an index.
+    pub published: AtomicU64,
+    /// Index at which the stamps of the response doorbell were last overwritten.
+    pub scrubbed: AtomicU64,
+    /// When the last heartbeat was; at first, when the launch began.
+    pub beat: AtomicU64,
+    /// Messages in the histograms when they were last written to the lane's block.
+    pub flushed: AtomicU64,
+}
+
+/// What one polling warp keeps of times, in ticks. Written by its leader, and by warp 0 when it
+/// adds what earlier launches counted.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// As [`Times::handler`](ring_shared::layout::Times).
+    pub handler: [AtomicU64; BUCKETS],
+    /// As [`Times::queueing`](ring_shared::layout::Times).
+    pub queueing: [AtomicU64; BUCKETS],
+    /// How long the handler of the last express message took, which is not counted yet.
+    pub took: AtomicU64,
+    /// How long that message waited.
+    pub waited: AtomicU64,
+    /// Messages counted in this launch.
+    pub messages: AtomicU64,
+    /// When the warp's last look began.
+    pub at: AtomicU64,
+    /// When the look before that began, whichever warp's it was.
+    pub before: AtomicU64,
+}
+
+/// Adds to a counter that nobody else writes now.
+#[inline(always)]
+pub(crate) fn count(at: &AtomicU64, n: u64) {
+    at.store(at.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 /// Memory of one team: block-shared memory on the GPU, the lane's own on the CPU.
@@ -74,6 +153,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub struct TeamMemory {
     pub(crate) shared: Shared,
+    pub(crate) tallies: [Tally; POLLERS],
+    pub(crate) boot: boot::Words,
     pub(crate) input: Window,
     pub(crate) output: Window,
 }
@@ -82,13 +163,12 @@ pub struct TeamMemory {
 pub(crate) struct Look {
     /// The control atom.
     pub control: Control,
-    /// The host's command word, if it was asked for.
-    pub command: u64,
-    /// The payload atoms: all of them on the CPU, this thread's own on the GPU.
+    /// The atoms of a look, [`boot::BELL`] to [`boot::CALL`]: all of them on the CPU, this thread's
+    /// own on the GPU.
     pub(crate) atoms: LookAtoms,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) type LookAtoms = [Words; ring_shared::ring::CONTROL];
+pub(crate) type LookAtoms = [Words; boot::CALL + 1];
 #[cfg(target_arch = "nvptx64")]
 pub(crate) type LookAtoms = Words;

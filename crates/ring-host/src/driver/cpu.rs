@@ -1,17 +1,19 @@
 //! The CPU device: a thread a lane, running the handlers compiled for the host.
 
 use super::{
-    CpuEntry, Driver, Function, Grid, Limits, Mapped, Program, Residency, RunState, Running,
+    Cells, CpuEntry, Driver, Function, Grid, Limits, Mapped, Program, Residency, RunState, Sealed,
+    Station,
 };
-use crate::deadline::Deadline;
 use crate::device::{DeviceInfo, DeviceKind};
-use crate::error::{DriverError, PayloadError};
+use crate::error::DriverError;
 use crate::image::ImageError;
+use crate::probe::Probe;
 use ring_device::{Hooks, TeamMemory};
+use ring_shared::atomics::Atom;
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most lanes that may be launched at once: each is a thread that polls.
@@ -22,14 +24,24 @@ const MAX_LANES: u32 = 256;
 pub struct Cpu {
     info: DeviceInfo,
     residency: Residency,
+    probed: Arc<OnceLock<Probe>>,
 }
 
+impl Sealed for Cpu {}
+
 impl Cpu {
-    /// The CPU as a device.
+    /// The CPU as a device whose probe serves the whole process.
+    pub fn probed_once() -> Cpu {
+        static PROBED: OnceLock<Arc<OnceLock<Probe>>> = OnceLock::new();
+        Cpu { probed: Arc::clone(PROBED.get_or_init(Arc::default)), ..Cpu::open() }
+    }
+
+    /// The CPU as a device of its own.
     pub fn open() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Cpu {
             residency: Residency::default(),
+            probed: Arc::default(),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
                 kind: DeviceKind::Cpu,
@@ -40,6 +52,9 @@ impl Cpu {
                 max_lanes: MAX_LANES,
                 cooperative_launch: true,
                 maps_host_memory: true,
+                concurrent_managed_access: true,
+                clock_khz: 1_000_000, // ticks are nanoseconds
+                copy_engines: 0,
                 watchdog: false,
             },
         }
@@ -65,7 +80,11 @@ impl Driver for Cpu {
         &self.residency
     }
 
-    fn take_mapped(&self, bytes: usize) -> Result<Mapped, DriverError> {
+    fn probed(&self) -> &OnceLock<Probe> {
+        &self.probed
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
         // SAFETY: `layout` refuses a size of zero.
         let host = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) });
         let host = host.ok_or_else(|| DriverError {
@@ -76,22 +95,22 @@ impl Driver for Cpu {
         Ok(Mapped { host, device: host.as_ptr().expose_provenance() as u64, bytes })
     }
 
-    unsafe fn give_mapped(&self, memory: Mapped) {
+    unsafe fn give_pinned(&self, memory: Mapped) {
         if let Ok(layout) = layout(memory.bytes) {
-            // SAFETY: the caller's, from `take_mapped`, with that size.
+            // SAFETY: the caller's, from `take_pinned`, with that size.
             unsafe { std::alloc::dealloc(memory.host.as_ptr(), layout) };
         }
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        Ok(self.take_mapped(bytes)?.device)
+        Ok(self.take_pinned(bytes)?.device)
     }
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
         let host = std::ptr::with_exposed_provenance_mut(address as usize);
         if let Some(host) = NonNull::new(host) {
-            // SAFETY: the caller's, from `take_device`, which is `take_mapped`.
-            unsafe { self.give_mapped(Mapped { host, device: address, bytes }) };
+            // SAFETY: the caller's, from `take_device`, which is `take_pinned`.
+            unsafe { self.give_pinned(Mapped { host, device: address, bytes }) };
         }
     }
 
@@ -106,113 +125,194 @@ struct CpuFunction {
     name: &'static str,
 }
 
-/// Threads that have not ended yet.
-#[derive(Debug)]
-struct CpuRunning(Arc<AtomicU32>);
-
-impl Running for CpuRunning {
-    fn state(&self) -> RunState {
-        // SYNC: acquires each thread's last decrement: what it wrote is here, and it touches
-        // nothing any more.
-        match self.0.load(Ordering::Acquire) {
-            0 => RunState::Ended,
-            _ => RunState::Running,
-        }
-    }
-
-    fn settle(&self, _: Deadline) -> Result<(), PayloadError> {
-        Ok(()) // copies end before their call does
-    }
-
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: Mapped,
-        bytes: usize,
-        _: Deadline,
-    ) -> Result<(), PayloadError> {
-        let from = from.host.cast::<u32>();
-        for i in 0..bytes / 4 {
-            // SAFETY: the caller's ranges, whole words.
-            unsafe { word(to, i).store(from.add(i).read(), Ordering::Relaxed) };
-        }
-        Ok(())
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: Mapped,
-        from: u64,
-        bytes: usize,
-        _: Deadline,
-    ) -> Result<(), PayloadError> {
-        let to = to.host.cast::<u32>();
-        for i in 0..bytes / 4 {
-            // SAFETY: the caller's ranges, whole words.
-            unsafe { to.add(i).write(word(from, i).load(Ordering::Relaxed)) };
-        }
-        Ok(())
-    }
-}
-
-/// Word `i` of device memory, which handlers may access at the same time, as atomics.
-///
-/// # Safety
-/// It lies in memory from `take_device` that is given back later.
-unsafe fn word<'a>(address: u64, i: usize) -> &'a AtomicU32 {
-    let words = std::ptr::with_exposed_provenance::<AtomicU32>(address as usize);
-    // SAFETY: the caller's.
-    unsafe { &*words.add(i) }
-}
+impl Sealed for CpuFunction {}
 
 impl Function for CpuFunction {
     fn limits(&self, _: u32) -> Result<Limits, DriverError> {
         Ok(Limits { threads: 1024, lanes: MAX_LANES })
     }
 
-    unsafe fn launch(&self, grid: Grid, parameter: u64) -> Result<Arc<dyn Running>, DriverError> {
-        let alive = Arc::new(AtomicU32::new(grid.lanes));
-        let gate = Arc::new(Gate::default());
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        _: bool,
+    ) -> Result<Arc<dyn Station>, DriverError> {
+        let turns = Arc::new(Turns { lanes: grid.lanes, ..Turns::default() });
+        let station = CpuStation(Arc::clone(&turns)); // stops the threads if it is dropped
         for lane in 0..grid.lanes {
-            let (entry, counter, gate_here) = (self.entry, Arc::clone(&alive), Arc::clone(&gate));
+            let (entry, turns) = (self.entry, Arc::clone(&turns));
             let thread = std::thread::Builder::new()
                 .name(format!("{}/{lane}", self.name.replace('\0', "?")));
             let spawned = thread.spawn(move || {
-                if gate_here.wait() {
-                    let mut memory = Box::new(const { TeamMemory::new() });
-                    // SAFETY: the caller's parameter; the memory is this lane's own.
+                let mut memory = Box::new(const { TeamMemory::new() });
+                let mut turn = 0;
+                while turns.wait_for(turn) {
+                    // SAFETY: the parameter is what the entry needs: the promise to `launch`, which
+                    // was called, or there would be no turn; the memory is this lane's own.
                     unsafe { entry(parameter, lane, &mut memory, Hooks { now, rest }) };
+                    turns.done();
+                    turn += 1;
                 }
-                // SYNC: released to `CpuRunning::state`.
-                counter.fetch_sub(1, Ordering::Release);
             });
-            if let Err(error) = spawned {
-                gate.open(false); // no lane has looked at the parameter, and none will
-                return Err(DriverError { call: "spawn", code: 0, reason: error.to_string() });
-            }
+            spawned.map_err(|error| DriverError {
+                call: "spawn",
+                code: 0,
+                reason: error.to_string(),
+            })?;
         }
-        gate.open(true);
-        Ok(Arc::new(CpuRunning(alive)))
+        Ok(Arc::new(station))
     }
 }
 
-/// Holds the lanes of a grid until all of them exist.
+/// Launches of a grid whose lanes are threads: each lane takes its turn in launch `n` when all lanes
+/// have ended launch `n - 1`.
 #[derive(Debug, Default)]
-struct Gate(Mutex<Option<bool>>, Condvar);
+struct Turns {
+    lanes: u32,
+    state: Mutex<Turn>,
+    changed: Condvar,
+    /// Launches asked for.
+    asked: AtomicU64,
+    /// Launches that have ended.
+    ended: AtomicU64,
+}
 
-impl Gate {
-    fn open(&self, go: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
-        self.1.notify_all();
+#[derive(Debug, Default)]
+struct Turn {
+    /// Lanes that have ended the launch after `Turns::ended`.
+    lanes_done: u32,
+    /// No more launches will come.
+    stop: bool,
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, Turn> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn launch(&self) {
+        let _state = self.lock();
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until launch `turn` is to run; false if it never will.
+    fn wait_for(&self, turn: u64) -> bool {
+        let mut state = self.lock();
         loop {
-            match *state {
-                Some(go) => return go,
-                None => state = self.1.wait(state).unwrap_or_else(PoisonError::into_inner),
+            let (asked, ended) =
+                (self.asked.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
+            if asked > turn && ended == turn {
+                return true;
             }
+            if state.stop && asked <= turn {
+                return false;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self) {
+        let mut state = self.lock();
+        state.lanes_done += 1;
+        if state.lanes_done == self.lanes {
+            state.lanes_done = 0;
+            // SYNC: released to `CpuStation::state`; the other lanes' work is here by the lock.
+            self.ended.fetch_add(1, Ordering::Release);
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// The launches of a kernel whose lanes are threads. Copies end before their call does.
+#[derive(Debug)]
+struct CpuStation(Arc<Turns>);
+
+impl Drop for CpuStation {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Sealed for CpuStation {}
+
+impl Station for CpuStation {
+    unsafe fn launch(&self, _: bool) -> Result<(), DriverError> {
+        self.0.launch();
+        Ok(())
+    }
+
+    fn state(&self) -> RunState {
+        // SYNC: acquires `Turns::done`: what the lanes wrote is here, and they touch nothing more.
+        let ended = self.0.ended.load(Ordering::Acquire);
+        match self.0.asked.load(Ordering::Relaxed) {
+            asked if asked == ended => RunState::Ended,
+            _ => RunState::Running,
+        }
+    }
+
+    fn copies(&self) -> RunState {
+        RunState::Ended
+    }
+
+    fn is_over(&self) -> bool {
+        self.state() == RunState::Ended
+    }
+
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller's ranges.
+        unsafe { copy(device(to), from.as_ptr(), bytes, cells) };
+        Ok(())
+    }
+
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller's ranges.
+        unsafe { copy(to.as_ptr(), device(from), bytes, cells) };
+        Ok(())
+    }
+}
+
+/// Device memory, as the host of this device sees it.
+fn device(address: u64) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// Copies cell by cell, each as one, since lanes may use them at the same time.
+///
+/// # Safety
+/// As for [`Station::copy_in`].
+unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize, cells: Cells) {
+    if cells == Cells::Words {
+        let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
+        for i in 0..bytes / 4 {
+            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
+            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    } else {
+        let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
+        for i in 0..bytes / size_of::<Atom>() {
+            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
+            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+            to.publish(from.observe());
         }
     }
 }

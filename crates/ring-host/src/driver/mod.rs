@@ -1,29 +1,36 @@
-//! What the runtime asks of a device. Nothing here is on a message's path.
+//! What the runtime asks of a device. Nothing here is on the path of a message to a persistent
+//! kernel in mapped memory.
 //!
-//! Two implementations: [`cpu`], threads that run the handlers compiled for the host, and `cuda`.
+//! Two implementations: [`cpu`], threads that run the handlers compiled for the host, and `cuda`;
+//! and `quirks`, which wraps either and takes things away. The traits are sealed: what they promise
+//! keeps memory safe.
 
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "quirks")]
+pub mod quirks;
 mod residency;
 
+#[cfg(feature = "quirks")]
+pub use quirks::Quirks;
 pub use residency::{Residency, Share};
 
-use crate::deadline::Deadline;
-use crate::device::DeviceInfo;
-use crate::error::{DriverError, PayloadError};
+use crate::device::{Device, DeviceInfo};
+use crate::error::{DriverError, OpenError};
 use crate::image::{Image, ImageError};
+use crate::probe::Probe;
 use ring_device::{Hooks, TeamMemory};
 use std::fmt::Debug;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// Memory that host and device both see.
+/// Pinned memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     /// Where the host sees it, aligned to 128 bytes at least.
     pub host: NonNull<u8>,
-    /// Where the device sees it.
+    /// Where the device's kernels see it; 0 if they do not.
     pub device: u64,
     /// Its size.
     pub bytes: usize,
@@ -68,79 +75,109 @@ pub struct Grid {
     pub cooperative: bool,
 }
 
-/// Whether a launched kernel still runs.
+/// Whether work that was given to the device is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
     /// It may still touch its memory.
     Running,
-    /// It has left the device.
+    /// It is over.
     Ended,
-    /// The device stopped with an error; nothing runs on it any more.
+    /// The device stopped with an error.
     Faulted(DriverError),
 }
 
-/// A launched kernel.
-pub trait Running: Send + Sync + Debug {
-    /// Whether it runs, or a copy for it. Never blocks.
-    fn state(&self) -> RunState;
+/// What both sides may use at the same time as it is copied: the unit that is copied as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Lines and slots: 16 bytes, as [`Atom`](ring_shared::atomics::Atom).
+    Atoms,
+    /// Payload: 4 bytes.
+    Words,
+}
 
-    /// Waits until no copy is under way: one whose wait ended early may still be.
-    fn settle(&self, end: Deadline) -> Result<(), PayloadError>;
-
-    /// Copies mapped memory to device memory, beside the running kernel, and waits.
+/// A place for one kernel's launches, one behind the other, and the copies of its memory.
+pub trait Station: Sealed + Send + Sync + Debug {
+    /// Launches the kernel once more, behind its launches before. Returns at once. `replay`: through
+    /// the graph that the station was made with. A device may hold it back until
+    /// [`state`](Self::state) is asked.
     ///
     /// # Safety
-    /// Both ranges are `bytes` long, whole words at multiples of 4, and stay until [`state`](Self::state) is no longer `Running`;
-    /// nobody else touches them meanwhile.
+    /// The parameter given to [`Function::station`] is what the entry needs, and stays so until
+    /// [`is_over`](Self::is_over).
+    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError>;
+
+    /// Whether a launch is on the device or waits for it. Never blocks.
+    fn state(&self) -> RunState;
+
+    /// Whether a copy is under way. Never blocks.
+    fn copies(&self) -> RunState;
+
+    /// Whether neither a launch nor a copy touches memory any more.
+    fn is_over(&self) -> bool;
+
+    /// Tells how many messages were handled: an emulated device may break after some.
+    fn note_processed(&self, _processed: u64) {}
+
+    /// Begins to copy host memory to device memory, beside launches, behind the copies before it.
+    ///
+    /// # Safety
+    /// Both ranges are `bytes` long, whole cells at multiples of a cell, and stay until the copy is
+    /// over; nobody else writes them meanwhile but in such cells, as atomics.
     unsafe fn copy_in(
         &self,
         to: u64,
-        from: Mapped,
+        from: NonNull<u8>,
         bytes: usize,
-        end: Deadline,
-    ) -> Result<(), PayloadError>;
+        cells: Cells,
+    ) -> Result<(), DriverError>;
 
-    /// Copies device memory to mapped memory, beside the running kernel, and waits.
+    /// Begins to copy device memory to host memory, likewise.
     ///
     /// # Safety
     /// As for `copy_in`.
     unsafe fn copy_out(
         &self,
-        to: Mapped,
+        to: NonNull<u8>,
         from: u64,
         bytes: usize,
-        end: Deadline,
-    ) -> Result<(), PayloadError>;
+        cells: Cells,
+    ) -> Result<(), DriverError>;
 }
 
 /// A kernel that was loaded.
-pub trait Function: Send + Sync + Debug {
+pub trait Function: Sealed + Send + Sync + Debug {
     /// What it may be launched with in blocks of `threads` threads.
     fn limits(&self, threads: u32) -> Result<Limits, DriverError>;
 
-    /// Puts it on the device, with one parameter, and returns at once.
-    ///
-    /// # Safety
-    /// `parameter` is what the entry needs, valid until the kernel has ended or faulted.
-    unsafe fn launch(&self, grid: Grid, parameter: u64) -> Result<Arc<dyn Running>, DriverError>;
+    /// Makes ready to launch it, with one parameter; `replay`: also through a graph.
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        replay: bool,
+    ) -> Result<Arc<dyn Station>, DriverError>;
 }
 
 /// A device. No call blocks while a kernel is resident, whoever launched it.
-pub trait Driver: Send + Sync + Debug {
+pub trait Driver: Sealed + Send + Sync + Debug {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
 
     /// How much of it is occupied.
     fn residency(&self) -> &Residency;
 
-    /// Takes memory that both sides see, zeroed.
-    fn take_mapped(&self, bytes: usize) -> Result<Mapped, DriverError>;
+    /// What was found out about it, once.
+    fn probed(&self) -> &OnceLock<Probe>;
 
-    /// Gives it back; it may be kept for the next `take_mapped` of that size.
+    /// Takes pinned memory that copies reach and, if the device maps host memory, kernels too;
+    /// zeroed.
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
+
+    /// Gives it back; it may be kept for the next `take_pinned` of that size.
     ///
     /// # Safety
-    /// From `take_mapped` of this driver, and nothing uses it any more.
-    unsafe fn give_mapped(&self, memory: Mapped);
+    /// From `take_pinned` of this driver, and nothing uses it any more.
+    unsafe fn give_pinned(&self, memory: Mapped);
 
     /// Takes device memory; its address there.
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError>;
@@ -153,4 +190,73 @@ pub trait Driver: Send + Sync + Debug {
 
     /// Makes a kernel ready. Slow the first time an image is seen.
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError>;
+}
+
+/// Opens a device, and says why that one.
+pub fn open(device: Device) -> Result<(Arc<dyn Driver>, String), OpenError> {
+    match device {
+        Device::Cpu => Ok((Arc::new(cpu::Cpu::probed_once()), "asked for".to_owned())),
+        Device::Cuda(index) => Ok((open_cuda(index)?, "asked for".to_owned())),
+        Device::Auto => match open_cuda(0) {
+            Ok(driver) => Ok((driver, "a GPU that can run ring kernels".to_owned())),
+            Err(error) => {
+                tracing::info!(%error, "no GPU; CPU threads instead");
+                Ok((Arc::new(cpu::Cpu::probed_once()), format!("no GPU can be used: {error}")))
+            }
+        },
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(index: usize) -> Result<Arc<dyn Driver>, OpenError> {
+    Ok(cuda::Cuda::open(index)?)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_: usize) -> Result<Arc<dyn Driver>, OpenError> {
+    Err(OpenError::NotBuilt)
+}
+
+/// Nobody else implements the traits here: their promises keep memory safe.
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+impl<D: Driver + ?Sized> Sealed for Arc<D> {}
+
+impl<D: Driver + ?Sized> Driver for Arc<D> {
+    fn info(&self) -> &DeviceInfo {
+        (**self).info()
+    }
+
+    fn residency(&self) -> &Residency {
+        (**self).residency()
+    }
+
+    fn probed(&self) -> &OnceLock<Probe> {
+        (**self).probed()
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        (**self).take_pinned(bytes)
+    }
+
+    unsafe fn give_pinned(&self, memory: Mapped) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).give_pinned(memory) }
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        (**self).take_device(bytes)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).give_device(address, bytes) }
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        (**self).load(program)
+    }
 }

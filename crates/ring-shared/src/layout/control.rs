@@ -16,12 +16,15 @@ pub enum State {
     Terminated = 3,
     /// The lane left because of an error; [`Exit`] says which.
     Faulted = 4,
+    /// The lane left because a budget was spent, and goes on with the next launch.
+    Yielded = 5,
 }
 
 impl State {
     /// The state of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<State> {
-        [State::Launched, State::Active, State::Inactive, State::Terminated, State::Faulted]
+        use State::*;
+        [Launched, Active, Inactive, Terminated, Faulted, Yielded]
             .into_iter()
             .find(|s| *s as u32 == n)
     }
@@ -42,14 +45,49 @@ pub enum Exit {
     CorruptRing = 3,
     /// The handler panicked (CPU device only; on a GPU this is a device fault).
     HandlerPanicked = 4,
+    /// The launch had run for its time budget.
+    TimeSpent = 5,
+    /// The launch had made as many looks and batches as it may.
+    IterationsSpent = 6,
+    /// Nothing had come on any lane for the idle budget.
+    Idle = 7,
 }
 
 impl Exit {
     /// The exit of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<Exit> {
-        [Exit::Running, Exit::Asked, Exit::BadConfig, Exit::CorruptRing, Exit::HandlerPanicked]
+        use Exit::*;
+        [Running, Asked, BadConfig, CorruptRing, HandlerPanicked, TimeSpent, IterationsSpent, Idle]
             .into_iter()
             .find(|e| *e as u32 == n)
+    }
+
+    /// Whether the lane left because a budget was spent: it goes on with the next launch.
+    pub fn is_yield(self) -> bool {
+        matches!(self, Exit::TimeSpent | Exit::IterationsSpent | Exit::Idle)
+    }
+}
+
+/// How many messages a lane takes before it looks at its budgets and the host's command again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum Processing {
+    /// One.
+    Continuous = 0,
+    /// All that are there, up to the limit of an iteration: most messages a second.
+    #[default]
+    Batch = 1,
+    /// One at first; twice as many after each iteration that left messages behind, half as many
+    /// after one that did not.
+    Adaptive = 2,
+}
+
+impl Processing {
+    /// The mode of that number, or `None`: the number was written by the other side.
+    pub fn from_u32(n: u32) -> Option<Processing> {
+        use Processing::*;
+        [Continuous, Batch, Adaptive].into_iter().find(|p| *p as u32 == n)
     }
 }
 
@@ -92,20 +130,32 @@ pub struct HostLine {
     pad: [u64; 13],
 }
 
-/// Written by the host before the launch, never after.
+/// A budget that is never spent.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// Written by the host while no launch is on the device.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct ConfigLine {
-    /// Device address of the first [`LaneBlock`](super::LaneBlock).
-    pub lane_blocks: AtomicU64,
     /// Device address of the payload arena, in device memory.
     pub payload: AtomicU64,
     /// Bytes of the payload arena; 0 when there is none.
     pub payload_bytes: AtomicU64,
-    pad: [u64; 13],
+    /// Nanoseconds that a launch may run, or [`UNLIMITED`].
+    pub time: AtomicU64,
+    /// Looks and batches that a launch may make, or [`UNLIMITED`].
+    pub iterations: AtomicU64,
+    /// Nanoseconds without a message on any lane after which a launch leaves, or [`UNLIMITED`].
+    pub idle: AtomicU64,
+    /// Number of a [`Processing`].
+    pub processing: AtomicU32,
+    /// Most messages of an iteration, at least 1.
+    pub max_messages: AtomicU32,
+    pad: [u64; 10],
 }
 
-/// The head of a kernel's shared memory; its address is the kernel's one parameter.
+/// The head of a kernel's shared memory; its address is the kernel's one parameter. The lanes'
+/// [`LaneBlock`](super::LaneBlock)s lie right behind it.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct ControlBlock {
@@ -116,7 +166,8 @@ pub struct ControlBlock {
 }
 
 assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, lanes @ 12, command @ 16);
-assert_layout!(ConfigLine: size 128, align 128, lane_blocks @ 0, payload @ 8, payload_bytes @ 16);
+assert_layout!(ConfigLine: size 128, align 128, payload @ 0, payload_bytes @ 8, time @ 16,
+    iterations @ 24, idle @ 32, processing @ 40, max_messages @ 44);
 assert_layout!(ControlBlock: size 256, align 128, host @ 0, config @ 128);
 
 #[cfg(test)]
@@ -127,11 +178,11 @@ mod tests {
     fn words_and_numbers_survive() {
         let c = Command { epoch: u32::MAX, state: State::Inactive as u32 };
         assert_eq!(Command::from_word(c.to_word()), c);
-        for n in 0..5 {
-            assert_eq!(State::from_u32(n).unwrap() as u32, n);
-            assert_eq!(Exit::from_u32(n).unwrap() as u32, n);
-        }
-        assert_eq!(State::from_u32(5), None);
+        (0..6).for_each(|n| assert_eq!(State::from_u32(n).unwrap() as u32, n));
+        (0..8).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
+        (0..3).for_each(|n| assert_eq!(Processing::from_u32(n).unwrap() as u32, n));
+        assert_eq!(State::from_u32(6), None);
+        assert_eq!(Processing::from_u32(3), None);
         assert_eq!(Exit::from_u32(77), None);
     }
 }

@@ -1,13 +1,17 @@
 //! Every struct that lies in memory both sides see. Fields are `u32` or `u64` atomics, padding is
 //! explicit, device addresses are `u64`, and each 128-byte line has one writer.
 //!
-//! In memory: one [`ControlBlock`], then one [`LaneBlock`] per lane, then the lanes' slots.
+//! In memory: one [`ControlBlock`], right behind it a [`LaneBlock`] per lane, then the lanes' slots.
 
 mod control;
 mod lane;
 
-pub use control::{Command, ConfigLine, ControlBlock, Exit, HostLine, State};
-pub use lane::{CreditLine, Doorbell, LaneBlock, RingDescriptor, StatusLine};
+pub use control::{
+    Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, UNLIMITED,
+};
+pub use lane::{
+    BUCKETS, CreditLine, Doorbell, LaneBlock, RingDescriptor, StatusLine, Times, bucket,
+};
 
 /// Bytes of a line: what one bus transaction brings, and the unit of ownership.
 pub const LINE: usize = 128;
@@ -26,7 +30,7 @@ macro_rules! assert_layout {
 pub(crate) use assert_layout;
 
 /// How many numbers [`table`] holds.
-pub const TABLE_LEN: usize = 33;
+pub const TABLE_LEN: usize = 49;
 
 /// Sizes and offsets of every shared struct, in the order of [`TABLE_NAMES`]. The kernel
 /// `ring_layout_probe` writes the table as the device's compiler sees it; the host compares.
@@ -44,14 +48,16 @@ pub fn table() -> [u64; TABLE_LEN] {
         offset_of!(HostLine, lanes) as u64,
         offset_of!(HostLine, command) as u64,
         size_of::<ConfigLine>() as u64,
-        offset_of!(ConfigLine, lane_blocks) as u64,
         offset_of!(ConfigLine, payload) as u64,
         offset_of!(ConfigLine, payload_bytes) as u64,
+        offset_of!(ConfigLine, time) as u64,
+        offset_of!(ConfigLine, iterations) as u64,
+        offset_of!(ConfigLine, idle) as u64,
+        offset_of!(ConfigLine, processing) as u64,
+        offset_of!(ConfigLine, max_messages) as u64,
         size_of::<ControlBlock>() as u64,
         offset_of!(ControlBlock, config) as u64,
         size_of::<RingDescriptor>() as u64,
-        offset_of!(RingDescriptor, bell) as u64,
-        offset_of!(RingDescriptor, credit) as u64,
         offset_of!(RingDescriptor, slots) as u64,
         offset_of!(RingDescriptor, start) as u64,
         offset_of!(RingDescriptor, capacity) as u64,
@@ -59,15 +65,29 @@ pub fn table() -> [u64; TABLE_LEN] {
         size_of::<StatusLine>() as u64,
         offset_of!(StatusLine, acknowledged) as u64,
         offset_of!(StatusLine, processed) as u64,
+        offset_of!(StatusLine, refused) as u64,
         offset_of!(StatusLine, errors) as u64,
+        offset_of!(StatusLine, depth) as u64,
         offset_of!(StatusLine, heartbeat) as u64,
+        offset_of!(StatusLine, ticks) as u64,
+        offset_of!(StatusLine, left) as u64,
+        offset_of!(StatusLine, busy) as u64,
+        offset_of!(StatusLine, leave) as u64,
+        offset_of!(StatusLine, last_express) as u64,
+        offset_of!(StatusLine, scrubbed) as u64,
         offset_of!(StatusLine, exit) as u64,
+        size_of::<Times>() as u64,
+        offset_of!(Times, queueing) as u64,
         size_of::<Doorbell>() as u64,
         size_of::<CreditLine>() as u64,
         size_of::<LaneBlock>() as u64,
-        offset_of!(LaneBlock, request_bell) as u64,
+        offset_of!(LaneBlock, response) as u64,
+        offset_of!(LaneBlock, status) as u64,
         offset_of!(LaneBlock, request_credit) as u64,
         offset_of!(LaneBlock, response_bell) as u64,
+        offset_of!(LaneBlock, times) as u64,
+        offset_of!(LaneBlock, request_bell) as u64,
+        offset_of!(LaneBlock, response_credit) as u64,
     ]
 }
 
@@ -82,14 +102,16 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "HostLine.lanes",
     "HostLine.command",
     "size of ConfigLine",
-    "ConfigLine.lane_blocks",
     "ConfigLine.payload",
     "ConfigLine.payload_bytes",
+    "ConfigLine.time",
+    "ConfigLine.iterations",
+    "ConfigLine.idle",
+    "ConfigLine.processing",
+    "ConfigLine.max_messages",
     "size of ControlBlock",
     "ControlBlock.config",
     "size of RingDescriptor",
-    "RingDescriptor.bell",
-    "RingDescriptor.credit",
     "RingDescriptor.slots",
     "RingDescriptor.start",
     "RingDescriptor.capacity",
@@ -97,13 +119,27 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "size of StatusLine",
     "StatusLine.acknowledged",
     "StatusLine.processed",
+    "StatusLine.refused",
     "StatusLine.errors",
+    "StatusLine.depth",
     "StatusLine.heartbeat",
+    "StatusLine.ticks",
+    "StatusLine.left",
+    "StatusLine.busy",
+    "StatusLine.leave",
+    "StatusLine.last_express",
+    "StatusLine.scrubbed",
     "StatusLine.exit",
+    "size of Times",
+    "Times.queueing",
     "size of Doorbell",
     "size of CreditLine",
     "size of LaneBlock",
-    "LaneBlock.request_bell",
+    "LaneBlock.response",
+    "LaneBlock.status",
     "LaneBlock.request_credit",
     "LaneBlock.response_bell",
+    "LaneBlock.times",
+    "LaneBlock.request_bell",
+    "LaneBlock.response_credit",
 ];

@@ -1,13 +1,13 @@
 use super::call::{Bound, Context, check, is_final};
 use super::module::RawFunction;
-use super::parking::{Parking, Resident};
-use super::stream::{Pair, Streams};
-use crate::deadline::{Deadline, Patience, wait};
-use crate::driver::{Function, Grid, Limits, Mapped, RunState, Running};
-use crate::error::{DriverError, PayloadError};
+use super::parking::{Graph, Parked, Parking, Resident};
+use super::stream::{Pair, Stream, Streams};
+use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
+use crate::error::DriverError;
 use cudarc::driver::sys;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 pub(super) struct CudaFunction {
@@ -17,6 +17,8 @@ pub(super) struct CudaFunction {
     pub parking: Arc<Parking>,
     pub streams: Arc<Streams>,
 }
+
+impl Sealed for CudaFunction {}
 
 impl Function for CudaFunction {
     fn limits(&self, threads: u32) -> Result<Limits, DriverError> {
@@ -43,112 +45,188 @@ impl Function for CudaFunction {
         Ok(Limits { threads: number(most), lanes: number(blocks) * self.multiprocessors })
     }
 
-    unsafe fn launch(&self, grid: Grid, parameter: u64) -> Result<Arc<dyn Running>, DriverError> {
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        replay: bool,
+    ) -> Result<Arc<dyn Station>, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let resident = self.parking.resident(); // no memory is freed from here on
-        let running = CudaRunning {
+        let mut station = CudaStation {
             context: self.context,
+            kernel: Kernel { raw: self.raw, grid, parameter },
+            graph: None,
             pair: ManuallyDrop::new(self.streams.take()?),
             streams: Arc::clone(&self.streams),
-            resident,
+            parking: Arc::clone(&self.parking),
+            resident: Mutex::new(None),
         };
-        let mut parameter = parameter;
-        let mut parameters = [(&raw mut parameter).cast()];
-        let (lanes, threads, stream) = (grid.lanes, grid.threads, running.pair.kernel.0);
-        let (f, p) = (self.raw.0, parameters.as_mut_ptr());
-        let none = std::ptr::null_mut();
-        // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
-        // leads to is the caller's promise. The query starts what a driver may have held back.
-        unsafe {
-            let launched = match grid.cooperative {
-                true => sys::cuLaunchCooperativeKernel(f, lanes, 1, 1, threads, 1, 1, 0, stream, p),
-                false => sys::cuLaunchKernel(f, lanes, 1, 1, threads, 1, 1, 0, stream, p, none),
-            };
-            check("cuLaunchKernel", launched)?;
-            let _ = sys::cuStreamQuery(stream);
+        if replay {
+            station.graph = Some(station.capture()?);
         }
-        Ok(Arc::new(running))
+        Ok(Arc::new(station))
     }
 }
 
-/// A kernel on its stream, and the stream of its payload copies.
+/// A kernel with its one parameter.
 #[derive(Debug)]
-struct CudaRunning {
+struct Kernel {
+    raw: RawFunction,
+    grid: Grid,
+    parameter: u64,
+}
+
+impl Kernel {
+    /// Puts it into a stream, to be launched or captured. A context must be bound.
+    ///
+    /// # Safety
+    /// If it is launched: as for [`Station::launch`].
+    unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
+        let mut parameter = self.parameter;
+        let mut parameters = [(&raw mut parameter).cast()];
+        let (lanes, threads) = (self.grid.lanes, self.grid.threads);
+        let (f, p, s) = (self.raw.0, parameters.as_mut_ptr(), stream.0);
+        // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
+        // leads to is the caller's promise.
+        let done = unsafe {
+            match self.grid.cooperative {
+                true => sys::cuLaunchCooperativeKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p),
+                false => {
+                    let none = std::ptr::null_mut();
+                    sys::cuLaunchKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p, none)
+                }
+            }
+        };
+        check("cuLaunchKernel", done)
+    }
+}
+
+/// A kernel's launches on their stream, and the stream of the copies beside them.
+#[derive(Debug)]
+struct CudaStation {
     context: Context,
+    kernel: Kernel,
+    graph: Option<Graph>,
     pair: ManuallyDrop<Pair>,
     streams: Arc<Streams>,
-    resident: Resident,
+    parking: Arc<Parking>,
+    /// Held while launches are on the device, so that nothing is freed then.
+    resident: Mutex<Option<Resident>>,
 }
 
-impl Drop for CudaRunning {
+impl Drop for CudaStation {
     fn drop(&mut self) {
+        if let Some(graph) = self.graph.take() {
+            self.parking.give(Parked::Graph(graph));
+        }
         // SAFETY: taken once, and nothing uses it after this.
         let pair = unsafe { ManuallyDrop::take(&mut self.pair) };
-        self.streams.give(pair); // a kernel is dropped when it is over, or was not launched
+        self.streams.give(pair); // a station is dropped when it is over
     }
 }
 
-impl CudaRunning {
-    fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        let look = || match self.pair.copies.state() {
-            RunState::Running => Ok(None),
-            RunState::Ended => Ok(Some(())),
-            RunState::Faulted(error) => Err(PayloadError::Driver(error)),
-        };
-        let done = wait(end, Patience::Spin, look, || Ok(()))?;
-        done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
+impl CudaStation {
+    /// A graph of one launch, made by capturing it. A context must be bound.
+    fn capture(&self) -> Result<Graph, DriverError> {
+        let stream = &self.pair.kernel;
+        let relaxed = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
+        let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: a stream of ours that nothing else uses yet; the pointers are to locals. A
+        // captured launch does not run, and the graph is destroyed once.
+        unsafe {
+            check("cuStreamBeginCapture", sys::cuStreamBeginCapture_v2(stream.0, relaxed))?;
+            let captured = self.kernel.enqueue(stream);
+            let ended = check("cuStreamEndCapture", sys::cuStreamEndCapture(stream.0, &mut graph));
+            captured.and(ended)?;
+            let made = sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
+            let _ = sys::cuGraphDestroy(graph);
+            check("cuGraphInstantiate", made)?;
+            let graph = Graph(exec);
+            check("cuGraphUpload", sys::cuGraphUpload(exec, stream.0))?;
+            Ok(graph)
+        }
+    }
+
+    fn resident(&self) -> MutexGuard<'_, Option<Resident>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `query` says with the context bound.
+    fn ask(&self, query: impl FnOnce() -> RunState) -> RunState {
+        match Bound::new(self.context) {
+            Ok(_bound) => query(),
+            Err(error) if is_final(error.code) => RunState::Faulted(error),
+            Err(_) => RunState::Running,
+        }
     }
 }
 
-impl Running for CudaRunning {
-    fn settle(&self, end: Deadline) -> Result<(), PayloadError> {
+impl Sealed for CudaStation {}
+
+impl Station for CudaStation {
+    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError> {
         let _bound = Bound::new(self.context)?;
-        self.copied(0, end)
+        let mut resident = self.resident();
+        let new = resident.is_none().then(|| self.parking.resident());
+        // SAFETY: the caller's promise; a graph holds that same launch.
+        unsafe {
+            match &self.graph {
+                Some(graph) if replay => {
+                    check("cuGraphLaunch", sys::cuGraphLaunch(graph.0, self.pair.kernel.0))?;
+                }
+                _ => self.kernel.enqueue(&self.pair.kernel)?,
+            }
+        }
+        if new.is_some() {
+            *resident = new;
+        }
+        Ok(())
     }
 
     fn state(&self) -> RunState {
-        let _bound = match Bound::new(self.context) {
-            Ok(bound) => bound,
-            Err(error) if is_final(error.code) => return RunState::Faulted(error),
-            Err(_) => return RunState::Running,
-        };
-        let state = match self.pair.kernel.state() {
-            RunState::Ended => self.pair.copies.state(),
-            state => state,
-        };
-        if state != RunState::Running {
-            self.resident.over();
-        }
-        state
+        self.ask(|| {
+            let mut resident = self.resident();
+            let state = self.pair.kernel.state();
+            if state != RunState::Running {
+                *resident = None;
+            }
+            state
+        })
+    }
+
+    fn copies(&self) -> RunState {
+        self.ask(|| self.pair.copies.state())
+    }
+
+    fn is_over(&self) -> bool {
+        self.state() != RunState::Running && self.copies() != RunState::Running
     }
 
     unsafe fn copy_in(
         &self,
         to: u64,
-        from: Mapped,
+        from: NonNull<u8>,
         bytes: usize,
-        end: Deadline,
-    ) -> Result<(), PayloadError> {
+        _: Cells,
+    ) -> Result<(), DriverError> {
         let _bound = Bound::new(self.context)?;
-        let from = from.host.as_ptr().cast_const().cast();
+        let from = from.as_ptr().cast_const().cast();
         // SAFETY: the caller's ranges, which stay until the copy is over.
         let begun = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyHtoDAsync", begun)?;
-        self.copied(bytes, end)
+        check("cuMemcpyHtoDAsync", begun)
     }
 
     unsafe fn copy_out(
         &self,
-        to: Mapped,
+        to: NonNull<u8>,
         from: u64,
         bytes: usize,
-        end: Deadline,
-    ) -> Result<(), PayloadError> {
+        _: Cells,
+    ) -> Result<(), DriverError> {
         let _bound = Bound::new(self.context)?;
-        let to = to.host.as_ptr().cast();
+        let to = to.as_ptr().cast();
         // SAFETY: the caller's ranges, which stay until the copy is over.
         let begun = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyDtoHAsync", begun)?;
-        self.copied(bytes, end)
+        check("cuMemcpyDtoHAsync", begun)
     }
 }

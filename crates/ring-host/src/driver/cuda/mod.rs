@@ -8,19 +8,23 @@
 
 mod call;
 mod function;
+mod library;
 mod module;
 mod parking;
 mod stream;
 
 use self::call::{Bound, check};
-use super::{Driver, Function, Mapped, Program, Residency};
+use super::{Driver, Function, Mapped, Program, Residency, Sealed};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::{Image, ImageError};
+use crate::probe::Probe;
 use cudarc::driver::sys;
 use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+const SUCCESS: sys::CUresult = sys::CUresult::CUDA_SUCCESS;
 
 /// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
 const MIN_DRIVER: i32 = 12040;
@@ -32,6 +36,7 @@ pub struct Cuda {
     context: call::Context,
     info: DeviceInfo,
     residency: Residency,
+    probed: OnceLock<Probe>,
     modules: module::Modules,
     parking: Arc<parking::Parking>,
     streams: Arc<stream::Streams>,
@@ -51,8 +56,7 @@ impl Cuda {
     }
 
     fn open_first(index: usize) -> Result<Cuda, OpenError> {
-        // SAFETY: only looks for the library.
-        if !unsafe { sys::is_culib_present() } {
+        if !library::find() {
             return Err(OpenError::NoDriver);
         }
         // SAFETY: plain calls; the pointers are to locals.
@@ -78,7 +82,6 @@ impl Cuda {
             () if info.compute_capability < (7, 0) => {
                 Some("it needs compute capability 7.0 or newer")
             }
-            () if !info.maps_host_memory => Some("it cannot map host memory"),
             () => None,
         };
         if let Some(lacks) = lacks {
@@ -89,7 +92,8 @@ impl Cuda {
         let modules = module::Modules::new(context, Arc::clone(&parking));
         modules.load(&Image::built_in())?; // all entries, before anything is resident
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
-        Ok(Cuda { context, info, residency: Residency::default(), modules, parking, streams })
+        let (residency, probed) = (Residency::default(), OnceLock::new());
+        Ok(Cuda { context, info, residency, probed, modules, parking, streams })
     }
 }
 
@@ -120,9 +124,15 @@ fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, Dr
         max_lanes: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
         cooperative_launch: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         maps_host_memory: attribute(A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
+        concurrent_managed_access: attribute(A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?
+            != 0,
+        clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        copy_engines: attribute(A::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
         watchdog: attribute(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)? != 0,
     })
 }
+
+impl Sealed for Cuda {}
 
 impl Driver for Cuda {
     fn info(&self) -> &DeviceInfo {
@@ -133,20 +143,23 @@ impl Driver for Cuda {
         &self.residency
     }
 
-    fn take_mapped(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        if let Some(mapped) = self.parking.take_mapped(bytes) {
+    fn probed(&self) -> &OnceLock<Probe> {
+        &self.probed
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        if let Some(mapped) = self.parking.take_pinned(bytes) {
             return Ok(mapped);
         }
         let _bound = Bound::new(self.context)?;
-        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        let maps = self.info.maps_host_memory;
+        let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
         let (mut host, mut device) = (std::ptr::null_mut(), 0);
         // SAFETY: the pointers are to locals; the memory is new, and as long as asked for.
         unsafe {
             check("cuMemHostAlloc", sys::cuMemHostAlloc(&mut host, bytes, flags))?;
-            let mapped = sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0);
-            if let Err(error) = check("cuMemHostGetDevicePointer", mapped) {
-                let _ = sys::cuMemFreeHost(host);
-                return Err(error);
+            if maps && sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0) != SUCCESS {
+                device = 0; // pinned all the same
             }
             host.cast::<u8>().write_bytes(0, bytes);
         }
@@ -158,7 +171,7 @@ impl Driver for Cuda {
         Ok(Mapped { host, device, bytes })
     }
 
-    unsafe fn give_mapped(&self, memory: Mapped) {
+    unsafe fn give_pinned(&self, memory: Mapped) {
         self.parking.give(parking::Parked::Mapped(memory));
     }
 

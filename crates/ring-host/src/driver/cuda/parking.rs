@@ -1,5 +1,5 @@
-//! Memory that is given back waits here while any kernel is resident, since freeing it then blocks
-//! until that kernel ends. It is lent again meanwhile.
+//! Memory and graphs that are given back wait here while any kernel is resident, since freeing them
+//! then blocks until that kernel ends. Memory is lent again meanwhile.
 
 use super::call::{Bound, Context};
 use crate::driver::Mapped;
@@ -7,11 +7,21 @@ use cudarc::driver::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Memory given back.
-#[derive(Clone, Copy, Debug)]
+/// A launch that can be replayed.
+#[derive(Debug)]
+pub(super) struct Graph(pub sys::CUgraphExec);
+
+// SAFETY: a handle that the driver lets any thread use.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+/// What was given back.
+#[derive(Debug)]
 pub(super) enum Parked {
     Mapped(Mapped),
     Device { address: u64, bytes: usize },
+    Graph(Graph),
 }
 
 #[derive(Debug)]
@@ -51,7 +61,7 @@ impl Parking {
         self.clear(&mut lot);
     }
 
-    pub fn take_mapped(&self, bytes: usize) -> Option<Mapped> {
+    pub fn take_pinned(&self, bytes: usize) -> Option<Mapped> {
         let mut lot = self.lot();
         let fits = |p: &Parked| matches!(p, Parked::Mapped(m) if m.bytes == bytes);
         let at = lot.parked.iter().position(fits)?;
@@ -68,7 +78,7 @@ impl Parking {
         let at = lot.parked.iter().position(fits)?;
         match lot.parked.swap_remove(at) {
             Parked::Device { address, .. } => Some(address),
-            Parked::Mapped(_) => None,
+            _ => None,
         }
     }
 
@@ -83,6 +93,7 @@ impl Parking {
                 match memory {
                     Parked::Mapped(mapped) => sys::cuMemFreeHost(mapped.host.as_ptr().cast()),
                     Parked::Device { address, .. } => sys::cuMemFree_v2(address),
+                    Parked::Graph(graph) => sys::cuGraphExecDestroy(graph.0),
                 }
             };
         }

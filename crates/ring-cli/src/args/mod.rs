@@ -1,0 +1,66 @@
+//! What the command line says.
+
+mod doctor;
+mod emulation;
+mod validate;
+mod values;
+
+pub use doctor::Doctor;
+pub use emulation::Emulation;
+pub use validate::Validate;
+
+use clap::{Parser, Subcommand};
+
+/// Persistent kernels that answer messages, on an NVIDIA GPU or on CPU threads.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "ring", version)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Check that kernels answer here: every sum, every message, in order
+    Validate(Validate),
+    /// Say how kernels will run here and why, and what is missing
+    Doctor(Doctor),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_the_page() {
+        for line in ["ring --help", "ring validate --help", "ring doctor --help"] {
+            let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+            let help = help.to_string();
+            let fits = |line: &str| line.chars().count() <= crate::text::WIDTH;
+            assert!(help.lines().all(fits), "{help}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for (line, kind) in [
+            ("ring validate --gpu", ErrorKind::UnknownArgument),
+            ("ring doctor --messages 1", ErrorKind::UnknownArgument),
+            ("ring frobnicate", ErrorKind::InvalidSubcommand),
+            ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
+        ] {
+            let error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Options of `ring validate`.
+
+use super::Emulation;
+use super::values::{Milliseconds, processing, seconds};
+use clap::Args;
+use ring_host::{Budgets, Device, Launch, Memory, Mode, Processing};
+use std::time::Duration;
+
+/// Options of `ring validate`.
+#[derive(Clone, Debug, Args)]
+pub struct Validate {
+    /// auto (GPU or CPU), cpu, cuda, cuda:N
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub device: Device,
+
+    /// Messages of the soak, 0 for none
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub messages: u64,
+
+    /// Longest wait for an answer
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub timeout: Duration,
+
+    /// Take things away: wsl2, no-pinned, ... (? lists all)
+    #[arg(long, value_name = "NAMES")]
+    pub emulate: Option<Emulation>,
+
+    /// How the kernels are launched.
+    #[command(flatten)]
+    pub kernel: KernelOptions,
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Kernels")]
+pub struct KernelOptions {
+    /// persistent, event-driven, graph
+    #[arg(long, value_name = "NAME", default_value_t = Mode::Auto)]
+    pub mode: Mode,
+
+    /// mapped, staged-async, staged-sync
+    #[arg(long, value_name = "NAME", default_value_t = Memory::Auto)]
+    pub memory: Memory,
+
+    /// Lanes of each kernel, all soaked
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub lanes: u32,
+
+    /// Slots of each ring, a power of two
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub capacity: u32,
+
+    /// Threads of each block on a GPU
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub threads: u32,
+
+    /// continuous, batch, adaptive
+    #[arg(long, value_name = "NAME", default_value = "batch", value_parser = processing)]
+    pub processing: Processing,
+
+    /// Most messages of an iteration [default: all]
+    #[arg(long, value_name = "N")]
+    pub max_messages: Option<u32>,
+
+    /// Longest a launch stays
+    #[arg(long, value_name = "MS", default_value_t = Milliseconds(Budgets::default().time))]
+    pub time_budget: Milliseconds,
+
+    /// Longest it stays without a message
+    #[arg(long, value_name = "MS", default_value_t = Milliseconds(Budgets::default().idle))]
+    pub idle_budget: Milliseconds,
+
+    /// Most iterations of a launch [default: any number]
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<u64>,
+}
+
+impl KernelOptions {
+    /// The launch that was asked for.
+    pub fn launch(&self) -> Launch {
+        let iterations = self.iterations.unwrap_or(Budgets::default().iterations);
+        let (time, idle) = (self.time_budget.0, self.idle_budget.0);
+        let launch = Launch::default()
+            .mode(self.mode)
+            .memory(self.memory)
+            .lanes(self.lanes)
+            .capacity(self.capacity)
+            .threads(self.threads)
+            .processing(self.processing)
+            .budgets(Budgets { time, iterations, idle });
+        match self.max_messages {
+            Some(most) => launch.max_messages(most),
+            None => launch,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    fn validate(options: &[&str]) -> Result<Validate, clap::Error> {
+        let arguments = Arguments::try_parse_from(["ring", "validate"].iter().chain(options))?;
+        match arguments.command {
+            Command::Validate(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_a_launch() {
+        let options = validate(&[]).unwrap();
+        assert!(matches!(options.device, Device::Auto));
+        assert_eq!((options.messages, options.emulate), (1_000_000, None));
+        assert_eq!(options.timeout, Duration::from_secs(10));
+        let launch = format!("{:?}", options.kernel.launch());
+        assert_eq!(launch, format!("{:?}", Launch::default()));
+    }
+
+    #[test]
+    fn every_option_is_read() {
+        let line = "--device cuda:1 --messages 0 --timeout .5 --emulate wsl2,watchdog \
+                    --mode event-driven --memory staged-async --lanes 4 --capacity 64 \
+                    --threads 128 --processing adaptive --max-messages 7 --time-budget 2.5 \
+                    --idle-budget 0.02 --iterations 9";
+        let options = validate(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
+        assert!(matches!(options.device, Device::Cuda(1)));
+        assert_eq!((options.messages, options.timeout), (0, Duration::from_millis(500)));
+        assert_eq!(options.emulate.as_ref().unwrap().to_string(), "wsl2,watchdog");
+        let (time, idle) = (Duration::from_micros(2500), Duration::from_micros(20));
+        let expected = Launch::default()
+            .mode(Mode::EventDriven)
+            .memory(Memory::StagedAsync)
+            .lanes(4)
+            .capacity(64)
+            .threads(128)
+            .processing(Processing::Adaptive)
+            .max_messages(7)
+            .budgets(Budgets { time, iterations: 9, idle });
+        assert_eq!(format!("{:?}", options.kernel.launch()), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn a_wrong_value_is_named() {
+        let lines = [
+            ["--device", "gpu"],
+            ["--device", "cuda:x"],
+            ["--messages", "many"],
+            ["--messages", "1e6"],
+            ["--lanes", "-1"],
+            ["--capacity", "4294967296"],
+            ["--threads", "two"],
+            ["--timeout", "0"],
+            ["--timeout", "-1"],
+            ["--timeout", "nan"],
+            ["--timeout", "inf"],
+            ["--timeout", "86401"],
+            ["--timeout", "soon"],
+            ["--mode", "resident"],
+            ["--memory", "Mapped"],
+            ["--processing", "all"],
+            ["--max-messages", "-1"],
+            ["--time-budget", "-0.5"],
+            ["--idle-budget", "soon"],
+            ["--iterations", "1.5"],
+            ["--emulate", "wsl3"],
+        ];
+        for [option, value] in lines {
+            let joined = format!("{option}={value}");
+            let error = validate(&[&joined]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{joined}");
+            assert_eq!(error.exit_code(), 2, "{joined}");
+            assert!(error.to_string().contains(value), "{joined}: {error}");
+        }
+    }
+}

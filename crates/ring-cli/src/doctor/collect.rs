@@ -1,0 +1,171 @@
+//! Finding out.
+
+use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use crate::args::Emulation;
+use crate::host::{self, Host};
+use ring_host::driver;
+use ring_host::kernels::VectorAdd;
+use ring_host::platform::{library_places, wsl_signs};
+use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
+use ring_host::{Device, Launch, LaunchError, Memory, Mode, OpenError, Refusal, Runtime};
+
+/// Where NVIDIA's kernel module says its version, on Linux.
+const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
+
+/// Looks at the machine, and opens the device to see what it does.
+pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
+    let counted = count();
+    let mut troubles = Vec::new();
+    let gpu = match asked {
+        Device::Auto => driver::open(Device::Cuda(0)).err(),
+        _ => None, // no GPU is wanted, or it is opened below
+    };
+    let fell_back = gpu.is_some();
+    troubles.extend(gpu);
+    let (mut device, mut seen) = (None, None);
+    match host::open(asked, emulation) {
+        Err(trouble) => troubles.push(trouble),
+        Ok(Host { info, why, runtime }) => {
+            let why = if fell_back { "no GPU can be used".to_owned() } else { why };
+            device = Some(Found::new(&info, why));
+            match runtime {
+                Err(trouble) => troubles.push(trouble),
+                Ok(runtime) => seen = Some(see(&runtime)),
+            }
+        }
+    }
+    Facts {
+        asked,
+        emulated: emulation.map(Emulation::to_string),
+        wsl: wsl_signs(),
+        library: Library {
+            path: variable("LD_LIBRARY_PATH"),
+            places: library_places(),
+            loaded: loaded(&counted),
+            kernel_module: kernel_module(),
+        },
+        gpus: counted.map_err(|error| error.to_string()),
+        troubles,
+        device,
+        seen,
+        forced: forced(),
+    }
+}
+
+/// GPUs that the driver counts: it is asked for one beyond them all, so that none is opened.
+fn count() -> Result<usize, OpenError> {
+    match driver::open(Device::Cuda(usize::MAX)) {
+        Err(OpenError::OutOfRange { count, .. }) => Ok(count),
+        Err(error) => Err(error),
+        Ok(_) => Ok(usize::MAX),
+    }
+}
+
+/// Whether the driver's library was loaded to count.
+fn loaded(counted: &Result<usize, OpenError>) -> Option<bool> {
+    match counted {
+        Err(OpenError::NotBuilt) => None,
+        Err(OpenError::NoDriver) => Some(false),
+        _ => Some(true),
+    }
+}
+
+fn kernel_module() -> Option<String> {
+    let text = std::fs::read_to_string(KERNEL_MODULE).ok()?;
+    let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.trim_start_matches("NVRM version: ").to_owned())
+}
+
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+    Some(value.to_string_lossy().into_owned())
+}
+
+fn forced() -> Vec<(&'static str, String)> {
+    let value = |name| variable(name).map(|value| (name, value));
+    [MODE_VARIABLE, MEMORY_VARIABLE].into_iter().filter_map(value).collect()
+}
+
+fn see(runtime: &Runtime) -> Seen {
+    let report = runtime.report();
+    let probe = report.probe.clone();
+    let choice = report.choice.as_ref();
+    let taken = choice.map(|choice| Taken {
+        mode: choice.mode,
+        memory: choice.memory,
+        why: choice.why.clone(),
+    });
+    Seen {
+        pinned: report.pinned.clone(),
+        mapped: probe.mapped,
+        resident: probe.resident,
+        beside: probe.beside,
+        launch: probe.launch,
+        graph: probe.graph,
+        took: probe.took,
+        choice: taken.map_err(String::clone),
+        ways: ways(runtime),
+    }
+}
+
+/// All ways to run a kernel that uses payload. What the environment forces is forced here too, so
+/// that the others cannot be asked for.
+fn ways(runtime: &Runtime) -> Vec<Way> {
+    let report = runtime.report();
+    let mut ways = Vec::new();
+    if let (false, Ok(choice)) = (report.forced.is_empty(), &report.choice) {
+        let refused =
+            |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.clone()) };
+        ways.extend(choice.refused.iter().map(refused));
+        ways.push(Way { mode: choice.mode, memory: choice.memory, refused: None });
+    } else if report.forced.is_empty() {
+        for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
+            for mode in [Mode::Persistent, Mode::EventDriven, Mode::Graph] {
+                let prepared =
+                    runtime.prepare::<VectorAdd>(&Launch::default().mode(mode).memory(memory));
+                let refused = prepared.err().map(|error| reason(mode, memory, error));
+                ways.push(Way { mode, memory, refused });
+            }
+        }
+    }
+    ways
+}
+
+/// Why that one way was refused, without naming it again.
+fn reason(mode: Mode, memory: Memory, error: LaunchError) -> String {
+    let LaunchError::Unfit { why, .. } = error else { return error.to_string() };
+    let name = Refusal { mode, memory, why: String::new() }.to_string();
+    why.strip_prefix(&name).map(str::to_owned).unwrap_or(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_seen_to_run_kernels_each_way_but_one() {
+        let facts = collect(Device::Cpu, None);
+        let seen = facts.seen.as_ref().expect("the CPU device opens");
+        assert!(facts.opened() && facts.troubles.is_empty());
+        assert_eq!(facts.device.as_ref().unwrap().kind, "cpu");
+        assert_eq!(seen.ways.len(), 9);
+        let refused: Vec<_> = seen.ways.iter().filter(|way| way.refused.is_some()).collect();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert_eq!((refused[0].mode, refused[0].memory), (Mode::Persistent, Memory::StagedSync));
+        assert!(refused[0].refused.as_ref().unwrap().starts_with("staged-sync memory is copied"));
+    }
+
+    #[test]
+    fn a_device_out_of_range_is_a_trouble() {
+        let facts = collect(Device::Cuda(usize::MAX), None);
+        assert!(!facts.opened() && facts.device.is_none());
+        assert_eq!(facts.troubles.len(), 1);
+    }
+
+    #[test]
+    fn what_is_emulated_is_seen() {
+        let facts = collect(Device::Cpu, Some(&"no-pinned,watchdog".parse().unwrap()));
+        assert_eq!(facts.emulated.as_deref(), Some("no-pinned,watchdog"));
+        assert!(facts.device.unwrap().watchdog && facts.seen.unwrap().pinned.is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! What was found out.
+
+use ring_host::platform::{Place, WslSign};
+use ring_host::probe::Answers;
+use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError};
+use std::time::Duration;
+
+/// All that was found out.
+#[derive(Debug)]
+pub struct Facts {
+    /// The device asked for.
+    pub asked: Device,
+    /// What is taken away from it.
+    pub emulated: Option<String>,
+    /// Signs that this is WSL2.
+    pub wsl: Vec<WslSign>,
+    /// The driver's library.
+    pub library: Library,
+    /// GPUs that the driver counts; or why there are none.
+    pub gpus: Result<usize, String>,
+    /// What kept a device that was wanted from being opened.
+    pub troubles: Vec<OpenError>,
+    /// The device that was found.
+    pub device: Option<Found>,
+    /// What the opened device was seen to do.
+    pub seen: Option<Seen>,
+    /// What the environment forces: variable and value.
+    pub forced: Vec<(&'static str, String)>,
+}
+
+impl Facts {
+    /// Whether a device was opened, so that kernels can be launched.
+    pub fn opened(&self) -> bool {
+        self.seen.is_some()
+    }
+}
+
+/// The driver's library.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// The environment's folders.
+    pub path: Option<String>,
+    /// The folders that were looked at.
+    pub places: Vec<Place>,
+    /// Whether it could be loaded; unknown if that was not tried.
+    pub loaded: Option<bool>,
+    /// The kernel's part of the driver, if it says its version.
+    pub kernel_module: Option<String>,
+}
+
+/// A device.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// "cpu" or "cuda".
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Why this one.
+    pub why: String,
+    /// CUDA version that its driver supports, if it has one: major and minor.
+    pub cuda: Option<(i32, i32)>,
+    /// Compute capability, if it has one: major and minor.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Multiprocessors, or processors.
+    pub multiprocessors: u32,
+    /// Whether all lanes can be launched at once or not at all.
+    pub cooperative_launch: bool,
+    /// Whether kernels can use host memory in place.
+    pub maps_host_memory: bool,
+    /// Whether both sides may use managed memory at the same time.
+    pub concurrent_managed_access: bool,
+    /// Engines that copy beside kernels.
+    pub copy_engines: u32,
+    /// Whether a watchdog ends long kernels.
+    pub watchdog: bool,
+}
+
+impl Found {
+    /// The device, and why it was taken.
+    pub fn new(info: &DeviceInfo, why: String) -> Found {
+        let (version, capability) = (info.driver_version, info.compute_capability);
+        Found {
+            kind: crate::host::kind(info),
+            name: info.name.clone(),
+            why,
+            cuda: (version > 0).then_some((version / 1000, version % 1000 / 10)),
+            compute_capability: (capability > (0, 0)).then_some(capability),
+            multiprocessors: info.multiprocessors,
+            cooperative_launch: info.cooperative_launch,
+            maps_host_memory: info.maps_host_memory,
+            concurrent_managed_access: info.concurrent_managed_access,
+            copy_engines: info.copy_engines,
+            watchdog: info.watchdog,
+        }
+    }
+}
+
+/// What an opened device was seen to do. Each is a measurement, or why there is none.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Bytes of pinned memory that were had.
+    pub pinned: Result<usize, String>,
+    /// Whether kernels work on pinned memory in place.
+    pub mapped: Result<(), String>,
+    /// Answers of a kernel that stays.
+    pub resident: Result<Answers, String>,
+    /// Time of a copy beside a kernel that stays.
+    pub beside: Result<Duration, String>,
+    /// Time of a message to a kernel at rest, by launch.
+    pub launch: Result<Duration, String>,
+    /// The same by a graph.
+    pub graph: Result<Duration, String>,
+    /// How long finding that out took.
+    pub took: Duration,
+    /// What `Auto` chooses, and why; or why nothing serves.
+    pub choice: Result<Taken, String>,
+    /// All ways to run a kernel that were considered, best first.
+    pub ways: Vec<Way>,
+}
+
+/// The way that is taken.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// The mode.
+    pub mode: Mode,
+    /// The memory.
+    pub memory: Memory,
+    /// Why these.
+    pub why: String,
+}
+
+/// A way to run a kernel.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The mode.
+    pub mode: Mode,
+    /// The memory.
+    pub memory: Memory,
+    /// Why it does not serve, if so.
+    pub refused: Option<String>,
+}

@@ -1,0 +1,218 @@
+//! The report as text.
+
+use super::advice::Advice;
+use super::facts::{Facts, Found, Library, Seen};
+use crate::reasons::by_reason;
+use crate::text::{grouped, plural, wrapped};
+use ring_host::platform::LIBRARY;
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Columns of what stands before the facts.
+const LABEL: usize = 29;
+
+/// The report.
+pub fn report(facts: &Facts, to_do: &[Advice]) -> String {
+    let mut page = Page::default();
+    machine(&mut page, facts);
+    library(&mut page, &facts.library);
+    device(&mut page, facts);
+    if let Some(seen) = &facts.seen {
+        probe(&mut page, seen);
+        choice(&mut page, seen);
+    }
+    page.section("What to do");
+    if to_do.is_empty() {
+        page.item(&super::advice::nothing(facts));
+    }
+    to_do.iter().for_each(|advice| page.item(&advice.to_string()));
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn section(&mut self, heading: &str) {
+        let space = if self.0.is_empty() { "" } else { "\n" };
+        self.0 += &format!("{space}{heading}\n");
+    }
+
+    fn fact(&mut self, label: &str, fact: impl Display) {
+        let label = format!("  {label}");
+        self.0 += &wrapped(&format!("{label:<LABEL$}"), &fact.to_string());
+        self.0.push('\n');
+    }
+
+    fn item(&mut self, text: &str) {
+        self.0 += &wrapped("  - ", text);
+        self.0.push('\n');
+    }
+}
+
+fn machine(page: &mut Page, facts: &Facts) {
+    page.section("Machine");
+    page.fact("system", format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH));
+    if facts.wsl.is_empty() {
+        page.fact("WSL2", "no sign of it");
+    }
+    facts.wsl.iter().for_each(|sign| page.fact("sign of WSL2", sign));
+    if facts.forced.is_empty() {
+        page.fact("environment", "forces nothing");
+    }
+    for (variable, value) in &facts.forced {
+        page.fact("environment", format!("{variable}={value}"));
+    }
+    if let Some(names) = &facts.emulated {
+        page.fact("emulated", format!("{names} (what follows is not all true of the machine)"));
+    }
+}
+
+fn library(page: &mut Page, library: &Library) {
+    page.section(&format!("Driver library {LIBRARY}"));
+    let own = if library.path.is_some() { "set; its folders come first" } else { "not set" };
+    page.fact("LD_LIBRARY_PATH", own);
+    for place in &library.places {
+        let found = if place.found { "found in" } else { "not in" };
+        page.fact(found, format!("{} ({})", place.folder.display(), place.why));
+    }
+    page.fact("other folders", "the dynamic linker may know more (/etc/ld.so.conf)");
+    let loaded = match library.loaded {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "not tried: built without the feature 'cuda'",
+    };
+    page.fact("loaded", loaded);
+    if let Some(version) = &library.kernel_module {
+        page.fact("kernel module", version);
+    }
+}
+
+fn device(page: &mut Page, facts: &Facts) {
+    page.section("Devices");
+    let troubles: Vec<_> = facts.troubles.iter().map(ToString::to_string).collect();
+    match &facts.gpus {
+        Ok(count) => page.fact("GPUs", count),
+        Err(why) => page.fact("GPUs", format!("none: {why}")),
+    }
+    page.fact("asked for", facts.asked);
+    for trouble in troubles.iter().filter(|trouble| facts.gpus.as_ref().err() != Some(trouble)) {
+        page.fact("not opened", trouble);
+    }
+    facts.device.iter().for_each(|device| attributes(page, device));
+}
+
+fn attributes(page: &mut Page, device: &Found) {
+    page.fact("device", format!("{}: {}", device.kind, device.name));
+    page.fact("why this one", &device.why);
+    if let Some((major, minor)) = device.cuda {
+        page.fact("driver supports", format!("CUDA {major}.{minor}"));
+    }
+    if let Some((major, minor)) = device.compute_capability {
+        page.fact("compute capability", format!("{major}.{minor}"));
+    }
+    page.fact("multiprocessors", device.multiprocessors);
+    page.fact("cooperative launch", yes(device.cooperative_launch));
+    page.fact("maps host memory", yes(device.maps_host_memory));
+    let managed = yes(device.concurrent_managed_access);
+    page.fact("concurrent managed access", format!("{managed} (ring uses no managed memory)"));
+    page.fact("copy engines", device.copy_engines);
+    page.fact("watchdog", yes(device.watchdog));
+}
+
+fn probe(page: &mut Page, seen: &Seen) {
+    page.section(&format!("Tried on it, in {:.1} ms", seen.took.as_secs_f64() * 1e3));
+    let bytes = |bytes: &usize| format!("{} bytes", grouped(*bytes as u64));
+    page.fact("pinned memory", found(&seen.pinned, bytes));
+    page.fact("kernels use it in place", found(&seen.mapped, |()| "yes".to_owned()));
+    let answers = found(&seen.resident, |answers| {
+        let count = plural(answers.count.into(), "answer");
+        format!("{count}, {} there and back (median)", micros(&answers.median))
+    });
+    page.fact("resident kernel", answers);
+    page.fact("copy beside it", found(&seen.beside, micros));
+    page.fact("message by launch", found(&seen.launch, micros));
+    page.fact("message by graph", found(&seen.graph, micros));
+}
+
+fn choice(page: &mut Page, seen: &Seen) {
+    page.section("What happens (kernels with payload, mode and memory auto)");
+    match &seen.choice {
+        Ok(taken) => {
+            let text = format!("{} in {} memory; {}", taken.mode, taken.memory, taken.why);
+            page.fact("kernels run", text);
+        }
+        Err(why) => page.fact("no kernel runs", why),
+    }
+    for way in seen.ways.iter().filter(|way| way.refused.is_none()) {
+        page.fact("works", format!("{} in {} memory", way.mode, way.memory));
+    }
+    let refused = seen.ways.iter();
+    let refused = refused.filter_map(|way| Some((way.mode, way.memory, way.refused.as_deref()?)));
+    for (ways, why) in by_reason(refused) {
+        page.fact("refused", format!("{ways}: {why}"));
+    }
+}
+
+fn found<T>(fact: &Result<T, String>, show: impl Fn(&T) -> String) -> String {
+    fact.as_ref().map_or_else(|why| format!("no: {why}"), show)
+}
+
+fn micros(time: &Duration) -> String {
+    format!("{:.1} us", time.as_secs_f64() * 1e6)
+}
+
+fn yes(fact: bool) -> &'static str {
+    if fact { "yes" } else { "no" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::{advice, example};
+    use crate::text::WIDTH;
+
+    fn words(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_sound_gpu_is_told_in_full() {
+        let facts = example::gpu();
+        let text = report(&facts, &advice::of(&facts));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let words = words(&text);
+        for part in [
+            "WSL2 no sign of it",
+            "environment forces nothing",
+            "found in /usr/lib/x86_64-linux-gnu (usual on Linux)",
+            "not in /usr/lib/wsl/lib (the Windows driver under WSL2)",
+            "loaded yes",
+            "GPUs 1",
+            "device cuda: NVIDIA H200",
+            "driver supports CUDA 12.8",
+            "compute capability 9.0",
+            "watchdog no",
+            "pinned memory 33,554,432 bytes",
+            "resident kernel 9 answers, 2.5 us there and back",
+            "copy beside it 12.0 us",
+            "kernels run persistent in mapped memory; the best that works",
+            "refused persistent in staged-sync memory: copied between launches",
+            "What to do - nothing: this machine runs persistent kernels",
+        ] {
+            assert!(words.contains(part), "'{part}' is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_reason() {
+        let facts = example::without_driver();
+        let text = report(&facts, &advice::of(&facts));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let words = words(&text);
+        for part in ["loaded no", "GPUs none: no NVIDIA driver found", "device cpu: CPU threads"] {
+            assert!(words.contains(part), "'{part}' is not in:\n{text}");
+        }
+        assert!(!words.contains("nothing: this machine"), "{text}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Opening a device, with things taken away from it if so asked.
+
+use crate::args::Emulation;
+use ring_host::driver::{self, Driver};
+use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Options, Runtime};
+
+/// A device that was found, and what became of opening it.
+#[derive(Debug)]
+pub struct Host {
+    /// What it is.
+    pub info: DeviceInfo,
+    /// Why this one.
+    pub why: String,
+    /// To launch kernels with; or why it could not be had although there is the device.
+    pub runtime: Result<Runtime, OpenError>,
+}
+
+/// Finds the device and opens it.
+pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenError> {
+    let (driver, why) = driver::open(device)?;
+    let Some(emulation) = emulation else {
+        return Ok(over(driver, why));
+    };
+    let why = format!("{why}; emulating {emulation}");
+    Ok(over(emulation.of(driver), why))
+}
+
+fn over(driver: impl Driver + 'static, why: String) -> Host {
+    let info = driver.info().clone();
+    Host { info, why, runtime: Runtime::over(driver, Options::default()) }
+}
+
+/// What the device is made of, in a word.
+pub fn kind(info: &DeviceInfo) -> &'static str {
+    match info.kind {
+        DeviceKind::Cpu => "cpu",
+        DeviceKind::Cuda => "cuda",
+        _ => "of another kind",
+    }
+}

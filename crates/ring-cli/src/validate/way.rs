@@ -1,0 +1,108 @@
+//! How kernels were run, each way told once.
+
+use crate::reasons::{by_reason, listed};
+use crate::text::wrapped;
+use ring_host::{Change, Choice, Kernel, Resident};
+
+/// How a kernel was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    kernel: &'static str,
+    choice: Choice,
+    /// What failed while it ran, and what was done then.
+    changes: Vec<Change>,
+}
+
+impl Way {
+    /// How that kernel was run until now.
+    pub fn of<K: Kernel>(kernel: &Resident<K>) -> Way {
+        let (choice, changes) = (kernel.choice().clone(), kernel.changes().collect());
+        Way { kernel: K::NAME, choice, changes }
+    }
+
+    fn is_like(&self, other: &Way) -> bool {
+        (&self.choice, &self.changes) == (&other.choice, &other.changes)
+    }
+
+    fn in_words(&self, kernels: &[&str]) -> String {
+        let Choice { mode, memory, why, refused } = &self.choice;
+        let way = format!("{}: {mode} in {memory} memory; {why}", listed(kernels, "and"));
+        let mut lines = vec![wrapped("ran     ", &way)];
+        let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, r.why.as_str())));
+        let told = |(ways, why)| wrapped("        ", &format!("not {ways}: {why}"));
+        lines.extend(refused.into_iter().map(told));
+        let changed = |change| wrapped("        ", &format!("changed: {change}"));
+        lines.extend(self.changes.iter().map(changed));
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Ways in which kernels were run, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    all: Vec<Way>,
+    told: usize,
+}
+
+impl Ways {
+    /// Adds a way, unless a kernel was run so before.
+    pub fn add(&mut self, way: Way) {
+        if !self.all.contains(&way) {
+            self.all.push(way);
+        }
+    }
+
+    /// The ways that were added since the last call, in words; kernels that were run alike together.
+    pub fn untold(&mut self) -> String {
+        let told = std::mem::replace(&mut self.told, self.all.len());
+        let alike = self.all[told..].chunk_by(Way::is_like);
+        let kernels = |ways: &[Way]| ways.iter().map(|way| way.kernel).collect::<Vec<_>>();
+        alike.map(|ways| ways[0].in_words(&kernels(ways))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ring_host::{Memory, Mode, Refusal};
+
+    #[test]
+    fn each_way_is_told_once_with_all_that_led_to_it() {
+        let refused = Refusal {
+            mode: Mode::Persistent,
+            memory: Memory::Mapped,
+            why: "a resident kernel did not answer: no message within 500ms".to_owned(),
+        };
+        let choice = Choice {
+            mode: Mode::Graph,
+            memory: Memory::Mapped,
+            why: "the best that works; a message by graph took 8.0us".to_owned(),
+            refused: vec![refused],
+        };
+        let change = Change {
+            from: (Mode::Graph, Memory::Mapped),
+            to: (Mode::EventDriven, Memory::Mapped),
+            why: "launch failed: invalid handle".to_owned(),
+        };
+        let way = Way { kernel: "echo", choice, changes: vec![change] };
+        let mut ways = Ways::default();
+        ways.add(way.clone());
+        let told = ways.untold();
+        assert!(told.lines().all(|line| line.chars().count() <= crate::text::WIDTH), "{told}");
+        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "ran echo: graph in mapped memory; the best that works; a message by graph",
+            "not persistent in mapped memory: a resident kernel did not answer",
+            "changed: graph in mapped memory, then event-driven in mapped: launch failed",
+        ] {
+            assert!(words.contains(part), "{told}");
+        }
+        ways.add(way.clone());
+        assert_eq!(ways.untold(), "");
+        ways.add(Way { kernel: "vector_add", ..way.clone() });
+        ways.add(Way { kernel: "sum", ..way.clone() });
+        assert!(ways.untold().starts_with("ran     vector_add and sum: "));
+        ways.add(Way { changes: Vec::new(), ..way });
+        assert!(!ways.untold().contains("changed"));
+    }
+}

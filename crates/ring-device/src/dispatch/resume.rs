@@ -1,0 +1,273 @@
+//! The beginning of a launch: what the launch before left, checked, and the host's command.
+
+use super::{Lane, event, part};
+use crate::context::Payload;
+use crate::kernel::{Kernel, Scope};
+use crate::team::{Team, boot, flag};
+use core::mem::offset_of;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::layout::{
+    Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, LaneBlock, Processing,
+    RingDescriptor, State, StatusLine, UNLIMITED,
+};
+use ring_shared::ring::{CONTROL, Control};
+use ring_shared::{ABI_VERSION, MAGIC, Message, Ring};
+
+/// Nanoseconds that a launch without any message yet may be idle, if the idle budget is longer: a
+/// launch that was queued behind another one usually finds that nothing is left to do.
+pub(super) const GRACE: u64 = 20_000;
+
+/// Whether there is a kernel of our kind, and the lane is one of its lanes.
+#[inline(always)]
+pub(super) fn is_ours(team: &Team<'_>) -> bool {
+    let boot = &team.memory().boot;
+    boot.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC
+        && boot.half(boot::HOST, offset_of!(HostLine, abi_version)) == ABI_VERSION
+        && team.lane() < boot.half(boot::HOST, offset_of!(HostLine, lanes))
+}
+
+/// The lane as the launch before left it, or why it cannot run. Called by all threads.
+///
+/// # Safety
+/// The descriptors lead to slots, and the configuration to a payload arena, that stay for as long
+/// as the lane is used.
+#[inline(always)]
+pub(super) unsafe fn lane<'a, K: Kernel>(
+    team: &'a Team<'a>,
+    host: &'a HostLine,
+    blocks: *const LaneBlock,
+    block: &'a LaneBlock,
+) -> Result<Lane<'a, K>, Exit> {
+    let boot = &team.memory().boot;
+    let lines = (&block.request_bell, &block.request_credit);
+    // SAFETY: the caller's promise for the slots; the lines are the block's.
+    let requests = unsafe { ring::<K::Request>(team, offset_of!(LaneBlock, request), lines) };
+    let lines = (&block.response_bell, &block.response_credit);
+    // SAFETY: as above.
+    let responses = unsafe { ring::<K::Response>(team, offset_of!(LaneBlock, response), lines) };
+    let (Some(requests), Some(responses)) = (requests, responses) else {
+        return Err(Exit::BadConfig);
+    };
+    // Response i answers request i.
+    if requests.start() != responses.start() || limits::<K>(team).is_none() {
+        return Err(Exit::BadConfig);
+    }
+    if !can_be(team, &requests, &responses) {
+        return Err(Exit::CorruptRing);
+    }
+    Ok(Lane {
+        team,
+        host,
+        blocks,
+        block,
+        requests,
+        responses,
+        obeyed: u64::from(boot.half(boot::STATUS, EPOCH)) << 32,
+        active: false,
+        fresh: true,
+        added: false,
+        kernel: core::marker::PhantomData,
+    })
+}
+
+/// Offset of the epoch in an acknowledgement.
+const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
+
+/// The ring of the descriptor at `offset` of the lane's block, if it fits messages of type `M`.
+///
+/// # Safety
+/// The descriptor's slots are as many and as large as it says, and stay.
+#[inline(always)]
+unsafe fn ring<M: Message>(
+    team: &Team<'_>,
+    offset: usize,
+    (bell, credit): (&Doorbell, &CreditLine),
+) -> Option<Ring> {
+    let boot = &team.memory().boot;
+    let word = |at| boot.word(boot::RINGS, offset + at);
+    let half = |at| boot.half(boot::RINGS, offset + at);
+    let slots = word(offset_of!(RingDescriptor, slots)) as usize;
+    let slots = NonNull::new(slots as *mut u8)?.cast();
+    let capacity = half(offset_of!(RingDescriptor, capacity));
+    let start = word(offset_of!(RingDescriptor, start));
+    let fits = half(offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * M::SLOT_ATOMS;
+    let lines = (NonNull::from(bell), NonNull::from(credit), slots);
+    // SAFETY: the caller's promise, and two lines that live as long.
+    let ring = unsafe { Ring::from_raw(lines, capacity, M::SLOT_ATOMS as u32, start) };
+    ring.filter(|_| fits)
+}
+
+/// The fewest and the most messages of an iteration.
+#[inline(always)]
+fn limits<K: Kernel>(team: &Team<'_>) -> Option<(u64, u64)> {
+    const CONTINUOUS: u32 = Processing::Continuous as u32;
+    const BATCH: u32 = Processing::Batch as u32;
+    const ADAPTIVE: u32 = Processing::Adaptive as u32;
+    let boot = &team.memory().boot;
+    let asked = u64::from(boot.half(boot::CONFIG, offset_of!(ConfigLine, max_messages)));
+    let mut most = asked.min(Lane::<K>::WINDOW);
+    if boot.word(boot::CONFIG, offset_of!(ConfigLine, time)) != UNLIMITED {
+        // So that one more handler call is all that can come after the time is over.
+        most = most.min(u64::from(<K::Scope as Scope<K>>::at_once(team)));
+    }
+    if most == 0 {
+        return None;
+    }
+    match boot.half(boot::CONFIG, offset_of!(ConfigLine, processing)) {
+        CONTINUOUS => Some((1, 1)),
+        BATCH => Some((most, most)),
+        ADAPTIVE => Some((1, most)),
+        _ => None,
+    }
+}
+
+/// The host's credit for responses: its credit line, or its doorbell where that is ahead, as when
+/// answers went out by it and the line is renewed now and then only.
+#[inline(always)]
+fn credit(team: &Team<'_>, responses: &Ring) -> u64 {
+    let boot = &team.memory().boot;
+    let (line, head) = (boot.word(boot::RESPONSE_CREDIT, 0), boot.word(boot::REQUEST_CREDIT, 0));
+    let told = Control::from_words(boot.atom(boot::BELL + CONTROL)).credit;
+    let behind = (head as u32).wrapping_sub(told);
+    let known = behind <= responses.capacity() && u64::from(behind) <= head;
+    let told = if known { head - u64::from(behind) } else { 0 };
+    if line <= head && told > line { told } else { line }
+}
+
+/// Whether the indices that launches before and the host left fit each other.
+#[inline(always)]
+fn can_be(team: &Team<'_>, requests: &Ring, responses: &Ring) -> bool {
+    let boot = &team.memory().boot;
+    let (start, head) = (requests.start(), boot.word(boot::REQUEST_CREDIT, 0));
+    let credit = credit(team, responses);
+    let after_express =
+        boot.word(boot::STATUS, offset_of!(StatusLine, last_express)).wrapping_add(1);
+    let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
+    let so_far = start..=head;
+    so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
+        && so_far.contains(&credit)
+        && head - credit <= u64::from(responses.capacity())
+        && so_far.contains(&after_express)
+        && so_far.contains(&scrubbed)
+}
+
+/// A lane that cannot run leaves: its counters stay as they are.
+#[inline(always)]
+pub(super) fn refuse(team: &Team<'_>, block: &LaneBlock, why: Exit) {
+    if team.thread() == 0 {
+        let boot = &team.memory().boot;
+        if team.lane() == 0 {
+            block.status.leave.store(super::budget::launch(team), Relaxed);
+        }
+        if why == Exit::CorruptRing {
+            let errors = boot.word(boot::STATUS, offset_of!(StatusLine, errors));
+            block.status.errors.store(errors.wrapping_add(1), Relaxed);
+        }
+        part(team, block, boot.half(boot::STATUS, EPOCH), why);
+    }
+}
+
+impl<K: Kernel> Lane<'_, K> {
+    /// Fills the team's memory, and takes the host's command as it was when the launch began.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, began: (u64, u64)) {
+        let boot = &self.team.memory().boot;
+        self.clear_times();
+        let command = boot.word(boot::COMMAND, 0);
+        let state = Command::from_word(command).state;
+        let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
+        let mut first = event::NONE;
+        if known && state != State::Terminated as u32 {
+            // Nothing yet, or acknowledged by a launch before: this one only goes on.
+            self.obeyed = command;
+            self.active = state == State::Active as u32;
+        } else {
+            first = event::COMMAND;
+        }
+        if self.team.thread() == 0 {
+            self.begin_shared(first, command, began);
+            if command == 0 {
+                self.acknowledge(State::Launched);
+            }
+        }
+    }
+
+    /// Thread 0: what the team has in common.
+    #[inline(always)]
+    fn begin_shared(&self, first: u32, command: u64, (began, ticks): (u64, u64)) {
+        let (team, s) = (self.team, self.shared());
+        let boot = &team.memory().boot;
+        let status = |at| boot.word(boot::STATUS, at);
+        let config = |at| boot.word(boot::CONFIG, at);
+        let head = boot.word(boot::REQUEST_CREDIT, 0);
+        let idle = config(offset_of!(ConfigLine, idle));
+        let (floor, ceiling) = limits::<K>(team).unwrap_or((1, 1));
+        let time = config(offset_of!(ConfigLine, time));
+        let counted = config(offset_of!(ConfigLine, iterations));
+        let processing = boot.half(boot::CONFIG, offset_of!(ConfigLine, processing));
+        let mut flags = 0;
+        if time & counted & idle != UNLIMITED {
+            flags |= flag::LIMITED;
+        }
+        if processing == Processing::Continuous as u32 {
+            flags |= flag::EAGER;
+        }
+        let iterations = match team.lane() {
+            0 => counted,
+            _ => UNLIMITED, // lane 0 counts for all
+        };
+        s.flags.store(flags, Relaxed);
+        s.head.store(head, Relaxed);
+        s.last_express.store(status(offset_of!(StatusLine, last_express)), Relaxed);
+        s.credit.store(credit(team, &self.responses), Relaxed);
+        s.published.store(head, Relaxed);
+        s.beat.store(began, Relaxed);
+        s.scrubbed.store(status(offset_of!(StatusLine, scrubbed)), Relaxed);
+        s.command.store(command, Relaxed);
+        s.looked.store(ticks, Relaxed);
+        s.event.store(u64::from(first), Relaxed);
+        s.began.store(began, Relaxed);
+        let end = began.saturating_add(time);
+        s.deadline.store(end, Relaxed);
+        s.iterations.store(iterations, Relaxed);
+        s.idle.store(idle, Relaxed);
+        s.quiet.store(began, Relaxed);
+        // Without a time budget nobody queues launches: this one is to stay.
+        let stays = idle == UNLIMITED || config(offset_of!(ConfigLine, time)) == UNLIMITED;
+        let grace = if stays { idle } else { idle.min(GRACE) };
+        s.allowed.store(grace, Relaxed);
+        s.limit.store(floor, Relaxed);
+        s.floor.store(floor, Relaxed);
+        s.ceiling.store(ceiling, Relaxed);
+        s.refused.store(status(offset_of!(StatusLine, refused)), Relaxed);
+        s.wire.store(boot.word(boot::BELL + CONTROL, 8) >> 32, Relaxed);
+        for poller in 0..crate::team::POLLERS as u32 {
+            let tally = team.tally(poller);
+            tally.at.store(ticks, Relaxed);
+            tally.before.store(ticks, Relaxed);
+        }
+    }
+
+    /// Index of the first message of both rings. Read in the team's memory: registers are dearer.
+    #[inline(always)]
+    pub(super) fn start(&self) -> u64 {
+        self.team.memory().boot.word(boot::RINGS, offset_of!(RingDescriptor, start))
+    }
+
+    /// The payload arena.
+    #[inline(always)]
+    pub(super) fn payload(&self) -> Payload<'_> {
+        let boot = &self.team.memory().boot;
+        let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
+        let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
+        // SAFETY: `run`'s caller promised it; it is 128-byte aligned and this kernel's own.
+        unsafe { Payload::new(at, bytes) }
+    }
+
+    /// Indices that could not be, as counted by the launches before.
+    #[inline(always)]
+    pub(super) fn errors_before(&self) -> u64 {
+        self.team.memory().boot.word(boot::STATUS, offset_of!(StatusLine, errors))
+    }
+}

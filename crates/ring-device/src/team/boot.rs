@@ -1,0 +1,139 @@
+//! What a launch reads before it begins, all of it at once: a read across the bus takes about a
+//! microsecond, so thread `k` of one warp reads atom `k` of this list, and the rest of the block
+//! finds it in the team's memory.
+
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, StatusLine};
+
+/// The request doorbell, eight atoms. These and the next two are also what a look reads.
+pub const BELL: usize = 0;
+/// The host's command.
+pub const COMMAND: usize = 8;
+/// [`StatusLine::leave`] of lane 0.
+pub const CALL: usize = 9;
+/// The first atom of [`HostLine`].
+pub const HOST: usize = 10;
+/// The first three of [`ConfigLine`](ring_shared::layout::ConfigLine).
+pub const CONFIG: usize = 11;
+/// Both descriptors of the lane, three atoms.
+pub const RINGS: usize = 14;
+/// The first six atoms of the lane's [`StatusLine`].
+pub const STATUS: usize = 17;
+/// Requests consumed.
+pub const REQUEST_CREDIT: usize = 23;
+/// Responses consumed.
+pub const RESPONSE_CREDIT: usize = 24;
+/// How many there are.
+pub const ATOMS: usize = 25;
+
+// The words that are asked for are in those atoms.
+const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS <= 32);
+const _: () = assert!(offset_of!(StatusLine, scrubbed) < 16 * (REQUEST_CREDIT - STATUS));
+const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
+
+/// Where the atom with [`StatusLine::leave`] in its `hi` begins.
+const AT_CALL: usize = offset_of!(StatusLine, busy);
+
+/// The atom of a status line that tells of leaving.
+#[inline(always)]
+pub(crate) fn call(status: &StatusLine) -> *const Atom {
+    core::ptr::from_ref(status).cast::<u8>().wrapping_add(AT_CALL).cast()
+}
+
+/// The atom of a host line that holds the command.
+#[inline(always)]
+pub(crate) fn command(host: &HostLine) -> *const Atom {
+    core::ptr::from_ref(host).cast::<u8>().wrapping_add(offset_of!(HostLine, command)).cast()
+}
+
+/// Where atom `k` of the list is; past its end, the last.
+#[inline(always)]
+pub(crate) fn atom(control: *const ControlBlock, lane: u32, k: usize) -> *const Atom {
+    let lane = size_of::<ControlBlock>() + lane as usize * size_of::<LaneBlock>();
+    let first = size_of::<ControlBlock>();
+    // Ranges of the list, and where each begins. Compared one by one, for a table would itself have
+    // to be read from memory.
+    let (mut from, mut at) = (BELL, lane + offset_of!(LaneBlock, request_bell));
+    let mut range = |begin: usize, place: usize| {
+        if k >= begin {
+            (from, at) = (begin, place);
+        }
+    };
+    range(COMMAND, offset_of!(ControlBlock, host) + offset_of!(HostLine, command));
+    range(CALL, first + offset_of!(LaneBlock, status) + AT_CALL);
+    range(HOST, offset_of!(ControlBlock, host));
+    range(CONFIG, offset_of!(ControlBlock, config));
+    range(RINGS, lane + offset_of!(LaneBlock, request));
+    range(STATUS, lane + offset_of!(LaneBlock, status));
+    range(REQUEST_CREDIT, lane + offset_of!(LaneBlock, request_credit));
+    range(RESPONSE_CREDIT, lane + offset_of!(LaneBlock, response_credit));
+    let k = if k < ATOMS { k } else { ATOMS - 1 };
+    control.cast::<u8>().wrapping_add(at + 16 * (k - from)).cast()
+}
+
+/// The atoms as they were read.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Words([[AtomicU64; 2]; ATOMS]);
+
+impl Words {
+    /// Keeps atom `k`, if it is one of the list.
+    #[inline(always)]
+    pub fn keep(&self, k: usize, [lo, hi]: super::Words) {
+        if let Some(words) = self.0.get(k) {
+            words[0].store(lo, Relaxed);
+            words[1].store(hi, Relaxed);
+        }
+    }
+
+    /// Atom `k`, or zero.
+    #[inline(always)]
+    pub fn atom(&self, k: usize) -> super::Words {
+        self.0.get(k).map_or([0, 0], |words| [words[0].load(Relaxed), words[1].load(Relaxed)])
+    }
+
+    /// The `u64` at `offset` bytes of the line that begins with atom `line`.
+    #[inline(always)]
+    pub fn word(&self, line: usize, offset: usize) -> u64 {
+        self.0.get(line + offset / 16).map_or(0, |words| words[offset % 16 / 8].load(Relaxed))
+    }
+
+    /// The `u32` at `offset` bytes of the line that begins with atom `line`.
+    #[inline(always)]
+    pub fn half(&self, line: usize, offset: usize) -> u32 {
+        (self.word(line, offset) >> (8 * (offset % 8))) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ring_shared::layout::ConfigLine;
+
+    #[test]
+    fn atoms_are_where_the_fields_are() {
+        let control = core::ptr::without_provenance::<ControlBlock>(1 << 20);
+        let at = |lane, k| atom(control, lane, k).addr() - (1 << 20);
+        let block = 256 + 3 * 1280;
+        let status = block + 128;
+        assert_eq!((at(3, BELL), at(3, BELL + 7)), (block + 1024, block + 1024 + 112));
+        assert_eq!((at(3, COMMAND), at(3, CALL), at(3, HOST)), (16, 256 + 128 + 64, 0));
+        assert_eq!((at(3, CONFIG), at(3, CONFIG + 2)), (128, 160));
+        assert_eq!((at(3, RINGS), at(3, RINGS + 2)), (block, block + 32));
+        assert_eq!((at(3, STATUS), at(3, STATUS + 5)), (status, status + 80));
+        assert_eq!((at(3, REQUEST_CREDIT), at(3, RESPONSE_CREDIT)), (block + 256, block + 1152));
+        assert_eq!(at(3, 31), block + 1152);
+    }
+
+    #[test]
+    fn words_and_halves_are_found() {
+        let words = Words([const { [const { AtomicU64::new(0) }; 2] }; ATOMS]);
+        words.keep(CONFIG + 2, [77, 2 | 9 << 32]);
+        words.keep(ATOMS, [1, 1]);
+        assert_eq!(words.word(CONFIG, offset_of!(ConfigLine, idle)), 77);
+        assert_eq!(words.half(CONFIG, offset_of!(ConfigLine, processing)), 2);
+        assert_eq!(words.half(CONFIG, offset_of!(ConfigLine, max_messages)), 9);
+    }
+}

@@ -1,0 +1,215 @@
+//! When a launch ends, and how much it takes at a time.
+
+mod rig;
+
+use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
+use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Takes 200 us a message.
+struct Slow;
+
+const SLOW: u64 = 200_000;
+
+impl Kernel for Slow {
+    const NAME: &'static str = "slow";
+    const ENTRY: &'static str = "test_slow";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Slow {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        let began = now();
+        while now() - began < SLOW {}
+        *request
+    }
+}
+
+#[test]
+fn the_time_budget_ends_an_idle_launch() {
+    for (lanes, state) in [(1, State::Active), (3, State::Active), (1, State::Inactive)] {
+        let mut rig = Rig::<Next>::new(lanes, 8, 0);
+        rig.command(state);
+        rig.budgets(Budgets { time: 2 * MS, ..ENDLESS });
+        let began = now();
+        assert_eq!(rig.whole(), Exit::TimeSpent);
+        assert!(now() - began >= 2 * MS);
+        for lane in 0..lanes {
+            assert!(matches!(rig.exit(lane), Exit::TimeSpent | Exit::Idle));
+        }
+    }
+}
+
+#[test]
+fn the_time_budget_ends_a_launch_under_load_after_one_more_message() {
+    let mut rig = Rig::<Slow>::new(1, 128, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { time: 2 * MS, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    let messages: Vec<u64> = (0..100).collect();
+    assert_eq!(ends.push_slice(&messages), 100);
+    let mut before = 0;
+    while before < 100 {
+        let exit = rig.whole();
+        let processed = rig.processed(0) - before;
+        // Each began before the time was over: the tenth ends when it is.
+        assert!((1..=10).contains(&processed), "{processed} messages");
+        assert!(before + processed == 100 || exit == Exit::TimeSpent);
+        before += processed;
+    }
+    assert_eq!(ends.drain::<u64>(), messages);
+}
+
+#[test]
+fn a_launch_without_time_answers_one_message() {
+    let mut rig = Rig::<Next>::new(1, 16, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { time: 0, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[1u64, 2, 3]), 3);
+    for n in 1..=3 {
+        assert_eq!((rig.whole(), rig.processed(0)), (Exit::TimeSpent, n));
+    }
+}
+
+#[test]
+fn a_launch_that_finds_nothing_does_not_wait_for_the_idle_budget() {
+    for lanes in [1, 3] {
+        let mut rig = Rig::<Next>::new(lanes, 8, 0);
+        rig.command(State::Active);
+        rig.budgets(Budgets { time: 3_600_000 * MS, idle: 3_600_000 * MS, ..ENDLESS });
+        assert_eq!(rig.whole(), Exit::Idle);
+        for lane in 0..lanes {
+            assert_eq!(rig.exit(lane), Exit::Idle);
+        }
+    }
+}
+
+#[test]
+fn an_idle_launch_ends_after_its_budget() {
+    let mut rig = Rig::<Next>::new(1, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 20 * MS, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    assert!(ends.push(1u64));
+    let began = now();
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert!(now() - began >= 20 * MS);
+    assert_eq!(ends.drain::<u64>(), [2]);
+}
+
+#[test]
+fn a_message_on_any_lane_keeps_all_of_them() {
+    const IDLE: u64 = 400 * MS;
+    let mut rig = Rig::<Next>::new(3, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: IDLE, ..ENDLESS });
+    let (mut first, mut last) = (rig.ends(0), rig.ends(2));
+    assert!(first.push(0u64)); // or lane 0 may leave before the others are there
+    let began = now();
+    let running = rig.launch();
+    let mut sent = 0u64;
+    while now() - began < 3 * IDLE {
+        assert!(last.push(sent));
+        sent += 1;
+        until("an answer", || last.pop::<u64>() == Some(sent));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!running.ended());
+    }
+    let stopped = now();
+    running.join();
+    assert!(now() - stopped >= IDLE / 2, "idle counts from the last message");
+    rig.check_left();
+    for lane in 0..3 {
+        assert_eq!(rig.exit(lane), Exit::Idle);
+    }
+    assert_eq!(rig.processed(2), sent);
+}
+
+#[test]
+fn lane_0_counts_iterations_for_all_lanes() {
+    let mut rig = Rig::<Next>::new(3, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { iterations: 1000, ..ENDLESS });
+    assert_eq!(rig.whole(), Exit::IterationsSpent);
+    for lane in [1, 2] {
+        assert_eq!(rig.exit(lane), Exit::Idle, "called by lane 0");
+        assert_eq!(rig.lane(0).status.leave.load(Relaxed), 1);
+    }
+}
+
+#[test]
+fn a_lane_that_comes_late_still_takes_a_window() {
+    let mut rig = Rig::<Next>::new(2, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: MS, ..ENDLESS });
+    let mut ends = rig.ends(1);
+    for i in 0..200 {
+        assert_eq!(ends.push_slice(&[2 * i, 2 * i + 1]), 2);
+        assert_eq!(rig.whole(), Exit::Idle);
+        assert_eq!(ends.drain::<u64>(), [2 * i + 1, 2 * i + 2]);
+    }
+}
+
+#[test]
+fn windows_are_as_large_as_the_mode_says() {
+    use Processing::{Adaptive, Batch, Continuous};
+    // A look, then as many windows as iterations are left.
+    for (mode, max, windows, expected) in [
+        (Continuous, 100, 1, 1),
+        (Continuous, 100, 3, 3),
+        (Batch, 100, 1, 60),
+        (Batch, 7, 1, 7),
+        (Batch, 7, 3, 21),
+        (Adaptive, 100, 1, 1),
+        (Adaptive, 100, 3, 1 + 2 + 4),
+        (Adaptive, 5, 4, 1 + 2 + 4 + 5),
+        (Adaptive, 1, 4, 4),
+    ] {
+        let mut rig = Rig::<Next>::new(1, 64, 0);
+        rig.command(State::Active);
+        rig.processing(mode as u32, max);
+        rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });
+        let mut ends = rig.ends(0);
+        let messages: Vec<u64> = (0..60).collect();
+        assert_eq!(ends.push_slice(&messages), 60);
+        assert_eq!(rig.whole(), Exit::IterationsSpent);
+        assert_eq!(rig.processed(0), expected, "{mode:?} of {max}, {windows} windows");
+        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
+    }
+}
+
+#[test]
+fn continuous_obeys_after_each_message() {
+    let mut rig = Rig::<Slow>::new(1, 64, 0);
+    rig.processing(Processing::Continuous as u32, 1);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    let messages: Vec<u64> = (0..60).collect();
+    assert_eq!(ends.push_slice(&messages), 60);
+    let running = rig.launch();
+    until("a message", || ends.pop::<u64>().is_some());
+    rig.obeyed(State::Inactive);
+    let processed = rig.processed(0);
+    assert!(processed < 60, "{processed}");
+    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - processed);
+    rig.obeyed(State::Terminated);
+    running.join();
+    rig.check_left();
+}
+
+#[test]
+fn no_budget_no_end() {
+    assert_eq!(ENDLESS.time & ENDLESS.iterations & ENDLESS.idle, UNLIMITED);
+    let mut rig = Rig::<Next>::new(2, 8, 0);
+    rig.command(State::Active);
+    let running = rig.launch();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!running.ended());
+    rig.obeyed(State::Terminated);
+    running.join();
+}

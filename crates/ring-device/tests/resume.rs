@@ -1,0 +1,276 @@
+//! Many launches over the same memory: each message once, in order, whatever ends a launch.
+
+mod rig;
+
+use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, Rig, until};
+use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use std::sync::atomic::Ordering::Relaxed;
+
+const NEAR_END: u64 = (1 << 32) - 37;
+
+/// What the host does to a lane between and during launches: sends and takes at random, and checks
+/// the order.
+struct Traffic {
+    ends: Ends,
+    sent: u64,
+    got: u64,
+    total: u64,
+}
+
+impl Traffic {
+    fn step(&mut self, dice: &mut Dice) {
+        let left = self.total - self.sent;
+        match dice.roll(4) {
+            0 if left > 0 => self.sent += u64::from(self.ends.push(self.sent)),
+            1 if left > 0 => {
+                let n = left.min(1 + dice.roll(7));
+                let messages: Vec<u64> = (self.sent..self.sent + n).collect();
+                self.sent += self.ends.push_slice(&messages) as u64;
+            }
+            _ => {
+                for _ in 0..dice.roll(6) {
+                    let Some(answer) = self.ends.pop::<u64>() else { break };
+                    assert_eq!(answer, self.got + 1, "answer {} of {}", self.got, self.total);
+                    self.got += 1;
+                }
+            }
+        }
+        if dice.roll(3) == 0 {
+            self.ends.consumer.publish();
+        }
+    }
+}
+
+fn many_launches(seed: u64, lanes: u32, start: u64, during: bool) {
+    let mut dice = Dice(seed);
+    let mut rig = Rig::<Next>::new(lanes, dice.pick(&[1, 4, 16]), start);
+    rig.command(State::Active);
+    let traffic = |lane| Traffic { ends: rig.ends(lane), sent: 0, got: 0, total: 150 };
+    let mut traffic: Vec<Traffic> = (0..lanes).map(traffic).collect();
+    while traffic.iter().any(|t| t.got < t.total) {
+        for t in &mut traffic {
+            (0..dice.roll(4)).for_each(|_| t.step(&mut dice));
+        }
+        let budgets = match dice.roll(4) {
+            0 => Budgets { iterations: 1 + dice.roll(3), ..ENDLESS },
+            1 => Budgets { idle: 0, ..ENDLESS },
+            2 => Budgets { idle: 20_000, iterations: dice.pick(&[1, 30, UNLIMITED]), ..ENDLESS },
+            _ => Budgets { time: dice.pick(&[0, 1000, 50_000]), ..ENDLESS },
+        };
+        rig.budgets(budgets);
+        let mode = dice.pick(&[Processing::Continuous, Processing::Batch, Processing::Adaptive]);
+        rig.processing(mode as u32, dice.pick(&[1, 3, u32::MAX]));
+        assert!(rig.launches < 20_000, "no progress");
+        let running = rig.launch();
+        while during && !running.ended() {
+            for t in &mut traffic {
+                t.step(&mut dice);
+            }
+        }
+        running.join();
+        rig.check_left();
+        for lane in 0..lanes {
+            assert!(rig.exit(lane).is_yield(), "{:?} after {budgets:?}", rig.exit(lane));
+        }
+    }
+    for lane in 0..lanes {
+        assert_eq!(rig.processed(lane), 150);
+    }
+    rig.command(State::Terminated);
+    assert_eq!(rig.whole(), Exit::Asked);
+}
+
+#[test]
+fn each_message_once_with_the_host_quiet_during_a_launch() {
+    for (seed, start) in [0, 1, NEAR_END, 1 << 40].into_iter().enumerate() {
+        many_launches(seed as u64, 1, start, false);
+        many_launches(seed as u64 + 100, 2, start, false);
+    }
+}
+
+#[test]
+fn each_message_once_with_the_host_busy_during_a_launch() {
+    for (seed, start) in [0, NEAR_END, NEAR_END + 30].into_iter().enumerate() {
+        many_launches(seed as u64 + 200, 1, start, true);
+        many_launches(seed as u64 + 300, 3, start, true);
+    }
+}
+
+#[test]
+fn what_there_is_is_answered_before_a_launch_without_idle_time_leaves() {
+    let mut rig = Rig::<Next>::new(2, 64, NEAR_END);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let (mut a, mut b) = (rig.ends(0), rig.ends(1));
+    assert_eq!(a.push_slice(&[0u64, 1, 2]), 3);
+    let all: Vec<u64> = (0..50).collect();
+    assert_eq!(b.push_slice(&all), 50);
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!((a.drain::<u64>().len(), b.drain::<u64>().len()), (3, 50));
+    assert!(a.push(3u64), "express");
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!(a.drain::<u64>(), [4]);
+}
+
+#[test]
+fn answers_without_room_wait_for_a_later_launch() {
+    for budgets in [
+        Budgets { idle: 0, ..ENDLESS },
+        Budgets { idle: MS, ..ENDLESS },
+        Budgets { iterations: 3, ..ENDLESS },
+        Budgets { time: MS, ..ENDLESS },
+    ] {
+        let mut rig = Rig::<Next>::new(1, 4, NEAR_END);
+        rig.command(State::Active);
+        rig.budgets(budgets);
+        let mut ends = rig.ends(0);
+        let send = |ends: &mut Ends, from: u64| {
+            let messages: Vec<u64> = (from..from + 4).collect();
+            ends.producer.push_slice(&messages, ends.consumer.next()).unwrap()
+        };
+        let settle = |rig: &mut Rig<Next>, processed| {
+            for _ in 0..10 {
+                assert!(rig.whole().is_yield());
+            }
+            assert_eq!(rig.processed(0), processed, "{budgets:?}");
+        };
+        assert_eq!(send(&mut ends, 0), 4);
+        settle(&mut rig, 4);
+        assert_eq!(send(&mut ends, 4), 4, "the requests are consumed");
+        settle(&mut rig, 4);
+        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 4);
+        assert_eq!(rig.exit(0) == Exit::Idle, budgets.idle != UNLIMITED);
+        assert_eq!((ends.pop::<u64>(), ends.pop::<u64>()), (Some(1), Some(2)));
+        ends.consumer.publish();
+        settle(&mut rig, 6);
+        assert_eq!(ends.drain::<u64>(), [3, 4, 5, 6]);
+        settle(&mut rig, 8);
+        assert_eq!(ends.drain::<u64>(), [7, 8]);
+    }
+}
+
+#[test]
+fn commands_reach_across_launches() {
+    let mut rig = Rig::<Next>::new(2, 8, 0);
+    let mut ends = rig.ends(1);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    assert_eq!(rig.whole(), Exit::Idle, "launched, never activated");
+    assert_eq!(rig.acknowledged(1), (0, Some(State::Yielded)));
+    rig.command(State::Inactive);
+    assert_eq!(ends.push_slice(&[1u64, 2, 3]), 3);
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!(rig.acknowledged(1), (1, Some(State::Yielded)));
+    assert_eq!((rig.processed(1), rig.lane(1).status.depth.load(Relaxed)), (0, 3));
+    rig.command(State::Active);
+    rig.whole();
+    assert_eq!(rig.acknowledged(1), (2, Some(State::Yielded)));
+    assert_eq!(ends.drain::<u64>(), [2, 3, 4]);
+    rig.command(State::Inactive);
+    rig.whole();
+    assert!(ends.push(4u64));
+    rig.whole();
+    assert_eq!(rig.processed(1), 3);
+    rig.command(State::Terminated);
+    for _ in 0..2 {
+        assert_eq!(rig.whole(), Exit::Asked);
+        assert_eq!(rig.acknowledged(1), (4, Some(State::Terminated)));
+    }
+}
+
+#[test]
+fn a_launch_that_stays_obeys_as_ever() {
+    let mut rig = Rig::<Next>::new(2, 8, NEAR_END);
+    let mut ends = rig.ends(1);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    for i in 0..200u64 {
+        let messages = [i * 3, i * 3 + 1, i * 3 + 2];
+        if i % 2 == 0 {
+            assert!(messages.iter().all(|m| ends.push(*m)));
+        } else {
+            assert_eq!(ends.push_slice(&messages), 3);
+        }
+        for m in messages {
+            let mut answer = None;
+            until("an answer", || {
+                answer = ends.pop::<u64>();
+                answer.is_some()
+            });
+            assert_eq!(answer, Some(m + 1));
+        }
+    }
+    rig.obeyed(State::Inactive);
+    assert_eq!(rig.processed(1), 600);
+    assert!(ends.push(9u64));
+    rig.obeyed(State::Active);
+    until("an answer", || ends.pop::<u64>() == Some(10));
+    rig.obeyed(State::Terminated);
+    running.join();
+    rig.check_left();
+}
+
+#[test]
+fn what_cannot_be_resumed_is_refused() {
+    let fault = |spoil: fn(&Rig<Next>), exit, errors| {
+        let mut rig = Rig::<Next>::new(1, 8, 5);
+        rig.command(State::Active);
+        spoil(&rig);
+        rig.launch().join();
+        let status = &rig.lane(0).status;
+        assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (exit, errors));
+        assert_eq!(rig.acknowledged(0), (0, Some(State::Faulted)));
+        assert_eq!(status.left.load(Relaxed), 1);
+    };
+    fault(|rig| rig.processing(Processing::Batch as u32, 0), Exit::BadConfig, 0);
+    fault(|rig| rig.processing(3, 1), Exit::BadConfig, 0);
+    fault(|rig| rig.lane(0).request.capacity.store(7, Relaxed), Exit::BadConfig, 0);
+    fault(|rig| rig.lane(0).response.start.store(6, Relaxed), Exit::BadConfig, 0);
+    fault(|rig| rig.lane(0).response_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).response_credit.consumed.store(6, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).request_credit.consumed.store(99, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).request_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).status.last_express.store(5, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).status.scrubbed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.lane(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
+}
+
+/// A doorbell may tell of more answers received than the credit line, by a whole ring and more.
+#[test]
+fn credit_of_the_doorbell_counts_when_a_launch_begins() {
+    let mut rig = Rig::<Next>::new(1, 8, 5);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let (lane, head) = (rig.lane(0), 5 + 20);
+    lane.request_credit.consumed.store(head, Relaxed);
+    let control =
+        ring_shared::ring::Control { credit: head as u32 - 3, express: 0, tail: head as u32 };
+    lane.request_bell.atoms[7].store(control.to_words());
+    rig.launch().join();
+    assert_eq!(rig.exit(0), Exit::Idle);
+    let late = ring_shared::ring::Control { credit: head as u32 - 9, ..control };
+    rig.lane(0).request_bell.atoms[7].store(late.to_words());
+    rig.launch().join();
+    assert_eq!(rig.exit(0), Exit::CorruptRing);
+}
+
+#[test]
+fn an_impossible_tail_ends_the_lane_and_is_counted() {
+    let mut rig = Rig::<Next>::new(1, 8, 0);
+    rig.command(State::Active);
+    let control = ring_shared::ring::Control { credit: 0, express: 100, tail: 100 };
+    rig.lane(0).request_bell.atoms[7].store(control.to_words());
+    assert_eq!(rig.whole(), Exit::CorruptRing);
+    assert_eq!(rig.lane(0).status.errors.load(Relaxed), 1);
+    assert_eq!(rig.acknowledged(0), (1, Some(State::Faulted)));
+}
+
+#[test]
+fn a_kernel_of_another_kind_is_left_alone() {
+    let mut rig = Rig::<Next>::new(1, 8, 0);
+    rig.control().host.abi_version.store(0, Relaxed);
+    rig.launch().join();
+    rig.control().host.abi_version.store(ring_shared::ABI_VERSION, Relaxed);
+    rig.control().host.magic.store(1, Relaxed);
+    rig.launch().join();
+    assert_eq!(rig.lane(0).status.left.load(Relaxed), 0);
+}

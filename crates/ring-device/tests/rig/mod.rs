@@ -1,0 +1,325 @@
+//! A host of its own for the tests: control block, lane blocks and slots on the heap, lanes on
+//! threads, every wait bounded.
+#![allow(dead_code)] // each test file uses a part
+
+use ring_device::{Hooks, Kernel, Team, TeamMemory, Thread, ThreadContext, ThreadHandler, run};
+use ring_shared::layout::{
+    Command, ControlBlock, Exit, LaneBlock, Processing, RingDescriptor, State, UNLIMITED,
+};
+use ring_shared::{ABI_VERSION, Consumer, MAGIC, Message, Producer, Ring};
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The longest wait of a test.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A millisecond in nanoseconds.
+pub const MS: u64 = 1_000_000;
+
+/// Nanoseconds of the clock that lanes see.
+pub fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    // Not from zero: a zeroed word is long ago.
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 3_600_000_000_000
+}
+
+fn rest(n: u32) {
+    if n > 16 {
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until `done`, or fails.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "{what}: not in {LONG:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Answers with one more.
+pub struct Next;
+
+impl Kernel for Next {
+    const NAME: &'static str = "next";
+    const ENTRY: &'static str = "test_next";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Next {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        request + 1
+    }
+}
+
+/// Budgets of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Budgets {
+    pub time: u64,
+    pub iterations: u64,
+    pub idle: u64,
+}
+
+pub const ENDLESS: Budgets = Budgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+
+/// A kernel's memory.
+pub struct Rig<K> {
+    base: NonNull<u8>,
+    layout: Layout,
+    pub lanes: u32,
+    capacity: u32,
+    start: u64,
+    pub launches: u64,
+    epoch: u32,
+    kernel: PhantomData<K>,
+}
+
+impl<K: Kernel> Rig<K> {
+    pub fn new(lanes: u32, capacity: u32, start: u64) -> Rig<K> {
+        let slots = 16 * (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS) * capacity as usize;
+        let bytes = size_of::<ControlBlock>() + lanes as usize * (size_of::<LaneBlock>() + slots);
+        let layout = Layout::from_size_align(bytes, 128).unwrap();
+        // SAFETY: not of size zero.
+        let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
+        base.as_ptr().expose_provenance();
+        let kernel = PhantomData;
+        let rig = Rig { base, layout, lanes, capacity, start, launches: 0, epoch: 0, kernel };
+        let host = &rig.control().host;
+        host.magic.store(MAGIC, Relaxed);
+        host.abi_version.store(ABI_VERSION, Relaxed);
+        host.lanes.store(lanes, Relaxed);
+        rig.budgets(ENDLESS);
+        rig.processing(Processing::Batch as u32, u32::MAX);
+        for lane in 0..lanes {
+            let block = rig.lane(lane);
+            for ring in [rig.requests(lane), rig.responses(lane)] {
+                ring.reset();
+            }
+            let describe = |d: &RingDescriptor, slots: NonNull<u8>, atoms: usize| {
+                d.slots.store(slots.as_ptr().addr() as u64, Relaxed);
+                d.start.store(start, Relaxed);
+                d.capacity.store(capacity, Relaxed);
+                d.slot_bytes.store(16 * atoms as u32, Relaxed);
+            };
+            let (request, response) = rig.slots(lane);
+            describe(&block.request, request, K::Request::SLOT_ATOMS);
+            describe(&block.response, response, K::Response::SLOT_ATOMS);
+            block.status.last_express.store(start.wrapping_sub(1), Relaxed);
+            block.status.scrubbed.store(start, Relaxed);
+        }
+        rig
+    }
+
+    pub fn control(&self) -> &ControlBlock {
+        // SAFETY: zeroed atomics at the beginning of the memory, which is 128-byte aligned.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    pub fn lane(&self, lane: u32) -> &LaneBlock {
+        assert!(lane < self.lanes);
+        // SAFETY: the blocks lie right behind the control block.
+        unsafe { self.base.cast::<ControlBlock>().add(1).cast().add(lane as usize).as_ref() }
+    }
+
+    /// Request slots and response slots.
+    fn slots(&self, lane: u32) -> (NonNull<u8>, NonNull<u8>) {
+        let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
+        let blocks = size_of::<ControlBlock>() + self.lanes as usize * size_of::<LaneBlock>();
+        let request = blocks + lane as usize * 16 * (a + b) * self.capacity as usize;
+        let response = request + 16 * a * self.capacity as usize;
+        // SAFETY: inside the memory by its layout.
+        unsafe { (self.base.add(request), self.base.add(response)) }
+    }
+
+    fn requests(&self, lane: u32) -> Ring {
+        let (block, (slots, _)) = (self.lane(lane), self.slots(lane));
+        let lines = (&block.request_bell, &block.request_credit);
+        let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
+        // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
+        unsafe { Ring::from_raw(parts, self.capacity, K::Request::SLOT_ATOMS as u32, self.start) }
+            .unwrap()
+    }
+
+    fn responses(&self, lane: u32) -> Ring {
+        let (block, (_, slots)) = (self.lane(lane), self.slots(lane));
+        let lines = (&block.response_bell, &block.response_credit);
+        let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
+        // SAFETY: as above.
+        unsafe { Ring::from_raw(parts, self.capacity, K::Response::SLOT_ATOMS as u32, self.start) }
+            .unwrap()
+    }
+
+    /// The host's ends of a lane.
+    pub fn ends(&self, lane: u32) -> Ends {
+        Ends {
+            producer: Producer::new(self.requests(lane)),
+            consumer: Consumer::new(self.responses(lane)),
+        }
+    }
+
+    pub fn budgets(&self, budgets: Budgets) {
+        let config = &self.control().config;
+        config.time.store(budgets.time, Relaxed);
+        config.iterations.store(budgets.iterations, Relaxed);
+        config.idle.store(budgets.idle, Relaxed);
+    }
+
+    pub fn processing(&self, number: u32, max_messages: u32) {
+        self.control().config.processing.store(number, Relaxed);
+        self.control().config.max_messages.store(max_messages, Relaxed);
+    }
+
+    /// Commands `state`, and says of which epoch that is.
+    pub fn command(&mut self, state: State) -> u32 {
+        self.epoch += 1;
+        let word = Command { epoch: self.epoch, state: state as u32 }.to_word();
+        self.control().host.command.store(word, Release);
+        self.epoch
+    }
+
+    pub fn acknowledged(&self, lane: u32) -> (u32, Option<State>) {
+        let word = Command::from_word(self.lane(lane).status.acknowledged.load(Acquire));
+        (word.epoch, State::from_u32(word.state))
+    }
+
+    /// Commands `state` to a launch that runs, and waits for its lanes.
+    pub fn obeyed(&mut self, state: State) {
+        let epoch = self.command(state);
+        for lane in 0..self.lanes {
+            until("acknowledged", || self.acknowledged(lane) == (epoch, Some(state)));
+        }
+    }
+
+    /// Starts a launch: a thread a lane.
+    pub fn launch(&mut self) -> Running {
+        self.launches += 1;
+        let address = self.base.as_ptr().addr();
+        let lane = |lane| {
+            std::thread::spawn(move || {
+                let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
+                let mut memory = Box::new(const { TeamMemory::new() });
+                let team = Team::new(lane, &mut memory, Hooks { now, rest });
+                // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
+                // starts no launch before the last has been joined.
+                unsafe { run::<K>(&team, control) };
+            })
+        };
+        Running((0..self.lanes).map(lane).collect())
+    }
+
+    /// A whole launch; how lane 0 left it.
+    pub fn whole(&mut self) -> Exit {
+        self.launch().join();
+        self.check_left();
+        self.exit(0)
+    }
+
+    /// What every lane must have written when it left.
+    pub fn check_left(&self) {
+        for lane in 0..self.lanes {
+            let (block, exit) = (self.lane(lane), self.exit(lane));
+            let status = &block.status;
+            assert_eq!(status.left.load(Acquire), self.launches, "lane {lane}");
+            let state = match exit {
+                Exit::Asked => State::Terminated,
+                exit if exit.is_yield() => State::Yielded,
+                _ => State::Faulted,
+            };
+            assert_eq!(self.acknowledged(lane).1, Some(state), "{exit:?}");
+            let consumed = block.request_credit.consumed.load(Relaxed);
+            assert_eq!(status.processed.load(Relaxed), consumed - self.start);
+            if state != State::Faulted {
+                let sum = |times: &[std::sync::atomic::AtomicU64]| -> u64 {
+                    times.iter().map(|n| n.load(Relaxed)).sum()
+                };
+                let processed = status.processed.load(Relaxed);
+                assert_eq!(sum(&block.times.handler), processed, "handler times");
+                assert_eq!(sum(&block.times.queueing), processed, "queueing times");
+            }
+        }
+    }
+
+    pub fn exit(&self, lane: u32) -> Exit {
+        Exit::from_u32(self.lane(lane).status.exit.load(Relaxed) as u32).unwrap()
+    }
+
+    pub fn processed(&self, lane: u32) -> u64 {
+        self.lane(lane).status.processed.load(Acquire)
+    }
+}
+
+impl<K> Drop for Rig<K> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: of that layout; all lanes were joined, or a test would be panicking.
+            unsafe { std::alloc::dealloc(self.base.as_ptr(), self.layout) };
+        }
+    }
+}
+
+/// A launch.
+pub struct Running(Vec<JoinHandle<()>>);
+
+impl Running {
+    pub fn ended(&self) -> bool {
+        self.0.iter().all(JoinHandle::is_finished)
+    }
+
+    pub fn join(self) {
+        until("the launch ends", || self.ended());
+        self.0.into_iter().for_each(|lane| lane.join().unwrap());
+    }
+}
+
+/// The host's ends of a lane.
+pub struct Ends {
+    pub producer: Producer,
+    pub consumer: Consumer,
+}
+
+impl Ends {
+    /// Sends one message, express if it may be.
+    pub fn push<T: Message>(&mut self, message: T) -> bool {
+        self.producer.note_consumed(self.consumer.next());
+        self.producer.push(&message, self.consumer.next()).is_ok()
+    }
+
+    /// Sends messages through slots (if there are two or more).
+    pub fn push_slice<T: Message>(&mut self, messages: &[T]) -> usize {
+        self.producer.note_consumed(self.consumer.next());
+        self.producer.push_slice(messages, self.consumer.next()).unwrap()
+    }
+
+    pub fn pop<T: Message>(&mut self) -> Option<T> {
+        self.consumer.pop().unwrap()
+    }
+
+    /// Takes all answers there are, and tells the lane.
+    pub fn drain<T: Message>(&mut self) -> Vec<T> {
+        let answers = std::iter::from_fn(|| self.pop()).collect();
+        self.consumer.publish();
+        answers
+    }
+}
+
+/// Numbers that look random.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % sides
+    }
+
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.roll(of.len() as u64) as usize]
+    }
+}

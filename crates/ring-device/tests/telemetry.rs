@@ -1,0 +1,123 @@
+//! What a lane counts. That its histograms add up is checked by the rig after every launch.
+
+mod rig;
+
+use rig::{Budgets, ENDLESS, Rig, until};
+use ring_device::kernels::{VectorAddRequest, VectorAddResponse, status};
+use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler, VectorAdd};
+use ring_shared::layout::{BUCKETS, State, Times};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Refuses odd numbers; sleeps as many microseconds as it is told.
+struct Picky;
+
+impl Kernel for Picky {
+    const NAME: &'static str = "picky";
+    const ENTRY: &'static str = "test_picky";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Picky {
+    fn handle(ctx: &ThreadContext<'_>, request: &u64) -> u64 {
+        std::thread::sleep(Duration::from_micros(*request));
+        if request % 2 == 1 {
+            ctx.refuse();
+        }
+        *request
+    }
+}
+
+fn slowest(of: &[std::sync::atomic::AtomicU64; BUCKETS]) -> usize {
+    of.iter().rposition(|n| n.load(Relaxed) > 0).unwrap_or(0)
+}
+
+#[test]
+fn refusals_are_counted_over_launches() {
+    let mut rig = Rig::<Picky>::new(1, 8, 3);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    for launch in 1..=5u64 {
+        assert_eq!(ends.push_slice(&[0u64, 1, 2, 3]), 4);
+        rig.whole();
+        assert_eq!(ends.drain::<u64>().len(), 4);
+        assert_eq!(rig.lane(0).status.refused.load(Relaxed), 2 * launch);
+    }
+    assert!(ends.push(7u64), "express");
+    rig.whole();
+    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 11);
+}
+
+#[test]
+fn a_block_refuses_a_message_once() {
+    let mut rig = Rig::<VectorAdd>::new(1, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    let good = VectorAddRequest::inline(&[1.0], &[2.0]).unwrap();
+    let (empty, outside) =
+        (VectorAddRequest { len: 0, ..good }, VectorAddRequest::in_payload(4, 0));
+    assert_eq!(ends.push_slice(&[good, empty, outside, good]), 4);
+    rig.whole();
+    let statuses: Vec<u32> =
+        ends.drain::<VectorAddResponse>().iter().map(|answer| answer.status).collect();
+    let expected = [status::INLINE, status::BAD_LENGTH, status::BAD_PAYLOAD, status::INLINE];
+    assert_eq!(statuses, expected);
+    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 2);
+}
+
+#[test]
+fn commands_not_understood_are_counted_and_not_acknowledged() {
+    let mut rig = Rig::<Picky>::new(1, 8, 0);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    rig.command(State::Faulted);
+    rig.command(State::Launched);
+    std::thread::sleep(Duration::from_millis(20));
+    rig.obeyed(State::Terminated);
+    running.join();
+    rig.check_left();
+    // Two were written, but the lane may have seen only the second.
+    assert!((1..=2).contains(&rig.lane(0).status.refused.load(Relaxed)));
+}
+
+#[test]
+fn times_are_in_their_buckets() {
+    let mut rig = Rig::<Picky>::new(1, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    let times = |rig: &Rig<Picky>| {
+        let Times { handler, queueing } = &rig.lane(0).times;
+        (slowest(handler), slowest(queueing))
+    };
+    assert!(ends.push(0u64));
+    rig.whole();
+    assert!(times(&rig).0 < 20, "less than a millisecond: {:?}", times(&rig));
+    assert_eq!(ends.drain::<u64>().len(), 1);
+    assert!(ends.push(2000u64));
+    rig.whole();
+    assert!(times(&rig).0 >= 20, "2 ms is about 2^21 ns: {:?}", times(&rig));
+}
+
+#[test]
+fn times_and_heartbeat_are_renewed_while_a_launch_stays() {
+    let mut rig = Rig::<Picky>::new(1, 8, 0);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    let running = rig.launch();
+    assert!(ends.push(0u64));
+    until("an answer", || ends.pop::<u64>().is_some());
+    let sum = || rig.lane(0).times.handler.iter().map(|n| n.load(Relaxed)).sum::<u64>();
+    until("the histogram", || sum() == 1);
+    let beat = rig.lane(0).status.heartbeat.load(Relaxed);
+    until("a heartbeat", || rig.lane(0).status.heartbeat.load(Relaxed) > beat);
+    assert_eq!(rig.lane(0).status.processed.load(Relaxed), 1);
+    assert!(rig.lane(0).status.ticks.load(Relaxed) > 0);
+    rig.command(State::Terminated);
+    running.join();
+    rig.check_left();
+}

@@ -1,0 +1,218 @@
+//! Devices with things taken away, to test how programs fare on machines that lack them.
+
+mod names;
+mod station;
+mod world;
+
+pub use names::NAMES;
+
+use super::{Driver, Function, Mapped, Program, Residency, Sealed};
+use crate::device::DeviceInfo;
+use crate::error::DriverError;
+use crate::image::ImageError;
+use crate::probe::Probe;
+use station::QuirkyFunction;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use world::{Taken, World};
+
+/// After how long a watchdog of the usual kind ends a kernel.
+const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
+
+/// A device with things taken away. Each method takes one more away; what is left works as it did.
+///
+/// ```
+/// use ring_host::driver::{Quirks, cpu::Cpu};
+/// use ring_host::{Launch, Options, Runtime, kernels::{Echo, EchoMessage}};
+/// use std::time::Duration;
+///
+/// fn main() -> Result<(), ring_host::Error> {
+///     let second = Duration::from_secs(1);
+///     let host = Runtime::over(Quirks::wsl2(Cpu::open()), Options::default())?;
+///     assert!(host.report().pinned.is_err()); // so it works without, and says so
+///     let mut kernel = host.launch::<Echo>(Launch::default())?;
+///     kernel.activate(second)?;
+///     kernel.send(&EchoMessage::from_seed(7), second)?;
+///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(7).answer());
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Quirks<D> {
+    inner: D,
+    info: DeviceInfo,
+    probed: OnceLock<Probe>,
+    taken: Taken,
+    world: Arc<World>,
+}
+
+impl<D: Driver> Quirks<D> {
+    /// The device with nothing taken away.
+    ///
+    /// ```
+    /// # use ring_host::{Options, Runtime, driver::{Quirks, cpu::Cpu}};
+    /// let quirks = Quirks::of(Cpu::open()).no_graphs().held_launches();
+    /// let host = Runtime::over(quirks, Options::default()).unwrap();
+    /// assert!(host.report().probe.graph.is_err());
+    /// ```
+    pub fn of(driver: D) -> Quirks<D> {
+        let info = driver.info().clone();
+        let (taken, world) = (Taken::default(), Arc::default());
+        Quirks { inner: driver, info, probed: OnceLock::new(), taken, world }
+    }
+
+    /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
+    /// resident; launches held back until a query; no concurrent use of managed memory; no
+    /// cooperative launch; a watchdog of 2 s.
+    ///
+    /// ```
+    /// # use ring_host::{driver::{Driver, Quirks, cpu::Cpu}};
+    /// let like_wsl2 = Quirks::wsl2(Cpu::open());
+    /// assert!(like_wsl2.take_pinned(4096).is_err());
+    /// ```
+    pub fn wsl2(driver: D) -> Quirks<D> {
+        Quirks::of(driver).and_wsl2()
+    }
+
+    fn and_wsl2(self) -> Quirks<D> {
+        let quirks = self.no_pinned().calls_block().held_launches();
+        quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
+    }
+
+    fn takes(mut self, away: impl FnOnce(&mut Taken)) -> Quirks<D> {
+        away(&mut self.taken);
+        self
+    }
+
+    /// Pinned memory is refused.
+    pub fn no_pinned(self) -> Quirks<D> {
+        self.pinned_limit(0)
+    }
+
+    /// Pinned memory is refused that makes more than so many bytes at a time.
+    pub fn pinned_limit(self, bytes: usize) -> Quirks<D> {
+        self.takes(|taken| taken.pinned = Some(bytes))
+    }
+
+    /// Calls wait until no launch of this device is running: to take or give memory, to load, to
+    /// make ready to launch, to launch, to copy. After 10 s they fail.
+    pub fn calls_block(self) -> Quirks<D> {
+        self.takes(|taken| taken.calls_block = true)
+    }
+
+    /// Launches are held back until it is asked how they go.
+    pub fn held_launches(self) -> Quirks<D> {
+        self.takes(|taken| taken.held_launches = true)
+    }
+
+    /// Each launch but by a graph keeps its caller for so long.
+    pub fn slow_launches(self, by: Duration) -> Quirks<D> {
+        self.takes(|taken| taken.slow_launches = by)
+    }
+
+    /// No cooperative launch.
+    pub fn no_cooperative(mut self) -> Quirks<D> {
+        self.info.cooperative_launch = false;
+        self.takes(|taken| taken.cooperative = true)
+    }
+
+    /// Host and device may not use managed memory at the same time. `ring` uses none.
+    pub fn no_concurrent_managed(mut self) -> Quirks<D> {
+        self.info.concurrent_managed_access = false;
+        self
+    }
+
+    /// The device does not map host memory: kernels do not see pinned memory.
+    pub fn unmapped(mut self) -> Quirks<D> {
+        self.info.maps_host_memory = false;
+        self
+    }
+
+    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
+    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
+    /// kernel may run on, and memory is not given back before it has left.
+    pub fn watchdog(mut self, limit: Duration) -> Quirks<D> {
+        self.info.watchdog = true;
+        self.takes(|taken| taken.watchdog = Some(limit))
+    }
+
+    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
+    pub fn invalid_handles(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.invalid_every = Some(n.max(1)))
+    }
+
+    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
+    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
+    /// back before they have left.
+    pub fn fault_after(self, messages: u64) -> Quirks<D> {
+        self.takes(|taken| taken.fault_after = Some(messages))
+    }
+
+    /// Every copy fails from the `n`-th on, counted from 1.
+    pub fn failing_copies(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.copies_from = Some(n))
+    }
+
+    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1.
+    pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.beside_from = Some(n))
+    }
+
+    /// No launch can be made ready to be replayed as a graph.
+    pub fn no_graphs(self) -> Quirks<D> {
+        self.takes(|taken| taken.graphs = true)
+    }
+
+    /// Every launch by a graph fails from the `n`-th on, counted from 1.
+    pub fn failing_graphs(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.graphs_from = Some(n))
+    }
+}
+
+impl<D> Sealed for Quirks<D> {}
+
+impl<D: Driver> Driver for Quirks<D> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn residency(&self) -> &Residency {
+        self.inner.residency()
+    }
+
+    fn probed(&self) -> &OnceLock<Probe> {
+        &self.probed // what is found is not what the device underneath can do
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        self.world.enter(self.taken, "take_pinned")?;
+        self.world.take_pinned(self.taken, bytes)?;
+        self.inner.take_pinned(bytes).inspect_err(|_| self.world.give_pinned(bytes))
+    }
+
+    unsafe fn give_pinned(&self, memory: Mapped) {
+        let _ = self.world.enter(self.taken, "give_pinned"); // given back all the same
+        self.world.give_pinned(memory.bytes);
+        // SAFETY: the caller's promise; what `take_pinned` gives is the inner device's, unchanged.
+        unsafe { self.inner.give_pinned(memory) }
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        self.world.enter(self.taken, "take_device")?;
+        self.inner.take_device(bytes)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        let _ = self.world.enter(self.taken, "give_device"); // given back all the same
+        // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
+        unsafe { self.inner.give_device(address, bytes) }
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        let refused =
+            |error: DriverError| ImageError::Refused { code: error.code, log: error.to_string() };
+        self.world.enter(self.taken, "load").map_err(refused)?;
+        let inner = self.inner.load(program)?;
+        Ok(Arc::new(QuirkyFunction { inner, taken: self.taken, world: Arc::clone(&self.world) }))
+    }
+}

@@ -1,0 +1,176 @@
+use super::world::{Taken, World};
+use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
+use crate::error::DriverError;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Launches that are held back; when there are more, they are let go.
+const MOST_HELD: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct QuirkyFunction {
+    pub inner: Arc<dyn Function>,
+    pub taken: Taken,
+    pub world: Arc<World>,
+}
+
+impl Sealed for QuirkyFunction {}
+
+impl Function for QuirkyFunction {
+    fn limits(&self, threads: u32) -> Result<Limits, DriverError> {
+        self.inner.limits(threads)
+    }
+
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        replay: bool,
+    ) -> Result<Arc<dyn Station>, DriverError> {
+        self.world.enter(self.taken, "station")?;
+        if replay && self.taken.graphs {
+            return Err(self.world.unsupported("there are no graphs"));
+        }
+        if grid.cooperative && self.taken.cooperative {
+            return Err(self.world.unsupported("there is no cooperative launch"));
+        }
+        let station = Arc::new(QuirkyStation {
+            inner: self.inner.station(grid, parameter, replay)?,
+            taken: self.taken,
+            world: Arc::clone(&self.world),
+            queue: Mutex::default(),
+        });
+        self.world.add(Arc::downgrade(&station));
+        Ok(station)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Launches that are held back: for each, whether it replays the graph.
+    held: heapless::Vec<bool, MOST_HELD>,
+    /// When the last one was let go.
+    launched: Option<Instant>,
+    /// Why one that was held back could not be made: it can be told only afterwards.
+    failed: Option<DriverError>,
+}
+
+#[derive(Debug)]
+pub(super) struct QuirkyStation {
+    inner: Arc<dyn Station>,
+    taken: Taken,
+    world: Arc<World>,
+    queue: Mutex<Queue>,
+}
+
+impl QuirkyStation {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a launch is on the device. What is held back is not.
+    pub fn is_running(&self) -> bool {
+        self.look(&self.queue()) == RunState::Running
+    }
+
+    /// How the inner station's launches go; the watchdog looks too.
+    fn look(&self, queue: &Queue) -> RunState {
+        let state = self.inner.state();
+        if let (RunState::Running, Some(limit), Some(launched)) =
+            (&state, self.taken.watchdog, queue.launched)
+            && launched.elapsed() > limit
+        {
+            self.world.time_out(limit);
+        }
+        state
+    }
+
+    /// Lets go what is held back; drops it if the device has faulted.
+    fn let_go(&self, queue: &mut Queue) {
+        for replay in std::mem::take(&mut queue.held) {
+            if self.world.fault().is_some() {
+                return;
+            }
+            // SAFETY: the promise to `launch`, which put it here, holds until `is_over`, which is
+            // not before the queue is empty.
+            match unsafe { self.inner.launch(replay) } {
+                Ok(()) => queue.launched = Some(Instant::now()),
+                Err(error) => drop(queue.failed.get_or_insert(error)),
+            }
+        }
+    }
+}
+
+impl Sealed for QuirkyStation {}
+
+impl Station for QuirkyStation {
+    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError> {
+        self.world.enter_launch(self.taken, replay)?;
+        let mut queue = self.queue();
+        if self.taken.held_launches {
+            tracing::debug!("a launch is held back");
+            if queue.held.is_full() {
+                self.let_go(&mut queue);
+            }
+            let _ = queue.held.push(replay); // there is room
+            return Ok(());
+        }
+        // SAFETY: the caller's promise, to the station that has the parameter.
+        unsafe { self.inner.launch(replay) }?;
+        queue.launched = Some(Instant::now());
+        Ok(())
+    }
+
+    fn state(&self) -> RunState {
+        let mut queue = self.queue();
+        self.let_go(&mut queue);
+        let state = self.look(&queue);
+        match self.world.fault().or(queue.failed.as_ref()) {
+            Some(fault) => RunState::Faulted(fault.clone()),
+            None => state,
+        }
+    }
+
+    fn copies(&self) -> RunState {
+        match self.world.fault() {
+            Some(fault) => RunState::Faulted(fault.clone()),
+            None => self.inner.copies(),
+        }
+    }
+
+    /// Only if the inner station says so, whatever faults were made up: memory is freed by it.
+    fn is_over(&self) -> bool {
+        self.let_go(&mut self.queue());
+        self.inner.is_over()
+    }
+
+    fn note_processed(&self, processed: u64) {
+        self.inner.note_processed(processed);
+        self.world.note_processed(self.taken, processed);
+    }
+
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError> {
+        self.world.enter_copy(self.taken)?;
+        // SAFETY: the caller's promise: `is_over` is the inner station's.
+        unsafe { self.inner.copy_in(to, from, bytes, cells) }
+    }
+
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError> {
+        self.world.enter_copy(self.taken)?;
+        // SAFETY: the caller's promise: `is_over` is the inner station's.
+        unsafe { self.inner.copy_out(to, from, bytes, cells) }
+    }
+}

@@ -1,0 +1,345 @@
+//! Keeping the host's copy of a kernel's memory and the device's alike, where they are not one.
+//!
+//! Each side writes into its own copy, by the ring protocol. A *trip* carries what is new: **out**
+//! (slots, then the doorbell and credit lines, one copy behind the other) or **back** (the device's
+//! lines first; then, if they tell of slots, the slots; and only then are the lines shown to the
+//! receiver). So on either side a message is there before it is announced. Lines are composed in, and
+//! received into, room of their own ([`Mail`](crate::region::Mail)), so nobody writes what is being
+//! copied. Nothing is taken off a ring here: staging holds what the rings hold, and a full ring is
+//! full for the sender.
+
+use crate::driver::{Cells, Station};
+use crate::error::{DeviceFault, DriverError};
+use crate::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
+use ring_shared::atomics::{Atom, Ordering};
+use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, Times};
+use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
+use std::mem::offset_of;
+use std::ops::Range;
+
+const ATOM: usize = size_of::<Atom>();
+/// Atoms in front of those of the times, which come back on request only.
+const BACK_LINES: usize = BACK_ATOMS - size_of::<Times>() / ATOM;
+/// Where the device's credit line and doorbell are among what comes back.
+const CREDIT_BACK: usize = (offset_of!(LaneBlock, request_credit) - BACK_AT) / ATOM;
+const BELL_BACK: usize = (offset_of!(LaneBlock, response_bell) - BACK_AT) / ATOM;
+/// Where the host's credit line is among what goes out.
+const CREDIT_OUT: usize = (offset_of!(LaneBlock, response_credit) - OUT_AT) / ATOM;
+/// The atom of the control block that holds the host's command.
+const COMMAND_AT: usize = offset_of!(ControlBlock, host) + offset_of!(HostLine, command);
+const _: () = assert!(COMMAND_AT.is_multiple_of(ATOM));
+
+/// What was carried of one lane.
+#[derive(Clone, Debug)]
+struct Carried {
+    /// Requests below this index are on the device.
+    out: u64,
+    /// The request doorbell's control atom when it last went out.
+    control: [u64; 2],
+    /// The credit for responses when it last went out.
+    credit: u64,
+    /// Responses below this index are here.
+    back: u64,
+    /// Responses below this index are being copied.
+    coming: u64,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trip {
+    None,
+    Out,
+    Lines { times: bool },
+    Slots { times: bool },
+}
+
+/// Carries a kernel's lines and slots. One trip at a time.
+#[derive(Debug)]
+pub(crate) struct Courier {
+    lanes: Box<[Carried]>,
+    /// The command when it last went out.
+    command: u64,
+    trip: Trip,
+    /// Trips back that have been delivered.
+    pub delivered: u64,
+}
+
+impl Courier {
+    /// Nothing carried yet but the memory as the region was initialised, by `first`.
+    pub fn new(region: &Region) -> Courier {
+        let start = region.start();
+        let lane = |lane| Carried {
+            out: start,
+            control: region.lane(lane).request_bell.atoms[CONTROL].observe(),
+            credit: start,
+            back: start,
+            coming: start,
+        };
+        Courier {
+            lanes: (0..region.lanes()).map(lane).collect(),
+            command: 0,
+            trip: Trip::None,
+            delivered: 0,
+        }
+    }
+
+    /// Begins to carry the control block and all lanes' blocks, before the first launch.
+    pub fn go_first(&mut self, region: &Region, station: &dyn Station) -> Result<(), DriverError> {
+        let bytes = size_of::<ControlBlock>() + self.lanes.len() * size_of::<LaneBlock>();
+        self.trip = Trip::Out;
+        // SAFETY: the beginning of both copies, which the region keeps until the station is over.
+        unsafe { station.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms) }
+    }
+
+    /// Begins to carry the budgets. Only while no launch is on the device.
+    pub fn go_with_budgets(
+        &mut self,
+        region: &Region,
+        station: &dyn Station,
+    ) -> Result<(), DriverError> {
+        let at = offset_of!(ControlBlock, config);
+        let bytes = size_of::<ControlBlock>() - at;
+        self.trip = Trip::Out;
+        // SAFETY: the configuration line of both copies; as above.
+        unsafe { station.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms) }
+    }
+
+    /// Whether no trip is under way.
+    pub fn is_home(&self) -> bool {
+        self.trip == Trip::None
+    }
+
+    /// Whether answers to requests that are on the device have not come back.
+    pub fn is_owed(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.out > lane.back)
+    }
+
+    /// Begins a trip out, if something is new or `all`; whether it was begun.
+    pub fn go_out(
+        &mut self,
+        (region, station): (&Region, &dyn Station),
+        received: impl Fn(u32) -> u64,
+        all: bool,
+    ) -> Result<bool, DriverError> {
+        let mut gone = false;
+        self.trip = Trip::Out; // also if it fails half way: what was begun must be over first
+        for lane in 0..region.lanes() {
+            let bell = &region.lane(lane).request_bell;
+            // SYNC: acquires the sender's `publish_control`: slots and stamps are there.
+            let words = bell.atoms[CONTROL].observe();
+            let credit = received(lane);
+            let carried = &mut self.lanes[lane as usize];
+            let starved =
+                credit.wrapping_sub(carried.credit) >= u64::from(region.capacity() / 2).max(1);
+            if !(all || words != carried.control || starved) {
+                continue;
+            }
+            let control = Control::from_words(words);
+            let tail = widen(control.tail, carried.out);
+            let alone = tail == carried.out + 1 && control.express == carried.out as u32;
+            if !alone {
+                copy_slots((region, station), lane, 0, carried.out..tail)?;
+            }
+            let out = &region.mail(lane).out;
+            for (to, from) in out.iter().zip(&bell.atoms[..CONTROL]) {
+                to.store(from.observe());
+            }
+            out[CONTROL].store(words);
+            out[CREDIT_OUT].store([credit, 0]);
+            let at = region.device_at(region.lane_at(lane) + OUT_AT);
+            // SAFETY: the lines of this lane that the host writes, and room for as many, which the
+            // region keeps until the station is over. Only a trip writes that room: this one.
+            unsafe { station.copy_in(at, out.as_ptr_nonnull(), OUT_ATOMS * ATOM, Cells::Atoms) }?;
+            (carried.out, carried.control, carried.credit) = (tail, words, credit);
+            gone = true;
+        }
+        let command = region.control().host.command.load(Ordering::Relaxed);
+        if all || command != self.command {
+            let (to, from) = (region.device_at(COMMAND_AT), region.host_at(COMMAND_AT));
+            // SAFETY: the atom that holds the command, in both copies.
+            unsafe { station.copy_in(to, from, ATOM, Cells::Atoms) }?;
+            self.command = command;
+            gone = true;
+        }
+        if !gone {
+            self.trip = Trip::None;
+        }
+        Ok(gone)
+    }
+
+    /// Begins a trip back, with the lanes' times or without.
+    pub fn go_back(
+        &mut self,
+        region: &Region,
+        station: &dyn Station,
+        times: bool,
+    ) -> Result<(), DriverError> {
+        let atoms = if times { BACK_ATOMS } else { BACK_LINES };
+        self.trip = Trip::Out; // if it fails half way there is nothing to read
+        for lane in 0..region.lanes() {
+            let from = region.device_at(region.lane_at(lane) + BACK_AT);
+            let to = region.mail(lane).back.as_ptr_nonnull();
+            // SAFETY: the lines of this lane that the device writes, and room for as many, which
+            // the region keeps until the station is over.
+            unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) }?;
+        }
+        self.trip = Trip::Lines { times };
+        Ok(())
+    }
+
+    /// Goes on with a trip whose copies are over.
+    pub fn arrive(
+        &mut self,
+        region: &Region,
+        station: &dyn Station,
+        corrupt: impl Fn(u32, Corrupt) -> DeviceFault,
+    ) -> Result<Result<(), DriverError>, DeviceFault> {
+        match self.trip {
+            Trip::None => {}
+            Trip::Out => self.trip = Trip::None,
+            Trip::Lines { times } => {
+                let mut slots = false;
+                for lane in 0..region.lanes() {
+                    match self.read_lines(region, station, lane) {
+                        Ok(more) => slots |= more,
+                        Err(Trouble::Corrupt(found)) => return Err(corrupt(lane, found)),
+                        Err(Trouble::Driver(error)) => {
+                            self.trip = Trip::Out; // nothing more to read, but it must be over
+                            return Ok(Err(error));
+                        }
+                    }
+                }
+                self.trip = Trip::Slots { times };
+                if !slots {
+                    self.deliver(region, times);
+                }
+            }
+            Trip::Slots { times } => self.deliver(region, times),
+        }
+        Ok(Ok(()))
+    }
+
+    /// Reads the doorbell that came back; begins to copy the slots that it tells of, if any.
+    fn read_lines(
+        &mut self,
+        region: &Region,
+        station: &dyn Station,
+        lane: u32,
+    ) -> Result<bool, Trouble> {
+        let carried = &mut self.lanes[lane as usize];
+        let bell = &region.mail(lane).back[BELL_BACK..BELL_BACK + CONTROL + 1];
+        let (here, control) = (carried.back, Control::from_words(bell[CONTROL].load()));
+        carried.coming = here;
+        if let Seen::Corrupt(found) = decide(control, here, region.capacity()) {
+            return Err(Trouble::Corrupt(found));
+        }
+        let ahead = u64::from(control.tail.wrapping_sub(here as u32));
+        if ahead > u64::from(region.capacity()) {
+            return Ok(false); // behind: a line read before one that was shown
+        }
+        let express = widen(control.express, here);
+        if express < here + ahead {
+            // The copy may have read atoms before the device wrote them: then the next trip brings
+            // them.
+            let stamped = |atom: &Atom| (atom.load()[1] >> 32) as u32 == stamp(express);
+            if !bell[..region.answer_stamps()].iter().all(stamped) {
+                return Ok(false);
+            }
+        }
+        carried.coming = here + ahead;
+        let slots = ahead > u64::from(express == here);
+        if slots {
+            copy_slots((region, station), lane, 1, here..here + ahead)?;
+        }
+        Ok(slots)
+    }
+
+    /// Shows the receiver what came back.
+    fn deliver(&mut self, region: &Region, times: bool) {
+        for lane in 0..region.lanes() {
+            let (back, block) = (&region.mail(lane).back, region.lane_at(lane));
+            let show = |atoms: Range<usize>| {
+                for k in atoms {
+                    let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
+                    // SAFETY: an atom of the lane's lines, which hold atomics only, all of eight
+                    // bytes. SYNC: released to whoever acquires a word of it.
+                    unsafe { to.as_ref() }.publish(back[k].load());
+                }
+            };
+            let carried = &mut self.lanes[lane as usize];
+            if carried.coming > carried.back {
+                show(BELL_BACK..BELL_BACK + CONTROL + 1); // express atoms, then the control atom
+                carried.back = carried.coming;
+            }
+            if times {
+                show(BACK_LINES..BACK_ATOMS);
+            }
+            show(CREDIT_BACK..BELL_BACK);
+            show(0..CREDIT_BACK); // status last: it tells that all else is here
+        }
+        self.trip = Trip::None;
+        self.delivered += 1;
+    }
+}
+
+/// Why lines could not be read.
+enum Trouble {
+    Corrupt(Corrupt),
+    Driver(DriverError),
+}
+
+impl From<DriverError> for Trouble {
+    fn from(error: DriverError) -> Trouble {
+        Trouble::Driver(error)
+    }
+}
+
+/// Copies the slots of messages `range` of a lane's ring, to the device (0: requests) or from it
+/// (1: responses): one copy, or two around the ring's end.
+fn copy_slots(
+    (region, station): (&Region, &dyn Station),
+    lane: u32,
+    which: usize,
+    range: Range<u64>,
+) -> Result<(), DriverError> {
+    let (capacity, slot) = (u64::from(region.capacity()), region.slot_bytes(which));
+    let mut from = range.start;
+    while from < range.end {
+        let first = from & (capacity - 1);
+        let n = (range.end - from).min(capacity - first);
+        let at = region.slots_at(lane, which) + first as usize * slot;
+        let bytes = n as usize * slot;
+        // SAFETY: whole slots of this ring in both copies, which the region keeps until the station
+        // is over. By the ring's rules the slots of messages that are announced and not consumed
+        // are written by nobody; on the receiving side they are free, and not announced yet.
+        unsafe {
+            match which {
+                0 => station.copy_in(
+                    region.device_at(at),
+                    region.host_at(at),
+                    bytes,
+                    Cells::Atoms,
+                )?,
+                _ => station.copy_out(
+                    region.host_at(at),
+                    region.device_at(at),
+                    bytes,
+                    Cells::Atoms,
+                )?,
+            }
+        }
+        from += n;
+    }
+    Ok(())
+}
+
+/// The address of a run of atoms.
+trait Address {
+    fn as_ptr_nonnull(&self) -> std::ptr::NonNull<u8>;
+}
+
+impl Address for [Atom] {
+    fn as_ptr_nonnull(&self) -> std::ptr::NonNull<u8> {
+        std::ptr::NonNull::from(self).cast()
+    }
+}

@@ -1,0 +1,474 @@
+//! Devices with things taken away: what is found out about them, what is chosen, and that messages go
+//! round all the same, or that it is said why not.
+
+use crate::faults::{names, promptly, until};
+use ring_host::driver::quirks::NAMES;
+use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::{
+    Budgets, ControlError, Cooperative, Device, DeviceFault, Launch, LaunchError, Memory, Mode,
+    Options, RecvError, Resident, Runtime, SendError, State,
+};
+use ring_tests::{LONG, WAYS};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Messages of a soak.
+const MANY: u64 = 2000;
+
+/// A time that no launch of a test reaches.
+const NEVER: Duration = Duration::from_secs(3600);
+
+fn over(quirks: impl Driver + 'static) -> Runtime {
+    Runtime::over(quirks, Options::default()).unwrap()
+}
+
+fn named(name: &str) -> Runtime {
+    over(Quirks::named(Cpu::open(), name).unwrap())
+}
+
+fn cpu() -> Quirks<Cpu> {
+    Quirks::of(Cpu::open())
+}
+
+fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel
+}
+
+/// Sends `count` messages and receives the answers, in order; if the kernel is lost meanwhile, how
+/// many were accepted and how many answered by then, and why.
+fn exchange(kernel: &mut Resident<Echo>, count: u64) -> Result<(), (u64, u64, DeviceFault)> {
+    let (mut sent, mut received, begun) = (0, 0, Instant::now());
+    while received < count {
+        if sent < count && sent - received < 48 {
+            match kernel.try_send(&EchoMessage::from_seed(sent)) {
+                Ok(()) => {
+                    sent += 1;
+                    continue;
+                }
+                Err(SendError::Full(_) | SendError::Fault(_)) => {} // receive what there is
+                Err(error) => panic!("{error}"),
+            }
+        }
+        match kernel.try_recv() {
+            Ok(None) => std::thread::yield_now(),
+            Ok(Some(answer)) => {
+                let expected = EchoMessage::from_seed(received).answer();
+                assert_eq!(answer, expected, "message {received}");
+                received += 1;
+            }
+            Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(begun.elapsed() < LONG, "{received} of {sent} messages");
+    }
+    match kernel.try_recv() {
+        Ok(more) => assert_eq!(more, None, "an answer that nobody asked for"),
+        Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+        Err(error) => panic!("{error}"),
+    }
+    Ok(())
+}
+
+/// Exchanges messages until the kernel is lost: as [`exchange`].
+fn until_lost(kernel: &mut Resident<Echo>) -> (u64, u64, DeviceFault) {
+    let begun = Instant::now();
+    loop {
+        if let Err(lost) = exchange(kernel, 300) {
+            return lost;
+        }
+        assert!(begun.elapsed() < LONG, "{:?}: it is not lost", kernel.runs_as());
+    }
+}
+
+fn soak(kernel: &mut Resident<Echo>) {
+    if let Err((sent, received, fault)) = exchange(kernel, MANY) {
+        panic!("after {received} answers to {sent} messages: {fault}");
+    }
+}
+
+/// Launches a kernel and exchanges messages with it until it is lost, which may be before it is
+/// active. What was accepted and not answered is known then.
+fn launch_until_lost(host: &Runtime, launch: Launch) -> (Resident<Echo>, DeviceFault) {
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
+    let (sent, received, fault) = match kernel.activate(LONG) {
+        Ok(()) => until_lost(&mut kernel),
+        Err(ControlError::Fault(fault)) => (0, 0, fault),
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(kernel.lane(0).unwrap().unanswered(), sent - received);
+    assert_eq!(kernel.status().state, State::Faulted);
+    (kernel, fault)
+}
+
+/// What `Auto` chose for a kernel with payload, and why not what comes before.
+fn choice(host: &Runtime) -> (Mode, Memory, String) {
+    let choice = host.report().choice.as_ref().unwrap();
+    (choice.mode, choice.memory, choice.to_string())
+}
+
+fn is_launched_anew(mode: Mode) -> bool {
+    matches!(mode, Mode::EventDriven | Mode::Graph)
+}
+
+#[test]
+fn nothing_is_said_to_lack_where_nothing_does() {
+    for name in ["held-launches", "no-cooperative", "no-managed", "failing-graphs"] {
+        let host = named(name);
+        let (mode, memory, why) = choice(&host);
+        assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why}");
+        names(&why, &["the best that works", "a resident kernel answered in"]);
+        assert_eq!(host.report().pinned, Ok(Options::default().pinned_bytes));
+        assert_eq!(host.why(), "given by the caller");
+    }
+    assert!(!named("no-cooperative").device().cooperative_launch);
+    assert!(!named("no-managed").device().concurrent_managed_access);
+    assert!(named("watchdog").device().watchdog && !named("no-graphs").device().watchdog);
+}
+
+#[test]
+fn what_lacks_is_reported_and_done_without() {
+    for name in ["no-pinned", "wsl2"] {
+        let host = named(name);
+        let (mode, memory, why) = choice(&host);
+        assert!(is_launched_anew(mode) && memory == Memory::StagedSync, "{name}: {why}");
+        names(&why, &["not persistent in mapped memory: there is no pinned memory", "quirk"]);
+        names(host.report().pinned.as_ref().unwrap_err(), &["no pinned memory of", "quirk"]);
+        names(host.report().probe.mapped.as_ref().unwrap_err(), &["no pinned memory"]);
+    }
+    let host = named("pinned-limit");
+    assert_eq!(host.report().pinned, Ok(2 << 20), "a sixteenth of what was asked for");
+    assert_eq!(choice(&host).1, Memory::Mapped);
+
+    let host = named("calls-block");
+    let (mode, memory, why) = choice(&host);
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
+    names(
+        &why,
+        &[
+            "calls block beside a resident kernel, so another could not be launched: the call returned",
+            "when the kernel had left",
+        ],
+    );
+    assert!(host.report().probe.resident.is_ok());
+
+    let host = named("watchdog");
+    let (mode, memory, why) = choice(&host);
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
+    names(&why, &["not persistent in mapped memory: the device's watchdog ends kernels"]);
+
+    let host = named("unmapped");
+    let (mode, memory, why) = choice(&host);
+    assert_eq!((mode, memory), (Mode::Persistent, Memory::StagedAsync), "{why}");
+    names(&why, &["mapped memory does not work: the device does not map host memory"]);
+
+    let host = named("no-graphs");
+    names(host.report().probe.graph.as_ref().unwrap_err(), &["there are no graphs (a quirk)"]);
+    assert_eq!(choice(&host).0, Mode::Persistent);
+
+    let host = over(cpu().slow_launches(Duration::from_millis(10)).watchdog(NEVER));
+    let (mode, memory, why) = choice(&host);
+    assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why}");
+    names(&why, &["a message by graph took", "by launch"]);
+}
+
+#[test]
+fn messages_go_round_whatever_lacks() {
+    for (name, _) in NAMES {
+        if matches!(name, "device-fault" | "failing-copies" | "failing-graphs") {
+            continue; // lost, or changed: below
+        }
+        let host = named(name);
+        let mut kernel = active(&host, Launch::default());
+        soak(&mut kernel);
+        let (changes, summary) = (kernel.changes().count(), kernel.terminate(LONG).unwrap());
+        assert_eq!((summary.processed, summary.unhandled), (MANY, 0), "{name}");
+        assert!(changes == 0 || name == "invalid-handles" || name == "failing-copies-beside");
+    }
+}
+
+/// Each way that the choice accepts works; each that it refuses is refused before anything is
+/// launched, with mode, memory and reason.
+#[test]
+fn what_is_forced_works_or_is_refused() {
+    let bad = |name| matches!(name, "invalid-handles" | "device-fault") || name.contains("failing");
+    for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(*name)) {
+        let device = Arc::new(Quirks::named(Cpu::open(), name).unwrap());
+        let host = over(Arc::clone(&device));
+        let mut works = 0;
+        for (mode, memory) in WAYS {
+            match host.launch::<Echo>(Launch::default().mode(mode).memory(memory)) {
+                Ok(mut kernel) => {
+                    kernel.activate(LONG).unwrap();
+                    soak(&mut kernel);
+                    assert_eq!(kernel.runs_as(), (mode, memory), "{name}");
+                    assert_eq!(kernel.terminate(LONG).unwrap().processed, MANY);
+                    works += 1;
+                }
+                Err(error) => {
+                    let LaunchError::Unfit { kernel: "echo", mode: m, memory: n, why } = &error
+                    else {
+                        panic!("{name}: {error}")
+                    };
+                    assert_eq!((*m, *n), (mode, memory));
+                    assert!(!why.is_empty());
+                    let (mode, memory) = (mode.to_string(), memory.to_string());
+                    names(&error, &["kernel echo", &mode, &memory, why]);
+                    let whole = device.residency().reserve(1, 1);
+                    assert!(whole.is_ok(), "{name}: something is on the device");
+                }
+            }
+        }
+        let expected = match name {
+            "wsl2" | "no-pinned" => 2, // staged-sync
+            "unmapped" => 5,           // all but mapped
+            "calls-block" => 5,        // all but staged-async
+            "watchdog" => 6,           // all but persistent
+            "no-graphs" => 5,          // all but graph
+            _ => 8,
+        };
+        assert_eq!(works, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_refused_with_its_reason() {
+    let cases = [
+        ("wsl2", Mode::Persistent, Memory::Auto, "there is no pinned memory"),
+        ("wsl2", Mode::Auto, Memory::Mapped, "no pinned memory of 2097152 bytes"),
+        (
+            "calls-block",
+            Mode::Auto,
+            Memory::StagedAsync,
+            "copies do not come back beside a resident kernel",
+        ),
+        ("watchdog", Mode::Persistent, Memory::Mapped, "watchdog"),
+        ("no-graphs", Mode::Graph, Memory::Auto, "no graph could be launched: station failed"),
+        ("unmapped", Mode::EventDriven, Memory::Mapped, "does not map host memory"),
+        ("held-launches", Mode::Persistent, Memory::StagedSync, "has only one"),
+    ];
+    for (name, mode, memory, reason) in cases {
+        let launch = Launch::default().mode(mode).memory(memory);
+        let error = named(name).launch::<Echo>(launch).map(drop).unwrap_err();
+        assert!(matches!(error, LaunchError::Unfit { .. }), "{name}: {error}");
+        names(&error, &[&mode.to_string(), &memory.to_string(), reason]);
+    }
+    let host = named("no-cooperative");
+    let launch = Launch::default().lanes(2);
+    let error = host.launch::<Echo>(launch.clone().cooperative(Cooperative::Always)).unwrap_err();
+    assert!(matches!(error, LaunchError::NotCooperative(_)), "{error}");
+    active(&host, launch).terminate(LONG).unwrap(); // side by side without it
+}
+
+#[test]
+fn an_event_driven_kernel_goes_on_without_graphs() {
+    let quirks = cpu().slow_launches(Duration::from_millis(10)).watchdog(NEVER).failing_graphs(40);
+    let host = over(quirks);
+    let mut kernel = active(&host, Launch::default());
+    assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.choice());
+    soak(&mut kernel);
+    for i in 0..60 {
+        kernel.rest(LONG).unwrap(); // so that each message is a launch
+        kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
+        assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
+    }
+    let changes: Vec<_> = kernel.changes().collect();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].from, (Mode::Graph, Memory::Mapped));
+    assert_eq!(changes[0].to, (Mode::EventDriven, Memory::Mapped));
+    names(&changes[0], &["graphs fail by now (a quirk)"]);
+    assert_eq!(kernel.runs_as(), changes[0].to);
+    let summary = kernel.terminate(LONG).unwrap();
+    assert_eq!((summary.processed, summary.unhandled), (MANY + 60, 0));
+}
+
+/// Copies beside a launch fail at some time: everything that was accepted is answered, by copies
+/// between launches.
+#[test]
+fn a_staged_kernel_goes_on_without_copies_beside_it() {
+    let launch = |mode| Launch::default().mode(mode);
+    let device = || over(cpu().unmapped().failing_copies_beside(40_000));
+    for asked in [Mode::Auto, Mode::EventDriven, Mode::Graph] {
+        let runs = if asked == Mode::Auto { Mode::Persistent } else { asked };
+        let mut kernel = active(&device(), launch(asked));
+        let choice = (kernel.choice().mode, kernel.choice().memory);
+        assert_eq!(choice, (runs, Memory::StagedAsync), "{}", kernel.choice());
+        let mut sent = 0;
+        let changes = until("a change", || {
+            soak(&mut kernel);
+            sent += MANY;
+            let changes: Vec<_> = kernel.changes().collect();
+            (!changes.is_empty()).then_some(changes)
+        });
+        let after = if runs == Mode::Graph { Mode::Graph } else { Mode::EventDriven };
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(changes[0].from, (runs, Memory::StagedAsync));
+        assert_eq!(changes[0].to, (after, Memory::StagedSync));
+        names(&changes[0], &["copies beside a launch fail by now (a quirk)"]);
+        assert_eq!(kernel.runs_as(), changes[0].to);
+        soak(&mut kernel);
+        let summary = kernel.terminate(LONG).unwrap();
+        assert_eq!((summary.processed, summary.unhandled), (sent + MANY, 0));
+    }
+    let (_, fault) = launch_until_lost(&device(), launch(Mode::Persistent));
+    assert!(matches!(fault, DeviceFault::Driver { kernel: "echo", .. }), "{fault}");
+    names(&fault, &["cannot be kept answering", "copies beside a launch fail by now"]);
+}
+
+/// Nothing can be done without any copies; what was accepted and not answered is known.
+#[test]
+fn a_staged_kernel_without_copies_is_given_up() {
+    for (mode, memory) in WAYS.into_iter().filter(|(_, memory)| *memory != Memory::Mapped) {
+        let host = over(cpu().failing_copies(40_000));
+        let launch = Launch::default().mode(mode).memory(memory);
+        let (kernel, fault) = launch_until_lost(&host, launch);
+        assert!(matches!(fault, DeviceFault::Driver { kernel: "echo", .. }), "{fault}");
+        names(&fault, &["copies fail by now (a quirk)"]);
+        promptly("dropping it", || drop((kernel, host)));
+    }
+}
+
+/// Now and then a call fails, and works when it is tried again.
+#[test]
+fn stale_handles_are_tried_again() {
+    let host = over(cpu().invalid_handles(10));
+    for (mode, memory) in WAYS {
+        let launch = Launch::default().mode(mode).memory(memory);
+        let mut kernel = until("a launch", || match host.launch::<Echo>(launch.clone()) {
+            Ok(kernel) => Some(kernel),
+            Err(LaunchError::Driver(error)) if error.code == 400 => None,
+            Err(LaunchError::Unfit { .. }) => panic!("the copy of the probe failed"),
+            Err(error) => panic!("{error}"),
+        });
+        kernel.activate(LONG).unwrap();
+        soak(&mut kernel);
+        assert_eq!(kernel.runs_as(), (mode, memory));
+        assert_eq!(kernel.terminate(LONG).unwrap().processed, MANY);
+    }
+}
+
+/// All that the device had is given back once its kernels have left: they may run on underneath a
+/// fault that is made up.
+fn is_left_behind(device: &impl Driver) {
+    until("what was on the device", || {
+        drop(Runtime::open(Device::Cpu)); // sees what was set aside
+        device.residency().reserve(1, 1).ok()
+    });
+}
+
+/// That the device is lost with every kernel on it, and that nothing hangs.
+fn is_lost(
+    device: &impl Driver,
+    host: Runtime,
+    (mut lost, mut beside): (Resident<Echo>, Resident<Echo>),
+    (code, reason): (i32, &str),
+    fault: &DeviceFault,
+) {
+    names(fault, &["kernel echo", &code.to_string(), reason, "every kernel on it is gone"]);
+    assert!(matches!(fault, DeviceFault::Device { code: c, .. } if *c == code), "{fault}");
+    promptly("using what is lost", || {
+        let seed = EchoMessage::from_seed(1);
+        let refused = Some(SendError::Fault(fault.clone()));
+        assert_eq!(lost.try_send(&seed).err().map(SendError::without_message), refused);
+        let end = until("the end", || lost.recv(LONG).err()); // underneath it may answer some more
+        assert_eq!(end, RecvError::Fault(fault.clone()));
+        let other = beside.recv(LONG).unwrap_err();
+        names(&other, &[&code.to_string(), reason]);
+        let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
+        names(&error, &[reason]);
+    });
+    promptly("dropping everything", || drop((lost, beside, host)));
+    is_left_behind(device);
+    promptly("opening it again", || {
+        let error = Runtime::over(cpu(), Options::default()).map(drop);
+        assert!(error.is_ok(), "another device is sound");
+    });
+}
+
+#[test]
+fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
+    let device = Arc::new(cpu().watchdog(Duration::from_millis(300)));
+    let host = over(Arc::clone(&device));
+    for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
+        soak(&mut active(&host, Launch::default().memory(memory))); // no launch is that long
+    }
+    let beside = active(&host, Launch::default());
+    let long = Duration::from_secs(60);
+    let budgets = Budgets { time: long, idle: long, iterations: u64::MAX };
+    let mut kernel = active(&host, Launch::default().budgets(budgets));
+    let (sent, answer) = (EchoMessage::from_seed(3), EchoMessage::from_seed(3).answer());
+    kernel.send(&sent, LONG).unwrap();
+    assert_eq!(kernel.recv(LONG).unwrap(), answer);
+    let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
+    is_lost(&device, host, (kernel, beside), (702, "timed out"), &fault);
+}
+
+#[test]
+fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
+    for (mode, memory) in WAYS {
+        let device = Arc::new(cpu().fault_after(1000));
+        let host = over(Arc::clone(&device));
+        let launch = Launch::default().mode(mode).memory(memory);
+        let beside = active(&host, launch.clone());
+        let mut kernel = active(&host, launch);
+        let (sent, received, fault) = until_lost(&mut kernel);
+        assert_eq!(kernel.lane(0).unwrap().unanswered(), sent - received, "{mode}, {memory}");
+        assert!(kernel.status().processed >= 1000);
+        is_lost(&device, host, (kernel, beside), (700, "illegal memory access"), &fault);
+    }
+}
+
+/// Whatever a program does, one call after the other, on a device whose calls block.
+#[test]
+fn a_program_comes_to_its_end_where_calls_block() {
+    for quirks in ["calls-block", "wsl2", "calls-block,held-launches", "calls-block,no-graphs"] {
+        let device = Arc::new(Quirks::named(Cpu::open(), quirks).unwrap());
+        let begun = Instant::now();
+        let host = promptly("opening it", || over(Arc::clone(&device)));
+        let mut kernel = host.launch::<VectorAdd>(Launch::default()).unwrap();
+        promptly("activating it", || kernel.activate(LONG)).unwrap();
+        for n in [10, 25, 100, 5000] {
+            let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let b: Vec<f32> = (0..n).map(|i| 0.25 * i as f32).collect();
+            let mut c = vec![0.0; n];
+            promptly("adding", || kernel.add(&a, &b, &mut c, LONG)).unwrap();
+            assert!((0..n).all(|i| c[i] == a[i] + b[i]), "{quirks}, {n}");
+            let mut back = vec![0u32; n];
+            promptly("reading", || kernel.read_payload(0, &mut back, LONG)).unwrap();
+        }
+        let budgets = Budgets::default();
+        let other = Launch::default().mode(Mode::EventDriven).budgets(budgets);
+        let mut beside = promptly("launching another", || active(&host, other));
+        promptly("messages", || soak(&mut beside));
+        let again = promptly("opening it again", || over(Arc::clone(&device)));
+        promptly("dropping it", || drop((again, beside)));
+        let summary = promptly("terminating", || kernel.terminate(LONG)).unwrap();
+        assert_eq!(summary.unhandled, 0);
+        promptly("dropping all", || drop((kernel, host)));
+        is_left_behind(&device);
+        assert!(begun.elapsed() < LONG, "{quirks} took {:?}", begun.elapsed());
+    }
+}
+
+/// That calls do block: so this says something of the test before.
+#[test]
+fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
+    let device = Arc::new(cpu().calls_block());
+    let host = over(Arc::clone(&device));
+    let stay = Duration::from_millis(400);
+    let budgets = Budgets { time: stay, idle: stay, iterations: u64::MAX };
+    let launch = Launch::default().mode(Mode::EventDriven).budgets(budgets);
+    let mut kernel = active(&host, launch);
+    kernel.rest(LONG).unwrap();
+    kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+    let begun = Instant::now();
+    let memory = device.take_device(4096).unwrap();
+    let took = begun.elapsed();
+    assert!(took > stay / 4 && took < LONG, "{took:?}");
+    assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
+    kernel.rest(LONG).unwrap();
+    // SAFETY: from this device, with that size, and nobody uses it.
+    unsafe { device.give_device(memory, 4096) };
+}
