@@ -142,4 +142,18 @@ impl Baseline {
         }
         begun.elapsed()
     }
+
+    /// How long the driver takes to refuse memory that is not there: device memory, then pinned.
+    pub fn refuse_memory(&mut self, bytes: usize) -> [Duration; 2] {
+        let (mut address, mut host) = (0, null_mut());
+        let begun = Instant::now();
+        // SAFETY: the pointers are to locals; nothing is had.
+        let device = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
+        let (first, begun) = (begun.elapsed(), Instant::now());
+        // SAFETY: as above.
+        let pinned = unsafe { sys::cuMemHostAlloc(&mut host, bytes, 2) };
+        let success = CUresult::CUDA_SUCCESS;
+        assert!(device != success && pinned != success, "{bytes} bytes were had");
+        [first, begun.elapsed()]
+    }
 }

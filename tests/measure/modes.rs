@@ -109,7 +109,7 @@ fn idle(host: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// From rest, by launch and by graph, each time beside the bare launches and the bare copy.
+/// From rest, by launch and by graph, in turn with the bare launches and the bare copy.
 fn interleaved(host: &Runtime, short: Budgets) -> Result<(), Error> {
     let mut bare = Baseline::open();
     let names = [
@@ -123,30 +123,36 @@ fn interleaved(host: &Runtime, short: Budgets) -> Result<(), Error> {
     let way = |mode| Launch::default().mode(mode).memory(Memory::Mapped).budgets(short);
     let mut launch = launched(host, &way(Mode::EventDriven))?;
     let mut graph = launched(host, &way(Mode::Graph))?;
-    for i in 0..2200 {
-        for (k, (which, by_graph)) in
-            [(0, false), (0, true), (1, false), (1, true)].into_iter().enumerate()
-        {
-            times[k].push(us(bare.launch_and_poll(which, by_graph)));
+    // In turn, a hundred of each: what the machine does meanwhile befalls all alike.
+    for round in 0..21 {
+        for k in 0..times.len() {
+            for i in 0..100 {
+                let time = match k {
+                    0..4 => us(bare.launch_and_poll(k / 2, k % 2 == 1)),
+                    6 => us(bare.copy_and_wait()),
+                    _ => {
+                        let kernel = if k == 4 { &mut launch } else { &mut graph };
+                        kernel.rest(SECONDS)?;
+                        let begun = Instant::now();
+                        answer(kernel, i)?;
+                        us(begun.elapsed())
+                    }
+                };
+                if round > 0 {
+                    times[k].push(time);
+                }
+            }
+            launch.rest(SECONDS)?;
+            graph.rest(SECONDS)?;
         }
-        for (k, kernel) in [(4, &mut launch), (5, &mut graph)] {
-            kernel.rest(SECONDS)?;
-            std::thread::sleep(MICROSECOND); // the grid's end, behind its last word
-            let begun = Instant::now();
-            answer(kernel, i)?;
-            times[k].push(us(begun.elapsed()));
-            kernel.rest(SECONDS)?;
-        }
-        times[6].push(us(bare.copy_and_wait()));
     }
     let all = names.into_iter().chain([
         "event-driven, mapped: round trip from rest",
         "graph, mapped: round trip from rest",
         "bare copy of 64 bytes to the device, and wait",
     ]);
-    println!("interleaved, one after the other:");
+    println!("in turn, 100 of each, 20 times:");
     for (name, times) in all.zip(&mut times) {
-        times.drain(..200);
         times.sort_by(f64::total_cmp);
         print(&format!("  {name}"), times);
     }
@@ -162,6 +168,16 @@ fn interleaved(host: &Runtime, short: Budgets) -> Result<(), Error> {
         p50(5) / p50(3)
     );
     drop((launch, graph));
+    // A kernel that stays for a second: does the driver wait for it before it refuses memory?
+    for bytes in [1usize << 40, 1 << 44, usize::MAX] {
+        println!("  {bytes:#x} bytes refused, nothing resident: {:.1?}", bare.refuse_memory(bytes));
+        let second = Duration::from_secs(1);
+        let stay = Budgets { time: second, idle: second, ..Budgets::default() };
+        let way = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped);
+        let mut kernel = launched(host, &way.budgets(stay))?;
+        answer(&mut kernel, 1)?;
+        println!("  beside a kernel of 1 s: {:.1?}", bare.refuse_memory(bytes));
+    }
     // Copies beside a resident kernel.
     let staged = Launch::default().mode(Mode::Persistent).memory(Memory::StagedAsync);
     let mut kernel = launched(host, &staged)?;

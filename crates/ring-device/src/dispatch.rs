@@ -7,12 +7,14 @@
 //! A kernel is launched once and stays, or many times over the same memory: each launch goes on
 //! where the last one left, until the host ends it or one of its budgets is spent.
 
+mod at_once;
 mod batch;
 mod budget;
 mod resume;
 mod times;
 mod wait;
 
+use self::at_once::First;
 use crate::kernel::Kernel;
 use crate::team::{Shared, Team};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -58,17 +60,20 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     let began = (team.now(), team.ticks());
     // SAFETY: the caller's promise: the blocks are there.
     unsafe { team.boot(control) };
+    let blocks = control.wrapping_add(1).cast::<LaneBlock>();
+    // SAFETY: the caller's promise.
+    let first =
+        unsafe { at_once::answer::<K>(team, blocks.wrapping_add(team.lane() as usize), began.1) };
     team.sync();
     if !resume::is_ours(team) {
         return; // the host sees the kernel gone without an acknowledgement
     }
-    let blocks = control.wrapping_add(1).cast::<LaneBlock>();
     // SAFETY: the caller's promise: a control block, and behind it the block of each lane, all
     // atomics and padding.
     let (host, block) = unsafe { (&(*control).host, &*blocks.wrapping_add(team.lane() as usize)) };
     // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
     match unsafe { resume::lane::<K>(team, host, blocks, block) } {
-        Ok(mut lane) => lane.run(began),
+        Ok(mut lane) => lane.run(began, first),
         Err(why) => resume::refuse(team, block, why),
     }
 }
@@ -104,6 +109,8 @@ struct Lane<'a, K> {
     active: bool,
     /// Nothing was looked at since the launch began.
     fresh: bool,
+    /// Warp 0: the launch began with an answer, which is not counted yet.
+    first: bool,
     /// Warp 0: what earlier launches counted of times is part of its tally.
     added: bool,
     kernel: core::marker::PhantomData<K>,
@@ -116,8 +123,8 @@ impl<K: Kernel> Lane<'_, K> {
     }
 
     #[inline(always)]
-    fn run(&mut self, began: (u64, u64)) {
-        self.begin(began);
+    fn run(&mut self, began: (u64, u64), first: First) {
+        self.begin(began, first);
         let why = loop {
             self.team.sync();
             self.wait();

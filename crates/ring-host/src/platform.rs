@@ -57,6 +57,15 @@ fn wsl_signs_under(root: &Path) -> Vec<WslSign> {
     signs.into_iter().filter(|(there, _)| *there).map(|(_, sign)| sign).collect()
 }
 
+/// Bytes of host memory that can be had without swapping (`MemAvailable` of `/proc/meminfo`);
+/// `u64::MAX` where nobody says.
+pub fn available_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib.saturating_mul(1024))
+}
+
 /// A folder in which the driver's library may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -102,6 +111,13 @@ mod tests {
         std::fs::write(&release, "6.12.0-amd64\n").unwrap();
         assert_eq!(wsl_signs_under(&root), all[1..]);
         std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn available_memory_is_told() {
+        let bytes = available_memory();
+        assert!(bytes > 1 << 20 && bytes < 1 << 50, "{bytes}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The beginning of a launch: what the launch before left, checked, and the host's command.
 
+use super::at_once::First;
 use super::{Lane, event, part};
 use crate::context::Payload;
 use crate::kernel::{Kernel, Scope};
@@ -17,6 +18,19 @@ use ring_shared::{ABI_VERSION, MAGIC, Message, Ring};
 /// Nanoseconds that a launch without any message yet may be idle, if the idle budget is longer: a
 /// launch that was queued behind another one usually finds that nothing is left to do.
 pub(super) const GRACE: u64 = 20_000;
+
+/// The payload arena of the configuration.
+///
+/// # Safety
+/// It is memory of this kernel's own, 128-byte aligned, that stays for as long as it is used.
+#[inline(always)]
+pub(super) unsafe fn payload<'a>(team: &'a Team<'_>) -> Payload<'a> {
+    let boot = &team.memory().boot;
+    let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
+    let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
+    // SAFETY: the caller's promise.
+    unsafe { Payload::new(at, bytes) }
+}
 
 /// Whether there is a kernel of our kind, and the lane is one of its lanes.
 #[inline(always)]
@@ -66,13 +80,14 @@ pub(super) unsafe fn lane<'a, K: Kernel>(
         obeyed: u64::from(boot.half(boot::STATUS, EPOCH)) << 32,
         active: false,
         fresh: true,
+        first: false,
         added: false,
         kernel: core::marker::PhantomData,
     })
 }
 
 /// Offset of the epoch in an acknowledgement.
-const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
+pub(super) const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
 
 /// The ring of the descriptor at `offset` of the lane's block, if it fits messages of type `M`.
 ///
@@ -171,7 +186,8 @@ pub(super) fn refuse(team: &Team<'_>, block: &LaneBlock, why: Exit) {
 impl<K: Kernel> Lane<'_, K> {
     /// Fills the team's memory, and takes the host's command as it was when the launch began.
     #[inline(always)]
-    pub(super) fn begin(&mut self, began: (u64, u64)) {
+    pub(super) fn begin(&mut self, began: (u64, u64), answered: First) {
+        self.first = answered.answered;
         let boot = &self.team.memory().boot;
         self.clear_times();
         let command = boot.word(boot::COMMAND, 0);
@@ -187,6 +203,10 @@ impl<K: Kernel> Lane<'_, K> {
         }
         if self.team.thread() == 0 {
             self.begin_shared(first, command, began);
+            let tally = self.team.tally(0);
+            tally.took.store(answered.took, Relaxed);
+            tally.waited.store(answered.waited, Relaxed);
+            self.team.add(&self.shared().refused, answered.refused);
             if command == 0 {
                 self.acknowledge(State::Launched);
             }
@@ -258,11 +278,8 @@ impl<K: Kernel> Lane<'_, K> {
     /// The payload arena.
     #[inline(always)]
     pub(super) fn payload(&self) -> Payload<'_> {
-        let boot = &self.team.memory().boot;
-        let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
-        let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
-        // SAFETY: `run`'s caller promised it; it is 128-byte aligned and this kernel's own.
-        unsafe { Payload::new(at, bytes) }
+        // SAFETY: `run`'s caller promised it; it is this kernel's own.
+        unsafe { payload(self.team) }
     }
 
     /// Indices that could not be, as counted by the launches before.

@@ -1,6 +1,7 @@
 //! Waiting: the polling warps look at the doorbell until there is something for the whole team,
 //! and answer express messages by themselves where the kernel's scope allows it.
 
+use super::at_once::line_to_line;
 use super::budget::launch;
 use super::{Lane, event, verdict};
 use crate::kernel::{Kernel, Scope};
@@ -8,13 +9,10 @@ use crate::team::Look;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
-use ring_shared::ring::{Control, Seen, decide, stamp};
+use ring_shared::ring::{Seen, decide, stamp};
 
 /// Looks at the doorbell for each look at the host's command line.
 const LOOKS_PER_COMMAND: u32 = 16;
-
-/// Bytes of a window that a polling warp has for itself: an express message has at most 84.
-const WARP_BYTES: usize = 128;
 
 impl<K: Kernel> Lane<'_, K> {
     /// Returns when an event is raised; threads that do not poll return at once.
@@ -26,7 +24,8 @@ impl<K: Kernel> Lane<'_, K> {
         }
         let (eager, limited) = (self.is_eager(), self.is_limited());
         let (mut turns, mut looks) = (0u32, 0u32); // since we wait; fruitless ones in a row
-        let mut answered = false; // an express message that is not counted yet
+        // An express message that is not counted yet: the launch may have begun with one.
+        let mut answered = poller == 0 && self.fresh && self.first;
         while self.team.uniform(self.shared().event.load(Relaxed)) as u32 == event::NONE {
             // The first look was made when the launch began, and the command obeyed.
             let first = poller == 0 && self.fresh;
@@ -191,39 +190,16 @@ impl<K: Kernel> Lane<'_, K> {
     /// Answers request `head`, which this warp claimed, from the line and into the line.
     #[inline(always)]
     fn answer_express(&mut self, look: &Look, head: u64, poller: u32) {
-        let (team, memory) = (self.team, self.team.memory());
-        // Behind what `stage` uses, so that no two warps share a byte.
-        let at = (1 + poller as usize) * WARP_BYTES;
-        let input = memory.input.bytes().wrapping_add(at);
-        let output = memory.output.bytes().wrapping_add(at);
-        if K::USES_PAYLOAD {
-            team.fence();
-        }
-        let (mut began, mut ended) = (0, 0); // of the leader
-        // SAFETY: this warp's own part of the windows, 128 bytes each, 16-byte aligned: room for
-        // an express request and response. One thread handles; the warp waits before and after.
-        unsafe {
-            team.stage(look, K::Request::EXPRESS_ATOMS, input);
-            if team.is_leader() {
-                self.note_work();
-                began = team.ticks();
-                <K::Scope as Scope<K>>::alone(team, self.payload(), input, output);
-                ended = team.ticks();
-            }
-        }
-        team.warp_sync();
-        if K::USES_PAYLOAD {
-            team.fence();
-        }
-        let index = head as u32;
-        let tail = index.wrapping_add(1);
-        let control = Control { credit: tail, express: index, tail };
+        let team = self.team;
         if team.is_leader() {
+            self.note_work();
             // Before the answer: once it is out, the other warp may claim and answer the next.
             self.shared().last_express.store(head, Relaxed);
         }
-        // SAFETY: 84 of this warp's 128 bytes.
-        unsafe { team.ring(self.responses.bell(), output, stamp(head), control) };
+        let bell = self.responses.bell();
+        // SAFETY: this is warp `poller`, which claimed the request.
+        let (began, ended) =
+            unsafe { line_to_line::<K>(team, self.payload(), look, head, poller, bell) };
         if team.is_leader() {
             // After it, or the host could ring the next before this is answered. The other warp's
             // credit for that one may then land first: the host takes the greater.

@@ -100,6 +100,14 @@ impl Words {
         self.0.get(line + offset / 16).map_or(0, |words| words[offset % 16 / 8].load(Relaxed))
     }
 
+    /// Changes the `u64` at `offset` bytes of the line that begins with atom `line`.
+    #[inline(always)]
+    pub fn set(&self, line: usize, offset: usize, value: u64) {
+        if let Some(words) = self.0.get(line + offset / 16) {
+            words[offset % 16 / 8].store(value, Relaxed);
+        }
+    }
+
     /// The `u32` at `offset` bytes of the line that begins with atom `line`.
     #[inline(always)]
     pub fn half(&self, line: usize, offset: usize) -> u32 {

@@ -97,6 +97,13 @@ impl Cuda {
     }
 }
 
+/// The error for memory that is not there. The driver is not asked: before it refuses, it waits until
+/// no kernel is resident, to see what that frees.
+fn too_much(call: &'static str, bytes: usize, free: u64) -> DriverError {
+    let code = sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY as i32;
+    DriverError { call, code, reason: format!("out of memory: {bytes} bytes, but {free} are free") }
+}
+
 fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, DriverError> {
     use sys::CUdevice_attribute_enum as A;
     let attribute = |which| -> Result<u32, DriverError> {
@@ -152,6 +159,9 @@ impl Driver for Cuda {
             return Ok(mapped);
         }
         let _bound = Bound::new(self.context)?;
+        if bytes as u64 > crate::platform::available_memory() {
+            return Err(too_much("cuMemHostAlloc", bytes, crate::platform::available_memory()));
+        }
         let maps = self.info.maps_host_memory;
         let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
         let (mut host, mut device) = (std::ptr::null_mut(), 0);
@@ -180,7 +190,12 @@ impl Driver for Cuda {
             return Ok(address);
         }
         let _bound = Bound::new(self.context)?;
-        let mut address = 0;
+        let (mut address, mut free, mut total) = (0, 0, 0);
+        // SAFETY: the pointers are to locals.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        if bytes > free {
+            return Err(too_much("cuMemAlloc", bytes, free as u64));
+        }
         // SAFETY: the pointer is to a local.
         check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })?;
         Ok(address)
