@@ -123,6 +123,15 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
         Ok(())
     })?;
     print("  launch, activate and terminate another of two lanes", &launch);
+    for (mode, memory) in ring_tests::WAYS {
+        let launch = times(20, |i| {
+            let mut kernel = active(host, Launch::default().mode(mode).memory(memory))?;
+            answer(&mut kernel, i)?;
+            kernel.terminate(SECONDS)?;
+            Ok(())
+        })?;
+        print(&format!("  launch, one message, terminate another, {mode} in {memory}"), &launch);
+    }
     let mut other = host.launch::<VectorAdd>(Launch::default())?;
     let mut words = [7u32; 16];
     let copy = times(100, |_| {

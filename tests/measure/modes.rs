@@ -125,7 +125,7 @@ fn interleaved(host: &Runtime, short: Budgets) -> Result<(), Error> {
     let mut graph = launched(host, &way(Mode::Graph))?;
     // In turn, a hundred of each: what the machine does meanwhile befalls all alike.
     for round in 0..21 {
-        for k in 0..times.len() {
+        for (k, times) in times.iter_mut().enumerate() {
             for i in 0..100 {
                 let time = match k {
                     0..4 => us(bare.launch_and_poll(k / 2, k % 2 == 1)),
@@ -139,7 +139,7 @@ fn interleaved(host: &Runtime, short: Budgets) -> Result<(), Error> {
                     }
                 };
                 if round > 0 {
-                    times[k].push(time);
+                    times.push(time);
                 }
             }
             launch.rest(SECONDS)?;

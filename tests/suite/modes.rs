@@ -3,9 +3,10 @@
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, Exit, Launch, LaunchError, Memory, Mode, OpenError, Processing, Resident, Runtime,
+    Budgets, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, OpenError, Options, Processing,
+    RecvError, Resident, Runtime,
 };
-use ring_tests::{LONG, Slow, WAYS, on_each_device};
+use ring_tests::{LONG, Slow, Unlucky, WAYS, on_each_device};
 use std::time::{Duration, Instant};
 
 fn way((mode, memory): (Mode, Memory)) -> Launch {
@@ -184,6 +185,62 @@ fn residency_is_bounded_by_one_handler_call() {
     }
     // 40 calls of 0.5 ms: at most two or three fit a launch.
     assert!(kernel.launches() >= 10, "{} launches", kernel.launches());
+}
+
+/// The lost lane is not run again, neither by a launch queued behind nor by a new one. CPU only.
+#[test]
+fn a_panic_is_told_in_each_way() {
+    let host = ring_tests::cpu();
+    for both in WAYS {
+        for batch in [1, 20] {
+            let mut kernel = host.launch::<Unlucky>(way(both)).unwrap();
+            kernel.activate(LONG).unwrap();
+            let mut answered = 0;
+            let fault = loop {
+                let from = answered;
+                let sent = kernel.try_send_batch(&(from..from + batch).collect::<Vec<u64>>());
+                let lost = sent.is_err();
+                let fault = loop {
+                    match kernel.recv(if lost { Duration::ZERO } else { LONG }) {
+                        Ok(answer) => {
+                            assert_eq!(answer, answered * answered, "{both:?}");
+                            answered += 1;
+                        }
+                        Err(error) => break Some(error),
+                    }
+                    if answered == from + batch {
+                        break None;
+                    }
+                };
+                if let Some(error) = fault {
+                    break error;
+                }
+            };
+            assert!(answered <= 13, "{both:?}: {answered} answers");
+            let panicked = matches!(
+                fault,
+                RecvError::Fault(DeviceFault::HandlerPanicked { kernel: "unlucky", lane: 0, .. })
+            );
+            assert!(panicked, "{both:?}: {fault}");
+            assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel obeyed");
+        }
+    }
+}
+
+/// What one runtime is given does not decide what others find out.
+#[test]
+fn small_arenas_do_not_spoil_the_probe() {
+    let driver = std::sync::Arc::new(ring_host::driver::cpu::Cpu::open());
+    for options in [
+        Options { device_bytes: 0, ..Options::default() },
+        Options { pinned_bytes: 1024, ..Options::default() },
+        Options::default(),
+    ] {
+        let host = Runtime::over(std::sync::Arc::clone(&driver), options).unwrap();
+        assert!(host.report().probe.mapped.is_ok() && host.report().probe.resident.is_ok());
+        let choice = host.report().choice.as_ref().unwrap();
+        assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");
+    }
 }
 
 #[test]

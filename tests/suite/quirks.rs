@@ -317,6 +317,37 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
     names(&fault, &["cannot be kept answering", "copies beside a launch fail by now"]);
 }
 
+/// Budgets that are never spent do not keep a launch on the device that nothing can be carried to.
+#[test]
+fn endless_budgets_do_not_outlive_the_copies() {
+    let endless = Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
+    let host = over(cpu().unmapped().failing_copies_beside(40_000));
+    let mut kernel = active(&host, Launch::default().mode(Mode::EventDriven).budgets(endless));
+    until("a change", || {
+        soak(&mut kernel);
+        kernel.changes().next()
+    });
+    soak(&mut kernel);
+    kernel.deactivate(LONG).unwrap();
+    kernel.terminate(LONG).unwrap();
+}
+
+/// One failure among many copies does not undo the others.
+#[test]
+fn many_lanes_are_carried_although_copies_fail_now_and_then() {
+    let host = over(cpu().invalid_handles(10));
+    for memory in [Memory::StagedAsync, Memory::StagedSync] {
+        let launch = Launch::default().mode(Mode::EventDriven).memory(memory);
+        let mut kernel = active(&host, launch.lanes(16).capacity(64));
+        for lane in 0..16 {
+            let lane = kernel.lane(lane).unwrap();
+            lane.send(&EchoMessage::from_seed(3), LONG).unwrap();
+            assert_eq!(lane.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
+        }
+        assert_eq!(kernel.terminate(LONG).unwrap().processed, 16);
+    }
+}
+
 /// Nothing can be done without any copies; what was accepted and not answered is known.
 #[test]
 fn a_staged_kernel_without_copies_is_given_up() {

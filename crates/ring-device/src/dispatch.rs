@@ -71,6 +71,9 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     // SAFETY: the caller's promise: a control block, and behind it the block of each lane, all
     // atomics and padding.
     let (host, block) = unsafe { (&(*control).host, &*blocks.wrapping_add(team.lane() as usize)) };
+    if resume::is_lost(team) {
+        return resume::pass(team, block);
+    }
     // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
     match unsafe { resume::lane::<K>(team, host, blocks, block) } {
         Ok(mut lane) => lane.run(began, first),

@@ -13,8 +13,8 @@ use ring_shared::ring::{MAX_CAPACITY, MAX_START};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// After how long without a message a persistent kernel in staged memory leaves, to be launched again
-/// by the next: if copies fail it cannot be told to.
+/// After how long without a message a kernel in staged-async memory leaves, also a persistent one, to
+/// be launched again by the next: if copies fail it cannot be told to.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// Whether all lanes are launched at once or not at all.
@@ -155,6 +155,10 @@ impl Launch {
             (Mode::Persistent, Memory::Mapped) => none,
             (Mode::Persistent, _) => WireBudgets { idle: nanoseconds(SILENCE), ..none },
             (_, Memory::StagedSync) => WireBudgets { idle: 0, ..own }, // nothing comes meanwhile
+            // If copies fail it must leave by itself here too.
+            (_, Memory::StagedAsync) => {
+                WireBudgets { idle: own.idle.min(nanoseconds(SILENCE)), ..own }
+            }
             _ => own,
         }
     }

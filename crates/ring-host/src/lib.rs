@@ -2,7 +2,9 @@
 //!
 //! A [`Runtime`] opens a device: an NVIDIA GPU, or CPU threads that run the same handlers. A
 //! launched kernel is [`Resident`]: it polls rings in memory that both sides see until it is
-//! terminated. Sending and receiving take no lock, no heap, and no driver call.
+//! terminated. Sending and receiving take no lock, no heap, and no driver call. Where a machine does
+//! not let kernels stay, or not share memory, other [modes](Mode) and [memories](Memory) are chosen;
+//! there sends and receives launch and copy, still without heap.
 //!
 //! ```
 //! use ring_host::{Device, Launch, Runtime, kernels::{Echo, EchoMessage}};
@@ -29,8 +31,9 @@
 //!
 //! # Where to look
 //! [`resident`] (life cycle), [`lane`] (send and receive), [`launch`] (what can be chosen, and
-//! its checks), `driver` (what a device must be able to do; CUDA and CPU), `region` (how a
-//! kernel's shared memory is laid out), [`error`].
+//! its checks), [`mode`], [`probe`] and `choice` (what is found out and chosen), `pump` and `staging`
+//! (what drives kernels that are not simply resident), [`telemetry`], `driver` (what a device must be
+//! able to do; CUDA and CPU; `Quirks`), `region` (how a kernel's shared memory is laid out), [`error`].
 
 mod arena;
 mod choice;

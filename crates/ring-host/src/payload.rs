@@ -4,7 +4,7 @@
 use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{Cells, RunState};
 use crate::error::PayloadError;
-use crate::pump::{Between, patiently};
+use crate::pump::{Hold, patiently};
 use crate::resident::Resident;
 use ring_device::{Kernel, Word};
 
@@ -102,11 +102,14 @@ impl<K: Kernel> Resident<K> {
 
     /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the
     /// result is dropped.
-    fn between_launches(&self, end: Deadline) -> Result<Option<Between<'_>>, PayloadError> {
+    fn between_launches(&self, end: Deadline) -> Result<Option<Hold<'_>>, PayloadError> {
         let Some(pump) = &self.shared().pump else { return Ok(None) };
+        let Some(hold) = pump.hold() else { return Ok(None) };
         let check = || self.shared().check().map_err(PayloadError::from);
-        let look = || Ok(pump.between(self.shared())?);
-        let found = wait(end, self.shared().patience, look, check)?;
-        found.map(Some).ok_or_else(|| PayloadError::Timeout { bytes: 0, waited: end.waited() })
+        let look = || Ok(pump.is_resting(self.shared())?.then_some(()));
+        match wait(end, self.shared().patience, look, check)? {
+            Some(()) => Ok(Some(hold)),
+            None => Err(PayloadError::Timeout { bytes: 0, waited: end.waited() }),
+        }
     }
 }

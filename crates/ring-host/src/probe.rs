@@ -1,7 +1,10 @@
 //! Finding out what a device does, by letting it do it: the built-in echo kernel, bounded by its own
 //! clock, answers stores of the host; calls are made beside it; launches are timed.
 
+use crate::arena::Arena;
 use crate::choice::Chosen;
+use crate::driver::Driver;
+use crate::error::DriverError;
 use crate::launch::Launch;
 use crate::mode::{Budgets, Memory, Mode};
 use crate::resident::Resident;
@@ -50,13 +53,20 @@ pub struct Probe {
     pub took: Duration,
 }
 
-/// Probes the device. `pinned`: whether there is pinned memory to do it in.
-pub(crate) fn probe(core: &Arc<Core>, pinned: bool) -> Probe {
+/// Memory of a probe, pinned and on the device, in bytes.
+const PROBE_BYTES: usize = 64 << 10;
+
+/// Probes a device, in memory of its own: what is found does not depend on the caller's.
+pub(crate) fn probe(driver: &Arc<dyn Driver>) -> Result<Probe, DriverError> {
     let begun = Instant::now();
-    let maps = core.driver.info().maps_host_memory;
-    let no_pinned = || match pinned {
-        false => "there is no pinned memory".to_owned(),
-        true => "the device does not map host memory".to_owned(),
+    let found = Arena::pinned(driver, PROBE_BYTES);
+    let refused = found.as_ref().err().map(DriverError::to_string);
+    let device = Arena::device(driver, PROBE_BYTES)?;
+    let core = &Arc::new(Core::new(Arc::clone(driver), found.ok(), device, "probe".to_owned()));
+    let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
+    let no_pinned = || match &refused {
+        Some(why) => format!("there is no pinned memory: {why}"),
+        None => "the device does not map host memory".to_owned(),
     };
     let mut launch = Err(no_pinned());
     let mut mapped = launch.clone().map(|_: Duration| ());
@@ -83,7 +93,7 @@ pub(crate) fn probe(core: &Arc<Core>, pinned: bool) -> Probe {
     }
     let probe = Probe { mapped, resident, beside, launch, graph, took: begun.elapsed() };
     tracing::info!(?probe, "device probed");
-    probe
+    Ok(probe)
 }
 
 fn start(

@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::staging::Courier;
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::{CONTROL, Control};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,8 @@ pub(crate) struct Pump {
     inner: Mutex<Inner>,
     /// Launches so far.
     launches: AtomicU64,
+    /// Those who copy between launches.
+    holds: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,8 @@ struct Inner {
     times_wanted: bool,
     /// No launch, for now: somebody copies between launches.
     hold: bool,
+    /// The driver says that nothing is on the device.
+    ended: bool,
     failures: u32,
     changes: heapless::Vec<Change, MOST_CHANGES>,
 }
@@ -90,10 +94,11 @@ impl Pump {
             budgets_changed: false,
             times_wanted: false,
             hold: false,
+            ended: false,
             failures: 0,
             changes: heapless::Vec::new(),
         };
-        Ok(Pump { inner: Mutex::new(inner), launches: AtomicU64::new(0) })
+        Ok(Pump { inner: Mutex::new(inner), launches: AtomicU64::new(0), holds: AtomicU32::new(0) })
     }
 
     /// A step, after a message was accepted or a command written.
@@ -121,6 +126,7 @@ impl Pump {
         if let Some(fault) = shared.fault() {
             return Err(fault); // what is on the device leaves by its budgets
         }
+        inner.hold = self.holds.load(Ordering::Relaxed) > 0;
         let stepped = inner.step(shared);
         self.launches.store(inner.submitted, Ordering::Relaxed);
         stepped.map_err(|fault| shared.fail(fault))
@@ -135,19 +141,12 @@ impl Pump {
         self.with(shared, |inner| inner.is_resting(shared))
     }
 
-    /// A step towards a moment in which the caller may copy beside no launch: it has come when this
-    /// gives something, and lasts until that is dropped.
-    pub fn between(&self, shared: &Shared) -> Result<Option<Between<'_>>, DeviceFault> {
-        let mut inner = self.lock();
-        if !inner.drive.calls_block && inner.drive.memory != Memory::StagedSync {
-            return Ok(Some(Between(None)));
-        }
-        inner.hold = true;
-        let stepped = self.stepped(&mut inner, shared);
-        let resting = inner.is_resting(shared);
-        inner.hold = false;
-        stepped?;
-        Ok(resting.then(|| Between(Some(inner))))
+    /// Keeps launches away until it is dropped, if copies cannot be made beside one. They can be made
+    /// once the kernel rests.
+    pub fn hold(&self) -> Option<Hold<'_>> {
+        let drive = self.lock().drive;
+        let alone = drive.calls_block || drive.memory == Memory::StagedSync;
+        alone.then(|| Hold::new(&self.holds))
     }
 
     /// A step towards fresh counters; whether they are there. Begin with `None`, go on with the
@@ -166,11 +165,13 @@ impl Pump {
         Ok(Some(until))
     }
 
-    /// Whether the kernel has ended although some launch never said that it left.
+    /// Nothing is on the device, the driver says. Whether the kernel has ended although some launch
+    /// never said that it left; where that must be carried back first, a step will tell.
     pub fn ended_early(&self, shared: &Shared) -> bool {
-        let Ok(inner) = self.inner.try_lock() else { return false };
-        let ended = inner.courier.is_none() && shared.station().state() == RunState::Ended;
-        ended && shared.left() < inner.submitted // read after the end was seen
+        let Ok(mut inner) = self.inner.try_lock() else { return false };
+        let ended = shared.station().state() == RunState::Ended; // none was launched meanwhile
+        inner.ended = ended && inner.courier.is_some();
+        ended && inner.courier.is_none() && shared.left() < inner.submitted
     }
 
     pub fn launches(&self) -> u64 {
@@ -190,7 +191,20 @@ impl Pump {
 
 /// Keeps launches away while it lives.
 #[derive(Debug)]
-pub(crate) struct Between<'a>(#[allow(dead_code)] Option<MutexGuard<'a, Inner>>);
+pub(crate) struct Hold<'a>(&'a AtomicU32);
+
+impl<'a> Hold<'a> {
+    fn new(holds: &'a AtomicU32) -> Hold<'a> {
+        holds.fetch_add(1, Ordering::Relaxed); // who launches reads it under the lock we take next
+        Hold(holds)
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Inner {
     fn step(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
@@ -259,10 +273,16 @@ impl Inner {
                 self.launch(shared)?;
                 return Ok(false);
             }
-            Phase::Running => match self.run_on(shared) {
-                Ok(more) => return Ok(more),
-                Err(error) => Err(error),
-            },
+            Phase::Running => {
+                let left = self.has_left(shared);
+                if !left && self.wants_follow_up(shared) {
+                    self.launch(shared)?;
+                }
+                match self.run_on(shared, left) {
+                    Ok(more) => return Ok(more),
+                    Err(error) => Err(error),
+                }
+            }
             Phase::Landing => {
                 if shared.left() < self.submitted {
                     shared.check_lanes()?;
@@ -279,15 +299,16 @@ impl Inner {
         }
     }
 
+    /// Whether all launches have left, as far as can be known now.
+    fn has_left(&self, shared: &Shared) -> bool {
+        let told = shared.left() >= self.submitted || self.ended;
+        let asks = self.drive.mode != Mode::Persistent;
+        told || asks && shared.station().state() == RunState::Ended
+    }
+
     /// The next trip while a launch is on the device, or the last one after it has left.
-    fn run_on(&mut self, shared: &Shared) -> Result<bool, DriverError> {
+    fn run_on(&mut self, shared: &Shared, left: bool) -> Result<bool, DriverError> {
         let both = (shared.region(), shared.station());
-        let left = shared.left() >= self.submitted
-            || self.drive.mode != Mode::Persistent && both.1.state() == RunState::Ended;
-        let follows = !left && self.wants_follow_up(shared);
-        if follows && self.launch(shared).is_err() {
-            return Ok(false); // remembered, and told by the next call
-        }
         let Some(courier) = &mut self.courier else { return Ok(false) };
         if left {
             courier.go_back(both.0, both.1, true)?;
@@ -328,7 +349,6 @@ impl Inner {
             return Ok(false);
         }
         if !shared.has_acknowledged() {
-            shared.check_lanes()?; // a lane that left with an error acknowledges nothing more
             return Ok(true);
         }
         Ok((0..shared.region().lanes()).any(|lane| {
@@ -358,12 +378,14 @@ impl Inner {
     }
 
     fn launch(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+        shared.check_lanes()?; // a lost lane is not run again
         let replay = self.drive.mode == Mode::Graph;
         // SAFETY: the region is laid out for this kernel, and stays until the station is over
         // (`Shared::drop`).
         match unsafe { shared.station().launch(replay) } {
             Ok(()) => {
                 self.submitted += 1;
+                self.ended = false;
                 self.failures = 0;
                 self.launched_at = Instant::now();
                 self.phase = Phase::Running;

@@ -11,7 +11,7 @@ use crate::launch::Launch;
 use crate::lingering::{Used, linger, sweep};
 use crate::mode::{Memory, Mode};
 use crate::platform::wsl_signs;
-use crate::probe::{Probe, probe};
+use crate::probe::probe;
 use crate::pump::{Drive, Pump, patiently};
 use crate::region::{NoRoom, Plan, Region};
 use crate::report::{Refusal, Report};
@@ -106,8 +106,14 @@ impl Runtime {
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, why, "device opened");
-        let core = Arc::new(Core { driver, pinned, device, why });
-        let probe = core.probe();
+        let probe = match driver.probed().get() {
+            Some(probe) => probe.clone(),
+            None => {
+                let probe = probe(&driver)?; // two may do it at once, for the same
+                driver.probed().get_or_init(|| probe).clone()
+            }
+        };
+        let core = Arc::new(Core::new(driver, pinned, device, why));
         let mut report =
             Report { wsl: wsl_signs(), pinned: found, probe, forced, choice: Err(String::new()) };
         let (serve, refused) = core.choices(&report, (Mode::Auto, Memory::Auto), true);
@@ -273,12 +279,13 @@ fn asked(report: &Report, (mode, memory): (Mode, Memory)) -> Asked {
 }
 
 impl Core {
-    /// What is known of the device: found out once.
-    fn probe(self: &Arc<Core>) -> Probe {
-        match self.pinned {
-            Some(_) => self.driver.probed().get_or_init(|| probe(self, true)).clone(),
-            None => probe(self, false), // another runtime may have pinned memory
-        }
+    pub fn new(
+        driver: Arc<dyn Driver>,
+        pinned: Option<Arc<Arena>>,
+        device: Arc<Arena>,
+        why: String,
+    ) -> Core {
+        Core { driver, pinned, device, why }
     }
 
     /// All that could serve a kernel, best first, and why the rest does not.

@@ -193,14 +193,15 @@ impl Shared {
             return Ok(());
         }
         let processed = |lane| self.region.lane(lane).status.processed.load(Ordering::Relaxed);
-        self.station.note_processed((0..self.region.lanes()).map(processed).sum());
+        let processed = (0..self.region.lanes()).map(processed).fold(0, u64::wrapping_add);
+        self.station.note_processed(processed);
         let state = self.station.state();
         if let RunState::Faulted(error) = &state {
             return Err(self.fail(self.device_fault(error)));
         }
         self.check_lanes()?;
         let early = match &self.pump {
-            Some(pump) => pump.ended_early(self),
+            Some(pump) => state == RunState::Ended && pump.ended_early(self),
             // Ended without being asked and without a reason: it never began to poll.
             None => state == RunState::Ended && self.state() != State::Terminated,
         };

@@ -10,6 +10,7 @@
 
 use crate::driver::{Cells, Station};
 use crate::error::{DeviceFault, DriverError};
+use crate::pump::patiently;
 use crate::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, Times};
@@ -88,7 +89,9 @@ impl Courier {
         let bytes = size_of::<ControlBlock>() + self.lanes.len() * size_of::<LaneBlock>();
         self.trip = Trip::Out;
         // SAFETY: the beginning of both copies, which the region keeps until the station is over.
-        unsafe { station.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms) }
+        patiently(|| unsafe {
+            station.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms)
+        })
     }
 
     /// Begins to carry the budgets. Only while no launch is on the device.
@@ -101,7 +104,9 @@ impl Courier {
         let bytes = size_of::<ControlBlock>() - at;
         self.trip = Trip::Out;
         // SAFETY: the configuration line of both copies; as above.
-        unsafe { station.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms) }
+        patiently(|| unsafe {
+            station.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms)
+        })
     }
 
     /// Whether no trip is under way.
@@ -149,7 +154,9 @@ impl Courier {
             let at = region.device_at(region.lane_at(lane) + OUT_AT);
             // SAFETY: the lines of this lane that the host writes, and room for as many, which the
             // region keeps until the station is over. Only a trip writes that room: this one.
-            unsafe { station.copy_in(at, out.as_ptr_nonnull(), OUT_ATOMS * ATOM, Cells::Atoms) }?;
+            patiently(|| unsafe {
+                station.copy_in(at, out.as_ptr_nonnull(), OUT_ATOMS * ATOM, Cells::Atoms)
+            })?;
             (carried.out, carried.control, carried.credit) = (tail, words, credit);
             gone = true;
         }
@@ -157,7 +164,7 @@ impl Courier {
         if all || command != self.command {
             let (to, from) = (region.device_at(COMMAND_AT), region.host_at(COMMAND_AT));
             // SAFETY: the atom that holds the command, in both copies.
-            unsafe { station.copy_in(to, from, ATOM, Cells::Atoms) }?;
+            patiently(|| unsafe { station.copy_in(to, from, ATOM, Cells::Atoms) })?;
             self.command = command;
             gone = true;
         }
@@ -181,7 +188,7 @@ impl Courier {
             let to = region.mail(lane).back.as_ptr_nonnull();
             // SAFETY: the lines of this lane that the device writes, and room for as many, which
             // the region keeps until the station is over.
-            unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) }?;
+            patiently(|| unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
         }
         self.trip = Trip::Lines { times };
         Ok(())

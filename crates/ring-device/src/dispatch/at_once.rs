@@ -56,6 +56,7 @@ pub(super) unsafe fn answer<K: Kernel>(
     let (request, response) = (offset_of!(LaneBlock, request), offset_of!(LaneBlock, response));
     let capacity = ring(request, offset_of!(RingDescriptor, capacity));
     let ours = resume::is_ours(team)
+        && !resume::is_lost(team)
         && fits(request, K::Request::SLOT_ATOMS)
         && fits(response, K::Response::SLOT_ATOMS);
     let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));

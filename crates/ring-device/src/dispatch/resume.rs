@@ -7,7 +7,7 @@ use crate::kernel::{Kernel, Scope};
 use crate::team::{Team, boot, flag};
 use core::mem::offset_of;
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::layout::{
     Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, LaneBlock, Processing,
     RingDescriptor, State, StatusLine, UNLIMITED,
@@ -165,6 +165,26 @@ fn can_be(team: &Team<'_>, requests: &Ring, responses: &Ring) -> bool {
         && head - credit <= u64::from(responses.capacity())
         && so_far.contains(&after_express)
         && so_far.contains(&scrubbed)
+}
+
+/// Whether an earlier launch lost the lane: one may be queued behind it.
+#[inline(always)]
+pub(super) fn is_lost(team: &Team<'_>) -> bool {
+    let boot = &team.memory().boot;
+    boot.half(boot::STATUS, offset_of!(StatusLine, acknowledged)) == State::Faulted as u32
+}
+
+/// A lost lane leaves as it is, and does not keep the others.
+#[inline(always)]
+pub(super) fn pass(team: &Team<'_>, block: &LaneBlock) {
+    if team.thread() == 0 {
+        let launch = super::budget::launch(team);
+        if team.lane() == 0 {
+            block.status.leave.store(launch, Relaxed);
+        }
+        // SYNC: released to the host's acquire of `left`.
+        block.status.left.store(launch, Release);
+    }
 }
 
 /// A lane that cannot run leaves: its counters stay as they are.

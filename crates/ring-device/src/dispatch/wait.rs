@@ -25,7 +25,8 @@ impl<K: Kernel> Lane<'_, K> {
         let (eager, limited) = (self.is_eager(), self.is_limited());
         let (mut turns, mut looks) = (0u32, 0u32); // since we wait; fruitless ones in a row
         // An express message that is not counted yet: the launch may have begun with one.
-        let mut answered = poller == 0 && self.fresh && self.first;
+        let mut answered = poller == 0 && self.first;
+        self.first = false;
         while self.team.uniform(self.shared().event.load(Relaxed)) as u32 == event::NONE {
             // The first look was made when the launch began, and the command obeyed.
             let first = poller == 0 && self.fresh;

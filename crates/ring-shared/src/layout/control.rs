@@ -127,7 +127,7 @@ pub struct HostLine {
     pub lanes: AtomicU32,
     /// A [`Command`].
     pub command: AtomicU64,
-    pad: [u64; 13],
+    pad: [AtomicU64; 13],
 }
 
 /// A budget that is never spent.
@@ -151,7 +151,7 @@ pub struct ConfigLine {
     pub processing: AtomicU32,
     /// Most messages of an iteration, at least 1.
     pub max_messages: AtomicU32,
-    pad: [u64; 10],
+    pad: [AtomicU64; 10],
 }
 
 /// The head of a kernel's shared memory; its address is the kernel's one parameter. The lanes'

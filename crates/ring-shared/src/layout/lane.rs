@@ -48,7 +48,7 @@ pub struct StatusLine {
     pub scrubbed: AtomicU64,
     /// Number of an [`Exit`](super::Exit).
     pub exit: AtomicU64,
-    pad: [u64; 3],
+    pad: [AtomicU64; 3],
 }
 
 /// Buckets of a histogram.
@@ -88,7 +88,7 @@ pub struct Doorbell {
 pub struct CreditLine {
     /// Messages consumed: every slot below this index is free again.
     pub consumed: AtomicU64,
-    pad: [u64; 15],
+    pad: [AtomicU64; 15],
 }
 
 /// One lane: what the host wrote before the launch, then the lines that the device writes, then
@@ -100,7 +100,7 @@ pub struct LaneBlock {
     pub request: RingDescriptor,
     /// The ring of responses (written before the launch).
     pub response: RingDescriptor,
-    pad: [u64; 10],
+    pad: [AtomicU64; 10],
     /// Written by the device.
     pub status: StatusLine,
     /// Written by the device.
@@ -118,7 +118,7 @@ pub struct LaneBlock {
 #[cfg(any(feature = "std", test, loom))]
 impl CreditLine {
     pub(crate) fn new(consumed: AtomicU64) -> CreditLine {
-        CreditLine { consumed, pad: [0; 15] }
+        CreditLine { consumed, pad: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Every struct that lies in memory both sides see. Fields are `u32` or `u64` atomics, padding is
-//! explicit, device addresses are `u64`, and each 128-byte line has one writer.
+//! explicit and atomic too (whole lines are copied while others look at them), device addresses are `u64`, and each 128-byte line has one writer.
 //!
 //! In memory: one [`ControlBlock`], right behind it a [`LaneBlock`] per lane, then the lanes' slots.
 
