@@ -270,3 +270,28 @@ fn the_heart_beats_under_load() {
         assert!(kernel.status().processed > 0);
     });
 }
+
+/// On a GPU one warp looks for commands and two for messages: a message that cannot be answered for
+/// want of room must not keep them from the command.
+#[test]
+fn commands_are_obeyed_while_answers_have_no_room() {
+    on_each_device(|runtime| {
+        for capacity in [1, 2] {
+            let launch = Launch::default().capacity(capacity).threads(64);
+            let mut kernel = active(runtime, launch);
+            let mut sent = 0;
+            for round in 0..300 {
+                while kernel.try_send(&message(sent)).is_ok() {
+                    sent += 1;
+                }
+                if round % 3 == 0 {
+                    kernel.deactivate(LONG).unwrap();
+                }
+                kernel.activate(LONG).unwrap();
+            }
+            for i in 0..sent {
+                assert_eq!(kernel.recv(LONG).unwrap(), message(i).answer());
+            }
+        }
+    });
+}

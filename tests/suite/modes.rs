@@ -156,10 +156,10 @@ fn budgets_bound_a_launch() {
             assert_eq!(kernel.terminate(LONG).unwrap().processed, 3001);
         }
         // Time: it leaves although messages would keep it busy, or nothing comes.
-        let (time, idle) = (Duration::from_millis(2), Duration::from_secs(5));
+        let (time, idle) = (Duration::from_millis(50), Duration::from_secs(5));
         let budgets = Budgets { time, idle, ..Budgets::default() };
         let mut kernel = active(host, way((Mode::EventDriven, Memory::Mapped)).budgets(budgets));
-        // A host that was held up may have put a launch behind it, which found nothing to do.
+        // A host that is held up may put a launch behind it, which finds nothing to do.
         let spent = (0..20).any(|i| {
             answer(&mut kernel, i);
             kernel.rest(LONG).unwrap();

@@ -289,7 +289,7 @@ fn an_event_driven_kernel_goes_on_without_graphs() {
 #[test]
 fn a_staged_kernel_goes_on_without_copies_beside_it() {
     let launch = |mode| Launch::default().mode(mode);
-    let device = || over(cpu().unmapped().failing_copies_beside(40_000));
+    let device = || over(cpu().unmapped().failing_copies_beside(2000));
     for asked in [Mode::Auto, Mode::EventDriven, Mode::Graph] {
         let runs = if asked == Mode::Auto { Mode::Persistent } else { asked };
         let mut kernel = active(&device(), launch(asked));
@@ -321,7 +321,7 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
 #[test]
 fn endless_budgets_do_not_outlive_the_copies() {
     let endless = Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
-    let host = over(cpu().unmapped().failing_copies_beside(40_000));
+    let host = over(cpu().unmapped().failing_copies_beside(2000));
     let mut kernel = active(&host, Launch::default().mode(Mode::EventDriven).budgets(endless));
     until("a change", || {
         soak(&mut kernel);
@@ -352,7 +352,7 @@ fn many_lanes_are_carried_although_copies_fail_now_and_then() {
 #[test]
 fn a_staged_kernel_without_copies_is_given_up() {
     for (mode, memory) in WAYS.into_iter().filter(|(_, memory)| *memory != Memory::Mapped) {
-        let host = over(cpu().failing_copies(40_000));
+        let host = over(cpu().failing_copies(2000));
         let launch = Launch::default().mode(mode).memory(memory);
         let (kernel, fault) = launch_until_lost(&host, launch);
         assert!(matches!(fault, DeviceFault::Driver { kernel: "echo", .. }), "{fault}");

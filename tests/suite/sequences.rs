@@ -195,7 +195,14 @@ impl Model {
             Act::ReceiveBatch(n) => self.receive_batch(n),
             Act::ReceiveAll => self.receive_all(),
             Act::Activate => {
-                self.kernel.activate(LONG).unwrap();
+                if let Err(error) = self.kernel.activate(LONG) {
+                    let (status, telemetry) = (self.kernel.status(), self.kernel.telemetry());
+                    panic!(
+                        "{error}; {status:?}, {}, {:?}",
+                        telemetry.launches,
+                        self.kernel.changes().next()
+                    );
+                }
                 self.active = true;
                 assert_eq!(self.kernel.status().state, State::Active);
             }
@@ -289,10 +296,10 @@ fn while_operations_fail() {
     run(100, |launch, acts| {
         let driver = match acts.len() % 3 {
             0 => Quirks::of(Cpu::open()).invalid_handles(5),
-            1 => Quirks::of(Cpu::open()).failing_graphs(24),
+            1 => Quirks::of(Cpu::open()).failing_graphs(3),
             _ => Quirks::named(Cpu::open(), "unmapped")
                 .unwrap()
-                .failing_copies_beside(300 + 20 * acts.len() as u64),
+                .failing_copies_beside(1 + 5 * acts.len() as u64),
         };
         let host = Runtime::over(driver, Options::default()).unwrap();
         // What is forced may not be left, and then fails for good: here all may be left.

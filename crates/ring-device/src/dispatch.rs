@@ -40,8 +40,11 @@ pub(crate) mod event {
 pub(crate) mod verdict {
     /// Go on. No exit has this number.
     pub const GO_ON: u64 = 0;
-    /// Go back to waiting: the host commanded something.
+    /// Go back to waiting.
     pub const STOP: u64 = u64::MAX;
+    /// Obey `Shared::command` at once: the polling warps might not come to it, since the one that
+    /// looks for commands may find each time that the other has raised an event for the same message.
+    pub const COMMAND: u64 = u64::MAX - 1;
 }
 
 /// Nanoseconds between two heartbeats.
@@ -132,12 +135,15 @@ impl<K: Kernel> Lane<'_, K> {
             self.team.sync();
             self.wait();
             self.team.sync();
-            let found = match self.shared().event.load(Relaxed) as u32 {
+            let mut found = match self.shared().event.load(Relaxed) as u32 {
                 event::SLOTS => self.answer(false),
                 event::EXPRESS => self.answer(true),
-                event::COMMAND => self.obey(),
+                event::COMMAND => verdict::COMMAND,
                 _ => self.shared().verdict.load(Relaxed),
             };
+            if found == verdict::COMMAND {
+                found = self.obey();
+            }
             self.team.sync();
             if found != verdict::GO_ON {
                 break found;
@@ -231,10 +237,13 @@ impl<K: Kernel> Lane<'_, K> {
         status.ticks.store(self.team.ticks(), Relaxed);
     }
 
-    /// Whether the host wants something else than what was obeyed last.
+    /// Thread 0: whether the host wants something else than what was obeyed last; it is then in
+    /// `Shared::command`.
     #[inline(always)]
     fn commanded(&self) -> bool {
-        self.host.command.load(Relaxed) != self.obeyed
+        let command = self.host.command.load(Relaxed);
+        self.shared().command.store(command, Relaxed);
+        command != self.obeyed
     }
 
     /// Thread 0: tells the host that requests below `head` are consumed.

@@ -18,7 +18,7 @@ impl<K: Kernel> Lane<'_, K> {
 
     /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile; or the express
     /// request `staged` in the input window, through a slot: its answer may not go express, or the
-    /// scope needs the whole team. `GO_ON`, or why the lane is to leave.
+    /// scope needs the whole team. `GO_ON`, `COMMAND`, or why the lane is to leave.
     #[inline(always)]
     pub(super) fn answer(&mut self, staged: bool) -> u64 {
         let mut head = self.shared().head.load(Relaxed);
@@ -117,7 +117,7 @@ impl<K: Kernel> Lane<'_, K> {
             return Some(verdict::GO_ON);
         }
         if self.commanded() {
-            return Some(verdict::STOP);
+            return Some(verdict::COMMAND);
         }
         let why = if self.is_limited() {
             self.spent(self.team.now(), true, self.called())
@@ -196,7 +196,7 @@ impl<K: Kernel> Lane<'_, K> {
     fn after_window(&self, now: u64, due: bool) -> u64 {
         let look = due || self.is_eager();
         if look && self.commanded() {
-            verdict::STOP
+            verdict::COMMAND
         } else if self.is_limited() {
             self.spent(now, false, look && self.called())
         } else {
@@ -246,8 +246,9 @@ impl<K: Kernel> Lane<'_, K> {
             s.wire.store(u64::from(control.tail), Relaxed);
             let (tail, found) = match decide(control, head, self.requests.capacity()) {
                 Seen::Corrupt(_) => (head, Exit::CorruptRing as u64),
+                _ if commanded => (head, verdict::COMMAND),
                 _ if called => (head, Exit::Idle as u64),
-                Seen::Slots(n) if !commanded => (head + u64::from(n), verdict::GO_ON),
+                Seen::Slots(n) => (head + u64::from(n), verdict::GO_ON),
                 _ => (head, verdict::STOP),
             };
             self.team.fence(); // before the slots are read

@@ -1,6 +1,6 @@
 use super::call::{Bound, Context, check, is_final};
 use super::module::RawFunction;
-use super::parking::{Graph, Parked, Parking, Resident};
+use super::parking::{Graph, GraphOf, Parked, Parking, Resident};
 use super::stream::{Pair, Stream, Streams};
 use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
 use crate::error::DriverError;
@@ -62,7 +62,19 @@ impl Function for CudaFunction {
             resident: Mutex::new(None),
         };
         if replay {
-            station.graph = Some(station.capture()?);
+            let of = GraphOf { function: self.raw.0, grid, parameter };
+            let parked = self.parking.graph(of).map_err(|resident| DriverError {
+                call: "launch",
+                code: 0,
+                reason: format!(
+                    "{resident} kernels are resident, and no more graphs can be made beside them; \
+                     terminate one, or choose the mode event-driven"
+                ),
+            })?;
+            station.graph = Some(match parked {
+                Some(graph) => graph,
+                None => station.capture(of)?,
+            });
         }
         Ok(Arc::new(station))
     }
@@ -127,7 +139,7 @@ impl Drop for CudaStation {
 
 impl CudaStation {
     /// A graph of one launch, made by capturing it. A context must be bound.
-    fn capture(&self) -> Result<Graph, DriverError> {
+    fn capture(&self, of: GraphOf) -> Result<Graph, DriverError> {
         let stream = &self.pair.kernel;
         let relaxed = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
         let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -141,7 +153,7 @@ impl CudaStation {
             let made = sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
             let _ = sys::cuGraphDestroy(graph);
             check("cuGraphInstantiate", made)?;
-            let graph = Graph(exec);
+            let graph = Graph { of, exec };
             check("cuGraphUpload", sys::cuGraphUpload(exec, stream.0))?;
             Ok(graph)
         }
@@ -172,7 +184,7 @@ impl Station for CudaStation {
         unsafe {
             match &self.graph {
                 Some(graph) if replay => {
-                    check("cuGraphLaunch", sys::cuGraphLaunch(graph.0, self.pair.kernel.0))?;
+                    check("cuGraphLaunch", sys::cuGraphLaunch(graph.exec, self.pair.kernel.0))?;
                 }
                 _ => self.kernel.enqueue(&self.pair.kernel)?,
             }

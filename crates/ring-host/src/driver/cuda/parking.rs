@@ -2,14 +2,29 @@
 //! then blocks until that kernel ends. Memory is lent again meanwhile.
 
 use super::call::{Bound, Context};
-use crate::driver::Mapped;
+use crate::driver::{Grid, Mapped};
 use cudarc::driver::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A launch that can be replayed.
+/// Graphs that may be made while a kernel is resident: after some twenty to forty, making another
+/// blocks until none is (tried on driver 580).
+const GRAPHS_BESIDE: usize = 8;
+
+/// A launch that can be replayed: which, and the driver's handle.
 #[derive(Debug)]
-pub(super) struct Graph(pub sys::CUgraphExec);
+pub(super) struct Graph {
+    pub of: GraphOf,
+    pub exec: sys::CUgraphExec,
+}
+
+/// What a graph launches: function, grid and parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct GraphOf {
+    pub function: sys::CUfunction,
+    pub grid: Grid,
+    pub parameter: u64,
+}
 
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Graph {}
@@ -34,6 +49,8 @@ pub(super) struct Parking {
 struct Lot {
     /// Kernels launched and not seen to have ended.
     resident: usize,
+    /// Graphs made since nothing was resident.
+    graphs: usize,
     parked: Vec<Parked>,
 }
 
@@ -72,6 +89,23 @@ impl Parking {
         Some(mapped)
     }
 
+    /// A parked graph of that launch, or leave to make one; or how many kernels are resident, beside
+    /// which too many were made.
+    pub fn graph(&self, of: GraphOf) -> Result<Option<Graph>, usize> {
+        let mut lot = self.lot();
+        let same = |p: &Parked| matches!(p, Parked::Graph(graph) if graph.of == of);
+        if let Some(at) = lot.parked.iter().position(same)
+            && let Parked::Graph(graph) = lot.parked.swap_remove(at)
+        {
+            return Ok(Some(graph));
+        }
+        if lot.resident > 0 && lot.graphs >= GRAPHS_BESIDE {
+            return Err(lot.resident);
+        }
+        lot.graphs += 1;
+        Ok(None)
+    }
+
     pub fn take_device(&self, bytes: usize) -> Option<u64> {
         let mut lot = self.lot();
         let fits = |p: &Parked| matches!(p, Parked::Device { bytes: b, .. } if *b == bytes);
@@ -83,7 +117,11 @@ impl Parking {
     }
 
     fn clear(&self, lot: &mut Lot) {
-        if lot.resident > 0 || lot.parked.is_empty() {
+        if lot.resident > 0 {
+            return;
+        }
+        lot.graphs = 0;
+        if lot.parked.is_empty() {
             return;
         }
         let Ok(_bound) = Bound::new(self.context) else { return };
@@ -93,7 +131,7 @@ impl Parking {
                 match memory {
                     Parked::Mapped(mapped) => sys::cuMemFreeHost(mapped.host.as_ptr().cast()),
                     Parked::Device { address, .. } => sys::cuMemFree_v2(address),
-                    Parked::Graph(graph) => sys::cuGraphExecDestroy(graph.0),
+                    Parked::Graph(graph) => sys::cuGraphExecDestroy(graph.exec),
                 }
             };
         }

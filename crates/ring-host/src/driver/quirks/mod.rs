@@ -41,7 +41,6 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 pub struct Quirks<D> {
     inner: D,
     info: DeviceInfo,
-    probed: OnceLock<Probe>,
     taken: Taken,
     world: Arc<World>,
 }
@@ -58,7 +57,7 @@ impl<D: Driver> Quirks<D> {
     pub fn of(driver: D) -> Quirks<D> {
         let info = driver.info().clone();
         let (taken, world) = (Taken::default(), Arc::default());
-        Quirks { inner: driver, info, probed: OnceLock::new(), taken, world }
+        Quirks { inner: driver, info, taken, world }
     }
 
     /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
@@ -153,7 +152,8 @@ impl<D: Driver> Quirks<D> {
         self.takes(|taken| taken.copies_from = Some(n))
     }
 
-    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1.
+    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
+    /// when the device has been probed.
     pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
         self.takes(|taken| taken.beside_from = Some(n))
     }
@@ -181,7 +181,7 @@ impl<D: Driver> Driver for Quirks<D> {
     }
 
     fn probed(&self) -> &OnceLock<Probe> {
-        &self.probed // what is found is not what the device underneath can do
+        &self.world.probed // what is found is not what the device underneath can do
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {

@@ -2,6 +2,7 @@
 
 use super::station::QuirkyStation;
 use crate::error::DriverError;
+use crate::probe::Probe;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -43,6 +44,8 @@ pub(super) struct Taken {
 /// What has happened on the device.
 #[derive(Debug, Default)]
 pub(super) struct World {
+    /// What was found out about the device; what fails after some operations fails after that.
+    pub probed: OnceLock<Probe>,
     /// Bytes of pinned memory that are taken.
     pinned: AtomicUsize,
     /// Launches and copies asked for.
@@ -85,7 +88,7 @@ impl World {
     pub fn enter_launch(&self, taken: Taken, replay: bool) -> Result<(), DriverError> {
         self.count_operation(taken, "launch")?;
         if replay {
-            let nth = self.replays.fetch_add(1, Ordering::Relaxed) + 1;
+            let nth = self.count(&self.replays);
             if taken.graphs_from.is_some_and(|n| nth >= n) {
                 return Err(refused("launch", code::OPERATING_SYSTEM, "graphs fail by now"));
             }
@@ -101,7 +104,7 @@ impl World {
     /// Begins a copy.
     pub fn enter_copy(&self, taken: Taken) -> Result<(), DriverError> {
         self.count_operation(taken, "copy")?;
-        let nth = self.copies.fetch_add(1, Ordering::Relaxed) + 1;
+        let nth = self.count(&self.copies);
         if taken.copies_from.is_some_and(|n| nth >= n) {
             return Err(refused("copy", code::OPERATING_SYSTEM, "copies fail by now"));
         }
@@ -110,6 +113,14 @@ impl World {
             return Err(refused("copy", code::OPERATING_SYSTEM, reason));
         }
         self.enter(taken, "copy")
+    }
+
+    /// The number of an operation, from 1; 0 while the device is probed.
+    fn count(&self, operations: &AtomicU64) -> u64 {
+        match self.probed.get() {
+            Some(_) => operations.fetch_add(1, Ordering::Relaxed) + 1,
+            None => 0,
+        }
     }
 
     fn count_operation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
