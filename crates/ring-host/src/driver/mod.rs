@@ -65,7 +65,7 @@ pub struct Limits {
 }
 
 /// How a kernel is put on the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Grid {
     /// Blocks.
     pub lanes: u32,

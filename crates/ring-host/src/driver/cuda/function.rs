@@ -1,6 +1,6 @@
 use super::call::{Bound, Context, check, is_final};
 use super::module::RawFunction;
-use super::parking::{Graph, GraphOf, Parked, Parking, Resident};
+use super::parking::{Graph, Parked, Parking, Resident};
 use super::stream::{Pair, Stream, Streams};
 use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
 use crate::error::DriverError;
@@ -62,7 +62,7 @@ impl Function for CudaFunction {
             resident: Mutex::new(None),
         };
         if replay {
-            let of = GraphOf { function: self.raw.0, grid, parameter };
+            let of = (self.raw.0, grid.cooperative);
             let parked = self.parking.graph(of).map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
@@ -72,7 +72,7 @@ impl Function for CudaFunction {
                 ),
             })?;
             station.graph = Some(match parked {
-                Some(graph) => graph,
+                Some(graph) => station.change(graph)?,
                 None => station.capture(of)?,
             });
         }
@@ -139,24 +139,51 @@ impl Drop for CudaStation {
 
 impl CudaStation {
     /// A graph of one launch, made by capturing it. A context must be bound.
-    fn capture(&self, of: GraphOf) -> Result<Graph, DriverError> {
+    fn capture(&self, of: (sys::CUfunction, bool)) -> Result<Graph, DriverError> {
         let stream = &self.pair.kernel;
         let relaxed = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
-        let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let (mut graph, mut exec, mut node) =
+            (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        let mut nodes = 1;
         // SAFETY: a stream of ours that nothing else uses yet; the pointers are to locals. A
-        // captured launch does not run, and the graph is destroyed once.
+        // captured launch does not run.
         unsafe {
             check("cuStreamBeginCapture", sys::cuStreamBeginCapture_v2(stream.0, relaxed))?;
             let captured = self.kernel.enqueue(stream);
             let ended = check("cuStreamEndCapture", sys::cuStreamEndCapture(stream.0, &mut graph));
             captured.and(ended)?;
+            check("cuGraphGetNodes", sys::cuGraphGetNodes(graph, &mut node, &mut nodes))?;
             let made = sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
-            let _ = sys::cuGraphDestroy(graph);
             check("cuGraphInstantiate", made)?;
-            let graph = Graph { of, exec };
             check("cuGraphUpload", sys::cuGraphUpload(exec, stream.0))?;
-            Ok(graph)
         }
+        Ok(Graph { of, graph, node, exec })
+    }
+
+    /// A graph that launched the same function before, made to launch it with our grid and parameter.
+    /// A context must be bound.
+    fn change(&self, graph: Graph) -> Result<Graph, DriverError> {
+        let mut parameter = self.kernel.parameter;
+        let mut parameters = [(&raw mut parameter).cast()];
+        let launch = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.kernel.raw.0,
+            gridDimX: self.kernel.grid.lanes,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: self.kernel.grid.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        // SAFETY: a graph that was given back, its own node, and one 8-byte parameter, which the
+        // driver copies.
+        let changed =
+            unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph.exec, graph.node, &launch) };
+        check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
     fn resident(&self) -> MutexGuard<'_, Option<Resident>> {

@@ -2,28 +2,24 @@
 //! then blocks until that kernel ends. Memory is lent again meanwhile.
 
 use super::call::{Bound, Context};
-use crate::driver::{Grid, Mapped};
+use crate::driver::Mapped;
 use cudarc::driver::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Graphs that may be made while a kernel is resident: after some twenty to forty, making another
-/// blocks until none is (tried on driver 580).
-const GRAPHS_BESIDE: usize = 8;
+/// blocks until none is (tried on driver 580). Those that were given back are used again.
+const GRAPHS_BESIDE: usize = 16;
 
-/// A launch that can be replayed: which, and the driver's handle.
+/// A launch that can be replayed.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub of: GraphOf,
+    /// The function, and whether all its blocks are launched at once: what cannot be changed.
+    pub of: (sys::CUfunction, bool),
+    pub graph: sys::CUgraph,
+    /// Its one node.
+    pub node: sys::CUgraphNode,
     pub exec: sys::CUgraphExec,
-}
-
-/// What a graph launches: function, grid and parameter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct GraphOf {
-    pub function: sys::CUfunction,
-    pub grid: Grid,
-    pub parameter: u64,
 }
 
 // SAFETY: a handle that the driver lets any thread use.
@@ -89,9 +85,9 @@ impl Parking {
         Some(mapped)
     }
 
-    /// A parked graph of that launch, or leave to make one; or how many kernels are resident, beside
+    /// A parked graph of that kind, or leave to make one; or how many kernels are resident, beside
     /// which too many were made.
-    pub fn graph(&self, of: GraphOf) -> Result<Option<Graph>, usize> {
+    pub fn graph(&self, of: (sys::CUfunction, bool)) -> Result<Option<Graph>, usize> {
         let mut lot = self.lot();
         let same = |p: &Parked| matches!(p, Parked::Graph(graph) if graph.of == of);
         if let Some(at) = lot.parked.iter().position(same)
@@ -131,7 +127,10 @@ impl Parking {
                 match memory {
                     Parked::Mapped(mapped) => sys::cuMemFreeHost(mapped.host.as_ptr().cast()),
                     Parked::Device { address, .. } => sys::cuMemFree_v2(address),
-                    Parked::Graph(graph) => sys::cuGraphExecDestroy(graph.exec),
+                    Parked::Graph(graph) => {
+                        let _ = sys::cuGraphExecDestroy(graph.exec);
+                        sys::cuGraphDestroy(graph.graph)
+                    }
                 }
             };
         }
