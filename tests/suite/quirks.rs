@@ -344,7 +344,20 @@ fn many_lanes_are_carried_although_copies_fail_now_and_then() {
             lane.send(&EchoMessage::from_seed(3), LONG).unwrap();
             assert_eq!(lane.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
         }
-        assert_eq!(kernel.terminate(LONG).unwrap().processed, 16);
+        // Through slots too, round the ring's end, on all lanes at once.
+        let batch: Vec<_> = (0..40).map(EchoMessage::from_seed).collect();
+        for _ in 0..4 {
+            for lane in 0..16 {
+                assert_eq!(kernel.lane(lane).unwrap().try_send_batch(&batch), Ok(40));
+            }
+            for lane in 0..16 {
+                for request in &batch {
+                    let answer = kernel.lane(lane).unwrap().recv(LONG).unwrap();
+                    assert_eq!(answer, request.answer());
+                }
+            }
+        }
+        assert_eq!(kernel.terminate(LONG).unwrap().processed, 16 * 161);
     }
 }
 

@@ -11,7 +11,7 @@ use ring_host::{
     Budgets, Launch, Memory, Mode, Options, Processing, RecvError, Resident, Runtime, SendError,
     State,
 };
-use ring_tests::{LONG, cpu, gpu};
+use ring_tests::{LONG, WAYS, cpu, gpu};
 use std::time::Duration;
 
 /// What a user does next.
@@ -49,22 +49,13 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// How the kernel is launched.
 fn launches() -> impl Strategy<Value = Launch> {
-    let ways = [
-        (Mode::Auto, Memory::Auto),
-        (Mode::Persistent, Memory::Mapped),
-        (Mode::EventDriven, Memory::Mapped),
-        (Mode::Graph, Memory::Mapped),
-        (Mode::Persistent, Memory::StagedAsync),
-        (Mode::EventDriven, Memory::StagedAsync),
-        (Mode::Graph, Memory::StagedAsync),
-        (Mode::EventDriven, Memory::StagedSync),
-        (Mode::Graph, Memory::StagedSync),
-    ];
+    let mut ways = vec![(Mode::Auto, Memory::Auto)];
+    ways.extend(WAYS);
     let processing = [Processing::Continuous, Processing::Batch, Processing::Adaptive];
     let budgets = (1..2000u64, prop_oneof![3 => Just(u64::MAX), 1 => 1..200u64], 1..200u64);
     let start = prop_oneof![Just(0), (1u64 << 32) - 60..1 << 32, Just(1 << 40)];
     (
-        prop::sample::select(ways.to_vec()),
+        prop::sample::select(ways),
         prop::sample::select(vec![1u32, 2, 8, 64, 1024]),
         budgets,
         prop::sample::select(processing.to_vec()),

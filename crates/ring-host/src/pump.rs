@@ -83,7 +83,7 @@ impl Pump {
     pub fn new(drive: Drive, region: &Region, station: &dyn Station) -> Result<Pump, DriverError> {
         let mut courier = (drive.memory != Memory::Mapped).then(|| Courier::new(region));
         if let Some(courier) = &mut courier {
-            patiently(|| courier.go_first(region, station))?;
+            courier.go_first(region, station)?;
         }
         let inner = Inner {
             drive,

@@ -17,6 +17,7 @@ use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, Times};
 use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
 use std::mem::offset_of;
 use std::ops::Range;
+use std::ptr::NonNull;
 
 const ATOM: usize = size_of::<Atom>();
 /// Atoms in front of those of the times, which come back on request only.
@@ -66,7 +67,7 @@ pub(crate) struct Courier {
 }
 
 impl Courier {
-    /// Nothing carried yet but the memory as the region was initialised, by `first`.
+    /// Nothing carried yet but the memory as the region was initialised, by [`go_first`](Self::go_first).
     pub fn new(region: &Region) -> Courier {
         let start = region.start();
         let lane = |lane| Carried {
@@ -155,7 +156,7 @@ impl Courier {
             // SAFETY: the lines of this lane that the host writes, and room for as many, which the
             // region keeps until the station is over. Only a trip writes that room: this one.
             patiently(|| unsafe {
-                station.copy_in(at, out.as_ptr_nonnull(), OUT_ATOMS * ATOM, Cells::Atoms)
+                station.copy_in(at, beginning(out), OUT_ATOMS * ATOM, Cells::Atoms)
             })?;
             (carried.out, carried.control, carried.credit) = (tail, words, credit);
             gone = true;
@@ -185,7 +186,7 @@ impl Courier {
         self.trip = Trip::Out; // if it fails half way there is nothing to read
         for lane in 0..region.lanes() {
             let from = region.device_at(region.lane_at(lane) + BACK_AT);
-            let to = region.mail(lane).back.as_ptr_nonnull();
+            let to = beginning(&region.mail(lane).back);
             // SAFETY: the lines of this lane that the device writes, and room for as many, which
             // the region keeps until the station is over.
             patiently(|| unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
@@ -319,34 +320,19 @@ fn copy_slots(
         // SAFETY: whole slots of this ring in both copies, which the region keeps until the station
         // is over. By the ring's rules the slots of messages that are announced and not consumed
         // are written by nobody; on the receiving side they are free, and not announced yet.
-        unsafe {
+        patiently(|| unsafe {
+            let (host, device) = (region.host_at(at), region.device_at(at));
             match which {
-                0 => station.copy_in(
-                    region.device_at(at),
-                    region.host_at(at),
-                    bytes,
-                    Cells::Atoms,
-                )?,
-                _ => station.copy_out(
-                    region.host_at(at),
-                    region.device_at(at),
-                    bytes,
-                    Cells::Atoms,
-                )?,
+                0 => station.copy_in(device, host, bytes, Cells::Atoms),
+                _ => station.copy_out(host, device, bytes, Cells::Atoms),
             }
-        }
+        })?;
         from += n;
     }
     Ok(())
 }
 
-/// The address of a run of atoms.
-trait Address {
-    fn as_ptr_nonnull(&self) -> std::ptr::NonNull<u8>;
-}
-
-impl Address for [Atom] {
-    fn as_ptr_nonnull(&self) -> std::ptr::NonNull<u8> {
-        std::ptr::NonNull::from(self).cast()
-    }
+/// Where a run of atoms begins.
+fn beginning(atoms: &[Atom]) -> NonNull<u8> {
+    NonNull::from(atoms).cast()
 }
