@@ -83,7 +83,7 @@ fn too_large_for_the_arena() {
         let all: Vec<&str> = parts.iter().chain(&numbers).map(String::as_str).collect();
         names(&error, &all);
 
-        for bytes in [(32 << 20) + 1, usize::MAX] {
+        for bytes in [(64 << 20) + 1, usize::MAX] {
             let error = refused::<VectorAdd>(runtime, Launch::default().payload_bytes(bytes));
             assert!(
                 matches!(error, LaunchError::Arena { which: "device", needed, .. } if needed == bytes),
@@ -118,7 +118,7 @@ fn arenas_that_cannot_be_had() {
             let options = Options { pinned_bytes, ..Options::default() };
             Runtime::open_with(device, options).unwrap()
         };
-        assert_eq!(pinned(usize::MAX).report().pinned, Ok(8 << 20));
+        assert_eq!(pinned(usize::MAX).report().pinned, Ok(32 << 20));
         let none = pinned(0);
         assert!(none.report().pinned.as_ref().unwrap_err().contains("none was asked for"));
         let kernel = none.launch::<Echo>(Launch::default()).unwrap();

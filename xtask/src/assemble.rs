@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::pins::MODULES;
 use crate::setup::ptxas::{self, Ptxas};
 use crate::{Error, Result, Workspace, pins, shell};
 
@@ -35,8 +36,9 @@ pub fn run(ws: &Workspace) -> Result {
     );
     let mut bad = Vec::new();
     let mut assembled = 0;
-    for arch in pins::ARCHITECTURES {
-        let Some(usages) = assemble(&ptxas, &ws.ptx(), &scratch, arch)? else {
+    let each = pins::ARCHITECTURES.iter().flat_map(|arch| MODULES.map(|module| (*arch, module)));
+    for (arch, module) in each {
+        let Some(usages) = assemble(&ptxas, &ws.ptx(module), &scratch, arch)? else {
             println!("sm_{arch:<5}(this ptxas does not know it)");
             continue;
         };

@@ -1,45 +1,49 @@
 //! `cargo xtask ptx --check`: is the checked-in PTX what the sources give?
 
 use crate::manifest::Manifest;
+use crate::pins::{MODULES, Module};
 use crate::{Error, Result, Workspace, build, golden, workspace};
 
-/// Rebuilds into the target folder and compares with the checked-in PTX and manifest.
+/// Rebuilds each module into the target folder and compares with the checked-in PTX and manifest.
 ///
 /// # Errors
-/// When the build fails or anything differs; the error shows the first line that does.
+/// When a build fails or anything differs; the error shows the first line that does.
 pub fn run(ws: &Workspace) -> Result {
-    let (checked_in, manifest) = checked_in(ws)?;
-    let built = build::build(ws)?;
+    MODULES.iter().try_for_each(|module| one(ws, module))
+}
+
+fn one(ws: &Workspace, module: &Module) -> Result {
+    let (checked_in, manifest) = checked_in(ws, module)?;
+    let built = build::build(ws, module)?;
+    let file = module.ptx;
     if let Some(difference) = first_difference(&checked_in, &built.ptx) {
-        return Err(Error::new(difference).hint("cargo xtask ptx, and check in the result"));
+        return Err(Error::new(format!("{file} is not what the sources give; {difference}"))
+            .hint("cargo xtask ptx, and check in the result"));
     }
-    manifest.verify(&built.manifest.inputs, &checked_in)?;
-    let violations = golden::check(&checked_in);
+    manifest.verify(module, &built.manifest.inputs, &checked_in)?;
+    let violations = golden::check(module, &checked_in);
     if !violations.is_empty() {
         let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        return Err(Error::new(format!(
-            "kernels.ptx has what it must not have:\n{}",
-            lines.join("\n")
-        )));
+        return Err(Error::new(format!("{file} has what it must not have:\n{}", lines.join("\n"))));
     }
     if manifest.rust_src != built.manifest.rust_src {
         println!(
-            "ptx: rust-src here is {}, it was {} when kernels.ptx was made: same PTX",
+            "ptx: rust-src here is {}, it was {} when {file} was made: same PTX",
             built.manifest.rust_src, manifest.rust_src
         );
     }
-    println!("ptx: {} lines, byte for byte as checked in", built.ptx.lines().count());
+    println!("ptx: {file}: {} lines, byte for byte as checked in", built.ptx.lines().count());
     Ok(())
 }
 
-/// The checked-in PTX and its manifest.
+/// A module's checked-in PTX and its manifest.
 ///
 /// # Errors
 /// When one is missing or the manifest cannot be read.
-pub fn checked_in(ws: &Workspace) -> Result<(String, Manifest)> {
+pub fn checked_in(ws: &Workspace, module: &Module) -> Result<(String, Manifest)> {
     let make = |error: Error| error.hint("cargo xtask setup && cargo xtask ptx");
-    let ptx = workspace::read(&ws.ptx()).map_err(make)?;
-    let manifest = Manifest::parse(&workspace::read(&ws.manifest()).map_err(make)?)?;
+    let ptx = workspace::read(&ws.ptx(module)).map_err(make)?;
+    let manifest = Manifest::parse(&workspace::read(&ws.manifest(module)).map_err(make)?)?;
     Ok((ptx, manifest))
 }
 
@@ -60,7 +64,7 @@ pub fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
         let show =
             |line: Option<&str>| line.map_or("(end of file)".into(), |l| l.trim_end().to_owned());
         return Some(format!(
-            "kernels.ptx is not what the sources give; first difference at line {number}\n  checked in: {}\n  rebuilt:    {}",
+            "first difference at line {number}\n  checked in: {}\n  rebuilt:    {}",
             show(a),
             show(b)
         ));

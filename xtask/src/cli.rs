@@ -1,6 +1,6 @@
 //! The command line: one task and its switches.
 
-use crate::{Error, Result, Workspace, assemble, budget, build, check, sanitize, setup};
+use crate::{Error, Result, Workspace, assemble, budget, build, callgrind, check, sanitize, setup};
 
 /// What `cargo xtask` prints when it is given no task or an unknown one.
 pub const USAGE: &str = "\
@@ -8,12 +8,13 @@ usage: cargo xtask TASK
 
   setup [--debian] [--miri]  get rust-src for the pinned nightly, and ptxas
                              (--debian: do not ask rustup; --miri: also try for the Miri component)
-  ptx                        compile ring-device, write crates/ring-host/ptx
-  ptx --check                compile ring-device, compare with crates/ring-host/ptx
+  ptx                        compile ring-device and ring-bench to PTX, write it into the clone
+  ptx --check                compile them, compare with the PTX in the clone
   ptxas                      assemble the checked-in PTX for every architecture, print its resources
   loom                       model-check ring-shared
   asan | tsan                ring-shared's tests under AddressSanitizer or ThreadSanitizer
   miri [--if-available]      ring-shared's tests under Miri, strict provenance
+  callgrind                  count the instructions of a message in ring-shared, by valgrind
   budget [--no-time]         count ring-host's crates, time its build from nothing";
 
 /// Runs the task that `args` (without the program's name) ask for.
@@ -48,6 +49,7 @@ pub fn run(args: &[String]) -> Result {
         "asan" => sanitize::sanitizer(&ws, "address"),
         "tsan" => sanitize::sanitizer(&ws, "thread"),
         "miri" => sanitize::miri(&ws, has("--if-available")),
+        "callgrind" => callgrind::run(&ws),
         "budget" => budget::run(&ws, !has("--no-time")),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, Workspace, lock, pins, text, workspace};
-
-/// The crates that become device code.
-pub const CRATES: [&str; 2] = ["crates/ring-shared", "crates/ring-device"];
+use crate::pins::{self, Module};
+use crate::{Error, Result, Workspace, lock, text, workspace};
 
 /// Tables of the root Cargo.toml that reach the device build as a whole, with the tables below them.
 const TABLES: [&str; 2] = ["profile.release", "profile.device"];
@@ -19,14 +17,14 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Digests the inputs as they are in the clone.
+    /// Digests a module's inputs as they are in the clone.
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn of(ws: &Workspace) -> Result<Self> {
+    pub fn of(ws: &Workspace, module: &Module) -> Result<Self> {
         let root = ws.root();
         let mut digests = Vec::new();
-        for file in files(root)? {
+        for file in files(root, module)? {
             let digest = text::sha256(&workspace::read(&root.join(&file))?);
             digests.push((file, digest));
         }
@@ -36,7 +34,7 @@ impl Inputs {
             let digest = text::sha256(&text::section(&cargo_toml, table).join("\n"));
             digests.push((format!("Cargo.toml[{table}]"), digest));
         }
-        let names = dependencies(root)?;
+        let names = dependencies(root, module)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         digests.push((
             "Cargo.toml[workspace]".into(),
@@ -50,11 +48,11 @@ impl Inputs {
 
     /// One digest of all inputs and of the pinned toolchain and flags.
     #[must_use]
-    pub fn combined(&self) -> String {
+    pub fn combined(&self, module: &Module) -> String {
         let mut all = vec![
             pins::RUSTC_COMMIT.to_owned(),
             pins::RUSTFLAGS.join(" "),
-            pins::CARGO_ARGS.join(" "),
+            module.cargo_args().join(" "),
         ];
         all.extend(self.digests.iter().map(|(name, digest)| format!("{name} = {digest}")));
         text::sha256(&all.join("\n"))
@@ -79,9 +77,9 @@ impl Inputs {
 }
 
 /// Cargo.toml, build.rs and src of the device's crates, sorted. Tests and benches do not reach the PTX.
-fn files(root: &Path) -> Result<Vec<String>> {
+fn files(root: &Path, module: &Module) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for name in CRATES {
+    for name in module.crates {
         let folder = root.join(name);
         found.extend(
             ["Cargo.toml", "build.rs"]
@@ -113,9 +111,9 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result {
 }
 
 /// Direct dependencies of the device's crates: the plain table and those for the device's architecture.
-fn dependencies(root: &Path) -> Result<Vec<String>> {
+fn dependencies(root: &Path, module: &Module) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for name in CRATES {
+    for name in module.crates {
         let toml = workspace::read(&root.join(name).join("Cargo.toml"))?;
         for table in text::sections(&toml) {
             let device = table.ends_with(".dependencies") && table.contains("nvptx");

@@ -9,6 +9,7 @@
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
 //! - [`sanitize`] runs loom, the sanitizers and Miri over `ring-shared`,
+//! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
 //!
 //! It is a library so that `xtask/tests` can check the PTX with a stable toolchain alone.
@@ -16,6 +17,7 @@
 pub mod assemble;
 pub mod budget;
 pub mod build;
+pub mod callgrind;
 pub mod check;
 pub mod cli;
 pub mod error;

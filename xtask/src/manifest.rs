@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::inputs::Inputs;
-use crate::{Error, Result, pins, text};
+use crate::pins::{self, Module};
+use crate::{Error, Result, text};
 
 /// The format's version.
 pub const FORMAT: &str = "1";
@@ -27,13 +28,13 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The manifest of `ptx`, made now from `inputs`.
+    /// The manifest of a module's `ptx`, made now from `inputs`.
     #[must_use]
-    pub fn new(inputs: Inputs, rust_src: String, ptx: &str) -> Self {
+    pub fn new(module: &Module, inputs: Inputs, rust_src: String, ptx: &str) -> Self {
         Self {
             rust_src,
-            toolchain: toolchain(),
-            combined: inputs.combined(),
+            toolchain: toolchain(module),
+            combined: inputs.combined(module),
             inputs,
             ptx: text::sha256(ptx),
         }
@@ -94,18 +95,18 @@ impl Manifest {
         out
     }
 
-    /// Whether this manifest, as checked in, still describes the clone's `inputs` and `ptx`.
+    /// Whether this manifest, as checked in, still describes the module's `inputs` and `ptx`.
     ///
     /// # Errors
     /// When it does not; the error names each input that changed.
-    pub fn verify(&self, inputs: &Inputs, ptx: &str) -> Result {
-        let changed = self.inputs.changed(inputs);
+    pub fn verify(&self, module: &Module, inputs: &Inputs, ptx: &str) -> Result {
+        let (file, changed) = (module.ptx, self.inputs.changed(inputs));
         let complaint = if !changed.is_empty() {
-            format!("device inputs changed since kernels.ptx was made: {}", changed.join(", "))
-        } else if self.toolchain != toolchain() || self.combined != inputs.combined() {
-            "the pinned toolchain or its flags changed since kernels.ptx was made".into()
+            format!("device inputs changed since {file} was made: {}", changed.join(", "))
+        } else if self.toolchain != toolchain(module) || self.combined != inputs.combined(module) {
+            format!("the pinned toolchain or its flags changed since {file} was made")
         } else if self.ptx != text::sha256(ptx) {
-            "kernels.ptx is not the one that kernels.manifest describes".into()
+            format!("{file} is not the one that kernels.manifest beside it describes")
         } else {
             return Ok(());
         };
@@ -114,7 +115,7 @@ impl Manifest {
     }
 }
 
-fn toolchain() -> Vec<(String, String)> {
+fn toolchain(module: &Module) -> Vec<(String, String)> {
     let pairs = [
         ("rustc", pins::RUSTC_RELEASE.to_owned()),
         ("rustc-commit", pins::RUSTC_COMMIT.to_owned()),
@@ -122,7 +123,7 @@ fn toolchain() -> Vec<(String, String)> {
         ("target-cpu", pins::TARGET_CPU.to_owned()),
         ("target-feature", pins::TARGET_FEATURE.to_owned()),
         ("flags", pins::RUSTFLAGS.join(" ")),
-        ("command", format!("cargo {} -- --emit=asm", pins::CARGO_ARGS.join(" "))),
+        ("command", format!("cargo {} -- --emit=asm", module.cargo_args().join(" "))),
     ];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -32,23 +32,74 @@ pub const RUSTFLAGS: [&str; 8] = [
     "location-detail=none",
 ];
 
-/// The arguments of cargo for the device build, less folders.
-pub const CARGO_ARGS: [&str; 14] = [
-    "rustc",
-    "--locked",
-    "-p",
-    "ring-device",
-    "--profile",
-    "device",
-    "--features",
-    "entries",
-    "--crate-type",
-    "cdylib",
-    "--target",
-    TARGET,
-    "-Zbuild-std=core",
-    "--quiet",
-];
+/// A crate that is compiled to a PTX module of its own, and where that is checked in.
+#[derive(Debug)]
+pub struct Module {
+    /// The crate. Its feature `entries` makes it a module.
+    pub package: &'static str,
+    /// Folders of all crates of this workspace that become part of it.
+    pub crates: &'static [&'static str],
+    /// The PTX, from the root on. Its manifest lies beside it.
+    pub ptx: &'static str,
+    /// The entry points that it must have.
+    pub entries: &'static [&'static str],
+}
+
+/// The kernels that `ring-host` brings along.
+pub const BUILT_IN: Module = Module {
+    package: "ring-device",
+    crates: &["crates/ring-shared", "crates/ring-device"],
+    ptx: "crates/ring-host/ptx/kernels.ptx",
+    entries: &["ring_echo", "ring_vector_add", "ring_layout_probe"],
+};
+
+/// The kernels of `ring bench`.
+pub const BENCH: Module = Module {
+    package: "ring-bench",
+    crates: &["crates/ring-shared", "crates/ring-device", "crates/ring-bench"],
+    ptx: "crates/ring-cli/src/bench/kernels.ptx",
+    entries: &[
+        "bench_echo_16",
+        "bench_echo_64_warp",
+        "bench_echo_64_block",
+        "bench_echo_256",
+        "bench_echo_1024",
+        "bench_echo_4096",
+        "bench_digest",
+        "bench_flag",
+        "bench_once",
+        "bench_count",
+        "bench_add",
+        "bench_between",
+        "bench_head_tail",
+    ],
+};
+
+/// Every module.
+pub const MODULES: [&Module; 2] = [&BUILT_IN, &BENCH];
+
+impl Module {
+    /// The arguments of cargo for the device build, less folders.
+    #[must_use]
+    pub fn cargo_args(&self) -> [&'static str; 14] {
+        [
+            "rustc",
+            "--locked",
+            "-p",
+            self.package,
+            "--profile",
+            "device",
+            "--features",
+            "entries",
+            "--crate-type",
+            "cdylib",
+            "--target",
+            TARGET,
+            "-Zbuild-std=core",
+            "--quiet",
+        ]
+    }
+}
 
 /// Debian's package of the standard library's source: what serves where rustup can fetch nothing.
 pub const DEBIAN_PACKAGE: &str = "rust-src";
@@ -64,7 +115,5 @@ pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
-/// The entry points that the PTX must have.
-pub const ENTRIES: [&str; 3] = ["ring_echo", "ring_vector_add", "ring_layout_probe"];
 /// The global that carries the ABI version.
 pub const ABI_GLOBAL: &str = "RING_ABI_VERSION";

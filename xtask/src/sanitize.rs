@@ -34,7 +34,9 @@ pub fn sanitizer(ws: &Workspace, name: &str) -> Result {
     }
     let mut cargo = toolchain::find(ws)?.cargo(ws.root());
     cargo.arg("test").args(CRATE).args(["--lib", "--tests", "--target", HOST, "--target-dir"]);
-    cargo.arg(ws.target(name)).env("RUSTFLAGS", format!("-Zsanitizer={name}"));
+    cargo
+        .arg(ws.target(name))
+        .env("RUSTFLAGS", format!("-Zsanitizer={name} --cfg ring_atomic_slots"));
     if name == "thread" {
         cargo.args(["-Zbuild-std", "--release"]);
     }

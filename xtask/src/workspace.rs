@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::pins::Module;
 use crate::{Error, Result};
 
 /// The clone and its target folder.
@@ -57,16 +58,16 @@ impl Workspace {
         self.target.join("tools")
     }
 
-    /// The checked-in PTX.
+    /// A module's checked-in PTX.
     #[must_use]
-    pub fn ptx(&self) -> PathBuf {
-        self.root.join("crates/ring-host/ptx/kernels.ptx")
+    pub fn ptx(&self, module: &Module) -> PathBuf {
+        self.root.join(module.ptx)
     }
 
     /// The manifest beside it.
     #[must_use]
-    pub fn manifest(&self) -> PathBuf {
-        self.root.join("crates/ring-host/ptx/kernels.manifest")
+    pub fn manifest(&self, module: &Module) -> PathBuf {
+        self.ptx(module).with_extension("manifest")
     }
 }
 

@@ -5,13 +5,18 @@ use std::path::{Path, PathBuf};
 
 use xtask::inputs::Inputs;
 use xtask::manifest::Manifest;
+use xtask::pins::{BUILT_IN, MODULES};
 use xtask::{Workspace, check};
 
 #[test]
 fn the_checked_in_ptx_is_of_these_sources() {
     let ws = Workspace::locate().unwrap();
-    let (ptx, manifest) = check::checked_in(&ws).unwrap_or_else(|error| panic!("{error}"));
-    manifest.verify(&Inputs::of(&ws).unwrap(), &ptx).unwrap_or_else(|error| panic!("{error}"));
+    for module in MODULES {
+        let checked_in = check::checked_in(&ws, module);
+        let (ptx, manifest) = checked_in.unwrap_or_else(|error| panic!("{error}"));
+        let verified = manifest.verify(module, &Inputs::of(&ws, module).unwrap(), &ptx);
+        verified.unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 /// A workspace of the shape that matters, in a folder of its own.
@@ -65,7 +70,7 @@ impl Sample {
 
     fn inputs(&self) -> Inputs {
         let ws = Workspace::at(self.0.clone(), self.0.join("target")).unwrap();
-        Inputs::of(&ws).unwrap()
+        Inputs::of(&ws, &BUILT_IN).unwrap()
     }
 }
 
@@ -93,10 +98,10 @@ fn every_kind_of_change_is_noticed_and_named() {
         ("lock", "Cargo.lock", &LOCK.replace("aa", "cc"), "Cargo.lock"),
     ] {
         let sample = Sample::new(name);
-        let manifest = Manifest::new(sample.inputs(), String::new(), PTX);
-        manifest.verify(&sample.inputs(), PTX).unwrap();
+        let manifest = Manifest::new(&BUILT_IN, sample.inputs(), String::new(), PTX);
+        manifest.verify(&BUILT_IN, &sample.inputs(), PTX).unwrap();
         sample.put(file, text);
-        let error = manifest.verify(&sample.inputs(), PTX).unwrap_err().to_string();
+        let error = manifest.verify(&BUILT_IN, &sample.inputs(), PTX).unwrap_err().to_string();
         assert!(error.contains(told) && error.contains("cargo xtask ptx"), "{name}: {error}");
     }
 }
@@ -116,20 +121,24 @@ fn what_does_not_reach_the_ptx_does_not_count() {
 #[test]
 fn another_ptx_or_toolchain_is_noticed() {
     let sample = Sample::new("ptx");
-    let manifest = Manifest::new(sample.inputs(), String::new(), PTX);
-    let error = manifest.verify(&sample.inputs(), ".version 8.5\n").unwrap_err().to_string();
+    let manifest = Manifest::new(&BUILT_IN, sample.inputs(), String::new(), PTX);
+    let error =
+        manifest.verify(&BUILT_IN, &sample.inputs(), ".version 8.5\n").unwrap_err().to_string();
     assert!(error.contains("not the one"), "{error}");
 
     let text = manifest.text().replace("sm_70", "sm_90");
-    let error =
-        Manifest::parse(&text).unwrap().verify(&sample.inputs(), PTX).unwrap_err().to_string();
+    let error = Manifest::parse(&text)
+        .unwrap()
+        .verify(&BUILT_IN, &sample.inputs(), PTX)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("toolchain"), "{error}");
 }
 
 #[test]
 fn a_manifest_reads_back_as_written() {
     let sample = Sample::new("round-trip");
-    let manifest = Manifest::new(sample.inputs(), "rustup x".into(), PTX);
+    let manifest = Manifest::new(&BUILT_IN, sample.inputs(), "rustup x".into(), PTX);
     assert_eq!(Manifest::parse(&manifest.text()).unwrap(), manifest);
     assert!(Manifest::parse("format = 0\n").is_err());
     assert!(Manifest::parse("nonsense\n").unwrap_err().to_string().contains(":1:"));

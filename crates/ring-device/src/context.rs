@@ -24,13 +24,13 @@ words!(u32 i32 f32);
 /// Seen by a [`ThreadHandler`](crate::ThreadHandler).
 #[derive(Debug)]
 pub struct ThreadContext<'a> {
-    team: &'a Team<'a>,
+    team: Team<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> ThreadContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: &'a Team<'a>, payload: Payload<'a>) -> Self {
+    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
         ThreadContext { team, payload }
     }
 
@@ -47,16 +47,67 @@ impl<'a> ThreadContext<'a> {
     }
 }
 
+/// Seen by a [`WarpHandler`](crate::WarpHandler).
+#[derive(Debug)]
+pub struct WarpContext<'a> {
+    team: Team<'a>,
+    payload: Payload<'a>,
+}
+
+impl<'a> WarpContext<'a> {
+    #[inline(always)]
+    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
+        WarpContext { team, payload }
+    }
+
+    /// Index of the calling thread in the warp, from 0.
+    #[inline(always)]
+    pub fn thread(&self) -> usize {
+        self.team.in_warp() as usize
+    }
+
+    /// Threads in the warp: 32; 1 on the CPU device.
+    #[inline(always)]
+    pub fn threads(&self) -> usize {
+        self.team.warp_size() as usize
+    }
+
+    /// Counts this message as refused in the lane's telemetry. Call it once a message: by one of
+    /// the warp's threads.
+    #[inline(always)]
+    pub fn refuse(&self) {
+        self.team.add(&self.team.shared().refused, 1);
+    }
+
+    /// Waits until all threads of the warp are here; what they wrote before is seen after.
+    #[inline(always)]
+    pub fn sync(&self) {
+        self.team.warp_sync();
+    }
+
+    /// The sum of what each thread of the warp brings, wrapping, for all of them.
+    #[inline(always)]
+    pub fn sum(&self, value: u64) -> u64 {
+        self.team.warp_sum(value)
+    }
+
+    /// The payload arena.
+    #[inline(always)]
+    pub fn payload(&self) -> Payload<'a> {
+        self.payload
+    }
+}
+
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
 #[derive(Debug)]
 pub struct BlockContext<'a> {
-    team: &'a Team<'a>,
+    team: Team<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> BlockContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: &'a Team<'a>, payload: Payload<'a>) -> Self {
+    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
         BlockContext { team, payload }
     }
 
@@ -162,7 +213,7 @@ impl<T: Word> Words<'_, T> {
     }
 }
 
-/// The response of a block's message, written by its threads word by word.
+/// The response of a message that several threads handle, written by them word by word.
 #[derive(Debug)]
 pub struct Output<R> {
     words: *mut u8,
@@ -171,15 +222,16 @@ pub struct Output<R> {
 
 impl<R: Message> Output<R> {
     /// # Safety
-    /// `words` is an aligned slot of the output window, large enough for `R`, that only the
-    /// threads of this block touch while the output lives.
+    /// `words` is an aligned slot in the team's memory, large enough for `R`, that only the threads
+    /// that handle its message touch while the output lives.
     #[inline(always)]
     pub(crate) unsafe fn new(words: *mut u8) -> Output<R> {
         Output { words, of: PhantomData }
     }
 
     /// Sets the word at `offset + 4 * i` bytes of the response, where `offset` is that of a field
-    /// (`core::mem::offset_of!`); outside the response, or between words, nothing.
+    /// (`core::mem::offset_of!`); outside the response, or between words, nothing. So a response is
+    /// best a multiple of 4 bytes long: bytes behind the last whole word stay zero.
     #[inline(always)]
     pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) {
         let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));

@@ -2,7 +2,8 @@
 //!
 //! A team keeps three things in common: `head`, the next request's index; an [`event`] that sends
 //! all threads from waiting to work; and after a barrier whatever one thread found for all.
-//! Response `i` goes to index `i` of the response ring, so lanes answer in order.
+//! Response `i` goes to index `i` of the response ring, so lanes answer in order. Work is a
+//! [`stream`] where a warp answers messages by itself, and [`batch`]es where the whole block does.
 //!
 //! A kernel is launched once and stays, or many times over the same memory: each launch goes on
 //! where the last one left, until the host ends it or one of its budgets is spent.
@@ -11,16 +12,18 @@ mod at_once;
 mod batch;
 mod budget;
 mod resume;
+mod slots;
+mod stream;
 mod times;
 mod wait;
 
 use self::at_once::First;
-use crate::kernel::Kernel;
-use crate::team::{Shared, Team};
+use crate::kernel::{Kernel, Scope};
+use crate::team::{Shared, Team, opaque};
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use ring_shared::Ring;
 use ring_shared::layout::{Command, ControlBlock, Exit, HostLine, LaneBlock, State};
-use ring_shared::ring::Control;
+use ring_shared::ring::{CONTROL, Control, SCRUB, express_field};
 
 /// What sends a team from waiting to work.
 pub(crate) mod event {
@@ -60,33 +63,33 @@ const HEARTBEAT: u64 = 100_000;
 /// runs over the same memory.
 #[inline(always)]
 pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
+    let team = *team;
     let began = (team.now(), team.ticks());
     // SAFETY: the caller's promise: the blocks are there.
     unsafe { team.boot(control) };
     let blocks = control.wrapping_add(1).cast::<LaneBlock>();
+    let at = blocks.wrapping_add(team.lane() as usize);
     // SAFETY: the caller's promise.
-    let first =
-        unsafe { at_once::answer::<K>(team, blocks.wrapping_add(team.lane() as usize), began.1) };
+    let first = unsafe { at_once::answer::<K>(team, at, began.1) };
     team.sync();
     if !resume::is_ours(team) {
         return; // the host sees the kernel gone without an acknowledgement
     }
-    // SAFETY: the caller's promise: a control block, and behind it the block of each lane, all
-    // atomics and padding.
-    let (host, block) = unsafe { (&(*control).host, &*blocks.wrapping_add(team.lane() as usize)) };
+    // SAFETY: the caller's promise: the block of each lane, all atomics and padding.
+    let block = unsafe { &*at };
     if resume::is_lost(team) {
         return resume::pass(team, block);
     }
     // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
-    match unsafe { resume::lane::<K>(team, host, blocks, block) } {
-        Ok(mut lane) => lane.run(began, first),
-        Err(why) => resume::refuse(team, block, why),
+    match unsafe { resume::check::<K>(team, block) } {
+        None => Lane::<K> { team, control, block, kernel: PhantomData }.run(began, first),
+        Some(why) => resume::refuse(team, block, why),
     }
 }
 
 /// One thread: writes a lane's last words. Nothing is written after them.
 #[inline(always)]
-fn part(team: &Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
+fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
     let (status, launch) = (&block.status, budget::launch(team));
     let state = match why {
         Exit::Asked => State::Terminated,
@@ -103,23 +106,10 @@ fn part(team: &Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
 }
 
 struct Lane<'a, K> {
-    team: &'a Team<'a>,
-    host: &'a HostLine,
-    /// The blocks of all lanes.
-    blocks: *const LaneBlock,
-    block: &'a LaneBlock,
-    requests: Ring,
-    responses: Ring,
-    /// The last command word obeyed.
-    obeyed: u64,
-    active: bool,
-    /// Nothing was looked at since the launch began.
-    fresh: bool,
-    /// Warp 0: the launch began with an answer, which is not counted yet.
-    first: bool,
-    /// Warp 0: what earlier launches counted of times is part of its tally.
-    added: bool,
-    kernel: core::marker::PhantomData<K>,
+    team: Team<'a>,
+    control: *const ControlBlock,
+    block: *const LaneBlock,
+    kernel: PhantomData<K>,
 }
 
 impl<K: Kernel> Lane<'_, K> {
@@ -128,85 +118,123 @@ impl<K: Kernel> Lane<'_, K> {
         self.team.shared()
     }
 
+    /// The same lane; the compiler takes it for another. It would compute whatever it can from a lane
+    /// before a loop begins, and keep it in registers, of which a block of many threads has few.
     #[inline(always)]
-    fn run(&mut self, began: (u64, u64), first: First) {
+    fn afresh(&self) -> Self {
+        let (team, kernel) = (self.team.afresh(), self.kernel);
+        Lane { team, control: opaque(self.control), block: opaque(self.block), kernel }
+    }
+
+    #[inline(always)]
+    fn host(&self) -> &HostLine {
+        // SAFETY: `run`'s caller promised a control block, all atomics and padding.
+        unsafe { &(*self.control).host }
+    }
+
+    /// The blocks of all lanes.
+    #[inline(always)]
+    fn blocks(&self) -> *const LaneBlock {
+        self.control.wrapping_add(1).cast()
+    }
+
+    /// This lane's block.
+    #[inline(always)]
+    fn block(&self) -> &LaneBlock {
+        // SAFETY: `run`'s caller promised the block of each lane, all atomics and padding.
+        unsafe { &*self.block }
+    }
+
+    #[inline(always)]
+    fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
         let why = loop {
-            self.team.sync();
-            self.wait();
-            self.team.sync();
-            let mut found = match self.shared().event.load(Relaxed) as u32 {
-                event::SLOTS => self.answer(false),
-                event::EXPRESS => self.answer(true),
+            let this = self.afresh();
+            this.team.sync();
+            this.wait();
+            this.team.sync();
+            let mut found = match this.shared().event.load(Relaxed) as u32 {
+                event::SLOTS if <K::Scope as Scope<K>>::ALONE => this.stream(),
+                found @ (event::SLOTS | event::EXPRESS) if !<K::Scope as Scope<K>>::ALONE => {
+                    this.answer(found == event::EXPRESS)
+                }
                 event::COMMAND => verdict::COMMAND,
-                _ => self.shared().verdict.load(Relaxed),
+                _ => this.shared().verdict.load(Relaxed),
             };
             if found == verdict::COMMAND {
-                found = self.obey();
+                found = this.obey();
             }
-            self.team.sync();
+            this.team.sync();
             if found != verdict::GO_ON {
                 break found;
             }
-            if self.team.thread() == 0 {
-                self.shared().event.store(u64::from(event::NONE), Relaxed);
+            if this.team.thread() == 0 {
+                this.shared().event.store(u64::from(event::NONE), Relaxed);
             }
         };
-        if self.team.poller() == Some(0) {
-            self.leave(exit(why));
+        let this = self.afresh();
+        if this.team.poller() == Some(0) {
+            this.leave(exit(why));
         }
     }
 
     /// Obeys the host's command: `GO_ON`, or that the lane is to leave.
     #[inline(always)]
-    fn obey(&mut self) -> u64 {
-        self.obeyed = self.shared().command.load(Relaxed);
-        match State::from_u32(Command::from_word(self.obeyed).state) {
-            Some(State::Active) => self.active = true,
-            Some(State::Inactive) => self.active = false,
-            Some(State::Terminated) => return Exit::Asked as u64,
-            _ => {
-                // Not a command; the host sees that it is not acknowledged.
-                if self.team.thread() == 0 {
-                    self.team.add(&self.shared().refused, 1);
+    fn obey(&self) -> u64 {
+        let s = self.shared();
+        let command = s.command.load(Relaxed);
+        let state = State::from_u32(Command::from_word(command).state);
+        if self.team.thread() == 0 {
+            s.obeyed.store(command, Relaxed);
+            match state {
+                Some(state @ (State::Active | State::Inactive)) => {
+                    s.active.store(u64::from(state == State::Active), Relaxed);
+                    self.acknowledge(state);
                 }
-                return verdict::GO_ON;
+                Some(State::Terminated) => {}
+                // Not a command; the host sees that it is not acknowledged.
+                _ => self.team.add(&s.refused, 1),
             }
         }
-        if self.team.thread() == 0 {
-            self.acknowledge(if self.active { State::Active } else { State::Inactive });
-        }
-        verdict::GO_ON
+        if state == Some(State::Terminated) { Exit::Asked as u64 } else { verdict::GO_ON }
+    }
+
+    /// A polling warp: whether messages are taken.
+    #[inline(always)]
+    fn is_active(&self) -> bool {
+        self.team.uniform(self.shared().active.load(Relaxed)) != 0
     }
 
     /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the lane.
     #[inline(always)]
-    fn leave(&mut self, why: Exit) {
+    fn leave(&self, why: Exit) {
         self.flush();
         if self.team.is_leader() {
             self.call_others(why);
             self.report();
-            let (s, status) = (self.shared(), &self.block.status);
+            let (s, status) = (self.shared(), &self.block().status);
             let errors = self.errors_before() + u64::from(why == Exit::CorruptRing);
             status.errors.store(errors, Relaxed);
             status.last_express.store(s.last_express.load(Relaxed), Relaxed);
             status.scrubbed.store(s.scrubbed.load(Relaxed), Relaxed);
-            part(self.team, self.block, Command::from_word(self.obeyed).epoch, why);
+            let epoch = Command::from_word(s.obeyed.load(Relaxed)).epoch;
+            part(self.team, self.block(), epoch, why);
         }
     }
 
     /// Thread 0: says that the last command is obeyed, after exact counters.
     #[inline(always)]
-    fn acknowledge(&mut self, state: State) {
+    fn acknowledge(&self, state: State) {
         self.report();
-        let done = Command { epoch: Command::from_word(self.obeyed).epoch, state: state as u32 };
+        let epoch = Command::from_word(self.shared().obeyed.load(Relaxed)).epoch;
+        let done = Command { epoch, state: state as u32 };
         // SYNC: releases the counters to the host's acquire of `acknowledged`.
-        self.block.status.acknowledged.store(done.to_word(), Release);
+        self.block().status.acknowledged.store(done.to_word(), Release);
     }
 
     /// Thread 0: writes counters, heartbeat and the exact credit for requests.
     #[inline(always)]
-    fn report(&mut self) {
+    fn report(&self) {
         let head = self.shared().head.load(Relaxed);
         self.publish_consumed(head);
         let now = self.team.now();
@@ -226,10 +254,10 @@ impl<K: Kernel> Lane<'_, K> {
     /// Thread 0: writes counters and heartbeat.
     #[inline(always)]
     fn tell(&self, head: u64, now: u64) {
-        let (s, status) = (self.shared(), &self.block.status);
+        let (s, status) = (self.shared(), &self.block().status);
         s.beat.store(now, Relaxed);
         let ahead = (s.wire.load(Relaxed) as u32).wrapping_sub(head as u32);
-        let depth = if ahead <= self.requests.capacity() { ahead } else { 0 };
+        let depth = if ahead <= self.requests().capacity() { ahead } else { 0 };
         status.processed.store(head - self.start(), Relaxed);
         status.refused.store(s.refused.load(Relaxed), Relaxed);
         status.depth.store(u64::from(depth), Relaxed);
@@ -241,18 +269,36 @@ impl<K: Kernel> Lane<'_, K> {
     /// `Shared::command`.
     #[inline(always)]
     fn commanded(&self) -> bool {
-        let command = self.host.command.load(Relaxed);
+        let command = self.host().command.load(Relaxed);
         self.shared().command.store(command, Relaxed);
-        command != self.obeyed
+        command != self.shared().obeyed.load(Relaxed)
     }
 
     /// Thread 0: tells the host that requests below `head` are consumed.
     #[inline(always)]
-    fn publish_consumed(&mut self, head: u64) {
+    fn publish_consumed(&self, head: u64) {
         self.shared().published.store(head, Relaxed);
         // SYNC: releases our reads of line and slots to `Producer::refresh`. On the GPU they are
         // over: their values went into answers, or through a barrier into shared memory.
-        self.team.publish_read(&self.requests.credit().consumed, head);
+        self.team.publish_read(&self.block().request_credit.consumed, head);
+    }
+
+    /// One thread: rings the response doorbell for answers in slots below `tail`.
+    #[inline(always)]
+    fn publish_tail(&self, tail: u64, credit: u64) {
+        let last_express = self.shared().last_express.load(Relaxed);
+        let stamped = self.shared().scrubbed.load(Relaxed).max(last_express.wrapping_add(1));
+        let bell = &self.block().response_bell;
+        if tail - stamped > SCRUB && last_express.wrapping_add(1) <= credit {
+            for atom in bell.atoms.iter().take(CONTROL) {
+                atom.publish([0, credit << 32]);
+            }
+            self.shared().scrubbed.store(tail, Relaxed);
+        }
+        let express = express_field(last_express, credit, tail);
+        let control = Control { credit: tail as u32, express, tail: tail as u32 };
+        // SYNC: with the fence before it, releases the slots to `Consumer::find`.
+        bell.atoms[CONTROL].publish(control.to_words());
     }
 
     /// Thread 0: learns the host's credit for responses from its credit line. False if it cannot
@@ -260,7 +306,12 @@ impl<K: Kernel> Lane<'_, K> {
     #[inline(always)]
     fn refresh_credit(&self, head: u64) -> bool {
         // SYNC: acquires `Consumer::publish`: the host has read those slots.
-        let credit = self.responses.credit().consumed.load(Acquire);
+        self.take_credit(self.block().response_credit.consumed.load(Acquire), head)
+    }
+
+    /// Thread 0: takes note of a credit for responses. False if it cannot be.
+    #[inline(always)]
+    fn take_credit(&self, credit: u64, head: u64) -> bool {
         let can_be = credit <= head && credit >= self.start();
         if can_be && credit > self.shared().credit.load(Relaxed) {
             self.shared().credit.store(credit, Relaxed);
@@ -274,7 +325,7 @@ impl<K: Kernel> Lane<'_, K> {
     fn credit_of_doorbell(&self, control: Control, head: u64) {
         let behind = (head as u32).wrapping_sub(control.credit);
         let known = &self.shared().credit;
-        if behind <= self.responses.capacity()
+        if behind <= self.responses().capacity()
             && head.saturating_sub(known.load(Relaxed)) > u64::from(behind)
         {
             known.store(head - u64::from(behind), Relaxed);

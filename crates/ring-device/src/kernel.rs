@@ -1,8 +1,11 @@
 //! What the author of a kernel writes: its message types, its scope, its handler.
 
-use crate::context::{BlockContext, Output, Payload, ThreadContext};
+use crate::context::{BlockContext, Output, Payload, ThreadContext, WarpContext};
 use crate::team::Team;
 use ring_shared::Message;
+use ring_shared::atomics::Atom;
+#[cfg(not(target_arch = "nvptx64"))]
+use ring_shared::slot;
 
 /// A ring kernel: a name, two message types, and the scope in which its handler runs.
 ///
@@ -13,24 +16,35 @@ pub trait Kernel: Sized + 'static {
     /// Symbol of the entry point in the PTX.
     const ENTRY: &'static str;
     /// Whether the handler reads or writes the payload arena, or any other memory that is not in
-    /// the messages. It costs a fence for each batch, and without it what the handler sees of that
-    /// memory may be old.
+    /// the messages. It costs a fence for each message that comes in the line, and for each batch of
+    /// scope [`Block`]; without it what the handler sees of that memory may be old.
     const USES_PAYLOAD: bool = false;
     /// What the host sends.
     type Request: Message;
     /// What the device answers.
     type Response: Message;
-    /// [`Thread`] or [`Block`].
+    /// [`Thread`], [`Warp`] or [`Block`].
     type Scope: Scope<Self>;
 }
 
-/// A handler that one thread runs: most messages a second, many at once.
+/// A handler that one thread runs: most messages a second, many at once. For messages of up to some
+/// hundred bytes.
 pub trait ThreadHandler: Kernel {
     /// Answers one request.
     fn handle(ctx: &ThreadContext<'_>, request: &Self::Request) -> Self::Response;
 }
 
-/// A handler that all threads of the block run together on one message: largest payloads.
+/// A handler that the 32 threads of a warp run together on one message, many warps side by side: most
+/// bytes a second.
+pub trait WarpHandler: Kernel {
+    /// Answers one request. Every thread of the warp is called with the same request and response;
+    /// what no thread writes of the response is zero. All of them must reach the same
+    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls.
+    fn handle(ctx: &WarpContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
+}
+
+/// A handler that all threads of the block run together on one message at a time: for work on the
+/// payload arena, or on memory of the block's own.
 pub trait BlockHandler: Kernel {
     /// Answers one request. Every thread is called with the same request and response; what no
     /// thread writes of the response is zero. All threads must reach the same
@@ -42,91 +56,176 @@ pub trait BlockHandler: Kernel {
 #[derive(Debug)]
 pub struct Thread;
 
+/// Each message is handled by a warp ([`WarpHandler`]).
+#[derive(Debug)]
+pub struct Warp;
+
 /// Each message is handled by the whole block ([`BlockHandler`]).
 #[derive(Debug)]
 pub struct Block;
 
-/// How a window of messages is handled: [`Thread`] or [`Block`].
+/// Who handles a message: [`Thread`], [`Warp`] or [`Block`].
 pub trait Scope<K: Kernel>: sealed::Sealed {
-    /// Whether a polling warp may answer an express message by itself.
+    /// Whether a warp answers messages by itself.
     #[doc(hidden)]
     const ALONE: bool;
 
-    /// Messages that the team handles side by side, in the time of one.
+    /// Atoms from one message to the next in a warp's stage.
     #[doc(hidden)]
-    fn at_once(team: &Team<'_>) -> u32;
+    const STRIDE: usize;
+
+    /// Atoms from a request in a stage to where its response goes.
+    #[doc(hidden)]
+    const ANSWER: usize;
+
+    /// Messages that a warp handles in the time of one.
+    #[doc(hidden)]
+    fn abreast(team: Team<'_>) -> u32;
+
+    /// Handles the `n` messages of a stage, each as far from the next as [`STRIDE`](Self::STRIDE)
+    /// says. Called by all threads of a warp. Only if [`ALONE`](Self::ALONE).
+    ///
+    /// # Safety
+    /// `stage` is `n` times the stride of 16-byte aligned memory of the calling warp alone, with a
+    /// request at the beginning of each; the warp synchronises before and after.
+    #[doc(hidden)]
+    unsafe fn warp(team: Team<'_>, payload: Payload<'_>, stage: *mut u8, n: u32);
+
+    /// Handles the `n` messages of `requests` straight into `responses`, slots both, if one thread is
+    /// all the team and handles each message alone; whether it did.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn straight(
+        _: Team<'_>,
+        _: Payload<'_>,
+        _requests: &[Atom],
+        _responses: &[Atom],
+        _n: u32,
+    ) -> bool {
+        false
+    }
 
     /// Handles `n` messages, slots side by side at `input`, into `output`; called by all threads.
+    /// Only without [`ALONE`](Self::ALONE).
     ///
     /// # Safety
     /// `input` holds `n` requests and `output` has room for `n` responses, both in the team's
     /// windows, at 16-byte boundaries; all threads call it, and synchronise before and after.
     #[doc(hidden)]
     unsafe fn window(
-        team: &Team<'_>,
+        team: Team<'_>,
         payload: Payload<'_>,
         input: *const u8,
         output: *mut u8,
         n: u32,
     );
-
-    /// Handles one message by the calling thread alone. Only if [`ALONE`](Self::ALONE).
-    ///
-    /// # Safety
-    /// As for `window`, with `n == 1`, but called by one thread.
-    #[doc(hidden)]
-    unsafe fn alone(team: &Team<'_>, payload: Payload<'_>, input: *const u8, output: *mut u8);
 }
 
 impl<K: ThreadHandler> Scope<K> for Thread {
     const ALONE: bool = true;
 
+    // Odd, so that threads that read the same word of messages side by side use different banks of
+    // shared memory.
+    const STRIDE: usize = max(K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS) | 1;
+
+    // The thread that has read a request writes its response over it.
+    const ANSWER: usize = 0;
+
     #[inline(always)]
-    fn at_once(team: &Team<'_>) -> u32 {
-        team.threads()
+    fn abreast(team: Team<'_>) -> u32 {
+        team.warp_size()
     }
 
     #[inline(always)]
-    unsafe fn window(
-        team: &Team<'_>,
-        payload: Payload<'_>,
-        input: *const u8,
-        output: *mut u8,
-        n: u32,
-    ) {
-        let mut m = team.thread();
+    unsafe fn warp(team: Team<'_>, payload: Payload<'_>, stage: *mut u8, n: u32) {
+        let mut m = team.in_warp();
         while m < n {
-            let (request, response) = (
-                input.wrapping_add(m as usize * 16 * K::Request::SLOT_ATOMS),
-                output.wrapping_add(m as usize * 16 * K::Response::SLOT_ATOMS),
-            );
-            // SAFETY: slot `m < n` of both windows, which no other thread handles.
-            unsafe { <Self as Scope<K>>::alone(team, payload, request, response) };
-            m += team.threads();
+            let at = stage.wrapping_add(m as usize * 16 * <Self as Scope<K>>::STRIDE);
+            // SAFETY: message `m < n` of the stage, plain bytes, aligned, that only this thread uses
+            // now; it is not read any more when the response is written.
+            unsafe {
+                let response = K::handle(&ThreadContext::new(team, payload), &*at.cast());
+                at.cast::<K::Response>().write(response);
+            }
+            m += team.warp_size();
         }
     }
 
-    #[inline(always)]
-    unsafe fn alone(team: &Team<'_>, payload: Payload<'_>, input: *const u8, output: *mut u8) {
-        // SAFETY: the caller promised a request there: plain bytes, aligned, nobody writing them.
-        let request = unsafe { &*input.cast::<K::Request>() };
-        let response = K::handle(&ThreadContext::new(team, payload), request);
-        // SAFETY: the caller promised room for a response there, for this thread alone.
-        unsafe { output.cast::<K::Response>().write(response) };
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn straight(
+        team: Team<'_>,
+        payload: Payload<'_>,
+        requests: &[Atom],
+        responses: &[Atom],
+        n: u32,
+    ) -> bool {
+        let from = requests.chunks_exact(K::Request::SLOT_ATOMS);
+        let to = responses.chunks_exact(K::Response::SLOT_ATOMS);
+        for (from, to) in from.zip(to).take(n as usize) {
+            let mut request = bytemuck::Zeroable::zeroed();
+            slot::read(from, &mut request);
+            slot::write(to, &K::handle(&ThreadContext::new(team, payload), &request));
+        }
+        true
     }
+
+    #[inline(always)]
+    unsafe fn window(_: Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8, _: u32) {}
 }
 
-impl<K: BlockHandler> Scope<K> for Block {
-    const ALONE: bool = false;
+impl<K: WarpHandler> Scope<K> for Warp {
+    const ALONE: bool = true;
+    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
+    const ANSWER: usize = K::Request::SLOT_ATOMS;
 
     #[inline(always)]
-    fn at_once(_: &Team<'_>) -> u32 {
+    fn abreast(_: Team<'_>) -> u32 {
         1
     }
 
     #[inline(always)]
+    unsafe fn warp(team: Team<'_>, payload: Payload<'_>, stage: *mut u8, n: u32) {
+        let mut m = 0;
+        while m < n {
+            let at = stage.wrapping_add(m as usize * 16 * <Self as Scope<K>>::STRIDE);
+            let output = at.wrapping_add(16 * <Self as Scope<K>>::ANSWER);
+            let mut word = team.in_warp() as usize;
+            while word < 4 * K::Response::SLOT_ATOMS {
+                // SAFETY: a word of the response of message `m < n`; each word has one thread.
+                unsafe { output.cast::<u32>().add(word).write(0) };
+                word += team.warp_size() as usize;
+            }
+            team.warp_sync();
+            // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler;
+            // its response, zeroed, shared by this warp only.
+            unsafe {
+                let response = Output::new(output);
+                K::handle(&WarpContext::new(team, payload), &*at.cast(), &response);
+            }
+            m += 1;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn window(_: Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8, _: u32) {}
+}
+
+impl<K: BlockHandler> Scope<K> for Block {
+    const ALONE: bool = false;
+    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
+    const ANSWER: usize = K::Request::SLOT_ATOMS;
+
+    #[inline(always)]
+    fn abreast(_: Team<'_>) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    unsafe fn warp(_: Team<'_>, _: Payload<'_>, _: *mut u8, _: u32) {}
+
+    #[inline(always)]
     unsafe fn window(
-        team: &Team<'_>,
+        team: Team<'_>,
         payload: Payload<'_>,
         input: *const u8,
         output: *mut u8,
@@ -147,13 +246,15 @@ impl<K: BlockHandler> Scope<K> for Block {
             K::handle(&BlockContext::new(team, payload), request, &response);
         }
     }
+}
 
-    #[inline(always)]
-    unsafe fn alone(_: &Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8) {}
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
 }
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Thread {}
+    impl Sealed for super::Warp {}
     impl Sealed for super::Block {}
 }

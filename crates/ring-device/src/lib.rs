@@ -32,8 +32,9 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(abi_ptx, abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
+    feature(abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
 )]
+#![cfg_attr(all(target_arch = "nvptx64", feature = "entries"), feature(abi_ptx))]
 
 pub mod context;
 mod dispatch;
@@ -44,9 +45,9 @@ mod team;
 #[cfg(all(target_arch = "nvptx64", feature = "entries"))]
 mod entries;
 
-pub use context::{BlockContext, Output, Payload, ThreadContext, Word, Words};
+pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 pub use dispatch::run;
-pub use kernel::{Block, BlockHandler, Kernel, Scope, Thread, ThreadHandler};
+pub use kernel::{Block, BlockHandler, Kernel, Scope, Thread, ThreadHandler, Warp, WarpHandler};
 pub use kernels::{Echo, VectorAdd};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use team::Hooks;

@@ -62,6 +62,11 @@ impl Arena {
         }
     }
 
+    /// Bytes that are not lent, perhaps not side by side.
+    pub fn free(&self) -> usize {
+        self.ranges().total_available()
+    }
+
     /// Lends a piece. It goes back when it is dropped.
     pub fn lend(self: &Arc<Arena>, bytes: usize) -> Result<Piece, Exhausted> {
         let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes() };

@@ -120,6 +120,44 @@ impl<K: Kernel> Sender<K> {
         }
         let received = self.note_received();
         let sent = self.producer.push_slice(requests, received);
+        self.sent(sent)
+    }
+
+    /// Sends up to `most` requests, as many as there are free slots, in order; how many that is.
+    /// The `k`th is what `request(k)` makes, which goes straight into the ring. If `request`
+    /// panics, none of this call's requests is sent.
+    ///
+    /// ```
+    /// # use ring_host::{Device, Launch, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(Launch::default())?;
+    /// # kernel.activate(second)?;
+    /// let sent = kernel.try_send_each(3, |k| EchoMessage::from_seed(k as u64))?;
+    /// assert_eq!(sent, 3);
+    /// for k in 0..3 {
+    ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(k).answer());
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn try_send_each(
+        &mut self,
+        most: usize,
+        request: impl FnMut(usize) -> K::Request,
+    ) -> Result<usize, SendError<K::Request>> {
+        if !self.shared.is_active() {
+            return Err(self.shared.refusal());
+        }
+        let received = self.note_received();
+        let sent = self.producer.push_each(most, received, request);
+        self.sent(sent)
+    }
+
+    /// After as many as `sent` were accepted, or none.
+    #[inline]
+    fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, SendError<K::Request>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
             self.shared.drive();
@@ -150,6 +188,8 @@ pub struct Receiver<K: Kernel> {
     shared: Arc<Shared>,
     lane: u32,
     consumer: Consumer,
+    /// What the sending half was told.
+    noted: u64,
     fruitless: Fruitless,
     of: PhantomData<fn() -> K>,
 }
@@ -196,23 +236,58 @@ impl<K: Kernel> Receiver<K> {
     /// As many responses as are there and fit, in order; how many that is.
     #[inline]
     pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, RecvError> {
-        match self.pop_slice(responses)? {
-            0 if !responses.is_empty() => match self.nothing() {
-                Ok(()) => Ok(0),
-                Err(end) => match self.pop_slice(responses)? {
-                    0 => Err(end),
-                    n => Ok(n),
-                },
-            },
-            n => Ok(n),
-        }
+        self.take(responses.len(), |consumer| consumer.pop_slice(responses))
     }
 
+    /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is.
+    /// Each is received before it is shown: if `each` panics, the next call goes on behind it.
+    ///
+    /// ```
+    /// # use ring_host::{Device, Launch, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(Launch::default())?;
+    /// # kernel.activate(second)?;
+    /// let mut left = kernel.try_send_batch(&[0, 1, 2].map(EchoMessage::from_seed))?;
+    /// let mut expected = [0, 1, 2].map(EchoMessage::from_seed).into_iter();
+    /// while left > 0 {
+    ///     left -= kernel.try_recv_each(8, |response| {
+    ///         assert_eq!(Some(*response), expected.next().map(|request| request.answer()));
+    ///     })?;
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
-    fn pop_slice(&mut self, responses: &mut [K::Response]) -> Result<usize, DeviceFault> {
-        let popped = self.consumer.pop_slice(responses);
+    pub fn try_recv_each(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&K::Response),
+    ) -> Result<usize, RecvError> {
+        self.take(most, |consumer| consumer.pop_each(most, &mut each))
+    }
+
+    /// Takes up to `most` responses by `pop`; when there is none, tells why if it will stay so.
+    #[inline]
+    fn take(
+        &mut self,
+        most: usize,
+        mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
+    ) -> Result<usize, RecvError> {
+        let taken = pop(&mut self.consumer);
         self.note();
-        popped.map_err(|corrupt| self.corrupt(corrupt))
+        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
+            0 if most > 0 => {}
+            n => return Ok(n),
+        }
+        let Err(end) = self.nothing() else { return Ok(0) };
+        // What was answered before the end is here by now.
+        let taken = pop(&mut self.consumer);
+        self.note();
+        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
+            0 => Err(end),
+            n => Ok(n),
+        }
     }
 
     /// Appends responses that are there to a fixed-capacity vector, until it is full; how many.
@@ -233,12 +308,15 @@ impl<K: Kernel> Receiver<K> {
         Ok(responses.len() - before)
     }
 
-    /// Tells the sending half how far we are.
+    /// Tells the sending half how far we are, if it does not know: it reads that line for every
+    /// request, perhaps on another core.
     #[inline]
-    fn note(&self) {
-        // SYNC: releases our reads of the response slots to `Sender::note_received`.
-        let received = &self.shared.received[self.lane as usize].0;
-        received.store(self.consumer.next(), Ordering::Release);
+    fn note(&mut self) {
+        if self.noted != self.consumer.next() {
+            self.noted = self.consumer.next();
+            // SYNC: releases our reads of the response slots to `Sender::note_received`.
+            self.shared.received[self.lane as usize].0.store(self.noted, Ordering::Release);
+        }
     }
 
     /// Nothing is there: for now, or (an error) for ever.
@@ -280,6 +358,7 @@ impl<K: Kernel> Lane<K> {
             receiver: Receiver {
                 shared: Arc::clone(shared),
                 lane,
+                noted: consumer.next(),
                 consumer,
                 fruitless: Fruitless::new(),
                 of: PhantomData,
@@ -317,12 +396,18 @@ macro_rules! messages {
                 /// See [`Sender::try_send_batch`](crate::Sender::try_send_batch).
                 fn try_send_batch(requests: &[K::Request])
                     -> usize, SendError<K::Request> => sender;
+                /// See [`Sender::try_send_each`](crate::Sender::try_send_each).
+                fn try_send_each(most: usize, request: impl FnMut(usize) -> K::Request)
+                    -> usize, SendError<K::Request> => sender;
                 /// See [`Receiver::try_recv`](crate::Receiver::try_recv).
                 fn try_recv() -> Option<K::Response>, RecvError => receiver;
                 /// See [`Receiver::recv`](crate::Receiver::recv).
                 fn recv(deadline: impl Into<Deadline>) -> K::Response, RecvError => receiver;
                 /// See [`Receiver::try_recv_batch`](crate::Receiver::try_recv_batch).
                 fn try_recv_batch(responses: &mut [K::Response])
+                    -> usize, RecvError => receiver;
+                /// See [`Receiver::try_recv_each`](crate::Receiver::try_recv_each).
+                fn try_recv_each(most: usize, each: impl FnMut(&K::Response))
                     -> usize, RecvError => receiver;
             }
         }
@@ -340,4 +425,60 @@ pub(crate) use messages;
 messages! {
     /// As on the halves.
     impl Lane, by |lane| lane
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernels::{Echo, EchoMessage};
+    use crate::{Device, Launch, Runtime};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::time::{Duration, Instant};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Closures that panic now and then: each request is answered once, in order, and each answer is
+    /// shown once, also those of runs that come round the ring's end.
+    #[test]
+    fn panics_lose_nothing() {
+        let host = Runtime::open(Device::Cpu).unwrap();
+        let mut kernel = host.launch::<Echo>(Launch::default()).unwrap();
+        kernel.activate(PATIENCE).unwrap();
+        let (mut sent, mut shown, mut calls) = (0u64, 0u64, 0u32);
+        let begun = Instant::now();
+        while shown < 3000 {
+            assert!(begun.elapsed() < PATIENCE, "{shown} shown of {sent}");
+            calls += 1;
+            let (most, first) = (1 + calls as usize % 50, sent);
+            let pushed = catch_unwind(AssertUnwindSafe(|| {
+                kernel.try_send_each(most, |k| {
+                    if calls.is_multiple_of(3) && k == most / 2 {
+                        resume_unwind(Box::new(()));
+                    }
+                    EchoMessage::from_seed(first + k as u64)
+                })
+            }));
+            // Of a run that panicked none was sent.
+            sent += pushed.map_or(0, |pushed| pushed.unwrap() as u64);
+            let popped = catch_unwind(AssertUnwindSafe(|| {
+                kernel.try_recv_each(most, |answer| {
+                    assert_eq!(*answer, EchoMessage::from_seed(shown).answer());
+                    shown += 1;
+                    if shown.is_multiple_of(7) {
+                        resume_unwind(Box::new(()));
+                    }
+                })
+            }));
+            match popped {
+                Ok(popped) => drop(popped.unwrap()),
+                Err(panic) if panic.is::<()>() => {}
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+        while shown < sent {
+            assert_eq!(kernel.recv(PATIENCE).unwrap(), EchoMessage::from_seed(shown).answer());
+            shown += 1;
+        }
+        let summary = kernel.terminate(PATIENCE).unwrap();
+        assert_eq!((summary.processed, summary.unhandled), (sent, 0));
+    }
 }

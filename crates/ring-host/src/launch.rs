@@ -29,12 +29,22 @@ pub enum Cooperative {
     Never,
 }
 
+/// Most bytes and slots of a ring whose capacity was not chosen.
+const DEFAULT_RING: (usize, u32) = (4 << 20, 1 << 14);
+
+/// Slots of a ring for messages of so many bytes, if nobody chose.
+fn default_capacity(bytes: usize) -> u32 {
+    let (most_bytes, most) = DEFAULT_RING;
+    let fit = most_bytes / bytes.max(1).next_multiple_of(16);
+    most.min(1 << fit.max(1).ilog2())
+}
+
 /// How a kernel is launched. The default serves one host thread.
 #[derive(Clone, Debug)]
 pub struct Launch {
     lanes: u32,
     threads: u32,
-    capacity: u32,
+    capacity: Option<u32>,
     slot_bytes: Option<usize>,
     payload_bytes: Option<usize>,
     cooperative: Cooperative,
@@ -48,13 +58,13 @@ pub struct Launch {
 }
 
 impl Default for Launch {
-    /// One lane of 256 threads, rings of 4096 slots, 64 KiB of payload for a kernel that uses it;
-    /// mode and memory as the probe finds best.
+    /// One lane of 512 threads, rings of 4 MiB or 16,384 slots, whichever is less, 64 KiB of payload for
+    /// a kernel that uses it; mode and memory as the probe finds best.
     fn default() -> Launch {
         Launch {
             lanes: 1,
-            threads: 256,
-            capacity: 4096,
+            threads: Launch::DEFAULT_THREADS,
+            capacity: None,
             slot_bytes: None,
             payload_bytes: None,
             cooperative: Cooperative::Auto,
@@ -70,6 +80,15 @@ impl Default for Launch {
 }
 
 impl Launch {
+    /// Threads of a lane's block, if nobody chose.
+    pub const DEFAULT_THREADS: u32 = 512;
+
+    /// Slots of each ring of kernel `K`, as chosen, or by default.
+    pub fn slots<K: Kernel>(&self) -> u32 {
+        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
+        self.capacity.unwrap_or_else(|| default_capacity(bytes))
+    }
+
     /// Lanes: independent pairs of rings, each answered by a block of its own.
     pub fn lanes(self, lanes: u32) -> Launch {
         Launch { lanes, ..self }
@@ -80,9 +99,12 @@ impl Launch {
         Launch { threads, ..self }
     }
 
-    /// Slots of each ring, a power of two.
+    /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
+    /// no more than 16,384: enough for full speed, since a message is some ten microseconds under way
+    /// when many are. Where the runtime's memory is short, fewer: a kernel takes a third of what is
+    /// left of it at most.
     pub fn capacity(self, capacity: u32) -> Launch {
-        Launch { capacity, ..self }
+        Launch { capacity: Some(capacity), ..self }
     }
 
     /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
@@ -141,6 +163,11 @@ impl Launch {
         Launch { ptx: Some(ptx.into()), ..self }
     }
 
+    /// Whether the slots of the rings were chosen.
+    pub(crate) fn has_capacity(&self) -> bool {
+        self.capacity.is_some()
+    }
+
     /// Mode and memory asked for.
     pub(crate) fn asked(&self) -> (Mode, Memory) {
         (self.mode, self.memory)
@@ -180,13 +207,14 @@ impl Launch {
     /// Checks what depends on the device only, before anything is loaded. The plan is for a persistent
     /// kernel in mapped memory.
     pub(crate) fn check_device<K: Kernel>(&self, device: &DeviceInfo) -> Result<Plan, LaunchError> {
-        if !self.capacity.is_power_of_two() || self.capacity > MAX_CAPACITY {
-            return Err(LaunchError::Capacity(self.capacity));
+        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
+        let capacity = self.slots::<K>();
+        if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {
+            return Err(LaunchError::Capacity(capacity));
         }
         if self.start_index > MAX_START {
             return Err(LaunchError::StartIndex(self.start_index));
         }
-        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
         if let Some(slot) = self.slot_bytes.filter(|slot| bytes > *slot) {
             return Err(LaunchError::Slot { bytes, slot });
         }
@@ -205,7 +233,7 @@ impl Launch {
         Ok(Plan {
             memory: Memory::Mapped,
             lanes: self.lanes,
-            capacity: self.capacity,
+            capacity,
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
             answer_stamps: K::Response::EXPRESS_ATOMS,

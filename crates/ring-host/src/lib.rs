@@ -75,7 +75,7 @@ pub use report::{Change, Choice, Refusal, Report};
 pub use resident::{Resident, Status, Summary};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Kernel, Output, Payload, Scope, Thread, ThreadContext,
-    ThreadHandler, Word, Words,
+    ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};

@@ -26,7 +26,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Pinned memory that is tried for if as much as asked for is refused.
-const LESS_PINNED: [usize; 2] = [8 << 20, 2 << 20];
+const LESS_PINNED: [usize; 3] = [32 << 20, 8 << 20, 2 << 20];
+
+/// Slots of a ring at least, where nobody chose and memory is short.
+const LEAST_CAPACITY: u32 = 64;
 
 /// How long a persistent kernel in staged memory is waited for to be carried and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
@@ -48,9 +51,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 32 MiB pinned, 32 MiB on the device: sixty kernels with default rings.
+    /// 64 MiB pinned, 64 MiB on the device: eight lanes with the largest default rings, or sixty kernels,
+    /// since rings whose capacity was not chosen leave room for others.
     fn default() -> Options {
-        Options { pinned_bytes: 32 << 20, device_bytes: 32 << 20 }
+        Options { pinned_bytes: 64 << 20, device_bytes: 64 << 20 }
     }
 }
 
@@ -316,6 +320,17 @@ impl Core {
         Ok((function, limits.lanes, plan))
     }
 
+    /// Bytes that a kernel may take in that memory without having been told how many.
+    fn fair_share(&self, memory: Memory) -> usize {
+        let pinned = self.pinned.as_ref().map_or(usize::MAX, |arena| arena.free());
+        let free = match memory {
+            Memory::Mapped => pinned,
+            Memory::StagedSync => self.device.free(),
+            _ => pinned.min(self.device.free()),
+        };
+        free / 3
+    }
+
     /// Starts a kernel in exactly the chosen way.
     pub fn start<K: Kernel>(
         self: &Arc<Core>,
@@ -330,9 +345,20 @@ impl Core {
             LaunchError::Lanes { lanes, limit, why }
         })?;
         let budgets = launch.wire_budgets(mode, memory);
-        let plan = Plan { memory, budgets, ..plan };
-        let region = Region::new(plan, self.pinned.as_ref(), &self.device);
-        let region = region.map_err(|none| none.of_kernel(K::NAME))?;
+        let mut plan = Plan { memory, budgets, ..plan };
+        let region = loop {
+            // Nobody chose the capacity: the next kernel is to have room too.
+            let modest = launch.has_capacity() || plan.host_bytes() <= self.fair_share(memory);
+            let least = launch.has_capacity() || plan.capacity <= LEAST_CAPACITY;
+            if modest || least {
+                match Region::new(plan, self.pinned.as_ref(), &self.device) {
+                    Ok(region) => break region,
+                    Err(none) if least => return Err(none.of_kernel(K::NAME)),
+                    Err(_) => {}
+                }
+            }
+            plan.capacity /= 2;
+        };
         let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
         let station = function.station(grid, region.parameter(), mode == Mode::Graph)?;
         let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);

@@ -1,8 +1,9 @@
 //! The consuming end of a ring, run by one thread.
 
-use crate::atomics::Ordering;
-use crate::message::{Message, set_word64, unstamp};
-use crate::ring::{CONTROL, Control, Corrupt, Ring, Seen, decide, stamp};
+use crate::atomics::{Atom, Ordering};
+use crate::message::{Message, unstamp};
+use crate::ring::{CONTROL, Control, Corrupt, Ring, Seen, decide, runs, stamp};
+use crate::slot;
 
 /// Takes messages out of a ring, in order, each once. There must be one consumer a ring.
 #[derive(Debug)]
@@ -12,15 +13,27 @@ pub struct Consumer {
     /// Messages below this index are in slots and may be read.
     tail: u64,
     published: u64,
+    /// Messages that may be consumed before the producer is told.
+    quarter: u32,
     /// Credit for the opposite ring, as last seen in the doorbell.
     credit: u32,
+}
+
+/// What there is to take.
+enum Found {
+    Nothing,
+    /// A message in the line, if all of it has arrived.
+    Express,
+    /// So many messages in slots.
+    Slots(usize),
 }
 
 impl Consumer {
     /// The consumer of a ring that was [reset](Ring::reset) and not used since.
     pub fn new(ring: Ring) -> Consumer {
         let next = ring.start();
-        Consumer { ring, next, tail: next, published: next, credit: next as u32 }
+        let quarter = ring.capacity().div_ceil(4);
+        Consumer { ring, next, tail: next, published: next, quarter, credit: next as u32 }
     }
 
     /// Index of the next message: `start` plus the messages taken so far.
@@ -39,8 +52,30 @@ impl Consumer {
     /// Takes the next message, or says that there is none.
     #[inline]
     pub fn pop<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
-        let mut message = T::zeroed();
-        Ok((self.pop_slice(core::slice::from_mut(&mut message))? == 1).then_some(message))
+        // One of a run is the short way: in line with the caller, its message in registers.
+        let slot = self.ring.slot(self.next);
+        if self.tail != self.next && slot.len() >= T::SLOT_ATOMS {
+            let mut message = T::zeroed();
+            slot::read_whole(slot, &mut message);
+            self.advance();
+            return Ok(Some(message));
+        }
+        self.pop_found()
+    }
+
+    /// The long way: after a look, or of a slot too small.
+    #[inline(never)]
+    fn pop_found<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
+        match self.find::<T>()? {
+            Found::Nothing => Ok(None),
+            Found::Express => Ok(self.take_express()),
+            Found::Slots(_) => {
+                let mut message = T::zeroed();
+                slot::read(self.ring.slot(self.next), &mut message);
+                self.advance();
+                Ok(Some(message))
+            }
+        }
     }
 
     /// Takes as many messages as are there and fit, in order, and says how many that is. An error
@@ -49,82 +84,186 @@ impl Consumer {
     #[inline]
     pub fn pop_slice<T: Message>(&mut self, out: &mut [T]) -> Result<usize, Corrupt> {
         let mut taken = 0;
-        while taken < out.len() {
-            if self.tail == self.next {
-                match self.look::<T>() {
-                    Ok(Seen::Express) => {
-                        if !self.take_express(&mut out[taken]) {
-                            break;
-                        }
-                        taken += 1;
-                        continue;
+        while let Some(free) = out.get_mut(taken..).filter(|free| !free.is_empty()) {
+            taken += match self.find::<T>() {
+                Ok(Found::Nothing) => break,
+                Ok(Found::Express) => match self.take_express() {
+                    Some(message) => {
+                        free[0] = message;
+                        1
                     }
-                    Ok(Seen::Slots(n)) => self.tail = self.next + u64::from(n),
-                    Ok(_) => break,
-                    Err(_) if taken > 0 => break, // the next call finds it again
-                    Err(corrupt) => return Err(corrupt),
+                    None => break,
+                },
+                Ok(Found::Slots(n)) => {
+                    let n = n.min(free.len());
+                    self.read_slots(&mut free[..n]);
+                    n
                 }
-            }
-            let n = (out.len() - taken).min((self.tail - self.next) as usize);
-            for message in &mut out[taken..taken + n] {
-                self.read_slot(message);
-                self.next += 1;
-            }
-            taken += n;
-            self.publish_late();
+                Err(_) if taken > 0 => break, // the next call finds it again
+                Err(corrupt) => return Err(corrupt),
+            };
         }
         Ok(taken)
     }
 
-    /// Reads the control atom. Finding nothing is the moment to tell the producer all we consumed.
+    /// Shows up to `most` messages, in order, to `each`, and says how many were there. Each is
+    /// taken before it is shown: if `each` panics, the next call goes on behind that message. As
+    /// with [`pop_slice`](Self::pop_slice), an error is told only when nothing was taken.
+    ///
+    /// What is shown is a copy, made just before: the ring's own bytes can change while one looks.
+    ///
+    /// ```
+    /// use ring_shared::{Consumer, Producer, heap::RingMemory};
+    ///
+    /// let memory = RingMemory::new::<u64>(4, 0);
+    /// let (mut producer, mut consumer) = (Producer::new(memory.ring()), Consumer::new(memory.ring()));
+    /// producer.push_slice(&[1u64, 2, 3], 0).unwrap();
+    /// let mut sum = 0;
+    /// assert_eq!(consumer.pop_each(8, |number: &u64| sum += number), Ok(3));
+    /// assert_eq!(sum, 6);
+    /// ```
     #[inline]
-    fn look<T: Message>(&mut self) -> Result<Seen, Corrupt> {
-        // SYNC: acquires the producer's `publish_control`, so slots below the tail may be read.
-        let control = Control::from_words(self.ring.bell().atoms[CONTROL].observe());
-        self.credit = control.credit;
-        match decide(control, self.next, self.ring.capacity()) {
-            Seen::Nothing if self.published != self.next => {
-                self.publish();
-                Ok(Seen::Nothing)
-            }
-            Seen::Express if !T::FITS_EXPRESS => {
-                let (found, low) = (self.next, self.next + 1);
-                Err(Corrupt { found, low, high: low })
-            }
-            Seen::Corrupt(corrupt) => Err(corrupt),
-            seen => Ok(seen),
+    pub fn pop_each<T: Message>(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&T),
+    ) -> Result<usize, Corrupt> {
+        if !slot::fits::<T>(&self.ring) {
+            return self.pop_each_cut(most, each);
         }
+        let mut taken = 0;
+        while taken < most {
+            taken += match self.find::<T>() {
+                Ok(Found::Nothing) => break,
+                Ok(Found::Express) => match self.take_express() {
+                    Some(message) => {
+                        each(&message);
+                        1
+                    }
+                    None => break,
+                },
+                Ok(Found::Slots(n)) => {
+                    // No further at once than the producer may wait for.
+                    let n = n.min(most - taken).min(self.quarter as usize);
+                    self.show_slots(n, &mut each);
+                    n
+                }
+                Err(_) if taken > 0 => break, // the next call finds it again
+                Err(corrupt) => return Err(corrupt),
+            };
+        }
+        Ok(taken)
     }
 
-    /// Reads the express message if all its atoms have arrived.
-    #[inline]
-    fn take_express<T: Message>(&mut self, message: &mut T) -> bool {
-        for (k, atom) in self.ring.bell().atoms.iter().take(T::EXPRESS_ATOMS).enumerate() {
-            // SYNC: acquires the stamp that `push_express` (or the lane) released into this atom.
-            let words = atom.observe();
-            if (words[1] >> 32) as u32 != stamp(self.next) {
-                return false;
+    /// Apart, so that what `each` uses may stay in registers otherwise.
+    #[cold]
+    #[inline(never)]
+    fn pop_each_cut<T: Message>(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&T),
+    ) -> Result<usize, Corrupt> {
+        for taken in 0..most {
+            match self.pop() {
+                Ok(Some(message)) => each(&message),
+                Err(corrupt) if taken == 0 => return Err(corrupt),
+                _ => return Ok(taken),
             }
-            unstamp(message, k, words);
         }
-        self.next += 1;
+        Ok(most)
+    }
+
+    /// What there is to take; the doorbell is looked at when no slots are left of the last look.
+    #[inline]
+    fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
+        let next = self.next;
+        if self.tail == next {
+            // SYNC: acquires the producer's `publish_control`, so slots below the tail may be read.
+            let control = Control::from_words(self.ring.bell().atoms[CONTROL].observe());
+            self.credit = control.credit;
+            match decide(control, next, self.ring.capacity()) {
+                Seen::Nothing => {
+                    // The moment to tell the producer all we consumed.
+                    if self.published != next {
+                        self.publish();
+                    }
+                    return Ok(Found::Nothing);
+                }
+                Seen::Express if T::FITS_EXPRESS => return Ok(Found::Express),
+                Seen::Express => {
+                    return Err(Corrupt { found: next, low: next + 1, high: next + 1 });
+                }
+                Seen::Slots(n) => self.tail = next + u64::from(n),
+                Seen::Corrupt(corrupt) => return Err(corrupt),
+            }
+        }
+        Ok(Found::Slots((self.tail - next) as usize))
+    }
+
+    /// Takes the express message if all its atoms have arrived.
+    #[inline]
+    fn take_express<T: Message>(&mut self) -> Option<T> {
+        // SYNC: acquires the stamps that `push_express` (or the lane) released into these atoms.
+        let atoms = self.ring.bell().atoms[..T::EXPRESS_ATOMS].iter().map(Atom::observe);
+        let (mut message, mut late, expected) = (T::zeroed(), 0, stamp(self.next));
+        for (k, words) in atoms.enumerate() {
+            late |= (words[1] >> 32) as u32 ^ expected;
+            unstamp(&mut message, k, words);
+        }
+        if late != 0 {
+            return None;
+        }
+        self.advance();
         self.tail = self.next;
-        self.publish_late();
-        true
+        Some(message)
     }
 
+    /// The next message is taken.
     #[inline]
-    fn read_slot<T: Message>(&self, message: &mut T) {
-        for (k, atom) in self.ring.slot(self.next).iter().take(T::SLOT_ATOMS).enumerate() {
-            let [lo, hi] = atom.load();
-            set_word64(message, 16 * k, lo);
-            set_word64(message, 16 * k + 8, hi);
+    fn advance(&mut self) {
+        self.next += 1;
+        self.publish_late();
+    }
+
+    /// Takes as many messages as `out` is long, all of them below the tail.
+    #[inline]
+    fn read_slots<T: Message>(&mut self, out: &mut [T]) {
+        let [first, second] = runs(self.next, out.len(), self.ring.capacity());
+        self.next += out.len() as u64;
+        let (of_first, of_second) = out.split_at_mut(first.len());
+        for (run, out) in [(first, of_first), (second, of_second)] {
+            for (slot, message) in self.ring.slots(run).zip(out) {
+                slot::read(slot, message);
+            }
+        }
+        self.publish_late();
+    }
+
+    /// Takes and shows `n` messages, all of them below the tail.
+    #[inline]
+    fn show_slots<T: Message>(&mut self, n: usize, each: &mut impl FnMut(&T)) {
+        /// The producer is told in time also when `each` panics.
+        struct InTime<'a>(&'a mut Consumer);
+        impl Drop for InTime<'_> {
+            #[inline]
+            fn drop(&mut self) {
+                self.0.publish_late();
+            }
+        }
+        let (ring, mut message) = (self.ring, T::zeroed());
+        let consumer = InTime(self);
+        for run in runs(consumer.0.next, n, ring.capacity()) {
+            for slot in ring.slots(run) {
+                slot::read_whole(slot, &mut message);
+                consumer.0.next += 1;
+                each(&message);
+            }
         }
     }
 
     #[inline]
     fn publish_late(&mut self) {
-        if self.next - self.published >= u64::from(self.ring.capacity()).div_ceil(4) {
+        if self.next - self.published >= u64::from(self.quarter) {
             self.publish();
         }
     }

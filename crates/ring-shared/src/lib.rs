@@ -37,6 +37,8 @@ pub mod message;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod producer;
 pub mod ring;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod slot;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use consumer::Consumer;

@@ -1,8 +1,11 @@
 //! The producing end of a ring, run by one thread.
 
-use crate::atomics::Ordering;
-use crate::message::{Message, stamped, word64};
-use crate::ring::{CONTROL, Control, Corrupt, PushError, Ring, SCRUB, express_field, room, stamp};
+use crate::atomics::{Atom, Ordering};
+use crate::message::{Message, stamped};
+use crate::ring::{
+    CONTROL, Control, Corrupt, PushError, Ring, SCRUB, express_field, room, runs, stamp,
+};
+use crate::slot;
 
 /// Puts messages into a ring. There must be one producer a ring; a second would overwrite what
 /// the first wrote (but never out of bounds).
@@ -56,15 +59,18 @@ impl Producer {
     /// the number of messages this side has consumed from the opposite ring, as an index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
-        if T::FITS_EXPRESS && self.all_consumed()? {
+        if self.consumed != self.next && (T::FITS_EXPRESS || self.room() == 0) {
+            self.refresh()?;
+        }
+        if T::FITS_EXPRESS && self.consumed == self.next {
             self.push_express(message, credit);
             return Ok(());
         }
-        if self.free_slots(1)? == 0 {
+        if self.room() == 0 {
             self.tell_credit(credit);
             return Err(PushError::Full);
         }
-        self.fill(self.next, message);
+        slot::write(self.ring.slot(self.next), message);
         self.ring_tail(self.next + 1, credit);
         Ok(())
     }
@@ -83,51 +89,121 @@ impl Producer {
                 Err(PushError::Corrupt(corrupt)) => Err(corrupt),
             };
         }
-        let n = messages.len().min(self.free_slots(messages.len())? as usize);
-        if n == 0 {
-            self.tell_credit(credit);
-        }
-        for (index, message) in (self.next..).zip(&messages[..n]) {
-            self.fill(index, message);
-        }
+        let n = self.make_room(messages.len(), credit)?;
         if n > 0 {
+            let [first, second] = runs(self.next, n, self.ring.capacity());
+            let (of_first, of_second) = messages[..n].split_at(first.len());
+            for (run, messages) in [(first, of_first), (second, of_second)] {
+                for (slot, message) in self.ring.slots(run).zip(messages) {
+                    slot::write(slot, message);
+                }
+            }
             self.ring_tail(self.next + n as u64, credit);
         }
         Ok(n)
     }
 
-    /// Whether the consumer has taken everything; looks at its credit line only if need be.
+    /// Pushes up to `most` messages, as many as there is room for, and says how many that is: the
+    /// `k`th is what `message(k)` makes, and goes from there straight into the ring. `message` is
+    /// not called for what has no room. If it panics, none of this call's messages is sent, and the
+    /// next call begins where this one did.
+    ///
+    /// ```
+    /// use ring_shared::{Consumer, Producer, heap::RingMemory};
+    ///
+    /// let memory = RingMemory::new::<u64>(4, 0);
+    /// let (mut producer, mut consumer) = (Producer::new(memory.ring()), Consumer::new(memory.ring()));
+    /// assert_eq!(producer.push_each(8, 0, |k| 10 * k as u64), Ok(4));
+    /// let mut out = [0u64; 8];
+    /// assert_eq!(consumer.pop_slice(&mut out), Ok(4));
+    /// assert_eq!(out[..4], [0, 10, 20, 30]);
+    /// ```
     #[inline]
-    fn all_consumed(&mut self) -> Result<bool, Corrupt> {
-        if self.consumed != self.next {
+    pub fn push_each<T: Message>(
+        &mut self,
+        most: usize,
+        credit: u64,
+        mut message: impl FnMut(usize) -> T,
+    ) -> Result<usize, Corrupt> {
+        if most == 1 && T::FITS_EXPRESS {
+            if self.consumed != self.next {
+                self.refresh()?;
+            }
+            if self.consumed == self.next {
+                self.push_express(&message(0), credit);
+                return Ok(1);
+            }
+        }
+        let n = self.make_room(most, credit)?;
+        if n > 0 {
+            match slot::fits::<T>(&self.ring) {
+                true => self.make(n, message, slot::write_whole),
+                false => self.make_cut(n, message),
+            }
+            self.ring_tail(self.next + n as u64, credit);
+        }
+        Ok(n)
+    }
+
+    /// Makes `n` messages in the next slots, by `write`.
+    #[inline]
+    fn make<T: Message>(
+        &self,
+        n: usize,
+        mut message: impl FnMut(usize) -> T,
+        write: impl Fn(&[Atom], &T),
+    ) {
+        let [first, second] = runs(self.next, n, self.ring.capacity());
+        let of_second = first.len();
+        for (run, from) in [(first, 0), (second, of_second)] {
+            for (slot, k) in self.ring.slots(run).zip(from..) {
+                write(slot, &message(k));
+            }
+        }
+    }
+
+    /// Apart, so that what `message` uses may stay in registers otherwise.
+    #[cold]
+    #[inline(never)]
+    fn make_cut<T: Message>(&self, n: usize, message: impl FnMut(usize) -> T) {
+        self.make(n, message, slot::write);
+    }
+
+    /// Slots known to be free.
+    #[inline]
+    fn room(&self) -> usize {
+        room(self.next, self.consumed, self.ring.capacity()) as usize
+    }
+
+    /// For how many of `wanted` messages there is room, after a look at the credit line if need be.
+    /// If there is none, what waits for our credit learns of it.
+    #[inline]
+    fn make_room(&mut self, wanted: usize, credit: u64) -> Result<usize, Corrupt> {
+        if self.room() < wanted {
             self.refresh()?;
         }
-        Ok(self.consumed == self.next)
-    }
-
-    /// Free slots, after a look at the credit line if fewer than `wanted` are known to be free.
-    #[inline]
-    fn free_slots(&mut self, wanted: usize) -> Result<u32, Corrupt> {
-        let known = room(self.next, self.consumed, self.ring.capacity());
-        if known as usize >= wanted {
-            return Ok(known);
+        let n = self.room().min(wanted);
+        if n == 0 {
+            self.tell_credit(credit);
         }
-        self.refresh()?;
-        Ok(room(self.next, self.consumed, self.ring.capacity()))
+        Ok(n)
     }
 
+    #[inline]
     fn refresh(&mut self) -> Result<(), Corrupt> {
         // SYNC: acquires the consumer's release in `Consumer::publish` (or the lane's store after
         // its fence): its reads of the slots came before, ours and new writes come after.
         let found = self.ring.credit().consumed.load(Ordering::Acquire);
-        if found > self.next || found < self.ring.start() {
-            return Err(Corrupt { found, low: self.ring.start(), high: self.next });
+        let (low, high) = (self.ring.start(), self.next);
+        if found.wrapping_sub(low) > high - low {
+            return Err(Corrupt { found, low, high });
         }
-        self.note_consumed(found); // an answer may have told more already
+        self.consumed = self.consumed.max(found); // an answer may have told more already
         Ok(())
     }
 
-    #[inline]
+    /// Apart from its callers, which are short without it.
+    #[inline(never)]
     fn push_express<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, bell) = (self.next, self.ring.bell());
         for k in 0..T::EXPRESS_ATOMS {
@@ -137,13 +213,6 @@ impl Producer {
         (self.last_express, self.last_stamped) = (index, index);
         self.next = index + 1;
         self.publish_control(index as u32, credit);
-    }
-
-    #[inline]
-    fn fill<T: Message>(&self, index: u64, message: &T) {
-        for (k, atom) in self.ring.slot(index).iter().take(T::SLOT_ATOMS).enumerate() {
-            atom.store([word64(message, 16 * k), word64(message, 16 * k + 8)]);
-        }
     }
 
     #[inline]

@@ -19,6 +19,7 @@
 
 use crate::atomics::Atom;
 use crate::layout::{CreditLine, Doorbell};
+use core::ops::Range;
 use core::ptr::NonNull;
 
 /// Most slots a ring may have.
@@ -139,6 +140,15 @@ pub fn room(next: u64, consumed: u64, capacity: u32) -> u32 {
     capacity - (next - consumed) as u32
 }
 
+/// Where the slots of messages `index..index + n` lie: first a run that may go up to the ring's end,
+/// then one from its beginning. Never more than the `capacity` slots, each once.
+#[inline]
+pub fn runs(index: u64, n: usize, capacity: u32) -> [Range<usize>; 2] {
+    let at = index as usize & (capacity as usize - 1);
+    let first = n.min(capacity as usize - at);
+    [at..at + first, 0..(n - first).min(at)]
+}
+
 /// The `express` field of a producer that rings `tail`: the last express message while it may be
 /// unread, else a value that no consumer waits for. Before the first express message
 /// `last_express` is `start - 1`, wrapping: at start 0 the comparison must wrap back with it.
@@ -205,6 +215,22 @@ impl Ring {
         unsafe {
             core::slice::from_raw_parts(self.slots.add(at).as_ptr(), self.slot_atoms as usize)
         }
+    }
+
+    /// The slots at `run`, which [`runs`] gave.
+    ///
+    /// # Panics
+    /// If the ring has no such slots.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline]
+    pub(crate) fn slots(&self, run: Range<usize>) -> impl Iterator<Item = &[Atom]> {
+        assert!(run.end <= self.capacity as usize, "slots beyond the ring");
+        let (slots, atoms) = (self.slots, self.slot_atoms as usize);
+        run.map(move |at| {
+            // SAFETY: slot `at` is below the capacity, so it is inside the `capacity * slot_atoms`
+            // atoms that `from_raw`'s caller promised.
+            unsafe { core::slice::from_raw_parts(slots.add(at * atoms).as_ptr(), atoms) }
+        })
     }
 
     /// Atom `t` of the run of slots that begins with message `index`; `t` counts on over slots,

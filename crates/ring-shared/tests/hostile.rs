@@ -107,6 +107,7 @@ enum ToConsumer {
     Slot(u64, u64),
     Pop,
     PopSlice(usize),
+    PopEach(usize),
     Publish,
 }
 
@@ -118,6 +119,7 @@ fn to_consumer() -> impl Strategy<Value = ToConsumer> {
         1 => any::<(u64, u64)>().prop_map(|(at, word)| ToConsumer::Slot(at, word)),
         3 => Just(ToConsumer::Pop),
         3 => (0..100usize).prop_map(ToConsumer::PopSlice),
+        2 => (0..100usize).prop_map(ToConsumer::PopEach),
         1 => Just(ToConsumer::Publish),
     ]
 }
@@ -162,9 +164,15 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
                     known += ahead.saturating_sub(1).min(capacity);
                 }
             }
-            ToConsumer::PopSlice(n) => {
-                let mut out = vec![T::zeroed(); n];
-                let taken = consumer.pop_slice(&mut out).unwrap_or(0);
+            ToConsumer::PopSlice(n) | ToConsumer::PopEach(n) => {
+                let taken = if matches!(act, ToConsumer::PopEach(_)) {
+                    let mut shown = 0;
+                    let taken = consumer.pop_each(n, |_: &T| shown += 1).unwrap_or(0);
+                    assert_eq!(taken, shown);
+                    taken
+                } else {
+                    consumer.pop_slice(&mut vec![T::zeroed(); n]).unwrap_or(0)
+                };
                 assert!(taken <= n);
                 // The line does not change meanwhile, so: a run known before, then one look.
                 assert!(taken as u64 <= 2 * capacity, "{taken} from {capacity} slots");
@@ -207,6 +215,7 @@ enum ToProducer {
     Credit(Lie),
     Push,
     PushSlice(usize),
+    PushEach(usize),
     Note(Lie),
 }
 
@@ -215,6 +224,7 @@ fn to_producer() -> impl Strategy<Value = ToProducer> {
         3 => lie().prop_map(ToProducer::Credit),
         3 => Just(ToProducer::Push),
         3 => (0..100usize).prop_map(ToProducer::PushSlice),
+        2 => (0..100usize).prop_map(ToProducer::PushEach),
         1 => lie().prop_map(ToProducer::Note),
     ]
 }
@@ -242,8 +252,12 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
                 }
                 assert_eq!(producer.next(), next + u64::from(got.is_ok()));
             }
-            ToProducer::PushSlice(n) => {
-                let got = producer.push_slice(&vec![T::zeroed(); n], 0);
+            ToProducer::PushSlice(n) | ToProducer::PushEach(n) => {
+                let got = if matches!(act, ToProducer::PushEach(_)) {
+                    producer.push_each(n, 0, |_| T::zeroed())
+                } else {
+                    producer.push_slice(&vec![T::zeroed(); n], 0)
+                };
                 let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
                 assert_eq!(got.is_err(), must_look && impossible);
                 if let Err(corrupt) = got {
@@ -297,8 +311,13 @@ proptest! {
         prop_assert_eq!(producer.push_slice(&batch, 0), Ok(n));
         let mut out = vec![[0u64; 16]; n];
         prop_assert_eq!(consumer.pop_slice(&mut out), Ok(n));
+        prop_assert_eq!(producer.push_each(n, 0, |k| batch[k]), Ok(n));
+        prop_assert_eq!(consumer.pop_each(n, |message: &[u64; 16]| out.push(*message)), Ok(n));
+        prop_assert_eq!(producer.push(&batch[n - 1], 0), Ok(()));
+        let last = consumer.pop::<[u64; 16]>().expect("an honest producer");
+        prop_assert_eq!(last.as_ref(), out.last());
         for (k, message) in out.iter().enumerate() {
-            prop_assert_eq!(&message[..4], &[k as u64; 4], "overwritten by a neighbour");
+            prop_assert_eq!(&message[..4], &[(k % n) as u64; 4], "overwritten by a neighbour");
             prop_assert_eq!(&message[4..], &[0; 12], "from beyond the slot");
         }
     }

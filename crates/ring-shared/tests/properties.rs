@@ -5,9 +5,12 @@
 use proptest::prelude::*;
 use ring_shared::heap::RingMemory;
 use ring_shared::message::{EXPRESS_ATOM_BYTES, EXPRESS_ATOMS};
-use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, express_field, room, stamp, widen};
+use ring_shared::ring::{
+    CONTROL, Control, SCRUB, Seen, decide, express_field, room, runs, stamp, widen,
+};
 use ring_shared::{Consumer, Message, Producer, PushError, Ring};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const ROUND: u64 = 1 << 32;
 
@@ -38,6 +41,9 @@ enum Op {
     PushSlice(usize),
     Pop,
     PopSlice(usize),
+    /// So many; the closure panics at this one, if it gets there.
+    PushEach(usize, usize),
+    PopEach(usize, usize),
     /// The consumer tells its credit at once.
     Publish,
     /// The producer is told, as by an answer, that so many (of 256) of those taken are consumed.
@@ -50,6 +56,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => (0..80usize).prop_map(Op::PushSlice),
         4 => Just(Op::Pop),
         2 => (0..80usize).prop_map(Op::PopSlice),
+        2 => (0..80usize, 0..200usize).prop_map(|(n, panic)| Op::PushEach(n, panic)),
+        1 => (0..3usize).prop_map(|panic| Op::PushEach(1, panic)),
+        2 => (0..80usize, 0..200usize).prop_map(|(n, panic)| Op::PopEach(n, panic)),
         1 => Just(Op::Publish),
         1 => (0..=256u64).prop_map(Op::Note),
     ];
@@ -131,6 +140,45 @@ where
                 }
                 check_credit(&consumer, capacity, credit_line(), got < n, m.credit);
             }
+            Op::PushEach(n, panic) => {
+                let (want, first, mut calls) = (n.min(free), m.next, 0);
+                let pushed = catching(|| {
+                    producer.push_each(n, credit, |k| {
+                        assert_eq!(k, calls, "in order, and not after the last");
+                        calls += 1;
+                        panic_if(k == panic);
+                        message::<T>(first + k as u64)
+                    })
+                });
+                assert_eq!(calls, want.min(panic + 1));
+                if panic < want {
+                    assert_eq!(pushed, None);
+                } else {
+                    assert_eq!(pushed, Some(Ok(want)), "of {n}, room {free}");
+                    if want > 0 && n == 1 && T::FITS_EXPRESS && consumed == m.next {
+                        m.express = Some(m.next);
+                        m.express_pushes += 1;
+                    }
+                    m.push(want, credit);
+                }
+                check_line::<T>(&ring, &m);
+            }
+            Op::PopEach(n, panic) => {
+                let (want, mut seen) = (n.min(m.queue.len()), Vec::new());
+                let popped = catching(|| {
+                    consumer.pop_each(n, |message: &T| {
+                        seen.push(*message);
+                        panic_if(seen.len() == panic + 1);
+                    })
+                });
+                assert_eq!(seen.len(), want.min(panic + 1), "shown");
+                for (seen, index) in seen.iter().zip(m.queue.drain(..seen.len())) {
+                    assert_eq!(*seen, message(index));
+                }
+                assert_eq!(popped, (panic >= want).then_some(Ok(want)));
+                let idle = panic >= want && want < n;
+                check_credit(&consumer, capacity, credit_line(), idle, m.credit);
+            }
             Op::Publish => {
                 consumer.publish();
                 assert_eq!(credit_line(), consumer.next());
@@ -157,6 +205,21 @@ where
     assert_eq!(consumer.pop_slice(&mut out), Ok(rest.len()), "all that was pushed, and no more");
     assert_eq!(out[..rest.len()], rest[..]);
     ((m.next - start) as usize - m.express_pushes, m.express_pushes)
+}
+
+/// What `call` gives, or nothing if it panics.
+fn catching<R>(call: impl FnOnce() -> R) -> Option<R> {
+    let caught = catch_unwind(AssertUnwindSafe(call));
+    caught.map_err(|panic| panic.downcast::<Wanted>().map_err(|other| resume_unwind(other))).ok()
+}
+
+/// A panic that the test wants; nothing is printed for it.
+struct Wanted;
+
+fn panic_if(now: bool) {
+    if now {
+        resume_unwind(Box::new(Wanted));
+    }
 }
 
 impl Model {
@@ -200,6 +263,19 @@ proptest! {
         run::<[u8; 1]>(log2, start, &ops);
         run::<[u8; 84]>(log2, start, &ops);
         run::<[u64; 16]>(log2, start, &ops);
+    }
+
+    /// Sizes that are no multiple of an atom, or of four, and those about the most that fits the
+    /// line.
+    #[test]
+    fn a_ring_of_odd_sizes_is_a_queue(log2 in 0..=6u32, start in starts(), ops in ops()) {
+        run::<[u8; 7]>(log2, start, &ops);
+        run::<[u32; 3]>(log2, start, &ops);
+        run::<[u64; 3]>(log2, start, &ops);
+        run::<[u8; 60]>(log2, start, &ops);
+        run::<[u64; 8]>(log2, start, &ops);
+        run::<[u8; 85]>(log2, start, &ops);
+        run::<[u32; 25]>(log2, start, &ops);
     }
 
     /// `decide` on every control atom that an honest producer may have written, computed on
@@ -279,6 +355,25 @@ proptest! {
         let field = express_field(last.unwrap_or(u64::MAX), consumed, tail);
         let expected = last.filter(|&last| last >= consumed).unwrap_or(tail);
         prop_assert_eq!(field, expected as u32);
+    }
+
+    /// The runs of messages are the slots of the messages.
+    #[test]
+    fn runs_as_one_by_one(index: u64, log2 in 0..=20u32, n in 0..=1usize << 20) {
+        let capacity = 1u32 << log2;
+        let n = n % (capacity as usize + 1);
+        let one_by_one = (0..n as u64).map(|k| index.wrapping_add(k) as usize % capacity as usize);
+        let [first, second] = runs(index, n, capacity);
+        prop_assert!(second.is_empty() || first.end == capacity as usize);
+        prop_assert!(first.chain(second).eq(one_by_one));
+    }
+
+    /// Asked for too many, they are still slots of the ring, each once.
+    #[test]
+    fn runs_stay_in_the_ring(index: u64, log2 in 0..=20u32, n: usize) {
+        let capacity = 1usize << log2;
+        let [first, second] = runs(index, n, capacity as u32);
+        prop_assert!(first.end <= capacity && second.end <= first.start);
     }
 
     #[test]
@@ -364,6 +459,15 @@ proptest! {
         for index in first..=producer.next() {
             prop_assert!(stamps(&ring).all(|s| s != stamp(index)), "stamped as message {}", index);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
+
+    #[test]
+    fn a_ring_of_the_largest_is_a_queue(log2 in 0..=3u32, start in starts(), ops in ops()) {
+        run::<[u8; 8192]>(log2, start, &ops);
     }
 }
 

@@ -1,7 +1,8 @@
-//! What a ring kernel's PTX must and must not hold, read from the text.
+//! What a module's PTX must and must not hold, read from the text.
 //!
 //! Each rule is a function over the module, in a file of its own, with a test that shows it fail.
 
+use crate::pins::Module;
 use std::fmt;
 
 pub mod form;
@@ -41,9 +42,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Every rule over `ptx`.
+/// Every rule over a module's `ptx`.
 #[must_use]
-pub fn check(ptx: &str) -> Vec<Violation> {
+pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     let lines = lines::statements(ptx);
     let rules = [
         memory::scope,
@@ -55,9 +56,9 @@ pub fn check(ptx: &str) -> Vec<Violation> {
         panics::embedded_text,
         form::debug,
         form::header,
-        form::exports,
     ];
     let mut found: Vec<Violation> = rules.iter().flat_map(|rule| rule(&lines)).collect();
+    found.extend(form::exports(module, &lines));
     found.sort_by_key(|violation| violation.line);
     found
 }

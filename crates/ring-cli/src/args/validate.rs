@@ -46,12 +46,12 @@ pub struct KernelOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub lanes: u32,
 
-    /// Slots of each ring, a power of two
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    pub capacity: u32,
+    /// Slots of each ring [default: 16384, or 4 MiB of them]
+    #[arg(long, value_name = "N")]
+    pub capacity: Option<u32>,
 
     /// Threads of each block on a GPU
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = Launch::DEFAULT_THREADS)]
     pub threads: u32,
 
     /// continuous, batch, adaptive
@@ -84,10 +84,13 @@ impl KernelOptions {
             .mode(self.mode)
             .memory(self.memory)
             .lanes(self.lanes)
-            .capacity(self.capacity)
             .threads(self.threads)
             .processing(self.processing)
             .budgets(Budgets { time, iterations, idle });
+        let launch = match self.capacity {
+            Some(slots) => launch.capacity(slots),
+            None => launch,
+        };
         match self.max_messages {
             Some(most) => launch.max_messages(most),
             None => launch,

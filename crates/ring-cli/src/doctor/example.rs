@@ -48,7 +48,7 @@ fn seen() -> Seen {
     let (mode, memory) = (Mode::Persistent, Memory::Mapped);
     let refused = Some("copied between launches".to_owned());
     Seen {
-        pinned: Ok(32 << 20),
+        pinned: Ok(64 << 20),
         mapped: Ok(()),
         resident: Ok(Answers { count: 9, median: Duration::from_nanos(2500) }),
         beside: Ok(US(12)),

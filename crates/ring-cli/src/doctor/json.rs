@@ -153,7 +153,7 @@ mod tests {
             ("/device/cuda_version", json!("12.8")),
             ("/device/compute_capability", json!("9.0")),
             ("/device/watchdog", json!(false)),
-            ("/probe/pinned/bytes", json!(33_554_432)),
+            ("/probe/pinned/bytes", json!(67_108_864)),
             ("/probe/resident/answers", json!(9)),
             ("/probe/resident/median_us", json!(2.5)),
             ("/probe/copy_beside_resident/us", json!(12.0)),

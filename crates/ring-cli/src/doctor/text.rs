@@ -193,7 +193,7 @@ mod tests {
             "driver supports CUDA 12.8",
             "compute capability 9.0",
             "watchdog no",
-            "pinned memory 33,554,432 bytes",
+            "pinned memory 67,108,864 bytes",
             "resident kernel 9 answers, 2.5 us there and back",
             "copy beside it 12.0 us",
             "kernels run persistent in mapped memory; the best that works",

@@ -5,15 +5,12 @@
 use super::resume::{self, EPOCH};
 use crate::context::Payload;
 use crate::kernel::{Kernel, Scope};
-use crate::team::{Look, Team, boot};
+use crate::team::{Look, POOL_BYTES, Team, boot};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::{Command, Doorbell, LaneBlock, RingDescriptor, State, StatusLine};
-use ring_shared::ring::{Control, Seen, decide, stamp};
-
-/// Bytes of a window that a polling warp has for itself: an express message has at most 84.
-const WARP_BYTES: usize = 128;
+use ring_shared::ring::{Control, stamp};
 
 /// A message that was answered at once.
 #[derive(Clone, Copy)]
@@ -40,7 +37,7 @@ impl First {
 /// As for [`run`](super::run): `block` is the lane's block if the boot shows a kernel of our kind.
 #[inline(always)]
 pub(super) unsafe fn answer<K: Kernel>(
-    team: &Team<'_>,
+    team: Team<'_>,
     block: *const LaneBlock,
     ticks: u64,
 ) -> First {
@@ -49,32 +46,30 @@ pub(super) unsafe fn answer<K: Kernel>(
         return First::NONE;
     }
     team.warp_sync(); // the boot's words are there
-    let (boot, look) = (&team.memory().boot, team.seen(team.first_look()));
+    let (boot, look) = (&team.memory().boot, team.first_look());
     let (command, head) = (boot.word(boot::COMMAND, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let ring = |of, at| boot.half(boot::RINGS, of + at);
     let fits = |of, atoms| ring(of, offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * atoms;
     let (request, response) = (offset_of!(LaneBlock, request), offset_of!(LaneBlock, response));
-    let capacity = ring(request, offset_of!(RingDescriptor, capacity));
     let ours = resume::is_ours(team)
         && !resume::is_lost(team)
         && fits(request, K::Request::SLOT_ATOMS)
         && fits(response, K::Response::SLOT_ATOMS);
     let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
     let active = known && Command::from_word(command).state == State::Active as u32;
-    let next = decide(look.control, head, capacity) == Seen::Express;
-    let free = look.control.credit == head as u32;
-    let ready = ours && active && next && free;
-    if !ready || !team.stamped(&look, K::Request::EXPRESS_ATOMS, stamp(head)) {
+    let next = team.is_next(look, head, K::Request::EXPRESS_ATOMS, None);
+    if !(ours && active && next) {
         return First::NONE;
     }
     if team.is_leader() {
         team.shared().refused.store(0, Relaxed);
     }
+    // SAFETY: this is warp 0, and nobody else uses the pool yet.
+    unsafe { take::<K>(team, look, 0) };
     // SAFETY: the lane's block, as the caller promised; nobody else uses the windows yet.
     let (bell, credit) = unsafe { (&(*block).response_bell, &(*block).request_credit) };
     // SAFETY: as above; the payload is that of the boot's configuration.
-    let (began, ended) =
-        unsafe { line_to_line::<K>(team, resume::payload(team), &look, head, 0, bell) };
+    let (began, ended) = unsafe { line_to_line::<K>(team, resume::payload(team), head, 0, bell) };
     let mut first = First::NONE;
     if team.is_leader() {
         // SYNC: releases our read of the line to `Producer::refresh`; it went into the answer.
@@ -88,46 +83,69 @@ pub(super) unsafe fn answer<K: Kernel>(
     First { answered: team.agreed(first.answered), ..first }
 }
 
-/// Answers express request `head` in `look` by the calling warp, from the line into the line; ticks
-/// before and after the handler, for the warp's leader.
+/// Where polling warp `poller` handles messages by itself: a half of the pool, which holds the largest
+/// request and the largest response.
+#[inline(always)]
+fn place(team: Team<'_>, poller: u32) -> *mut u8 {
+    team.memory().pool.bytes(if poller == 0 { 0 } else { POOL_BYTES / 2 })
+}
+
+/// Takes the express message of a look into polling warp `poller`'s place.
 ///
 /// # Safety
-/// The calling warp is polling warp `poller`, and the only one to answer that request.
+/// The calling warp is that polling warp, and the team waits.
 #[inline(always)]
-pub(super) unsafe fn line_to_line<K: Kernel>(
-    team: &Team<'_>,
+pub(super) unsafe fn take<K: Kernel>(team: Team<'_>, look: Look, poller: u32) {
+    // SAFETY: this warp's own half of the pool while the team waits.
+    unsafe { team.stage(look, K::Request::EXPRESS_ATOMS, place(team, poller)) }
+}
+
+/// Handles the message that was [taken](take): where its response is, and ticks before and after the
+/// handler, for the warp's leader.
+///
+/// # Safety
+/// The calling warp is polling warp `poller`, the only one to answer that request, and the team waits.
+#[inline(always)]
+pub(super) unsafe fn handle<K: Kernel>(
+    team: Team<'_>,
     payload: Payload<'_>,
-    look: &Look,
-    head: u64,
     poller: u32,
-    bell: &Doorbell,
-) -> (u64, u64) {
-    // Behind what `stage` uses, so that no two warps share a byte.
-    let (memory, at) = (team.memory(), (1 + poller as usize) * WARP_BYTES);
-    let input = memory.input.bytes().wrapping_add(at);
-    let output = memory.output.bytes().wrapping_add(at);
+) -> (*const u8, u64, u64) {
+    let stage = place(team, poller);
     if K::USES_PAYLOAD {
         team.fence();
     }
-    let (mut began, mut ended) = (0, 0);
-    // SAFETY: this warp's own part of the windows, 128 bytes each, 16-byte aligned: room for
-    // an express request and response. One thread handles; the warp waits before and after.
-    unsafe {
-        team.stage(look, K::Request::EXPRESS_ATOMS, input);
-        if team.is_leader() {
-            began = team.ticks();
-            <K::Scope as Scope<K>>::alone(team, payload, input, output);
-            ended = team.ticks();
-        }
-    }
+    let began = team.ticks();
+    // SAFETY: this warp's own half of the pool while the team waits; it synchronises before and
+    // after.
+    unsafe { <K::Scope as Scope<K>>::warp(team, payload, stage, 1) };
+    let ended = team.ticks();
     team.warp_sync();
     if K::USES_PAYLOAD {
         team.fence();
     }
+    (stage.wrapping_add(16 * <K::Scope as Scope<K>>::ANSWER), began, ended)
+}
+
+/// Answers request `head`, which was [taken](take), into the line; ticks before and after the handler,
+/// for the warp's leader.
+///
+/// # Safety
+/// As for [`handle`].
+#[inline(always)]
+pub(super) unsafe fn line_to_line<K: Kernel>(
+    team: Team<'_>,
+    payload: Payload<'_>,
+    head: u64,
+    poller: u32,
+    bell: &Doorbell,
+) -> (u64, u64) {
+    // SAFETY: the caller's promise.
+    let (response, began, ended) = unsafe { handle::<K>(team, payload, poller) };
     let index = head as u32;
     let tail = index.wrapping_add(1);
     let control = Control { credit: tail, express: index, tail };
-    // SAFETY: 84 of this warp's 128 bytes.
-    unsafe { team.ring(bell, output, stamp(head), control) };
+    // SAFETY: 84 bytes of this warp's half of the pool.
+    unsafe { team.ring(bell, response, stamp(head), control) };
     (began, ended)
 }

@@ -1,26 +1,29 @@
-//! Batches: the whole team moves requests through its windows, an atom a thread at a time, so that
-//! many reads of the bus are in flight and every line is written whole.
+//! Batches, for handlers of the whole block: the team moves requests through its windows, an atom a
+//! thread at a time, and handles them one after the other.
 
 use super::{Lane, verdict};
 use crate::kernel::{Kernel, Scope};
-use crate::team::WINDOW_BYTES;
+use crate::team::{POOL_BYTES, Words};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
-use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, express_field, room};
+use ring_shared::ring::{CONTROL, Control, Seen, decide, room};
+
+/// Where the output window begins; the input window is as long and in front of it.
+const OUTPUT: usize = POOL_BYTES / 2;
 
 impl<K: Kernel> Lane<'_, K> {
     /// Messages that fit a window, requests and responses.
     pub(super) const WINDOW: u64 = {
         let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
-        (WINDOW_BYTES / 16 / if a > b { a } else { b }) as u64
+        (OUTPUT / 16 / if a > b { a } else { b }) as u64
     };
 
     /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile; or the express
     /// request `staged` in the input window, through a slot: its answer may not go express, or the
     /// scope needs the whole team. `GO_ON`, `COMMAND`, or why the lane is to leave.
     #[inline(always)]
-    pub(super) fn answer(&mut self, staged: bool) -> u64 {
+    pub(super) fn answer(&self, staged: bool) -> u64 {
         let mut head = self.shared().head.load(Relaxed);
         let mut tail = self.shared().tail.load(Relaxed);
         if staged {
@@ -29,44 +32,46 @@ impl<K: Kernel> Lane<'_, K> {
         }
         let mut found = verdict::GO_ON;
         while head < tail {
-            found = self.await_room(head);
-            let credit = self.shared().credit.load(Relaxed);
+            let this = self.afresh();
+            found = this.await_room(head);
+            let credit = this.shared().credit.load(Relaxed);
             if found != verdict::GO_ON {
                 break; // what is left stays in the ring, or in the line
             }
-            let n = (tail - head).min(self.shared().limit.load(Relaxed));
-            let n = n.min(u64::from(room(head, credit, self.responses.capacity()))) as u32;
+            let n = (tail - head).min(this.shared().limit.load(Relaxed));
+            let n = n.min(u64::from(room(head, credit, this.responses().capacity()))) as u32;
             if !staged {
-                self.load(head, n);
+                this.load(head, n);
             } else if K::USES_PAYLOAD {
-                self.team.fence();
+                this.team.fence();
             }
-            self.answer_window(head, n, tail, credit);
+            this.answer_window(head, n, tail, credit);
             head += u64::from(n);
-            found = self.shared().stop.load(Relaxed);
+            found = this.shared().stop.load(Relaxed);
             if staged || found != verdict::GO_ON {
                 break;
             }
             if head >= tail {
-                found = self.look_again(head);
+                found = this.look_again(head);
                 if found != verdict::GO_ON {
                     break;
                 }
-                tail = self.shared().tail.load(Relaxed);
+                tail = this.shared().tail.load(Relaxed);
             }
         }
-        if self.team.thread() == 0 {
-            self.shared().head.store(head, Relaxed);
-            self.publish_consumed(head);
+        let this = self.afresh();
+        if this.team.thread() == 0 {
+            this.shared().head.store(head, Relaxed);
+            this.publish_consumed(head);
         }
         if found == verdict::STOP { verdict::GO_ON } else { found }
     }
 
     /// Waits until an answer has a free slot, the host commands something, or the lane is to leave.
     #[inline(always)]
-    fn await_room(&mut self, head: u64) -> u64 {
+    fn await_room(&self, head: u64) -> u64 {
         let shared = self.team.shared();
-        let full = u64::from(self.responses.capacity());
+        let full = u64::from(self.responses().capacity());
         let known = shared.credit.load(Relaxed);
         if known <= head && head - known < full {
             return verdict::GO_ON;
@@ -100,20 +105,20 @@ impl<K: Kernel> Lane<'_, K> {
 
     /// Thread 0: whether an answer has a free slot now, or there is another end to waiting for one.
     #[inline(always)]
-    fn look_for_room(&mut self, head: u64, first: bool) -> Option<u64> {
+    fn look_for_room(&self, head: u64, first: bool) -> Option<u64> {
         let s = self.team.shared();
         if first {
             self.publish_consumed(head); // the host may fill those slots while we wait
             s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
         }
         // The host's credit comes by its credit line, and by the doorbell if it sends.
-        let control = Control::from_words(self.requests.bell().atoms[CONTROL].observe());
+        let control = Control::from_words(self.block().request_bell.atoms[CONTROL].observe());
         s.wire.store(u64::from(control.tail), Relaxed);
         self.credit_of_doorbell(control, head);
         if !self.refresh_credit(head) {
             return Some(Exit::CorruptRing as u64);
         }
-        if head - s.credit.load(Relaxed) < u64::from(self.responses.capacity()) {
+        if head - s.credit.load(Relaxed) < u64::from(self.responses().capacity()) {
             return Some(verdict::GO_ON);
         }
         if self.commanded() {
@@ -130,12 +135,13 @@ impl<K: Kernel> Lane<'_, K> {
     /// Brings `n` requests into the input window.
     #[inline(always)]
     fn load(&self, head: u64, n: u32) {
-        let window = self.team.memory().input.words();
+        let window = self.team.memory().pool.bytes(0).cast::<Words>();
         let mut t = self.team.thread();
         while t < n * K::Request::SLOT_ATOMS as u32 {
-            let words = self.requests.atom(head, t).load();
-            // SAFETY: `t` is below `n` slots, which the window holds; each `t` has one thread.
-            unsafe { window.add(t as usize).write(words) };
+            if let Some(atom) = self.requests().atom(head, t) {
+                // SAFETY: `t` is below `n` slots, which the window holds; each `t` has one thread.
+                unsafe { window.add(t as usize).write(atom.load()) };
+            }
             t += self.team.threads();
         }
         self.team.sync();
@@ -144,14 +150,14 @@ impl<K: Kernel> Lane<'_, K> {
     /// Handles the `n` requests in the input window, of those up to `tail`, and publishes their
     /// answers.
     #[inline(always)]
-    fn answer_window(&mut self, head: u64, n: u32, tail: u64, credit: u64) {
+    fn answer_window(&self, head: u64, n: u32, tail: u64, credit: u64) {
         let (mut began, mut took, mut due) = (0, 0, false); // of thread 0
         if self.team.thread() == 0 {
             self.note_work();
             began = self.team.ticks();
         }
-        let memory = self.team.memory();
-        let (input, output) = (memory.input.bytes(), memory.output.bytes());
+        let pool = &self.team.memory().pool;
+        let (input, output) = (pool.bytes(0), pool.bytes(OUTPUT));
         // SAFETY: `n` is at most WINDOW, so both windows hold it; all threads are here, and
         // synchronised after the input was written and before the output is read.
         unsafe { <K::Scope as Scope<K>>::window(self.team, self.payload(), input, output, n) };
@@ -166,11 +172,13 @@ impl<K: Kernel> Lane<'_, K> {
             self.next_limit(end < tail);
             self.note_rest(now);
         }
-        let window = memory.output.words();
+        let window = output.cast::<Words>();
         let mut t = self.team.thread();
         while t < n * K::Response::SLOT_ATOMS as u32 {
-            // SAFETY: `t` is below `n` slots, which the window holds; nobody writes it now.
-            self.responses.atom(head, t).store(unsafe { window.add(t as usize).read() });
+            if let Some(atom) = self.responses().atom(head, t) {
+                // SAFETY: `t` is below `n` slots, which the window holds; nobody writes it now.
+                atom.store(unsafe { window.add(t as usize).read() });
+            }
             t += self.team.threads();
         }
         self.team.sync();
@@ -178,7 +186,7 @@ impl<K: Kernel> Lane<'_, K> {
             self.team.fence(); // the block's stores, seen through the barrier, before the tail
             self.publish_tail(end, credit);
             if end - self.shared().published.load(Relaxed)
-                >= u64::from(self.requests.capacity()).div_ceil(4)
+                >= u64::from(self.requests().capacity()).div_ceil(4)
             {
                 self.publish_consumed(end);
             }
@@ -215,36 +223,18 @@ impl<K: Kernel> Lane<'_, K> {
         s.limit.store(next, Relaxed);
     }
 
-    /// Thread 0: rings the response doorbell for answers in slots below `tail`.
-    #[inline(always)]
-    fn publish_tail(&mut self, tail: u64, credit: u64) {
-        let last_express = self.shared().last_express.load(Relaxed);
-        let stamped = self.shared().scrubbed.load(Relaxed).max(last_express.wrapping_add(1));
-        let bell = self.responses.bell();
-        if tail - stamped > SCRUB && last_express.wrapping_add(1) <= credit {
-            for atom in bell.atoms.iter().take(CONTROL) {
-                atom.publish([0, credit << 32]);
-            }
-            self.shared().scrubbed.store(tail, Relaxed);
-        }
-        let express = express_field(last_express, credit, tail);
-        let control = Control { credit: tail as u32, express, tail: tail as u32 };
-        // SYNC: with the fence before it, releases the slots to `Consumer::look`.
-        bell.atoms[CONTROL].publish(control.to_words());
-    }
-
     /// Reads the doorbell and the command line once more before the team goes back to waiting:
     /// whether there is more, up to `Shared::tail`.
     #[inline(always)]
-    fn look_again(&mut self, head: u64) -> u64 {
+    fn look_again(&self, head: u64) -> u64 {
         if self.team.thread() == 0 {
             let s = self.shared();
             let (commanded, called) = (self.commanded(), self.called());
             s.unseen.store(s.seen.load(Relaxed), Relaxed);
             s.seen.store(self.team.ticks(), Relaxed);
-            let control = Control::from_words(self.requests.bell().atoms[CONTROL].observe());
+            let control = Control::from_words(self.block().request_bell.atoms[CONTROL].observe());
             s.wire.store(u64::from(control.tail), Relaxed);
-            let (tail, found) = match decide(control, head, self.requests.capacity()) {
+            let (tail, found) = match decide(control, head, self.requests().capacity()) {
                 Seen::Corrupt(_) => (head, Exit::CorruptRing as u64),
                 _ if commanded => (head, verdict::COMMAND),
                 _ if called => (head, Exit::Idle as u64),

@@ -13,7 +13,7 @@ use ring_shared::layout::{Exit, HostLine, StatusLine, UNLIMITED};
 
 /// The number of this launch, from 1.
 #[inline(always)]
-pub(super) fn launch(team: &Team<'_>) -> u64 {
+pub(super) fn launch(team: Team<'_>) -> u64 {
     team.memory().boot.word(boot::STATUS, offset_of!(StatusLine, left)).wrapping_add(1)
 }
 
@@ -74,7 +74,7 @@ impl<K: Kernel> Lane<'_, K> {
         let busy = |lane: u32| {
             let lane = lane.min(lanes - 1) as usize;
             // SAFETY: `lane` is one of those whose blocks `run`'s caller promised.
-            unsafe { &*self.blocks.wrapping_add(lane) }.status.busy.load(Relaxed)
+            unsafe { &*self.blocks().wrapping_add(lane) }.status.busy.load(Relaxed)
         };
         let (mut lane, mut latest) = (1, 0);
         while lane < lanes {
@@ -96,7 +96,7 @@ impl<K: Kernel> Lane<'_, K> {
     #[inline(always)]
     pub(super) fn note_work(&self) {
         if self.tells() {
-            self.block.status.busy.store(u64::MAX, Relaxed);
+            self.block().status.busy.store(u64::MAX, Relaxed);
         }
     }
 
@@ -108,7 +108,7 @@ impl<K: Kernel> Lane<'_, K> {
             s.quiet.store(now, Relaxed);
             s.allowed.store(s.idle.load(Relaxed), Relaxed);
             if self.tells() {
-                self.block.status.busy.store(now, Relaxed);
+                self.block().status.busy.store(now, Relaxed);
             }
         }
     }
@@ -117,7 +117,7 @@ impl<K: Kernel> Lane<'_, K> {
     #[inline(always)]
     pub(super) fn caller(&self) -> Option<&StatusLine> {
         // SAFETY: lane 0's block, which `run`'s caller promised.
-        let first = unsafe { &(*self.blocks).status };
+        let first = unsafe { &(*self.blocks()).status };
         (self.is_limited() && self.team.lane() > 0).then_some(first)
     }
 
@@ -133,7 +133,7 @@ impl<K: Kernel> Lane<'_, K> {
     pub(super) fn call_others(&self, why: Exit) {
         let alone = why == Exit::Idle && self.shared().idle.load(Relaxed) == 0;
         if self.team.lane() == 0 && why != Exit::Asked && !alone {
-            self.block.status.leave.store(launch(self.team), Relaxed);
+            self.block().status.leave.store(launch(self.team), Relaxed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::at_once::First;
 use super::{Lane, event, part};
 use crate::context::Payload;
-use crate::kernel::{Kernel, Scope};
+use crate::kernel::Kernel;
 use crate::team::{Team, boot, flag};
 use core::mem::offset_of;
 use core::ptr::NonNull;
@@ -24,7 +24,7 @@ pub(super) const GRACE: u64 = 20_000;
 /// # Safety
 /// It is memory of this kernel's own, 128-byte aligned, that stays for as long as it is used.
 #[inline(always)]
-pub(super) unsafe fn payload<'a>(team: &'a Team<'_>) -> Payload<'a> {
+pub(super) unsafe fn payload<'a>(team: Team<'a>) -> Payload<'a> {
     let boot = &team.memory().boot;
     let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
     let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
@@ -34,26 +34,19 @@ pub(super) unsafe fn payload<'a>(team: &'a Team<'_>) -> Payload<'a> {
 
 /// Whether there is a kernel of our kind, and the lane is one of its lanes.
 #[inline(always)]
-pub(super) fn is_ours(team: &Team<'_>) -> bool {
+pub(super) fn is_ours(team: Team<'_>) -> bool {
     let boot = &team.memory().boot;
     boot.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC
         && boot.half(boot::HOST, offset_of!(HostLine, abi_version)) == ABI_VERSION
         && team.lane() < boot.half(boot::HOST, offset_of!(HostLine, lanes))
 }
 
-/// The lane as the launch before left it, or why it cannot run. Called by all threads.
+/// Why the lane, as the launch before left it, cannot run, if so. Called by all threads.
 ///
 /// # Safety
-/// The descriptors lead to slots, and the configuration to a payload arena, that stay for as long
-/// as the lane is used.
+/// The descriptors lead to slots that stay for as long as the lane is used.
 #[inline(always)]
-pub(super) unsafe fn lane<'a, K: Kernel>(
-    team: &'a Team<'a>,
-    host: &'a HostLine,
-    blocks: *const LaneBlock,
-    block: &'a LaneBlock,
-) -> Result<Lane<'a, K>, Exit> {
-    let boot = &team.memory().boot;
+pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &LaneBlock) -> Option<Exit> {
     let lines = (&block.request_bell, &block.request_credit);
     // SAFETY: the caller's promise for the slots; the lines are the block's.
     let requests = unsafe { ring::<K::Request>(team, offset_of!(LaneBlock, request), lines) };
@@ -61,29 +54,16 @@ pub(super) unsafe fn lane<'a, K: Kernel>(
     // SAFETY: as above.
     let responses = unsafe { ring::<K::Response>(team, offset_of!(LaneBlock, response), lines) };
     let (Some(requests), Some(responses)) = (requests, responses) else {
-        return Err(Exit::BadConfig);
+        return Some(Exit::BadConfig);
     };
-    // Response i answers request i.
+    // Response i answers request i, and a run of slots ends where the other's does.
+    if requests.capacity() != responses.capacity() {
+        return Some(Exit::BadConfig);
+    }
     if requests.start() != responses.start() || limits::<K>(team).is_none() {
-        return Err(Exit::BadConfig);
+        return Some(Exit::BadConfig);
     }
-    if !can_be(team, &requests, &responses) {
-        return Err(Exit::CorruptRing);
-    }
-    Ok(Lane {
-        team,
-        host,
-        blocks,
-        block,
-        requests,
-        responses,
-        obeyed: u64::from(boot.half(boot::STATUS, EPOCH)) << 32,
-        active: false,
-        fresh: true,
-        first: false,
-        added: false,
-        kernel: core::marker::PhantomData,
-    })
+    (!can_be(team, &requests, &responses)).then_some(Exit::CorruptRing)
 }
 
 /// Offset of the epoch in an acknowledgement.
@@ -95,7 +75,7 @@ pub(super) const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
 /// The descriptor's slots are as many and as large as it says, and stay.
 #[inline(always)]
 unsafe fn ring<M: Message>(
-    team: &Team<'_>,
+    team: Team<'_>,
     offset: usize,
     (bell, credit): (&Doorbell, &CreditLine),
 ) -> Option<Ring> {
@@ -115,17 +95,14 @@ unsafe fn ring<M: Message>(
 
 /// The fewest and the most messages of an iteration.
 #[inline(always)]
-fn limits<K: Kernel>(team: &Team<'_>) -> Option<(u64, u64)> {
+fn limits<K: Kernel>(team: Team<'_>) -> Option<(u64, u64)> {
     const CONTINUOUS: u32 = Processing::Continuous as u32;
     const BATCH: u32 = Processing::Batch as u32;
     const ADAPTIVE: u32 = Processing::Adaptive as u32;
     let boot = &team.memory().boot;
     let asked = u64::from(boot.half(boot::CONFIG, offset_of!(ConfigLine, max_messages)));
-    let mut most = asked.min(Lane::<K>::WINDOW);
-    if boot.word(boot::CONFIG, offset_of!(ConfigLine, time)) != UNLIMITED {
-        // So that one more handler call is all that can come after the time is over.
-        most = most.min(u64::from(<K::Scope as Scope<K>>::at_once(team)));
-    }
+    let timed = boot.word(boot::CONFIG, offset_of!(ConfigLine, time)) != UNLIMITED;
+    let most = asked.min(Lane::<K>::most(team, timed));
     if most == 0 {
         return None;
     }
@@ -140,22 +117,22 @@ fn limits<K: Kernel>(team: &Team<'_>) -> Option<(u64, u64)> {
 /// The host's credit for responses: its credit line, or its doorbell where that is ahead, as when
 /// answers went out by it and the line is renewed now and then only.
 #[inline(always)]
-fn credit(team: &Team<'_>, responses: &Ring) -> u64 {
+fn credit(team: Team<'_>, capacity: u32) -> u64 {
     let boot = &team.memory().boot;
     let (line, head) = (boot.word(boot::RESPONSE_CREDIT, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let told = Control::from_words(boot.atom(boot::BELL + CONTROL)).credit;
     let behind = (head as u32).wrapping_sub(told);
-    let known = behind <= responses.capacity() && u64::from(behind) <= head;
+    let known = behind <= capacity && u64::from(behind) <= head;
     let told = if known { head - u64::from(behind) } else { 0 };
     if line <= head && told > line { told } else { line }
 }
 
 /// Whether the indices that launches before and the host left fit each other.
 #[inline(always)]
-fn can_be(team: &Team<'_>, requests: &Ring, responses: &Ring) -> bool {
+fn can_be(team: Team<'_>, requests: &Ring, responses: &Ring) -> bool {
     let boot = &team.memory().boot;
     let (start, head) = (requests.start(), boot.word(boot::REQUEST_CREDIT, 0));
-    let credit = credit(team, responses);
+    let credit = credit(team, responses.capacity());
     let after_express =
         boot.word(boot::STATUS, offset_of!(StatusLine, last_express)).wrapping_add(1);
     let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
@@ -169,14 +146,14 @@ fn can_be(team: &Team<'_>, requests: &Ring, responses: &Ring) -> bool {
 
 /// Whether an earlier launch lost the lane: one may be queued behind it.
 #[inline(always)]
-pub(super) fn is_lost(team: &Team<'_>) -> bool {
+pub(super) fn is_lost(team: Team<'_>) -> bool {
     let boot = &team.memory().boot;
     boot.half(boot::STATUS, offset_of!(StatusLine, acknowledged)) == State::Faulted as u32
 }
 
 /// A lost lane leaves as it is, and does not keep the others.
 #[inline(always)]
-pub(super) fn pass(team: &Team<'_>, block: &LaneBlock) {
+pub(super) fn pass(team: Team<'_>, block: &LaneBlock) {
     if team.thread() == 0 {
         let launch = super::budget::launch(team);
         if team.lane() == 0 {
@@ -189,7 +166,7 @@ pub(super) fn pass(team: &Team<'_>, block: &LaneBlock) {
 
 /// A lane that cannot run leaves: its counters stay as they are.
 #[inline(always)]
-pub(super) fn refuse(team: &Team<'_>, block: &LaneBlock, why: Exit) {
+pub(super) fn refuse(team: Team<'_>, block: &LaneBlock, why: Exit) {
     if team.thread() == 0 {
         let boot = &team.memory().boot;
         if team.lane() == 0 {
@@ -206,23 +183,21 @@ pub(super) fn refuse(team: &Team<'_>, block: &LaneBlock, why: Exit) {
 impl<K: Kernel> Lane<'_, K> {
     /// Fills the team's memory, and takes the host's command as it was when the launch began.
     #[inline(always)]
-    pub(super) fn begin(&mut self, began: (u64, u64), answered: First) {
-        self.first = answered.answered;
+    pub(super) fn begin(&self, began: (u64, u64), answered: First) {
         let boot = &self.team.memory().boot;
         self.clear_times();
         let command = boot.word(boot::COMMAND, 0);
         let state = Command::from_word(command).state;
-        let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
-        let mut first = event::NONE;
-        if known && state != State::Terminated as u32 {
-            // Nothing yet, or acknowledged by a launch before: this one only goes on.
-            self.obeyed = command;
-            self.active = state == State::Active as u32;
-        } else {
-            first = event::COMMAND;
-        }
+        let epoch = boot.half(boot::STATUS, EPOCH);
+        // Nothing yet, or acknowledged by a launch before: this one only goes on.
+        let known = command >> 32 == u64::from(epoch) && state != State::Terminated as u32;
         if self.team.thread() == 0 {
+            let s = self.shared();
+            let first = if known { event::NONE } else { event::COMMAND };
             self.begin_shared(first, command, began);
+            s.obeyed.store(if known { command } else { u64::from(epoch) << 32 }, Relaxed);
+            s.active.store(u64::from(known && state == State::Active as u32), Relaxed);
+            s.first.store(u64::from(answered.answered), Relaxed);
             let tally = self.team.tally(0);
             tally.took.store(answered.took, Relaxed);
             tally.waited.store(answered.waited, Relaxed);
@@ -258,9 +233,12 @@ impl<K: Kernel> Lane<'_, K> {
             _ => UNLIMITED, // lane 0 counts for all
         };
         s.flags.store(flags, Relaxed);
+        s.fresh.store(1, Relaxed);
+        s.added.store(0, Relaxed);
+        s.chunk.store(Self::chunk_of(team, time != UNLIMITED, self.requests().capacity()), Relaxed);
         s.head.store(head, Relaxed);
         s.last_express.store(status(offset_of!(StatusLine, last_express)), Relaxed);
-        s.credit.store(credit(team, &self.responses), Relaxed);
+        s.credit.store(credit(team, self.responses().capacity()), Relaxed);
         s.published.store(head, Relaxed);
         s.beat.store(began, Relaxed);
         s.scrubbed.store(status(offset_of!(StatusLine, scrubbed)), Relaxed);

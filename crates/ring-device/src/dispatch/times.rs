@@ -2,7 +2,7 @@
 //! lane's block now and then.
 
 use super::Lane;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Scope};
 use crate::team::{POLLERS, count};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{BUCKETS, bucket};
@@ -23,6 +23,14 @@ impl<K: Kernel> Lane<'_, K> {
             }
             tally.messages.store(0, Relaxed);
         }
+        let recent = &self.team.memory().recent;
+        let mut k = self.team.thread() as usize;
+        while let (Some(handler), Some(queueing)) = (recent.handler.get(k), recent.queueing.get(k))
+        {
+            handler.store(0, Relaxed);
+            queueing.store(0, Relaxed);
+            k += self.team.threads() as usize;
+        }
         self.shared().flushed.store(0, Relaxed);
     }
 
@@ -35,10 +43,44 @@ impl<K: Kernel> Lane<'_, K> {
         count(&tally.messages, n);
     }
 
+    /// The leader of a stream's worker: counts `n` messages that were handled side by side.
+    #[inline(always)]
+    pub(super) fn count_some(&self, n: u32, handler: u64, queueing: u64) {
+        let recent = &self.team.memory().recent;
+        self.team.add32(&recent.handler[bucket(handler)], n);
+        self.team.add32(&recent.queueing[bucket(queueing)], n);
+    }
+
+    /// Warp 0: takes what workers have counted into its own tally.
+    #[inline(always)]
+    fn take_recent(&self) {
+        let (team, recent) = (self.team, &self.team.memory().recent);
+        let tally = team.tally(0);
+        let (mut k, mut messages) = (team.in_warp() as usize, 0);
+        while k < BUCKETS {
+            let n = u64::from(team.take32(&recent.handler[k]));
+            count(&tally.handler[k], n);
+            count(&tally.queueing[k], u64::from(team.take32(&recent.queueing[k])));
+            messages += n;
+            k += team.warp_size() as usize;
+        }
+        let messages = team.warp_sum(messages);
+        if team.is_leader() {
+            count(&tally.messages, messages);
+        }
+        team.warp_sync();
+    }
+
+    /// Warp 0: whether it has.
+    #[inline(always)]
+    pub(super) fn is_added(&self) -> bool {
+        self.team.uniform(self.shared().added.load(Relaxed)) != 0
+    }
+
     /// Warp 0: reads what earlier launches counted, once in a launch.
     #[inline(always)]
-    pub(super) fn add_earlier(&mut self) {
-        let (team, times) = (self.team, &self.block.times);
+    pub(super) fn add_earlier(&self) {
+        let (team, times) = (self.team, &self.block().times);
         let tally = team.tally(0);
         let mut k = team.in_warp() as usize;
         while k < BUCKETS {
@@ -47,25 +89,30 @@ impl<K: Kernel> Lane<'_, K> {
             count(&tally.queueing[k], b);
             k += team.warp_size() as usize;
         }
+        if team.is_leader() {
+            team.shared().added.store(1, Relaxed);
+        }
         team.warp_sync(); // before its leader counts on
-        self.added = true;
     }
 
     /// Warp 0: writes the histograms to the lane's block if anything was counted since the last
     /// time.
     #[inline(always)]
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&self) {
         let team = self.team;
+        if <K::Scope as Scope<K>>::ALONE {
+            self.take_recent();
+        }
         let (flushed, mine, other) = (&team.shared().flushed, team.tally(0), team.tally(1));
         let messages = mine.messages.load(Relaxed).wrapping_add(other.messages.load(Relaxed));
         let (messages, before) = (team.uniform(messages), team.uniform(flushed.load(Relaxed)));
         if messages == before {
             return;
         }
-        if !self.added {
+        if !self.is_added() {
             self.add_earlier();
         }
-        let times = &self.block.times;
+        let times = &self.block().times;
         let sum = |a: &AtomicU64, b: &AtomicU64| a.load(Relaxed).wrapping_add(b.load(Relaxed));
         let mut k = team.in_warp() as usize;
         while k < BUCKETS {

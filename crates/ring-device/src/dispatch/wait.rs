@@ -1,94 +1,121 @@
 //! Waiting: the polling warps look at the doorbell until there is something for the whole team,
 //! and answer express messages by themselves where the kernel's scope allows it.
 
-use super::at_once::line_to_line;
+use super::at_once::{handle, line_to_line, take};
 use super::budget::launch;
 use super::{Lane, event, verdict};
 use crate::kernel::{Kernel, Scope};
-use crate::team::Look;
+use crate::team::{Look, Words};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
-use ring_shared::ring::{Seen, decide, stamp};
+use ring_shared::ring::{Control, Seen, decide, stamp};
 
 /// Looks at the doorbell for each look at the host's command line.
 const LOOKS_PER_COMMAND: u32 = 16;
 
 impl<K: Kernel> Lane<'_, K> {
+    /// Atoms of an express request.
+    const ATOMS: usize = K::Request::EXPRESS_ATOMS;
+
+    /// Whether a polling warp can answer from line to line.
+    const QUICK: bool =
+        <K::Scope as Scope<K>>::ALONE && K::Request::FITS_EXPRESS && K::Response::FITS_EXPRESS;
+
     /// Returns when an event is raised; threads that do not poll return at once.
     #[inline(always)]
-    pub(super) fn wait(&mut self) {
+    pub(super) fn wait(&self) {
         let Some(poller) = self.team.poller() else { return };
-        if poller > 0 && !self.active {
+        let active = self.is_active();
+        if poller > 0 && !active {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.is_eager(), self.is_limited());
         let (mut turns, mut looks) = (0u32, 0u32); // since we wait; fruitless ones in a row
         // An express message that is not counted yet: the launch may have begun with one.
-        let mut answered = poller == 0 && self.first;
-        self.first = false;
-        while self.team.uniform(self.shared().event.load(Relaxed)) as u32 == event::NONE {
+        let (mut answered, mut fresh) = (false, false);
+        if poller == 0 {
+            let s = self.shared();
+            answered = self.team.uniform(s.first.load(Relaxed)) != 0;
             // The first look was made when the launch began, and the command obeyed.
-            let first = poller == 0 && self.fresh;
-            let often = eager || !self.active || turns.is_multiple_of(LOOKS_PER_COMMAND);
+            fresh = self.team.uniform(s.fresh.load(Relaxed)) != 0;
+            if self.team.is_leader() {
+                s.first.store(0, Relaxed);
+                s.fresh.store(0, Relaxed);
+            }
+            self.team.warp_sync();
+        }
+        loop {
+            let this = self.afresh();
+            if this.team.uniform(this.shared().event.load(Relaxed)) as u32 != event::NONE {
+                break;
+            }
+            let first = core::mem::take(&mut fresh);
+            let often = eager || !active || turns.is_multiple_of(LOOKS_PER_COMMAND);
             let at_command = poller == 0 && !first && often;
-            let head = self.team.uniform(self.shared().head.load(Relaxed));
-            let atoms = if first {
-                self.fresh = false;
-                self.team.first_look()
+            let head = this.team.uniform(this.shared().head.load(Relaxed));
+            let look = if first {
+                this.team.first_look()
             } else {
-                let caller = if at_command { self.caller() } else { None };
-                self.team.look(self.requests.bell(), at_command.then_some(self.host), caller)
+                let caller = if at_command { this.caller() } else { None };
+                this.team.look(&this.block().request_bell, at_command.then(|| this.host()), caller)
             };
-            // On the GPU the bus takes a microsecond from here to where `atoms` are used.
+            // On the GPU the bus takes a microsecond from here to where `look` is used.
             (turns, looks) = (turns.wrapping_add(1), looks.saturating_add(1));
-            if poller == 0 && !first && !self.added {
-                self.add_earlier();
+            if poller == 0 && !first && !this.is_added() {
+                this.add_earlier();
             }
             let mut now = 0;
             if at_command || limited {
-                now = self.team.now();
+                now = this.team.now();
             }
             if answered {
-                self.settle(poller, now);
+                this.settle(poller, now);
                 answered = false;
             }
-            let look = self.team.seen(atoms);
+            let obeyed = this.shared().obeyed.load(Relaxed);
+            let known = at_command.then(|| this.team.uniform(obeyed));
+            let acted =
+                if Self::QUICK && active && this.team.is_next(look, head, Self::ATOMS, known) {
+                    this.answer_express(look, head, poller, &mut answered);
+                    true
+                } else {
+                    let command = this.team.command(look);
+                    if known.is_some_and(|known| command != known) {
+                        this.raise(event::COMMAND, |s| s.command.store(command, Relaxed));
+                        continue;
+                    }
+                    active && this.act_on(look, head, poller, &mut answered)
+                };
             if at_command {
-                let command = self.team.command(&look);
-                if command != self.obeyed {
-                    self.raise(event::COMMAND, |s| s.command.store(command, Relaxed));
-                    continue;
+                let (control, mut due) = (this.team.control(look), false);
+                if this.team.is_leader() {
+                    this.shared().wire.store(u64::from(control.tail), Relaxed);
+                    due = this.beat(this.shared().head.load(Relaxed), now);
                 }
-                let mut due = false;
-                if self.team.is_leader() {
-                    self.shared().wire.store(u64::from(look.control.tail), Relaxed);
-                    due = self.beat(head, now);
-                }
-                if self.team.agreed(due) {
-                    self.flush();
+                if this.team.agreed(due) {
+                    this.flush();
                 }
             }
-            let acted = self.active && self.act_on(&look, head, poller, &mut answered);
             if poller == 0 && limited {
-                let asked = (first || at_command) && self.caller().is_some();
-                let called = asked && self.team.call(&look) == launch(self.team);
+                let asked = (first || at_command) && this.caller().is_some();
+                let called = asked && this.team.call(look) == launch(this.team);
                 let mut why = verdict::GO_ON;
-                if self.team.is_leader() {
-                    why = self.spent(now, !acted, called);
+                if this.team.is_leader() {
+                    why = this.spent(now, !acted, called);
                 }
-                let why = self.team.uniform(why);
+                let why = this.team.uniform(why);
                 if why != verdict::GO_ON {
                     // If there is an event already, it is acted on first, and budgets looked at
                     // after it.
-                    self.raise(event::LEAVE, |s| s.verdict.store(why, Relaxed));
+                    this.raise(event::LEAVE, |s| s.verdict.store(why, Relaxed));
                     continue;
                 }
             }
             if acted {
                 looks = 0;
             } else {
-                self.team.rest(looks, self.active);
+                this.team.rest(looks, active);
             }
         }
         if answered {
@@ -111,40 +138,40 @@ impl<K: Kernel> Lane<'_, K> {
 
     /// True if there was something, and all of it; `answered`, if that is done with.
     #[inline(always)]
-    fn act_on(&mut self, look: &Look, head: u64, poller: u32, answered: &mut bool) -> bool {
-        match decide(look.control, head, self.requests.capacity()) {
+    fn act_on(&self, look: Look, head: u64, poller: u32, answered: &mut bool) -> bool {
+        let control = self.team.control(look);
+        match decide(control, head, self.requests().capacity()) {
             Seen::Nothing => false,
             Seen::Express => {
-                let atoms = K::Request::EXPRESS_ATOMS;
                 if !K::Request::FITS_EXPRESS {
                     self.raise_corrupt();
                     return true;
                 }
-                let whole = self.team.stamped(look, atoms, stamp(head));
-                if whole {
-                    // The answer may go express if the host has read everything we answered.
-                    let line_is_free = look.control.credit == head as u32;
-                    let alone = <K::Scope as Scope<K>>::ALONE && K::Response::FITS_EXPRESS;
-                    if alone && line_is_free {
-                        if self.team.claim(head) {
-                            self.answer_express(look, head, poller);
-                            *answered = true;
-                        }
-                    } else {
-                        self.stage(look, head, poller);
-                    }
+                if !self.team.stamped(look, Self::ATOMS, stamp(head)) {
+                    return false;
                 }
-                whole
+                // The answer may go express if the host has read everything we answered.
+                let line_is_free = control.credit == head as u32;
+                if !<K::Scope as Scope<K>>::ALONE {
+                    self.stage(look, head, poller);
+                } else if Self::QUICK && line_is_free {
+                    self.answer_express(look, head, poller, answered);
+                } else if self.has_room(control, head) {
+                    self.answer_in_slot(look, head, poller, answered);
+                } else {
+                    return false;
+                }
+                true
             }
             Seen::Slots(n) => {
                 self.team.fence(); // before the slots are read
                 self.raise(event::SLOTS, |s| {
                     s.tail.store(head + u64::from(n), Relaxed);
-                    s.wire.store(u64::from(look.control.tail), Relaxed);
+                    s.wire.store(u64::from(control.tail), Relaxed);
                     let tally = self.team.tally(poller);
                     s.seen.store(tally.at.load(Relaxed), Relaxed);
                     s.unseen.store(tally.before.load(Relaxed), Relaxed);
-                    self.credit_of_doorbell(look.control, head);
+                    self.credit_of_doorbell(control, head);
                 });
                 true
             }
@@ -174,12 +201,12 @@ impl<K: Kernel> Lane<'_, K> {
 
     /// Leaves the express message in the input window for the whole team.
     #[inline(always)]
-    fn stage(&self, look: &Look, head: u64, poller: u32) {
+    fn stage(&self, look: Look, head: u64, poller: u32) {
         if self.team.raise(event::EXPRESS) {
-            let window = self.team.memory().input.bytes();
+            let window = self.team.memory().pool.bytes(0);
             // SAFETY: the window is larger than a line; only the warp that won the event writes
             // it, and the team reads it after the barrier.
-            unsafe { self.team.stage(look, K::Request::EXPRESS_ATOMS, window) };
+            unsafe { self.team.stage(look, Self::ATOMS, window) };
             if self.team.is_leader() {
                 let s = self.shared();
                 s.staged.store(head, Relaxed);
@@ -188,27 +215,101 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
-    /// Answers request `head`, which this warp claimed, from the line and into the line.
+    /// Whether the answer to request `head` has a free slot, as far as is known; if not, the host's
+    /// credit line is looked at for the next time.
     #[inline(always)]
-    fn answer_express(&mut self, look: &Look, head: u64, poller: u32) {
-        let team = self.team;
-        if team.is_leader() {
+    fn has_room(&self, control: Control, head: u64) -> bool {
+        let mut found = 0;
+        if self.team.is_leader() {
+            let s = self.shared();
+            let full = u64::from(self.responses().capacity());
+            self.credit_of_doorbell(control, head);
+            let free = || head.saturating_sub(s.credit.load(Relaxed)) < full;
+            found = u64::from(free());
+            if found == 0 {
+                s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
+                let can_be = self.refresh_credit(head);
+                self.team.fence(); // before slots are overwritten
+                found = if can_be { u64::from(free()) } else { 2 };
+            }
+        }
+        match self.team.uniform(found) {
+            // If the other warp answered meanwhile, the credit may rightly be ahead of `head`.
+            2 if self.team.uniform(self.shared().head.load(Relaxed)) == head => {
+                self.raise_corrupt();
+                false
+            }
+            found => found == 1,
+        }
+    }
+
+    /// Answers request `head` from the line and into the line, unless the other warp does.
+    #[inline(always)]
+    fn answer_express(&self, look: Look, head: u64, poller: u32, answered: &mut bool) {
+        if !self.claim(look, head, poller) {
+            return;
+        }
+        if self.team.is_leader() {
             self.note_work();
             // Before the answer: once it is out, the other warp may claim and answer the next.
             self.shared().last_express.store(head, Relaxed);
         }
-        let bell = self.responses.bell();
+        let bell = &self.block().response_bell;
         // SAFETY: this is warp `poller`, which claimed the request.
-        let (began, ended) =
-            unsafe { line_to_line::<K>(team, self.payload(), look, head, poller, bell) };
+        let times = unsafe { line_to_line::<K>(self.team, self.payload(), head, poller, bell) };
+        self.answered(head, poller, times);
+        *answered = true;
+    }
+
+    /// Answers request `head` from the line into a slot that is free, unless the other warp does.
+    #[inline(always)]
+    fn answer_in_slot(&self, look: Look, head: u64, poller: u32, answered: &mut bool) {
+        let team = self.team;
+        if !self.claim(look, head, poller) {
+            return;
+        }
         if team.is_leader() {
+            self.note_work();
+        }
+        // SAFETY: this is warp `poller`, which claimed the request.
+        let (response, began, ended) = unsafe { handle::<K>(team, self.payload(), poller) };
+        let mut t = team.in_warp();
+        while t < K::Response::SLOT_ATOMS as u32 {
+            if let Some(atom) = self.responses().atom(head, t) {
+                // SAFETY: an atom of the response, in this warp's half of the pool.
+                atom.store(unsafe { response.cast::<Words>().add(t as usize).read() });
+            }
+            t += team.warp_size();
+        }
+        team.warp_sync();
+        if team.is_leader() {
+            team.fence(); // the warp's stores before the tail
+            self.publish_tail(head + 1, self.shared().credit.load(Relaxed));
+        }
+        self.answered(head, poller, (began, ended));
+        *answered = true;
+    }
+
+    /// Takes request `head` out of the line; false if it is the other warp's.
+    #[inline(always)]
+    fn claim(&self, look: Look, head: u64, poller: u32) -> bool {
+        let claim = self.team.claim(head);
+        // SAFETY: this is warp `poller`, and the team waits for an event.
+        unsafe { take::<K>(self.team, look, poller) };
+        self.team.has_claimed(claim)
+    }
+
+    /// Request `head` is answered.
+    #[inline(always)]
+    fn answered(&self, head: u64, poller: u32, (began, ended): (u64, u64)) {
+        if self.team.is_leader() {
             // After it, or the host could ring the next before this is answered. The other warp's
             // credit for that one may then land first: the host takes the greater.
             self.publish_consumed(head + 1);
-            let tally = team.tally(poller);
+            let tally = self.team.tally(poller);
             tally.took.store(ended.wrapping_sub(began), Relaxed);
             tally.waited.store(began.wrapping_sub(tally.before.load(Relaxed)), Relaxed);
         }
-        team.warp_sync();
+        self.team.warp_sync();
     }
 }

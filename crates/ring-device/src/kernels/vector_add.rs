@@ -1,4 +1,4 @@
-use crate::{Block, BlockContext, BlockHandler, Kernel, Output, Words};
+use crate::{Block, BlockContext, BlockHandler, Kernel, Output};
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
 
@@ -158,16 +158,15 @@ fn add_inline(ctx: &BlockContext, r: &VectorAddRequest, out: &Output<VectorAddRe
 
 #[inline(always)]
 fn add_in_payload(ctx: &BlockContext, r: &VectorAddRequest) -> u32 {
+    // One run of words, so that one check is all: A, then B, then the room for C.
     let len = u64::from(r.len);
-    let vector = |k: u64| -> Option<Words<'_, f32>> {
-        ctx.payload().words(r.offset.checked_add(4 * k * len)?, len)
+    let words = match ctx.payload().words::<f32>(r.offset, 3 * len) {
+        Some(words) => words,
+        None => return status::BAD_PAYLOAD,
     };
-    let (Some(a), Some(b), Some(c)) = (vector(0), vector(1), vector(2)) else {
-        return status::BAD_PAYLOAD;
-    };
-    let mut i = ctx.thread();
-    while i < r.len as usize {
-        c.set(i, a.get(i) + b.get(i));
+    let (mut i, len) = (ctx.thread(), r.len as usize);
+    while i < len {
+        words.set(2 * len + i, words.get(i) + words.get(len + i));
         i += ctx.threads();
     }
     status::PAYLOAD

@@ -1,12 +1,12 @@
 //! One CPU thread as a team of one.
 
-use super::{Look, LookAtoms, POLLERS, Shared, Tally, TeamMemory, boot};
+use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::MAGIC;
-use ring_shared::atomics::{Atom, AtomicU64, Ordering};
-use ring_shared::layout::{ControlBlock, Doorbell, HostLine, StatusLine};
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
+use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
+use ring_shared::ring::{CONTROL, Control, stamp};
 
 /// What `no_std` lacks, lent by the host runtime.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Hooks {
 }
 
 /// One CPU thread that runs a lane.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Team<'a> {
     lane: u32,
     memory: &'a TeamMemory,
@@ -38,6 +38,12 @@ impl<'a> Team<'a> {
     /// The team of lane `lane`.
     pub fn new(lane: u32, memory: &'a mut TeamMemory, hooks: Hooks) -> Team<'a> {
         Team { lane, memory, hooks }
+    }
+
+    /// See the GPU's: here it is of no use.
+    #[inline(always)]
+    pub(crate) fn afresh(&self) -> Self {
+        *self
     }
 
     pub(crate) fn lane(&self) -> u32 {
@@ -70,6 +76,12 @@ impl<'a> Team<'a> {
         Some(0)
     }
 
+    /// How many warps poll.
+    #[inline(always)]
+    pub(crate) fn pollers(&self) -> u32 {
+        1
+    }
+
     #[inline(always)]
     pub(crate) fn is_leader(&self) -> bool {
         true
@@ -86,6 +98,26 @@ impl<'a> Team<'a> {
     }
 
     #[inline(always)]
+    pub(crate) fn warp(&self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    pub(crate) fn warps(&self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp_min(&self, value: u64) -> u64 {
+        value
+    }
+
+    #[inline(always)]
+    pub(crate) fn warp_sum(&self, value: u64) -> u64 {
+        value
+    }
+
+    #[inline(always)]
     pub(crate) fn tally(&self, poller: u32) -> &Tally {
         &self.memory.tallies[poller as usize % POLLERS]
     }
@@ -93,6 +125,18 @@ impl<'a> Team<'a> {
     #[inline(always)]
     pub(crate) fn add(&self, at: &AtomicU64, n: u64) {
         super::count(at, n);
+    }
+
+    #[inline(always)]
+    pub(crate) fn add32(&self, at: &AtomicU32, n: u32) {
+        at.store(at.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn take32(&self, at: &AtomicU32) -> u32 {
+        let n = at.load(Relaxed);
+        at.store(0, Relaxed);
+        n
     }
 
     #[inline(always)]
@@ -130,6 +174,27 @@ impl<'a> Team<'a> {
         // The atoms' own acquires and releases suffice between threads of one CPU.
     }
 
+    pub(crate) fn fence_team(&self) {}
+
+    /// Reads what a stream's scout wants to know.
+    #[inline(always)]
+    pub(crate) fn glance(
+        &self,
+        (bell, credit): (&Doorbell, &CreditLine),
+        host: &HostLine,
+        first: Option<&StatusLine>,
+    ) -> Glance {
+        Glance {
+            // SYNC: acquires `Producer::publish_control`.
+            control: Control::from_words(bell.atoms[CONTROL].observe()),
+            // SYNC: acquires the host's `Command` store, which follows its writes to the arena.
+            command: host.command.load(Ordering::Acquire),
+            call: first.map_or(0, |first| first.leave.load(Relaxed)),
+            // SYNC: acquires `Consumer::publish`: the host has read those slots.
+            credit: credit.consumed.load(Ordering::Acquire),
+        }
+    }
+
     /// Reads all that a launch begins with; of a block that is not for this lane, only the head.
     ///
     /// # Safety
@@ -151,7 +216,7 @@ impl<'a> Team<'a> {
     }
 
     /// The look that [`boot`](Self::boot) made.
-    pub(crate) fn first_look(&self) -> LookAtoms {
+    pub(crate) fn first_look(&self) -> Look {
         core::array::from_fn(|k| self.memory.boot.atom(k))
     }
 
@@ -161,7 +226,7 @@ impl<'a> Team<'a> {
         bell: &Doorbell,
         host: Option<&HostLine>,
         first: Option<&StatusLine>,
-    ) -> LookAtoms {
+    ) -> Look {
         let tally = &self.memory.tallies[0];
         tally.before.store(tally.at.load(Relaxed), Relaxed);
         tally.at.store(self.ticks(), Relaxed);
@@ -183,28 +248,37 @@ impl<'a> Team<'a> {
         })
     }
 
-    /// The look that read `atoms`.
+    /// The control atom.
     #[inline(always)]
-    pub(crate) fn seen(&self, atoms: LookAtoms) -> Look {
-        Look { control: Control::from_words(atoms[CONTROL]), atoms }
+    pub(crate) fn control(&self, look: Look) -> Control {
+        Control::from_words(look[CONTROL])
+    }
+
+    /// See the GPU's.
+    #[inline(always)]
+    pub(crate) fn is_next(&self, look: Look, head: u64, n: usize, command: Option<u64>) -> bool {
+        let (index, tail) = (head as u32, stamp(head));
+        self.control(look) == Control { credit: index, express: index, tail }
+            && command.is_none_or(|command| self.command(look) == command)
+            && self.stamped(look, n, tail)
     }
 
     /// The host's command word, if the look asked for it.
     #[inline(always)]
-    pub(crate) fn command(&self, look: &Look) -> u64 {
-        look.atoms[boot::COMMAND][0]
+    pub(crate) fn command(&self, look: Look) -> u64 {
+        look[boot::COMMAND][0]
     }
 
     /// The number of the launch that lane 0 has called to leave, if the look asked for it.
     #[inline(always)]
-    pub(crate) fn call(&self, look: &Look) -> u64 {
-        look.atoms[boot::CALL][1]
+    pub(crate) fn call(&self, look: Look) -> u64 {
+        look[boot::CALL][1]
     }
 
     /// Whether the first `n` atoms of the line carry `stamp`.
     #[inline(always)]
-    pub(crate) fn stamped(&self, look: &Look, n: usize, stamp: u32) -> bool {
-        look.atoms.iter().take(n).all(|[_, hi]| (hi >> 32) as u32 == stamp)
+    pub(crate) fn stamped(&self, look: Look, n: usize, stamp: u32) -> bool {
+        look.iter().take(n).all(|[_, hi]| (hi >> 32) as u32 == stamp)
     }
 
     /// Puts the payload of the first `n` atoms of the line side by side at `to`.
@@ -212,8 +286,8 @@ impl<'a> Team<'a> {
     /// # Safety
     /// `to` is 4-byte aligned room for `12 * n` bytes that no other thread uses.
     #[inline(always)]
-    pub(crate) unsafe fn stage(&self, look: &Look, n: usize, to: *mut u8) {
-        for (k, [lo, hi]) in look.atoms.iter().take(n).enumerate() {
+    pub(crate) unsafe fn stage(&self, look: Look, n: usize, to: *mut u8) {
+        for (k, [lo, hi]) in look.iter().take(n).enumerate() {
             let to = to.wrapping_add(12 * k).cast::<u32>();
             // SAFETY: the caller's room.
             unsafe {
@@ -238,15 +312,21 @@ impl<'a> Team<'a> {
             // SYNC: released to `Consumer::take_express`.
             atom.publish(words);
         }
-        // SYNC: released to `Consumer::look`.
+        // SYNC: released to `Consumer::find`.
         bell.atoms[CONTROL].publish(c.to_words());
     }
 
-    /// Takes request `head` for this warp: true for exactly one of those who see it.
+    /// Takes request `head` for this warp; [`has_claimed`](Self::has_claimed) says whether it has.
     #[inline(always)]
     pub(crate) fn claim(&self, head: u64) -> bool {
         self.shared().head.store(head + 1, Relaxed);
         true
+    }
+
+    /// True for exactly one of those who claim a request.
+    #[inline(always)]
+    pub(crate) fn has_claimed(&self, claim: bool) -> bool {
+        claim
     }
 
     /// Raises an event, true if none was raised before.

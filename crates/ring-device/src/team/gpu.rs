@@ -1,10 +1,10 @@
 //! A GPU block as a team: two warps poll in turn, the others wait at the barrier.
 
-use super::{Look, LookAtoms, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx};
+use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx, opaque};
 use core::marker::PhantomData;
-use ring_shared::atomics::{Atom, AtomicU64, Ordering};
-use ring_shared::layout::{ControlBlock, Doorbell, HostLine, StatusLine};
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
+use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
+use ring_shared::ring::{CONTROL, Control, stamp};
 
 /// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
 /// fits the looks' rhythm pulls both warps into step. On an H200 a process sees a median round trip
@@ -12,9 +12,10 @@ use ring_shared::ring::{CONTROL, Control};
 const APART: u64 = 900;
 
 /// The block that the calling thread is in.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Team<'a> {
     memory: *const TeamMemory,
+    thread: u32,
     of: PhantomData<&'a TeamMemory>,
 }
 
@@ -26,7 +27,9 @@ impl Team<'static> {
     #[inline(always)]
     pub unsafe fn of_block() -> Self {
         let memory = ptx::shared_memory::<{ size_of::<TeamMemory>() }>().cast();
-        Team { memory, of: PhantomData }
+        // SAFETY: reads a register.
+        let thread = unsafe { ptx::thread_index() as u32 };
+        Team { memory, thread, of: PhantomData }
     }
 }
 
@@ -50,8 +53,13 @@ impl Team<'_> {
 
     #[inline(always)]
     pub(crate) fn thread(&self) -> u32 {
-        // SAFETY: reads a register.
-        unsafe { ptx::thread_index() as u32 }
+        self.thread
+    }
+
+    /// The same team, which the compiler takes for another; see `Lane::afresh`.
+    #[inline(always)]
+    pub(crate) fn afresh(&self) -> Self {
+        Team { memory: opaque(self.memory), thread: ptx::opaque32(self.thread), of: PhantomData }
     }
 
     #[inline(always)]
@@ -73,6 +81,12 @@ impl Team<'_> {
         (warp < POLLERS as u32).then_some(warp)
     }
 
+    /// How many warps poll.
+    #[inline(always)]
+    pub(crate) fn pollers(&self) -> u32 {
+        self.warps().min(POLLERS as u32)
+    }
+
     /// Whether the calling thread speaks for its warp.
     #[inline(always)]
     pub(crate) fn is_leader(&self) -> bool {
@@ -91,6 +105,40 @@ impl Team<'_> {
         32
     }
 
+    /// Index of the calling thread's warp.
+    #[inline(always)]
+    pub(crate) fn warp(&self) -> u32 {
+        self.thread() / 32
+    }
+
+    /// Whole warps of the block.
+    #[inline(always)]
+    pub(crate) fn warps(&self) -> u32 {
+        self.threads() / 32
+    }
+
+    /// The least value that a thread of the warp brings.
+    #[inline(always)]
+    pub(crate) fn warp_min(&self, value: u64) -> u64 {
+        self.fold(value, u64::min)
+    }
+
+    /// The sum of what the threads of the warp bring, wrapping.
+    #[inline(always)]
+    pub(crate) fn warp_sum(&self, value: u64) -> u64 {
+        self.fold(value, u64::wrapping_add)
+    }
+
+    #[inline(always)]
+    fn fold(&self, mut value: u64, join: impl Fn(u64, u64) -> u64) -> u64 {
+        let mut step = 16;
+        while step > 0 {
+            value = join(value, ptx::shuffle64(value, self.in_warp() ^ step));
+            step /= 2;
+        }
+        value
+    }
+
     /// What a polling warp keeps of times.
     #[inline(always)]
     pub(crate) fn tally(&self, poller: u32) -> &Tally {
@@ -102,6 +150,20 @@ impl Team<'_> {
     pub(crate) fn add(&self, at: &AtomicU64, n: u64) {
         // SAFETY: a word of the team's block-shared memory.
         unsafe { ptx::add_shared(at.as_ptr(), n) }
+    }
+
+    /// Adds to a counter that other threads of the block add to as well, and does not wait for it.
+    #[inline(always)]
+    pub(crate) fn add32(&self, at: &AtomicU32, n: u32) {
+        // SAFETY: a word of the team's block-shared memory.
+        unsafe { ptx::add_shared32(at.as_ptr(), n) }
+    }
+
+    /// Takes what such a counter holds.
+    #[inline(always)]
+    pub(crate) fn take32(&self, at: &AtomicU32) -> u32 {
+        // SAFETY: a word of the team's block-shared memory.
+        unsafe { ptx::take_shared32(at.as_ptr()) }
     }
 
     #[inline(always)]
@@ -152,6 +214,40 @@ impl Team<'_> {
         ptx::fence_system();
     }
 
+    /// Orders what this thread does for the other threads of the team.
+    #[inline(always)]
+    pub(crate) fn fence_team(&self) {
+        ptx::fence_block();
+    }
+
+    /// Reads what a stream's scout wants to know, in one round trip of the bus: a line a thread.
+    #[inline(always)]
+    pub(crate) fn glance(
+        &self,
+        (bell, credit): (&Doorbell, &CreditLine),
+        host: &HostLine,
+        first: Option<&StatusLine>,
+    ) -> Glance {
+        let at: Option<*const Atom> = match self.in_warp() {
+            0 => Some(&bell.atoms[CONTROL]),
+            1 => Some(boot::command(host)),
+            2 => first.map(boot::call),
+            3 => Some(core::ptr::from_ref(credit).cast()),
+            _ => None,
+        };
+        // SAFETY: an atom of the doorbell, or the first 16 bytes of the credit line, or as in `look`.
+        // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's `Command`
+        // store.
+        let atom = at.map_or([0; 2], |at| unsafe { &*at }.observe());
+        let control = [ptx::shuffle64(atom[0], 0), ptx::shuffle64(atom[1], 0)];
+        Glance {
+            control: Control::from_words(control),
+            command: ptx::shuffle64(atom[0], 1),
+            call: ptx::shuffle64(atom[1], 2),
+            credit: ptx::shuffle64(atom[0], 3),
+        }
+    }
+
     /// Warp 0 reads all that a launch begins with, one atom a thread, in one round trip of the bus.
     /// The block has it after a barrier.
     ///
@@ -171,7 +267,7 @@ impl Team<'_> {
 
     /// The look that [`boot`](Self::boot) made.
     #[inline(always)]
-    pub(crate) fn first_look(&self) -> LookAtoms {
+    pub(crate) fn first_look(&self) -> Look {
         self.memory().boot.atom(self.in_warp() as usize)
     }
 
@@ -184,7 +280,7 @@ impl Team<'_> {
         bell: &Doorbell,
         host: Option<&HostLine>,
         first: Option<&StatusLine>,
-    ) -> LookAtoms {
+    ) -> Look {
         self.keep_apart();
         let k = self.in_warp() as usize;
         let mut at: *const Atom = bell.atoms.as_ptr().wrapping_add(k & 7);
@@ -202,51 +298,66 @@ impl Team<'_> {
         unsafe { &*at }.load()
     }
 
-    /// The look of which this thread reads `atoms`.
+    /// The control atom.
     #[inline(always)]
-    pub(crate) fn seen(&self, atoms: LookAtoms) -> Look {
-        let control = Control::from_words([
-            ptx::shuffle64(atoms[0], CONTROL as u32),
-            ptx::shuffle64(atoms[1], CONTROL as u32),
-        ]);
-        Look { control, atoms }
+    pub(crate) fn control(&self, [lo, hi]: Look) -> Control {
+        let from = CONTROL as u32;
+        Control::from_words([ptx::shuffle64(lo, from), ptx::shuffle64(hi, from)])
+    }
+
+    /// Whether the look shows just this: request `head`, whole in its `n` atoms, nothing behind it, the
+    /// answers' line free, and still `command`, if it was looked at. One vote: each thread knows what
+    /// its own atom is to be.
+    #[inline(always)]
+    pub(crate) fn is_next(&self, look: Look, head: u64, n: usize, command: Option<u64>) -> bool {
+        let (index, [lo, hi], k) = (head as u32, look, self.in_warp() as usize);
+        let stamped = (hi >> 32) as u32 == stamp(head); // where the control atom has its tail
+        let mine = match (k, command) {
+            (CONTROL, _) => stamped && lo as u32 == index && hi as u32 == index,
+            (boot::COMMAND, Some(command)) => lo == command,
+            _ => stamped || k >= n,
+        };
+        ptx::all(mine)
     }
 
     /// The host's command word, if the look asked for it.
     #[inline(always)]
-    pub(crate) fn command(&self, look: &Look) -> u64 {
-        ptx::shuffle64(look.atoms[0], boot::COMMAND as u32)
+    pub(crate) fn command(&self, look: Look) -> u64 {
+        ptx::shuffle64(look[0], boot::COMMAND as u32)
     }
 
     /// The number of the launch that lane 0 has called to leave, if the look asked for it.
     #[inline(always)]
-    pub(crate) fn call(&self, look: &Look) -> u64 {
-        ptx::shuffle64(look.atoms[1], boot::CALL as u32)
+    pub(crate) fn call(&self, look: Look) -> u64 {
+        ptx::shuffle64(look[1], boot::CALL as u32)
     }
 
     /// Waits until the other warp's look is long enough ago.
     #[inline(always)]
     fn keep_apart(&self) {
         let looked = &self.shared().looked;
+        // The whole warp counts. When its leader did so alone it went on alone, and asked for the line
+        // by itself, in front of the others: 0.12 us a round trip.
         loop {
             let (now, last) =
                 (self.uniform(ptx::cycles()), self.uniform(looked.load(Ordering::Relaxed)));
             if now.wrapping_sub(last) >= APART {
                 if self.is_leader() {
                     looked.store(now, Ordering::Relaxed);
-                    let tally = self.tally(self.thread() / 32);
+                    let tally = self.tally(self.warp());
                     tally.before.store(last, Ordering::Relaxed);
                     tally.at.store(now, Ordering::Relaxed);
                 }
-                return;
+                break;
             }
         }
+        self.warp_sync();
     }
 
     /// Whether the first `n` atoms of the line carry `stamp`.
     #[inline(always)]
-    pub(crate) fn stamped(&self, look: &Look, n: usize, stamp: u32) -> bool {
-        let mine = (look.atoms[1] >> 32) as u32 == stamp;
+    pub(crate) fn stamped(&self, look: Look, n: usize, stamp: u32) -> bool {
+        let mine = (look[1] >> 32) as u32 == stamp;
         ptx::all(self.in_warp() as usize >= n || mine)
     }
 
@@ -255,10 +366,10 @@ impl Team<'_> {
     /// # Safety
     /// `to` is 4-byte aligned room for `12 * n` bytes that no other warp uses.
     #[inline(always)]
-    pub(crate) unsafe fn stage(&self, look: &Look, n: usize, to: *mut u8) {
+    pub(crate) unsafe fn stage(&self, look: Look, n: usize, to: *mut u8) {
         let k = self.in_warp() as usize;
         if k < n {
-            let (to, [lo, hi]) = (to.wrapping_add(12 * k).cast::<u32>(), look.atoms);
+            let (to, [lo, hi]) = (to.wrapping_add(12 * k).cast::<u32>(), look);
             // SAFETY: the caller's room; thread `k` writes bytes `12 * k..12 * k + 12`.
             unsafe {
                 to.write(lo as u32);
@@ -291,10 +402,19 @@ impl Team<'_> {
         }
     }
 
-    /// Takes request `head` for this warp: true for exactly one of those who see it.
+    /// Takes request `head` for this warp; [`has_claimed`](Self::has_claimed) says whether it has, and
+    /// waits for it.
     #[inline(always)]
     pub(crate) fn claim(&self, head: u64) -> bool {
-        self.swap(&self.shared().head, head, head + 1)
+        let at = &self.shared().head;
+        // SAFETY: a word of the team's block-shared memory.
+        self.is_leader() && unsafe { ptx::swap_shared(at.as_ptr(), head, head + 1) == head }
+    }
+
+    /// True for exactly one of those who claim a request.
+    #[inline(always)]
+    pub(crate) fn has_claimed(&self, claim: bool) -> bool {
+        self.agreed(claim)
     }
 
     /// Raises an event, true if none was raised before.

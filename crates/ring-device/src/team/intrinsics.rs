@@ -77,11 +77,62 @@ pub(crate) unsafe fn add_shared(at: *mut u64, n: u64) {
     }
 }
 
+/// Adds to a 32-bit word of block-shared memory.
+///
+/// # Safety
+/// `at` is an aligned word in block-shared memory.
+#[inline(always)]
+pub(crate) unsafe fn add_shared32(at: *mut u32, n: u32) {
+    // SAFETY: the caller's word, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; red.shared.add.u32 [%a], {n}; }}",
+            at = in(reg64) at, n = in(reg32) n, options(nostack));
+    }
+}
+
+/// Takes what a 32-bit word of block-shared memory holds, and leaves zero.
+///
+/// # Safety
+/// `at` is an aligned word in block-shared memory.
+#[inline(always)]
+pub(crate) unsafe fn take_shared32(at: *mut u32) -> u32 {
+    let was: u32;
+    // SAFETY: the caller's word, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; atom.shared.exch.b32 {was}, [%a], 0; }}",
+            at = in(reg64) at, was = out(reg32) was, options(nostack));
+    }
+    was
+}
+
 /// Orders this thread's accesses, and those it has seen of its block, for the whole system.
 #[inline(always)]
 pub(crate) fn fence_system() {
     // SAFETY: a fence.
     unsafe { asm!("fence.acq_rel.sys;", options(nostack)) }
+}
+
+/// Orders this thread's accesses for its block.
+#[inline(always)]
+pub(crate) fn fence_block() {
+    // SAFETY: a fence.
+    unsafe { asm!("fence.acq_rel.cta;", options(nostack)) }
+}
+
+/// The same number, of which the compiler knows nothing.
+#[inline(always)]
+pub(crate) fn opaque32(mut n: u32) -> u32 {
+    // SAFETY: no instruction.
+    unsafe { asm!("// {n}", n = inout(reg32) n, options(nostack, nomem)) }
+    n
+}
+
+/// The same address, of which the compiler knows nothing.
+#[inline(always)]
+pub(crate) fn opaque64<T>(mut at: *const T) -> *const T {
+    // SAFETY: no instruction.
+    unsafe { asm!("// {at}", at = inout(reg64) at, options(nostack, nomem)) }
+    at
 }
 
 /// The device's clock in nanoseconds; it ticks about every microsecond.

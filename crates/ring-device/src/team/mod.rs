@@ -2,7 +2,7 @@
 //! dispatch loop is written once against these operations.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ring_shared::MAX_MESSAGE_BYTES;
 use ring_shared::layout::BUCKETS;
 use ring_shared::ring::Control;
@@ -21,27 +21,41 @@ pub use cpu::{Hooks, Team};
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::Team;
 
-/// Bytes of a staging window. Whole batches pass through it, and the largest message fits twice.
-pub(crate) const WINDOW_BYTES: usize = 16384;
-const _: () = assert!(WINDOW_BYTES >= 2 * MAX_MESSAGE_BYTES);
+/// Bytes of the team's pool, through which messages pass on their way from ring to ring. With what
+/// else a team has in block-shared memory it stays below the 48 KiB that every GPU gives a block.
+pub(crate) const POOL_BYTES: usize = 40960;
+const _: () = assert!(POOL_BYTES >= 4 * MAX_MESSAGE_BYTES);
+const _: () = assert!(size_of::<TeamMemory>() <= 48 * 1024);
+
+/// Bytes of the pool that one warp takes, if its messages are not larger; how many messages that may
+/// be at most.
+#[cfg(target_arch = "nvptx64")]
+pub(crate) const STAGE: (usize, usize) = (2560, 128);
+/// One thread is all the team, and what it looks at besides its messages costs as much as some of
+/// them.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) const STAGE: (usize, usize) = (POOL_BYTES / 2, 256);
+
+/// Chunks that a worker may be told of before the first is answered: what hides the time that telling
+/// takes, and what a command waits for.
+pub(crate) const AHEAD: usize = if cfg!(target_arch = "nvptx64") { 4 } else { 1 };
+
+/// Most warps of a block.
+pub(crate) const MOST_WARPS: usize = 32;
 
 /// Half `lo`, half `hi` of an atom, in memory of the team alone.
 pub(crate) type Words = [u64; 2];
 
-/// Messages of a batch on their way through the team.
+/// Room for messages on their way through the team.
 #[repr(C, align(16))]
 #[derive(Debug)]
-pub(crate) struct Window(UnsafeCell<[Words; WINDOW_BYTES / 16]>);
+pub(crate) struct Pool(UnsafeCell<[Words; POOL_BYTES / 16]>);
 
-impl Window {
+impl Pool {
+    /// The room from `at` bytes on, a multiple of 16 inside the pool.
     #[inline(always)]
-    pub(crate) fn bytes(&self) -> *mut u8 {
-        self.0.get().cast()
-    }
-
-    #[inline(always)]
-    pub(crate) fn words(&self) -> *mut Words {
-        self.0.get().cast()
+    pub(crate) fn bytes(&self, at: usize) -> *mut u8 {
+        self.0.get().cast::<u8>().wrapping_add(at)
     }
 }
 
@@ -58,8 +72,9 @@ pub(crate) mod flag {
 }
 
 /// What the threads of a team tell each other. Written by one thread, read by the others after a
-/// barrier, except `head` and `event`, which the polling warps watch, and what the polling warps
-/// note when each answers by itself (`last_express`, `quiet`, `allowed`, `limit`, `refused`).
+/// barrier, except `head` and `event`, which the polling warps watch, what the polling warps
+/// note when each answers by itself (`last_express`, `quiet`, `allowed`, `limit`, `refused`), and
+/// what is said between the warps of a [stream](crate::dispatch).
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -71,6 +86,39 @@ pub(crate) struct Shared {
     pub tail: AtomicU64,
     /// Index of the request that `event::EXPRESS` is about.
     pub staged: AtomicU64,
+    /// Of a stream, by its conductor: requests below this index may be handled.
+    pub go: AtomicU64,
+    /// Of a stream, by its conductor: requests below this index are answered.
+    pub done: AtomicU64,
+    /// Of a stream, by its conductor: a [`verdict`](crate::dispatch::verdict) that ends it.
+    pub over: AtomicU64,
+    /// Of a stream, by its scout: what was done when the last look began.
+    pub covered: AtomicU64,
+    /// Of a stream, by its scout: looks so far.
+    pub looks: AtomicU64,
+    /// Of a stream, by its scout: the launch that lane 0 has called to leave.
+    pub called: AtomicU64,
+    /// Of a stream, by its scout: an index could not be.
+    pub corrupt: AtomicU64,
+    /// Of a stream, by its scout: requests below this index were not shown by the look at `unseen`,
+    /// those behind it not by the look at `unseen_next`.
+    pub split: AtomicU64,
+    /// See `split`.
+    pub unseen_next: AtomicU64,
+    /// Of a stream, by each of its workers: the request that it handles next.
+    pub places: [AtomicU64; MOST_WARPS],
+    /// Requests that a warp takes at a time, a power of two.
+    pub chunk: AtomicU64,
+    /// The last command word obeyed.
+    pub obeyed: AtomicU64,
+    /// 1 while messages are taken.
+    pub active: AtomicU64,
+    /// Nothing was looked at since the launch began.
+    pub fresh: AtomicU64,
+    /// The launch began with an answer, which is not counted yet.
+    pub first: AtomicU64,
+    /// What earlier launches counted of times is part of warp 0's tally.
+    pub added: AtomicU64,
     /// Responses that the host has consumed, as an index.
     pub credit: AtomicU64,
     /// The command word that `event::COMMAND` is about.
@@ -142,6 +190,25 @@ pub(crate) struct Tally {
     pub before: AtomicU64,
 }
 
+/// The same address, of which the GPU's compiler knows nothing: see `Lane::afresh`.
+#[inline(always)]
+pub(crate) fn opaque<T>(at: *const T) -> *const T {
+    #[cfg(target_arch = "nvptx64")]
+    let at = intrinsics::opaque64(at);
+    at
+}
+
+/// What a stream's workers have counted since warp 0 last took it over, many times in what 32 bits hold:
+/// block-shared memory has no addition of 64.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Recent {
+    /// As [`Times::handler`](ring_shared::layout::Times).
+    pub handler: [AtomicU32; BUCKETS],
+    /// As [`Times::queueing`](ring_shared::layout::Times).
+    pub queueing: [AtomicU32; BUCKETS],
+}
+
 /// Adds to a counter that nobody else writes now.
 #[inline(always)]
 pub(crate) fn count(at: &AtomicU64, n: u64) {
@@ -154,21 +221,28 @@ pub(crate) fn count(at: &AtomicU64, n: u64) {
 pub struct TeamMemory {
     pub(crate) shared: Shared,
     pub(crate) tallies: [Tally; POLLERS],
+    pub(crate) recent: Recent,
     pub(crate) boot: boot::Words,
-    pub(crate) input: Window,
-    pub(crate) output: Window,
+    pub(crate) pool: Pool,
 }
 
-/// One look at a doorbell line.
-pub(crate) struct Look {
-    /// The control atom.
+/// What one look of a stream's scout shows.
+#[derive(Clone, Copy)]
+pub(crate) struct Glance {
+    /// The control atom of the request doorbell.
     pub control: Control,
-    /// The atoms of a look, [`boot::BELL`] to [`boot::CALL`]: all of them on the CPU, this thread's
-    /// own on the GPU.
-    pub(crate) atoms: LookAtoms,
+    /// The host's command word.
+    pub command: u64,
+    /// The launch that lane 0 has called to leave.
+    pub call: u64,
+    /// Responses consumed, by the host's credit line.
+    pub credit: u64,
 }
 
+/// The atoms of a look at a doorbell line, [`boot::BELL`] to [`boot::CALL`]: all of them on the CPU, the
+/// calling thread's own on the GPU.
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) type LookAtoms = [Words; boot::CALL + 1];
+pub(crate) type Look = [Words; boot::CALL + 1];
+/// See above.
 #[cfg(target_arch = "nvptx64")]
-pub(crate) type LookAtoms = Words;
+pub(crate) type Look = Words;

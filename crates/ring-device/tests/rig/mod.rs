@@ -206,6 +206,9 @@ impl<K: Kernel> Rig<K> {
             std::thread::spawn(move || {
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
                 let mut memory = Box::new(const { TeamMemory::new() });
+                // As on a GPU, where block-shared memory holds what somebody left in it.
+                // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
+                unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), 0xa5, 1) };
                 let team = Team::new(lane, &mut memory, Hooks { now, rest });
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.

@@ -86,11 +86,21 @@ impl Atom {
         }
     }
 
-    /// Reads the 16 bytes at once. A stamp in them proves the other twelve; bytes elsewhere need
-    /// a fence.
+    /// Reads the 16 bytes at once, acquiring, at system scope. It waits for them; where there is
+    /// something better to do meanwhile, a load and a fence when it is found to matter are faster.
     #[inline(always)]
     pub fn observe(&self) -> [u64; 2] {
-        self.load()
+        let (lo, hi): (u64, u64);
+        // SAFETY: `self` is 16 readable bytes, aligned, and every such byte is an atomic cell.
+        // SYNC: acquires what `publish` released into it on the other side of the bus.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b128 %atom; ld.acquire.sys.global.b128 %atom, [{at}]; mov.b128 {{{lo}, {hi}}}, %atom; }}",
+                lo = out(reg64) lo, hi = out(reg64) hi, at = in(reg64) self,
+                options(nostack, preserves_flags)
+            );
+        }
+        [lo, hi]
     }
 
     /// Writes the 16 bytes at once. What must be seen before them needs a fence before the call.

@@ -5,6 +5,8 @@
 //! and fences become `.sys` instructions; only the 16-byte access of an [`Atom`] needs assembly.
 
 mod atom;
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod wide;
 
 pub use atom::Atom;
 pub use core::sync::atomic::Ordering;

@@ -1,0 +1,70 @@
+//! Messages in slots, and what a host may do to them that it should not.
+
+mod rig;
+
+use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
+use ring_shared::layout::{Exit, State};
+use ring_shared::ring::{CONTROL, Control};
+use std::sync::atomic::Ordering::Acquire;
+
+/// Rings `control`, and an express message with that stamp in the first atom.
+fn ring(rig: &Rig<Next>, message: Option<(u64, u32)>, control: Control) {
+    let bell = &rig.lane(0).request_bell;
+    if let Some((word, stamp)) = message {
+        bell.atoms[0].publish([word, u64::from(stamp) << 32]);
+    }
+    bell.atoms[CONTROL].publish(control.to_words());
+}
+
+#[test]
+fn a_credit_that_is_far_behind_does_not_keep_a_lane_from_leaving() {
+    let mut rig = Rig::<Next>::new(1, 4, 0);
+    rig.command(State::Active);
+    let running = rig.launch();
+    for i in 0..10u32 {
+        // Answers that went out by the line; the credit line is never renewed.
+        ring(&rig, Some((u64::from(i), i + 1)), Control { credit: i, express: i, tail: i + 1 });
+        let consumed = || rig.lane(0).request_credit.consumed.load(Acquire);
+        until("an answer", || consumed() == u64::from(i) + 1);
+    }
+    ring(&rig, None, Control { credit: 500, express: 12, tail: 12 });
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    rig.command(State::Terminated);
+    running.join();
+    assert!(matches!(rig.exit(0), Exit::Asked | Exit::CorruptRing), "{:?}", rig.exit(0));
+}
+
+#[test]
+fn a_tail_beyond_the_ring_ends_the_lane_in_a_stream_too() {
+    let mut rig = Rig::<Next>::new(1, 4, 0);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[1u64, 2, 3, 4]), 4);
+    let running = rig.launch();
+    until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == 4);
+    ring(&rig, None, Control { credit: 0, express: 40, tail: 40 });
+    running.join();
+    assert_eq!(rig.exit(0), Exit::CorruptRing);
+}
+
+#[test]
+fn a_launch_that_waits_for_room_has_its_whole_idle_budget() {
+    const IDLE: u64 = 50 * MS;
+    let mut rig = Rig::<Next>::new(1, 4, 0);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    let send = |ends: &mut rig::Ends, from: u64| {
+        let messages: Vec<u64> = (from..from + 4).collect();
+        ends.producer.push_slice(&messages, ends.consumer.next()).unwrap()
+    };
+    assert_eq!(send(&mut ends, 0), 4);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!(send(&mut ends, 4), 4, "answered, not received");
+    // A launch that was queued behind another one.
+    rig.budgets(Budgets { time: 3_600_000 * MS, idle: IDLE, ..ENDLESS });
+    let began = now();
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert!(now() - began >= IDLE, "{} ns", now() - began);
+    assert_eq!(rig.processed(0), 4);
+}
