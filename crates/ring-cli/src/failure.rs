@@ -4,6 +4,7 @@ use crate::text;
 use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 /// Why the command ends with status 1.
 #[derive(Debug)]
@@ -33,8 +34,22 @@ pub enum Failure {
         /// All checks.
         of: usize,
     },
+    /// The GPU could not be used for what kernels are compared with; why.
+    Baselines(String),
+    /// Measurements went wrong; what was wrong has been printed.
+    Bench {
+        /// How many.
+        wrong: usize,
+    },
     /// The report could not be written.
     Output(io::Error),
+    /// A file could not be written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 impl Failure {
@@ -48,7 +63,12 @@ impl Failure {
             Failure::Checks { failed, of } => {
                 format!("{failed} of {} failed", text::plural(*of as u64, "check"))
             }
+            Failure::Baselines(why) => format!("cannot load the kernels to compare with: {why}"),
+            Failure::Bench { wrong } => {
+                format!("{} went wrong", text::plural(*wrong as u64, "measurement"))
+            }
             Failure::Output(source) => format!("cannot write the report: {source}"),
+            Failure::File { path, source } => format!("cannot write {}: {source}", path.display()),
         }
     }
 
@@ -67,7 +87,14 @@ impl Failure {
             Failure::Checks { .. } => {
                 "The report says what was wrong. Does it pass with --device cpu?"
             }
+            Failure::Baselines(_) => {
+                "`ring doctor` says what this machine can do; --device cpu needs no GPU."
+            }
+            Failure::Bench { .. } => {
+                "The report says which, and why. Does `ring validate` pass on this device?"
+            }
             Failure::Output(_) => "Check where standard output goes.",
+            Failure::File { .. } => "Give a file in a folder that is there and can be written to.",
         }
     }
 }
@@ -144,7 +171,12 @@ mod tests {
         let fault = || DeviceFault::Device { kernel: "echo", code: 700, reason: reason.clone() };
         let source = DriverError { call: "launch", code: 304, reason: "graphs fail".to_owned() };
         let driver = DeviceFault::Driver { kernel: "echo", source };
-        let cases: [(Failure, &[&str]); 11] = [
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let file = Failure::File { path: "a/b.json".into(), source: denied() };
+        let cases: [(Failure, &[&str]); 14] = [
+            (file, &["cannot write a/b.json", "permission denied", "folder"]),
+            (Failure::Bench { wrong: 1 }, &["1 measurement went wrong", "`ring validate`"]),
+            (Failure::Baselines("no room".to_owned()), &["no room", "--device cpu"]),
             (
                 Failure::Open { device, source: out_of_range },
                 &["device cuda:99", "has 1", "`ring doctor`", "--device cpu"],

@@ -1,16 +1,18 @@
-//! The command `ring`: `ring validate` checks that ring kernels answer on this machine, and `ring
-//! doctor` says what the machine has, how kernels will run on it, and what is missing.
+//! The command `ring`: `ring validate` checks that ring kernels answer on this machine, `ring doctor`
+//! says what the machine has, how kernels will run on it, and what is missing, and `ring bench`
+//! measures how fast they are.
 //!
 //! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
 //! every element, times round trips, and then checks that of a million messages none is lost,
 //! duplicated, reordered or changed. Exit status: 0 if all of it held, or if the device of `doctor`
-//! was opened; 1 if not; 2 for a wrong command line.
+//! was opened, or if every answer of `bench` was right; 1 if not; 2 for a wrong command line.
 //!
 //! The folders: [`args`] is the command line, [`validate`] the checks, one a file, [`doctor`] what is
-//! found out and said of it; [`host`] opens devices; [`latency`], [`table`], [`reasons`], [`text`] and
+//! found out and said of it, [`mod@bench`] the measurements; [`host`] opens devices; [`latency`], [`table`], [`reasons`], [`text`] and
 //! [`progress`] are what they print with.
 
 mod args;
+mod bench;
 mod doctor;
 mod failure;
 mod host;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         args::Command::Validate(options) => validate::run(options, &mut out),
         args::Command::Doctor(options) => doctor::run(options, &mut out),
+        args::Command::Bench(options) => bench::run(options, &mut out),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,12 @@
 //! What the command line says.
 
+mod bench;
 mod doctor;
 mod emulation;
 mod validate;
 mod values;
 
+pub use bench::Bench;
 pub use doctor::Doctor;
 pub use emulation::Emulation;
 pub use validate::Validate;
@@ -27,6 +29,8 @@ pub enum Command {
     Validate(Validate),
     /// Say how kernels will run here and why, and what is missing
     Doctor(Doctor),
+    /// Measure how fast kernels answer, beside what else there is
+    Bench(Bench),
 }
 
 #[cfg(test)]
@@ -42,7 +46,9 @@ mod tests {
 
     #[test]
     fn help_fits_the_page() {
-        for line in ["ring --help", "ring validate --help", "ring doctor --help"] {
+        for line in
+            ["ring --help", "ring validate --help", "ring doctor --help", "ring bench --help"]
+        {
             let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
             let help = help.to_string();
@@ -56,6 +62,7 @@ mod tests {
         for (line, kind) in [
             ("ring validate --gpu", ErrorKind::UnknownArgument),
             ("ring doctor --messages 1", ErrorKind::UnknownArgument),
+            ("ring bench --messages 1", ErrorKind::UnknownArgument),
             ("ring frobnicate", ErrorKind::InvalidSubcommand),
             ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
         ] {

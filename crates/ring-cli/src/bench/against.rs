@@ -1,0 +1,102 @@
+//! Ours and what it is compared with, in turn: what the machine does meanwhile befalls all alike.
+
+use super::baselines::copies::{self, Speeds};
+use super::baselines::head_tail::HeadTails;
+use super::baselines::launch::{By, Kernel, Launches};
+use super::baselines::{Gpu, between, flag};
+use super::bed::{Bed, go_on};
+use super::ours::bandwidth::Bandwidth;
+use super::ours::{self, Setup, latency};
+use super::report::{Found, Latency, OnDevice, Report, Whose};
+use super::stats::{Rates, Times};
+use ring_host::Launch;
+use ring_host::kernels::Echo;
+
+/// Pairs of rings with head and tail that ours is compared with.
+const PAIRS: [u32; 2] = [1, 8];
+
+/// Steps of [`latency()`].
+pub fn latency_steps(bed: &Bed<'_>) -> u64 {
+    bed.settings.rounds + 2
+}
+
+/// Steps of [`throughput`], and of [`bandwidth`].
+pub fn repeats(bed: &Bed<'_>) -> u64 {
+    bed.settings.repeats as u64
+}
+
+/// Round trips at depth 1.
+pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
+    type Round<'a> = &'a dyn Fn(&mut Gpu, &mut Times) -> Found<()>;
+    let launches = Launches::new(gpu);
+    let launched = |way: (Kernel, By), gpu: &mut Gpu, times: &mut Times| -> Found<()> {
+        launches.as_ref().map_err(Clone::clone)?.round(bed, gpu, way, times)
+    };
+    let kinds: [(&str, &str, Round<'_>); 7] = [
+        ("ring", "ring, persistent, mapped", &|_, times| {
+            latency::round(bed, Launch::default(), times)
+        }),
+        ("flag", "bare flag, no payload", &|gpu, times| flag::round(bed, gpu, times)),
+        ("launch", "launch, then poll", &|gpu, times| {
+            launched((Kernel::Reads, By::Launch), gpu, times)
+        }),
+        ("launch_unread", "launch that reads no request", &|gpu, times| {
+            launched((Kernel::Counts, By::Launch), gpu, times)
+        }),
+        ("graph", "graph launch, then poll", &|gpu, times| {
+            launched((Kernel::Reads, By::Graph), gpu, times)
+        }),
+        ("graph_unread", "graph that reads no request", &|gpu, times| {
+            launched((Kernel::Counts, By::Graph), gpu, times)
+        }),
+        ("copies", "copy, launch, copy, sync", &|gpu, times| copies::round(bed, gpu, times)),
+    ];
+    let mut found: [Found<Times>; 7] = std::array::from_fn(|_| Ok(Times::new()));
+    for round in 1..=bed.settings.rounds {
+        bed.steps.next(&format!("round trips, round {round} of {}", bed.settings.rounds));
+        for ((.., work), times) in kinds.iter().zip(&mut found) {
+            go_on(times, |times| work(gpu, times));
+        }
+    }
+    for ((id, name, _), times) in kinds.iter().zip(found) {
+        let whose = if *id == "ring" { Whose::Ours } else { Whose::Baseline };
+        report.latency.push(Latency { id, name: (*name).to_owned(), device: "cuda", whose, times });
+    }
+    bed.steps.next("one way between two blocks");
+    let name = "one block to another, one way";
+    report.on_device.push(OnDevice { name, us: between::one_way(bed, gpu) });
+    bed.steps.next("what the device says of round trips");
+    report.on_device.extend(latency::told(bed));
+}
+
+/// Messages a second beside rings with head and tail.
+pub fn throughput(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
+    let setups = PAIRS.map(|lanes| Setup::of::<Echo>().lanes(lanes));
+    let mut ours: [Found<Rates>; PAIRS.len()] = std::array::from_fn(|_| Ok(Rates::default()));
+    let mut theirs = PAIRS.map(HeadTails::new);
+    for round in 1..=bed.settings.repeats {
+        bed.steps.next(&format!("throughput beside head and tail, round {round}"));
+        for ((setup, ours), theirs) in setups.iter().zip(&mut ours).zip(&mut theirs) {
+            go_on(ours, |rates| {
+                ours::rate::<Echo>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+            });
+            theirs.round(bed, gpu);
+        }
+    }
+    for ((setup, ours), theirs) in setups.iter().zip(ours).zip(theirs) {
+        report.throughput.push(setup.row::<Echo>(bed, "head_tail", ours));
+        report.throughput.extend(theirs.rows());
+    }
+}
+
+/// Bytes a second beside plain copies.
+pub fn bandwidth(bed: &Bed<'_>, gpu: &Gpu, report: &mut Report) {
+    let (mut ours, mut theirs) = (Bandwidth::new(), Speeds::new());
+    for round in 1..=bed.settings.repeats {
+        bed.steps.next(&format!("bandwidth, round {round}"));
+        theirs.round(bed, gpu);
+        ours.round(bed);
+    }
+    report.copies = theirs.rows();
+    report.throughput.extend(ours.rows(bed));
+}

@@ -1,0 +1,119 @@
+//! Plain copies: how many bytes a second the bus carries, and a message there and back by copies
+//! around a launch.
+
+use super::Gpu;
+use super::gpu::{Entry, check};
+use crate::bench::bed::{Bed, wrong};
+use crate::bench::ours::latency::timed;
+use crate::bench::report::{Copies, Found};
+use crate::bench::settings::PATIENCE;
+use crate::bench::stats::{Rates, Times};
+use cudarc::driver::sys;
+use std::time::{Duration, Instant};
+
+/// Bytes of a copy whose speed is measured.
+const BYTES: usize = 64 << 20;
+
+/// Copies that follow each other.
+const COPIES: usize = 8;
+
+/// Directions of copies.
+const NAMES: [&str; 2] = ["to the device", "from the device"];
+
+/// A round of messages of 64 bytes: copied in, increased by a kernel, copied out, waited for.
+pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+    gpu.bind()?;
+    gpu.clear(4096);
+    let gpu = &*gpu;
+    let (request, _) = gpu.pinned(0, 64);
+    let (response, _) = gpu.pinned(128, 64);
+    let (request, response) = (Words(request.cast()), Words(response.cast()));
+    let memory = gpu.memory(64);
+    let each = (bed.settings.warm_up, bed.settings.per_round());
+    let one = |i: u64| -> Found<Duration> {
+        let (request, response) = (request, response);
+        let begun = Instant::now();
+        // SAFETY: ours, 64 bytes each; nothing is in the stream.
+        unsafe {
+            request.0.write([i; 8]);
+            let copied = sys::cuMemcpyHtoDAsync_v2(memory, request.0.cast(), 64, gpu.stream());
+            check("cuMemcpyHtoDAsync", copied)?;
+            gpu.launch(Entry::Add, 1, 32, memory)?;
+            let copied = sys::cuMemcpyDtoHAsync_v2(response.0.cast(), memory, 64, gpu.stream());
+            check("cuMemcpyDtoHAsync", copied)?;
+            check("cuStreamSynchronize", sys::cuStreamSynchronize(gpu.stream()))?;
+        }
+        let time = begun.elapsed();
+        // SAFETY: ours, 64 bytes; the stream is empty.
+        let answer = unsafe { response.0.read_volatile() };
+        match answer == [i + 1; 8] {
+            true => Ok(time),
+            false => Err(wrong(format!("the answer to message {i} is wrong: {answer:x?}"))),
+        }
+    };
+    bed.cores.on(0, || {
+        gpu.bind()?;
+        timed(each, bed.settings.round_limit, times, one)
+    })
+}
+
+/// Eight words of pinned memory.
+#[derive(Clone, Copy)]
+struct Words(*mut [u64; 8]);
+
+// SAFETY: the memory outlives every thread, and one thread at a time uses it.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+/// Bytes a second in both directions, while they are being measured.
+#[derive(Debug)]
+pub struct Speeds([Found<Rates>; 2]);
+
+impl Speeds {
+    /// Nothing measured yet.
+    pub fn new() -> Speeds {
+        Speeds([Ok(Rates::default()), Ok(Rates::default())])
+    }
+
+    /// Measures each direction once.
+    pub fn round(&mut self, bed: &Bed<'_>, gpu: &Gpu) {
+        for (rates, back) in self.0.iter_mut().zip([false, true]) {
+            let Ok(known) = rates else { continue };
+            match bed.cores.on(0, || speed(gpu, back)) {
+                Ok(rate) => known.add(rate),
+                Err(stop) => *rates = Err(stop),
+            }
+        }
+    }
+
+    /// What was found.
+    pub fn rows(self) -> Vec<Copies> {
+        let row = |(name, rate)| Copies { name, bytes: BYTES, rate };
+        NAMES.into_iter().zip(self.0).map(row).collect()
+    }
+}
+
+fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
+    gpu.bind()?;
+    let ((host, _), memory) = (gpu.pinned(0, BYTES), gpu.memory(BYTES));
+    let copy = || -> Found<()> {
+        // SAFETY: both are ours, of that size; nothing else uses them.
+        let copied = unsafe {
+            match back {
+                true => sys::cuMemcpyDtoHAsync_v2(host.cast(), memory, BYTES, gpu.stream()),
+                false => sys::cuMemcpyHtoDAsync_v2(memory, host.cast(), BYTES, gpu.stream()),
+            }
+        };
+        check("cuMemcpyAsync", copied)
+    };
+    copy()?;
+    gpu.finish(PATIENCE)?;
+    let begun = Instant::now();
+    for _ in 0..COPIES {
+        copy()?;
+    }
+    // SAFETY: a stream of ours, with copies that end by themselves.
+    check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(gpu.stream()) })?;
+    Ok((COPIES * BYTES) as f64 / begun.elapsed().as_secs_f64())
+}

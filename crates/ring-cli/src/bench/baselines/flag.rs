@@ -1,0 +1,55 @@
+//! A flag there and a flag back, without payload: eight bytes, acquired and released.
+
+use super::Gpu;
+use super::gpu::Entry;
+use crate::bench::bed::{Bed, wrong};
+use crate::bench::ours::latency::timed;
+use crate::bench::report::Found;
+use crate::bench::settings::PATIENCE;
+use crate::bench::stats::Times;
+use ring_bench::baselines::{Flags, STOP};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 4096;
+
+/// Waits until the device has written `expected`.
+#[inline]
+pub fn wait(response: &AtomicU64, expected: u64, begun: Instant) -> Found<()> {
+    let mut looks = 0u32;
+    // SYNC: acquires the device's release of the response.
+    while response.load(Ordering::Acquire) != expected {
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS) && begun.elapsed() > PATIENCE {
+            let found = response.load(Ordering::Acquire);
+            let why = format!("{found} came within {PATIENCE:?}, where {expected} was expected");
+            return Err(wrong(why));
+        }
+    }
+    Ok(())
+}
+
+/// A round of round trips by a kernel launched for that, from the host's first processor.
+pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+    gpu.bind()?;
+    gpu.clear(4096);
+    let gpu = &*gpu;
+    // SAFETY: zeros are flags; the device writes atomics.
+    let (flags, address) = unsafe { gpu.shared::<Flags>(0) };
+    flags.limit.0.store(bed.settings.leash().as_nanos() as u64, Ordering::Release);
+    // SAFETY: flags that stay.
+    unsafe { gpu.launch(Entry::Flag, 1, 1, address) }?;
+    gpu.nudge();
+    let each = (bed.settings.warm_up, bed.settings.per_round());
+    let done = bed.cores.on(0, || {
+        timed(each, bed.settings.round_limit, times, |i| -> Found<Duration> {
+            let begun = Instant::now();
+            flags.request.0.store(i + 1, Ordering::Release); // SYNC: to the device's acquire
+            wait(&flags.response.0, i + 1, begun)?;
+            Ok(begun.elapsed())
+        })
+    });
+    flags.request.0.store(STOP, Ordering::Release);
+    done.and(gpu.finish(bed.settings.leash()))
+}

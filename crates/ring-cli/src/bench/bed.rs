@@ -1,0 +1,88 @@
+//! What every measurement needs at hand.
+
+use super::cores::Cores;
+use super::drive::Load;
+use super::measured::Measured;
+use super::progress::Steps;
+use super::report::{Found, Stop};
+use super::settings::{PATIENCE, Settings};
+use ring_host::{DeviceKind, Launch, LaunchError, Resident, Runtime};
+
+/// A device, and how it is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Bed<'a> {
+    /// The device.
+    pub runtime: &'a Runtime,
+    /// Processors for host threads.
+    pub cores: &'a Cores,
+    /// How long and how often.
+    pub settings: &'a Settings,
+    /// Where it is said what is being measured.
+    pub steps: &'a Steps,
+}
+
+impl Bed<'_> {
+    /// `cuda` or `cpu`.
+    pub fn device(&self) -> &'static str {
+        crate::host::kind(self.runtime.device())
+    }
+
+    /// Whether the device is CPU threads.
+    pub fn is_cpu(&self) -> bool {
+        self.runtime.device().kind == DeviceKind::Cpu
+    }
+
+    /// The load of a throughput measurement, in the default batches.
+    pub fn load(&self) -> Load {
+        Load {
+            messages: u64::MAX,
+            time: self.settings.run,
+            batch: super::ours::BATCH,
+            depth: u64::MAX,
+            patience: self.patience(),
+        }
+    }
+
+    /// Fruitless turns after which a host thread gives its processor to others: soon if the other
+    /// side may want it.
+    pub fn patience(&self) -> u32 {
+        if self.is_cpu() { 200 } else { 20_000 }
+    }
+
+    /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
+    /// [`Cores::pin`] counts.
+    pub fn active<K: Measured>(&self, launch: Launch) -> Found<Resident<K>> {
+        let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
+        let mut kernel = launched.map_err(|error| match error {
+            LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
+                Stop::Wrong(error.to_string())
+            }
+            error => Stop::Refused(error.to_string()),
+        })?;
+        kernel.activate(PATIENCE).map_err(wrong)?;
+        Ok(kernel)
+    }
+}
+
+/// Ends a kernel. It must have handled every message that it was sent.
+pub fn ended<K: Measured>(mut kernel: Resident<K>) -> Found<()> {
+    let summary = kernel.terminate(PATIENCE).map_err(wrong)?;
+    match summary.unhandled {
+        0 => Ok(()),
+        left => Err(Stop::Wrong(format!("{left} messages were never handled"))),
+    }
+}
+
+/// Something went wrong.
+pub fn wrong(why: impl ToString) -> Stop {
+    Stop::Wrong(why.to_string())
+}
+
+/// Works on what was found so far, unless something went wrong with it before.
+pub fn go_on<T>(found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
+    if let Ok(known) = found
+        && let Err(stop) = work(known)
+    {
+        *found = Err(stop);
+    }
+}

@@ -1,0 +1,100 @@
+//! The CPU device beside queues that others made: two threads, 64-byte messages, answered.
+
+mod crossbeam;
+mod partner;
+mod rtrb;
+
+use self::crossbeam::Array;
+use self::partner::{DEPTH, Queue};
+use self::rtrb::{Chunks, Single};
+use super::bed::{Bed, go_on};
+use super::ours::{self, BATCH, Setup, latency};
+use super::report::{Found, Latency, Report, Shape, Throughput, Whose};
+use super::stats::{Rates, Times};
+use ring_host::Launch;
+use ring_host::kernels::Echo;
+
+/// Rounds of round trips and of rates, in turn between all.
+const ROUNDS: u64 = 5;
+
+/// Steps of [`measure`].
+pub const STEPS: u64 = 2 * ROUNDS;
+
+/// Who carries the messages, how they are measured, and what was found.
+struct Row {
+    id: &'static str,
+    name: &'static str,
+    whose: Whose,
+    /// Messages handed over at a time.
+    batch: usize,
+    round: fn(&Bed<'_>, &mut Times) -> Found<()>,
+    rate: fn(&Bed<'_>) -> Found<f64>,
+    times: Found<Times>,
+    rates: Found<Rates>,
+}
+
+fn rows() -> [Row; 4] {
+    let new = |id, name, batch, round, rate| {
+        let (times, rates) = (Ok(Times::new()), Ok(Rates::default()));
+        Row { id, name, whose: Whose::Baseline, batch, round, rate, times, rates }
+    };
+    let ours = new("ring", "echo", BATCH, our_round, our_rate);
+    [Row { whose: Whose::Ours, ..ours }, of::<Single>(&new), of::<Chunks>(&new), of::<Array>(&new)]
+}
+
+type New<'a> = &'a dyn Fn(
+    &'static str,
+    &'static str,
+    usize,
+    fn(&Bed<'_>, &mut Times) -> Found<()>,
+    fn(&Bed<'_>) -> Found<f64>,
+) -> Row;
+
+fn of<Q: Queue>(new: New<'_>) -> Row {
+    new(Q::ID, Q::NAME, Q::BATCH, partner::round::<Q>, partner::rate::<Q>)
+}
+
+fn our_round(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
+    latency::round(bed, Launch::default(), times)
+}
+
+fn our_rate(bed: &Bed<'_>) -> Found<f64> {
+    ours::rate::<Echo>(bed, &setup(), &bed.load())
+}
+
+/// The default launch, with no more messages on their way than the others may have.
+fn setup() -> Setup {
+    let mut setup = Setup::of::<Echo>();
+    setup.shape.depth = DEPTH;
+    setup
+}
+
+/// Measures all, in turn.
+pub fn measure(bed: &Bed<'_>, report: &mut Report) {
+    let mut rows = rows();
+    for round in 1..=ROUNDS {
+        bed.steps.next(&format!("CPU device, round trips, round {round}"));
+        for Row { times, round, .. } in &mut rows {
+            go_on(times, |times| round(bed, times));
+        }
+    }
+    for round in 1..=ROUNDS {
+        bed.steps.next(&format!("CPU device, throughput, round {round}"));
+        for Row { rates, rate, .. } in &mut rows {
+            go_on(rates, |rates| rate(bed).map(|rate| rates.add(rate)));
+        }
+    }
+    for Row { id, name, whose, batch, times, rates, .. } in rows {
+        let device = "cpu";
+        report.latency.push(Latency { id, name: name.to_owned(), device, whose, times });
+        let shape = Shape { threads: 0, batch, ..setup().shape };
+        report.throughput.push(Throughput {
+            sweep: "cpu",
+            name,
+            device,
+            whose,
+            shape,
+            rate: rates,
+        });
+    }
+}

@@ -1,0 +1,160 @@
+//! The loop that keeps messages going, the same for all that carry them.
+
+use super::cores::Cores;
+use super::settings::PATIENCE;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Turns between two looks at the clock.
+const TURNS: u32 = 64;
+
+/// What carries messages to someone who answers. It makes and checks them itself.
+pub trait Pipe {
+    /// Sends the next messages, at most so many; how many.
+    fn send(&mut self, most: usize) -> Result<usize, String>;
+    /// Takes the next answers, at most so many, and checks each; how many.
+    fn receive(&mut self, most: usize) -> Result<usize, String>;
+}
+
+/// How a pipe is driven.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// No more messages than this,
+    pub messages: u64,
+    /// or as many as go within this time.
+    pub time: Duration,
+    /// Most messages handed over at a time.
+    pub batch: usize,
+    /// Most messages on their way.
+    pub depth: u64,
+    /// Fruitless turns after which the thread gives its processor to others.
+    pub patience: u32,
+}
+
+/// Sends messages and takes their answers until all have come; how many there were.
+pub fn drive(pipe: &mut impl Pipe, load: &Load, begun: Instant) -> Result<u64, String> {
+    let (mut sent, mut got, mut all) = (0u64, 0u64, load.messages);
+    let (mut turns, mut fruitless, mut moved) = (0u32, 0u32, begun);
+    while got < all {
+        let room = (all - sent).min(load.depth.saturating_sub(sent - got));
+        let most = room.min(load.batch as u64) as usize;
+        let new = if most > 0 { pipe.send(most)? as u64 } else { 0 };
+        let answered = pipe.receive(load.batch)? as u64;
+        (sent, got) = (sent + new, got + answered);
+        if got > sent {
+            return Err(format!("{got} answers came to {sent} messages"));
+        }
+        turns = turns.wrapping_add(1);
+        if new + answered > 0 {
+            fruitless = 0;
+        } else {
+            fruitless = fruitless.saturating_add(1);
+            if fruitless > load.patience {
+                thread::yield_now();
+            }
+        }
+        if turns.is_multiple_of(TURNS) {
+            let now = Instant::now();
+            if fruitless < TURNS {
+                moved = now;
+            } else if now - moved > PATIENCE {
+                return Err(format!("no answer for {PATIENCE:?}, after {got} of {sent} messages"));
+            }
+            if now - begun >= load.time {
+                all = sent; // what is on its way is still waited for
+            }
+        }
+    }
+    Ok(got)
+}
+
+/// Drives all pipes at once, each by a thread on a processor of its own as long as there are some;
+/// messages a second, from when the first began to when the last had its answers.
+pub fn together<P: Pipe + Send>(
+    pipes: &mut [P],
+    load: &Load,
+    cores: &Cores,
+) -> Result<f64, String> {
+    let start = Barrier::new(pipes.len());
+    let one = |k: usize, pipe: &mut P| {
+        cores.pin(k);
+        start.wait();
+        let begun = Instant::now();
+        let done = drive(pipe, load, begun);
+        done.map(|messages| (messages, begun, Instant::now()))
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let one = &one;
+        let spawn = |(k, pipe)| scope.spawn(move || one(k, pipe));
+        let threads: Vec<_> = pipes.iter_mut().enumerate().map(spawn).collect();
+        let lost = |_| Err("the thread that drove a lane panicked".to_owned());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
+    });
+    let ended: Vec<_> = ended.into_iter().collect::<Result<_, String>>()?;
+    let messages: u64 = ended.iter().map(|(messages, ..)| messages).sum();
+    let first = ended.iter().map(|(_, begun, _)| *begun).min();
+    let last = ended.iter().map(|(.., end)| *end).max();
+    let (Some(first), Some(last)) = (first, last) else { return Err("no lanes".to_owned()) };
+    Ok(messages as f64 / (last - first).as_secs_f64().max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers after a turn; wrong from some message on, or never.
+    struct Loop {
+        sent: u64,
+        got: u64,
+        wrong_at: u64,
+        deepest: u64,
+    }
+
+    impl Loop {
+        fn new(wrong_at: u64) -> Loop {
+            Loop { sent: 0, got: 0, wrong_at, deepest: 0 }
+        }
+    }
+
+    impl Pipe for Loop {
+        fn send(&mut self, most: usize) -> Result<usize, String> {
+            self.sent += most as u64;
+            self.deepest = self.deepest.max(self.sent - self.got);
+            Ok(most)
+        }
+
+        fn receive(&mut self, most: usize) -> Result<usize, String> {
+            let n = (self.sent - self.got).min(most as u64);
+            self.got += n;
+            if self.got > self.wrong_at { Err("wrong".to_owned()) } else { Ok(n as usize) }
+        }
+    }
+
+    const LOAD: Load = Load {
+        messages: u64::MAX,
+        time: Duration::from_millis(5),
+        batch: 8,
+        depth: 5,
+        patience: 100,
+    };
+
+    #[test]
+    fn it_ends_by_count_or_by_time_with_all_answered() {
+        let mut pipe = Loop::new(u64::MAX);
+        let counted = Load { messages: 1000, ..LOAD };
+        assert_eq!(drive(&mut pipe, &counted, Instant::now()), Ok(1000));
+        assert_eq!((pipe.sent, pipe.got, pipe.deepest), (1000, 1000, 5));
+        let messages = drive(&mut pipe, &LOAD, Instant::now()).unwrap();
+        assert!(messages > 0 && pipe.sent == pipe.got && pipe.sent == 1000 + messages);
+    }
+
+    #[test]
+    fn a_wrong_answer_ends_it() {
+        assert_eq!(drive(&mut Loop::new(10), &LOAD, Instant::now()), Err("wrong".to_owned()));
+        let mut pipes = [Loop::new(u64::MAX), Loop::new(10)];
+        assert_eq!(together(&mut pipes, &LOAD, &Cores::find()), Err("wrong".to_owned()));
+        let mut pipes = [Loop::new(u64::MAX), Loop::new(u64::MAX)];
+        assert!(together(&mut pipes, &LOAD, &Cores::find()).unwrap() > 0.0);
+    }
+}

@@ -1,0 +1,126 @@
+//! A report for tests: figures that are round, not measured.
+
+use super::machine::Machine;
+use super::report::{
+    Copies, Growth, Latency, Many, OnDevice, Report, Shape, Stop, Throughput, Way, Whose,
+};
+use super::section::Section;
+use super::settings::Settings;
+use super::stats::{Rates, Times};
+use crate::args::Bench;
+use ring_host::{Device, Memory, Mode, Runtime};
+use std::time::Duration;
+
+fn times(us: f64) -> Times {
+    let mut times = Times::new();
+    for k in 0..1000 {
+        times.record(Duration::from_nanos((us * 1000.0) as u64 + u64::from(k > 980) * k));
+    }
+    times
+}
+
+fn rates(millions: f64) -> Rates {
+    let mut rates = Rates::default();
+    [0.9, 1.0, 1.1].into_iter().for_each(|part| rates.add(part * millions * 1e6));
+    rates
+}
+
+fn row(sweep: &'static str, name: &'static str, lanes: u32, bytes: usize, m: f64) -> Throughput {
+    let batch = 512;
+    let capacity = if name == "digest" { 1024 } else { 16_384 };
+    let shape =
+        Shape { lanes, bytes, answer_bytes: bytes, threads: 512, batch, depth: 4096, capacity };
+    let whose = if name == "echo" || name == "digest" { Whose::Ours } else { Whose::Baseline };
+    let device = if sweep == "cpu" { "cpu" } else { "cuda" };
+    Throughput { sweep, name, device, whose, shape, rate: Ok(rates(m)) }
+}
+
+/// Options as if nothing had been said.
+pub fn options() -> Bench {
+    Bench {
+        device: Device::Cpu,
+        quick: true,
+        only: Vec::new(),
+        list: false,
+        samples: None,
+        growth: false,
+        json: None,
+        html: None,
+    }
+}
+
+/// The report.
+pub fn report() -> Report {
+    let runtime = Runtime::open(Device::Cpu).unwrap();
+    let cores = super::cores::Cores::find();
+    let mut machine = Machine::look(&runtime, &cores);
+    machine.processor = "A & B <processor> \"x\" </script>".to_owned();
+    let mut report = Report::new(machine, Settings::of(&options()));
+    report.sections = Section::ALL.into();
+    report.skipped = vec![(Section::Many, "it needs a GPU".to_owned())];
+    let latency = |id, device, us| {
+        let whose = if id == "ring" { Whose::Ours } else { Whose::Baseline };
+        Latency { id, name: format!("{id} <there & back>"), device, whose, times: Ok(times(us)) }
+    };
+    report.latency = vec![
+        latency("ring", "cuda", 2.0),
+        latency("flag", "cuda", 3.0),
+        latency("launch", "cuda", 10.0),
+        latency("graph", "cuda", 6.0),
+        latency("ring", "cpu", 0.3),
+        latency("rtrb", "cpu", 0.3),
+    ];
+    report.on_device = vec![OnDevice { name: "one way", us: Ok(0.5) }];
+    report.throughput = vec![
+        row("head_tail", "echo", 1, 64, 130.0),
+        row("head_tail", "head/tail", 1, 64, 120.0),
+        row("head_tail", "head/tail", 1, 64, 100.0),
+        row("lanes", "echo", 1, 64, 130.0),
+        row("lanes", "echo", 2, 64, 250.0),
+        row("lanes", "echo", 4, 64, 450.0),
+        row("size", "echo", 1, 16, 200.0),
+        row("size", "echo", 1, 4096, 8.0),
+        row("bandwidth", "digest", 4, 4096, 10.0),
+        row("cpu", "echo", 1, 64, 20.0),
+        row("cpu", "rtrb", 1, 64, 15.0),
+        row("cpu", "rtrb (chunks)", 1, 64, 25.0),
+    ];
+    let refused = Err(Stop::Refused("no more than 512 threads".to_owned()));
+    report.throughput.push(Throughput { rate: refused, ..row("threads", "echo", 1, 64, 1.0) });
+    report.copies =
+        vec![Copies { name: "to the device", bytes: 1 << 26, rate: Ok(rates(55_000.0)) }];
+    report.ways = vec![
+        Way {
+            mode: Mode::Persistent,
+            memory: Memory::Mapped,
+            times: Ok(times(2.0)),
+            at_rest: None,
+            rate: Ok(rates(100.0)),
+            launches: 1,
+        },
+        Way {
+            mode: Mode::Graph,
+            memory: Memory::StagedSync,
+            times: Err(Stop::Refused("graphs fail <here>".to_owned())),
+            at_rest: None,
+            rate: Err(Stop::Refused("graphs fail <here>".to_owned())),
+            launches: 0,
+        },
+    ];
+    let each = Ok((0..16).map(|k| times(2.0 + f64::from(k) / 20.0)).collect());
+    report.many = Some(Many { hosts: 16, alone: Ok(times(2.0)), each });
+    let growth = |messages, capacity, m| Growth {
+        messages,
+        capacity,
+        rate: Ok(rates(m)),
+        resident_kib: [100, 100],
+    };
+    report.growth = vec![
+        growth(1_000_000, 4096, 100.0),
+        growth(10_000_000, 256, 95.0),
+        growth(10_000_000, 4096, 100.0),
+        growth(10_000_000, 65_536, 99.0),
+    ];
+    report.took = 1.5;
+    report
+}

@@ -1,0 +1,111 @@
+//! The report as one page with plots that needs nothing but itself.
+
+mod plots;
+mod svg;
+mod tables;
+
+use super::report::Report;
+use super::targets::targets;
+
+/// The style sheet.
+const STYLE: &str = include_str!("style.css");
+
+/// Text that may stand in an element or an attribute.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let device = escaped(&report.machine.device.name);
+    let wrong = report.wrong();
+    let parts = [
+        tables::wrong(&wrong),
+        section("Targets", &tables::targets(&targets(report))),
+        section("Latency", &(plots::latency(report) + &tables::latency(report))),
+        section("Throughput", &(plots::throughput(report) + &tables::throughput(report))),
+        section("Modes and memories", &tables::ways(report)),
+        section("Kernels at once", &plots::many(report)),
+        section("Growth", &plots::growth(report)),
+        section("Machine", &tables::machine(report)),
+    ];
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>ring bench: \
+         {device}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header><h1>ring \
+         bench</h1><p>{device}, {}</p></header>\n<main>\n{}</main>\n</body>\n</html>\n",
+        escaped(&super::machine::date(report.machine.at)),
+        parts.concat(),
+    )
+}
+
+/// A part of the page, unless there is nothing in it.
+fn section(title: &str, body: &str) -> String {
+    match body.is_empty() {
+        true => String::new(),
+        false => format!("<section>\n<h2>{title}</h2>\n{body}</section>\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use crate::bench::report::Stop;
+
+    #[test]
+    fn everything_embedded_is_escaped() {
+        assert_eq!(
+            escaped("<a href='x'>&\"</a>"),
+            "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;"
+        );
+        let mut report = example::report();
+        let wrong = Stop::Wrong("<script>alert(1)</script>".to_owned());
+        report.throughput[3].rate = Err(wrong.clone());
+        report.ways[0].times = Err(wrong);
+        let page = page(&report);
+        for bad in ["<script", "</script>", "<processor>", "<there &", "<here>"] {
+            assert!(!page.contains(bad), "{bad}");
+        }
+        for good in ["&lt;script&gt;alert(1)", "A &amp; B &lt;processor&gt; &quot;x&quot;"] {
+            assert!(page.contains(good), "{good}");
+        }
+    }
+
+    #[test]
+    fn the_page_needs_nothing_else_and_its_elements_are_closed() {
+        let page = page(&example::report());
+        for outside in ["http:", "https:", "src=", "href=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        for name in ["section", "table", "tr", "td", "th", "svg", "g", "figure", "p", "text", "div"]
+        {
+            let opened = page.matches(&format!("<{name}>")).count()
+                + page.matches(&format!("<{name} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{name}>")).count(), "{name}");
+            assert!(opened > 0, "{name}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf"), "a figure is none");
+    }
+
+    #[test]
+    fn nothing_measured_is_a_page_too() {
+        let mut report = example::report();
+        (report.latency, report.throughput) = (Vec::new(), Vec::new());
+        (report.on_device, report.copies) = (Vec::new(), Vec::new());
+        (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
+        let page = page(&report);
+        assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Kernels whose messages can be made and checked quickly.
+
+use ring_bench::kernels::{
+    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096,
+};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{Kernel, Launch};
+
+/// PTX of `ring-bench`, built by `cargo xtask ptx` and checked in.
+pub const PTX: &str = include_str!("kernels.ptx");
+
+/// A kernel that is measured: message `i` is told from all others by its bytes, and so is its
+/// answer.
+pub trait Measured: Kernel<Request: Send, Response: Send> {
+    /// Whether it is in [`PTX`], not built into `ring-host`.
+    const OWN: bool = true;
+
+    /// A message of no number yet: what all have in common.
+    fn blank() -> Self::Request;
+
+    /// Makes it message `i`.
+    fn number(request: &mut Self::Request, i: u64);
+
+    /// Message `i`.
+    #[inline]
+    fn message(i: u64) -> Self::Request {
+        let mut request = Self::blank();
+        Self::number(&mut request, i);
+        request
+    }
+
+    /// Whether `response` answers message `i`, every bit of it.
+    fn answers(response: &Self::Response, i: u64) -> bool;
+
+    /// The launch, with the code that it needs.
+    fn launch(launch: Launch) -> Launch {
+        match Self::OWN {
+            // SAFETY: `cargo xtask ptx` made it from the very types that are launched with it.
+            true => unsafe { launch.ptx(PTX.as_bytes()) },
+            false => launch,
+        }
+    }
+}
+
+impl Measured for Echo {
+    const OWN: bool = false;
+
+    #[inline]
+    fn blank() -> EchoMessage {
+        EchoMessage { words: [0; 8] }
+    }
+
+    #[inline]
+    fn number(request: &mut EchoMessage, i: u64) {
+        request.words = [i; 8];
+    }
+
+    #[inline]
+    fn answers(response: &EchoMessage, i: u64) -> bool {
+        response.words.iter().fold(0, |x, word| x | (word ^ i.wrapping_add(1))) == 0
+    }
+}
+
+macro_rules! echoes {
+    ($($kernel:ty: [$word:ty; $words:literal];)+) => {$(
+        impl Measured for $kernel {
+            #[inline]
+            fn blank() -> [$word; $words] {
+                [0; $words]
+            }
+
+            #[inline]
+            fn number(request: &mut [$word; $words], i: u64) {
+                *request = [i as $word; $words];
+            }
+
+            #[inline]
+            fn answers(response: &[$word; $words], i: u64) -> bool {
+                let expected = (i as $word).wrapping_add(1);
+                response.iter().fold(0, |x, word| x | (word ^ expected)) == 0
+            }
+        }
+    )+};
+}
+echoes! {
+    Echo16: [u64; 2];
+    Echo64Warp: [u32; 16];
+    Echo64Block: [u32; 16];
+    Echo256: [u32; 64];
+    Echo1024: [u32; 256];
+    Echo4096: [u32; 1024];
+}
+
+/// Word `k` of each message for [`Digest`], but for the first, which is its number.
+const fn pattern(k: usize) -> u64 {
+    (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The sum of all words that messages have in common.
+const COMMON: u64 = {
+    let (mut sum, mut k) = (0u64, 1);
+    while k < DIGEST_WORDS {
+        sum = sum.wrapping_add(pattern(k));
+        k += 1;
+    }
+    sum
+};
+
+impl Measured for Digest {
+    fn blank() -> [u64; DIGEST_WORDS] {
+        std::array::from_fn(pattern)
+    }
+
+    #[inline]
+    fn number(request: &mut [u64; DIGEST_WORDS], i: u64) {
+        request[0] = i;
+    }
+
+    #[inline]
+    fn answers(response: &[u64; 2], i: u64) -> bool {
+        *response == [i, COMMON.wrapping_add(i)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_told_from_that_of_any_other_message() {
+        let mut request = Digest::blank();
+        Digest::number(&mut request, 7);
+        let answer = Digest::answer(&request);
+        assert!(Digest::answers(&answer, 7) && !Digest::answers(&answer, 8));
+        for k in [0, 1, 255, 511] {
+            let mut other = request;
+            other[k] ^= 1 << 40;
+            assert!(!Digest::answers(&Digest::answer(&other), 7), "word {k}");
+        }
+    }
+
+    #[test]
+    fn an_echo_with_one_wrong_bit_is_no_answer() {
+        let mut request = Echo::blank();
+        Echo::number(&mut request, u64::MAX);
+        let mut answer = request.answer();
+        assert!(Echo::answers(&answer, u64::MAX) && !Echo::answers(&answer, 0));
+        answer.words[5] ^= 1;
+        assert!(!Echo::answers(&answer, u64::MAX));
+        let mut request = Echo1024::blank();
+        Echo1024::number(&mut request, 1 << 40 | 5);
+        assert!(Echo1024::answers(&request.map(|word| word + 1), 1 << 40 | 5));
+        assert!(!Echo1024::answers(&request, 5));
+    }
+
+    #[test]
+    fn every_kernel_that_is_launched_is_in_the_module() {
+        let image = ring_host::image::Image::new(PTX.as_bytes()).unwrap();
+        for entry in [
+            Echo16::ENTRY,
+            Echo64Warp::ENTRY,
+            Echo64Block::ENTRY,
+            Echo256::ENTRY,
+            Echo1024::ENTRY,
+            Echo4096::ENTRY,
+            Digest::ENTRY,
+        ] {
+            image.check_entry(entry).unwrap();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `ring bench`: how fast it is, beside what it could be compared with, in one run.
+//!
+//! Every figure has a live kernel in it, and every answer is checked. Rows that are compared are
+//! measured in turn, a round of each, by threads that stay on their processor.
+//!
+//! [`section`] names what can be measured, [`settings`] says how long; [`ours`] measures this runtime
+//! and [`baselines`] the same GPU by raw driver calls, [`against`] both in turn, [`cpu`] the CPU device
+//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`text`], [`json`] and
+//! [`html`] show it.
+
+mod against;
+mod baselines;
+mod bed;
+mod cores;
+mod cpu;
+mod drive;
+#[cfg(test)]
+mod example;
+mod html;
+mod json;
+mod machine;
+mod measured;
+mod ours;
+mod progress;
+mod report;
+mod section;
+mod settings;
+mod stats;
+mod targets;
+mod text;
+
+pub use section::Section;
+
+use crate::args::Bench;
+use crate::failure::Failure;
+use baselines::Gpu;
+use bed::Bed;
+use cores::Cores;
+use machine::Machine;
+use measured::Measured;
+use progress::Steps;
+use report::{Report, Stop};
+use ring_bench::kernels::Digest;
+use ring_host::driver::{self, Driver as _};
+use ring_host::{Device, DeviceKind, Launch, Options, Runtime};
+use settings::Settings;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+/// On a GPU: memory for rings of 4096-byte messages on four lanes, and as much for their answers.
+const LARGE: Options = Options { pinned_bytes: 192 << 20, device_bytes: 32 << 20 };
+
+/// Measures what the options ask for, and reports to `out` and to files. An error if an answer was
+/// wrong or none came; a target that is not met is none.
+pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
+    if options.list {
+        write!(out, "{}", text::sections())?;
+        return Ok(());
+    }
+    let device = options.device;
+    let failure = |source| Failure::Open { device, source };
+    let begun = Instant::now();
+    let (driver, _) = driver::open(device).map_err(failure)?;
+    let has_gpu = driver.info().kind == DeviceKind::Cuda;
+    let memory = if has_gpu { LARGE } else { Options::default() };
+    let runtime = Runtime::open_with(device, memory).map_err(failure)?;
+    let (cores, settings) = (Cores::find(), Settings::of(options));
+    let machine = Machine::look(&runtime, &cores);
+    write!(out, "{}", text::machine(&machine, &settings))?;
+    out.flush()?;
+    let mut report = Report::new(machine, settings.clone());
+    choose(options, &mut report);
+    // Loaded before anything is resident: the driver loads nothing then.
+    let gpu = opened(&runtime, device).map_err(|stop| Failure::Baselines(stop.why().to_owned()))?;
+    measure(&runtime, gpu, &cores, &settings, &mut report)?;
+    report.took = begun.elapsed().as_secs_f64();
+    write!(out, "{}", text::report(&report))?;
+    if let Some(path) = &options.json {
+        written(path, &format!("{:#}\n", json::report(&report)), out)?;
+    }
+    if let Some(path) = &options.html {
+        written(path, &html::page(&report), out)?;
+    }
+    match report.wrong().len() {
+        0 => Ok(()),
+        wrong => Err(Failure::Bench { wrong }),
+    }
+}
+
+/// What is measured, and what is left out.
+fn choose(options: &Bench, report: &mut Report) {
+    let gpu = report.machine.is_gpu();
+    for section in Section::ALL {
+        let asked = options.only.is_empty() || options.only.contains(&section);
+        match () {
+            () if !asked => {}
+            () if section.needs_gpu() && !gpu => {
+                let why = format!("it needs a GPU, and this is {}", report.machine.device.name);
+                report.skipped.push((section, why));
+            }
+            () => report.sections.push(section),
+        }
+    }
+}
+
+/// The GPU for bare kernels, with all code loaded.
+fn opened(runtime: &Runtime, device: Device) -> Result<Option<Gpu>, Stop> {
+    if runtime.device().kind != DeviceKind::Cuda {
+        return Ok(None);
+    }
+    let index = if let Device::Cuda(index) = device { index } else { 0 };
+    let prepared = runtime.prepare::<Digest>(&Digest::launch(Launch::default()));
+    prepared.map_err(|error| Stop::Wrong(error.to_string()))?;
+    Gpu::open(index).map(Some)
+}
+
+fn measure(
+    runtime: &Runtime,
+    mut gpu: Option<Gpu>,
+    cores: &Cores,
+    settings: &Settings,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let source = |source| Failure::Open { device: Device::Cpu, source };
+    let cpu_runtime = Runtime::open(Device::Cpu).map_err(source)?;
+    let sections = report.sections.clone();
+    let steps = {
+        let none = Steps::new(0);
+        let bed = Bed { runtime, cores, settings, steps: &none };
+        Steps::new(sections.iter().map(|section| steps_of(*section, &bed)).sum())
+    };
+    let bed = Bed { runtime, cores, settings, steps: &steps };
+    for section in sections {
+        match (section, &mut gpu) {
+            (Section::Latency, Some(gpu)) => against::latency(&bed, gpu, report),
+            (Section::Throughput, Some(gpu)) => {
+                against::throughput(&bed, gpu, report);
+                ours::throughput::sweeps(&bed, &mut report.throughput);
+            }
+            (Section::Bandwidth, Some(gpu)) => against::bandwidth(&bed, gpu, report),
+            (Section::Modes, _) => report.ways = ours::modes::ways(&bed),
+            (Section::Many, Some(_)) => report.many = Some(ours::many::many(&bed)),
+            (Section::Cpu, _) => cpu::measure(&Bed { runtime: &cpu_runtime, ..bed }, report),
+            (Section::Growth, _) => report.growth = ours::growth::growth(&bed),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn steps_of(section: Section, bed: &Bed<'_>) -> u64 {
+    match section {
+        Section::Latency => against::latency_steps(bed),
+        Section::Throughput => against::repeats(bed) + ours::throughput::STEPS,
+        Section::Bandwidth => against::repeats(bed),
+        Section::Modes => ours::modes::STEPS,
+        Section::Many => ours::many::STEPS,
+        Section::Cpu => cpu::STEPS,
+        Section::Growth => ours::growth::STEPS,
+    }
+}
+
+fn written(path: &Path, text: &str, out: &mut impl Write) -> Result<(), Failure> {
+    let failed = |source| Failure::File { path: path.to_owned(), source };
+    std::fs::write(path, text).map_err(failed)?;
+    writeln!(out, "written {}", path.display())?;
+    Ok(())
+}

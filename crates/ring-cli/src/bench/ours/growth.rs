@@ -1,0 +1,79 @@
+//! Does it stay as fast with many messages and large rings, in the same memory?
+
+use super::{Setup, rate};
+use crate::bench::bed::Bed;
+use crate::bench::drive::Load;
+use crate::bench::report::{Found, Growth};
+use crate::bench::stats::Rates;
+use ring_host::kernels::Echo;
+use std::time::Duration;
+
+/// Messages of each row.
+const MESSAGES: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// Slots of each row.
+const CAPACITIES: [u32; 5] = [256, 1024, 4096, 16_384, 65_536];
+
+/// Messages of the rows of capacities, and fewer where that takes long.
+const OF_CAPACITY: [u64; 2] = [4_000_000, 250_000];
+
+/// No row takes longer.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Steps of [`growth`].
+pub const STEPS: u64 = (MESSAGES.len() + CAPACITIES.len()) as u64;
+
+/// Measures all rows: messages first, then capacities.
+pub fn growth(bed: &Bed<'_>) -> Vec<Growth> {
+    let mut rows = Vec::new();
+    for messages in MESSAGES {
+        bed.steps.next(&format!("{messages} messages"));
+        if bed.settings.growth || messages <= most(bed) {
+            rows.push(row(bed, messages, Setup::of::<Echo>()));
+        }
+    }
+    for capacity in CAPACITIES {
+        bed.steps.next(&format!("{capacity} slots"));
+        let messages = OF_CAPACITY[usize::from(in_haste(bed))];
+        rows.push(row(bed, messages, Setup::of::<Echo>().capacity(capacity)));
+    }
+    rows
+}
+
+/// Whether it is to be over soon on a device that is slow.
+fn in_haste(bed: &Bed<'_>) -> bool {
+    bed.is_cpu() && bed.settings.quick
+}
+
+/// Messages that go within a second or two.
+fn most(bed: &Bed<'_>) -> u64 {
+    match (bed.is_cpu(), bed.settings.quick) {
+        (true, true) => 1_000_000,
+        (false, false) => 100_000_000,
+        _ => 10_000_000,
+    }
+}
+
+fn row(bed: &Bed<'_>, messages: u64, setup: Setup) -> Growth {
+    let load = Load { messages, time: LIMIT, ..bed.load() };
+    // Few messages are over before anything has settled: they are sent more often.
+    let often = messages <= 10_000_000 && !in_haste(bed);
+    let repeats = if often { bed.settings.repeats } else { 1 };
+    let before = resident_kib();
+    let measured = || -> Found<Rates> {
+        let mut rates = Rates::default();
+        for _ in 0..repeats {
+            rates.add(rate::<Echo>(bed, &setup, &load)?);
+        }
+        Ok(rates)
+    };
+    let (rate, after) = (measured(), resident_kib());
+    Growth { messages, capacity: setup.shape.capacity, rate, resident_kib: [before, after] }
+}
+
+/// Memory of this process in KiB, as Linux counts it; 0 elsewhere.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

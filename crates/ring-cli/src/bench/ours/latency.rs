@@ -1,0 +1,101 @@
+//! One message there and back.
+
+use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::report::{Found, OnDevice, Stop};
+use crate::bench::settings::PATIENCE;
+use crate::bench::stats::Times;
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{Histogram, Launch, Resident};
+use std::time::{Duration, Instant};
+
+/// Sends message `i` and waits for its answer; how long that took.
+#[inline]
+pub fn trip(kernel: &mut Resident<Echo>, i: u64) -> Found<Duration> {
+    let request = EchoMessage::from_seed(i);
+    let begun = Instant::now();
+    kernel.send(&request, PATIENCE).map_err(wrong)?;
+    let answer = kernel.recv(PATIENCE).map_err(wrong)?;
+    let time = begun.elapsed();
+    match answer == request.answer() {
+        true => Ok(time),
+        false => Err(wrong(format!("the answer to message {i} is wrong: {:x?}", answer.words))),
+    }
+}
+
+/// Times `count` calls after `warm_up` that are not counted, but none begins after `limit`.
+pub fn timed(
+    (warm_up, count): (u64, u64),
+    limit: Duration,
+    times: &mut Times,
+    mut call: impl FnMut(u64) -> Found<Duration>,
+) -> Found<()> {
+    let begun = Instant::now();
+    for i in 0..warm_up + count {
+        let time = call(i)?;
+        if i >= warm_up {
+            times.record(time);
+        }
+        // The clock is read between calls, now and then.
+        if i % 64 == 63 && begun.elapsed() > limit {
+            if times.count() == 0 {
+                times.record(time);
+            }
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A round of round trips by a kernel launched for that, from the host's first processor.
+pub fn round(bed: &Bed<'_>, launch: Launch, times: &mut Times) -> Found<()> {
+    let mut kernel = bed.active::<Echo>(launch)?;
+    let settings = bed.settings;
+    let each = (settings.warm_up, settings.per_round());
+    bed.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
+    ended(kernel)
+}
+
+/// Round trips whose telemetry is read.
+const TOLD: u64 = 5_000;
+
+/// What the device says of a round trip, by its own clock and in powers of two: how long the message
+/// waited at most, and how long its handler took.
+pub fn told(bed: &Bed<'_>) -> [OnDevice; 2] {
+    let told = || -> Found<[Found<f64>; 2]> {
+        let mut kernel = bed.active::<Echo>(Launch::default())?;
+        for i in 0..TOLD {
+            trip(&mut kernel, i)?;
+        }
+        std::thread::sleep(Duration::from_millis(1)); // it is written now and then
+        let told = kernel.telemetry();
+        let median = |times: &Histogram| match times.quantile(0.5) {
+            Some(time) => Ok(time.as_secs_f64() * 1e6),
+            None => Err(Stop::Refused("the device counted no message".to_owned())),
+        };
+        let both = [median(&told.queueing), median(&told.handler)];
+        ended(kernel)?;
+        Ok(both)
+    };
+    let [waited, took] = told().unwrap_or_else(|stop| [Err(stop.clone()), Err(stop)]);
+    let waits = "a message waits on the device, at most (median, power of 2)";
+    let takes = "its handler takes, at most (median, power of 2)";
+    [OnDevice { name: waits, us: waited }, OnDevice { name: takes, us: took }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_timed_is_bounded_by_count_and_by_time() {
+        let mut times = Times::new();
+        let call = |_| Ok(Duration::from_micros(1));
+        timed((10, 100), Duration::from_secs(10), &mut times, call).unwrap();
+        assert_eq!(times.count(), 100);
+        let mut times = Times::new();
+        timed((1 << 30, 5), Duration::ZERO, &mut times, call).unwrap();
+        assert_eq!(times.count(), 1);
+        let error = timed((0, 5), Duration::ZERO, &mut times, |_| Err(wrong("no")));
+        assert_eq!(error, Err(wrong("no")));
+    }
+}

@@ -1,0 +1,91 @@
+//! Every mode in every memory.
+
+use super::latency::{timed, trip};
+use super::{RingPipe, lanes};
+use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::drive::together;
+use crate::bench::report::{Found, Stop, Way};
+use crate::bench::settings::PATIENCE;
+use crate::bench::stats::{Rates, Times};
+use ring_host::kernels::Echo;
+use ring_host::{Budgets, Launch, Memory, Mode};
+use std::time::Duration;
+
+const MODES: [Mode; 3] = [Mode::Persistent, Mode::EventDriven, Mode::Graph];
+const MEMORIES: [Memory; 3] = [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync];
+
+/// Steps of [`ways`].
+pub const STEPS: u64 = (MODES.len() * MEMORIES.len()) as u64;
+
+/// How soon a kernel leaves when round trips from rest are timed.
+const SOON: Duration = Duration::from_micros(20);
+
+/// Measures all ways.
+pub fn ways(bed: &Bed<'_>) -> Vec<Way> {
+    let all = MODES.into_iter().flat_map(|mode| MEMORIES.map(|memory| (mode, memory)));
+    all.map(|(mode, memory)| {
+        bed.steps.next(&format!("{mode} in {memory} memory"));
+        way(bed, mode, memory)
+    })
+    .collect()
+}
+
+fn way(bed: &Bed<'_>, mode: Mode, memory: Memory) -> Way {
+    let launch = Launch::default().mode(mode).memory(memory);
+    let mut launches = 0;
+    let times = round_trips(bed, launch.clone());
+    let rate = match &times {
+        Ok(_) => throughput(bed, launch.clone(), &mut launches),
+        Err(Stop::Wrong(_)) => Err(Stop::Refused("its round trips failed".to_owned())),
+        Err(refused) => Err(refused.clone()),
+    };
+    let at_rest = (mode != Mode::Persistent && times.is_ok()).then(|| from_rest(bed, launch));
+    Way { mode, memory, times, at_rest, rate, launches }
+}
+
+/// Samples for one way.
+fn samples(bed: &Bed<'_>) -> u64 {
+    if bed.settings.quick { 1_000 } else { 10_000 }
+}
+
+fn limit(bed: &Bed<'_>) -> Duration {
+    Duration::from_millis(if bed.settings.quick { 200 } else { 1_000 })
+}
+
+fn round_trips(bed: &Bed<'_>, launch: Launch) -> Found<Times> {
+    let mut times = Times::new();
+    let mut kernel = bed.active::<Echo>(launch)?;
+    let each = (bed.settings.warm_up / 4, samples(bed));
+    bed.cores.on(0, || timed(each, limit(bed), &mut times, |i| trip(&mut kernel, i)))?;
+    ended(kernel)?;
+    Ok(times)
+}
+
+fn throughput(bed: &Bed<'_>, launch: Launch, launches: &mut u64) -> Found<Rates> {
+    let mut rates = Rates::default();
+    let mut kernel = bed.active::<Echo>(launch)?;
+    let mut pipes: Vec<_> = lanes(&mut kernel)?.into_iter().map(RingPipe::new).collect();
+    for _ in 0..3 {
+        rates.add(together(&mut pipes, &bed.load(), bed.cores).map_err(wrong)?);
+    }
+    *launches = kernel.launches();
+    drop(pipes);
+    ended(kernel)?;
+    Ok(rates)
+}
+
+/// Messages to a kernel that had left the device before each.
+fn from_rest(bed: &Bed<'_>, launch: Launch) -> Found<Times> {
+    let mut times = Times::new();
+    let mut kernel =
+        bed.active::<Echo>(launch.budgets(Budgets { idle: SOON, ..Budgets::default() }))?;
+    let each = (20, samples(bed) / 10);
+    bed.cores.on(0, || {
+        timed(each, limit(bed), &mut times, |i| {
+            kernel.rest(PATIENCE).map_err(wrong)?;
+            trip(&mut kernel, i)
+        })
+    })?;
+    ended(kernel)?;
+    Ok(times)
+}

@@ -1,0 +1,88 @@
+//! A lane as a pipe.
+
+use crate::bench::drive::Pipe;
+use crate::bench::measured::Measured;
+use ring_host::{Lane, SendError};
+
+/// Most messages handed over at a time.
+pub const BATCH: usize = 512;
+
+/// Messages up to so many bytes are made where they are sent from. Of larger ones most is the same in
+/// all, so that stays in an array, and is sent from there.
+const SMALL: usize = 256;
+
+/// Most bytes of that array: it stays in a first-level cache.
+const BYTES: usize = 32 << 10;
+
+/// A lane with its messages.
+#[derive(Debug)]
+pub struct RingPipe<K: Measured> {
+    lane: Lane<K>,
+    /// Large messages.
+    requests: Box<[K::Request]>,
+    /// What of `requests` was numbered and not sent.
+    made: std::ops::Range<usize>,
+    /// Number of the next message.
+    next: u64,
+    /// Answers that were taken.
+    got: u64,
+}
+
+impl<K: Measured> RingPipe<K> {
+    const IS_SMALL: bool = size_of::<K::Request>() <= SMALL;
+
+    /// A lane that nothing was sent on.
+    pub fn new(lane: Lane<K>) -> RingPipe<K> {
+        let large = (BYTES / size_of::<K::Request>()).clamp(1, BATCH);
+        let requests = vec![K::blank(); if Self::IS_SMALL { 0 } else { large }].into();
+        RingPipe { lane, requests, made: 0..0, next: 0, got: 0 }
+    }
+
+    #[inline]
+    fn send_small(&mut self, most: usize) -> Result<usize, SendError<K::Request>> {
+        let next = self.next;
+        let sent = self.lane.try_send_each(most, |k| K::message(next + k as u64))?;
+        self.next += sent as u64;
+        Ok(sent)
+    }
+
+    #[inline]
+    fn send_large(&mut self, most: usize) -> Result<usize, SendError<K::Request>> {
+        if self.made.is_empty() {
+            self.made = 0..most.min(self.requests.len());
+            for request in &mut self.requests[self.made.clone()] {
+                K::number(request, self.next);
+                self.next += 1;
+            }
+        }
+        let end = self.made.end.min(self.made.start + most);
+        let sent = self.lane.try_send_batch(&self.requests[self.made.start..end])?;
+        self.made.start += sent;
+        Ok(sent)
+    }
+}
+
+impl<K: Measured> Pipe for RingPipe<K> {
+    #[inline]
+    fn send(&mut self, most: usize) -> Result<usize, String> {
+        let sent = if Self::IS_SMALL { self.send_small(most) } else { self.send_large(most) };
+        match sent {
+            Err(SendError::Full(_)) => Ok(0),
+            sent => sent.map_err(|error| error.to_string()),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, most: usize) -> Result<usize, String> {
+        let (mut i, mut right) = (self.got, true);
+        let received = self.lane.try_recv_each(most, |response| {
+            right &= K::answers(response, i);
+            i += 1;
+        });
+        if !right {
+            return Err(format!("an answer from message {} on is wrong", self.got));
+        }
+        self.got = i;
+        received.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,65 @@
+//! Messages a second against everything that can be chosen.
+
+use super::{BATCH, Setup, rates};
+use crate::bench::bed::Bed;
+use crate::bench::report::Throughput;
+use ring_bench::kernels::{Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096};
+use ring_host::kernels::Echo;
+
+const LANES: [u32; 5] = [1, 2, 4, 8, 16];
+const WIDE: u32 = 4;
+const THREADS: [u32; 5] = [64, 128, 256, 512, 1024];
+const BATCHES: [usize; 4] = [1, 8, 64, BATCH];
+const DEPTHS: [u64; 5] = [1, 16, 256, 4096, 32_768];
+
+/// Steps of [`sweeps`].
+pub const STEPS: u64 =
+    (LANES.len() + 2 * 5 + BATCHES.len() + DEPTHS.len() + 3 + THREADS.len()) as u64;
+
+/// Measures all sweeps.
+pub fn sweeps(bed: &Bed<'_>, rows: &mut Vec<Throughput>) {
+    let echo = Setup::of::<Echo>;
+    for lanes in LANES {
+        bed.steps.next(&format!("throughput, {lanes} lanes"));
+        let setup = echo().lanes(lanes);
+        rows.push(setup.row::<Echo>(bed, "lanes", rates::<Echo>(bed, &setup)));
+    }
+    for (lanes, sweep) in [(1, "size"), (WIDE, "size_wide")] {
+        macro_rules! sizes {
+            ($($kernel:ty)+) => {$({
+                let setup = Setup::of::<$kernel>().lanes(lanes);
+                let bytes = setup.shape.bytes;
+                bed.steps.next(&format!("throughput, {bytes} bytes, {lanes} lanes"));
+                rows.push(setup.row::<$kernel>(bed, sweep, rates::<$kernel>(bed, &setup)));
+            })+};
+        }
+        sizes!(Echo16 Echo Echo256 Echo1024 Echo4096);
+    }
+    for batch in BATCHES {
+        bed.steps.next(&format!("throughput, batches of {batch}"));
+        let mut setup = echo();
+        setup.shape.batch = batch;
+        rows.push(setup.row::<Echo>(bed, "batch", rates::<Echo>(bed, &setup)));
+    }
+    for depth in DEPTHS {
+        bed.steps.next(&format!("throughput, depth {depth}"));
+        let mut setup = echo();
+        setup.shape.depth = depth;
+        rows.push(setup.row::<Echo>(bed, "depth", rates::<Echo>(bed, &setup)));
+    }
+    bed.steps.next("throughput, scope thread");
+    let setup = echo();
+    rows.push(setup.row::<Echo>(bed, "scope", rates::<Echo>(bed, &setup)));
+    bed.steps.next("throughput, scope warp");
+    let setup = Setup::of::<Echo64Warp>();
+    rows.push(setup.row::<Echo64Warp>(bed, "scope", rates::<Echo64Warp>(bed, &setup)));
+    bed.steps.next("throughput, scope block");
+    let setup = Setup::of::<Echo64Block>();
+    rows.push(setup.row::<Echo64Block>(bed, "scope", rates::<Echo64Block>(bed, &setup)));
+    for threads in THREADS {
+        bed.steps.next(&format!("throughput, {threads} threads"));
+        let mut setup = echo();
+        setup.shape.threads = threads;
+        rows.push(setup.row::<Echo>(bed, "threads", rates::<Echo>(bed, &setup)));
+    }
+}

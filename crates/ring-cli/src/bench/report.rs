@@ -1,0 +1,268 @@
+//! Everything that was measured, as it is printed and written.
+
+use super::machine::Machine;
+use super::section::Section;
+use super::settings::Settings;
+use super::stats::{Rates, Times};
+use ring_host::{Memory, Mode};
+
+/// Why there is no figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// What was asked for cannot be had here.
+    Refused(String),
+    /// Something went wrong: an answer was wrong, or none came. The command fails.
+    Wrong(String),
+}
+
+impl Stop {
+    /// The reason.
+    pub fn why(&self) -> &str {
+        match self {
+            Stop::Refused(why) | Stop::Wrong(why) => why,
+        }
+    }
+}
+
+/// A figure, or why there is none.
+pub type Found<T> = Result<T, Stop>;
+
+/// Whose figure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This runtime's, through its public calls.
+    Ours,
+    /// That of what it is compared with.
+    Baseline,
+}
+
+/// Round trips of one kind.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// Its name for programs.
+    pub id: &'static str,
+    /// What it is.
+    pub name: String,
+    /// `cuda` or `cpu`.
+    pub device: &'static str,
+    /// Whose.
+    pub whose: Whose,
+    /// How long they took.
+    pub times: Found<Times>,
+}
+
+/// How messages were sent when their rate was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// Rings, each with a host thread.
+    pub lanes: u32,
+    /// Bytes of a request.
+    pub bytes: usize,
+    /// Bytes of a response.
+    pub answer_bytes: usize,
+    /// Threads of a block on the GPU; 0 on the CPU.
+    pub threads: u32,
+    /// Most messages that the host hands over at a time.
+    pub batch: usize,
+    /// Most messages on their way.
+    pub depth: u64,
+    /// Slots of a ring.
+    pub capacity: u32,
+}
+
+/// Messages a second of one kind.
+#[derive(Clone, Debug)]
+pub struct Throughput {
+    /// What was varied: rows of one sweep belong into one plot.
+    pub sweep: &'static str,
+    /// Who carried them: `echo`, `head/tail`, `rtrb` and so on.
+    pub name: &'static str,
+    /// `cuda` or `cpu`.
+    pub device: &'static str,
+    /// Whose.
+    pub whose: Whose,
+    /// How.
+    pub shape: Shape,
+    /// Messages a second.
+    pub rate: Found<Rates>,
+}
+
+impl Throughput {
+    /// The median, in millions a second.
+    pub fn millions(&self) -> Option<f64> {
+        self.rate.as_ref().ok()?.median().map(|rate| rate / 1e6)
+    }
+
+    /// The median, in GB of requests a second.
+    pub fn gigabytes(&self) -> Option<f64> {
+        self.millions().map(|rate| rate * self.shape.bytes as f64 / 1e3)
+    }
+}
+
+/// Bytes a second of plain copies.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// `to the device` or `from the device`.
+    pub name: &'static str,
+    /// Bytes of a copy.
+    pub bytes: usize,
+    /// Bytes a second.
+    pub rate: Found<Rates>,
+}
+
+/// A mode in a memory.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The mode.
+    pub mode: Mode,
+    /// The memory.
+    pub memory: Memory,
+    /// Round trips of messages that follow each other.
+    pub times: Found<Times>,
+    /// Round trips to a kernel that had left the device; only where it does.
+    pub at_rest: Option<Found<Times>>,
+    /// Messages a second, in batches.
+    pub rate: Found<Rates>,
+    /// Launches until then.
+    pub launches: u64,
+}
+
+/// Kernels at once.
+#[derive(Clone, Debug)]
+pub struct Many {
+    /// Host threads that drove them.
+    pub hosts: usize,
+    /// Round trips of one kernel alone.
+    pub alone: Found<Times>,
+    /// Round trips of each, all at once.
+    pub each: Found<Vec<Times>>,
+}
+
+/// A rate with many messages or large rings.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// Messages of each measurement.
+    pub messages: u64,
+    /// Slots of each ring.
+    pub capacity: u32,
+    /// Messages a second.
+    pub rate: Found<Rates>,
+    /// Memory of the process before and after, in KiB; 0 if it cannot be read.
+    pub resident_kib: [u64; 2],
+}
+
+/// What the device said of its own messages.
+#[derive(Clone, Debug)]
+pub struct OnDevice {
+    /// What it is.
+    pub name: &'static str,
+    /// Microseconds, or why there are none.
+    pub us: Found<f64>,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct Report {
+    /// On what.
+    pub machine: Machine,
+    /// How long and how often.
+    pub settings: Settings,
+    /// What was measured.
+    pub sections: Vec<Section>,
+    /// What was left out, and why.
+    pub skipped: Vec<(Section, String)>,
+    /// Round trips.
+    pub latency: Vec<Latency>,
+    /// By the device's clock.
+    pub on_device: Vec<OnDevice>,
+    /// Messages a second.
+    pub throughput: Vec<Throughput>,
+    /// Plain copies.
+    pub copies: Vec<Copies>,
+    /// Modes and memories.
+    pub ways: Vec<Way>,
+    /// Kernels at once.
+    pub many: Option<Many>,
+    /// Many messages, large rings.
+    pub growth: Vec<Growth>,
+    /// How long all of it took, in seconds.
+    pub took: f64,
+}
+
+impl Report {
+    /// Nothing measured yet.
+    pub fn new(machine: Machine, settings: Settings) -> Report {
+        Report {
+            machine,
+            settings,
+            sections: Vec::new(),
+            skipped: Vec::new(),
+            latency: Vec::new(),
+            on_device: Vec::new(),
+            throughput: Vec::new(),
+            copies: Vec::new(),
+            ways: Vec::new(),
+            many: None,
+            growth: Vec::new(),
+            took: 0.0,
+        }
+    }
+
+    /// Round trips of that kind on that device.
+    pub fn times(&self, device: &str, id: &str) -> Option<&Times> {
+        let found = self.latency.iter().find(|row| row.device == device && row.id == id);
+        found?.times.as_ref().ok()
+    }
+
+    /// Rows of a sweep.
+    pub fn sweep(&self, sweep: &str) -> impl Iterator<Item = &Throughput> {
+        self.throughput.iter().filter(move |row| row.sweep == sweep)
+    }
+
+    /// Rows of growing numbers of messages, and those of growing rings behind them.
+    pub fn growth_rows(&self) -> (&[Growth], &[Growth]) {
+        let default = self.growth.first().map(|row| row.capacity);
+        let other = |row: &Growth| Some(row.capacity) != default;
+        let first = self.growth.iter().position(other).unwrap_or(self.growth.len());
+        self.growth.split_at(first)
+    }
+
+    /// What went wrong, each with what was being measured.
+    pub fn wrong(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut note = |what: String, stop: Option<&Stop>| {
+            if let Some(Stop::Wrong(why)) = stop {
+                all.push((what, why.clone()));
+            }
+        };
+        for row in &self.latency {
+            note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
+        }
+        for row in &self.on_device {
+            note(row.name.to_owned(), row.us.as_ref().err());
+        }
+        for row in &self.throughput {
+            let what = format!("{} {} x {} bytes", row.name, row.shape.lanes, row.shape.bytes);
+            note(what, row.rate.as_ref().err());
+        }
+        for row in &self.copies {
+            note(format!("copies {}", row.name), row.rate.as_ref().err());
+        }
+        for row in &self.ways {
+            let what = format!("{} in {} memory", row.mode, row.memory);
+            let at_rest = row.at_rest.as_ref().and_then(|times| times.as_ref().err());
+            note(what.clone(), row.times.as_ref().err());
+            note(format!("{what}, from rest"), at_rest);
+            note(format!("{what}, throughput"), row.rate.as_ref().err());
+        }
+        if let Some(many) = &self.many {
+            note("one kernel".to_owned(), many.alone.as_ref().err());
+            note("kernels at once".to_owned(), many.each.as_ref().err());
+        }
+        for row in &self.growth {
+            let what = format!("{} messages, {} slots", row.messages, row.capacity);
+            note(what, row.rate.as_ref().err());
+        }
+        all
+    }
+}

@@ -1,0 +1,57 @@
+//! How long and how often is measured.
+
+use crate::args::Bench;
+use std::time::Duration;
+
+/// No answer is waited for longer. Kernels that are bare leave by their own clock after
+/// [`Settings::leash`].
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long and how often is measured.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether it is to be over soon.
+    pub quick: bool,
+    /// Round trips that are timed of each kind.
+    pub samples: u64,
+    /// Rounds into which they are dealt, in turn with those of other kinds.
+    pub rounds: u64,
+    /// Round trips before each round that are not timed.
+    pub warm_up: u64,
+    /// How long the round trips of one kind may take in one round, however few they were.
+    pub round_limit: Duration,
+    /// How often a rate is measured.
+    pub repeats: usize,
+    /// How long each time.
+    pub run: Duration,
+    /// Whether the longest row of growth is wanted.
+    pub growth: bool,
+}
+
+impl Settings {
+    /// What the options ask for.
+    pub fn of(options: &Bench) -> Settings {
+        let ms = Duration::from_millis;
+        let quick = options.quick;
+        Settings {
+            quick,
+            samples: options.samples.unwrap_or(if quick { 5_000 } else { 50_000 }),
+            rounds: 5,
+            warm_up: if quick { 200 } else { 1_000 },
+            round_limit: if quick { ms(400) } else { ms(4_000) },
+            repeats: if quick { 3 } else { 5 },
+            run: if quick { ms(30) } else { ms(150) },
+            growth: options.growth,
+        }
+    }
+
+    /// Round trips that are timed in one round.
+    pub fn per_round(&self) -> u64 {
+        self.samples.div_ceil(self.rounds)
+    }
+
+    /// After how long a bare kernel leaves by its own clock: longer than any wait for it.
+    pub fn leash(&self) -> Duration {
+        self.round_limit + self.run + 2 * PATIENCE
+    }
+}

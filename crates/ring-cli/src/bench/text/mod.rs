@@ -1,0 +1,137 @@
+//! The report for a terminal.
+
+mod tables;
+
+use super::machine::Machine;
+use super::report::Report;
+use super::section::Section;
+use super::settings::Settings;
+use super::targets::{Verdict, targets};
+use crate::table::{Align, Table};
+use crate::text::{plural, wrapped};
+use std::fmt::Write;
+
+/// The sections, with what they measure.
+pub fn sections() -> String {
+    let line = |section: Section| wrapped(&format!("{section:<12}"), section.says()) + "\n";
+    Section::ALL.map(line).concat()
+}
+
+/// What is measured on, and how.
+pub fn machine(machine: &Machine, settings: &Settings) -> String {
+    let mut text = String::new();
+    for (name, fact) in machine.facts() {
+        let _ = writeln!(text, "{}", wrapped(&format!("{name:<14}"), &fact));
+    }
+    let how = format!(
+        "up to {} timed of each kind in {} rounds, {} before each that are not; rates: {} runs of \
+         {} ms, the median counts",
+        plural(settings.samples, "round trip"),
+        settings.rounds,
+        settings.warm_up,
+        settings.repeats,
+        settings.run.as_millis()
+    );
+    let _ = writeln!(text, "{}", wrapped("measured      ", &how));
+    text
+}
+
+/// What was measured, and what it says of the targets.
+pub fn report(report: &Report) -> String {
+    let parts = [
+        tables::latency(report),
+        tables::throughput(report),
+        tables::bandwidth(report),
+        tables::ways(report),
+        tables::many(report),
+        tables::growth(report),
+        judged(report),
+        left_out(report),
+    ];
+    let mut text = parts.concat();
+    let _ = writeln!(text, "\ntook {:.0} s", report.took);
+    text
+}
+
+fn heading(text: &str) -> String {
+    format!("\n{text}\n")
+}
+
+fn judged(report: &Report) -> String {
+    let mut table = Table::new([
+        ("target", Align::Left),
+        ("asked", Align::Left),
+        ("measured", Align::Right),
+        ("", Align::Left),
+    ]);
+    let all = targets(report);
+    for target in &all {
+        let ratio = target.measured.as_ref().map_or("-".to_owned(), |(r, _)| format!("{r:.3}"));
+        let verdict = target.verdict().word().to_owned();
+        table.row([target.what.to_owned(), target.asked(), ratio, verdict]);
+        match &target.measured {
+            Ok((_, figures)) => table.note(figures),
+            Err(why) => table.note(why),
+        }
+    }
+    let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
+    let (met, not) = (count(Verdict::Met), count(Verdict::NotMet));
+    let unknown = count(Verdict::NotMeasured);
+    let table = heading("Targets") + &table.to_string();
+    table + &format!("{met} met, {not} not met, {unknown} not measured\n")
+}
+
+fn left_out(report: &Report) -> String {
+    let mut text = String::new();
+    for (section, why) in &report.skipped {
+        let _ = writeln!(text, "{}", wrapped("left out  ", &format!("{section}: {why}")));
+    }
+    for (what, why) in report.wrong() {
+        let _ = writeln!(text, "{}", wrapped("WRONG     ", &format!("{what}: {why}")));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use crate::bench::report::Stop;
+    use crate::text::WIDTH;
+
+    fn words(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn everything_measured_is_shown_and_fits_the_page() {
+        let mut example = example::report();
+        example.throughput[1].rate = Err(Stop::Wrong("an answer is wrong".to_owned()));
+        let text = report(&example);
+        let long: Vec<_> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
+        assert!(long.is_empty(), "{long:#?}");
+        let words = words(&text);
+        for part in [
+            "cuda: ring <there & back> 1,000 2.00 2.00",
+            "one way: 0.500 us, by the device's clock",
+            "echo 2 64 512 512 4096 250.00 225.00 275.00",
+            "cuMemcpyAsync to the device 55.0",
+            "persistent mapped 2.00",
+            "graphs fail <here>",
+            "16 at once, driven by 16 host threads: p50 2.00 to 2.75 us",
+            "round trip / launch and poll, p50 <= 0.25 0.200 met 2.000 / 10.",
+            "left out many: it needs a GPU",
+            "WRONG head/tail 1 x 64 bytes: an answer is wrong",
+        ] {
+            assert!(words.contains(part), "'{part}' is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_machine_and_the_sections_fit_the_page() {
+        let example = example::report();
+        let text = machine(&example.machine, &example.settings) + &sections();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("throughput") && words(&text).contains("30 ms"), "{text}");
+    }
+}
