@@ -1,9 +1,6 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles]`, or `measure DEVICE modes` for
-//! the modes and memories side by side; nothing is asserted but answers.
-
-mod baseline;
-mod modes;
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles]`; nothing is asserted but answers.
+//! What is fast beside what else is `ring bench`.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{Device, Error, Launch, Resident, Runtime};
@@ -15,14 +12,10 @@ const SECONDS: Duration = Duration::from_secs(10);
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
-    let what = arguments.next().unwrap_or_default();
+    let cycles = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let opened = Instant::now();
     let host = Runtime::open(device)?;
     println!("device: {} (opened in {:.1?})", host.device().name, opened.elapsed());
-    if what == "modes" {
-        return modes::measure(&host);
-    }
-    let cycles = what.parse().unwrap_or(1000);
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
