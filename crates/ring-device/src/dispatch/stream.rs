@@ -367,6 +367,13 @@ impl<K: Kernel> Lane<'_, K> {
         if s.stop.load(Relaxed) != verdict::GO_ON {
             return;
         }
+        if self.is_eager() {
+            let covered = s.covered.load(Relaxed);
+            self.team.fence_team(); // what that look showed
+            if covered < done {
+                return; // not before a look that began after the last answer
+            }
+        }
         if s.corrupt.load(Relaxed) != 0 {
             s.stop.store(Exit::CorruptRing as u64, Relaxed);
             return;
@@ -376,9 +383,6 @@ impl<K: Kernel> Lane<'_, K> {
             return;
         }
         let to = self.reach(done);
-        if self.is_eager() && s.covered.load(Relaxed) < done {
-            return; // not before a look that began after the last answer
-        }
         let more = to > go;
         let starved = rests && !more && s.tail.load(Relaxed) > done;
         if starved {
