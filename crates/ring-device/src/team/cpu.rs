@@ -8,6 +8,9 @@ use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
 use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control, stamp};
 
+/// Looks for each at the clock.
+const LOOKS_PER_TIME: u64 = 16;
+
 /// What `no_std` lacks, lent by the host runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {
@@ -227,9 +230,6 @@ impl<'a> Team<'a> {
         host: Option<&HostLine>,
         first: Option<&StatusLine>,
     ) -> Look {
-        let tally = &self.memory.tallies[0];
-        tally.before.store(tally.at.load(Relaxed), Relaxed);
-        tally.at.store(self.ticks(), Relaxed);
         let one = |at: Option<*const Atom>| {
             // SAFETY: the 16 bytes at `HostLine::command` (that word and padding behind it) or at
             // `StatusLine::busy` (that word and `leave`), each at a multiple of 16 in its line.
@@ -240,12 +240,32 @@ impl<'a> Team<'a> {
         // SYNC: acquires `Producer::publish_control`. Its atom comes before the others, so that
         // they are at least as new.
         let control = bell.atoms[CONTROL].observe();
+        let s = self.shared();
+        let news = Control::from_words(control).tail != s.head.load(Relaxed) as u32;
+        self.note_look(news);
         core::array::from_fn(|k| match k {
             CONTROL => control,
             boot::COMMAND => command,
             boot::CALL => call,
+            // Who looks at the other half of the line takes it from the producer, who is about to
+            // write it.
+            _ if !news => [0; 2],
             _ => bell.atoms[k].observe(),
         })
+    }
+
+    /// Keeps when the last look was that showed nothing, or some earlier one: to look at the clock
+    /// costs more than to look at the doorbell.
+    #[inline(always)]
+    fn note_look(&self, news: bool) {
+        let (tally, looked) = (&self.memory.tallies[0], &self.shared().looked);
+        let looks = looked.load(Relaxed).wrapping_add(1);
+        looked.store(looks, Relaxed);
+        if news {
+            tally.before.store(tally.at.load(Relaxed), Relaxed);
+        } else if looks.is_multiple_of(LOOKS_PER_TIME) {
+            tally.at.store(self.ticks(), Relaxed);
+        }
     }
 
     /// The control atom.

@@ -123,7 +123,7 @@ pub(crate) struct Shared {
     pub credit: AtomicU64,
     /// The command word that `event::COMMAND` is about.
     pub command: AtomicU64,
-    /// When a polling warp last looked, in cycles.
+    /// When a polling warp last looked, in cycles; on the CPU, how many looks there were.
     pub looked: AtomicU64,
     /// An [event](crate::dispatch::event).
     pub event: AtomicU64,
