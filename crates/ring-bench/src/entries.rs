@@ -4,29 +4,19 @@ mod bare;
 mod head_tail;
 
 use crate::kernels::{Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096};
-use ring_device::{Kernel, Team, run};
+use ring_device::enter;
 use ring_shared::layout::ControlBlock;
 
 /// [`ring_shared::ABI_VERSION`], to be read from the PTX before it is loaded.
 #[unsafe(no_mangle)]
 pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
 
-/// # Safety
-/// Launched by `ring-host`: `control` is valid for kernel `K` until the kernel returns.
-#[inline(always)]
-unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
-    // SAFETY: every thread of the block comes here, once.
-    let team = unsafe { Team::of_block() };
-    // SAFETY: the caller's promise; the team's memory is this block's.
-    unsafe { run::<K>(&team, control) }
-}
-
 macro_rules! rings {
     ($($entry:ident: $kernel:ty;)+) => {$(
         #[doc = concat!("Entry of [`", stringify!($kernel), "`].")]
         ///
         /// # Safety
-        /// As for `enter`.
+        /// As for [`enter`].
         #[unsafe(no_mangle)]
         pub unsafe extern "ptx-kernel" fn $entry(control: *const ControlBlock) {
             // SAFETY: the caller's promise.

@@ -87,6 +87,20 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     }
 }
 
+/// All that the entry point of kernel `K` does on a GPU: runs the block's lane.
+///
+/// # Safety
+/// As for [`run`]: `control` is the parameter of a launch by `ring-host`. Called by every thread of the
+/// block, at one place of the kernel.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
+    // SAFETY: every thread of the block comes here, once.
+    let team = unsafe { Team::of_block() };
+    // SAFETY: the caller's promise; the team's memory is this block's.
+    unsafe { run::<K>(&team, control) }
+}
+
 /// One thread: writes a lane's last words. Nothing is written after them.
 #[inline(always)]
 fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {

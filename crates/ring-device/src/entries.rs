@@ -1,27 +1,16 @@
 //! What the built-in PTX module exports. One kernel, one parameter: an address.
 
-use crate::team::Team;
-use crate::{Echo, Kernel, VectorAdd, run};
+use crate::{Echo, VectorAdd, enter};
 use ring_shared::layout::{ControlBlock, TABLE_LEN, table};
 
 /// [`ring_shared::ABI_VERSION`], to be read from the PTX before it is loaded.
 #[unsafe(no_mangle)]
 pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
 
-/// # Safety
-/// Launched by `ring-host`: `control` is valid for kernel `K` until the kernel returns.
-#[inline(always)]
-unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
-    // SAFETY: every thread of the block comes here, once.
-    let team = unsafe { Team::of_block() };
-    // SAFETY: the caller's promise; the team's memory is this block's.
-    unsafe { run::<K>(&team, control) }
-}
-
 /// Entry of [`Echo`].
 ///
 /// # Safety
-/// As for `enter`.
+/// As for [`enter`].
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn ring_echo(control: *const ControlBlock) {
     // SAFETY: the caller's promise.
@@ -31,7 +20,7 @@ pub unsafe extern "ptx-kernel" fn ring_echo(control: *const ControlBlock) {
 /// Entry of [`VectorAdd`].
 ///
 /// # Safety
-/// As for `enter`.
+/// As for [`enter`].
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn ring_vector_add(control: *const ControlBlock) {
     // SAFETY: the caller's promise.

@@ -46,6 +46,8 @@ mod team;
 mod entries;
 
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
+#[cfg(target_arch = "nvptx64")]
+pub use dispatch::enter;
 pub use dispatch::run;
 pub use kernel::{Block, BlockHandler, Kernel, Scope, Thread, ThreadHandler, Warp, WarpHandler};
 pub use kernels::{Echo, VectorAdd};

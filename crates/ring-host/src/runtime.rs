@@ -331,6 +331,20 @@ impl Core {
         free / 3
     }
 
+    /// The memory of a kernel: with the plan's capacity if it was `chosen`; else with less where memory is
+    /// short, so that the next kernel has room too.
+    fn region(&self, mut plan: Plan, chosen: bool) -> Result<Region, NoRoom> {
+        while !chosen && plan.capacity > LEAST_CAPACITY {
+            if plan.host_bytes() <= self.fair_share(plan.memory)
+                && let Ok(region) = Region::new(plan, self.pinned.as_ref(), &self.device)
+            {
+                return Ok(region);
+            }
+            plan.capacity /= 2;
+        }
+        Region::new(plan, self.pinned.as_ref(), &self.device)
+    }
+
     /// Starts a kernel in exactly the chosen way.
     pub fn start<K: Kernel>(
         self: &Arc<Core>,
@@ -345,20 +359,9 @@ impl Core {
             LaunchError::Lanes { lanes, limit, why }
         })?;
         let budgets = launch.wire_budgets(mode, memory);
-        let mut plan = Plan { memory, budgets, ..plan };
-        let region = loop {
-            // Nobody chose the capacity: the next kernel is to have room too.
-            let modest = launch.has_capacity() || plan.host_bytes() <= self.fair_share(memory);
-            let least = launch.has_capacity() || plan.capacity <= LEAST_CAPACITY;
-            if modest || least {
-                match Region::new(plan, self.pinned.as_ref(), &self.device) {
-                    Ok(region) => break region,
-                    Err(none) if least => return Err(none.of_kernel(K::NAME)),
-                    Err(_) => {}
-                }
-            }
-            plan.capacity /= 2;
-        };
+        let plan = Plan { memory, budgets, ..plan };
+        let region = self.region(plan, launch.has_capacity());
+        let region = region.map_err(|none| none.of_kernel(K::NAME))?;
         let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
         let station = function.station(grid, region.parameter(), mode == Mode::Graph)?;
         let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);

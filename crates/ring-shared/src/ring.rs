@@ -233,19 +233,6 @@ impl Ring {
         })
     }
 
-    /// Atom `t` of the run of slots that begins with message `index`; `t` counts on over slots,
-    /// comes round at the ring's end, and must be less than all atoms of the ring.
-    #[inline]
-    pub fn atom(&self, index: u64, t: u32) -> &Atom {
-        let mask = self.capacity as usize - 1;
-        let at = (index as usize & mask) * self.slot_atoms as usize + t as usize;
-        let all = self.capacity as usize * self.slot_atoms as usize;
-        let at = if at < all { at } else { at - all };
-        let at = if at < all { at } else { 0 }; // against the rule: any atom, but one of ours
-        // SAFETY: `at` is below the `capacity * slot_atoms` atoms that `from_raw`'s caller promised.
-        unsafe { self.slots.add(at).as_ref() }
-    }
-
     /// Number of slots, a power of two.
     #[inline]
     pub fn capacity(&self) -> u32 {
