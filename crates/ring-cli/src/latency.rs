@@ -30,16 +30,36 @@ impl Latency {
         self.nanoseconds.len()
     }
 
-    /// The time that `percent` of the round trips did not exceed, in microseconds; none if nothing
-    /// was counted.
+    /// The time that `percent` of the round trips did not exceed, in microseconds; 0 is the shortest,
+    /// 100 the longest. None if nothing was counted.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
-        let counted = !self.nanoseconds.is_empty();
-        counted.then(|| self.nanoseconds.value_at_percentile(percent) as f64 / 1000.0)
+        if self.nanoseconds.is_empty() {
+            return None;
+        }
+        let nanoseconds = match percent {
+            p if p <= 0.0 => self.nanoseconds.min(),
+            p => self.nanoseconds.value_at_percentile(p),
+        };
+        Some(nanoseconds as f64 / 1000.0)
     }
 
     /// The percentile as the table shows it: microseconds to two places, `-` for none.
     pub fn shown(&self, percent: f64) -> String {
         self.percentile(percent).map_or_else(|| "-".to_string(), |us| format!("{us:.2}"))
+    }
+
+    /// How many there were between each edge and the next, edges in microseconds and growing; what is
+    /// outside all of them is counted nowhere.
+    pub fn between(&self, edges: &[f64]) -> Vec<u64> {
+        let mut counts = vec![0; edges.len().saturating_sub(1)];
+        for value in self.nanoseconds.iter_recorded() {
+            let us = value.value_iterated_to() as f64 / 1000.0;
+            let at = edges.partition_point(|edge| *edge <= us);
+            if let Some(count) = at.checked_sub(1).and_then(|at| counts.get_mut(at)) {
+                *count += value.count_since_last_iteration();
+            }
+        }
+        counts
     }
 }
 
@@ -88,5 +108,54 @@ mod tests {
         assert_eq!(latency.count(), 2);
         assert_eq!(latency.percentile(0.0), Some(0.001));
         assert!(latency.percentile(100.0).unwrap() >= 599e6);
+    }
+
+    #[test]
+    fn percentiles_are_right_from_the_shortest_to_the_longest() {
+        let mut times = Latency::new();
+        for us in 1..=1000 {
+            times.record(Duration::from_micros(us));
+        }
+        assert_eq!(times.count(), 1000);
+        for (percent, expected) in [
+            (0.0, 1.0),
+            (50.0, 500.0),
+            (90.0, 900.0),
+            (99.0, 990.0),
+            (99.9, 999.0),
+            (100.0, 1000.0),
+        ] {
+            let found = times.percentile(percent).unwrap();
+            assert!((found - expected).abs() <= expected / 500.0, "{percent}: {found}");
+        }
+        assert_eq!(times.shown(0.0), "1.00");
+    }
+
+    #[test]
+    fn nothing_counted_lies_nowhere() {
+        assert_eq!(
+            (Latency::new().percentile(50.0), Latency::new().between(&[0.0, 1.0])),
+            (None, vec![0])
+        );
+        assert_eq!(Latency::new().shown(99.0), "-");
+    }
+
+    #[test]
+    fn times_out_of_range_are_the_shortest_and_the_longest() {
+        let mut times = Latency::new();
+        times.record(Duration::ZERO);
+        times.record(Duration::MAX);
+        assert_eq!((times.count(), times.percentile(0.0)), (2, Some(0.001)));
+        assert!(times.percentile(100.0).unwrap() >= 59e6);
+    }
+
+    #[test]
+    fn what_lies_between_edges_is_counted_once() {
+        let mut times = Latency::new();
+        for ns in [500, 1000, 1500, 2500, 9000] {
+            times.record(Duration::from_nanos(ns));
+        }
+        assert_eq!(times.between(&[1.0, 2.0, 3.0]), [2, 1]);
+        assert!(times.between(&[1.0]).is_empty());
     }
 }

@@ -95,13 +95,13 @@ fn found<T>(found: &Found<T>, show: impl Fn(&T) -> Value) -> Value {
 fn times(times: &Times) -> Value {
     json!({
         "count": times.count(),
-        "min": times.at(0.0),
-        "p50": times.at(50.0),
-        "p90": times.at(90.0),
-        "p99": times.at(99.0),
-        "p99_9": times.at(99.9),
-        "max": times.at(100.0),
-        "curve": CURVE.iter().map(|percent| json!([percent, times.at(*percent)])).collect::<Value>(),
+        "min": times.percentile(0.0),
+        "p50": times.percentile(50.0),
+        "p90": times.percentile(90.0),
+        "p99": times.percentile(99.0),
+        "p99_9": times.percentile(99.9),
+        "max": times.percentile(100.0),
+        "curve": CURVE.iter().map(|percent| json!([percent, times.percentile(*percent)])).collect::<Value>(),
     })
 }
 

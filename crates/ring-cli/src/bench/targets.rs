@@ -118,7 +118,7 @@ fn times(
     others: &[&str],
     percent: f64,
 ) -> Result<(f64, String), String> {
-    let at = |id: &&str| report.times(device, id)?.at(percent);
+    let at = |id: &&str| report.times(device, id)?.percentile(percent);
     ratio(at(&ours), others.iter().filter_map(at).min_by(f64::total_cmp), "us")
 }
 
@@ -150,10 +150,10 @@ fn bandwidth(report: &Report) -> Result<(f64, String), String> {
 
 fn many(report: &Report) -> Result<(f64, String), String> {
     let many = report.many.as_ref();
-    let alone = many.and_then(|many| many.alone.as_ref().ok()?.at(50.0));
+    let alone = many.and_then(|many| many.alone.as_ref().ok()?.percentile(50.0));
     let p50s = many.and_then(|many| many.each.as_ref().ok());
     let slowest =
-        p50s.and_then(|each| each.iter().filter_map(|t| t.at(50.0)).max_by(f64::total_cmp));
+        p50s.and_then(|each| each.iter().filter_map(|t| t.percentile(50.0)).max_by(f64::total_cmp));
     ratio(slowest, alone, "us, the slowest")
 }
 

@@ -38,8 +38,8 @@ fn time_ticks(least: f64, most: f64) -> Vec<(f64, String)> {
 }
 
 fn histogram(rows: &[(&Latency, &Times)], device: &str) -> Option<Plot> {
-    let least = rows.iter().filter_map(|(_, t)| t.at(0.0)).min_by(f64::total_cmp)? * 0.97;
-    let most = rows.iter().filter_map(|(_, t)| t.at(99.5)).max_by(f64::total_cmp)? * 1.03;
+    let least = rows.iter().filter_map(|(_, t)| t.percentile(0.0)).min_by(f64::total_cmp)? * 0.97;
+    let most = rows.iter().filter_map(|(_, t)| t.percentile(99.5)).max_by(f64::total_cmp)? * 1.03;
     let step = (most / least).ln() / STEPS as f64;
     let edges: Vec<f64> = (0..=STEPS).map(|k| least * (step * k as f64).exp()).collect();
     let series = rows.iter().map(|(row, times)| {
@@ -76,7 +76,7 @@ fn curve(rows: &[(&Latency, &Times)], device: &str) -> Option<Plot> {
         // A percentile beyond the last sample says nothing.
         let inside = inside.filter(|p| (100.0 - **p) / 100.0 * times.count() as f64 >= 1.0);
         let point = |percent: &f64| {
-            let us = times.at(*percent)?;
+            let us = times.percentile(*percent)?;
             Some((far(*percent), us, format!("{}: p{percent} {us:.2} us", row.name)))
         };
         Series {
@@ -226,13 +226,13 @@ pub fn many(report: &Report) -> String {
             .iter()
             .enumerate()
             .filter_map(|(k, times)| {
-                let us = times.at(percent)?;
+                let us = times.percentile(percent)?;
                 Some((k as f64, us, format!("kernel {k}: {name} {us:.2} us")))
             })
             .collect(),
         spread: Vec::new(),
     };
-    let p50 = alone.at(50.0).unwrap_or(0.0);
+    let p50 = alone.percentile(50.0).unwrap_or(0.0);
     let flat = [0.0, each.len() as f64 - 1.0].map(|x| (x, p50, String::new()));
     let alone = Series {
         name: "one alone, p50".to_owned(),

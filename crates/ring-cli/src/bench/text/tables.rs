@@ -186,7 +186,7 @@ pub fn many(report: &Report) -> String {
     let mut text = heading("Kernels at once");
     match (&many.alone, &many.each) {
         (Ok(alone), Ok(each)) => {
-            let p50s = each.iter().filter_map(|times| times.at(50.0));
+            let p50s = each.iter().filter_map(|times| times.percentile(50.0));
             let slowest = p50s.clone().max_by(f64::total_cmp).unwrap_or(0.0);
             let fastest = p50s.min_by(f64::total_cmp).unwrap_or(0.0);
             let line = format!(
