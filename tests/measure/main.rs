@@ -59,7 +59,7 @@ fn print(what: &str, times: &[f64]) {
 
 fn round_trips(host: &Runtime, threads: u32) -> Result<(), Error> {
     let mut kernel = active(host, Launch::default().threads(threads))?;
-    println!("pinned memory of a kernel with 4096-slot rings: {} bytes", kernel.pinned_bytes());
+    println!("pinned memory of a kernel with default rings: {} bytes", kernel.pinned_bytes());
     let times = times(100_000, |i| answer(&mut kernel, i))?;
     print(&format!("round trip, 64-byte message, {threads} threads"), &times);
     Ok(())

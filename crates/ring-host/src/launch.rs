@@ -30,7 +30,7 @@ pub enum Cooperative {
 }
 
 /// Most bytes and slots of a ring whose capacity was not chosen.
-const DEFAULT_RING: (usize, u32) = (4 << 20, 1 << 14);
+const DEFAULT_RING: (usize, u32) = (4 << 20, 1 << 15);
 
 /// Slots of a ring for messages of so many bytes, if nobody chose.
 fn default_capacity(bytes: usize) -> u32 {
@@ -58,7 +58,7 @@ pub struct Launch {
 }
 
 impl Default for Launch {
-    /// One lane of 512 threads, rings of 4 MiB or 16,384 slots, whichever is less, 64 KiB of payload for
+    /// One lane of 512 threads, rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
     /// a kernel that uses it; mode and memory as the probe finds best.
     fn default() -> Launch {
         Launch {
@@ -100,9 +100,8 @@ impl Launch {
     }
 
     /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
-    /// no more than 16,384: enough for full speed, since a message is some ten microseconds under way
-    /// when many are. Where the runtime's memory is short, fewer: a kernel takes a third of what is
-    /// left of it at most.
+    /// no more than 32,768: enough for full speed also of eight lanes. Where the runtime's memory is
+    /// short, fewer: a kernel takes two thirds of what is left of it at most.
     pub fn capacity(self, capacity: u32) -> Launch {
         Launch { capacity: Some(capacity), ..self }
     }

@@ -191,9 +191,13 @@ impl Region {
     }
 
     fn initialise(&self) {
-        // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
-        // for everything that is laid out in it.
-        unsafe { self.host.at().write_bytes(0, self.offsets.end) };
+        // No slot is read before it is written: what is left in them stays.
+        let (lines, mail) = (0..self.offsets.slots[0], self.offsets.mail..self.offsets.staging);
+        for part in [lines, mail] {
+            // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
+            // for everything that is laid out in it.
+            unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
+        }
         let (control, relaxed) = (self.control(), Ordering::Relaxed);
         control.host.magic.store(MAGIC, relaxed);
         control.host.abi_version.store(ABI_VERSION, relaxed);

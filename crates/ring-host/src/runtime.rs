@@ -328,7 +328,7 @@ impl Core {
             Memory::StagedSync => self.device.free(),
             _ => pinned.min(self.device.free()),
         };
-        free / 3
+        free / 3 * 2
     }
 
     /// The memory of a kernel: with the plan's capacity if it was `chosen`; else with less where memory is

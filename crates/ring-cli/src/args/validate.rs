@@ -46,7 +46,7 @@ pub struct KernelOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub lanes: u32,
 
-    /// Slots of each ring [default: 16384, or 4 MiB of them]
+    /// Slots of each ring [default: 32768, or 4 MiB of them]
     #[arg(long, value_name = "N")]
     pub capacity: Option<u32>,
 
