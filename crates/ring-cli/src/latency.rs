@@ -25,6 +25,11 @@ impl Latency {
         self.nanoseconds.saturating_record(nanoseconds.max(1));
     }
 
+    /// Counts all of these, too.
+    pub fn add(&mut self, others: &Latency) {
+        self.nanoseconds.add(&others.nanoseconds).expect("the same bounds");
+    }
+
     /// Round trips counted.
     pub fn count(&self) -> u64 {
         self.nanoseconds.len()

@@ -27,40 +27,52 @@ pub fn repeats(bed: &Bed<'_>) -> u64 {
 
 /// Round trips at depth 1.
 pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
-    type Round<'a> = &'a dyn Fn(&mut Gpu, &mut Times) -> Found<()>;
+    type Round<'a> = &'a dyn Fn(&mut Gpu, usize, &mut Times) -> Found<()>;
     let launches = Launches::new(gpu);
     let launched = |way: (Kernel, By), gpu: &mut Gpu, times: &mut Times| -> Found<()> {
         launches.as_ref().map_err(Clone::clone)?.round(bed, gpu, way, times)
     };
     let kinds: [(&str, &str, Round<'_>); 7] = [
-        ("ring", "ring, persistent, mapped", &|_, times| {
-            latency::round(bed, Launch::default(), times)
+        ("ring", "ring, persistent, mapped", &|_, page, times| {
+            latency::round(bed, Launch::default(), page, times)
         }),
-        ("flag", "bare flag, no payload", &|gpu, times| flag::round(bed, gpu, times)),
-        ("launch", "launch, then poll", &|gpu, times| {
+        ("flag", "bare flag, no payload", &|gpu, page, times| flag::round(bed, gpu, page, times)),
+        ("launch", "launch, then poll", &|gpu, _, times| {
             launched((Kernel::Reads, By::Launch), gpu, times)
         }),
-        ("launch_unread", "launch that reads no request", &|gpu, times| {
+        ("launch_unread", "launch that reads no request", &|gpu, _, times| {
             launched((Kernel::Counts, By::Launch), gpu, times)
         }),
-        ("graph", "graph launch, then poll", &|gpu, times| {
+        ("graph", "graph launch, then poll", &|gpu, _, times| {
             launched((Kernel::Reads, By::Graph), gpu, times)
         }),
-        ("graph_unread", "graph that reads no request", &|gpu, times| {
+        ("graph_unread", "graph that reads no request", &|gpu, _, times| {
             launched((Kernel::Counts, By::Graph), gpu, times)
         }),
-        ("copies", "copy, launch, copy, sync", &|gpu, times| copies::round(bed, gpu, times)),
+        ("copies", "copy, launch, copy, sync", &|gpu, _, times| copies::round(bed, gpu, times)),
     ];
-    let mut found: [Found<Times>; 7] = std::array::from_fn(|_| Ok(Times::new()));
+    let mut found: [Found<(Times, Vec<f64>)>; 7] =
+        std::array::from_fn(|_| Ok((Times::new(), Vec::new())));
     for round in 1..=bed.settings.rounds {
         bed.steps.next(&format!("round trips, round {round} of {}", bed.settings.rounds));
-        for ((.., work), times) in kinds.iter().zip(&mut found) {
-            go_on(times, |times| work(gpu, times));
+        for ((.., work), found) in kinds.iter().zip(&mut found) {
+            go_on(found, |(all, medians)| {
+                let mut times = Times::new();
+                work(gpu, round as usize - 1, &mut times)?;
+                all.add(&times);
+                medians.extend(times.percentile(50.0));
+                Ok(())
+            });
         }
     }
-    for ((id, name, _), times) in kinds.iter().zip(found) {
+    for ((id, name, _), found) in kinds.iter().zip(found) {
+        let (name, device) = ((*name).to_owned(), "cuda");
         let whose = if *id == "ring" { Whose::Ours } else { Whose::Baseline };
-        report.latency.push(Latency { id, name: (*name).to_owned(), device: "cuda", whose, times });
+        let (times, rounds) = match found {
+            Ok((times, medians)) if matches!(*id, "ring" | "flag") => (Ok(times), medians),
+            found => (found.map(|(times, _)| times), Vec::new()),
+        };
+        report.latency.push(Latency { id, name, device, whose, times, rounds });
     }
     bed.steps.next("one way between two blocks");
     let name = "one block to another, one way";

@@ -6,7 +6,14 @@ use super::measured::Measured;
 use super::progress::Steps;
 use super::report::{Found, Stop};
 use super::settings::{PATIENCE, Settings};
+use ring_host::kernels::Echo;
 use ring_host::{DeviceKind, Launch, LaunchError, Resident, Runtime};
+
+/// Bytes of a page: the host spreads its memory by them.
+pub const PAGE: usize = 4096;
+
+/// Slots of a kernel that is only there to be in the way.
+const ASIDE_SLOTS: u32 = 16;
 
 /// A device, and how it is measured.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +68,19 @@ impl Bed<'_> {
         })?;
         kernel.activate(PATIENCE).map_err(wrong)?;
         Ok(kernel)
+    }
+
+    /// A kernel that does nothing but keep so many pages of the runtime's pinned memory from the next.
+    pub fn aside(&self, pages: usize) -> Found<Option<Resident<Echo>>> {
+        if pages == 0 {
+            return Ok(None);
+        }
+        // Payload is staged in pinned memory, as many bytes as there are of it: what is missing to
+        // whole pages.
+        let launch = Launch::default().threads(32).capacity(ASIDE_SLOTS);
+        let least = self.runtime.launch::<Echo>(launch.clone()).map_err(wrong)?.pinned_bytes();
+        let launch = launch.payload_bytes((pages * PAGE).saturating_sub(least));
+        self.runtime.launch::<Echo>(launch).map(Some).map_err(wrong)
     }
 }
 

@@ -60,7 +60,14 @@ pub fn report() -> Report {
     report.skipped = vec![(Section::Many, "it needs a GPU".to_owned())];
     let latency = |id, device, us| {
         let whose = if id == "ring" { Whose::Ours } else { Whose::Baseline };
-        Latency { id, name: format!("{id} <there & back>"), device, whose, times: Ok(times(us)) }
+        Latency {
+            id,
+            name: format!("{id} <there & back>"),
+            device,
+            whose,
+            times: Ok(times(us)),
+            rounds: vec![us, us + 0.1],
+        }
     };
     report.latency = vec![
         latency("ring", "cuda", 2.0),

@@ -48,6 +48,7 @@ pub fn report(report: &Report) -> Value {
             "name": row.name,
             "device": row.device,
             "times": found(&row.times, times),
+            "p50_of_rounds_us": row.rounds,
         })).collect::<Value>(),
         "on_device": report.on_device.iter().map(|row| json!({
             "name": row.name,

@@ -49,6 +49,9 @@ pub struct Latency {
     pub whose: Whose,
     /// How long they took.
     pub times: Found<Times>,
+    /// The median of each round, in microseconds: each used another page of pinned memory. Empty
+    /// where that makes no difference.
+    pub rounds: Vec<f64>,
 }
 
 /// How messages were sent when their rate was measured.

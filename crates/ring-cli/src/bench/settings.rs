@@ -36,7 +36,7 @@ impl Settings {
         Settings {
             quick,
             samples: options.samples.unwrap_or(if quick { 5_000 } else { 50_000 }),
-            rounds: 5,
+            rounds: 10,
             warm_up: if quick { 200 } else { 1_000 },
             round_limit: if quick { ms(400) } else { ms(4_000) },
             repeats: if quick { 3 } else { 5 },

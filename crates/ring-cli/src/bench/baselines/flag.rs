@@ -2,7 +2,7 @@
 
 use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::bed::{Bed, PAGE, wrong};
 use crate::bench::ours::latency::timed;
 use crate::bench::report::Found;
 use crate::bench::settings::PATIENCE;
@@ -30,13 +30,14 @@ pub fn wait(response: &AtomicU64, expected: u64, begun: Instant) -> Found<()> {
     Ok(())
 }
 
-/// A round of round trips by a kernel launched for that, from the host's first processor.
-pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+/// A round of round trips by a kernel launched for that, from the host's first processor, in that page
+/// of the memory.
+pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, page: usize, times: &mut Times) -> Found<()> {
     gpu.bind()?;
-    gpu.clear(4096);
+    gpu.clear((page + 1) * PAGE);
     let gpu = &*gpu;
     // SAFETY: zeros are flags; the device writes atomics.
-    let (flags, address) = unsafe { gpu.shared::<Flags>(0) };
+    let (flags, address) = unsafe { gpu.shared::<Flags>(page * PAGE) };
     flags.limit.0.store(bed.settings.leash().as_nanos() as u64, Ordering::Release);
     // SAFETY: flags that stay.
     unsafe { gpu.launch(Entry::Flag, 1, 1, address) }?;

@@ -15,7 +15,7 @@ use ring_host::Launch;
 use ring_host::kernels::Echo;
 
 /// Rounds of round trips and of rates, in turn between all.
-const ROUNDS: u64 = 5;
+const ROUNDS: u64 = 10;
 
 /// Steps of [`measure`].
 pub const STEPS: u64 = 2 * ROUNDS;
@@ -55,7 +55,7 @@ fn of<Q: Queue>(new: New<'_>) -> Row {
 }
 
 fn our_round(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    latency::round(bed, Launch::default(), times)
+    latency::round(bed, Launch::default(), 0, times)
 }
 
 fn our_rate(bed: &Bed<'_>) -> Found<f64> {
@@ -86,7 +86,14 @@ pub fn measure(bed: &Bed<'_>, report: &mut Report) {
     }
     for Row { id, name, whose, batch, times, rates, .. } in rows {
         let device = "cpu";
-        report.latency.push(Latency { id, name: name.to_owned(), device, whose, times });
+        report.latency.push(Latency {
+            id,
+            name: name.to_owned(),
+            device,
+            whose,
+            times,
+            rounds: Vec::new(),
+        });
         let shape = Shape { threads: 0, batch, ..setup().shape };
         report.throughput.push(Throughput {
             sweep: "cpu",

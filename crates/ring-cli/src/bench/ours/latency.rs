@@ -46,13 +46,16 @@ pub fn timed(
     Ok(())
 }
 
-/// A round of round trips by a kernel launched for that, from the host's first processor.
-pub fn round(bed: &Bed<'_>, launch: Launch, times: &mut Times) -> Found<()> {
+/// A round of round trips by a kernel launched for that, from the host's first processor; so many
+/// pages further on in the runtime's memory than the first kernel would be.
+pub fn round(bed: &Bed<'_>, launch: Launch, pages: usize, times: &mut Times) -> Found<()> {
+    let aside = bed.aside(pages)?;
     let mut kernel = bed.active::<Echo>(launch)?;
     let settings = bed.settings;
     let each = (settings.warm_up, settings.per_round());
     bed.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
-    ended(kernel)
+    ended(kernel)?;
+    aside.map_or(Ok(()), ended)
 }
 
 /// Round trips whose telemetry is read.

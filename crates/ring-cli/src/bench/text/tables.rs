@@ -41,6 +41,11 @@ pub fn latency(report: &Report) -> String {
         }
     }
     let mut text = heading("Latency") + &table.to_string();
+    for row in report.latency.iter().filter(|row| !row.rounds.is_empty()) {
+        let medians: Vec<String> = row.rounds.iter().map(|us| format!("{us:.2}")).collect();
+        let line = format!("p50 of each round, in a page of its own: {}", medians.join(" "));
+        let _ = writeln!(text, "{}", wrapped("", &format!("{}: {line}", row.name)));
+    }
     for row in &report.on_device {
         let found = match &row.us {
             Ok(us) => format!("{us:.3} us, by the device's clock"),
