@@ -7,10 +7,6 @@ use crate::kernels::{Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024,
 use ring_device::enter;
 use ring_shared::layout::ControlBlock;
 
-/// [`ring_shared::ABI_VERSION`], to be read from the PTX before it is loaded.
-#[unsafe(no_mangle)]
-pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
-
 macro_rules! rings {
     ($($entry:ident: $kernel:ty;)+) => {$(
         #[doc = concat!("Entry of [`", stringify!($kernel), "`].")]
@@ -32,11 +28,4 @@ rings! {
     bench_echo_1024: Echo1024;
     bench_echo_4096: Echo4096;
     bench_digest: Digest;
-}
-
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // SAFETY: stops the kernel with an error the host sees. Nothing here panics (a test reads the
-    // PTX), but a module must have a handler.
-    unsafe { core::arch::asm!("trap;", options(noreturn)) }
 }

@@ -202,6 +202,9 @@ impl<K: Kernel> Lane<'_, K> {
             s.obeyed.store(command, Relaxed);
             match state {
                 Some(state @ (State::Active | State::Inactive)) => {
+                    if <K::Scope as Scope<K>>::STATE_BYTES > 0 {
+                        self.team.fence(); // the host may have written the state meanwhile
+                    }
                     s.active.store(u64::from(state == State::Active), Relaxed);
                     self.acknowledge(state);
                 }

@@ -1,11 +1,21 @@
 //! What the author of a kernel writes: its message types, its scope, its handler.
 
 use crate::context::{BlockContext, Output, Payload, ThreadContext, WarpContext};
-use crate::team::Team;
+use crate::team::{Team, boot};
+use bytemuck::{Pod, Zeroable};
+use core::mem::offset_of;
+use core::ptr::with_exposed_provenance_mut;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
+use ring_shared::layout::LaneBlock;
 #[cfg(not(target_arch = "nvptx64"))]
 use ring_shared::slot;
+
+/// Threads of a lane's block where neither kernel nor launch chose.
+pub const DEFAULT_THREADS: u32 = 512;
+
+/// Largest state of a lane, in bytes.
+pub const MAX_STATE_BYTES: usize = 1 << 24;
 
 /// A ring kernel: a name, two message types, and the scope in which its handler runs.
 ///
@@ -19,11 +29,13 @@ pub trait Kernel: Sized + 'static {
     /// the messages. It costs a fence for each message that comes in the line, and for each batch of
     /// scope [`Block`]; without it what the handler sees of that memory may be old.
     const USES_PAYLOAD: bool = false;
+    /// Threads of a lane's block on a GPU where a launch does not say otherwise: a multiple of 32.
+    const THREADS: u32 = DEFAULT_THREADS;
     /// What the host sends.
     type Request: Message;
     /// What the device answers.
     type Response: Message;
-    /// [`Thread`], [`Warp`] or [`Block`].
+    /// [`Thread`], [`Warp`], [`Block`] or [`InOrder`].
     type Scope: Scope<Self>;
 }
 
@@ -52,6 +64,23 @@ pub trait BlockHandler: Kernel {
     fn handle(ctx: &BlockContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
 }
 
+/// A handler with a state: one thread of a lane runs it on one message after the other, in order, and
+/// keeps the state from message to message. For what has to be exact and in sequence: an order book, a
+/// counter, a session. A lane takes some million messages a second so; more lanes take more, each with a
+/// state of its own.
+pub trait InOrderHandler: Kernel {
+    /// What a lane keeps, in device memory: plain bytes, zero at first unless the host writes it. It
+    /// stays through deactivation and relaunches, and can be read by the host while the kernel is not
+    /// active, and after it was terminated.
+    type State: Pod;
+    /// Answers one request. If it panics the state stays as it was then.
+    fn handle(
+        ctx: &ThreadContext<'_>,
+        state: &mut Self::State,
+        request: &Self::Request,
+    ) -> Self::Response;
+}
+
 /// Each message is handled by one thread ([`ThreadHandler`]).
 #[derive(Debug)]
 pub struct Thread;
@@ -64,11 +93,19 @@ pub struct Warp;
 #[derive(Debug)]
 pub struct Block;
 
-/// Who handles a message: [`Thread`], [`Warp`] or [`Block`].
+/// Messages of a lane are handled one after the other, with a state ([`InOrderHandler`]).
+#[derive(Debug)]
+pub struct InOrder;
+
+/// Who handles a message: [`Thread`], [`Warp`], [`Block`] or [`InOrder`].
 pub trait Scope<K: Kernel>: sealed::Sealed {
     /// Whether a warp answers messages by itself.
     #[doc(hidden)]
     const ALONE: bool;
+
+    /// Bytes of state that a lane keeps.
+    #[doc(hidden)]
+    const STATE_BYTES: usize = 0;
 
     /// Atoms from one message to the next in a warp's stage.
     #[doc(hidden)]
@@ -248,6 +285,59 @@ impl<K: BlockHandler> Scope<K> for Block {
     }
 }
 
+impl<K: InOrderHandler> Scope<K> for InOrder {
+    const ALONE: bool = false;
+    const STATE_BYTES: usize = {
+        assert!(align_of::<K::State>() <= 128, "a state may be aligned to at most 128 bytes");
+        assert!(
+            size_of::<K::State>() <= MAX_STATE_BYTES,
+            "a state must fit MAX_STATE_BYTES; keep more in the payload arena"
+        );
+        size_of::<K::State>()
+    };
+    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
+    const ANSWER: usize = K::Request::SLOT_ATOMS;
+
+    #[inline(always)]
+    fn abreast(_: Team<'_>) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    unsafe fn warp(_: Team<'_>, _: Payload<'_>, _: *mut u8, _: u32) {}
+
+    #[inline(always)]
+    unsafe fn window(
+        team: Team<'_>,
+        payload: Payload<'_>,
+        input: *const u8,
+        output: *mut u8,
+        n: u32,
+    ) {
+        if team.thread() != 0 {
+            return;
+        }
+        let at = team.memory().boot.word(boot::RINGS, offset_of!(LaneBlock, state));
+        let mut nothing: K::State = Zeroable::zeroed();
+        let state = match size_of::<K::State>() {
+            0 => &mut nothing,
+            // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this
+            // lane's own for as long as it runs; plain bytes, which the host has written. Only thread 0
+            // of the lane touches it, and the host only while the lane is not active.
+            _ => unsafe { &mut *with_exposed_provenance_mut(at as usize) },
+        };
+        for m in 0..n as usize {
+            // SAFETY: message `m < n` of the input window, plain bytes, aligned, that nobody writes now.
+            let request = unsafe { &*input.add(m * 16 * K::Request::SLOT_ATOMS).cast() };
+            let response = K::handle(&ThreadContext::new(team, payload), state, request);
+            // SAFETY: slot `m < n` of the output window, aligned, that only this thread touches now.
+            unsafe {
+                output.add(m * 16 * K::Response::SLOT_ATOMS).cast::<K::Response>().write(response)
+            };
+        }
+    }
+}
+
 const fn max(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
 }
@@ -257,4 +347,5 @@ mod sealed {
     impl Sealed for super::Thread {}
     impl Sealed for super::Warp {}
     impl Sealed for super::Block {}
+    impl Sealed for super::InOrder {}
 }

@@ -4,26 +4,20 @@
 //! to PTX, where a block of threads runs it, and for the host, where one thread does:
 //!
 //! ```
-//! use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+//! ring_device::ring_kernel! {
+//!     /// Squares a number.
+//!     pub struct Square;
 //!
-//! struct Square;
-//!
-//! impl Kernel for Square {
-//!     const NAME: &'static str = "square";
-//!     const ENTRY: &'static str = "my_square";
-//!     type Request = u64;
-//!     type Response = u64;
-//!     type Scope = Thread;
-//! }
-//!
-//! impl ThreadHandler for Square {
-//!     fn handle(_: &ThreadContext, request: &u64) -> u64 {
-//!         request * request
+//!     fn handle(request: &u64) -> u64 {
+//!         request.wrapping_mul(*request)
 //!     }
 //! }
 //! ```
 //!
-//! Where to look: [`kernel`] (what a user writes), [`context`] (what a handler sees), `dispatch`
+//! [`ring_kernel!`] writes the implementations, and the entry point of the PTX; they can be written by
+//! hand as well, as the built-in [`kernels`] are.
+//!
+//! Where to look: [`macro@ring_kernel`] and [`kernel`] (what a user writes), [`context`] (what a handler sees), `dispatch`
 //! (the resident loop: wait, handle, answer, obey), `team` (the threads that run one lane: a GPU
 //! block or one CPU thread), [`kernels`] (the built-in ones).
 //!
@@ -40,17 +34,26 @@ pub mod context;
 mod dispatch;
 pub mod kernel;
 pub mod kernels;
+mod macros;
+#[cfg(target_arch = "nvptx64")]
+mod module;
 mod team;
 
 #[cfg(all(target_arch = "nvptx64", feature = "entries"))]
 mod entries;
 
+pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(target_arch = "nvptx64")]
 pub use dispatch::enter;
 pub use dispatch::run;
-pub use kernel::{Block, BlockHandler, Kernel, Scope, Thread, ThreadHandler, Warp, WarpHandler};
+pub use kernel::{
+    Block, BlockHandler, InOrder, InOrderHandler, Kernel, Scope, Thread, ThreadHandler, Warp,
+    WarpHandler,
+};
 pub use kernels::{Echo, VectorAdd};
+pub use ring_shared::Message;
+pub use ring_shared::layout::ControlBlock;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use team::Hooks;
 pub use team::{Team, TeamMemory};

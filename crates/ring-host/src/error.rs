@@ -230,6 +230,14 @@ pub enum LaunchError {
         /// What is wrong with it.
         source: ImageError,
     },
+    /// What the kernel keeps from message to message could not be cleared.
+    #[error("kernel {kernel}: its state was not cleared: {source}")]
+    State {
+        /// The kernel.
+        kernel: &'static str,
+        /// Why not.
+        source: PayloadError,
+    },
     /// The device faulted before.
     #[error(transparent)]
     Fault(#[from] DeviceFault),
@@ -371,6 +379,29 @@ pub enum PayloadError {
     Fault(#[from] DeviceFault),
 }
 
+/// Why a kernel's state was not read or written.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// No such lane.
+    #[error("lane {lane} of a kernel with {lanes}")]
+    Lane {
+        /// The lane asked for.
+        lane: u32,
+        /// Lanes there are.
+        lanes: u32,
+    },
+    /// It changes with every message.
+    #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
+    Active {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// The copy was not made.
+    #[error(transparent)]
+    Copy(#[from] PayloadError),
+}
+
 /// Why two vectors were not added.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -428,6 +459,9 @@ pub enum Error {
     /// Using the payload arena.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// Reading or writing a kernel's state.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// Adding vectors.
     #[error(transparent)]
     Add(#[from] AddError),

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(new(&abi("999")), ImageError::Abi { found: 999 });
         assert_eq!(new(&abi("{2, 1}")), ImageError::Abi { found: 258 });
         assert_eq!(new(&abi("x")), ImageError::NoAbi);
-        let image = Image::new(abi("2").into_bytes()).unwrap();
+        let image = Image::new(abi(&ring_shared::ABI_VERSION.to_string()).into_bytes()).unwrap();
         let error = image.check_entry("ring_echo").unwrap_err();
         assert_eq!(error.to_string(), "the PTX has no entry 'ring_echo'; it has: none");
     }

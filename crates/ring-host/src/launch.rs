@@ -6,7 +6,8 @@ use crate::error::LaunchError;
 use crate::image::{Image, ImageError};
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
 use crate::region::{Plan, WireBudgets};
-use ring_device::{Kernel, MIN_THREADS};
+use ring_device::kernel::DEFAULT_THREADS;
+use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
 use ring_shared::layout::{Processing, UNLIMITED};
 use ring_shared::ring::{MAX_CAPACITY, MAX_START};
@@ -43,7 +44,7 @@ fn default_capacity(bytes: usize) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Launch {
     lanes: u32,
-    threads: u32,
+    threads: Option<u32>,
     capacity: Option<u32>,
     slot_bytes: Option<usize>,
     payload_bytes: Option<usize>,
@@ -58,12 +59,12 @@ pub struct Launch {
 }
 
 impl Default for Launch {
-    /// One lane of 512 threads, rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
+    /// One lane of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
     /// a kernel that uses it; mode and memory as the probe finds best.
     fn default() -> Launch {
         Launch {
             lanes: 1,
-            threads: Launch::DEFAULT_THREADS,
+            threads: None,
             capacity: None,
             slot_bytes: None,
             payload_bytes: None,
@@ -80,8 +81,8 @@ impl Default for Launch {
 }
 
 impl Launch {
-    /// Threads of a lane's block, if nobody chose.
-    pub const DEFAULT_THREADS: u32 = 512;
+    /// Threads of a lane's block, if neither launch nor kernel chose.
+    pub const DEFAULT_THREADS: u32 = DEFAULT_THREADS;
 
     /// Slots of each ring of kernel `K`, as chosen, or by default.
     pub fn slots<K: Kernel>(&self) -> u32 {
@@ -96,7 +97,7 @@ impl Launch {
 
     /// Threads of a lane's block, a multiple of 32. The CPU device uses one all the same.
     pub fn threads(self, threads: u32) -> Launch {
-        Launch { threads, ..self }
+        Launch { threads: Some(threads), ..self }
     }
 
     /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
@@ -189,8 +190,8 @@ impl Launch {
         }
     }
 
-    pub(crate) fn wants(&self) -> (u32, u32) {
-        (self.lanes, self.threads)
+    pub(crate) fn wants<K: Kernel>(&self) -> (u32, u32) {
+        (self.lanes, self.threads.unwrap_or(K::THREADS))
     }
 
     /// The checked image.
@@ -223,7 +224,7 @@ impl Launch {
         if self.max_messages == 0 {
             return Err(LaunchError::MaxMessages);
         }
-        self.check_threads(device.max_threads, "the device's limit")?;
+        self.check_threads::<K>(device.max_threads, "the device's limit")?;
         self.check_lanes(device.max_lanes, "the device's largest grid")?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
             return Err(LaunchError::NotCooperative(device.name.clone()));
@@ -237,6 +238,7 @@ impl Launch {
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
             answer_stamps: K::Response::EXPRESS_ATOMS,
             payload_bytes: self.payload_bytes.unwrap_or(payload),
+            state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,
             max_messages: self.max_messages,
@@ -244,16 +246,17 @@ impl Launch {
     }
 
     /// Checks what depends on the loaded kernel.
-    pub(crate) fn check_kernel(&self, limits: Limits) -> Result<(), LaunchError> {
-        self.check_threads(limits.threads, "the kernel's limit on this device")?;
+    pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
+        self.check_threads::<K>(limits.threads, "the kernel's limit on this device")?;
         self.check_lanes(limits.lanes, "what can be resident at once")
     }
 
-    fn check_threads(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
-        let whole = self.threads.is_multiple_of(MIN_THREADS) && self.threads >= MIN_THREADS;
-        match whole && self.threads <= limit {
+    fn check_threads<K: Kernel>(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        let threads = self.wants::<K>().1;
+        let whole = threads.is_multiple_of(MIN_THREADS) && threads >= MIN_THREADS;
+        match whole && threads <= limit {
             true => Ok(()),
-            false => Err(LaunchError::Threads { threads: self.threads, limit, why }),
+            false => Err(LaunchError::Threads { threads, limit, why }),
         }
     }
 

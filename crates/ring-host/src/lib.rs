@@ -59,6 +59,7 @@ pub mod resident;
 pub mod runtime;
 mod shared;
 mod staging;
+pub mod state;
 pub mod telemetry;
 mod vector_add;
 
@@ -66,7 +67,7 @@ pub use deadline::Deadline;
 pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
-    RecvError, SendError,
+    RecvError, SendError, StateError,
 };
 pub use lane::{Lane, Receiver, Sender};
 pub use launch::{Cooperative, Launch};
@@ -74,8 +75,8 @@ pub use mode::{Budgets, Memory, Mode};
 pub use report::{Change, Choice, Refusal, Report};
 pub use resident::{Resident, Status, Summary};
 pub use ring_device::{
-    Block, BlockContext, BlockHandler, Kernel, Output, Payload, Scope, Thread, ThreadContext,
-    ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
+    Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
+    Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};

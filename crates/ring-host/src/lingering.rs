@@ -13,7 +13,7 @@ static LINGERING: Mutex<Vec<(Arc<dyn Station>, Used)>> = Mutex::new(Vec::new());
 /// What a kernel uses until it has left.
 #[derive(Debug)]
 pub(crate) enum Used {
-    Kernel { _region: Region, _share: Option<Share> },
+    Kernel { _region: Box<Region>, _share: Option<Share> },
     Probe { _table: Piece, _found: Box<[u64; TABLE_LEN]> },
 }
 

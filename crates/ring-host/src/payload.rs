@@ -27,23 +27,7 @@ impl<K: Kernel> Resident<K> {
         if bytes.is_empty() {
             return Ok(()); // there may be no staging
         }
-        let _between = self.between_launches(deadline)?;
-        let ((staging, room), mut to) =
-            (self.shared().region().staging(), self.shared().region().payload() + offset);
-        for part in bytes.chunks(room.max(1)) {
-            // SAFETY: the part fits the staging, which belongs to this kernel; `&mut self` lets
-            // nobody else use it, and earlier copies are over.
-            unsafe { staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len()) };
-            // SAFETY: staging and the part of the arena, both in the region, which stays until the
-            // station is over; checked to be inside; whole words.
-            let copy = || unsafe {
-                self.shared().station().copy_in(to, staging, part.len(), Cells::Words)
-            };
-            patiently(copy)?;
-            self.copied(part.len(), deadline)?;
-            to += part.len() as u64;
-        }
-        Ok(())
+        self.copy_in(self.shared().region().payload() + offset, bytes, deadline)
     }
 
     /// Copies words out of the payload arena, from `offset` bytes on. What a handler wrote is there
@@ -59,14 +43,52 @@ impl<K: Kernel> Resident<K> {
         if bytes.is_empty() {
             return Ok(()); // there may be no staging
         }
+        self.copy_out(self.shared().region().payload() + offset, bytes, deadline)
+    }
+
+    /// Copies bytes to `to` in the kernel's device memory, where there is room for whole words of them.
+    /// There is staging, and no copy uses it.
+    pub(crate) fn copy_in(
+        &mut self,
+        mut to: u64,
+        bytes: &[u8],
+        deadline: Deadline,
+    ) -> Result<(), PayloadError> {
         let _between = self.between_launches(deadline)?;
-        let ((staging, room), mut from) =
-            (self.shared().region().staging(), self.shared().region().payload() + offset);
+        let (staging, room) = self.shared().region().staging();
+        for part in bytes.chunks(room.max(1)) {
+            let whole = part.len().next_multiple_of(4);
+            // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
+            // self` lets nobody else use it, and earlier copies are over.
+            unsafe {
+                staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
+                staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
+            }
+            // SAFETY: staging and memory of the region, which stays until the station is over; the
+            // callers' addresses are inside; whole words.
+            let copy =
+                || unsafe { self.shared().station().copy_in(to, staging, whole, Cells::Words) };
+            patiently(copy)?;
+            self.copied(part.len(), deadline)?;
+            to += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes from `from` in the kernel's device memory; as [`copy_in`](Self::copy_in).
+    pub(crate) fn copy_out(
+        &mut self,
+        mut from: u64,
+        bytes: &mut [u8],
+        deadline: Deadline,
+    ) -> Result<(), PayloadError> {
+        let _between = self.between_launches(deadline)?;
+        let (staging, room) = self.shared().region().staging();
         for part in bytes.chunks_mut(room.max(1)) {
-            // SAFETY: as in `write_payload`.
-            let copy = || unsafe {
-                self.shared().station().copy_out(staging, from, part.len(), Cells::Words)
-            };
+            let whole = part.len().next_multiple_of(4);
+            // SAFETY: as in `copy_in`.
+            let copy =
+                || unsafe { self.shared().station().copy_out(staging, from, whole, Cells::Words) };
             patiently(copy)?;
             self.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
@@ -90,7 +112,7 @@ impl<K: Kernel> Resident<K> {
     }
 
     /// Waits until no copy is under way: one whose wait ended early may still be.
-    fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
+    pub(crate) fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
         let look = || match self.shared().station().copies() {
             RunState::Running => Ok(None),
             RunState::Ended => Ok(Some(())),

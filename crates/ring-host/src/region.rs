@@ -6,7 +6,7 @@ use crate::arena::{Arena, Exhausted, Piece};
 use crate::error::LaunchError;
 use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ControlBlock, LaneBlock, Processing, RingDescriptor};
+use ring_shared::layout::{ControlBlock, LINE, LaneBlock, Processing, RingDescriptor};
 use ring_shared::message::EXPRESS_ATOMS;
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
 use std::alloc::Layout;
@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     /// Stamped atoms of an express response.
     pub answer_stamps: usize,
     pub payload_bytes: usize,
+    /// Bytes that each lane keeps in device memory from message to message.
+    pub state_bytes: usize,
     /// A launch's budgets, as the device counts them.
     pub budgets: WireBudgets,
     pub processing: Processing,
@@ -82,8 +84,14 @@ impl Plan {
         let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
         let mail = if self.memory == Memory::Mapped { 0 } else { n * size_of::<Mail>() };
         let staging = shared.checked_add(mail)?;
-        let end = staging.checked_add(self.payload_bytes.min(STAGING).next_multiple_of(4))?;
+        let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
+        let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
+    }
+
+    /// Bytes from one lane's state to the next.
+    fn state_stride(&self) -> usize {
+        self.state_bytes.next_multiple_of(LINE)
     }
 
     /// Bytes of host memory; `usize::MAX` if they cannot be counted.
@@ -153,6 +161,7 @@ pub(crate) struct Region {
     device: u64,
     _twin: Option<Piece>,
     payload: Option<Piece>,
+    state: Option<Piece>,
 }
 
 impl Region {
@@ -184,8 +193,12 @@ impl Region {
             0 => None,
             bytes => Some(lend("device", device, bytes)?),
         };
+        let state = match plan.state_stride() * plan.lanes as usize {
+            0 => None,
+            bytes => Some(lend("device", device, bytes)?),
+        };
         let at = twin.as_ref().map_or(mapped, Piece::device);
-        let region = Region { plan, offsets, host, device: at, _twin: twin, payload };
+        let region = Region { plan, offsets, host, device: at, _twin: twin, payload, state };
         region.initialise();
         Ok(region)
     }
@@ -211,6 +224,8 @@ impl Region {
         self.set_budgets(self.plan.budgets);
         for lane in 0..self.plan.lanes {
             let (block, start) = (self.lane(lane), self.plan.start);
+            block.state.store(self.state(lane), relaxed);
+            block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
             for (which, d) in [(0, &block.request), (1, &block.response)] {
                 self.describe(d, lane, which);
                 self.ring(lane, which).reset();
@@ -334,7 +349,19 @@ impl Region {
         self.payload.as_ref().map_or(0, Piece::device)
     }
 
-    /// Host memory through which the payload is copied, and its size: as much as goes at a time.
+    /// Bytes of a lane's state.
+    pub fn state_bytes(&self) -> usize {
+        self.plan.state_bytes
+    }
+
+    /// Device address of a lane's state, at a multiple of 128, with room for whole lines; 0 if there is
+    /// none.
+    pub fn state(&self, lane: u32) -> u64 {
+        let at = |piece: &Piece| piece.device() + (lane as usize * self.plan.state_stride()) as u64;
+        self.state.as_ref().map_or(0, at)
+    }
+
+    /// Host memory through which payload and state are copied, and its size: as much as goes at a time.
     pub fn staging(&self) -> (NonNull<u8>, usize) {
         let bytes = self.offsets.end - self.offsets.staging;
         // SAFETY: inside the memory, or its end.

@@ -34,6 +34,9 @@ const LEAST_CAPACITY: u32 = 64;
 /// How long a persistent kernel in staged memory is waited for to be carried and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 
+/// How long it may take to clear a new kernel's state.
+const STATE_CLEARED: Duration = Duration::from_secs(5);
+
 /// Forces the mode of every kernel: `persistent`, `event-driven` or `graph`.
 pub const MODE_VARIABLE: &str = "RING_MODE";
 
@@ -315,8 +318,8 @@ impl Core {
         let image = launch.image::<K>()?;
         let program = Program { entry: K::ENTRY, image: &image, cpu: cpu_entry::<K> };
         let function = self.driver.load(program).map_err(Launch::refused::<K>)?;
-        let limits = function.limits(launch.wants().1)?;
-        launch.check_kernel(limits)?;
+        let limits = function.limits(launch.wants::<K>().1)?;
+        launch.check_kernel::<K>(limits)?;
         Ok((function, limits.lanes, plan))
     }
 
@@ -353,7 +356,7 @@ impl Core {
     ) -> Result<Resident<K>, LaunchError> {
         let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
         let (function, most, plan) = self.ready::<K>(launch)?;
-        let (lanes, threads) = launch.wants();
+        let (lanes, threads) = launch.wants::<K>();
         let share = self.driver.residency().reserve(lanes, most).map_err(|limit| {
             let why = "what can be resident beside the kernels that are";
             LaunchError::Lanes { lanes, limit, why }
@@ -395,7 +398,9 @@ impl Core {
         }
         let cooperative = grid.cooperative;
         tracing::info!(kernel = K::NAME, lanes, threads, cooperative, %mode, %memory, "launched");
-        Ok(Resident::new(shared, chosen.choice))
+        let mut kernel = Resident::new(shared, chosen.choice);
+        kernel.clear_state(STATE_CLEARED)?;
+        Ok(kernel)
     }
 
     /// How threads wait for this device's messages.

@@ -342,7 +342,7 @@ impl Drop for Shared {
         // SAFETY: nobody uses it after this, and it is taken once.
         let region = unsafe { ManuallyDrop::take(&mut self.region) };
         if !self.station.is_over() {
-            let used = Used::Kernel { _region: region, _share: self.take_share() };
+            let used = Used::Kernel { _region: Box::new(region), _share: self.take_share() };
             linger(Arc::clone(&self.station), used);
         }
     }

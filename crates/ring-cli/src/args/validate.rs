@@ -120,7 +120,8 @@ mod tests {
         assert_eq!((options.messages, options.emulate), (1_000_000, None));
         assert_eq!(options.timeout, Duration::from_secs(10));
         let launch = format!("{:?}", options.kernel.launch());
-        assert_eq!(launch, format!("{:?}", Launch::default()));
+        let default = Launch::default().threads(Launch::DEFAULT_THREADS);
+        assert_eq!(launch, format!("{default:?}"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::at_once::First;
 use super::{Lane, event, part};
 use crate::context::Payload;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Scope};
 use crate::team::{Team, boot, flag};
 use core::mem::offset_of;
 use core::ptr::NonNull;
@@ -58,6 +58,10 @@ pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &LaneBlock) -> Opti
     };
     // Response i answers request i, and a run of slots ends where the other's does.
     if requests.capacity() != responses.capacity() {
+        return Some(Exit::BadConfig);
+    }
+    let state = team.memory().boot.word(boot::RINGS, offset_of!(LaneBlock, state_bytes));
+    if (<K::Scope as Scope<K>>::STATE_BYTES as u64) > state {
         return Some(Exit::BadConfig);
     }
     if requests.start() != responses.start() || limits::<K>(team).is_none() {

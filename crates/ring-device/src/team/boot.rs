@@ -17,19 +17,20 @@ pub const CALL: usize = 9;
 pub const HOST: usize = 10;
 /// The first three of [`ConfigLine`](ring_shared::layout::ConfigLine).
 pub const CONFIG: usize = 11;
-/// Both descriptors of the lane, three atoms.
+/// The beginning of the lane's block: both descriptors, and where its state is. Four atoms.
 pub const RINGS: usize = 14;
 /// The first six atoms of the lane's [`StatusLine`].
-pub const STATUS: usize = 17;
+pub const STATUS: usize = 18;
 /// Requests consumed.
-pub const REQUEST_CREDIT: usize = 23;
+pub const REQUEST_CREDIT: usize = 24;
 /// Responses consumed.
-pub const RESPONSE_CREDIT: usize = 24;
+pub const RESPONSE_CREDIT: usize = 25;
 /// How many there are.
-pub const ATOMS: usize = 25;
+pub const ATOMS: usize = 26;
 
 // The words that are asked for are in those atoms.
 const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS <= 32);
+const _: () = assert!(offset_of!(LaneBlock, state_bytes) < 16 * (STATUS - RINGS));
 const _: () = assert!(offset_of!(StatusLine, scrubbed) < 16 * (REQUEST_CREDIT - STATUS));
 const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
 
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!((at(3, BELL), at(3, BELL + 7)), (block + 1024, block + 1024 + 112));
         assert_eq!((at(3, COMMAND), at(3, CALL), at(3, HOST)), (16, 256 + 128 + 64, 0));
         assert_eq!((at(3, CONFIG), at(3, CONFIG + 2)), (128, 160));
-        assert_eq!((at(3, RINGS), at(3, RINGS + 2)), (block, block + 32));
+        assert_eq!((at(3, RINGS), at(3, RINGS + 3)), (block, block + 48));
         assert_eq!((at(3, STATUS), at(3, STATUS + 5)), (status, status + 80));
         assert_eq!((at(3, REQUEST_CREDIT), at(3, RESPONSE_CREDIT)), (block + 256, block + 1152));
         assert_eq!(at(3, 31), block + 1152);

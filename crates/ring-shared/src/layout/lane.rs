@@ -100,7 +100,12 @@ pub struct LaneBlock {
     pub request: RingDescriptor,
     /// The ring of responses (written before the launch).
     pub response: RingDescriptor,
-    pad: [AtomicU64; 10],
+    /// Device address of what a handler keeps from message to message, in device memory (written
+    /// before the launch).
+    pub state: AtomicU64,
+    /// Bytes there; 0 when there is none.
+    pub state_bytes: AtomicU64,
+    pad: [AtomicU64; 8],
     /// Written by the device.
     pub status: StatusLine,
     /// Written by the device.
@@ -129,6 +134,7 @@ assert_layout!(StatusLine: size 128, align 128, acknowledged @ 0, processed @ 8,
 assert_layout!(Doorbell: size 128, align 128, atoms @ 0);
 assert_layout!(CreditLine: size 128, align 128, consumed @ 0);
 assert_layout!(Times: size 512, align 128, handler @ 0, queueing @ 256);
-assert_layout!(LaneBlock: size 1280, align 128, request @ 0, response @ 24, status @ 128,
+assert_layout!(LaneBlock: size 1280, align 128, request @ 0, response @ 24, state @ 48,
+    state_bytes @ 56, status @ 128,
     request_credit @ 256, response_bell @ 384, times @ 512, request_bell @ 1024,
     response_credit @ 1152);

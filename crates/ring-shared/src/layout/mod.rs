@@ -30,16 +30,16 @@ macro_rules! assert_layout {
 pub(crate) use assert_layout;
 
 /// How many numbers [`table`] holds.
-pub const TABLE_LEN: usize = 49;
+pub const TABLE_LEN: usize = 51;
 
 /// Sizes and offsets of every shared struct, in the order of [`TABLE_NAMES`]. The kernel
 /// `ring_layout_probe` writes the table as the device's compiler sees it; the host compares.
 #[cfg(not(loom))]
-pub fn table() -> [u64; TABLE_LEN] {
+pub const fn table() -> [u64; TABLE_LEN] {
     use crate::atomics::Atom;
     use core::mem::offset_of;
     [
-        u64::from(crate::ABI_VERSION),
+        crate::ABI_VERSION as u64,
         crate::MAGIC,
         size_of::<Atom>() as u64,
         size_of::<HostLine>() as u64,
@@ -82,6 +82,8 @@ pub fn table() -> [u64; TABLE_LEN] {
         size_of::<CreditLine>() as u64,
         size_of::<LaneBlock>() as u64,
         offset_of!(LaneBlock, response) as u64,
+        offset_of!(LaneBlock, state) as u64,
+        offset_of!(LaneBlock, state_bytes) as u64,
         offset_of!(LaneBlock, status) as u64,
         offset_of!(LaneBlock, request_credit) as u64,
         offset_of!(LaneBlock, response_bell) as u64,
@@ -136,6 +138,8 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "size of CreditLine",
     "size of LaneBlock",
     "LaneBlock.response",
+    "LaneBlock.state",
+    "LaneBlock.state_bytes",
     "LaneBlock.status",
     "LaneBlock.request_credit",
     "LaneBlock.response_bell",

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_a_launch() {
-        let (ours, default) = (Setup::of::<Echo>().launch(), Launch::default());
+        let default = Launch::default().threads(Launch::DEFAULT_THREADS);
+        let ours = Setup::of::<Echo>().launch();
         assert_eq!(ours.slots::<Echo>(), default.slots::<Echo>());
         let capacity = default.slots::<Echo>();
         assert_eq!(format!("{ours:?}"), format!("{:?}", default.capacity(capacity)));

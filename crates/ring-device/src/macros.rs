@@ -1,0 +1,250 @@
+//! [`ring_kernel!`](crate::ring_kernel): a kernel from a handler.
+
+/// Makes a ring kernel of a handler function: the type by which the host launches it, its [`Kernel`] and
+/// handler traits, and for a GPU the entry point of the PTX. The CPU device needs nothing more.
+///
+/// ```
+/// ring_device::ring_kernel! {
+///     /// Squares a number.
+///     pub struct Square;
+///
+///     fn handle(request: &u64) -> u64 {
+///         request.wrapping_mul(*request)
+///     }
+/// }
+/// # use ring_device::Kernel;
+/// assert_eq!(Square::NAME, "Square");
+/// ```
+///
+/// The signature says what the kernel is:
+///
+/// | `fn handle(...)` | who runs it | trait |
+/// |---|---|---|
+/// | `request: &Q) -> R` | a thread, many messages at once | [`ThreadHandler`] |
+/// | `ctx: &ThreadContext, request: &Q) -> R` | the same, with telemetry and payload | [`ThreadHandler`] |
+/// | `state: &mut S, request: &Q) -> R` | a thread, message after message, with a state | [`InOrderHandler`] |
+/// | `ctx: &ThreadContext, state: &mut S, request: &Q) -> R` | the same | [`InOrderHandler`] |
+/// | `ctx: &WarpContext, request: &Q, response: &Output<R>)` | a warp for each message | [`WarpHandler`] |
+/// | `ctx: &BlockContext, request: &Q, response: &Output<R>)` | the whole block for each message | [`BlockHandler`] |
+///
+/// `Q`, `R` and `S` are plain bytes ([`bytemuck::Pod`]): derive it. Names of contexts and of [`Output`]
+/// are written as in the table; they need not be imported.
+///
+/// Options, in this order, each may be left out:
+///
+/// ```
+/// # use ring_device::{Kernel, bytemuck};
+/// #[repr(C)]
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// pub struct Counts {
+///     seen: u64,
+///     most: u64,
+/// }
+///
+/// ring_device::ring_kernel! {
+///     /// Counts what it sees, and answers with the most so far.
+///     pub struct Most {
+///         name: "most",          // in reports and errors; the type's name if left out
+///         entry: "acme_most",    // the symbol in the PTX; "ring_" and the type's name if left out
+///         threads: 64,           // of a lane's block on a GPU, unless the launch says otherwise
+///         slot_bytes: 16,        // does not compile if a message is larger
+///         uses_payload: false,   // see Kernel::USES_PAYLOAD
+///     }
+///
+///     fn handle(state: &mut Counts, request: &u64) -> u64 {
+///         state.seen += 1;
+///         state.most = state.most.max(*request);
+///         state.most
+///     }
+/// }
+/// assert_eq!((Most::NAME, Most::ENTRY, Most::THREADS), ("most", "acme_most", 64));
+/// ```
+///
+/// A handler must not panic on a GPU: there it ends every kernel of the process (`DeviceFault`). Index with
+/// `get`, and use wrapping or checked arithmetic where a message decides.
+///
+/// [`Kernel`]: crate::Kernel
+/// [`ThreadHandler`]: crate::ThreadHandler
+/// [`InOrderHandler`]: crate::InOrderHandler
+/// [`WarpHandler`]: crate::WarpHandler
+/// [`BlockHandler`]: crate::BlockHandler
+/// [`Output`]: crate::Output
+/// [`bytemuck::Pod`]: crate::bytemuck::Pod
+#[macro_export]
+macro_rules! ring_kernel {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident; $($handler:tt)*) => {
+        $crate::ring_kernel! { $(#[$doc])* $vis struct $name {} $($handler)* }
+    };
+    ($(#[$doc:meta])* $vis:vis struct $name:ident {
+        $(name: $label:expr,)?
+        $(entry: $entry:literal,)?
+        $(threads: $threads:expr,)?
+        $(slot_bytes: $slot:expr,)?
+        $(uses_payload: $payload:expr $(,)?)?
+    } $($handler:tt)*) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $vis struct $name;
+
+        $crate::__handler! {
+            $name
+            [
+                const NAME: &'static str = $crate::__or!([$($label)?] stringify!($name));
+                const ENTRY: &'static str =
+                    $crate::__or!([$($entry)?] concat!("ring_", stringify!($name)));
+                const USES_PAYLOAD: bool = $crate::__or!([$($payload)?] false);
+                const THREADS: u32 = $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
+            ]
+            $($handler)*
+        }
+
+        const _: () = {
+            use $crate::Kernel;
+            $(
+                assert!(
+                    size_of::<<$name as Kernel>::Request>() <= $slot
+                        && size_of::<<$name as Kernel>::Response>() <= $slot,
+                    "a message is larger than the kernel's slot_bytes: make it smaller, or the slot \
+                     larger, or send it through the payload arena"
+                );
+            )?
+            assert!(
+                <$name as Kernel>::THREADS >= 32 && <$name as Kernel>::THREADS <= 1024
+                    && <$name as Kernel>::THREADS % 32 == 0,
+                "threads must be a multiple of 32, from 32 to 1024"
+            );
+            // Looked at here, where the kernel is, and not only where it is launched.
+            let _ = <<$name as Kernel>::Request as $crate::Message>::SLOT_ATOMS;
+            let _ = <<$name as Kernel>::Response as $crate::Message>::SLOT_ATOMS;
+            let _ = <<$name as Kernel>::Scope as $crate::Scope<$name>>::STATE_BYTES;
+        };
+
+        $crate::__entry!($name, $crate::__or!([$($entry)?] concat!("ring_", stringify!($name))));
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., threads: .., \
+             slot_bytes: .., uses_payload: .., }` (these options, in this order, each with a comma), \
+             and behind it one `fn handle(..)`"
+        );
+    };
+}
+
+/// The first of what is in brackets, or else the rest.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __or {
+    ([] $default:expr) => {
+        $default
+    };
+    ([$given:expr] $default:expr) => {
+        $given
+    };
+}
+
+/// The traits of a kernel, by the signature of its handler.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __handler {
+    ($name:ident [$($consts:tt)*]
+        fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
+    ) => {
+        $crate::__handler! { $name [$($consts)*]
+            fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q) -> $R $body
+        }
+    };
+    ($name:ident [$($consts:tt)*]
+        fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
+    ) => {
+        $crate::__kernel! { $name [$($consts)*] $Q, $R, InOrder }
+        impl $crate::InOrderHandler for $name {
+            type State = $S;
+            #[inline(always)]
+            fn handle($c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q) -> $R $body
+        }
+    };
+    ($name:ident [$($consts:tt)*]
+        fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
+    ) => {
+        $crate::__kernel! { $name [$($consts)*] $Q, $R, Thread }
+        impl $crate::ThreadHandler for $name {
+            #[inline(always)]
+            fn handle($c: &$crate::ThreadContext<'_>, $q: &$Q) -> $R $body
+        }
+    };
+    ($name:ident [$($consts:tt)*]
+        fn handle($c:tt: &WarpContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
+    ) => {
+        $crate::__kernel! { $name [$($consts)*] $Q, $R, Warp }
+        impl $crate::WarpHandler for $name {
+            #[inline(always)]
+            fn handle($c: &$crate::WarpContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
+        }
+    };
+    ($name:ident [$($consts:tt)*]
+        fn handle($c:tt: &BlockContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
+    ) => {
+        $crate::__kernel! { $name [$($consts)*] $Q, $R, Block }
+        impl $crate::BlockHandler for $name {
+            #[inline(always)]
+            fn handle($c: &$crate::BlockContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
+        }
+    };
+    ($name:ident [$($consts:tt)*]
+        fn handle($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
+    ) => {
+        $crate::__handler! { $name [$($consts)*]
+            fn handle(_: &ThreadContext, $q: &$Q) -> $R $body
+        }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "this is not the signature of a handler; it is one of\n  \
+             fn handle(request: &Q) -> R\n  \
+             fn handle(ctx: &ThreadContext, request: &Q) -> R\n  \
+             fn handle(state: &mut S, request: &Q) -> R\n  \
+             fn handle(ctx: &ThreadContext, state: &mut S, request: &Q) -> R\n  \
+             fn handle(ctx: &WarpContext, request: &Q, response: &Output<R>)\n  \
+             fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)"
+        );
+    };
+}
+
+/// The trait that all kernels have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernel {
+    ($name:ident [$($consts:tt)*] $Q:ty, $R:ty, $scope:ident) => {
+        impl $crate::Kernel for $name {
+            $($consts)*
+            type Request = $Q;
+            type Response = $R;
+            type Scope = $crate::$scope;
+        }
+    };
+}
+
+/// The entry point, where the target is a GPU.
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ($name:ident, $symbol:expr) => {
+        const _: () = {
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "ptx-kernel" fn entry(control: *const $crate::ControlBlock) {
+                // SAFETY: `ring-host` launches it with the address of a control block that it made for
+                // this kernel.
+                unsafe { $crate::enter::<$name>(control) }
+            }
+        };
+    };
+}
+
+/// On a CPU the kernel's type is all that the host needs.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ($name:ident, $symbol:expr) => {};
+}

@@ -1,0 +1,104 @@
+//! What a kernel of scope [`InOrder`](ring_device::InOrder) keeps from message to message, from the
+//! host's side. The host looks at it and changes it only while no lane takes messages.
+
+use crate::deadline::Deadline;
+use crate::error::{LaunchError, PayloadError, StateError};
+use crate::resident::Resident;
+use bytemuck::Zeroable;
+use ring_device::{InOrderHandler, Kernel};
+use ring_shared::layout::{Command, State};
+use std::sync::atomic::Ordering::Acquire;
+
+impl<K: InOrderHandler> Resident<K> {
+    /// The state of a lane, copied from the device. The kernel must not be active: deactivated,
+    /// terminated, or not activated yet.
+    ///
+    /// ```
+    /// # use ring_host::{Device, Launch, Runtime};
+    /// # use std::time::Duration;
+    /// ring_device::ring_kernel! {
+    ///     /// Adds up.
+    ///     pub struct Sum;
+    ///     fn handle(sum: &mut u64, request: &u64) -> u64 {
+    ///         *sum = sum.wrapping_add(*request);
+    ///         *sum
+    ///     }
+    /// }
+    /// # let second = Duration::from_secs(1);
+    /// let mut kernel = Runtime::open(Device::Cpu)?.launch::<Sum>(Launch::default())?;
+    /// kernel.write_state(0, &100, second)?; // zero if nobody writes it
+    /// kernel.activate(second)?;
+    /// for n in [1, 2, 3] {
+    ///     kernel.send(&n, second)?;
+    /// }
+    /// assert_eq!([kernel.recv(second)?, kernel.recv(second)?, kernel.recv(second)?], [101, 103, 106]);
+    /// kernel.terminate(second)?;
+    /// assert_eq!(kernel.read_state(0, second)?, 106);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_state(
+        &mut self,
+        lane: u32,
+        deadline: impl Into<Deadline>,
+    ) -> Result<K::State, StateError> {
+        let deadline = deadline.into();
+        let at = self.state_at(lane, deadline)?;
+        let mut state = K::State::zeroed();
+        self.copy_out(at, bytemuck::bytes_of_mut(&mut state), deadline)?;
+        Ok(state)
+    }
+
+    /// Replaces the state of a lane, under the same conditions; the next message finds it.
+    pub fn write_state(
+        &mut self,
+        lane: u32,
+        state: &K::State,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), StateError> {
+        let deadline = deadline.into();
+        let at = self.state_at(lane, deadline)?;
+        Ok(self.copy_in(at, bytemuck::bytes_of(state), deadline)?)
+    }
+
+    /// Where the state of a lane is, if it may be looked at.
+    fn state_at(&self, lane: u32, deadline: Deadline) -> Result<u64, StateError> {
+        let (kernel, lanes) = (K::NAME, self.lanes());
+        if lane >= lanes {
+            return Err(StateError::Lane { lane, lanes });
+        }
+        self.shared().check().map_err(PayloadError::from)?;
+        if self.shared().state() == State::Active {
+            return Err(StateError::Active { kernel });
+        }
+        // SYNC: acquires what the lane did before it said that it takes messages no more.
+        let told = self.shared().region().lane(lane).status.acknowledged.load(Acquire);
+        if Command::from_word(told).state == State::Active as u32 {
+            return Err(StateError::Active { kernel });
+        }
+        self.copied(0, deadline)?;
+        Ok(self.shared().region().state(lane))
+    }
+}
+
+impl<K: Kernel> Resident<K> {
+    /// Makes the state of every lane zero, if there is any. The kernel is not active yet.
+    pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
+        const ZEROS: &[u8] = &[0; 4096];
+        let (deadline, bytes) = (deadline.into(), self.shared().region().state_bytes());
+        for lane in 0..self.lanes() {
+            let (begin, mut done) = (self.shared().region().state(lane), 0);
+            while done < bytes {
+                let part = &ZEROS[..ZEROS.len().min(bytes - done)];
+                self.copy_in(begin + done as u64, part, deadline).map_err(
+                    |source| match source {
+                        PayloadError::Driver(error) => LaunchError::Driver(error),
+                        PayloadError::Fault(fault) => LaunchError::Fault(fault),
+                        source => LaunchError::State { kernel: K::NAME, source },
+                    },
+                )?;
+                done += part.len();
+            }
+        }
+        Ok(())
+    }
+}

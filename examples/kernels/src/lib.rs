@@ -1,0 +1,12 @@
+//! The kernels of the examples that need more than the built-in ones: a device crate like a user's own.
+#![no_std]
+
+mod fragile;
+mod order_book;
+
+pub use fragile::Fragile;
+pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
+
+/// Their PTX, built by `cargo xtask ptx` and checked in.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX: &str = include_str!("../kernels.ptx");
