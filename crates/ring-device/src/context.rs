@@ -3,8 +3,8 @@
 use crate::team::Team;
 use bytemuck::Pod;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering};
 use ring_shared::Message;
+use ring_shared::atomics::{AtomicU32, Ordering};
 
 /// Four plain bytes, `u32`, `i32` or `f32`: what threads of a block may share without tearing.
 pub trait Word: Pod + sealed::Sealed {}

@@ -24,26 +24,37 @@
 //! Nothing here allocates, formats or panics; the PTX is checked for it.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 #![cfg_attr(
-    target_arch = "nvptx64",
-    feature(abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
+    all(target_arch = "nvptx64", not(feature = "rust-cuda")),
+    feature(abi_unadjusted, link_llvm_intrinsics, stdarch_nvptx)
 )]
-#![cfg_attr(all(target_arch = "nvptx64", feature = "entries"), feature(abi_ptx))]
+#![cfg_attr(
+    all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")),
+    feature(abi_ptx)
+)]
+// The released `#[kernel]` asks whether the target is one that is gone.
+#![cfg_attr(feature = "rust-cuda", allow(unexpected_cfgs))]
 
 pub mod context;
 mod dispatch;
 pub mod kernel;
 pub mod kernels;
 mod macros;
-#[cfg(target_arch = "nvptx64")]
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
+#[cfg(feature = "rust-cuda")]
+mod rust_cuda;
 mod team;
 
-#[cfg(all(target_arch = "nvptx64", feature = "entries"))]
+#[cfg(all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")))]
 mod entries;
 
 pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
+#[cfg(feature = "rust-cuda")]
+#[doc(hidden)]
+pub use cuda_std;
 #[cfg(target_arch = "nvptx64")]
 pub use dispatch::enter;
 pub use dispatch::run;

@@ -225,7 +225,7 @@ macro_rules! __kernel {
 }
 
 /// The entry point, where the target is a GPU.
-#[cfg(target_arch = "nvptx64")]
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
@@ -233,6 +233,26 @@ macro_rules! __entry {
         const _: () = {
             #[unsafe(export_name = $symbol)]
             unsafe extern "ptx-kernel" fn entry(control: *const $crate::ControlBlock) {
+                // SAFETY: `ring-host` launches it with the address of a control block that it made for
+                // this kernel.
+                unsafe { $crate::enter::<$name>(control) }
+            }
+        };
+    };
+}
+
+/// The entry point, where Rust-CUDA compiles.
+#[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ($name:ident, $symbol:expr) => {
+        const _: () = {
+            // `#[kernel]` adds `no_mangle`, which this name goes before.
+            #[allow(unused_attributes)]
+            #[$crate::cuda_std::kernel]
+            #[unsafe(export_name = $symbol)]
+            unsafe fn entry(control: *const $crate::ControlBlock) {
                 // SAFETY: `ring-host` launches it with the address of a control block that it made for
                 // this kernel.
                 unsafe { $crate::enter::<$name>(control) }

@@ -4,7 +4,7 @@
 use super::Lane;
 use crate::kernel::{Kernel, Scope};
 use crate::team::{POLLERS, count};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use ring_shared::atomics::{AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{BUCKETS, bucket};
 
 impl<K: Kernel> Lane<'_, K> {

@@ -3,8 +3,7 @@
 //! finds it in the team's memory.
 
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use ring_shared::atomics::Atom;
+use ring_shared::atomics::{Atom, AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, StatusLine};
 
 /// The request doorbell, eight atoms. These and the next two are also what a look reads.

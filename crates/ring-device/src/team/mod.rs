@@ -2,8 +2,8 @@
 //! dispatch loop is written once against these operations.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ring_shared::MAX_MESSAGE_BYTES;
+use ring_shared::atomics::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::BUCKETS;
 use ring_shared::ring::Control;
 
@@ -13,7 +13,7 @@ pub(crate) mod boot;
 mod cpu;
 #[cfg(target_arch = "nvptx64")]
 mod gpu;
-#[cfg(target_arch = "nvptx64")]
+#[cfg(any(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub(crate) mod intrinsics;
 
 #[cfg(not(target_arch = "nvptx64"))]

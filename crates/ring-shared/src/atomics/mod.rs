@@ -1,16 +1,23 @@
-//! The only door to atomics: core's on the CPU, loom's under the model checker, PTX on the GPU.
+//! The only door to atomics: core's on the CPU, loom's under the model checker, PTX on the GPU, and
+//! cuda_std's there when Rust-CUDA compiles it.
 //!
 //! Between host and device only naturally aligned loads and stores are atomic (PCIe carries no
 //! read-modify-write for us), so nothing here exchanges or adds. On the GPU, core's loads, stores
 //! and fences become `.sys` instructions; only the 16-byte access of an [`Atom`] needs assembly.
 
 mod atom;
+// On a CPU it is compiled for its types only.
+#[cfg(feature = "rust-cuda")]
+#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))]
+mod rust_cuda;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod wide;
 
 pub use atom::Atom;
 pub use core::sync::atomic::Ordering;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, all(target_arch = "nvptx64", feature = "rust-cuda"))))]
 pub use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
+pub use rust_cuda::{AtomicU32, AtomicU64, fence};

@@ -1,0 +1,58 @@
+//! What a PTX module that Rust-CUDA makes exports: as `entries`, by cuda_std's `#[kernel]`. The panic
+//! handler is cuda_std's; it traps.
+
+use cuda_std::kernel;
+
+/// [`ring_shared::ABI_VERSION`], to be read from the PTX before it is loaded.
+#[unsafe(no_mangle)]
+pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
+
+/// Writes [`RING_ABI_VERSION`], and ends. Rust-CUDA's compiler drops every static that no kernel reads.
+///
+/// # Safety
+/// `out` has room for a number.
+#[kernel]
+pub unsafe fn ring_abi_version(out: *mut u32) {
+    // SAFETY: our own static, read so that it has to be there; the caller's room.
+    unsafe { out.write((&raw const RING_ABI_VERSION).read_volatile()) }
+}
+
+// On a CPU nothing is entered.
+#[cfg(all(target_arch = "nvptx64", feature = "entries"))]
+mod entries {
+    use crate::{Echo, VectorAdd, enter};
+    use cuda_std::kernel;
+    use ring_shared::layout::{ControlBlock, table};
+
+    /// Entry of [`Echo`].
+    ///
+    /// # Safety
+    /// As for [`enter`].
+    #[kernel]
+    pub unsafe fn ring_echo(control: *const ControlBlock) {
+        // SAFETY: the caller's promise.
+        unsafe { enter::<Echo>(control) }
+    }
+
+    /// Entry of [`VectorAdd`].
+    ///
+    /// # Safety
+    /// As for [`enter`].
+    #[kernel]
+    pub unsafe fn ring_vector_add(control: *const ControlBlock) {
+        // SAFETY: the caller's promise.
+        unsafe { enter::<VectorAdd>(control) }
+    }
+
+    /// Writes [`table`] as this compiler sees the layouts, and ends.
+    ///
+    /// # Safety
+    /// `out` has room for [`ring_shared::layout::TABLE_LEN`] numbers.
+    #[kernel]
+    pub unsafe fn ring_layout_probe(out: *mut u64) {
+        for (i, number) in table().into_iter().enumerate() {
+            // SAFETY: the caller's room.
+            unsafe { out.add(i).write(number) };
+        }
+    }
+}
