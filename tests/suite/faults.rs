@@ -1,11 +1,12 @@
 //! Kernels that are lost: a handler panics, the device faults, the code never answers. Every later
 //! use of the handle is an error, nothing hangs, and what is not lost goes on.
 
+use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, DeviceFault, Kernel, Launch, LaunchError, PayloadError, RecvError, Resident,
-    Runtime, SendError, State,
+    ControlError, Device, DeviceFault, Kernel, Launch, LaunchError, OpenError, PayloadError,
+    RecvError, Resident, Runtime, SendError, State,
 };
 use ring_tests::{LONG, Unlucky, cpu, cpu_with, gpu, with_ptx};
 use std::io::Read;
@@ -62,6 +63,25 @@ const CHILD: &str = "RING_TEST_CHILD";
 pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
+
+/// Runs a test on the CPU device, and in a process of its own on a GPU, where there is one: there PTX of its
+/// own is loaded, which the driver does only while nothing is resident.
+pub(crate) fn on_each_device_alone(test: &str, body: impl Fn(&Runtime)) {
+    if !is_child() {
+        body(&cpu());
+    }
+    if gpu().is_some() {
+        in_child(test, &[], || body(&gpu().unwrap()));
+    }
+}
+
+/// The calling test's path.
+macro_rules! here {
+    ($name:literal) => {
+        concat!(module_path!(), "::", $name)
+    };
+}
+pub(crate) use here;
 
 /// Runs `body` in a process of its own: this program again, told to run `test` only, which must be
 /// the calling test (`concat!(module_path!(), "::its_name")`). For what one process can do once.
@@ -359,11 +379,79 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
             "a device that faulted: {error}"
         );
         names(&error, &["fail"]);
-        // Whether memory can still be had depends on what is parked; it must only not hang.
-        promptly("opening it again", || drop(Runtime::open(ring_host::Device::Cuda(0))));
+        let again = promptly("opening it again", || Runtime::open(Device::Cuda(0)));
+        let error = again.map(drop).unwrap_err();
+        assert!(matches!(error, OpenError::Lost { .. }), "{error}");
+        names(&error, &["has faulted", "start it again"]);
         promptly("dropping everything", || drop((kernel, beside, idle, runtime)));
         answers(&cpu());
     });
+}
+
+#[test]
+fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
+    on_each_device_alone(here!("after_a_panic_kernels_go_on_and_a_fresh_one_works"), |host| {
+        let launch = with_ptx(Launch::default(), PTX.as_bytes());
+        host.prepare::<Fragile>(&launch).unwrap(); // nothing is loaded beside a resident kernel
+        let mut beside = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        beside.activate(LONG).unwrap();
+        for (scope, round) in [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2)] {
+            match scope {
+                0 => panics::<Fragile>(host, |n| n, |n| n * n),
+                1 => panics::<FragileWarp>(host, |n| n, |n| n * n),
+                2 => panics::<FragileBlock>(host, |n| n, |n| n * n),
+                _ => panics::<FragileInOrder>(host, |n| n, |n| n * n),
+            }
+            let request = EchoMessage::from_seed(round);
+            beside.send(&request, LONG).unwrap();
+            assert_eq!(beside.recv(LONG).unwrap(), request.answer(), "scope {scope}");
+        }
+        beside.terminate(LONG).unwrap();
+    });
+}
+
+/// Lets a kernel panic: by a message that comes alone, and amid many; and launches it anew.
+fn panics<K: Kernel<Request = u64, Response = u64>>(
+    host: &Runtime,
+    request: fn(u64) -> u64,
+    answer: fn(u64) -> u64,
+) {
+    let launch = || with_ptx(Launch::default().capacity(256).lanes(2), PTX.as_bytes());
+    for many in [false, true] {
+        let mut kernel = host.launch::<K>(launch()).unwrap();
+        kernel.activate(LONG).unwrap();
+        kernel.send(&request(12), LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(answer(12)), "{}", K::NAME);
+        if many {
+            let requests: Vec<u64> = (0..200).map(|n| if n == 150 { 13 } else { n % 13 }).collect();
+            assert_eq!(kernel.try_send_batch(&requests), Ok(200));
+        } else {
+            kernel.send(&request(13), LONG).unwrap();
+        }
+        let mut answered = 0;
+        let fault = loop {
+            match kernel.recv(LONG) {
+                // What was answered before is told; the answer to 13 never.
+                Ok(found) if answered < 150 => assert_eq!(found, answer(answered % 13)),
+                Ok(found) => panic!("{}: answer {found} after the panic", K::NAME),
+                Err(RecvError::Fault(fault)) => break fault,
+                Err(error) => panic!("{error}"),
+            }
+            answered += 1;
+        };
+        assert!(many || answered == 0, "{answered}");
+        let DeviceFault::HandlerPanicked { kernel: name, lane: 0, .. } = fault else {
+            panic!("{fault}")
+        };
+        assert_eq!(name, K::NAME);
+        is_lost(&mut kernel, &request(2), &fault);
+        promptly("dropping it", || drop(kernel));
+    }
+    let mut kernel = host.launch::<K>(launch()).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel.send(&request(11), LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(answer(11)), "{} anew", K::NAME);
+    kernel.terminate(LONG).unwrap();
 }
 
 #[test]

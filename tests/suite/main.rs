@@ -9,4 +9,5 @@ mod messages;
 mod modes;
 mod quirks;
 mod sequences;
+mod state;
 mod vectors;

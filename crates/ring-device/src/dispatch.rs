@@ -69,6 +69,10 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     unsafe { team.boot(control) };
     let blocks = control.wrapping_add(1).cast::<LaneBlock>();
     let at = blocks.wrapping_add(team.lane() as usize);
+    if team.thread() == 0 {
+        team.shared().broken.store(0, Relaxed);
+        team.shared().block.store(at as u64, Relaxed);
+    }
     // SAFETY: the caller's promise.
     let first = unsafe { at_once::answer::<K>(team, at, began.1) };
     team.sync();
@@ -117,6 +121,30 @@ fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
     status.acknowledged.store(last, Release);
     // SYNC: releases all of that, and the acknowledgement, to the host's acquire of it.
     status.left.store(launch, Release);
+}
+
+/// What a thread of a GPU's block does whose handler panicked, before it ends: it tells the host, and all
+/// that wait for it. Every other thread finds out at its next barrier, or as it next looks what to do.
+///
+/// # Safety
+/// The thread is one of a team in [`run`].
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+pub(crate) unsafe fn panicked(team: Team<'_>) {
+    let s = team.shared();
+    // SAFETY: `run` stored the address of this lane's block before any handler was called.
+    let block = unsafe { &*(s.block.load(Relaxed) as usize as *const LaneBlock) };
+    s.broken.store(1, Relaxed);
+    // The other lanes must not wait for this one.
+    block.status.busy.store(0, Relaxed);
+    if team.lane() == 0 {
+        block.status.leave.store(budget::launch(team), Relaxed);
+    }
+    let epoch = Command::from_word(s.obeyed.load(Relaxed)).epoch;
+    part(team, block, epoch, Exit::HandlerPanicked);
+    team.fence_team(); // `broken` before what sends the others to a barrier
+    s.over.store(Exit::HandlerPanicked as u64, Relaxed);
+    s.event.store(u64::from(event::LEAVE), Relaxed);
+    team.fence_team();
 }
 
 struct Lane<'a, K> {

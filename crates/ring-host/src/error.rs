@@ -120,6 +120,14 @@ pub enum OpenError {
         /// What it lacks.
         lacks: &'static str,
     },
+    /// A kernel faulted, which ends all that the process has on any device of that driver.
+    #[error(
+        "device '{device}' has faulted, and the driver serves this process no more; start it again"
+    )]
+    Lost {
+        /// Its name.
+        device: String,
+    },
     /// The arena could not be had.
     #[error("an arena of {bytes} bytes could not be had: {source}; choose another size (Options)")]
     Arena {
@@ -384,7 +392,7 @@ pub enum PayloadError {
 #[non_exhaustive]
 pub enum StateError {
     /// No such lane.
-    #[error("lane {lane} of a kernel with {lanes}")]
+    #[error("there is no lane {lane}: the kernel has {lanes} (indices from 0)")]
     Lane {
         /// The lane asked for.
         lane: u32,

@@ -4,7 +4,7 @@
 mod fragile;
 mod order_book;
 
-pub use fragile::Fragile;
+pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.

@@ -46,6 +46,10 @@ pub(super) unsafe fn answer<K: Kernel>(
         return First::NONE;
     }
     team.warp_sync(); // the boot's words are there
+    if team.is_leader() {
+        let epoch = team.memory().boot.half(boot::STATUS, EPOCH);
+        team.shared().obeyed.store(u64::from(epoch) << 32, Relaxed); // should the handler panic
+    }
     let (boot, look) = (&team.memory().boot, team.first_look());
     let (command, head) = (boot.word(boot::COMMAND, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let ring = |of, at| boot.half(boot::RINGS, of + at);
@@ -120,6 +124,7 @@ pub(super) unsafe fn handle<K: Kernel>(
     // after.
     unsafe { <K::Scope as Scope<K>>::warp(team, payload, stage, 1) };
     let ended = team.ticks();
+    team.survive();
     team.warp_sync();
     if K::USES_PAYLOAD {
         team.fence();

@@ -170,6 +170,7 @@ impl<K: Kernel> Lane<'_, K> {
                 team.warp_sync();
                 let this = self.afresh();
                 let times = this.handle(place, n, this.stage_of(me));
+                team.survive();
                 team.warp_sync();
                 let this = self.afresh();
                 this.send(place, n, this.stage_of(me));

@@ -179,6 +179,9 @@ impl<'a> Team<'a> {
 
     pub(crate) fn fence_team(&self) {}
 
+    /// A handler that panics unwinds this thread.
+    pub(crate) fn survive(&self) {}
+
     /// Reads what a stream's scout wants to know.
     #[inline(always)]
     pub(crate) fn glance(

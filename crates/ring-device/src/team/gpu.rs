@@ -26,7 +26,7 @@ impl Team<'static> {
     /// Called by every thread of the block, at one place of the kernel.
     #[inline(always)]
     pub unsafe fn of_block() -> Self {
-        let memory = ptx::shared_memory::<{ size_of::<TeamMemory>() }>().cast();
+        let memory = ptx::shared_memory().cast();
         // SAFETY: reads a register.
         let thread = unsafe { ptx::thread_index() as u32 };
         Team { memory, thread, of: PhantomData }
@@ -72,6 +72,17 @@ impl Team<'_> {
     pub(crate) fn sync(&self) {
         // SAFETY: every thread of the block comes here: branches around it are uniform.
         unsafe { ptx::sync_threads() }
+        if self.shared().broken.load(Ordering::Relaxed) != 0 {
+            ptx::exit();
+        }
+    }
+
+    /// After a handler: threads of the warp whose handler panicked are gone, and the others follow them.
+    #[inline(always)]
+    pub(crate) fn survive(&self) {
+        if !ptx::all_run() {
+            ptx::exit();
+        }
     }
 
     /// Index of the calling thread's warp among those that poll.

@@ -167,6 +167,10 @@ pub(crate) struct Shared {
     pub beat: AtomicU64,
     /// Messages in the histograms when they were last written to the lane's block.
     pub flushed: AtomicU64,
+    /// A handler has panicked: the block's threads end, one after the other.
+    pub broken: AtomicU64,
+    /// Address of the lane's block.
+    pub block: AtomicU64,
 }
 
 /// What one polling warp keeps of times, in ticks. Written by its leader, and by warp 0 when it
@@ -189,6 +193,9 @@ pub(crate) struct Tally {
     /// When the look before that began, whichever warp's it was.
     pub before: AtomicU64,
 }
+
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+pub(crate) use intrinsics::exit;
 
 /// The same address, of which the GPU's compiler knows nothing: see `Lane::afresh`.
 #[inline(always)]

@@ -100,16 +100,9 @@ pub(crate) fn sleep(ns: u32) {
     unsafe { asm!("nanosleep.u32 {ns};", ns = in(reg32) ns, options(nostack)) }
 }
 
-/// `BYTES` of block-shared memory, the same for every thread of the block.
-///
-/// Call it at one place of a kernel: each place is memory of its own.
+/// Ends the calling thread. Barriers count it no more.
 #[inline(always)]
-pub(crate) fn shared_memory<const BYTES: usize>() -> *mut u8 {
-    let at: *mut u8;
-    // SAFETY: declares memory and takes its generic address.
-    unsafe {
-        asm!("{{ .shared .align 16 .b8 ring_team[{n}]; .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
-            n = const BYTES, at = out(reg64) at, options(nostack));
-    }
-    at
+pub(crate) fn exit() -> ! {
+    // SAFETY: the thread has nothing that would have to be given back.
+    unsafe { asm!("exit;", options(noreturn, nostack)) }
 }

@@ -80,6 +80,20 @@ pub(crate) fn all(holds: bool) -> bool {
     all != 0
 }
 
+/// Whether every thread of the warp still runs; waits for those that do.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn all_run() -> bool {
+    let run: u32;
+    // SAFETY: registers only; all threads of the warp that have not ended call it, and no others are
+    // waited for.
+    unsafe {
+        core::arch::asm!("{{ .reg .pred %t; setp.eq.u32 %t, 0, 0; vote.sync.ballot.b32 {run}, %t, {mask}; }}",
+            mask = in(reg32) WARP, run = out(reg32) run, options(nostack));
+    }
+    run == WARP
+}
+
 /// Orders this thread's accesses, and those it has seen of its block, for the whole system.
 #[inline(always)]
 pub(crate) fn fence_system() {
@@ -90,4 +104,19 @@ pub(crate) fn fence_system() {
 #[inline(always)]
 pub(crate) fn fence_block() {
     mid::block_thread_fence(Ordering::AcqRel);
+}
+
+/// The team's block-shared memory.
+///
+/// Call it at one place of a kernel: each place is memory of its own.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn shared_memory() -> *mut u8 {
+    let at: *mut u8;
+    // SAFETY: declares memory and takes its generic address.
+    unsafe {
+        core::arch::asm!("{{ .shared .align 16 .b8 ring_team[{n}]; .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
+            n = const size_of::<TeamMemory>(), at = out(reg64) at, options(nostack));
+    }
+    at
 }

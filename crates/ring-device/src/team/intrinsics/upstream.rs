@@ -1,10 +1,11 @@
 //! By upstream rustc: core's intrinsics, and LLVM's.
 
-use core::arch::asm;
+use super::super::TeamMemory;
 pub(crate) use core::arch::nvptx::{
     _block_dim_x as block_dim, _block_idx_x as block_index, _syncthreads as sync_threads,
     _thread_idx_x as thread_index,
 };
+use core::arch::{asm, global_asm};
 
 const WARP: u32 = u32::MAX;
 
@@ -18,6 +19,8 @@ unsafe extern "unadjusted" {
     fn shfl_sync_idx(mask: u32, value: u32, from: u32, width: u32) -> u32;
     #[link_name = "llvm.nvvm.vote.all.sync"]
     fn vote_all_sync(mask: u32, holds: bool) -> bool;
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    fn vote_ballot_sync(mask: u32, holds: bool) -> u32;
 }
 
 /// Waits for all threads of the warp; what they wrote before is seen after.
@@ -41,6 +44,14 @@ pub(crate) fn all(holds: bool) -> bool {
     unsafe { vote_all_sync(WARP, holds) }
 }
 
+/// Whether every thread of the warp still runs; waits for those that do.
+#[inline(always)]
+pub(crate) fn all_run() -> bool {
+    // SAFETY: registers only; all threads of the warp that have not ended call it, and no others are
+    // waited for.
+    unsafe { vote_ballot_sync(WARP, true) == WARP }
+}
+
 /// Orders this thread's accesses, and those it has seen of its block, for the whole system.
 #[inline(always)]
 pub(crate) fn fence_system() {
@@ -53,4 +64,19 @@ pub(crate) fn fence_system() {
 pub(crate) fn fence_block() {
     // SAFETY: a fence.
     unsafe { asm!("fence.acq_rel.cta;", options(nostack)) }
+}
+
+// Of the module, not of a function: the panic handler has to find it too.
+global_asm!(".shared .align 16 .b8 ring_team[{n}];", n = const size_of::<TeamMemory>());
+
+/// The team's block-shared memory.
+#[inline(always)]
+pub(crate) fn shared_memory() -> *mut u8 {
+    let at: *mut u8;
+    // SAFETY: takes the generic address of what is declared above.
+    unsafe {
+        asm!("{{ .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
+            at = out(reg64) at, options(nostack));
+    }
+    at
 }

@@ -59,6 +59,17 @@ impl Context {
         check("cuDevicePrimaryCtxRetain", result)?;
         Ok(Context(context))
     }
+
+    /// Whether a fault has ended it: then every call in it says so.
+    pub fn is_lost(self) -> bool {
+        let ask = || -> Result<(), DriverError> {
+            let _bound = Bound::new(self)?;
+            let (mut free, mut total) = (0, 0);
+            // SAFETY: the pointers are to locals.
+            check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })
+        };
+        ask().is_err_and(|error| is_final(error.code))
+    }
 }
 
 /// The context, current on this thread while this lives; what was current before comes back.

@@ -48,7 +48,11 @@ impl Cuda {
         static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, cuda)) = open.iter().find(|(i, _)| *i == index) {
-            return Ok(Arc::clone(cuda));
+            return match cuda.context.is_lost() {
+                false => Ok(Arc::clone(cuda)),
+                // Neither a reset nor another context helps: on driver 580 both get the same error.
+                true => Err(OpenError::Lost { device: cuda.info.name.clone() }),
+            };
         }
         let cuda = Arc::new(Cuda::open_first(index)?);
         open.push((index, Arc::clone(&cuda)));

@@ -1,0 +1,151 @@
+//! What a kernel of scope `InOrder` keeps: exact and in order in every mode and memory, over
+//! deactivation and relaunches, a lane's own, and the host's only while no message is taken.
+
+use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
+use ring_host::{Budgets, Launch, Resident, Runtime, StateError};
+use ring_tests::{LONG, WAYS, cpu, on_each_device, with_ptx};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A book as one would write it first: a map of prices for each side.
+#[derive(Default)]
+struct Naive {
+    bids: BTreeMap<u32, u32>,
+    asks: BTreeMap<u32, u32>,
+    traded: u64,
+}
+
+impl Naive {
+    fn take(&mut self, order: Order) -> Fill {
+        let (mut left, mut cost) = (order.quantity, 0);
+        loop {
+            let best = match order.side {
+                0 => self.asks.first_entry().filter(|best| *best.key() <= order.price),
+                _ => self.bids.last_entry().filter(|best| *best.key() >= order.price),
+            };
+            let Some(mut best) = best.filter(|_| left > 0) else { break };
+            let (price, traded) = (*best.key(), left.min(*best.get()));
+            (left, cost) = (left - traded, cost + traded * price);
+            *best.get_mut() -= traded;
+            if *best.get() == 0 {
+                best.remove();
+            }
+        }
+        if left > 0 {
+            let own = if order.side == 0 { &mut self.bids } else { &mut self.asks };
+            *own.entry(order.price).or_default() += left;
+        }
+        self.traded += u64::from(order.quantity - left);
+        let none = TICKS as u32;
+        let bid = self.bids.last_key_value().map_or(none, |(price, _)| *price);
+        let ask = self.asks.first_key_value().map_or(none, |(price, _)| *price);
+        Fill { filled: order.quantity - left, cost, bid, ask }
+    }
+
+    fn is(&self, state: &BookState) {
+        let level = |map: &BTreeMap<u32, u32>, k: usize| map.get(&(k as u32)).copied().unwrap_or(0);
+        for k in 0..TICKS {
+            let found = (state.bids[k], state.asks[k]);
+            assert_eq!(found, (level(&self.bids, k), level(&self.asks, k)), "at {k}");
+        }
+        assert_eq!(state.traded, self.traded);
+    }
+}
+
+/// The `n`th order of a lane.
+fn order(lane: u32, n: u64) -> Order {
+    let random = (n + 1 + (u64::from(lane) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17;
+    let price = 100 + (random >> 1) as u32 % 50;
+    Order { side: random as u32 & 1, price, quantity: (random >> 9) as u32 % 40, reserved: 0 }
+}
+
+fn launched(host: &Runtime, launch: Launch) -> Resident<Book> {
+    host.launch::<Book>(with_ptx(launch, PTX.as_bytes())).unwrap()
+}
+
+/// Sends orders `from..to` on a lane, in batches and one by one, and compares every answer.
+fn trade(kernel: &mut Resident<Book>, lane: u32, naive: &mut Naive, from: u64, to: u64) {
+    let (mut sent, mut received, begun) = (from, from, Instant::now());
+    let lane_of = kernel.lane(lane).unwrap();
+    while received < to {
+        let most = if sent % 3 == 0 { 1 } else { 1 + sent as usize % 20 };
+        let most = most.min((to - sent) as usize);
+        sent += lane_of.try_send_each(most, |k| order(lane, sent + k as u64)).unwrap() as u64;
+        lane_of
+            .try_recv_each(64, |fill| {
+                assert_eq!(*fill, naive.take(order(lane, received)), "order {received}");
+                received += 1;
+            })
+            .unwrap();
+        assert!(begun.elapsed() < LONG, "{received} of {to}");
+    }
+}
+
+#[test]
+fn it_is_exact_in_every_mode_and_memory() {
+    on_each_device(|host| {
+        for (mode, memory) in WAYS {
+            let budgets = Budgets { idle: Duration::from_micros(50), ..Budgets::default() };
+            let launch = Launch::default().mode(mode).memory(memory).budgets(budgets).lanes(2);
+            let Ok(mut kernel) = host.launch::<Book>(with_ptx(launch.capacity(64), PTX.as_bytes()))
+            else {
+                continue; // persistent in staged-sync, say; tests of modes know which
+            };
+            let mut books = [Naive::default(), Naive::default()];
+            kernel.activate(LONG).unwrap();
+            for (lane, book) in (0..).zip(&mut books) {
+                trade(&mut kernel, lane, book, 0, 1500);
+            }
+            kernel.deactivate(LONG).unwrap();
+            for (lane, book) in (0..).zip(&books) {
+                book.is(&kernel.read_state(lane, LONG).unwrap());
+            }
+            kernel.activate(LONG).unwrap();
+            trade(&mut kernel, 1, &mut books[1], 1500, 2000);
+            kernel.terminate(LONG).unwrap();
+            for (lane, book) in (0..).zip(&books) {
+                book.is(&kernel.read_state(lane, LONG).unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn the_host_writes_it_while_no_message_is_taken() {
+    on_each_device(|host| {
+        let mut kernel = launched(host, Launch::default().capacity(64));
+        let mut state: BookState = bytemuck::Zeroable::zeroed();
+        for offered in [7, 9] {
+            // Also in a kernel that has read it before: what a multiprocessor has cached is old.
+            state.asks[3] = offered;
+            kernel.write_state(0, &state, LONG).unwrap();
+            assert_eq!(kernel.read_state(0, LONG).unwrap(), state);
+            kernel.activate(LONG).unwrap();
+            kernel.send(&Order { side: 0, price: 3, quantity: 100, reserved: 0 }, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap().filled, offered);
+            kernel.deactivate(LONG).unwrap();
+        }
+        kernel.terminate(LONG).unwrap();
+        assert_eq!(kernel.read_state(0, LONG).unwrap().asks[3], 0);
+        drop(kernel);
+        // The next kernel in that memory begins with nothing.
+        let mut kernel = launched(host, Launch::default().capacity(64));
+        assert_eq!(kernel.read_state(0, LONG).unwrap(), bytemuck::Zeroable::zeroed());
+        kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn it_cannot_be_looked_at_while_messages_are_taken() {
+    let mut kernel = launched(&cpu(), Launch::default().capacity(16).lanes(2));
+    kernel.activate(LONG).unwrap();
+    let active = StateError::Active { kernel: "book" };
+    assert_eq!(kernel.read_state(0, LONG).unwrap_err(), active);
+    assert!(active.to_string().contains("book is active"), "{active}");
+    let zero = bytemuck::Zeroable::zeroed();
+    assert_eq!(kernel.write_state(0, &zero, LONG), Err(active));
+    kernel.terminate(LONG).unwrap();
+    let none = kernel.read_state(2, LONG).unwrap_err();
+    assert_eq!(none, StateError::Lane { lane: 2, lanes: 2 });
+    assert_eq!(none.to_string(), "there is no lane 2: the kernel has 2 (indices from 0)");
+}
