@@ -2,11 +2,14 @@
 //! counted, on all its threads, the CPU device's included, while messages go there and back, and
 //! while kernels leave the device and are launched again.
 
+use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, Memory, Mode, Runtime};
+use ring_host::{Launch, Memory, Mode, RequestSink, ResponseStream, Runtime};
 use ring_tests::{LONG, WAYS, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::time::timeout;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -81,8 +84,53 @@ fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     assert_eq!((singly, in_batches, from_rest), (0, 0, 0), "on {device}, {mode} in {memory}");
 }
 
+/// Two tasks of one thread: `of` messages through a sink and a stream, then waits for none.
+async fn exchange(
+    requests: &mut RequestSink<Echo>,
+    responses: &mut ResponseStream<Echo>,
+    of: std::ops::Range<u64>,
+) {
+    let sending = async {
+        for i in of.clone() {
+            requests.send(EchoMessage::from_seed(i)).await.unwrap();
+        }
+    };
+    let receiving = async {
+        for i in of.clone() {
+            let answer = timeout(LONG, responses.next()).await.expect("in time").unwrap();
+            assert_eq!(answer.unwrap(), EchoMessage::from_seed(i).answer());
+        }
+    };
+    tokio::join!(sending, receiving);
+    for _ in 0..3 {
+        // Long enough for either watch to wake it, again and again.
+        let nothing = timeout(Duration::from_millis(5), responses.next()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
+    }
+}
+
+fn run_asynchronously(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
+    let launch = Launch::default().mode(mode).memory(memory).capacity(256);
+    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let (sender, receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (mut requests, mut responses) = (sender.into_sink(), receiver.into_stream());
+    let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    // The executor's and the watch's first use is not counted.
+    executor.block_on(exchange(&mut requests, &mut responses, 0..100));
+    let counted = allocations(|| {
+        executor.block_on(exchange(&mut requests, &mut responses, 100..MESSAGES));
+    });
+    let device = &runtime.device().name;
+    println!("{device}, {mode} in {memory}: {counted} allocations in {MESSAGES} asynchronously");
+    assert_eq!(counted, 0, "asynchronously on {device}, {mode} in {memory}");
+}
+
 #[test]
 fn messages_need_no_heap() {
     assert!(allocations(|| drop(Box::new(1u8))) > 0, "the counter counts");
-    on_each_device(|runtime| WAYS.into_iter().for_each(|way| run(runtime, way)));
+    on_each_device(|runtime| {
+        WAYS.into_iter().for_each(|way| run(runtime, way));
+        WAYS.into_iter().for_each(|way| run_asynchronously(runtime, way));
+    });
 }

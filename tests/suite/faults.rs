@@ -75,14 +75,6 @@ pub(crate) fn on_each_device_alone(test: &str, body: impl Fn(&Runtime)) {
     }
 }
 
-/// The calling test's path.
-macro_rules! here {
-    ($name:literal) => {
-        concat!(module_path!(), "::", $name)
-    };
-}
-pub(crate) use here;
-
 /// Runs `body` in a process of its own: this program again, told to run `test` only, which must be
 /// the calling test (`concat!(module_path!(), "::its_name")`). For what one process can do once.
 pub(crate) fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {

@@ -1,6 +1,14 @@
 //! The integration tests, in one process: every test opens the device for itself, on the CPU and,
 //! where there is one, on a GPU, in parallel and in any order.
 
+/// The calling test's path.
+macro_rules! here {
+    ($name:literal) => {
+        concat!(module_path!(), "::", $name)
+    };
+}
+
+mod asynchronous;
 mod bad_input;
 mod faults;
 mod layout;

@@ -1,9 +1,10 @@
 //! What a kernel of scope `InOrder` keeps: exact and in order in every mode and memory, over
 //! deactivation and relaunches, a lane's own, and the host's only while no message is taken.
 
+use crate::faults::on_each_device_alone;
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
 use ring_host::{Budgets, Launch, Resident, Runtime, StateError};
-use ring_tests::{LONG, WAYS, cpu, on_each_device, with_ptx};
+use ring_tests::{LONG, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -83,14 +84,11 @@ fn trade(kernel: &mut Resident<Book>, lane: u32, naive: &mut Naive, from: u64, t
 
 #[test]
 fn it_is_exact_in_every_mode_and_memory() {
-    on_each_device(|host| {
+    on_each_device_alone(here!("it_is_exact_in_every_mode_and_memory"), |host| {
         for (mode, memory) in WAYS {
             let budgets = Budgets { idle: Duration::from_micros(50), ..Budgets::default() };
             let launch = Launch::default().mode(mode).memory(memory).budgets(budgets).lanes(2);
-            let Ok(mut kernel) = host.launch::<Book>(with_ptx(launch.capacity(64), PTX.as_bytes()))
-            else {
-                continue; // persistent in staged-sync, say; tests of modes know which
-            };
+            let mut kernel = launched(host, launch.capacity(64));
             let mut books = [Naive::default(), Naive::default()];
             kernel.activate(LONG).unwrap();
             for (lane, book) in (0..).zip(&mut books) {
@@ -112,7 +110,7 @@ fn it_is_exact_in_every_mode_and_memory() {
 
 #[test]
 fn the_host_writes_it_while_no_message_is_taken() {
-    on_each_device(|host| {
+    on_each_device_alone(here!("the_host_writes_it_while_no_message_is_taken"), |host| {
         let mut kernel = launched(host, Launch::default().capacity(64));
         let mut state: BookState = bytemuck::Zeroable::zeroed();
         for offered in [7, 9] {

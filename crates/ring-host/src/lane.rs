@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+#[cfg(feature = "async")]
+pub mod asynchronous;
+
 /// Fruitless looks between two looks at the clock, to see whether the kernel should be checked.
 const LOOKS_PER_CHECK: u32 = 256;
 
@@ -31,6 +34,12 @@ impl Fruitless {
     fn note(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(shared) } else { Ok(()) }
+    }
+
+    /// The next fruitless look is followed by a look at the clock: looks have become rare.
+    #[cfg(feature = "async")]
+    fn hurry(&mut self) {
+        self.looks |= LOOKS_PER_CHECK - 1;
     }
 
     #[cold]

@@ -29,6 +29,12 @@
 //! - Every wait has a deadline. Memory is never freed under a kernel that may still run.
 //! - Whatever the device writes, the host stays in bounds and says what was wrong.
 //!
+//! # Features
+//! - `cuda` (default): NVIDIA GPUs, through the driver library that is found at run time.
+//! - `async`: a lane's halves as `Stream` and `Sink`, for tokio or any other executor
+//!   (`lane::asynchronous`).
+//! - `quirks`: devices with things taken away, for tests.
+//!
 //! # Where to look
 //! [`resident`] (life cycle), [`lane`] (send and receive), [`launch`] (what can be chosen, and
 //! its checks), [`mode`], [`probe`] and `choice` (what is found out and chosen), `pump` and `staging`
@@ -69,6 +75,8 @@ pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
     RecvError, SendError, StateError,
 };
+#[cfg(feature = "async")]
+pub use lane::asynchronous::{RequestSink, ResponseStream};
 pub use lane::{Lane, Receiver, Sender};
 pub use launch::{Cooperative, Launch};
 pub use mode::{Budgets, Memory, Mode};

@@ -55,6 +55,12 @@ impl Producer {
         }
     }
 
+    /// Whether the next message has room, after a look at the credit line if need be. If there is none,
+    /// what waits for our credit learns of it.
+    pub fn has_room(&mut self, credit: u64) -> Result<bool, Corrupt> {
+        self.make_room(1, credit).map(|n| n > 0)
+    }
+
     /// Pushes one message, express if everything before it is consumed and it fits. `credit` is
     /// the number of messages this side has consumed from the opposite ring, as an index.
     #[inline]
