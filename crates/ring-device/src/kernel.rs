@@ -31,10 +31,11 @@ pub trait Kernel: Sized + 'static {
     const USES_PAYLOAD: bool = false;
     /// Threads of a lane's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
+    // The compiler shows these lines where a type does not fit.
     /// What the host sends.
-    type Request: Message;
+    type Request: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// What the device answers.
-    type Response: Message;
+    type Response: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// [`Thread`], [`Warp`], [`Block`] or [`InOrder`].
     type Scope: Scope<Self>;
 }
@@ -72,7 +73,7 @@ pub trait InOrderHandler: Kernel {
     /// What a lane keeps, in device memory: plain bytes, zero at first unless the host writes it. It
     /// stays through deactivation and relaunches, and can be read by the host while the kernel is not
     /// active, and after it was terminated.
-    type State: Pod;
+    type State: Pod; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// Answers one request. If it panics the state stays as it was then.
     fn handle(
         ctx: &ThreadContext<'_>,

@@ -95,31 +95,36 @@ macro_rules! ring_kernel {
                 const USES_PAYLOAD: bool = $crate::__or!([$($payload)?] false);
                 const THREADS: u32 = $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
             ]
+            [
+                const _: () = {
+                    use $crate::Kernel;
+                    $(
+                        assert!(
+                            size_of::<<$name as Kernel>::Request>() <= $slot
+                                && size_of::<<$name as Kernel>::Response>() <= $slot,
+                            "a message is larger than the kernel's slot_bytes: make it smaller, or the \
+                             slot larger, or send it through the payload arena"
+                        );
+                    )?
+                    assert!(
+                        <$name as Kernel>::THREADS >= 32
+                            && <$name as Kernel>::THREADS <= 1024
+                            && <$name as Kernel>::THREADS % 32 == 0,
+                        "threads must be a multiple of 32, from 32 to 1024"
+                    );
+                    // Looked at here, where the kernel is, and not only where it is launched.
+                    let _ = <<$name as Kernel>::Request as $crate::Message>::SLOT_ATOMS;
+                    let _ = <<$name as Kernel>::Response as $crate::Message>::SLOT_ATOMS;
+                    let _ = <<$name as Kernel>::Scope as $crate::Scope<$name>>::STATE_BYTES;
+                };
+
+                $crate::__entry!(
+                    $name,
+                    $crate::__or!([$($entry)?] concat!("ring_", stringify!($name)))
+                );
+            ]
             $($handler)*
         }
-
-        const _: () = {
-            use $crate::Kernel;
-            $(
-                assert!(
-                    size_of::<<$name as Kernel>::Request>() <= $slot
-                        && size_of::<<$name as Kernel>::Response>() <= $slot,
-                    "a message is larger than the kernel's slot_bytes: make it smaller, or the slot \
-                     larger, or send it through the payload arena"
-                );
-            )?
-            assert!(
-                <$name as Kernel>::THREADS >= 32 && <$name as Kernel>::THREADS <= 1024
-                    && <$name as Kernel>::THREADS % 32 == 0,
-                "threads must be a multiple of 32, from 32 to 1024"
-            );
-            // Looked at here, where the kernel is, and not only where it is launched.
-            let _ = <<$name as Kernel>::Request as $crate::Message>::SLOT_ATOMS;
-            let _ = <<$name as Kernel>::Response as $crate::Message>::SLOT_ATOMS;
-            let _ = <<$name as Kernel>::Scope as $crate::Scope<$name>>::STATE_BYTES;
-        };
-
-        $crate::__entry!($name, $crate::__or!([$($entry)?] concat!("ring_", stringify!($name))));
     };
     ($($other:tt)*) => {
         compile_error!(
@@ -146,54 +151,54 @@ macro_rules! __or {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __handler {
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__handler! { $name [$($consts)*]
+        $crate::__handler! { $name [$($consts)*] [$($checks)*]
             fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] $Q, $R, InOrder }
+        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, InOrder }
         impl $crate::InOrderHandler for $name {
             type State = $S;
             #[inline(always)]
             fn handle($c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] $Q, $R, Thread }
+        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Thread }
         impl $crate::ThreadHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::ThreadContext<'_>, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($c:tt: &WarpContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] $Q, $R, Warp }
+        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Warp }
         impl $crate::WarpHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::WarpContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
         }
     };
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($c:tt: &BlockContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] $Q, $R, Block }
+        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Block }
         impl $crate::BlockHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::BlockContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
         }
     };
-    ($name:ident [$($consts:tt)*]
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
         fn handle($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__handler! { $name [$($consts)*]
+        $crate::__handler! { $name [$($consts)*] [$($checks)*]
             fn handle(_: &ThreadContext, $q: &$Q) -> $R $body
         }
     };
@@ -210,17 +215,19 @@ macro_rules! __handler {
     };
 }
 
-/// The trait that all kernels have.
+/// The trait that all kernels have, and what is checked of it; nothing more is said where the handler's
+/// signature is wrong.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
-    ($name:ident [$($consts:tt)*] $Q:ty, $R:ty, $scope:ident) => {
+    ($name:ident [$($consts:tt)*] [$($checks:tt)*] $Q:ty, $R:ty, $scope:ident) => {
         impl $crate::Kernel for $name {
             $($consts)*
             type Request = $Q;
             type Response = $R;
             type Scope = $crate::$scope;
         }
+        $($checks)*
     };
 }
 

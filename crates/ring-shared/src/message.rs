@@ -23,7 +23,10 @@ pub trait Message: Pod {
     /// Atoms (16 bytes) of a slot that holds this message.
     const SLOT_ATOMS: usize = {
         assert!(size_of::<Self>() > 0, "a message must have at least one byte");
-        assert!(size_of::<Self>() <= MAX_MESSAGE_BYTES, "a message must fit MAX_MESSAGE_BYTES");
+        assert!(
+            size_of::<Self>() <= MAX_MESSAGE_BYTES,
+            "a message has more than 8192 bytes (MAX_MESSAGE_BYTES): send it through the payload arena"
+        );
         assert!(align_of::<Self>() <= 16, "a message may be aligned to at most 16 bytes");
         size_of::<Self>().div_ceil(16)
     };
