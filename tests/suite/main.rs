@@ -11,6 +11,7 @@ macro_rules! here {
 mod asynchronous;
 mod bad_input;
 mod faults;
+mod included;
 mod layout;
 mod life_cycle;
 mod messages;

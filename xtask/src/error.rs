@@ -42,3 +42,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Its words already hold the remedy.
+impl From<ring_builder::BuildError> for Error {
+    fn from(error: ring_builder::BuildError) -> Self {
+        Self::new(error.to_string())
+    }
+}

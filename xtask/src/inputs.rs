@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ring_builder::{digest, text};
+
 use crate::pins::{self, Module};
-use crate::{Error, Result, Workspace, lock, text, workspace};
+use crate::{Error, Result, Workspace, lock, workspace};
 
 /// Tables of the root Cargo.toml that reach the device build as a whole, with the tables below them.
 const TABLES: [&str; 2] = ["profile.release", "profile.device"];
@@ -25,24 +27,24 @@ impl Inputs {
         let root = ws.root();
         let mut digests = Vec::new();
         for file in files(root, module)? {
-            let digest = text::sha256(&workspace::read(&root.join(&file))?);
+            let digest = digest::sha256(&workspace::read(&root.join(&file))?);
             digests.push((file, digest));
         }
         let cargo_toml = workspace::read(&root.join("Cargo.toml"))?;
         let whole = |table: &&str| TABLES.iter().any(|prefix| table.starts_with(prefix));
         for table in text::sections(&cargo_toml).into_iter().filter(whole) {
-            let digest = text::sha256(&text::section(&cargo_toml, table).join("\n"));
+            let digest = digest::sha256(&text::section(&cargo_toml, table).join("\n"));
             digests.push((format!("Cargo.toml[{table}]"), digest));
         }
         let names = dependencies(root, module)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         digests.push((
             "Cargo.toml[workspace]".into(),
-            text::sha256(&shared_lines(&cargo_toml, &names)),
+            digest::sha256(&shared_lines(&cargo_toml, &names)),
         ));
         let lock = workspace::read(&root.join("Cargo.lock"))?;
         let registry = lock::closure(&lock, &names).join("\n");
-        digests.push(("Cargo.lock".into(), text::sha256(&registry)));
+        digests.push(("Cargo.lock".into(), digest::sha256(&registry)));
         Ok(Self { digests })
     }
 
@@ -51,11 +53,11 @@ impl Inputs {
     pub fn combined(&self, module: &Module) -> String {
         let mut all = vec![
             pins::RUSTC_COMMIT.to_owned(),
-            pins::RUSTFLAGS.join(" "),
+            pins::rustflags(pins::ARCH).join(" "),
             module.cargo_args().join(" "),
         ];
         all.extend(self.digests.iter().map(|(name, digest)| format!("{name} = {digest}")));
-        text::sha256(&all.join("\n"))
+        digest::sha256(&all.join("\n"))
     }
 
     /// The names of inputs that differ between `self` and `other`, in either direction.

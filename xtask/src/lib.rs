@@ -12,6 +12,8 @@
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
 //!
+//! What compiles a crate to PTX is `ring-builder`, the same that users' build scripts call.
+//!
 //! It is a library so that `xtask/tests` can check the PTX with a stable toolchain alone.
 
 pub mod assemble;
@@ -29,7 +31,6 @@ pub mod pins;
 pub mod sanitize;
 pub mod setup;
 pub mod shell;
-pub mod text;
 pub mod toolchain;
 pub mod workspace;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::text;
+use ring_builder::text;
 
 /// One package of Cargo.lock.
 #[derive(Debug, Default)]

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use ring_builder::digest;
+
 use crate::inputs::Inputs;
 use crate::pins::{self, Module};
-use crate::{Error, Result, text};
+use crate::{Error, Result};
 
 /// The format's version.
 pub const FORMAT: &str = "1";
@@ -36,7 +38,7 @@ impl Manifest {
             toolchain: toolchain(module),
             combined: inputs.combined(module),
             inputs,
-            ptx: text::sha256(ptx),
+            ptx: digest::sha256(ptx),
         }
     }
 
@@ -105,7 +107,7 @@ impl Manifest {
             format!("device inputs changed since {file} was made: {}", changed.join(", "))
         } else if self.toolchain != toolchain(module) || self.combined != inputs.combined(module) {
             format!("the pinned toolchain or its flags changed since {file} was made")
-        } else if self.ptx != text::sha256(ptx) {
+        } else if self.ptx != digest::sha256(ptx) {
             format!("{file} is not the one that kernels.manifest beside it describes")
         } else {
             return Ok(());
@@ -120,9 +122,9 @@ fn toolchain(module: &Module) -> Vec<(String, String)> {
         ("rustc", pins::RUSTC_RELEASE.to_owned()),
         ("rustc-commit", pins::RUSTC_COMMIT.to_owned()),
         ("target", pins::TARGET.to_owned()),
-        ("target-cpu", pins::TARGET_CPU.to_owned()),
-        ("target-feature", pins::TARGET_FEATURE.to_owned()),
-        ("flags", pins::RUSTFLAGS.join(" ")),
+        ("target-cpu", pins::ARCH.to_string()),
+        ("target-feature", pins::ARCH.feature()),
+        ("flags", pins::rustflags(pins::ARCH).join(" ")),
         ("command", format!("cargo {} -- --emit=asm", module.cargo_args().join(" "))),
     ];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

@@ -1,42 +1,24 @@
 //! What the PTX depends on, pinned. A change here is a change of the PTX's inputs.
 
-/// The name under which rustup knows the pinned nightly.
-pub const NIGHTLY: &str = "nightly-2026-05-20";
-/// Its version, as `rustc -vV` says it.
-pub const RUSTC_RELEASE: &str = "1.97.0-nightly";
-/// Its commit: any installed toolchain of this commit is the pinned one.
-pub const RUSTC_COMMIT: &str = "e50aa6fba4e63ab34c72bf9acfd2c307c1155d1a";
+use ring_builder::{Arch, compile};
 
-/// The target triple of the device.
-pub const TARGET: &str = "nvptx64-nvidia-cuda";
-/// The oldest architecture served: the first with the PTX memory model.
-pub const TARGET_CPU: &str = "sm_70";
-/// PTX 8.4 is the first with 16-byte system-scope accesses (driver 550 or newer).
-pub const TARGET_FEATURE: &str = "+ptx84";
-/// The highest `.version` that the checked-in PTX may ask of a driver.
-pub const PTX_VERSION: (u32, u32) = (8, 4);
+pub use ring_builder::pins::{ABI_GLOBAL, NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
 
-/// Flags of every crate in the device build, `core` included.
-///
-/// None of them names a folder: a path in a flag would enter the crates' hashes and so the symbols.
-/// `location-detail=none` leaves no source path to embed. The linker is a no-op because `--emit=asm`
-/// after fat LTO already is the whole module.
-pub const RUSTFLAGS: [&str; 8] = [
-    "-C",
-    "target-cpu=sm_70",
-    "-C",
-    "target-feature=+ptx84",
-    "-C",
-    "linker=true",
-    "-Z",
-    "location-detail=none",
-];
+/// The architecture that the PTX is compiled for: the oldest served.
+pub const ARCH: Arch = Arch::OLDEST;
 
 /// A crate that is compiled to a PTX module of its own, and where that is checked in.
 #[derive(Debug)]
 pub struct Module {
-    /// The crate. Its feature `entries` makes it a module.
+    /// The crate.
     pub package: &'static str,
+    /// The feature that makes it a module, where the crate is also part of others.
+    pub feature: Option<&'static str>,
+    /// Whether its entry points are made by `ring_kernel!`, which is why the crate names no unstable
+    /// feature.
+    pub by_macro: bool,
+    /// Whether handlers in it are meant to panic.
+    pub panics: bool,
     /// Folders of all crates of this workspace that become part of it.
     pub crates: &'static [&'static str],
     /// The PTX, from the root on. Its manifest lies beside it.
@@ -48,6 +30,9 @@ pub struct Module {
 /// The kernels that `ring-host` brings along.
 pub const BUILT_IN: Module = Module {
     package: "ring-device",
+    feature: Some("entries"),
+    by_macro: false,
+    panics: false,
     crates: &["crates/ring-shared", "crates/ring-device"],
     ptx: "crates/ring-host/ptx/kernels.ptx",
     entries: &["ring_echo", "ring_vector_add", "ring_layout_probe"],
@@ -56,6 +41,9 @@ pub const BUILT_IN: Module = Module {
 /// The kernels of `ring bench`.
 pub const BENCH: Module = Module {
     package: "ring-bench",
+    feature: Some("entries"),
+    by_macro: false,
+    panics: false,
     crates: &["crates/ring-shared", "crates/ring-device", "crates/ring-bench"],
     ptx: "crates/ring-cli/src/bench/kernels.ptx",
     entries: &[
@@ -75,29 +63,39 @@ pub const BENCH: Module = Module {
     ],
 };
 
+/// The kernels of the examples.
+pub const EXAMPLES: Module = Module {
+    package: "ring-example-kernels",
+    feature: None,
+    by_macro: true,
+    panics: true,
+    crates: &["crates/ring-shared", "crates/ring-device", "examples/kernels"],
+    ptx: "examples/kernels/kernels.ptx",
+    entries: &[
+        "ring_Book",
+        "ring_Fragile",
+        "ring_FragileWarp",
+        "ring_FragileBlock",
+        "ring_FragileInOrder",
+    ],
+};
+
 /// Every module.
-pub const MODULES: [&Module; 2] = [&BUILT_IN, &BENCH];
+pub const MODULES: [&Module; 3] = [&BUILT_IN, &BENCH, &EXAMPLES];
 
 impl Module {
+    /// What cargo is to compile.
+    #[must_use]
+    pub fn options(&self) -> Vec<String> {
+        let always = ["--locked", "-p", self.package, "--lib", "--profile", "device"];
+        let features = self.feature.iter().flat_map(|feature| ["--features", feature]);
+        always.into_iter().chain(features).map(str::to_owned).collect()
+    }
+
     /// The arguments of cargo for the device build, less folders.
     #[must_use]
-    pub fn cargo_args(&self) -> [&'static str; 14] {
-        [
-            "rustc",
-            "--locked",
-            "-p",
-            self.package,
-            "--profile",
-            "device",
-            "--features",
-            "entries",
-            "--crate-type",
-            "cdylib",
-            "--target",
-            TARGET,
-            "-Zbuild-std=core",
-            "--quiet",
-        ]
+    pub fn cargo_args(&self) -> Vec<String> {
+        compile::cargo_args(&self.options())
     }
 }
 
@@ -114,6 +112,3 @@ pub const NVCC_WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
 pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
-
-/// The global that carries the ABI version.
-pub const ABI_GLOBAL: &str = "RING_ABI_VERSION";

@@ -48,8 +48,7 @@ pub fn sanitizer(ws: &Workspace, name: &str) -> Result {
 /// # Errors
 /// When a test fails; and when Miri is not installed, unless `if_available`.
 pub fn miri(ws: &Workspace, if_available: bool) -> Result {
-    let toolchain =
-        toolchain::installed().into_iter().find(|t| t.has_source() && t.has_program("cargo-miri"));
+    let toolchain = toolchain::installed().find(|t| t.has_source() && t.has_program("cargo-miri"));
     let Some(toolchain) = toolchain else {
         let missing = Error::new(
             "Miri is not installed for the pinned nightly; `cargo xtask asan` stands in for it, \

@@ -6,38 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// Variables that change what cargo or rustc produce, or which toolchain rustup picks.
-const INHERITED: [&str; 14] = [
-    "CARGO",
-    "CARGO_BUILD_RUSTFLAGS",
-    "CARGO_BUILD_TARGET",
-    "CARGO_ENCODED_RUSTFLAGS",
-    "CARGO_INCREMENTAL",
-    "CARGO_TARGET_DIR",
-    "LD_LIBRARY_PATH",
-    "RUSTC",
-    "RUSTC_WORKSPACE_WRAPPER",
-    "RUSTC_WRAPPER",
-    "RUSTDOC",
-    "RUSTDOCFLAGS",
-    "RUSTFLAGS",
-    "RUSTUP_TOOLCHAIN",
-];
-
-/// A command without the variables that cargo, rustup or the user's shell set for other builds.
-#[must_use]
-pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
-    for name in INHERITED {
-        command.env_remove(name);
-    }
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("CARGO_PROFILE_") {
-            command.env_remove(name);
-        }
-    }
-    command
-}
+pub use ring_builder::environment::command;
 
 /// The cargo that runs this xtask (rust-toolchain.toml's), as a command.
 #[must_use]

@@ -1,6 +1,7 @@
 //! Why the command ends with status 1, and what the user can do.
 
 use crate::text;
+use ring_builder::BuildError;
 use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
 use std::fmt;
 use std::io;
@@ -41,6 +42,12 @@ pub enum Failure {
         /// How many.
         wrong: usize,
     },
+    /// Kernels were not compiled.
+    Build(BuildError),
+    /// The folder for a new project is there, and not empty.
+    Exists(PathBuf),
+    /// A folder that is no clone of ring.
+    NoClone(PathBuf),
     /// The report could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -66,6 +73,11 @@ impl Failure {
             Failure::Baselines(why) => format!("cannot load the kernels to compare with: {why}"),
             Failure::Bench { wrong } => {
                 format!("{} went wrong", text::plural(*wrong as u64, "measurement"))
+            }
+            Failure::Build(source) => format!("cannot compile to PTX: {source}"),
+            Failure::Exists(path) => format!("{} exists and is not empty", path.display()),
+            Failure::NoClone(path) => {
+                format!("{} is no clone of ring: it lacks crates/ring-host", path.display())
             }
             Failure::Output(source) => format!("cannot write the report: {source}"),
             Failure::File { path, source } => format!("cannot write {}: {source}", path.display()),
@@ -93,6 +105,11 @@ impl Failure {
             Failure::Bench { .. } => {
                 "The report says which, and why. Does `ring validate` pass on this device?"
             }
+            Failure::Build(_) => {
+                "On CPU threads the same kernels run without PTX and without a nightly."
+            }
+            Failure::Exists(_) => "Give another name, or remove what is there.",
+            Failure::NoClone(_) => "Give --ring the folder of a clone, a git URL, or a version.",
             Failure::Output(_) => "Check where standard output goes.",
             Failure::File { .. } => "Give a file in a folder that is there and can be written to.",
         }
@@ -173,7 +190,9 @@ mod tests {
         let driver = DeviceFault::Driver { kernel: "echo", source };
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let file = Failure::File { path: "a/b.json".into(), source: denied() };
-        let cases: [(Failure, &[&str]); 14] = [
+        let cases: [(Failure, &[&str]); 16] = [
+            (Failure::Exists("a/b".into()), &["a/b exists", "another name"]),
+            (Failure::NoClone("a/b".into()), &["a/b is no clone", "--ring", "git URL"]),
             (file, &["cannot write a/b.json", "permission denied", "folder"]),
             (Failure::Bench { wrong: 1 }, &["1 measurement went wrong", "`ring validate`"]),
             (Failure::Baselines("no room".to_owned()), &["no room", "--device cpu"]),

@@ -4,6 +4,7 @@ use crate::device::DeviceInfo;
 use crate::driver::Limits;
 use crate::error::LaunchError;
 use crate::image::{Image, ImageError};
+use crate::included::Kernels;
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
 use crate::region::{Plan, WireBudgets};
 use ring_device::kernel::DEFAULT_THREADS;
@@ -150,6 +151,13 @@ impl Launch {
     /// Most messages of an iteration, at least 1; by default what the device's windows hold.
     pub fn max_messages(self, max_messages: u32) -> Launch {
         Launch { max_messages, ..self }
+    }
+
+    /// Kernels of your own in place of the built-in ones, as [`include_kernels!`](crate::include_kernels)
+    /// gives them. They are checked on every device; the CPU device then runs the handler compiled for
+    /// the host.
+    pub fn kernels(self, kernels: Kernels) -> Launch {
+        Launch { ptx: Some(Cow::Borrowed(kernels.ptx().as_bytes())), ..self }
     }
 
     /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU

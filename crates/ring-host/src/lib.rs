@@ -51,6 +51,7 @@ mod driver;
 pub mod driver;
 pub mod error;
 pub mod image;
+mod included;
 pub mod lane;
 pub mod launch;
 mod lingering;
@@ -75,6 +76,7 @@ pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
     RecvError, SendError, StateError,
 };
+pub use included::Kernels;
 #[cfg(feature = "async")]
 pub use lane::asynchronous::{RequestSink, ResponseStream};
 pub use lane::{Lane, Receiver, Sender};

@@ -24,7 +24,7 @@ pub fn header(lines: &[Line<'_>]) -> Vec<Violation> {
         Some((line, version)) => {
             let parsed =
                 version.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-            if parsed.is_none_or(|parsed: (u32, u32)| parsed > pins::PTX_VERSION) {
+            if parsed.is_none_or(|parsed: (u32, u32)| parsed > pins::ARCH.ptx_version()) {
                 found.push(Violation::at(line, "PTX version above 8.4"));
             }
         }
@@ -32,7 +32,7 @@ pub fn header(lines: &[Line<'_>]) -> Vec<Violation> {
     }
     match value(".target ") {
         Some((line, target)) => {
-            if target.split(',').next().map(str::trim) != Some(pins::TARGET_CPU) {
+            if target.split(',').next().map(str::trim) != Some(pins::ARCH.to_string().as_str()) {
                 found.push(Violation::at(line, "target other than sm_70"));
             }
         }

@@ -46,18 +46,17 @@ impl fmt::Display for Violation {
 #[must_use]
 pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     let lines = lines::statements(ptx);
-    let rules = [
+    let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
+    let of_all = [
         memory::scope,
         memory::fences,
         memory::read_modify_write,
         memory::local,
-        panics::symbols,
-        panics::calls,
-        panics::embedded_text,
         form::debug,
         form::header,
     ];
-    let mut found: Vec<Violation> = rules.iter().flat_map(|rule| rule(&lines)).collect();
+    let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
+    let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
     found.extend(form::exports(module, &lines));
     found.sort_by_key(|violation| violation.line);
     found

@@ -7,8 +7,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::toolchain::Toolchain;
-use crate::{Error, Result, Workspace, pins, workspace};
+use ring_builder::Toolchain;
+
+use crate::{Error, Result, Workspace, pins, toolchain, workspace};
 
 /// The file in the copy's root that says which `rust-src` it holds. Written last: it marks completion.
 pub const NOTE: &str = "rust-src.version";
@@ -26,7 +27,7 @@ pub fn folder(ws: &Workspace) -> PathBuf {
 pub fn ensure(ws: &Workspace, nightly: &Toolchain, library: &Path) -> Result<Toolchain> {
     let copy = folder(ws);
     if copy.join(NOTE).is_file()
-        && let Some(toolchain) = Toolchain::at(copy.clone()).filter(Toolchain::has_source)
+        && let Some(toolchain) = toolchain::at(&copy).filter(Toolchain::has_source)
     {
         return Ok(toolchain);
     }
@@ -46,7 +47,7 @@ pub fn ensure(ws: &Workspace, nightly: &Toolchain, library: &Path) -> Result<Too
     link(library, &copy.join("lib/rustlib/src/rust/library"))?;
     workspace::write(&copy.join(NOTE), pins::DEBIAN_VERSION)?;
 
-    let toolchain = Toolchain::at(copy.clone()).filter(Toolchain::has_source);
+    let toolchain = toolchain::at(&copy).filter(Toolchain::has_source);
     toolchain
         .ok_or_else(|| Error::new(format!("the linked copy in {} does not work", copy.display())))
 }

@@ -54,19 +54,27 @@ fn source(ws: &Workspace, options: &Options) -> Result {
         }
     }
     let ready = toolchain::find(ws)?;
-    println!("setup: rustc {} with rust-src from {}", pins::RUSTC_RELEASE, ready.source_version());
+    println!(
+        "setup: rustc {} with rust-src from {}",
+        pins::RUSTC_RELEASE,
+        toolchain::source_version(&ready)
+    );
     Ok(())
 }
 
 fn from_debian(ws: &Workspace) -> Result {
-    let Some(nightly) = toolchain::installed().into_iter().next() else {
+    let Some(nightly) = toolchain::installed().next() else {
         let missing = format!("no installed toolchain is rustc {}", pins::RUSTC_COMMIT);
         return Err(Error::new(missing)
             .hint(format!("rustup toolchain install {} --profile minimal", pins::NIGHTLY)));
     };
     let library = debian::ensure(ws)?;
     let linked = linked::ensure(ws, &nightly, &library)?;
-    println!("setup: rustc {} with rust-src from {}", pins::RUSTC_RELEASE, linked.source_version());
+    println!(
+        "setup: rustc {} with rust-src from {}",
+        pins::RUSTC_RELEASE,
+        toolchain::source_version(&linked)
+    );
     println!(
         "setup: to use it by hand: rustup toolchain link ring-nightly {}",
         linked.sysroot().display()

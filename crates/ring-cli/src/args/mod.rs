@@ -1,14 +1,18 @@
 //! What the command line says.
 
 mod bench;
+mod build;
 mod doctor;
 mod emulation;
+mod new;
 mod validate;
 mod values;
 
 pub use bench::Bench;
+pub use build::Build;
 pub use doctor::Doctor;
 pub use emulation::Emulation;
+pub use new::New;
 pub use validate::Validate;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +35,10 @@ pub enum Command {
     Doctor(Doctor),
     /// Measure how fast kernels answer, beside what else there is
     Bench(Bench),
+    /// Write a project with a kernel of your own, ready to run
+    New(New),
+    /// Compile a crate with kernels to PTX
+    Build(Build),
 }
 
 #[cfg(test)]
@@ -46,9 +54,8 @@ mod tests {
 
     #[test]
     fn help_fits_the_page() {
-        for line in
-            ["ring --help", "ring validate --help", "ring doctor --help", "ring bench --help"]
-        {
+        for task in ["", " validate", " doctor", " bench", " new", " build"] {
+            let line = format!("ring{task} --help");
             let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
             let help = help.to_string();
@@ -63,6 +70,8 @@ mod tests {
             ("ring validate --gpu", ErrorKind::UnknownArgument),
             ("ring doctor --messages 1", ErrorKind::UnknownArgument),
             ("ring bench --messages 1", ErrorKind::UnknownArgument),
+            ("ring new x --device cpu", ErrorKind::UnknownArgument),
+            ("ring build --device cpu", ErrorKind::UnknownArgument),
             ("ring frobnicate", ErrorKind::InvalidSubcommand),
             ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
         ] {

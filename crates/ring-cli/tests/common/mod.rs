@@ -1,6 +1,7 @@
 //! Running the built binary as a user does, for a limited time.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,7 +64,14 @@ pub fn ring(options: &str) -> Ran {
 /// Runs `ring` with those variables in its environment.
 #[track_caller]
 pub fn ring_in(options: &str, variables: &[(&str, &str)]) -> Ran {
+    ring_at(Path::new("."), LIMIT, options, variables)
+}
+
+/// The same in a folder, for a time of its own.
+#[track_caller]
+pub fn ring_at(folder: &Path, limit: Duration, options: &str, variables: &[(&str, &str)]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ring"));
+    command.current_dir(folder);
     command.args(options.split_whitespace()).stdin(Stdio::null());
     for variable in ["RING_MODE", "RING_MEMORY", "LD_LIBRARY_PATH"] {
         command.env_remove(variable);
@@ -73,7 +81,7 @@ pub fn ring_in(options: &str, variables: &[(&str, &str)]) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.as_mut().expect("the binary can be run");
     let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
-    let status = wait(child, begun, options);
+    let status = wait(child, begun, limit, options);
     let time = begun.elapsed();
     let text = |reader: JoinHandle<String>| reader.join().expect("what is printed is UTF-8");
     Ran { status, out: text(out), err: text(err), time }
@@ -89,15 +97,15 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
 }
 
 #[track_caller]
-fn wait(child: &mut Child, begun: Instant, options: &str) -> Option<i32> {
+fn wait(child: &mut Child, begun: Instant, limit: Duration, options: &str) -> Option<i32> {
     loop {
         if let Some(status) = child.try_wait().expect("the child can be waited for") {
             return status.code();
         }
-        if begun.elapsed() > LIMIT {
+        if begun.elapsed() > limit {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("`ring {options}` did not end within {LIMIT:?}");
+            panic!("`ring {options}` did not end within {limit:?}");
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -1,0 +1,243 @@
+//! What can be chosen of a build, and the build.
+
+use crate::compile::Compile;
+use crate::files::{absolute, registry, write};
+use crate::package::Package;
+use crate::toolchain::{self, Toolchain};
+use crate::{Arch, BuildError, manifest, ptx, script};
+use std::path::{Path, PathBuf};
+
+/// The release profile that device code needs, whatever the workspace says: one module, no unwinding,
+/// nothing about sources.
+const PROFILE: [&str; 6] = [
+    "lto='fat'",
+    "codegen-units=1",
+    "panic='abort'",
+    "opt-level=3",
+    "debug=0",
+    "incremental=false",
+];
+
+/// Flags of the kernels' crate alone: `ring_kernel!` makes entry points in it, which are unstable. A
+/// crate that says so itself may.
+pub const FLAGS: [&str; 3] = ["-Zcrate-attr=feature(abi_ptx)", "-A", "duplicate_features"];
+
+/// A build of a crate with kernels. What is not chosen is right for most.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    path: PathBuf,
+    name: String,
+    arch: Option<String>,
+    features: Vec<String>,
+    toolchain: Option<String>,
+    out_dir: Option<PathBuf>,
+    target_dir: Option<PathBuf>,
+    #[cfg(feature = "rust-cuda")]
+    rust_cuda: bool,
+}
+
+/// What a build made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Built {
+    /// The PTX module.
+    pub ptx: PathBuf,
+    /// What it was made from, as `key = value` lines.
+    pub manifest: PathBuf,
+    /// Names of its entry points.
+    pub entries: Vec<String>,
+    /// The ABI version that a host must have.
+    pub abi_version: u32,
+    /// Whether it differs from what was there before.
+    pub changed: bool,
+    /// What the compiler warned of. A build script shows it by itself.
+    pub warnings: String,
+}
+
+impl Builder {
+    /// Builds the crate in `path`: in a build script, from the package's folder on.
+    pub fn new(path: impl Into<PathBuf>) -> Builder {
+        Builder {
+            path: path.into(),
+            name: "kernels".to_owned(),
+            arch: None,
+            features: Vec::new(),
+            toolchain: None,
+            out_dir: None,
+            target_dir: None,
+            #[cfg(feature = "rust-cuda")]
+            rust_cuda: false,
+        }
+    }
+
+    /// The GPU architecture, `sm_70` or newer; by default `sm_70`, which every newer one runs too.
+    #[must_use]
+    pub fn arch(self, name: impl Into<String>) -> Builder {
+        Builder { arch: Some(name.into()), ..self }
+    }
+
+    /// Features of the crate that are switched on, beside its default.
+    #[must_use]
+    pub fn features<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Builder {
+        Builder { features: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// A nightly with `rust-src` in place of the pinned one: a name of rustup's, or a sysroot, which
+    /// has a separator in it. The variable `RING_TOOLCHAIN` wins over it.
+    #[must_use]
+    pub fn toolchain(self, name: impl Into<String>) -> Builder {
+        Builder { toolchain: Some(name.into()), ..self }
+    }
+
+    /// The folder that the files go to: by default `OUT_DIR` in a build script, else the crate's.
+    #[must_use]
+    pub fn out_dir(self, path: impl Into<PathBuf>) -> Builder {
+        Builder { out_dir: Some(path.into()), ..self }
+    }
+
+    /// The folder that cargo compiles in: by default one in `OUT_DIR` in a build script, else
+    /// `CARGO_TARGET_DIR`, else `target` in the crate's folder. Nothing else must be built in it.
+    #[must_use]
+    pub fn target_dir(self, path: impl Into<PathBuf>) -> Builder {
+        Builder { target_dir: Some(path.into()), ..self }
+    }
+
+    /// The files' name, less `.ptx` and `.manifest`; by default `kernels`.
+    #[must_use]
+    pub fn name(self, name: impl Into<String>) -> Builder {
+        Builder { name: name.into(), ..self }
+    }
+
+    /// Compiles by Rust-CUDA's cuda_builder in place of upstream rustc. Type-checked only: no PTX has been
+    /// made so by those who wrote this.
+    #[cfg(feature = "rust-cuda")]
+    #[must_use]
+    pub fn rust_cuda(self) -> Builder {
+        Builder { rust_cuda: true, ..self }
+    }
+
+    /// Compiles, checks the PTX, and writes it with its manifest where they changed. In a build script
+    /// it tells cargo what to watch.
+    ///
+    /// # Errors
+    /// When something is missing, the crate does not compile, or its PTX is not what it must be.
+    pub fn build(&self) -> Result<Built, BuildError> {
+        script::tell(script::variables());
+        let arch: Arch = self.arch.as_deref().map_or(Ok(Arch::OLDEST), str::parse)?;
+        if self.name.is_empty() || Path::new(&self.name).file_name() != Some(self.name.as_ref()) {
+            return Err(BuildError::FileName(self.name.clone()));
+        }
+        let package = Package::at(&self.path)?;
+        #[cfg(feature = "rust-cuda")]
+        if self.rust_cuda {
+            return self.by_rust_cuda(&package, arch);
+        }
+        // Should it fail and the script go on, an edit brings it back.
+        script::tell(script::watched(&[package.folder.join("src")], package.workspace()));
+        let toolchain = toolchain::find(self.toolchain.as_deref())?;
+        toolchain.check_arch(arch)?;
+        let target = absolute(&self.target(&package))?;
+        self.compile(&package, &toolchain, arch, &target)
+    }
+
+    fn compile(
+        &self,
+        package: &Package,
+        toolchain: &Toolchain,
+        arch: Arch,
+        target: &Path,
+    ) -> Result<Built, BuildError> {
+        let mut options = vec!["--lib".to_owned(), "--release".to_owned()];
+        for setting in PROFILE {
+            options.extend(["--config".to_owned(), format!("profile.release.{setting}")]);
+        }
+        if !self.features.is_empty() {
+            options.extend(["--features".to_owned(), self.features.join(",")]);
+        }
+        let compile = Compile {
+            toolchain,
+            folder: &package.folder,
+            package: &package.name,
+            profile: "release",
+            options,
+            flags: FLAGS.map(str::to_owned).into(),
+            arch,
+            target,
+        };
+        let compiled = compile.run()?;
+        let text = &compiled.ptx;
+        ptx::check_header(text, arch)?;
+        ptx::names_none(text, &[package.workspace(), target, toolchain.sysroot(), &registry()])?;
+        let mut built = self.built(package, text)?;
+        built.warnings = compiled.warnings;
+        let manifest = manifest::text(&compile, &built, text);
+        built.changed = write(&built.ptx, text)? | write(&built.manifest, &manifest)?;
+        script::tell(script::watched(&compiled.sources, package.workspace()));
+        script::tell(script::warnings(&built.warnings));
+        Ok(built)
+    }
+
+    #[cfg(feature = "rust-cuda")]
+    fn by_rust_cuda(&self, package: &Package, arch: Arch) -> Result<Built, BuildError> {
+        let raw = self.file(package)?.with_added_extension("rust-cuda.ptx");
+        crate::rust_cuda::build(&package.folder, &self.features, &arch.to_string(), &raw)
+            .map_err(|error| BuildError::RustCuda(error.to_string()))?;
+        let text = std::fs::read_to_string(&raw).map_err(BuildError::io(&raw))?;
+        let mut built = self.built(package, &text)?;
+        let manifest = manifest::by_rust_cuda(package, arch, &built, &text);
+        built.changed = write(&built.ptx, &text)? | write(&built.manifest, &manifest)?;
+        Ok(built)
+    }
+
+    /// The files, less their extensions.
+    fn file(&self, package: &Package) -> Result<PathBuf, BuildError> {
+        let out = self.out_dir.clone().or_else(script::out_dir);
+        Ok(absolute(&out.unwrap_or_else(|| package.folder.clone()))?.join(&self.name))
+    }
+
+    /// What a build made, if it is a module of ring kernels. Nothing is written yet.
+    fn built(&self, package: &Package, text: &str) -> Result<Built, BuildError> {
+        let (file, name) = (self.file(package)?, || package.name.clone());
+        let entries = ptx::entries(text);
+        if entries.is_empty() {
+            return Err(BuildError::NoEntry { package: name() });
+        }
+        let abi_version =
+            ptx::abi_version(text).ok_or_else(|| BuildError::NoAbi { package: name() })?;
+        Ok(Built {
+            ptx: file.with_added_extension("ptx"),
+            manifest: file.with_added_extension("manifest"),
+            entries,
+            abi_version,
+            changed: false,
+            warnings: String::new(),
+        })
+    }
+
+    fn target(&self, package: &Package) -> PathBuf {
+        let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        match (&self.target_dir, script::out_dir()) {
+            (Some(target), _) => target.clone(),
+            (None, Some(out)) => out.join("ring-builder"),
+            (None, None) => {
+                chosen.unwrap_or_else(|| package.folder.join("target")).join("ring-builder")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_wrong_is_named() {
+        let said = |builder: Builder| builder.build().unwrap_err().to_string();
+        assert!(said(Builder::new("/ring/none").arch("sm_60")).contains("'sm_60'"));
+        assert!(said(Builder::new("/ring/none")).contains("there is no folder /ring/none"));
+        for name in ["", "a/b", ".."] {
+            let said = said(Builder::new("/ring/none").name(name));
+            assert!(said.contains(&format!("'{name}' is no name of files")), "{said}");
+        }
+    }
+}

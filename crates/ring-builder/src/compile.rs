@@ -1,0 +1,175 @@
+//! The one run of cargo: a crate and all below it, by fat LTO, to one PTX module.
+
+use crate::toolchain::Toolchain;
+use crate::{Arch, BuildError, pins};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is compiled, and how.
+#[derive(Debug)]
+pub struct Compile<'a> {
+    /// Whose cargo and rustc.
+    pub toolchain: &'a Toolchain,
+    /// The folder that cargo runs in.
+    pub folder: &'a Path,
+    /// The package. Its profile must have fat LTO, one codegen unit and abort at panics.
+    pub package: &'a str,
+    /// The folder that cargo gives the profile.
+    pub profile: &'a str,
+    /// Options of `cargo rustc` that choose package, profile and features.
+    pub options: Vec<String>,
+    /// Flags of the last crate only.
+    pub flags: Vec<String>,
+    /// The GPU.
+    pub arch: Arch,
+    /// A target folder for device builds only.
+    pub target: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The PTX module.
+    pub ptx: String,
+    /// What the compiler said all the same.
+    pub warnings: String,
+    /// Source files of the crate and of its path dependencies.
+    pub sources: Vec<PathBuf>,
+}
+
+/// The arguments of cargo for a device build, less folders.
+#[must_use]
+pub fn cargo_args<T: AsRef<str>>(options: &[T]) -> Vec<String> {
+    let after = ["--crate-type", "cdylib", "--target", pins::TARGET, "-Zbuild-std=core", "--quiet"];
+    let options = options.iter().map(AsRef::as_ref);
+    ["rustc"].into_iter().chain(options).chain(after).map(str::to_owned).collect()
+}
+
+impl Compile<'_> {
+    /// The command as one would type it, less folders and environment.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = vec!["cargo".to_owned()];
+        words.extend(cargo_args(&self.options));
+        words.extend(["--".to_owned(), "--emit=asm".to_owned()]);
+        words.extend(self.flags.iter().cloned());
+        words.join(" ")
+    }
+
+    /// Compiles.
+    ///
+    /// # Errors
+    /// When the crate does not compile, or leaves no PTX; the error has all that the compiler said.
+    pub fn run(&self) -> Result<Compiled, BuildError> {
+        let built = self.target.join(pins::TARGET).join(self.profile);
+        self.forget(&built)?;
+        let mut cargo = self.toolchain.cargo(self.folder);
+        cargo.args(cargo_args(&self.options)).arg("--target-dir").arg(self.target);
+        cargo.args(["--", "--emit=asm"]).args(&self.flags);
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", pins::rustflags(self.arch).join("\x1f"));
+        let output = cargo.output().map_err(|source| BuildError::NotStarted {
+            program: self.toolchain.sysroot().join("bin/cargo"),
+            source,
+        })?;
+        let said = without_noise(&String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            return Err(BuildError::Compile { command: self.words(), said });
+        }
+        let path = assembly(&built.join("deps"))?;
+        let ptx = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
+        let list = built.join(path.file_name().unwrap_or_default()).with_extension("d");
+        let list = fs::read_to_string(&list).map_err(BuildError::io(&list))?;
+        Ok(Compiled { ptx, warnings: said, sources: sources(&list) })
+    }
+
+    /// An old `.s` would be taken for the new one if cargo found nothing to do, so it goes, and with
+    /// it cargo's memory of having made it.
+    fn forget(&self, built: &Path) -> Result<(), BuildError> {
+        let package = format!("{}-", self.package);
+        for folder in [built.join("deps"), built.join(".fingerprint")] {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for path in entries.flatten().map(|entry| entry.path()) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if path.is_dir() && name.starts_with(&package) {
+                    fs::remove_dir_all(&path).map_err(BuildError::io(&path))?;
+                } else if name.ends_with(".s") {
+                    fs::remove_file(&path).map_err(BuildError::io(&path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All that the compiler said, less its remark on the PTX version, which is ours to choose.
+fn without_noise(said: &str) -> String {
+    let noise = "unstable feature specified for `-Ctarget-feature`";
+    let parts: Vec<&str> = said
+        .split("\n\n")
+        .filter(|part| !part.contains(noise) && !part.trim().is_empty())
+        .collect();
+    parts.join("\n\n")
+}
+
+fn assembly(deps: &Path) -> Result<PathBuf, BuildError> {
+    let entries = fs::read_dir(deps).map_err(BuildError::io(deps))?;
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
+        .collect();
+    match (found.pop(), found.len()) {
+        (Some(path), 0) => Ok(path),
+        (None, _) => Err(BuildError::Modules { found: 0 }),
+        (Some(_), more) => Err(BuildError::Modules { found: more + 1 }),
+    }
+}
+
+/// The files behind `TARGET:` in cargo's list of what a build depends on; `\ ` is a space in a name.
+fn sources(list: &str) -> Vec<PathBuf> {
+    let Some((_, files)) = list.lines().next().and_then(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let files = files.replace("\\ ", "\0");
+    files.split_whitespace().map(|file| PathBuf::from(file.replace('\0', " "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn options_stand_behind_the_task() {
+        let args = cargo_args(&["--locked", "-p", "x"]).join(" ");
+        let end = "--crate-type cdylib --target nvptx64-nvidia-cuda -Zbuild-std=core --quiet";
+        assert_eq!(args, format!("rustc --locked -p x {end}"));
+    }
+
+    #[test]
+    fn names_of_sources_may_have_spaces() {
+        let found = sources("/t/x.ptx: /a/lib.rs /b\\ c/d.rs\n");
+        assert_eq!(found, [PathBuf::from("/a/lib.rs"), PathBuf::from("/b c/d.rs")]);
+        assert_eq!(sources(""), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn only_the_remark_on_our_own_flag_is_left_out() {
+        let noise = "warning: unstable feature specified for `-Ctarget-feature`: `ptx84`\n  |\n";
+        assert_eq!(without_noise(&format!("{noise}\n")), "");
+        let said = format!("warning: a\n --> b\n\n{noise}\nwarning: c\n");
+        assert_eq!(without_noise(&said), "warning: a\n --> b\n\nwarning: c\n");
+    }
+
+    #[test]
+    fn one_module_it_must_be() {
+        let scratch = Scratch::new("assembly");
+        let said = || assembly(&scratch.0).unwrap_err().to_string();
+        assert!(said().contains("left 0 PTX modules"), "{}", said());
+        let one = scratch.put("a.s", "");
+        scratch.put("a.d", "");
+        assert_eq!(assembly(&scratch.0).unwrap(), one);
+        scratch.put("b.s", "");
+        assert!(said().contains("left 2 PTX modules"), "{}", said());
+    }
+}

@@ -1,0 +1,51 @@
+//! Compiles a crate of ring kernels to PTX.
+//!
+//! In `build.rs`, for kernels in the folder `kernels` beside it:
+//!
+//! ```no_run
+//! if let Err(error) = ring_builder::Builder::new("kernels").build() {
+//!     eprintln!("{error}");
+//!     std::process::exit(1);
+//! }
+//! ```
+//!
+//! The host then says `ring_host::include_kernels!()`. Outside of a build script the files come to lie
+//! in the crate's folder, or where [`Builder::out_dir`] says.
+//!
+//! It needs the pinned nightly ([`pins::NIGHTLY`]) with `rust-src`, or another that is named, and no
+//! CUDA toolkit. What is missing or wrong is a [`BuildError`] that says what to do. Kernels and the
+//! host's other crates stay with the stable toolchain.
+//!
+//! # What is promised of the PTX
+//! It has an entry point and the ABI version, asks for no newer GPU or driver than chosen, and names no
+//! folder of this machine. The files are written only if they changed.
+//!
+//! # Where to look
+//! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
+//! [`ptx`] (what is read and checked), `manifest` and `script` (what is written beside it, and told to
+//! cargo). It uses the standard library alone, so that a build script costs nothing.
+
+pub mod arch;
+pub mod builder;
+pub mod compile;
+pub mod digest;
+pub mod environment;
+pub mod error;
+mod files;
+mod manifest;
+mod package;
+pub mod pins;
+pub mod ptx;
+#[cfg(feature = "rust-cuda")]
+mod rust_cuda;
+mod script;
+#[cfg(test)]
+mod testing;
+pub mod text;
+pub mod toolchain;
+
+pub use arch::Arch;
+pub use builder::{Builder, Built};
+pub use error::BuildError;
+pub use ptx::entries;
+pub use toolchain::Toolchain;

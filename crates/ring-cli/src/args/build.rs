@@ -1,0 +1,56 @@
+//! Options of `ring build`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Options of `ring build`.
+#[derive(Clone, Debug, Args)]
+pub struct Build {
+    /// Folder of the crate [default: kernels if it is there, else .]
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+
+    /// Oldest GPU architecture to run it
+    #[arg(long, value_name = "SM", default_value = "sm_70")]
+    pub arch: String,
+
+    /// Features of the crate, with commas between
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub features: Vec<String>,
+
+    /// Another nightly: its name, or its sysroot
+    #[arg(long, value_name = "NAME")]
+    pub toolchain: Option<String>,
+
+    /// Folder of kernels.ptx and .manifest [default: PATH]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+
+    fn build(line: &str) -> Build {
+        let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
+        match arguments.command {
+            Command::Build(options) => options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_option_is_read() {
+        let options = build("ring build");
+        assert_eq!((options.path, options.arch.as_str()), (None, "sm_70"));
+        assert_eq!((options.features, options.toolchain, options.out), (vec![], None, None));
+        let options =
+            build("ring build a/b --arch sm_90 --features x,y --toolchain nightly --out z");
+        assert_eq!((options.path, options.arch.as_str()), (Some("a/b".into()), "sm_90"));
+        assert_eq!(options.features, ["x", "y"]);
+        assert_eq!(options.toolchain.as_deref(), Some("nightly"));
+        assert_eq!(options.out, Some("z".into()));
+    }
+}

@@ -1,0 +1,48 @@
+//! Options of `ring new`.
+
+use crate::new::{Name, Source};
+use clap::Args;
+
+/// Options of `ring new`.
+#[derive(Clone, Debug, Args)]
+pub struct New {
+    /// The package's name, and the folder's: my-kernels, say
+    #[arg(value_name = "NAME")]
+    pub name: Name,
+
+    /// Clone, git URL or version [default: the clone built from]
+    #[arg(long, value_name = "FROM")]
+    pub ring: Option<Source>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    fn new(options: &[&str]) -> Result<New, clap::Error> {
+        let arguments = Arguments::try_parse_from(["ring", "new"].iter().chain(options))?;
+        match arguments.command {
+            Command::New(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_option_is_read() {
+        let options = new(&["my-kernels"]).unwrap();
+        assert_eq!((options.name.as_str(), options.ring), ("my-kernels", None));
+        let options = new(&["x", "--ring", "../ring"]).unwrap();
+        assert_eq!(options.ring, Some(Source::Folder("../ring".into())));
+    }
+
+    #[test]
+    fn a_name_is_needed_and_must_be_one() {
+        assert_eq!(new(&[]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
+        let error = new(&["1st"]).unwrap_err();
+        assert_eq!((error.kind(), error.exit_code()), (ErrorKind::ValueValidation, 2));
+        assert!(error.to_string().contains("'1st'"), "{error}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Kernels of a user's own, as `ring-builder` compiled them.
+
+/// PTX of a crate's kernels, for [`Launch::kernels`](crate::Launch::kernels).
+///
+/// Made by [`include_kernels!`](crate::include_kernels) of what the package's build script compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernels {
+    ptx: &'static str,
+}
+
+impl Kernels {
+    /// Kernels in PTX that was made in another way, say by `ring build` and checked in.
+    ///
+    /// # Safety
+    /// A GPU will run this code with access to all memory it can reach, the host's pinned memory
+    /// included. Its entries must be what `ring_device::run` makes of the kernel types that are
+    /// launched with it, and must touch nothing else.
+    pub const unsafe fn new(ptx: &'static str) -> Kernels {
+        Kernels { ptx }
+    }
+
+    /// The text.
+    pub const fn ptx(&self) -> &'static str {
+        self.ptx
+    }
+}
+
+/// The kernels that this package's build script compiled with `ring-builder`: a
+/// [`Kernels`](crate::Kernels), in a constant if you like.
+///
+/// ```ignore
+/// // build.rs compiled the crate `kernels`, where `Square` is.
+/// const KERNELS: ring_host::Kernels = ring_host::include_kernels!();
+/// let kernel = runtime.launch::<kernels::Square>(Launch::default().kernels(KERNELS))?;
+/// ```
+///
+/// A name is that of `Builder::name`, for a build script that compiles several crates:
+/// `include_kernels!("more")`. Only files of `OUT_DIR` can be included so, which none but the build
+/// script writes; for others there is [`Kernels::new`](crate::Kernels::new).
+#[macro_export]
+macro_rules! include_kernels {
+    () => {
+        $crate::include_kernels!("kernels")
+    };
+    ($name:literal) => {{
+        const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/", $name, ".ptx"));
+        // SAFETY: written by this package's build script through ring-builder, from the crate whose
+        // kernel types are launched with it: its entries are made by `ring_kernel!`.
+        unsafe { $crate::Kernels::new(PTX) }
+    }};
+}

@@ -1,0 +1,60 @@
+//! Kernels that a build script compiled.
+
+use ring_host::image::ImageError;
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{Kernel, Kernels, Launch, LaunchError, Thread, ThreadContext, ThreadHandler};
+use ring_tests::{LONG, cpu, on_each_device};
+
+/// What `tests/build.rs` put there.
+const KERNELS: Kernels = ring_host::include_kernels!();
+const MORE: Kernels = ring_host::include_kernels!("more");
+
+/// A kernel that is not in it.
+struct Absent;
+
+impl Kernel for Absent {
+    const NAME: &'static str = "absent";
+    const ENTRY: &'static str = "ring_absent";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Absent {
+    fn handle(_: &ThreadContext, request: &u64) -> u64 {
+        *request
+    }
+}
+
+#[test]
+fn they_answer_on_every_device() {
+    assert_eq!(KERNELS, MORE);
+    on_each_device(|runtime| {
+        let mut kernel = runtime.launch::<Echo>(Launch::default().kernels(KERNELS)).unwrap();
+        kernel.activate(LONG).unwrap();
+        for seed in 0..100 {
+            let request = EchoMessage::from_seed(seed);
+            kernel.send(&request, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
+        }
+        kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn they_are_checked_on_every_device() {
+    let image = |launch: Launch| match cpu().launch::<Absent>(launch).map(|_| ()) {
+        Err(LaunchError::Image { kernel: "absent", source }) => source,
+        other => panic!("{other:?}"),
+    };
+    let error = image(Launch::default().kernels(KERNELS));
+    assert!(matches!(error, ImageError::NoEntry { entry: "ring_absent", .. }), "{error}");
+    assert!(error.to_string().contains("it has: ring_"), "{error}");
+    for (text, expected) in
+        [("", ImageError::Empty), (".version 8.4\n.target sm_70\n", ImageError::NoAbi)]
+    {
+        // SAFETY: no device runs it: it is refused.
+        let kernels = unsafe { Kernels::new(text) };
+        assert_eq!(image(Launch::default().kernels(kernels)), expected);
+    }
+}
