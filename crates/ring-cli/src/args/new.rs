@@ -1,14 +1,14 @@
 //! Options of `ring new`.
 
-use crate::new::{Name, Source};
+use crate::new::{Folder, Source};
 use clap::Args;
 
 /// Options of `ring new`.
 #[derive(Clone, Debug, Args)]
 pub struct New {
-    /// The package's name, and the folder's: my-kernels, say
-    #[arg(value_name = "NAME")]
-    pub name: Name,
+    /// The folder, new or empty; its name is the package's
+    #[arg(value_name = "FOLDER")]
+    pub folder: Folder,
 
     /// Clone, git URL or version [default: the clone built from]
     #[arg(long, value_name = "FROM")]
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn every_option_is_read() {
         let options = new(&["my-kernels"]).unwrap();
-        assert_eq!((options.name.as_str(), options.ring), ("my-kernels", None));
+        assert_eq!((options.folder.name().as_str(), options.ring), ("my-kernels", None));
         let options = new(&["x", "--ring", "../ring"]).unwrap();
         assert_eq!(options.ring, Some(Source::Folder("../ring".into())));
     }

@@ -1,6 +1,6 @@
 //! `ring new`: a project that builds and passes its test at once, to be changed into one's own.
 //!
-//! [`name`] and [`source`] are what can be chosen, [`template`] is what is written, and [`write()`] does
+//! [`name`] and [`source`] are what can be chosen, [`template`] is what is written, and `write` does
 //! it, all or nothing.
 
 mod name;
@@ -10,14 +10,13 @@ mod template;
 mod tests;
 mod write;
 
-pub use name::Name;
+pub use name::{Folder, Name};
 pub use source::Source;
 
 use crate::args::New;
 use crate::failure::Failure;
 use ring_builder::pins::NIGHTLY;
 use std::io::Write;
-use std::path::Path;
 
 /// Writes the project into a folder of its name, and says to `out` what to do with it.
 pub fn run(options: &New, out: &mut impl Write) -> Result<(), Failure> {
@@ -26,8 +25,10 @@ pub fn run(options: &New, out: &mut impl Write) -> Result<(), Failure> {
         None => Source::of_this_command(),
     };
     source.check()?;
-    let name = options.name.as_str();
-    write::write(Path::new(name), &template::files(&options.name, &source))?;
+    let folder = &options.folder;
+    let source = if folder.is_here() { source } else { source.absolute() };
+    write::write(folder.path(), &template::files(folder.name(), &source))?;
+    let name = folder.path().display();
     write!(
         out,
         "\

@@ -1,5 +1,6 @@
-//! Names that a package may have.
+//! Names that a package may have, and folders of such a name.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The name of a package, and of the folder that it is written to.
@@ -44,6 +45,40 @@ impl FromStr for Name {
     }
 }
 
+/// The folder of a project; its last part is the package's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    path: PathBuf,
+    name: Name,
+}
+
+impl Folder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it lies in the working folder.
+    pub fn is_here(&self) -> bool {
+        self.path == Path::new(self.name.as_str())
+    }
+
+    /// The package's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
+impl FromStr for Folder {
+    type Err = String;
+
+    fn from_str(path: &str) -> Result<Folder, String> {
+        let path = PathBuf::from(path);
+        let last = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Folder { name: last.parse()?, path })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +87,17 @@ mod tests {
     fn names_of_packages_are_taken() {
         for name in ["my-kernels", "a", "X_1", "ring", "own-kernel", &"x".repeat(64)] {
             assert_eq!(name.parse::<Name>().unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_named_as_its_package() {
+        for (path, name) in [("a", "a"), ("../x/my-kernels", "my-kernels"), ("/tmp/k1/", "k1")] {
+            let folder = path.parse::<Folder>().unwrap();
+            assert_eq!((folder.path(), folder.name().as_str()), (Path::new(path), name));
+        }
+        for path in ["", "/", "..", "a/..", "x/1st", "x/fn"] {
+            assert!(path.parse::<Folder>().is_err(), "{path}");
         }
     }
 

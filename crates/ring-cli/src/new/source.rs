@@ -35,6 +35,16 @@ impl Source {
         }
     }
 
+    /// The same, for a project anywhere.
+    pub fn absolute(self) -> Source {
+        match self {
+            Source::Folder(folder) => {
+                Source::Folder(std::path::absolute(&folder).unwrap_or(folder))
+            }
+            other => other,
+        }
+    }
+
     /// What stands in the Cargo.toml of a project in the working folder behind the name of a crate.
     pub fn of(&self, name: &str) -> String {
         match self {
