@@ -113,6 +113,7 @@ fn the_host_writes_it_while_no_message_is_taken() {
     on_each_device_alone(here!("the_host_writes_it_while_no_message_is_taken"), |host| {
         let mut kernel = launched(host, Launch::default().capacity(64));
         let mut state: BookState = bytemuck::Zeroable::zeroed();
+        state.best_ask = TICKS as u32 - 3;
         for offered in [7, 9] {
             // Also in a kernel that has read it before: what a multiprocessor has cached is old.
             state.asks[3] = offered;

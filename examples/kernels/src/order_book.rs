@@ -53,6 +53,10 @@ pub struct BookState {
     pub asks: [u32; TICKS],
     /// Traded so far.
     pub traded: u64,
+    /// One more than the highest price bid, or 0 if none is.
+    pub best_bid: u32,
+    /// How far the lowest price asked is below [`TICKS`], or 0 if none is.
+    pub best_ask: u32,
 }
 
 ring_device::ring_kernel! {
@@ -75,37 +79,57 @@ ring_device::ring_kernel! {
 impl BookState {
     /// Matches an order of a known side and price, and keeps what is left of it.
     fn take(&mut self, order: &Order) -> Fill {
-        let (limit, buys) = (order.price as usize, order.side == Side::Buy as u32);
+        let (limit, buys) = (order.price, order.side == Side::Buy as u32);
         let (mut left, mut cost) = (order.quantity, 0u32);
-        let others = if buys { &mut self.asks } else { &mut self.bids };
-        for step in 0..TICKS {
-            // Best price first: the lowest ask, the highest bid.
-            let price = if buys { step } else { TICKS - 1 - step };
+        while left > 0 {
+            // Best price first; what is sold out there gives way to the next.
+            let price = if buys { self.ask() } else { self.bid() };
             let beyond = if buys { price > limit } else { price < limit };
-            if beyond || left == 0 {
-                break;
+            let others = if buys { &mut self.asks } else { &mut self.bids };
+            let Some(there) = others.get_mut(price as usize).filter(|_| !beyond) else { break };
+            let traded = left.min(*there);
+            *there -= traded;
+            left -= traded;
+            cost = cost.wrapping_add(traded.wrapping_mul(price));
+            if *there == 0 {
+                let best = if buys { &mut self.best_ask } else { &mut self.best_bid };
+                *best -= 1;
             }
-            if let Some(there) = others.get_mut(price) {
-                let traded = left.min(*there);
-                *there -= traded;
-                left -= traded;
-                cost = cost.wrapping_add(traded.wrapping_mul(price as u32));
-            }
-        }
-        let own = if buys { &mut self.bids } else { &mut self.asks };
-        if let Some(waiting) = own.get_mut(limit) {
-            *waiting = waiting.saturating_add(left);
         }
         let filled = order.quantity - left;
         self.traded += u64::from(filled);
+        let own = if buys { &mut self.bids } else { &mut self.asks };
+        if let Some(waiting) = own.get_mut(limit as usize).filter(|_| left > 0) {
+            *waiting = waiting.saturating_add(left);
+            match buys {
+                true => self.best_bid = self.best_bid.max(limit + 1),
+                false => self.best_ask = self.best_ask.max(TICKS as u32 - limit),
+            }
+        }
         self.top(filled, cost)
     }
 
     /// The answer, with the best prices as they are.
-    fn top(&self, filled: u32, cost: u32) -> Fill {
+    fn top(&mut self, filled: u32, cost: u32) -> Fill {
         let none = TICKS as u32;
-        let bid = self.bids.iter().rposition(|there| *there > 0).map_or(none, |tick| tick as u32);
-        let ask = self.asks.iter().position(|there| *there > 0).map_or(none, |tick| tick as u32);
-        Fill { filled, cost, bid, ask }
+        // Levels that were sold out before are passed over now.
+        while self.best_bid > 0 && self.bids.get(self.best_bid as usize - 1) == Some(&0) {
+            self.best_bid -= 1;
+        }
+        while self.best_ask > 0 && self.asks.get(TICKS - self.best_ask as usize) == Some(&0) {
+            self.best_ask -= 1;
+        }
+        let bid = if self.best_bid > 0 { self.best_bid - 1 } else { none };
+        Fill { filled, cost, bid, ask: none - self.best_ask }
+    }
+
+    /// The price to buy at, or [`TICKS`] if there is none.
+    fn ask(&self) -> u32 {
+        TICKS as u32 - self.best_ask
+    }
+
+    /// The price to sell at; past all prices if there is none.
+    fn bid(&self) -> u32 {
+        self.best_bid.wrapping_sub(1)
     }
 }
