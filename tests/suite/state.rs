@@ -134,6 +134,31 @@ fn the_host_writes_it_while_no_message_is_taken() {
     });
 }
 
+ring_device::ring_kernel! {
+    /// Counts, far behind in a state that no stack would hold.
+    struct Large { name: "large", }
+
+    fn handle(state: &mut [u64; 1 << 20], request: &u64) -> u64 {
+        let place = &mut state[*request as usize % (1 << 20)];
+        *place += 1;
+        *place
+    }
+}
+
+#[test]
+fn it_may_be_larger_than_a_stack() {
+    let mut kernel = cpu().launch::<Large>(Launch::default().capacity(16)).unwrap();
+    kernel.activate(LONG).unwrap();
+    for answer in 1..=3 {
+        kernel.send(&((1 << 20) - 1), LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(answer));
+    }
+    kernel.terminate(LONG).unwrap();
+    let mut state: Box<[u64; 1 << 20]> = vec![0; 1 << 20].try_into().unwrap();
+    kernel.read_state_into(0, &mut state, LONG).unwrap();
+    assert_eq!((state[0], state[(1 << 20) - 1]), (0, 3));
+}
+
 #[test]
 fn it_cannot_be_looked_at_while_messages_are_taken() {
     let mut kernel = launched(&cpu(), Launch::default().capacity(16).lanes(2));

@@ -121,7 +121,7 @@ fn a_new_project_s_kernels_become_ptx() {
 fn what_cannot_be_made_leaves_nothing() {
     ring("new 1st").ends(2).complains(&["'1st'", "a letter first"]);
     ring("new kernels").ends(2).complains(&["'kernels'", "taken by"]);
-    ring("new").ends(2).complains(&["<NAME>"]);
+    ring("new").ends(2).complains(&["<FOLDER>"]);
     let parent = folder("refused");
     let ran = ring_at(&parent, FIRST, "new x --ring none/of/it", &[]);
     ran.ends(1).complains(&["none/of/it is no clone of ring", "--ring"]);

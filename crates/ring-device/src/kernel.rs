@@ -2,9 +2,9 @@
 
 use crate::context::{BlockContext, Output, Payload, ThreadContext, WarpContext};
 use crate::team::{Team, boot};
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use core::mem::offset_of;
-use core::ptr::with_exposed_provenance_mut;
+use core::ptr::{NonNull, with_exposed_provenance_mut};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::LaneBlock;
@@ -74,7 +74,7 @@ pub trait InOrderHandler: Kernel {
     /// stays through deactivation and relaunches, and can be read by the host while the kernel is not
     /// active, and after it was terminated.
     type State: Pod; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    /// Answers one request. If it panics the state stays as it was then.
+    /// Answers one request. If it panics, the lane is lost, and its state with it.
     fn handle(
         ctx: &ThreadContext<'_>,
         state: &mut Self::State,
@@ -319,14 +319,14 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
             return;
         }
         let at = team.memory().boot.word(boot::RINGS, offset_of!(LaneBlock, state));
-        let mut nothing: K::State = Zeroable::zeroed();
-        let state = match size_of::<K::State>() {
-            0 => &mut nothing,
-            // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this
-            // lane's own for as long as it runs; plain bytes, which the host has written. Only thread 0
-            // of the lane touches it, and the host only while the lane is not active.
-            _ => unsafe { &mut *with_exposed_provenance_mut(at as usize) },
+        let at: *mut K::State = match size_of::<K::State>() {
+            0 => NonNull::dangling().as_ptr(),
+            _ => with_exposed_provenance_mut(at as usize),
         };
+        // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this lane's own
+        // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the lane
+        // touches it, and the host only while the lane is not active.
+        let state = unsafe { &mut *at };
         for m in 0..n as usize {
             // SAFETY: message `m < n` of the input window, plain bytes, aligned, that nobody writes now.
             let request = unsafe { &*input.add(m * 16 * K::Request::SLOT_ATOMS).cast() };

@@ -60,8 +60,8 @@
 /// assert_eq!((Most::NAME, Most::ENTRY, Most::THREADS), ("most", "acme_most", 64));
 /// ```
 ///
-/// A handler must not panic on a GPU: there it ends every kernel of the process (`DeviceFault`). Index with
-/// `get`, and use wrapping or checked arithmetic where a message decides.
+/// A handler that panics ends its lane, and the kernel answers no more (`DeviceFault::HandlerPanicked`).
+/// Index with `get`, and use wrapping or checked arithmetic where a message decides.
 ///
 /// [`Kernel`]: crate::Kernel
 /// [`ThreadHandler`]: crate::ThreadHandler

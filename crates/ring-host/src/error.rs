@@ -34,7 +34,7 @@ pub enum DeviceFault {
         /// The driver's words.
         reason: String,
     },
-    /// A handler panicked (CPU device).
+    /// A handler panicked. Other kernels go on.
     #[error(
         "kernel {kernel}: the handler panicked on lane {lane} (after {processed} messages, as last reported)"
     )]

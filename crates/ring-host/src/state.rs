@@ -41,11 +41,21 @@ impl<K: InOrderHandler> Resident<K> {
         lane: u32,
         deadline: impl Into<Deadline>,
     ) -> Result<K::State, StateError> {
+        let mut state = K::State::zeroed();
+        self.read_state_into(lane, &mut state, deadline)?;
+        Ok(state)
+    }
+
+    /// The same, into room of the caller's: for a state that is too large for the stack.
+    pub fn read_state_into(
+        &mut self,
+        lane: u32,
+        state: &mut K::State,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), StateError> {
         let deadline = deadline.into();
         let at = self.state_at(lane, deadline)?;
-        let mut state = K::State::zeroed();
-        self.copy_out(at, bytemuck::bytes_of_mut(&mut state), deadline)?;
-        Ok(state)
+        Ok(self.copy_out(at, bytemuck::bytes_of_mut(state), deadline)?)
     }
 
     /// Replaces the state of a lane, under the same conditions; the next message finds it.

@@ -43,7 +43,7 @@ pub enum Exit {
     BadConfig = 2,
     /// A tail or credit written by the host was impossible.
     CorruptRing = 3,
-    /// The handler panicked (CPU device only; on a GPU this is a device fault).
+    /// The handler panicked.
     HandlerPanicked = 4,
     /// The launch had run for its time budget.
     TimeSpent = 5,

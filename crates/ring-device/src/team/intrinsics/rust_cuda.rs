@@ -3,6 +3,8 @@
 //! Assembly is left where the release has no name: [`shuffle`] and [`all`]. And, in `assembly`, where
 //! ptxas refuses what cuda_std writes: `nanosleep` lacks its type, and it and the clock a semicolon.
 
+#[cfg(target_arch = "nvptx64")]
+use crate::team::TeamMemory;
 use core::sync::atomic::Ordering;
 use cuda_std::atomic::mid;
 use cuda_std::{thread, warp};
