@@ -8,7 +8,7 @@ use ring_host::{
     ControlError, Device, DeviceFault, Kernel, Launch, LaunchError, OpenError, PayloadError,
     RecvError, Resident, Runtime, SendError, State,
 };
-use ring_tests::{LONG, Unlucky, cpu, cpu_with, gpu, with_ptx};
+use ring_tests::{LONG, Unlucky, WAYS, cpu, cpu_with, gpu, with_ptx};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -387,38 +387,34 @@ fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
         host.prepare::<Fragile>(&launch).unwrap(); // nothing is loaded beside a resident kernel
         let mut beside = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
         beside.activate(LONG).unwrap();
-        for (scope, round) in [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2)] {
-            match scope {
-                0 => panics::<Fragile>(host, |n| n, |n| n * n),
-                1 => panics::<FragileWarp>(host, |n| n, |n| n * n),
-                2 => panics::<FragileBlock>(host, |n| n, |n| n * n),
-                _ => panics::<FragileInOrder>(host, |n| n, |n| n * n),
-            }
+        for (round, (mode, memory)) in (0..).zip(WAYS) {
+            let launch = Launch::default().mode(mode).memory(memory);
+            panics::<Fragile>(host, &launch);
+            panics::<FragileWarp>(host, &launch);
+            panics::<FragileBlock>(host, &launch);
+            panics::<FragileInOrder>(host, &launch);
             let request = EchoMessage::from_seed(round);
             beside.send(&request, LONG).unwrap();
-            assert_eq!(beside.recv(LONG).unwrap(), request.answer(), "scope {scope}");
+            assert_eq!(beside.recv(LONG).unwrap(), request.answer(), "{mode} in {memory}");
         }
         beside.terminate(LONG).unwrap();
     });
 }
 
 /// Lets a kernel panic: by a message that comes alone, and amid many; and launches it anew.
-fn panics<K: Kernel<Request = u64, Response = u64>>(
-    host: &Runtime,
-    request: fn(u64) -> u64,
-    answer: fn(u64) -> u64,
-) {
-    let launch = || with_ptx(Launch::default().capacity(256).lanes(2), PTX.as_bytes());
+fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Launch) {
+    let launch = || with_ptx(launch.clone().capacity(256).lanes(2), PTX.as_bytes());
+    let answer = |request: u64| request * request;
     for many in [false, true] {
         let mut kernel = host.launch::<K>(launch()).unwrap();
         kernel.activate(LONG).unwrap();
-        kernel.send(&request(12), LONG).unwrap();
+        kernel.send(&12, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok(answer(12)), "{}", K::NAME);
         if many {
             let requests: Vec<u64> = (0..200).map(|n| if n == 150 { 13 } else { n % 13 }).collect();
             assert_eq!(kernel.try_send_batch(&requests), Ok(200));
         } else {
-            kernel.send(&request(13), LONG).unwrap();
+            kernel.send(&13, LONG).unwrap();
         }
         let mut answered = 0;
         let fault = loop {
@@ -436,12 +432,12 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(
             panic!("{fault}")
         };
         assert_eq!(name, K::NAME);
-        is_lost(&mut kernel, &request(2), &fault);
+        is_lost(&mut kernel, &2, &fault);
         promptly("dropping it", || drop(kernel));
     }
     let mut kernel = host.launch::<K>(launch()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&request(11), LONG).unwrap();
+    kernel.send(&11, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(answer(11)), "{} anew", K::NAME);
     kernel.terminate(LONG).unwrap();
 }

@@ -7,7 +7,7 @@ use ring_host::{
     ControlError, Cooperative, Device, DeviceKind, Kernel, Launch, LaunchError, Options, RecvError,
     Resident, Runtime, SendError, State, Summary, Thread, ThreadContext, ThreadHandler,
 };
-use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -257,6 +257,32 @@ fn halves_outlive_the_handle() {
         assert_eq!(receiver.recv(LONG).unwrap_err(), ended);
         exchange(&mut active(runtime, small()), 1);
     });
+}
+
+#[test]
+fn halves_of_a_kernel_that_left_late_see_the_end() {
+    for (mode, memory) in WAYS {
+        let launch = small().capacity(512).mode(mode).memory(memory);
+        let mut kernel = cpu().launch::<ring_tests::Slow>(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        assert_eq!(sender.try_send_batch(&[1; 400]), Ok(400)); // 200 ms, where a drop waits 40
+        assert_eq!(receiver.recv(LONG), Ok(1));
+        promptly("dropping the handle", || drop(kernel));
+        let (mut answered, begun) = (1, Instant::now());
+        let end = loop {
+            match receiver.try_recv() {
+                Ok(Some(answer)) => {
+                    assert_eq!(answer, 1);
+                    answered += 1;
+                }
+                Ok(None) => std::thread::yield_now(),
+                Err(end) => break end,
+            }
+            assert!(begun.elapsed() < LONG, "{mode} in {memory}: no end after {answered} answers");
+        };
+        assert_eq!(end, RecvError::Terminated { kernel: "slow" }, "{mode} in {memory}");
+    }
 }
 
 #[test]

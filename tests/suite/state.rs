@@ -3,7 +3,7 @@
 
 use crate::faults::on_each_device_alone;
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
-use ring_host::{Budgets, Launch, Resident, Runtime, StateError};
+use ring_host::{Budgets, Launch, Mode, Resident, Runtime, StateError};
 use ring_tests::{LONG, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -157,6 +157,58 @@ fn it_may_be_larger_than_a_stack() {
     let mut state: Box<[u64; 1 << 20]> = vec![0; 1 << 20].try_into().unwrap();
     kernel.read_state_into(0, &mut state, LONG).unwrap();
     assert_eq!((state[0], state[(1 << 20) - 1]), (0, 3));
+}
+
+ring_device::ring_kernel! {
+    /// Counts in two places, with time between. For the CPU device only.
+    struct Torn { name: "torn", }
+
+    fn handle(state: &mut [u64; 2], request: &u64) -> u64 {
+        state[0] += 1;
+        std::thread::sleep(Duration::from_millis(*request));
+        state[1] += 1;
+        state[1]
+    }
+}
+
+#[test]
+fn a_command_that_timed_out_does_not_open_it() {
+    let short = Duration::from_millis(5);
+    for (mode, memory) in WAYS {
+        for end in [false, true] {
+            let budgets = Budgets { idle: Duration::from_micros(50), ..Budgets::default() };
+            let launch = Launch::default().mode(mode).memory(memory).budgets(budgets).capacity(16);
+            let mut kernel = cpu().launch::<Torn>(launch).unwrap();
+            kernel.activate(LONG).unwrap();
+            // Launched at least once before, so that the next launch finds its command known.
+            kernel.send(&0, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG), Ok(1));
+            if mode != Mode::Persistent {
+                kernel.rest(LONG).unwrap();
+            }
+            kernel.send(&150, LONG).unwrap();
+            // Carried to where the handler is.
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(30) {
+                assert_eq!(kernel.try_recv(), Ok(None));
+            }
+            let timed_out = match end {
+                true => kernel.terminate(short).map(drop),
+                false => kernel.deactivate(short),
+            };
+            // If it did not time out, the handler had not begun: then nothing is to be seen.
+            let looked = (kernel.read_state(0, LONG), kernel.write_state(0, &[70, 70], short));
+            if timed_out.is_err() {
+                let active = StateError::Active { kernel: "torn" };
+                assert_eq!(looked, (Err(active.clone()), Err(active)), "{mode} in {memory}, {end}");
+                kernel.terminate(LONG).unwrap();
+                assert_eq!(kernel.recv(LONG), Ok(2), "{mode} in {memory}");
+                assert_eq!(kernel.read_state(0, LONG), Ok([2, 2]));
+            } else {
+                assert!(matches!(mode, Mode::EventDriven | Mode::Graph), "{mode} in {memory}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 /// The release profile that device code needs, whatever the workspace says: one module, no unwinding,
 /// nothing about sources.
-const PROFILE: [&str; 6] = [
+const PROFILE: [&str; 8] = [
     "lto='fat'",
     "codegen-units=1",
     "panic='abort'",
     "opt-level=3",
     "debug=0",
     "incremental=false",
+    "debug-assertions=false",
+    "overflow-checks=false",
 ];
 
 /// Flags of the kernels' crate alone: `ring_kernel!` makes entry points in it, which are unstable. A
@@ -218,9 +220,10 @@ impl Builder {
         let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         match (&self.target_dir, script::out_dir()) {
             (Some(target), _) => target.clone(),
-            (None, Some(out)) => out.join("ring-builder"),
+            (None, Some(out)) => out.join("ring-builder").join(&package.name),
             (None, None) => {
-                chosen.unwrap_or_else(|| package.folder.join("target")).join("ring-builder")
+                let target = chosen.unwrap_or_else(|| package.folder.join("target"));
+                target.join("ring-builder").join(&package.name)
             }
         }
     }

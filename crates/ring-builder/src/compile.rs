@@ -66,6 +66,7 @@ impl Compile<'_> {
         let mut cargo = self.toolchain.cargo(self.folder);
         cargo.args(cargo_args(&self.options)).arg("--target-dir").arg(self.target);
         cargo.args(["--", "--emit=asm"]).args(&self.flags);
+        cargo.env("CARGO_BUILD_BUILD_DIR", self.target); // a user's own would have what is looked for here
         cargo.env("CARGO_ENCODED_RUSTFLAGS", pins::rustflags(self.arch).join("\x1f"));
         let output = cargo.output().map_err(|source| BuildError::NotStarted {
             program: self.toolchain.sysroot().join("bin/cargo"),
@@ -75,7 +76,7 @@ impl Compile<'_> {
         if !output.status.success() {
             return Err(BuildError::Compile { command: self.words(), said });
         }
-        let path = assembly(&built.join("deps"))?;
+        let path = assembly(&built.join("deps"), &self.package.replace('-', "_"))?;
         let ptx = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         let list = built.join(path.file_name().unwrap_or_default()).with_extension("d");
         let list = fs::read_to_string(&list).map_err(BuildError::io(&list))?;
@@ -111,13 +112,14 @@ fn without_noise(said: &str) -> String {
     parts.join("\n\n")
 }
 
-fn assembly(deps: &Path) -> Result<PathBuf, BuildError> {
+fn assembly(deps: &Path, krate: &str) -> Result<PathBuf, BuildError> {
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(krate) && name.ends_with(".s")
+    };
     let entries = fs::read_dir(deps).map_err(BuildError::io(deps))?;
-    let mut found: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "s"))
-        .collect();
+    let mut found: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
     match (found.pop(), found.len()) {
         (Some(path), 0) => Ok(path),
         (None, _) => Err(BuildError::Modules { found: 0 }),

@@ -93,6 +93,9 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
 
 /// All that the entry point of kernel `K` does on a GPU: runs the block's lane.
 ///
+/// In a module with kernels of `ring` an entry point that is not made of this must not panic: the panic
+/// handler tells the lane that it thinks it is in.
+///
 /// # Safety
 /// As for [`run`]: `control` is the parameter of a launch by `ring-host`. Called by every thread of the
 /// block, at one place of the kernel.

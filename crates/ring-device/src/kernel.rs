@@ -40,6 +40,43 @@ pub trait Kernel: Sized + 'static {
     type Scope: Scope<Self>;
 }
 
+/// What is checked of a kernel where it is declared, and not only where it is launched. Panics at compile
+/// time, with what is wrong.
+#[doc(hidden)]
+pub const fn check<K: Kernel>() {
+    assert!(
+        K::THREADS >= 32 && K::THREADS <= 1024 && K::THREADS.is_multiple_of(32),
+        "threads must be a multiple of 32, from 32 to 1024"
+    );
+    let _ = K::Request::SLOT_ATOMS;
+    let _ = K::Response::SLOT_ATOMS;
+    let _ = <K::Scope as Scope<K>>::STATE_BYTES;
+    let entry = K::ENTRY.as_bytes();
+    assert!(!entry.is_empty(), "the entry has no name");
+    let mut i = 0;
+    while i < entry.len() {
+        let starts = entry[i].is_ascii_alphabetic() || entry[i] == b'_';
+        assert!(
+            starts || (i > 0 && entry[i].is_ascii_digit()),
+            "the entry is no symbol of PTX: letters, digits and _, with no digit first; give another by \
+             `entry: \"...\"`"
+        );
+        i += 1;
+    }
+    assert!(
+        !same(entry, b"ring_team") && !same(entry, b"RING_ABI_VERSION"),
+        "the entry has a name that ring keeps for itself; give another by `entry: \"...\"`"
+    );
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    a.len() == b.len() && i == a.len()
+}
+
 /// A handler that one thread runs: most messages a second, many at once. For messages of up to some
 /// hundred bytes.
 pub trait ThreadHandler: Kernel {
@@ -52,7 +89,8 @@ pub trait ThreadHandler: Kernel {
 pub trait WarpHandler: Kernel {
     /// Answers one request. Every thread of the warp is called with the same request and response;
     /// what no thread writes of the response is zero. All of them must reach the same
-    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls.
+    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls. Should one of them panic, what the others
+    /// are told by `sum` from then on means nothing, and their answer is dropped.
     fn handle(ctx: &WarpContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
 }
 
@@ -69,7 +107,7 @@ pub trait BlockHandler: Kernel {
 /// keeps the state from message to message. For what has to be exact and in sequence: an order book, a
 /// counter, a session. A lane takes some million messages a second so; more lanes take more, each with a
 /// state of its own.
-pub trait InOrderHandler: Kernel {
+pub trait InOrderHandler: Kernel<Scope = InOrder> {
     /// What a lane keeps, in device memory: plain bytes, zero at first unless the host writes it. It
     /// stays through deactivation and relaunches, and can be read by the host while the kernel is not
     /// active, and after it was terminated.

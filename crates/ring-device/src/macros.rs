@@ -89,45 +89,37 @@ macro_rules! ring_kernel {
         $crate::__handler! {
             $name
             [
-                const NAME: &'static str = $crate::__or!([$($label)?] stringify!($name));
-                const ENTRY: &'static str =
-                    $crate::__or!([$($entry)?] concat!("ring_", stringify!($name)));
-                const USES_PAYLOAD: bool = $crate::__or!([$($payload)?] false);
-                const THREADS: u32 = $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
+                const NAME: &'static ::core::primitive::str =
+                    $crate::__or!([$($label)?] ::core::stringify!($name));
+                const ENTRY: &'static ::core::primitive::str =
+                    $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)));
+                const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
+                const THREADS: ::core::primitive::u32 = $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
             ]
             [
                 const _: () = {
-                    use $crate::Kernel;
                     $(
-                        assert!(
-                            size_of::<<$name as Kernel>::Request>() <= $slot
-                                && size_of::<<$name as Kernel>::Response>() <= $slot,
+                        ::core::assert!(
+                            ::core::mem::size_of::<<$name as $crate::Kernel>::Request>() <= $slot
+                                && ::core::mem::size_of::<<$name as $crate::Kernel>::Response>()
+                                    <= $slot,
                             "a message is larger than the kernel's slot_bytes: make it smaller, or the \
                              slot larger, or send it through the payload arena"
                         );
                     )?
-                    assert!(
-                        <$name as Kernel>::THREADS >= 32
-                            && <$name as Kernel>::THREADS <= 1024
-                            && <$name as Kernel>::THREADS % 32 == 0,
-                        "threads must be a multiple of 32, from 32 to 1024"
-                    );
-                    // Looked at here, where the kernel is, and not only where it is launched.
-                    let _ = <<$name as Kernel>::Request as $crate::Message>::SLOT_ATOMS;
-                    let _ = <<$name as Kernel>::Response as $crate::Message>::SLOT_ATOMS;
-                    let _ = <<$name as Kernel>::Scope as $crate::Scope<$name>>::STATE_BYTES;
+                    $crate::kernel::check::<$name>();
                 };
 
                 $crate::__entry!(
                     $name,
-                    $crate::__or!([$($entry)?] concat!("ring_", stringify!($name)))
+                    $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)))
                 );
             ]
             $($handler)*
         }
     };
     ($($other:tt)*) => {
-        compile_error!(
+        ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., threads: .., \
              slot_bytes: .., uses_payload: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
@@ -203,7 +195,7 @@ macro_rules! __handler {
         }
     };
     ($($other:tt)*) => {
-        compile_error!(
+        ::core::compile_error!(
             "this is not the signature of a handler; it is one of\n  \
              fn handle(request: &Q) -> R\n  \
              fn handle(ctx: &ThreadContext, request: &Q) -> R\n  \

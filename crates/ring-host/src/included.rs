@@ -43,6 +43,13 @@ macro_rules! include_kernels {
         $crate::include_kernels!("kernels")
     };
     ($name:literal) => {{
+        const {
+            let mut name = $name.as_bytes();
+            while let [first, rest @ ..] = name {
+                assert!(*first != b'/' && *first != b'\\', "the name of Builder::name, no path");
+                name = rest;
+            }
+        }
         const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/", $name, ".ptx"));
         // SAFETY: written by this package's build script through ring-builder, from the crate whose
         // kernel types are launched with it: its entries are made by `ring_kernel!`.

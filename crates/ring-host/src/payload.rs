@@ -56,6 +56,7 @@ impl<K: Kernel> Resident<K> {
     ) -> Result<(), PayloadError> {
         let _between = self.between_launches(deadline)?;
         let (staging, room) = self.shared().region().staging();
+        assert!(room > 0 || bytes.is_empty(), "nothing to copy through");
         for part in bytes.chunks(room.max(1)) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
@@ -84,6 +85,7 @@ impl<K: Kernel> Resident<K> {
     ) -> Result<(), PayloadError> {
         let _between = self.between_launches(deadline)?;
         let (staging, room) = self.shared().region().staging();
+        assert!(room > 0 || bytes.is_empty(), "nothing to copy through");
         for part in bytes.chunks_mut(room.max(1)) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: as in `copy_in`.

@@ -174,6 +174,11 @@ impl Pump {
         ended && inner.courier.is_none() && shared.left() < inner.submitted
     }
 
+    /// Whether no launch is on the device and all answers are here; false if another thread is at it.
+    pub fn has_come_to_rest(&self, shared: &Shared) -> bool {
+        self.inner.try_lock().is_ok_and(|inner| inner.is_resting(shared))
+    }
+
     pub fn launches(&self) -> u64 {
         self.launches.load(Ordering::Relaxed)
     }

@@ -65,8 +65,10 @@ impl<K: Kernel> Resident<K> {
 
     /// Lets the kernel take messages. Returns when every lane has acknowledged.
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
+        let deadline = deadline.into();
         self.check_commandable()?;
-        self.ask(State::Active, deadline.into())?;
+        self.state_is_written(deadline)?;
+        self.ask(State::Active, deadline)?;
         self.shared.set_state(State::Active);
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::region::{NoRoom, Plan, Region};
 use crate::report::{Refusal, Report};
 use crate::resident::Resident;
 use crate::shared::Shared;
-use ring_device::{Hooks, Kernel, Team, TeamMemory, run};
+use ring_device::{Hooks, Kernel, Scope, Team, TeamMemory, run};
 use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, table};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -155,7 +155,7 @@ impl Runtime {
     /// All ways in which the kernel can be run as asked, best first.
     fn chosen<K: Kernel>(&self, launch: &Launch) -> Result<Vec<Chosen>, LaunchError> {
         launch.check_device::<K>(self.device())?;
-        let (serve, refused) = self.core.choices(&self.report, launch.asked(), K::USES_PAYLOAD);
+        let (serve, refused) = self.core.choices(&self.report, launch.asked(), copies::<K>());
         if serve.is_empty() {
             let asked = asked(&self.report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
@@ -250,6 +250,11 @@ fn take_pinned(
         }
     }
     (None, Err(why))
+}
+
+/// Whether a kernel needs copies beside it: of its payload, or of its state.
+fn copies<K: Kernel>() -> bool {
+    K::USES_PAYLOAD || <K::Scope as Scope<K>>::STATE_BYTES > 0
 }
 
 /// What the environment forces.

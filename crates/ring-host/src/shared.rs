@@ -209,7 +209,8 @@ impl Shared {
             self.check_lanes()?; // it may have told why meanwhile
             return Err(self.fail(self.refused()));
         }
-        if state == RunState::Ended && self.state() == State::Terminated && self.pump.is_none() {
+        let rests = || self.pump.as_ref().is_none_or(|pump| pump.has_come_to_rest(self));
+        if state == RunState::Ended && self.state() == State::Terminated && rests() {
             self.set_ended();
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! host's side. The host looks at it and changes it only while no lane takes messages.
 
 use crate::deadline::Deadline;
-use crate::error::{LaunchError, PayloadError, StateError};
+use crate::error::{ControlError, DeviceFault, LaunchError, PayloadError, StateError};
 use crate::resident::Resident;
 use bytemuck::Zeroable;
 use ring_device::{InOrderHandler, Kernel};
@@ -58,7 +58,8 @@ impl<K: InOrderHandler> Resident<K> {
         Ok(self.copy_out(at, bytemuck::bytes_of_mut(state), deadline)?)
     }
 
-    /// Replaces the state of a lane, under the same conditions; the next message finds it.
+    /// Replaces the state of a lane, under the same conditions; the next message finds it. After a timeout
+    /// it may be the old one, the new one, or some of each.
     pub fn write_state(
         &mut self,
         lane: u32,
@@ -76,21 +77,53 @@ impl<K: InOrderHandler> Resident<K> {
         if lane >= lanes {
             return Err(StateError::Lane { lane, lanes });
         }
-        self.shared().check().map_err(PayloadError::from)?;
-        if self.shared().state() == State::Active {
-            return Err(StateError::Active { kernel });
-        }
-        // SYNC: acquires what the lane did before it said that it takes messages no more.
-        let told = self.shared().region().lane(lane).status.acknowledged.load(Acquire);
-        if Command::from_word(told).state == State::Active as u32 {
+        if !self.is_quiet(lane).map_err(PayloadError::from)? {
             return Err(StateError::Active { kernel });
         }
         self.copied(0, deadline)?;
         Ok(self.shared().region().state(lane))
     }
+
+    /// Whether the lane takes no message, and will not before it is told to: it has left, or it rests, or
+    /// has said so. A command that timed out says nothing.
+    fn is_quiet(&self, lane: u32) -> Result<bool, DeviceFault> {
+        let shared = self.shared();
+        shared.check()?;
+        let ordered = shared.ordered();
+        if shared.has_ended() {
+            return Ok(true);
+        }
+        if ordered.state == State::Active as u32 {
+            return Ok(false);
+        }
+        // SYNC: acquires what the lane did before it said that it takes messages no more.
+        let told = shared.region().lane(lane).status.acknowledged.load(Acquire);
+        let told = Command::from_word(told);
+        if told.epoch == ordered.epoch && told.state != State::Active as u32 {
+            return Ok(true);
+        }
+        shared.pump.as_ref().map_or(Ok(false), |pump| pump.is_resting(shared))
+    }
 }
 
 impl<K: Kernel> Resident<K> {
+    /// Waits for a copy into the state whose own wait ended early: the handler must not meet it.
+    pub(crate) fn state_is_written(&self, deadline: Deadline) -> Result<(), ControlError> {
+        if self.shared().region().state_bytes() == 0 {
+            return Ok(());
+        }
+        self.copied(0, deadline).map_err(|error| match error {
+            PayloadError::Driver(error) => self.shared().device_fault(&error).into(),
+            PayloadError::Fault(fault) => fault.into(),
+            _ => ControlError::Timeout {
+                kernel: K::NAME,
+                lane: 0,
+                asked: State::Active,
+                waited: deadline.waited(),
+            },
+        })
+    }
+
     /// Makes the state of every lane zero, if there is any. The kernel is not active yet.
     pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
         const ZEROS: &[u8] = &[0; 4096];

@@ -160,6 +160,7 @@ pub(super) fn is_lost(team: Team<'_>) -> bool {
 pub(super) fn pass(team: Team<'_>, block: &LaneBlock) {
     if team.thread() == 0 {
         let launch = super::budget::launch(team);
+        block.status.busy.store(0, Relaxed);
         if team.lane() == 0 {
             block.status.leave.store(launch, Relaxed);
         }

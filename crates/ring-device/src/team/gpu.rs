@@ -3,7 +3,7 @@
 use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx, opaque};
 use core::marker::PhantomData;
 use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
-use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
+use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, LaneBlock, StatusLine};
 use ring_shared::ring::{CONTROL, Control, stamp};
 
 /// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
@@ -73,6 +73,13 @@ impl Team<'_> {
         // SAFETY: every thread of the block comes here: branches around it are uniform.
         unsafe { ptx::sync_threads() }
         if self.shared().broken.load(Ordering::Relaxed) != 0 {
+            if self.thread() == 0 {
+                // Of a stream it may have said, after the panic was told, that the lane has work.
+                let block =
+                    self.shared().block.load(Ordering::Relaxed) as usize as *const LaneBlock;
+                // SAFETY: `run` stored the address of this lane's block before it called a handler.
+                unsafe { &(*block).status }.busy.store(0, Ordering::Relaxed);
+            }
             ptx::exit();
         }
     }
