@@ -166,12 +166,13 @@ mod tests {
     #[test]
     fn one_module_it_must_be() {
         let scratch = Scratch::new("assembly");
-        let said = || assembly(&scratch.0).unwrap_err().to_string();
+        let said = || assembly(&scratch.0, "my_kernels").unwrap_err().to_string();
         assert!(said().contains("left 0 PTX modules"), "{}", said());
-        let one = scratch.put("a.s", "");
-        scratch.put("a.d", "");
-        assert_eq!(assembly(&scratch.0).unwrap(), one);
-        scratch.put("b.s", "");
+        let one = scratch.put("my_kernels-1.s", "");
+        scratch.put("my_kernels-1.d", "");
+        scratch.put("other-1.s", "");
+        assert_eq!(assembly(&scratch.0, "my_kernels").unwrap(), one);
+        scratch.put("my_kernels-2.s", "");
         assert!(said().contains("left 2 PTX modules"), "{}", said());
     }
 }
