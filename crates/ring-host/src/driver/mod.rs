@@ -50,6 +50,7 @@ pub struct Program<'a> {
     /// Name of the entry in the image.
     pub entry: &'static str,
     /// PTX, for a GPU.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub image: &'a Image,
     /// The same code compiled for the host.
     pub cpu: CpuEntry,
@@ -70,6 +71,7 @@ pub struct Grid {
     /// Blocks.
     pub lanes: u32,
     /// Threads a block.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub threads: u32,
     /// All blocks at once or none.
     pub cooperative: bool,
@@ -83,6 +85,7 @@ pub enum RunState {
     /// It is over.
     Ended,
     /// The device stopped with an error.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     Faulted(DriverError),
 }
 
