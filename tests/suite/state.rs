@@ -3,7 +3,7 @@
 
 use crate::faults::on_each_device_alone;
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
-use ring_host::{Budgets, Launch, Mode, Resident, Runtime, StateError};
+use ring_host::{Budgets, LaneError, Launch, Mode, Resident, Runtime, StateError};
 use ring_tests::{LONG, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -222,6 +222,6 @@ fn it_cannot_be_looked_at_while_messages_are_taken() {
     assert_eq!(kernel.write_state(0, &zero, LONG), Err(active));
     kernel.terminate(LONG).unwrap();
     let none = kernel.read_state(2, LONG).unwrap_err();
-    assert_eq!(none, StateError::Lane { lane: 2, lanes: 2 });
+    assert_eq!(none, StateError::Lane(LaneError::OutOfRange { lane: 2, lanes: 2 }));
     assert_eq!(none.to_string(), "there is no lane 2: the kernel has 2 (indices from 0)");
 }

@@ -23,7 +23,7 @@
 //! # Where to look
 //! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
 //! [`ptx`] (what is read and checked), `manifest` and `script` (what is written beside it, and told to
-//! cargo). It uses the standard library alone, so that a build script costs nothing.
+//! cargo). It depends on the digest alone, so that a build script costs little.
 
 pub mod arch;
 pub mod builder;

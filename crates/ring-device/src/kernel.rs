@@ -148,15 +148,18 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
 
     /// Atoms from one message to the next in a warp's stage.
     #[doc(hidden)]
-    const STRIDE: usize;
+    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
 
     /// Atoms from a request in a stage to where its response goes.
     #[doc(hidden)]
-    const ANSWER: usize;
+    const ANSWER: usize = K::Request::SLOT_ATOMS;
 
     /// Messages that a warp handles in the time of one.
     #[doc(hidden)]
-    fn abreast(team: Team<'_>) -> u32;
+    #[inline(always)]
+    fn abreast(_: Team<'_>) -> u32 {
+        1
+    }
 
     /// Handles the `n` messages of a stage, each as far from the next as [`STRIDE`](Self::STRIDE)
     /// says. Called by all threads of a warp. Only if [`ALONE`](Self::ALONE).
@@ -165,7 +168,8 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// `stage` is `n` times the stride of 16-byte aligned memory of the calling warp alone, with a
     /// request at the beginning of each; the warp synchronises before and after.
     #[doc(hidden)]
-    unsafe fn warp(team: Team<'_>, payload: Payload<'_>, stage: *mut u8, n: u32);
+    #[inline(always)]
+    unsafe fn warp(_: Team<'_>, _: Payload<'_>, _stage: *mut u8, _n: u32) {}
 
     /// Handles the `n` messages of `requests` straight into `responses`, slots both, if one thread is
     /// all the team and handles each message alone; whether it did.
@@ -188,13 +192,8 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// `input` holds `n` requests and `output` has room for `n` responses, both in the team's
     /// windows, at 16-byte boundaries; all threads call it, and synchronise before and after.
     #[doc(hidden)]
-    unsafe fn window(
-        team: Team<'_>,
-        payload: Payload<'_>,
-        input: *const u8,
-        output: *mut u8,
-        n: u32,
-    );
+    #[inline(always)]
+    unsafe fn window(_: Team<'_>, _: Payload<'_>, _input: *const u8, _output: *mut u8, _n: u32) {}
 }
 
 impl<K: ThreadHandler> Scope<K> for Thread {
@@ -244,20 +243,10 @@ impl<K: ThreadHandler> Scope<K> for Thread {
         }
         true
     }
-
-    #[inline(always)]
-    unsafe fn window(_: Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8, _: u32) {}
 }
 
 impl<K: WarpHandler> Scope<K> for Warp {
     const ALONE: bool = true;
-    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
-    const ANSWER: usize = K::Request::SLOT_ATOMS;
-
-    #[inline(always)]
-    fn abreast(_: Team<'_>) -> u32 {
-        1
-    }
 
     #[inline(always)]
     unsafe fn warp(team: Team<'_>, payload: Payload<'_>, stage: *mut u8, n: u32) {
@@ -281,23 +270,10 @@ impl<K: WarpHandler> Scope<K> for Warp {
             m += 1;
         }
     }
-
-    #[inline(always)]
-    unsafe fn window(_: Team<'_>, _: Payload<'_>, _: *const u8, _: *mut u8, _: u32) {}
 }
 
 impl<K: BlockHandler> Scope<K> for Block {
     const ALONE: bool = false;
-    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
-    const ANSWER: usize = K::Request::SLOT_ATOMS;
-
-    #[inline(always)]
-    fn abreast(_: Team<'_>) -> u32 {
-        1
-    }
-
-    #[inline(always)]
-    unsafe fn warp(_: Team<'_>, _: Payload<'_>, _: *mut u8, _: u32) {}
 
     #[inline(always)]
     unsafe fn window(
@@ -334,16 +310,6 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
         );
         size_of::<K::State>()
     };
-    const STRIDE: usize = K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS;
-    const ANSWER: usize = K::Request::SLOT_ATOMS;
-
-    #[inline(always)]
-    fn abreast(_: Team<'_>) -> u32 {
-        1
-    }
-
-    #[inline(always)]
-    unsafe fn warp(_: Team<'_>, _: Payload<'_>, _: *mut u8, _: u32) {}
 
     #[inline(always)]
     unsafe fn window(

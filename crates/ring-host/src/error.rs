@@ -392,13 +392,8 @@ pub enum PayloadError {
 #[non_exhaustive]
 pub enum StateError {
     /// No such lane.
-    #[error("there is no lane {lane}: the kernel has {lanes} (indices from 0)")]
-    Lane {
-        /// The lane asked for.
-        lane: u32,
-        /// Lanes there are.
-        lanes: u32,
-    },
+    #[error(transparent)]
+    Lane(#[from] LaneError),
     /// It changes with every message.
     #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
     Active {

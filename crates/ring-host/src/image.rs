@@ -176,6 +176,10 @@ mod tests {
         assert_eq!(new(&abi("x")), ImageError::NoAbi);
         let image = Image::new(abi(&ring_shared::ABI_VERSION.to_string()).into_bytes()).unwrap();
         let error = image.check_entry("ring_echo").unwrap_err();
-        assert!(error.to_string().starts_with("the PTX has no entry 'ring_echo'; it has: none; "));
+        assert_eq!(
+            error.to_string(),
+            "the PTX has no entry 'ring_echo'; it has: none; a kernel of your own is launched with its \
+             own PTX (Launch::kernels)"
+        );
     }
 }

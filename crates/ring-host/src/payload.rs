@@ -24,9 +24,6 @@ impl<K: Kernel> Resident<K> {
     ) -> Result<(), PayloadError> {
         let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice::<T, u8>(words));
         self.check_payload(offset, bytes.len(), deadline)?;
-        if bytes.is_empty() {
-            return Ok(()); // there may be no staging
-        }
         self.copy_in(self.shared().region().payload() + offset, bytes, deadline)
     }
 
@@ -40,9 +37,6 @@ impl<K: Kernel> Resident<K> {
     ) -> Result<(), PayloadError> {
         let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice_mut::<T, u8>(words));
         self.check_payload(offset, bytes.len(), deadline)?;
-        if bytes.is_empty() {
-            return Ok(()); // there may be no staging
-        }
         self.copy_out(self.shared().region().payload() + offset, bytes, deadline)
     }
 
@@ -54,10 +48,12 @@ impl<K: Kernel> Resident<K> {
         bytes: &[u8],
         deadline: Deadline,
     ) -> Result<(), PayloadError> {
+        if bytes.is_empty() {
+            return Ok(()); // there may be no staging
+        }
         let _between = self.between_launches(deadline)?;
         let (staging, room) = self.shared().region().staging();
-        assert!(room > 0 || bytes.is_empty(), "nothing to copy through");
-        for part in bytes.chunks(room.max(1)) {
+        for part in bytes.chunks(room) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
             // self` lets nobody else use it, and earlier copies are over.
@@ -83,10 +79,12 @@ impl<K: Kernel> Resident<K> {
         bytes: &mut [u8],
         deadline: Deadline,
     ) -> Result<(), PayloadError> {
+        if bytes.is_empty() {
+            return Ok(()); // there may be no staging
+        }
         let _between = self.between_launches(deadline)?;
         let (staging, room) = self.shared().region().staging();
-        assert!(room > 0 || bytes.is_empty(), "nothing to copy through");
-        for part in bytes.chunks_mut(room.max(1)) {
+        for part in bytes.chunks_mut(room) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: as in `copy_in`.
             let copy =

@@ -219,8 +219,14 @@ impl<K: Kernel> Resident<K> {
     }
 
     fn slot(&mut self, lane: u32) -> Result<&mut Option<Lane<K>>, LaneError> {
+        self.check_lane(lane)?;
+        Ok(&mut self.lanes[lane as usize])
+    }
+
+    /// Whether there is such a lane, taken out or not.
+    pub(crate) fn check_lane(&self, lane: u32) -> Result<(), LaneError> {
         let lanes = self.lanes();
-        self.lanes.get_mut(lane as usize).ok_or(LaneError::OutOfRange { lane, lanes })
+        if lane < lanes { Ok(()) } else { Err(LaneError::OutOfRange { lane, lanes }) }
     }
 }
 

@@ -73,12 +73,9 @@ impl<K: InOrderHandler> Resident<K> {
 
     /// Where the state of a lane is, if it may be looked at.
     fn state_at(&self, lane: u32, deadline: Deadline) -> Result<u64, StateError> {
-        let (kernel, lanes) = (K::NAME, self.lanes());
-        if lane >= lanes {
-            return Err(StateError::Lane { lane, lanes });
-        }
+        self.check_lane(lane)?;
         if !self.is_quiet(lane).map_err(PayloadError::from)? {
-            return Err(StateError::Active { kernel });
+            return Err(StateError::Active { kernel: K::NAME });
         }
         self.copied(0, deadline)?;
         Ok(self.shared().region().state(lane))
