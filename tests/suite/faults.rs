@@ -57,7 +57,7 @@ pub(crate) fn ptx(directives: &str, body: &str) -> Vec<u8> {
 }
 
 /// Set in a child's environment, to the test that it is to run.
-const CHILD: &str = "RING_TEST_CHILD";
+pub(crate) const CHILD: &str = "RING_TEST_CHILD";
 
 /// Whether this process was started by [`in_child`].
 pub(crate) fn is_child() -> bool {
@@ -151,7 +151,7 @@ fn is_lost<K: Kernel>(kernel: &mut Resident<K>, request: &K::Request, fault: &De
     });
 }
 
-fn answers(runtime: &Runtime) {
+pub(crate) fn answers(runtime: &Runtime) {
     let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
     kernel.activate(LONG).unwrap();
     let request = EchoMessage::from_seed(1);

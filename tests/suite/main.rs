@@ -13,6 +13,7 @@ mod bad_input;
 mod faults;
 mod included;
 mod layout;
+mod lease;
 mod life_cycle;
 mod messages;
 mod modes;

@@ -11,6 +11,7 @@
 mod at_once;
 mod batch;
 mod budget;
+mod lease;
 mod resume;
 mod slots;
 mod stream;
@@ -289,14 +290,22 @@ impl<K: Kernel> Lane<'_, K> {
         self.tell(head, now);
     }
 
-    /// Thread 0: counters and heartbeat, if it is time; whether it was.
+    /// Thread 0: counters and heartbeat, if it is time; whether it was. A lease that is over is noted
+    /// then.
     #[inline(always)]
     fn beat(&self, head: u64, now: u64) -> bool {
         let due = now.wrapping_sub(self.shared().beat.load(Relaxed)) >= HEARTBEAT;
         if due {
             self.tell(head, now);
+            self.shared().orphaned.store(u64::from(self.is_orphaned(now)), Relaxed);
         }
         due
+    }
+
+    /// Whether the lease was over at the last heartbeat.
+    #[inline(always)]
+    fn lease_is_over(&self) -> bool {
+        self.shared().orphaned.load(Relaxed) != 0
     }
 
     /// Thread 0: writes counters and heartbeat.
@@ -388,11 +397,13 @@ fn exit(verdict: u64) -> Exit {
     const TIME: u64 = Exit::TimeSpent as u64;
     const ITERATIONS: u64 = Exit::IterationsSpent as u64;
     const IDLE: u64 = Exit::Idle as u64;
+    const LEASE: u64 = Exit::LeaseOver as u64;
     match verdict {
         ASKED => Exit::Asked,
         TIME => Exit::TimeSpent,
         ITERATIONS => Exit::IterationsSpent,
         IDLE => Exit::Idle,
+        LEASE => Exit::LeaseOver,
         _ => Exit::CorruptRing,
     }
 }

@@ -47,7 +47,7 @@ pub enum DeviceFault {
         processed: u64,
     },
     /// A lane left the device without being asked.
-    #[error("kernel {kernel}: lane {lane} left the device by itself ({exit:?})")]
+    #[error("kernel {kernel}: lane {lane} left the device by itself ({exit:?}: {})", meaning(*exit))]
     Left {
         /// The kernel.
         kernel: &'static str,
@@ -213,6 +213,16 @@ pub enum LaunchError {
     /// An iteration may take no message.
     #[error("max_messages is 0, but an iteration must take at least 1 message")]
     MaxMessages,
+    /// The lease is too short to be renewed in time.
+    #[error(
+        "a lease of {lease:?} is too short: it must be {least:?} at least; Duration::MAX is for ever"
+    )]
+    Lease {
+        /// The lease asked for.
+        lease: Duration,
+        /// The shortest.
+        least: Duration,
+    },
     /// The mode or the memory cannot be had.
     #[error(
         "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {why}; ask for others, or for auto"
@@ -474,6 +484,17 @@ pub enum Error {
     /// Naming a mode, a memory or a quirk.
     #[error(transparent)]
     Name(#[from] UnknownName),
+}
+
+fn meaning(exit: Exit) -> &'static str {
+    match exit {
+        Exit::BadConfig => "what the host wrote before the launch does not fit the kernel",
+        Exit::CorruptRing => "an index that the host wrote could not be",
+        Exit::LeaseOver => {
+            "the host did not renew its lease: it was stopped, or too busy; Launch::lease sets the time"
+        }
+        _ => "it gave no reason that it may leave for",
+    }
 }
 
 fn advice(state: State) -> &'static str {

@@ -19,6 +19,9 @@ use std::time::Duration;
 /// be launched again by the next: if copies fail it cannot be told to.
 const SILENCE: Duration = Duration::from_millis(100);
 
+/// The shortest lease: a host that is merely busy must be able to renew it.
+const LEAST_LEASE: Duration = Duration::from_millis(100);
+
 /// Whether all lanes are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cooperative {
@@ -56,12 +59,13 @@ pub struct Launch {
     budgets: Budgets,
     processing: Processing,
     max_messages: u32,
+    lease: Duration,
     ptx: Option<Cow<'static, [u8]>>,
 }
 
 impl Default for Launch {
     /// One lane of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
-    /// a kernel that uses it; mode and memory as the probe finds best.
+    /// a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
     fn default() -> Launch {
         Launch {
             lanes: 1,
@@ -76,6 +80,7 @@ impl Default for Launch {
             budgets: Budgets::default(),
             processing: Processing::Batch,
             max_messages: u32::MAX,
+            lease: Launch::DEFAULT_LEASE,
             ptx: None,
         }
     }
@@ -84,6 +89,9 @@ impl Default for Launch {
 impl Launch {
     /// Threads of a lane's block, if neither launch nor kernel chose.
     pub const DEFAULT_THREADS: u32 = DEFAULT_THREADS;
+
+    /// How long a kernel stays on the device after its host has died or was stopped, if nobody chose.
+    pub const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
     /// Slots of each ring of kernel `K`, as chosen, or by default.
     pub fn slots<K: Kernel>(&self) -> u32 {
@@ -153,6 +161,15 @@ impl Launch {
         Launch { max_messages, ..self }
     }
 
+    /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
+    /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
+    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)): where a debugger may
+    /// stop the program for longer, choose more, or `Duration::MAX` for ever. In staged memory it leaves
+    /// when nothing has come for 100 ms anyway.
+    pub fn lease(self, lease: Duration) -> Launch {
+        Launch { lease, ..self }
+    }
+
     /// Kernels of your own in place of the built-in ones, as [`include_kernels!`](crate::include_kernels)
     /// gives them. They are checked on every device; the CPU device then runs the handler compiled for
     /// the host.
@@ -198,6 +215,12 @@ impl Launch {
         }
     }
 
+    /// How long the host may be silent, in that memory.
+    pub(crate) fn lease_in(&self, memory: Memory) -> Option<Duration> {
+        let bounded = memory == Memory::Mapped && nanoseconds(self.lease) != UNLIMITED;
+        bounded.then_some(self.lease)
+    }
+
     pub(crate) fn wants<K: Kernel>(&self) -> (u32, u32) {
         (self.lanes, self.threads.unwrap_or(K::THREADS))
     }
@@ -232,6 +255,9 @@ impl Launch {
         if self.max_messages == 0 {
             return Err(LaunchError::MaxMessages);
         }
+        if self.lease < LEAST_LEASE {
+            return Err(LaunchError::Lease { lease: self.lease, least: LEAST_LEASE });
+        }
         self.check_threads::<K>(device.max_threads, "the device's limit")?;
         self.check_lanes(device.max_lanes, "the device's largest grid")?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
@@ -250,6 +276,7 @@ impl Launch {
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,
             max_messages: self.max_messages,
+            lease: UNLIMITED,
         })
     }
 

@@ -54,6 +54,7 @@ pub mod image;
 mod included;
 pub mod lane;
 pub mod launch;
+mod lease;
 mod lingering;
 pub mod mode;
 pub mod payload;

@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub budgets: WireBudgets,
     pub processing: Processing,
     pub max_messages: u32,
+    /// How long a lane stays that the host tells nothing, in nanoseconds.
+    pub lease: u64,
 }
 
 /// Budgets of a launch: nanoseconds, a count, nanoseconds.
@@ -221,6 +223,7 @@ impl Region {
         }
         control.config.processing.store(self.plan.processing as u32, relaxed);
         control.config.max_messages.store(self.plan.max_messages, relaxed);
+        control.config.lease.store(self.plan.lease, relaxed);
         self.set_budgets(self.plan.budgets);
         for lane in 0..self.plan.lanes {
             let (block, start) = (self.lane(lane), self.plan.start);

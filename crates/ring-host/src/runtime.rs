@@ -8,8 +8,9 @@ use crate::driver::{self, Cells, Driver, Function, Grid, Program, RunState};
 use crate::error::{DriverError, LaunchError, OpenError};
 use crate::image::Image;
 use crate::launch::Launch;
+use crate::lease::Lease;
 use crate::lingering::{Used, linger, sweep};
-use crate::mode::{Memory, Mode};
+use crate::mode::{Memory, Mode, nanoseconds};
 use crate::platform::wsl_signs;
 use crate::probe::probe;
 use crate::pump::{Drive, Pump, patiently};
@@ -18,7 +19,9 @@ use crate::report::{Refusal, Report};
 use crate::resident::Resident;
 use crate::shared::Shared;
 use ring_device::{Hooks, Kernel, Scope, Team, TeamMemory, run};
-use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, table};
+use ring_shared::layout::{
+    Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, UNLIMITED, table,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -367,7 +370,8 @@ impl Core {
             LaunchError::Lanes { lanes, limit, why }
         })?;
         let budgets = launch.wire_budgets(mode, memory);
-        let plan = Plan { memory, budgets, ..plan };
+        let lease = launch.lease_in(memory);
+        let plan = Plan { memory, budgets, lease: lease.map_or(UNLIMITED, nanoseconds), ..plan };
         let region = self.region(plan, launch.has_capacity());
         let region = region.map_err(|none| none.of_kernel(K::NAME))?;
         let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
@@ -391,7 +395,16 @@ impl Core {
             }
         };
         let clock = (self.driver.info().clock_khz, self.patience());
-        let shared = Shared::new(K::NAME, clock, region, (station, pump), share);
+        let lease = lease.filter(|_| self.driver.renews()).map(|lease| {
+            // SAFETY: a word of the region, which `Shared` gives back after it has dropped the lease.
+            unsafe { Lease::keep(&region.control().host.renewed, lease) }
+        });
+        let lease = lease.transpose().map_err(|error| DriverError {
+            call: "spawn",
+            code: 0,
+            reason: error.to_string(),
+        })?;
+        let shared = Shared::new(K::NAME, clock, (region, lease), (station, pump), share);
         if simple {
             // SAFETY: the region is laid out for `K` and stays until the station is over
             // (`Shared::drop`).

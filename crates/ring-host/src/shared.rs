@@ -3,6 +3,7 @@
 use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{RunState, Share, Station};
 use crate::error::{ControlError, DeviceFault, DriverError, RecvError, SendError};
+use crate::lease::Lease;
 use crate::lingering::{Used, linger};
 use crate::pump::{Pump, epoch_of};
 use crate::region::Region;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     /// How threads wait for messages.
     pub patience: Patience,
     region: ManuallyDrop<Region>,
+    /// Renewed while the host uses the kernel.
+    lease: Option<Lease>,
     station: Arc<dyn Station>,
     /// What drives it, unless it is simply resident in mapped memory.
     pub pump: Option<Pump>,
@@ -44,7 +47,7 @@ impl Shared {
     pub fn new(
         kernel: &'static str,
         (clock_khz, patience): (u32, Patience),
-        region: Region,
+        (region, lease): (Region, Option<Lease>),
         (station, pump): (Arc<dyn Station>, Option<Pump>),
         share: Share,
     ) -> Arc<Shared> {
@@ -55,6 +58,7 @@ impl Shared {
             patience,
             received: (0..region.lanes()).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
+            lease,
             station,
             pump,
             share: Mutex::new(Some(share)),
@@ -340,6 +344,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.lease = None; // it changes a word of the region; a kernel that still runs leaves without it
         // SAFETY: nobody uses it after this, and it is taken once.
         let region = unsafe { ManuallyDrop::take(&mut self.region) };
         if !self.station.is_over() {

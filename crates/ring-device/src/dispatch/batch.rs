@@ -84,6 +84,9 @@ impl<K: Kernel> Lane<'_, K> {
                 if self.team.is_leader() {
                     found = self.look_for_room(head, looks == 0);
                     due = self.beat(head, self.team.now());
+                    if due && found.is_none() && self.lease_is_over() {
+                        found = Some(Exit::LeaseOver as u64);
+                    }
                 }
                 if self.team.agreed(due) {
                     self.flush();
@@ -205,6 +208,8 @@ impl<K: Kernel> Lane<'_, K> {
         let look = due || self.is_eager();
         if look && self.commanded() {
             verdict::COMMAND
+        } else if due && self.lease_is_over() {
+            Exit::LeaseOver as u64
         } else if self.is_limited() {
             self.spent(now, false, look && self.called())
         } else {

@@ -246,6 +246,11 @@ impl<K: Kernel> Lane<'_, K> {
         s.credit.store(credit(team, self.responses().capacity()), Relaxed);
         s.published.store(head, Relaxed);
         s.beat.store(began, Relaxed);
+        s.lease_at.store(began, Relaxed);
+        s.lease_apart.store(0, Relaxed); // the first heartbeat learns it
+        s.lease_renewed.store(boot.word(boot::COMMAND, 8), Relaxed);
+        s.lease_missed.store(0, Relaxed);
+        s.orphaned.store(0, Relaxed);
         s.scrubbed.store(status(offset_of!(StatusLine, scrubbed)), Relaxed);
         s.command.store(command, Relaxed);
         s.looked.store(ticks, Relaxed);

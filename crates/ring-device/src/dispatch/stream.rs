@@ -338,6 +338,9 @@ impl<K: Kernel> Lane<'_, K> {
             team.fence_team(); // before the host hears of it: the scout checks by it what it says
             self.let_go(done, now, progress, looks != looked);
             due = self.beat(done, now);
+            if due && self.lease_is_over() && s.stop.load(Relaxed) == verdict::GO_ON {
+                s.stop.store(Exit::LeaseOver as u64, Relaxed);
+            }
             if progress {
                 team.fence(); // the answers of all workers, before the tail
                 self.publish_tail(done, s.credit.load(Relaxed));

@@ -95,6 +95,13 @@ impl<K: Kernel> Lane<'_, K> {
                 }
                 if this.team.agreed(due) {
                     this.flush();
+                    if this.team.agreed(this.lease_is_over()) {
+                        // If there is an event already, it is acted on first; the next heartbeat says
+                        // it again.
+                        let why = Exit::LeaseOver as u64;
+                        this.raise(event::LEAVE, |s| s.verdict.store(why, Relaxed));
+                        continue;
+                    }
                 }
             }
             if poller == 0 && limited {

@@ -165,6 +165,16 @@ pub(crate) struct Shared {
     pub scrubbed: AtomicU64,
     /// When the last heartbeat was; at first, when the launch began.
     pub beat: AtomicU64,
+    /// When the lease was last looked at.
+    pub lease_at: AtomicU64,
+    /// Nanoseconds between two looks at it.
+    pub lease_apart: AtomicU64,
+    /// What the host had written at the last look.
+    pub lease_renewed: AtomicU64,
+    /// Looks since that has changed.
+    pub lease_missed: AtomicU64,
+    /// 1 if the lease is over.
+    pub orphaned: AtomicU64,
     /// Messages in the histograms when they were last written to the lane's block.
     pub flushed: AtomicU64,
     /// A handler has panicked: the block's threads end, one after the other.

@@ -78,6 +78,8 @@ pub struct Rig<K> {
     capacity: u32,
     start: u64,
     pub launches: u64,
+    /// The clock that lanes see.
+    pub clock: fn() -> u64,
     epoch: u32,
     kernel: PhantomData<K>,
 }
@@ -91,12 +93,14 @@ impl<K: Kernel> Rig<K> {
         let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
         base.as_ptr().expose_provenance();
         let kernel = PhantomData;
-        let rig = Rig { base, layout, lanes, capacity, start, launches: 0, epoch: 0, kernel };
+        let rig =
+            Rig { base, layout, lanes, capacity, start, launches: 0, clock: now, epoch: 0, kernel };
         let host = &rig.control().host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
         host.lanes.store(lanes, Relaxed);
         rig.budgets(ENDLESS);
+        rig.control().config.lease.store(UNLIMITED, Relaxed);
         rig.processing(Processing::Batch as u32, u32::MAX);
         for lane in 0..lanes {
             let block = rig.lane(lane);
@@ -201,7 +205,7 @@ impl<K: Kernel> Rig<K> {
     /// Starts a launch: a thread a lane.
     pub fn launch(&mut self) -> Running {
         self.launches += 1;
-        let address = self.base.as_ptr().addr();
+        let (address, now) = (self.base.as_ptr().addr(), self.clock);
         let lane = |lane| {
             std::thread::spawn(move || {
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);

@@ -172,6 +172,11 @@ pub trait Driver: Sealed + Send + Sync + Debug {
     /// What was found out about it, once.
     fn probed(&self) -> &OnceLock<Probe>;
 
+    /// Whether the host renews its kernels' leases: a device can be emulated on which it seems dead.
+    fn renews(&self) -> bool {
+        true
+    }
+
     /// Takes pinned memory that copies reach and, if the device maps host memory, kernels too;
     /// zeroed.
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
@@ -239,6 +244,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     fn probed(&self) -> &OnceLock<Probe> {
         (**self).probed()
+    }
+
+    fn renews(&self) -> bool {
+        (**self).renews()
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {

@@ -51,15 +51,17 @@ pub enum Exit {
     IterationsSpent = 6,
     /// Nothing had come on any lane for the idle budget.
     Idle = 7,
+    /// The host had not renewed its lease in time: it has died, or was stopped.
+    LeaseOver = 8,
 }
 
 impl Exit {
     /// The exit of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<Exit> {
         use Exit::*;
-        [Running, Asked, BadConfig, CorruptRing, HandlerPanicked, TimeSpent, IterationsSpent, Idle]
-            .into_iter()
-            .find(|e| *e as u32 == n)
+        let all = [Running, Asked, BadConfig, CorruptRing, HandlerPanicked, TimeSpent];
+        let more = [IterationsSpent, Idle, LeaseOver];
+        all.into_iter().chain(more).find(|e| *e as u32 == n)
     }
 
     /// Whether the lane left because a budget was spent: it goes on with the next launch.
@@ -127,7 +129,9 @@ pub struct HostLine {
     pub lanes: AtomicU32,
     /// A [`Command`].
     pub command: AtomicU64,
-    pad: [AtomicU64; 13],
+    /// Changed by the host again and again: it is alive. See [`ConfigLine::lease`].
+    pub renewed: AtomicU64,
+    pad: [AtomicU64; 12],
 }
 
 /// A budget that is never spent.
@@ -151,7 +155,10 @@ pub struct ConfigLine {
     pub processing: AtomicU32,
     /// Most messages of an iteration, at least 1.
     pub max_messages: AtomicU32,
-    pad: [AtomicU64; 10],
+    /// Nanoseconds after which a lane leaves that has not seen [`HostLine::renewed`] change, or
+    /// [`UNLIMITED`].
+    pub lease: AtomicU64,
+    pad: [AtomicU64; 9],
 }
 
 /// The head of a kernel's shared memory; its address is the kernel's one parameter. The lanes'
@@ -165,9 +172,10 @@ pub struct ControlBlock {
     pub config: ConfigLine,
 }
 
-assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, lanes @ 12, command @ 16);
+assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, lanes @ 12, command @ 16,
+    renewed @ 24);
 assert_layout!(ConfigLine: size 128, align 128, payload @ 0, payload_bytes @ 8, time @ 16,
-    iterations @ 24, idle @ 32, processing @ 40, max_messages @ 44);
+    iterations @ 24, idle @ 32, processing @ 40, max_messages @ 44, lease @ 48);
 assert_layout!(ControlBlock: size 256, align 128, host @ 0, config @ 128);
 
 #[cfg(test)]
@@ -179,7 +187,7 @@ mod tests {
         let c = Command { epoch: u32::MAX, state: State::Inactive as u32 };
         assert_eq!(Command::from_word(c.to_word()), c);
         (0..6).for_each(|n| assert_eq!(State::from_u32(n).unwrap() as u32, n));
-        (0..8).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
+        (0..9).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
         (0..3).for_each(|n| assert_eq!(Processing::from_u32(n).unwrap() as u32, n));
         assert_eq!(State::from_u32(6), None);
         assert_eq!(Processing::from_u32(3), None);

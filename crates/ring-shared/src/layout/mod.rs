@@ -30,7 +30,7 @@ macro_rules! assert_layout {
 pub(crate) use assert_layout;
 
 /// How many numbers [`table`] holds.
-pub const TABLE_LEN: usize = 51;
+pub const TABLE_LEN: usize = 53;
 
 /// Sizes and offsets of every shared struct, in the order of [`TABLE_NAMES`]. The kernel
 /// `ring_layout_probe` writes the table as the device's compiler sees it; the host compares.
@@ -47,6 +47,7 @@ pub const fn table() -> [u64; TABLE_LEN] {
         offset_of!(HostLine, abi_version) as u64,
         offset_of!(HostLine, lanes) as u64,
         offset_of!(HostLine, command) as u64,
+        offset_of!(HostLine, renewed) as u64,
         size_of::<ConfigLine>() as u64,
         offset_of!(ConfigLine, payload) as u64,
         offset_of!(ConfigLine, payload_bytes) as u64,
@@ -55,6 +56,7 @@ pub const fn table() -> [u64; TABLE_LEN] {
         offset_of!(ConfigLine, idle) as u64,
         offset_of!(ConfigLine, processing) as u64,
         offset_of!(ConfigLine, max_messages) as u64,
+        offset_of!(ConfigLine, lease) as u64,
         size_of::<ControlBlock>() as u64,
         offset_of!(ControlBlock, config) as u64,
         size_of::<RingDescriptor>() as u64,
@@ -103,6 +105,7 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "HostLine.abi_version",
     "HostLine.lanes",
     "HostLine.command",
+    "HostLine.renewed",
     "size of ConfigLine",
     "ConfigLine.payload",
     "ConfigLine.payload_bytes",
@@ -111,6 +114,7 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "ConfigLine.idle",
     "ConfigLine.processing",
     "ConfigLine.max_messages",
+    "ConfigLine.lease",
     "size of ControlBlock",
     "ControlBlock.config",
     "size of RingDescriptor",

@@ -158,6 +158,11 @@ impl<D: Driver> Quirks<D> {
         self.takes(|taken| taken.beside_from = Some(n))
     }
 
+    /// Leases are not renewed, as if the host had died.
+    pub fn silent_host(self) -> Quirks<D> {
+        self.takes(|taken| taken.silent = true)
+    }
+
     /// No launch can be made ready to be replayed as a graph.
     pub fn no_graphs(self) -> Quirks<D> {
         self.takes(|taken| taken.graphs = true)
@@ -182,6 +187,10 @@ impl<D: Driver> Driver for Quirks<D> {
 
     fn probed(&self) -> &OnceLock<Probe> {
         &self.world.probed // what is found is not what the device underneath can do
+    }
+
+    fn renews(&self) -> bool {
+        !self.taken.silent && self.inner.renews()
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {

@@ -3,7 +3,7 @@ use crate::device::UnknownName;
 use std::time::Duration;
 
 /// What [`Quirks::named`] knows: name, and what is taken away.
-pub const NAMES: [(&str, &str); 16] = [
+pub const NAMES: [(&str, &str); 17] = [
     ("wsl2", "what was reported of WSL2, in sum"),
     ("no-pinned", "pinned memory is refused"),
     ("pinned-limit", "pinned memory is refused beyond 4 MiB"),
@@ -20,6 +20,7 @@ pub const NAMES: [(&str, &str); 16] = [
     ("failing-copies-beside", "copies beside a launch fail from the 2000th copy on"),
     ("no-graphs", "launches cannot be replayed as graphs"),
     ("failing-graphs", "launches by a graph fail from the 50th on"),
+    ("silent-host", "leases are not renewed, as if the host had died"),
 ];
 
 /// The names alone.
@@ -64,6 +65,7 @@ impl<D: Driver> Quirks<D> {
             "failing-copies-beside" => self.failing_copies_beside(2000),
             "no-graphs" => self.no_graphs(),
             "failing-graphs" => self.failing_graphs(50),
+            "silent-host" => self.silent_host(),
             _ => {
                 let (what, name) = ("quirk", name.to_owned());
                 return Err(UnknownName { what, name, known: &KNOWN });

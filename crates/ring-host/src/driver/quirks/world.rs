@@ -39,6 +39,7 @@ pub(super) struct Taken {
     pub beside_from: Option<u64>,
     pub graphs: bool,
     pub graphs_from: Option<u64>,
+    pub silent: bool,
 }
 
 /// What has happened on the device.

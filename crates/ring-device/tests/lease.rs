@@ -1,0 +1,165 @@
+//! A lane leaves by itself when its host has not renewed the lease, and only then. The clock is the
+//! test's own, so that nothing here depends on how busy the machine is.
+
+mod rig;
+
+use rig::{Budgets, ENDLESS, Next, Rig, Running, until};
+use ring_shared::layout::{Exit, State};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A lease, in nanoseconds.
+const LEASE: u64 = 1_000_000_000;
+
+/// A tenth of it: how far apart a lane looks.
+const STEP: u64 = LEASE / 10;
+
+/// The lanes' clock. One test at a time sets it.
+static CLOCK: AtomicU64 = AtomicU64::new(0);
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn leased(lanes: u32, capacity: u32) -> Rig<Next> {
+    CLOCK.store(1 << 40, Relaxed);
+    let mut rig = Rig::<Next>::new(lanes, capacity, 0);
+    rig.clock = || CLOCK.load(Relaxed);
+    rig.control().config.lease.store(LEASE, Relaxed);
+    rig
+}
+
+fn renew(rig: &Rig<Next>) {
+    rig.control().host.renewed.fetch_add(1, Relaxed);
+}
+
+/// Lets the clock go on (or back), and waits until every lane has seen it or left.
+fn pass(rig: &Rig<Next>, running: &Running, time: u64) {
+    let now = CLOCK.load(Relaxed).wrapping_add(time);
+    CLOCK.store(now, Relaxed);
+    until("the lanes' hearts beat", || {
+        let beat = |lane| rig.lane(lane).status.heartbeat.load(Relaxed) == now;
+        running.ended() || (0..rig.lanes).all(beat)
+    });
+}
+
+/// Renews the lease once more, and lets it run out: no lane leaves before nine looks have shown nothing
+/// new, and then all do.
+fn runs_out(rig: &Rig<Next>, running: Running) {
+    renew(rig);
+    (0..9).for_each(|_| pass(rig, &running, STEP)); // the first shows the renewal
+    assert!((0..rig.lanes).all(|lane| rig.exit(lane) == Exit::Running), "too early");
+    CLOCK.fetch_add(STEP, Relaxed);
+    running.join();
+    for lane in 0..rig.lanes {
+        assert_eq!(rig.exit(lane), Exit::LeaseOver);
+        assert_eq!(rig.acknowledged(lane).1, Some(State::Faulted));
+    }
+    rig.check_left();
+}
+
+#[test]
+fn a_lane_leaves_when_its_lease_is_over() {
+    let _one = ONE_AT_A_TIME.lock();
+    for lanes in [1, 3] {
+        for state in [None, Some(State::Active), Some(State::Inactive)] {
+            let mut rig = leased(lanes, 8);
+            let running = rig.launch();
+            if let Some(state) = state {
+                rig.obeyed(state);
+            }
+            pass(&rig, &running, STEP);
+            runs_out(&rig, running);
+        }
+    }
+}
+
+#[test]
+fn a_lane_stays_while_its_lease_is_renewed() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(2, 8);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    for step in 0..100 {
+        if step % 8 == 0 {
+            renew(&rig);
+        }
+        pass(&rig, &running, STEP);
+        assert!(!running.ended(), "after {step} steps");
+    }
+    rig.command(State::Terminated);
+    running.join();
+    assert_eq!(rig.exit(0), Exit::Asked);
+}
+
+/// A clock that jumps, as when the machine was asleep, costs one look: the host has its time again.
+#[test]
+fn a_clock_that_jumps_ends_no_lease() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(1, 8);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    for jump in [3600 * LEASE, 0u64.wrapping_sub(1800 * LEASE), LEASE, 0u64.wrapping_sub(LEASE)] {
+        renew(&rig);
+        pass(&rig, &running, STEP);
+        for _ in 0..4 {
+            pass(&rig, &running, jump);
+        }
+        assert!(!running.ended(), "after jumps by {jump}");
+    }
+    rig.command(State::Terminated);
+    running.join();
+    assert_eq!(rig.exit(0), Exit::Asked);
+}
+
+/// What was answered is there, and what was not is counted.
+#[test]
+fn under_load_nothing_is_lost_with_the_lease() {
+    let _one = ONE_AT_A_TIME.lock();
+    for budgets in [ENDLESS, Budgets { time: 1 << 50, ..ENDLESS }] {
+        let mut rig = leased(1, 4);
+        rig.budgets(budgets);
+        let mut ends = rig.ends(0);
+        let running = rig.launch();
+        rig.obeyed(State::Active);
+        let (mut sent, mut received) = (0u64, 0);
+        while !running.ended() {
+            let batch: Vec<u64> = (sent..sent + 3).collect();
+            sent += ends.push_slice(&batch) as u64;
+            for answer in ends.drain::<u64>() {
+                assert_eq!(answer, received + 1);
+                received += 1;
+            }
+            CLOCK.fetch_add(STEP / 100, Relaxed);
+            std::thread::yield_now();
+        }
+        running.join();
+        assert_eq!(rig.exit(0), Exit::LeaseOver);
+        for answer in ends.drain::<u64>() {
+            assert_eq!(answer, received + 1);
+            received += 1;
+        }
+        assert_eq!(rig.processed(0), received, "what was handled was answered");
+        assert!(sent >= received && sent - received <= 8);
+        rig.check_left();
+    }
+}
+
+/// A lane that waits for room for its answers leaves too.
+#[test]
+fn a_lane_without_room_for_answers_leaves() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(1, 4);
+    let mut ends = rig.ends(0);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    let mut sent = 0;
+    while sent < 8 {
+        sent += ends.push_slice(&[sent, sent + 1][..1 + (sent % 2) as usize]) as u64;
+    }
+    runs_out(&rig, running);
+    let mut answers = 0;
+    while let Some(answer) = ends.pop::<u64>() {
+        answers += 1;
+        assert_eq!(answer, answers);
+    }
+    assert_eq!((answers, rig.processed(0)), (4, 4), "four found room, four were not handled");
+}

@@ -1,0 +1,119 @@
+//! Leases: a thread of the process tells every kernel now and then that its host is alive. A kernel that
+//! hears nothing for the time of its lease leaves the device by itself, so that a host that died, or was
+//! stopped, keeps no part of it; nor does a kernel that was dropped and sees no command.
+
+use ring_shared::atomics::AtomicU64;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often a lease is renewed in its time.
+const RENEWALS: u32 = 10;
+
+/// The kernels of this process that have a lease.
+static KEEPER: Keeper = Keeper {
+    leases: Mutex::new(Leases { runs: false, kept: Vec::new() }),
+    changed: Condvar::new(),
+};
+
+struct Keeper {
+    leases: Mutex<Leases>,
+    changed: Condvar,
+}
+
+struct Leases {
+    /// The thread was started; it stays for the life of the process.
+    runs: bool,
+    kept: Vec<Kept>,
+}
+
+/// A word to change, and how often.
+struct Kept {
+    word: NonNull<AtomicU64>,
+    every: Duration,
+}
+
+// SAFETY: an atomic that lives until it is taken out, under the lock under which it is used.
+unsafe impl Send for Kept {}
+
+/// A lease that is renewed while this lives.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    word: NonNull<AtomicU64>,
+}
+
+// SAFETY: an address only; see `Kept`.
+unsafe impl Send for Lease {}
+// SAFETY: as above.
+unsafe impl Sync for Lease {}
+
+impl Lease {
+    /// Begins to renew a lease of that time by changing `word`.
+    ///
+    /// # Safety
+    /// `word` lives until the lease is dropped.
+    pub unsafe fn keep(word: &AtomicU64, time: Duration) -> std::io::Result<Lease> {
+        let word = NonNull::from(word);
+        let mut leases = KEEPER.leases();
+        if !leases.runs {
+            let thread = std::thread::Builder::new().name("ring-lease".to_owned());
+            thread.spawn(|| KEEPER.run())?;
+            leases.runs = true;
+        }
+        leases.kept.push(Kept { word, every: time / RENEWALS });
+        KEEPER.changed.notify_one();
+        Ok(Lease { word })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        KEEPER.leases().kept.retain(|kept| kept.word != self.word);
+    }
+}
+
+impl Keeper {
+    fn leases(&self) -> MutexGuard<'_, Leases> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews all leases as often as the shortest one needs.
+    fn run(&self) {
+        let mut leases = self.leases();
+        loop {
+            for kept in &leases.kept {
+                // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under
+                // the lock that we hold.
+                let word = unsafe { kept.word.as_ref() };
+                // The host's line has this one writer of the word; the lane reads it.
+                word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            }
+            let every = leases.kept.iter().map(|kept| kept.every).min().unwrap_or(Duration::MAX);
+            let waited = self.changed.wait_timeout(leases, every.min(Duration::from_secs(3600)));
+            leases = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_lease_is_renewed_while_it_is_kept() {
+        let word = AtomicU64::new(u64::MAX);
+        // SAFETY: the word outlives the lease.
+        let lease = unsafe { Lease::keep(&word, Duration::from_millis(50)) }.unwrap();
+        let begun = Instant::now();
+        while word.load(Ordering::Relaxed) != 3 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "not renewed");
+            std::thread::yield_now();
+        }
+        drop(lease);
+        let last = word.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(word.load(Ordering::Relaxed), last, "renewed after it was given up");
+    }
+}

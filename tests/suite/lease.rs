@@ -1,0 +1,201 @@
+//! Leases: a kernel leaves the device when its host does not renew them, and a host that died or was
+//! stopped leaves a device that works.
+
+use crate::faults::{CHILD, answers, in_child, is_child, names, until};
+use ring_host::driver::cpu::Cpu;
+use ring_host::driver::quirks::Quirks;
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{
+    Device, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, Options, RecvError, Resident,
+    Runtime, SendError, State,
+};
+use ring_tests::{LONG, WAYS, cpu, gpu, on_each_device};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The shortest that is allowed.
+const SHORT: Duration = Duration::from_millis(100);
+
+fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = host.launch::<Echo>(launch.capacity(64)).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel
+}
+
+fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
+    kernel.send(&EchoMessage::from_seed(seed), LONG).unwrap();
+    assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(seed).answer());
+}
+
+#[test]
+fn a_kernel_whose_host_is_silent_leaves() {
+    let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
+    for lanes in [1, 3] {
+        let launch = Launch::default().mode(Mode::Persistent).memory(Memory::Mapped);
+        let mut kernel = active(&host, launch.lanes(lanes).lease(SHORT));
+        let request = EchoMessage::from_seed(5);
+        kernel.send(&request, LONG).unwrap();
+        until("its lease is over", || (kernel.status().exit == Exit::LeaseOver).then_some(()));
+        assert_eq!(kernel.recv(LONG), Ok(request.answer()), "what it answered before");
+        let error = kernel.recv(LONG).unwrap_err();
+        let RecvError::Fault(fault) = &error else { panic!("{error}") };
+        assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
+        names(fault, &["kernel echo", "lane", "LeaseOver", "renew", "Launch::lease"]);
+        assert_eq!(kernel.status().state, State::Faulted);
+        let refused = kernel.try_send(&request).unwrap_err();
+        assert_eq!(refused, SendError::Fault(fault.clone()));
+    }
+    answers(&host);
+}
+
+/// Event-driven launches end by their budgets long before; and staged memory bounds them by itself.
+#[test]
+fn a_lease_does_not_end_what_leaves_by_itself() {
+    let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
+    for (mode, memory) in WAYS.into_iter().skip(1) {
+        let mut kernel = active(&host, Launch::default().mode(mode).memory(memory).lease(SHORT));
+        exchange(&mut kernel, 1);
+        std::thread::sleep(2 * SHORT);
+        exchange(&mut kernel, 2);
+        kernel.terminate(LONG).unwrap();
+    }
+}
+
+#[test]
+fn a_kernel_whose_host_lives_stays() {
+    on_each_device(|host| {
+        let lease = Duration::from_secs(1);
+        let mut leased = active(host, Launch::default().lease(lease));
+        let mut endless = active(host, Launch::default().lease(Duration::MAX));
+        std::thread::sleep(lease * 3 / 2); // nobody calls anything
+        for kernel in [&mut leased, &mut endless] {
+            exchange(kernel, 7);
+            assert_eq!(kernel.terminate(LONG).unwrap().processed, 1);
+        }
+    });
+}
+
+#[test]
+fn a_lease_too_short_to_be_renewed_is_refused() {
+    for lease in [Duration::ZERO, SHORT - Duration::from_nanos(1)] {
+        let error = cpu().launch::<Echo>(Launch::default().lease(lease)).map(drop).unwrap_err();
+        assert!(matches!(error, LaunchError::Lease { .. }), "{error}");
+        names(&error, &["lease", "100ms", "Duration::MAX"]);
+    }
+}
+
+/// This program again as a process of its own, running the calling test; it says "resident" when its
+/// kernels are.
+fn spawn(test: &str, device: &str) -> (Child, BufReader<std::process::ChildStdout>) {
+    let name = test.split_once("::").expect("crate::module::test").1;
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, name)
+        .env("RING_TEST_HOST", device)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    says(&mut out, "resident");
+    (child, out)
+}
+
+/// Reads until a line holds that word; what is read ends with the process.
+fn says(out: &mut impl BufRead, word: &str) {
+    let mut line = String::new();
+    while !line.contains(word) {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).unwrap(), 0, "the process ended without '{word}'");
+    }
+}
+
+/// The device that the process was told to use.
+fn told() -> Runtime {
+    let device = std::env::var("RING_TEST_HOST").unwrap().parse::<Device>().unwrap();
+    Runtime::open(device).unwrap()
+}
+
+/// The devices there are.
+fn devices() -> impl Iterator<Item = &'static str> {
+    ["cpu", "cuda:0"].into_iter().filter(|name| *name == "cpu" || gpu().is_some())
+}
+
+#[test]
+fn after_a_killed_process_the_next_one_works() {
+    let here = here!("after_a_killed_process_the_next_one_works");
+    if std::env::var_os("RING_TEST_HOST").is_some() {
+        let host = told();
+        let mut kernels: Vec<_> =
+            (1..4).map(|lanes| active(&host, Launch::default().lanes(lanes))).collect();
+        kernels.iter_mut().for_each(|kernel| exchange(kernel, 1));
+        println!("resident");
+        std::thread::sleep(LONG);
+        unreachable!("it is killed");
+    }
+    if !is_child() {
+        for device in devices() {
+            let (mut child, _out) = spawn(here, device);
+            child.kill().unwrap(); // by SIGKILL: nothing of it runs any more
+            child.wait().unwrap();
+        }
+    }
+    in_child(here, &[], || on_each_device(answers));
+}
+
+/// Sends a signal by name.
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// A GPU goes on while its host is stopped, so its kernel is lost, says so, and is launched again; CPU
+/// lanes are stopped with their host, and go on with it.
+#[cfg(unix)]
+#[test]
+fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
+    let here = here!("a_stopped_host_finds_its_kernel_gone_or_goes_on");
+    let lease = Duration::from_millis(500);
+    if is_child() {
+        let host = told();
+        let mut kernel = active(&host, Launch::default().lease(lease));
+        exchange(&mut kernel, 1);
+        std::thread::sleep(2 * lease);
+        exchange(&mut kernel, 2);
+        println!("resident");
+        if host.device().kind == ring_host::DeviceKind::Cpu {
+            let begun = Instant::now();
+            while begun.elapsed() < 6 * lease {
+                exchange(&mut kernel, 3);
+            }
+        } else {
+            let error = loop {
+                // It answers until the process is stopped.
+                let sent = kernel.send(&EchoMessage::from_seed(3), LONG);
+                if let Err(error) = sent.map_err(SendError::without_message) {
+                    break error;
+                }
+                match kernel.recv(LONG) {
+                    Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+                    Err(RecvError::Fault(fault)) => break SendError::Fault(fault),
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            let SendError::Fault(fault) = error else { panic!("{error}") };
+            assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
+            answers(&host);
+        }
+        println!("went on");
+        return;
+    }
+    for device in devices() {
+        let (mut child, mut out) = spawn(here, device);
+        signal(&child, "STOP");
+        std::thread::sleep(3 * lease);
+        signal(&child, "CONT");
+        says(&mut out, "went on");
+        assert!(child.wait().unwrap().success());
+    }
+}
