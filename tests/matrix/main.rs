@@ -31,7 +31,7 @@ enum End {
 fn may_fail(quirk: &str, mode: Mode, memory: Memory) -> bool {
     match quirk {
         // Nothing works after the fault, and no payload without copies.
-        "device-fault" | "failing-copies" => true,
+        "device-fault" | "device-reset" | "failing-copies" => true,
         "failing-graphs" => mode == Mode::Graph,
         "failing-copies-beside" => memory == Memory::StagedAsync,
         _ => false,

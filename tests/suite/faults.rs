@@ -2,6 +2,7 @@
 //! use of the handle is an error, nothing hangs, and what is not lost goes on.
 
 use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
+use ring_host::driver::Driver;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -70,9 +71,23 @@ pub(crate) fn on_each_device_alone(test: &str, body: impl Fn(&Runtime)) {
     if !is_child() {
         body(&cpu());
     }
+    gpu_alone(test, |gpu| body(&gpu));
+}
+
+/// Runs a test on a GPU, where there is one, in a process of its own.
+pub(crate) fn gpu_alone(test: &str, body: impl Fn(Runtime)) {
     if gpu().is_some() {
-        in_child(test, &[], || body(&gpu().unwrap()));
+        in_child(test, &[], || body(gpu().unwrap()));
     }
+}
+
+/// All that the device had is given back once its kernels have left: they may run on underneath a
+/// fault that is made up.
+pub(crate) fn is_left_behind(device: &impl Driver) {
+    until("what was on the device", || {
+        drop(Runtime::open(Device::Cpu)); // sees what was set aside
+        device.residency().reserve(1, 1).ok()
+    });
 }
 
 /// Runs `body` in a process of its own: this program again, told to run `test` only, which must be

@@ -18,6 +18,7 @@ mod life_cycle;
 mod messages;
 mod modes;
 mod quirks;
+mod recovery;
 mod sequences;
 mod state;
 mod vectors;

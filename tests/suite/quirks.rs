@@ -1,13 +1,13 @@
 //! Devices with things taken away: what is found out about them, what is chosen, and that messages go
 //! round all the same, or that it is said why not.
 
-use crate::faults::{names, promptly, until};
+use crate::faults::{is_left_behind, names, promptly, until};
 use ring_host::driver::quirks::NAMES;
 use ring_host::driver::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, ControlError, Cooperative, Device, DeviceFault, Launch, LaunchError, Memory, Mode,
-    Options, RecvError, Resident, Runtime, SendError, State,
+    Budgets, ControlError, Cooperative, DeviceFault, Launch, LaunchError, Memory, Mode, Options,
+    RecvError, Resident, Runtime, SendError, State,
 };
 use ring_tests::{LONG, WAYS};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn what_lacks_is_reported_and_done_without() {
 #[test]
 fn messages_go_round_whatever_lacks() {
     for (name, _) in NAMES {
-        if matches!(name, "device-fault" | "failing-copies" | "failing-graphs") {
+        if matches!(name, "device-fault" | "device-reset" | "failing-copies" | "failing-graphs") {
             continue; // lost, or changed: below
         }
         let host = named(name);
@@ -193,8 +193,11 @@ fn messages_go_round_whatever_lacks() {
 /// launched, with mode, memory and reason.
 #[test]
 fn what_is_forced_works_or_is_refused() {
-    let bad = |name| matches!(name, "invalid-handles" | "device-fault") || name.contains("failing");
-    for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(*name)) {
+    let bad = |name: &str| {
+        matches!(name, "invalid-handles" | "device-fault" | "device-reset")
+            || name.contains("failing")
+    };
+    for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(name)) {
         let device = Arc::new(Quirks::named(Cpu::open(), name).unwrap());
         let host = over(Arc::clone(&device));
         let mut works = 0;
@@ -391,15 +394,6 @@ fn stale_handles_are_tried_again() {
         assert_eq!(kernel.runs_as(), (mode, memory));
         assert_eq!(kernel.terminate(LONG).unwrap().processed, MANY);
     }
-}
-
-/// All that the device had is given back once its kernels have left: they may run on underneath a
-/// fault that is made up.
-fn is_left_behind(device: &impl Driver) {
-    until("what was on the device", || {
-        drop(Runtime::open(Device::Cpu)); // sees what was set aside
-        device.residency().reserve(1, 1).ok()
-    });
 }
 
 /// That the device is lost with every kernel on it, and that nothing hangs.

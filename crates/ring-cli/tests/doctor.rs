@@ -102,7 +102,8 @@ fn each_thing_taken_away_is_named() {
             "no-cooperative" => &["cooperative_launch"],
             "no-graphs" => &["graph"],
             // Seen only after a while, or not at all.
-            "held-launches" | "slow-launches" | "no-managed" | "device-fault" => &[],
+            "held-launches" | "slow-launches" | "no-managed" | "device-fault" | "device-reset"
+            | "silent-host" => &[],
             _ => continue,
         };
         // A machine so busy that a probe's kernel does not get its turn lacks more, for the moment.

@@ -75,7 +75,7 @@ fn budgets_and_ways_of_processing_pass() {
 #[test]
 fn devices_with_things_taken_away_pass() {
     // Those that fail have tests of their own below.
-    let others = ["device-fault", "failing-copies", "invalid-handles"];
+    let others = ["device-fault", "device-reset", "failing-copies", "invalid-handles"];
     for (name, _) in NAMES.into_iter().filter(|(name, _)| !others.contains(name)) {
         passes_without(name);
     }
@@ -105,6 +105,12 @@ fn a_fault_of_the_device_is_told() {
     let ran = ring(&format!("{CPU} --emulate device-fault")).ends(1);
     let fault = "the device faulted (700: state failed: an illegal memory access was encountered";
     ran.says(&[fault, "every kernel on it is gone"]).complains(&["ring: 1 of ", "checks failed"]);
+}
+
+#[test]
+fn a_reset_of_the_device_is_told() {
+    let ran = ring(&format!("{CPU} --emulate device-reset")).ends(1);
+    ran.says(&["the device faulted (709: "]).complains(&["ring: 1 of ", "checks failed"]);
 }
 
 #[test]

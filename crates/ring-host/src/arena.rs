@@ -119,7 +119,7 @@ impl Piece {
         let Memory::Pinned(whole) = self.arena.memory else { return None };
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
-        Some(Mapped { host, device: self.device(), bytes: self.range.len() })
+        Some(Mapped { host, device: self.device(), bytes: self.range.len(), ..whole })
     }
 }
 

@@ -152,6 +152,18 @@ pub enum OpenError {
     Driver(#[from] DriverError),
 }
 
+/// Why a device does not serve again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// It cannot be opened: after a trap, only by another process.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It was tried by a small kernel, and did not answer.
+    #[error("the device was tried, and does not answer: {0}")]
+    Silent(LaunchError),
+}
+
 /// Why a kernel was not launched. Nothing was left behind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -454,6 +466,9 @@ pub enum Error {
     /// Opening a device.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// Recovering from a fault.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
     /// Launching a kernel.
     #[error(transparent)]
     Launch(#[from] LaunchError),

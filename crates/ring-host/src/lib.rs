@@ -61,6 +61,7 @@ pub mod payload;
 pub mod platform;
 pub mod probe;
 mod pump;
+pub mod recovery;
 mod region;
 pub mod report;
 pub mod resident;
@@ -75,7 +76,7 @@ pub use deadline::Deadline;
 pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
-    RecvError, SendError, StateError,
+    RecoverError, RecvError, SendError, StateError,
 };
 pub use included::Kernels;
 #[cfg(feature = "async")]
@@ -83,6 +84,7 @@ pub use lane::asynchronous::{RequestSink, ResponseStream};
 pub use lane::{Lane, Receiver, Sender};
 pub use launch::{Cooperative, Launch};
 pub use mode::{Budgets, Memory, Mode};
+pub use recovery::Recovery;
 pub use report::{Change, Choice, Refusal, Report};
 pub use resident::{Resident, Status, Summary};
 pub use ring_device::{

@@ -23,11 +23,13 @@ pub(crate) fn linger(station: Arc<dyn Station>, used: Used) {
     LINGERING.lock().unwrap_or_else(PoisonError::into_inner).push((station, used));
 }
 
-/// Gives back what kernels used that have left since.
-pub(crate) fn sweep() {
+/// Gives back what kernels used that have left since; how many have not.
+pub(crate) fn sweep() -> usize {
     let mut lingering = LINGERING.lock().unwrap_or_else(PoisonError::into_inner);
     let left = lingering.extract_if(.., |(station, _)| station.is_over());
     let left: Vec<_> = left.collect();
+    let still = lingering.len();
     drop(lingering);
     drop(left); // not under the lock: it may close a device
+    still
 }

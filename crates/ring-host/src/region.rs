@@ -3,13 +3,13 @@
 //! and `staging` keeps both alike.
 
 use crate::arena::{Arena, Exhausted, Piece};
+use crate::driver::pages;
 use crate::error::LaunchError;
 use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ControlBlock, LINE, LaneBlock, Processing, RingDescriptor};
 use ring_shared::message::EXPRESS_ATOMS;
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
-use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl NoRoom {
 #[derive(Debug)]
 enum HostMemory {
     Pinned { at: NonNull<u8>, _piece: Piece },
-    Pageable { at: NonNull<u8>, layout: Layout },
+    Pageable { at: NonNull<u8>, bytes: usize },
 }
 
 // SAFETY: owned memory; who may touch it is the region's business.
@@ -131,10 +131,8 @@ unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
     fn pageable(bytes: usize) -> Option<HostMemory> {
-        let layout = Layout::from_size_align(bytes.max(1), 4096).ok()?;
-        // SAFETY: the layout is not empty.
-        let at = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
-        Some(HostMemory::Pageable { at, layout })
+        let at = pages::take(bytes).ok()?;
+        Some(HostMemory::Pageable { at, bytes })
     }
 
     fn at(&self) -> NonNull<u8> {
@@ -146,9 +144,9 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let HostMemory::Pageable { at, layout } = self {
-            // SAFETY: from `alloc_zeroed` with that layout, given back once.
-            unsafe { std::alloc::dealloc(at.as_ptr(), *layout) };
+        if let HostMemory::Pageable { at, bytes } = self {
+            // SAFETY: taken in `pageable` with that size, given back once.
+            unsafe { pages::give(*at, *bytes) };
         }
     }
 }

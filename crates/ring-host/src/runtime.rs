@@ -69,6 +69,7 @@ impl Default for Options {
 pub struct Runtime {
     core: Arc<Core>,
     report: Arc<Report>,
+    options: Options,
 }
 
 /// A loaded function, how many of its lanes fill the device, and what memory a launch needs.
@@ -129,7 +130,14 @@ impl Runtime {
         let (serve, refused) = core.choices(&report, (Mode::Auto, Memory::Auto), true);
         let first = serve.into_iter().next().map(|chosen| chosen.choice);
         report.choice = first.ok_or_else(|| listed(&refused));
-        Ok(Runtime { core, report: Arc::new(report) })
+        Ok(Runtime { core, report: Arc::new(report), options })
+    }
+
+    /// Goes on with the device that follows this one if it was reset; whether it was.
+    pub(crate) fn reopen_if_reset(&mut self) -> Result<bool, OpenError> {
+        let Some(driver) = self.core.driver.recovered()? else { return Ok(false) };
+        *self = Runtime::of_driver(driver, self.core.why.clone(), self.options)?;
+        Ok(true)
     }
 
     /// The device.

@@ -2,15 +2,14 @@
 
 use super::{
     Cells, CpuEntry, Driver, Function, Grid, Limits, Mapped, Program, Residency, RunState, Sealed,
-    Station,
+    Station, pages,
 };
 use crate::device::{DeviceInfo, DeviceKind};
-use crate::error::DriverError;
+use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
 use crate::probe::Probe;
 use ring_device::{Hooks, TeamMemory};
 use ring_shared::atomics::Atom;
-use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -61,16 +60,6 @@ impl Cpu {
     }
 }
 
-fn layout(bytes: usize) -> Result<Layout, DriverError> {
-    let refused =
-        |reason: &str| DriverError { call: "allocate", code: 0, reason: reason.to_owned() };
-    match Layout::from_size_align(bytes, 4096) {
-        Ok(layout) if bytes > 0 => Ok(layout),
-        Ok(_) => Err(refused("no bytes were asked for")),
-        Err(_) => Err(refused("more than the address space")),
-    }
-}
-
 impl Driver for Cpu {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -85,21 +74,14 @@ impl Driver for Cpu {
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        // SAFETY: `layout` refuses a size of zero.
-        let host = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) });
-        let host = host.ok_or_else(|| DriverError {
-            call: "allocate",
-            code: 0,
-            reason: format!("out of memory ({bytes} bytes)"),
-        })?;
-        Ok(Mapped { host, device: host.as_ptr().expose_provenance() as u64, bytes })
+        let host = pages::take(bytes)?;
+        let device = host.as_ptr().expose_provenance() as u64;
+        Ok(Mapped { host, device, bytes, registered: true })
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
-        if let Ok(layout) = layout(memory.bytes) {
-            // SAFETY: the caller's, from `take_pinned`, with that size.
-            unsafe { std::alloc::dealloc(memory.host.as_ptr(), layout) };
-        }
+        // SAFETY: the caller's, from `take_pinned`, with that size.
+        unsafe { pages::give(memory.host, memory.bytes) };
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
@@ -110,8 +92,12 @@ impl Driver for Cpu {
         let host = std::ptr::with_exposed_provenance_mut(address as usize);
         if let Some(host) = NonNull::new(host) {
             // SAFETY: the caller's, from `take_device`, which is `take_pinned`.
-            unsafe { self.give_pinned(Mapped { host, device: address, bytes }) };
+            unsafe { pages::give(host, bytes) };
         }
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        Ok(None)
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

@@ -8,6 +8,7 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub(crate) mod pages;
 #[cfg(feature = "quirks")]
 pub mod quirks;
 mod residency;
@@ -34,6 +35,9 @@ pub struct Mapped {
     pub device: u64,
     /// Its size.
     pub bytes: usize,
+    /// Pages of the process's own; else the driver's.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub registered: bool,
 }
 
 // SAFETY: an address range; who may touch it is the owner's business.
@@ -162,7 +166,7 @@ pub trait Function: Sealed + Send + Sync + Debug {
 }
 
 /// A device. No call blocks while a kernel is resident, whoever launched it.
-pub trait Driver: Sealed + Send + Sync + Debug {
+pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
 
@@ -195,6 +199,10 @@ pub trait Driver: Sealed + Send + Sync + Debug {
     /// # Safety
     /// From `take_device` of this driver with that size, and nothing uses it any more.
     unsafe fn give_device(&self, address: u64, bytes: usize);
+
+    /// The device that serves from now on, if this one was reset by another user of the process;
+    /// `None` if this one serves.
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError>;
 
     /// Makes a kernel ready. Slow the first time an image is seen.
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError>;
@@ -266,6 +274,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
     unsafe fn give_device(&self, address: u64, bytes: usize) {
         // SAFETY: the caller's promise.
         unsafe { (**self).give_device(address, bytes) }
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        (**self).recovered()
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

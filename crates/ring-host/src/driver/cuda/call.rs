@@ -1,6 +1,10 @@
 use crate::error::DriverError;
 use cudarc::driver::sys;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What every call says in a context that was reset.
+const DESTROYED: sys::CUresult = sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
 /// The outcome of a driver call, with the driver's words if it failed.
 pub(super) fn check(call: &'static str, result: sys::CUresult) -> Result<(), DriverError> {
@@ -29,7 +33,7 @@ pub(super) fn is_final(code: i32) -> bool {
         E::CUDA_ERROR_NVLINK_UNCORRECTABLE,
         E::CUDA_ERROR_ILLEGAL_ADDRESS,
         E::CUDA_ERROR_LAUNCH_TIMEOUT,
-        E::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        DESTROYED,
         E::CUDA_ERROR_ASSERT,
         E::CUDA_ERROR_HARDWARE_STACK_ERROR,
         E::CUDA_ERROR_ILLEGAL_INSTRUCTION,
@@ -42,9 +46,22 @@ pub(super) fn is_final(code: i32) -> bool {
     last.iter().any(|error| *error as i32 == code)
 }
 
-/// A device's primary context, retained for the life of the process.
+/// How a context has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Another user of the process has reset the device.
+    Reset,
+    /// A kernel faulted, or the driver is gone.
+    Faulted,
+}
+
+/// A device's primary context, retained for the life of the process, and whether it is known to have
+/// been reset: then its handle is not used any more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context(sys::CUcontext);
+pub(super) struct Context {
+    raw: sys::CUcontext,
+    reset: &'static AtomicBool,
+}
 
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Context {}
@@ -53,22 +70,39 @@ unsafe impl Sync for Context {}
 
 impl Context {
     pub fn of(device: sys::CUdevice) -> Result<Context, DriverError> {
-        let mut context = std::ptr::null_mut();
+        let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a local.
-        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) };
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) };
         check("cuDevicePrimaryCtxRetain", result)?;
-        Ok(Context(context))
+        let reset = Box::leak(Box::new(AtomicBool::new(false))); // one for each opening of a device
+        Ok(Context { raw, reset })
     }
 
-    /// Whether a fault has ended it: then every call in it says so.
-    pub fn is_lost(self) -> bool {
-        let ask = || -> Result<(), DriverError> {
-            let _bound = Bound::new(self)?;
-            let (mut free, mut total) = (0, 0);
-            // SAFETY: the pointers are to locals.
-            check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })
-        };
-        ask().is_err_and(|error| is_final(error.code))
+    /// Bytes of device memory that are free.
+    pub fn free(self) -> Result<u64, DriverError> {
+        let _bound = Bound::new(self)?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the pointers are to locals.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free as u64)
+    }
+
+    /// Whether it has ended, and how: then every call in it says so.
+    pub fn end(self) -> Option<End> {
+        let code = self.free().err()?.code;
+        match code {
+            code if code == DESTROYED as i32 => Some(End::Reset),
+            code => is_final(code).then_some(End::Faulted),
+        }
+    }
+
+    /// It was reset: nothing is to be called in it any more.
+    pub fn note_reset(self) {
+        self.reset.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_reset(self) -> bool {
+        self.reset.load(Ordering::Relaxed)
     }
 }
 
@@ -78,8 +112,11 @@ pub(super) struct Bound(());
 
 impl Bound {
     pub fn new(context: Context) -> Result<Bound, DriverError> {
+        if context.is_reset() {
+            return check("cuCtxPushCurrent", DESTROYED).map(|()| Bound(()));
+        }
         // SAFETY: the context is never released.
-        check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.0) })?;
+        check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.raw) })?;
         Ok(Bound(()))
     }
 }

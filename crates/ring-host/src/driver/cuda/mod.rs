@@ -11,9 +11,10 @@ mod function;
 mod library;
 mod module;
 mod parking;
+mod pinned;
 mod stream;
 
-use self::call::{Bound, check};
+use self::call::{Bound, End, check};
 use super::{Driver, Function, Mapped, Program, Residency, Sealed};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
@@ -21,7 +22,6 @@ use crate::image::{Image, ImageError};
 use crate::probe::Probe;
 use cudarc::driver::sys;
 use std::ffi::{CStr, c_int};
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const SUCCESS: sys::CUresult = sys::CUresult::CUDA_SUCCESS;
@@ -30,9 +30,11 @@ const SUCCESS: sys::CUresult = sys::CUresult::CUDA_SUCCESS;
 const MIN_DRIVER: i32 = 12040;
 
 /// A GPU. There is one of these for each in a process, and it is never closed: its context, its
-/// modules and its parked memory serve every [`Runtime`](crate::Runtime).
+/// modules and its parked memory serve every [`Runtime`](crate::Runtime). Another follows it when the
+/// device is reset.
 #[derive(Debug)]
 pub struct Cuda {
+    index: usize,
     context: call::Context,
     info: DeviceInfo,
     residency: Residency,
@@ -47,12 +49,20 @@ impl Cuda {
     pub fn open(index: usize) -> Result<Arc<Cuda>, OpenError> {
         static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, cuda)) = open.iter().find(|(i, _)| *i == index) {
-            return match cuda.context.is_lost() {
-                false => Ok(Arc::clone(cuda)),
+        if let Some(at) = open.iter().position(|(i, _)| *i == index) {
+            let cuda = Arc::clone(&open[at].1);
+            match cuda.context.end() {
+                None => return Ok(cuda),
+                Some(End::Reset) => {
+                    tracing::warn!(device = cuda.info.name, "was reset; it is opened anew");
+                    cuda.context.note_reset();
+                    open.swap_remove(at);
+                }
                 // Neither a reset nor another context helps: on driver 580 both get the same error.
-                true => Err(OpenError::Lost { device: cuda.info.name.clone() }),
-            };
+                Some(End::Faulted) => {
+                    return Err(OpenError::Lost { device: cuda.info.name.clone() });
+                }
+            }
         }
         let cuda = Arc::new(Cuda::open_first(index)?);
         open.push((index, Arc::clone(&cuda)));
@@ -97,7 +107,7 @@ impl Cuda {
         modules.load(&Image::built_in())?; // all entries, before anything is resident
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
         let (residency, probed) = (Residency::default(), OnceLock::new());
-        Ok(Cuda { context, info, residency, probed, modules, parking, streams })
+        Ok(Cuda { index, context, info, residency, probed, modules, parking, streams })
     }
 }
 
@@ -166,23 +176,7 @@ impl Driver for Cuda {
         if bytes as u64 > crate::platform::available_memory() {
             return Err(too_much("cuMemHostAlloc", bytes, crate::platform::available_memory()));
         }
-        let maps = self.info.maps_host_memory;
-        let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
-        let (mut host, mut device) = (std::ptr::null_mut(), 0);
-        // SAFETY: the pointers are to locals; the memory is new, and as long as asked for.
-        unsafe {
-            check("cuMemHostAlloc", sys::cuMemHostAlloc(&mut host, bytes, flags))?;
-            if maps && sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0) != SUCCESS {
-                device = 0; // pinned all the same
-            }
-            host.cast::<u8>().write_bytes(0, bytes);
-        }
-        let host = NonNull::new(host.cast::<u8>()).ok_or_else(|| DriverError {
-            call: "cuMemHostAlloc",
-            code: 0,
-            reason: "no address".to_owned(),
-        })?;
-        Ok(Mapped { host, device, bytes })
+        pinned::take(bytes, self.info.maps_host_memory)
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
@@ -194,11 +188,9 @@ impl Driver for Cuda {
             return Ok(address);
         }
         let _bound = Bound::new(self.context)?;
-        let (mut address, mut free, mut total) = (0, 0, 0);
-        // SAFETY: the pointers are to locals.
-        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        if bytes > free {
-            return Err(too_much("cuMemAlloc", bytes, free as u64));
+        let (mut address, free) = (0, self.context.free()?);
+        if bytes as u64 > free {
+            return Err(too_much("cuMemAlloc", bytes, free));
         }
         // SAFETY: the pointer is to a local.
         check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })?;
@@ -207,6 +199,14 @@ impl Driver for Cuda {
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
         self.parking.give(parking::Parked::Device { address, bytes });
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        if self.context.end().is_none() {
+            return Ok(None);
+        }
+        let next: Arc<dyn Driver> = Cuda::open(self.index)?; // somebody may have opened it before us
+        Ok(Some(next))
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

@@ -1,7 +1,8 @@
 //! Memory and graphs that are given back wait here while any kernel is resident, since freeing them
 //! then blocks until that kernel ends. Memory is lent again meanwhile.
 
-use super::call::{Bound, Context};
+use super::call::{Bound, Context, End};
+use super::pinned;
 use crate::driver::Mapped;
 use cudarc::driver::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,19 +121,23 @@ impl Parking {
         if lot.parked.is_empty() {
             return;
         }
-        let Ok(_bound) = Bound::new(self.context) else { return };
+        if self.context.end() == Some(End::Reset) {
+            self.context.note_reset();
+        }
+        let bound = Bound::new(self.context);
         for memory in lot.parked.drain(..) {
-            // SAFETY: from the driver's own allocations, each given back once and used no more.
-            let _ = unsafe {
+            // SAFETY: taken in this context, each given back once and used no more.
+            unsafe {
                 match memory {
-                    Parked::Mapped(mapped) => sys::cuMemFreeHost(mapped.host.as_ptr().cast()),
-                    Parked::Device { address, .. } => sys::cuMemFree_v2(address),
+                    Parked::Mapped(mapped) => pinned::give(mapped, self.context),
+                    _ if bound.is_err() => {} // it went with the context
+                    Parked::Device { address, .. } => drop(sys::cuMemFree_v2(address)),
                     Parked::Graph(graph) => {
                         let _ = sys::cuGraphExecDestroy(graph.exec);
-                        sys::cuGraphDestroy(graph.graph)
+                        let _ = sys::cuGraphDestroy(graph.graph);
                     }
                 }
-            };
+            }
         }
     }
 

@@ -8,7 +8,7 @@ pub use names::NAMES;
 
 use super::{Driver, Function, Mapped, Program, Residency, Sealed};
 use crate::device::DeviceInfo;
-use crate::error::DriverError;
+use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
 use crate::probe::Probe;
 use station::QuirkyFunction;
@@ -39,7 +39,7 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 /// ```
 #[derive(Debug)]
 pub struct Quirks<D> {
-    inner: D,
+    inner: Arc<D>,
     info: DeviceInfo,
     taken: Taken,
     world: Arc<World>,
@@ -57,7 +57,7 @@ impl<D: Driver> Quirks<D> {
     pub fn of(driver: D) -> Quirks<D> {
         let info = driver.info().clone();
         let (taken, world) = (Taken::default(), Arc::default());
-        Quirks { inner: driver, info, taken, world }
+        Quirks { inner: Arc::new(driver), info, taken, world }
     }
 
     /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
@@ -147,6 +147,12 @@ impl<D: Driver> Quirks<D> {
         self.takes(|taken| taken.fault_after = Some(messages))
     }
 
+    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
+    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
+    pub fn reset_after(self, messages: u64) -> Quirks<D> {
+        self.takes(|taken| taken.reset_after = Some(messages))
+    }
+
     /// Every copy fails from the `n`-th on, counted from 1.
     pub fn failing_copies(self, n: u64) -> Quirks<D> {
         self.takes(|taken| taken.copies_from = Some(n))
@@ -215,6 +221,22 @@ impl<D: Driver> Driver for Quirks<D> {
         let _ = self.world.enter(self.taken, "give_device"); // given back all the same
         // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
         unsafe { self.inner.give_device(address, bytes) }
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        let taken = Taken { reset_after: None, ..self.taken };
+        let info = self.info.clone();
+        if self.world.was_reset() {
+            let (inner, world) = (Arc::clone(&self.inner), Arc::default());
+            return Ok(Some(Arc::new(Quirks { inner, info, taken, world })));
+        }
+        if self.world.fault().is_some() {
+            return Err(OpenError::Lost { device: info.name });
+        }
+        let next = self.inner.recovered()?;
+        Ok(next.map(|inner| -> Arc<dyn Driver> {
+            Arc::new(Quirks { inner: Arc::new(inner), info, taken, world: Arc::default() })
+        }))
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

@@ -3,7 +3,7 @@ use crate::device::UnknownName;
 use std::time::Duration;
 
 /// What [`Quirks::named`] knows: name, and what is taken away.
-pub const NAMES: [(&str, &str); 17] = [
+pub const NAMES: [(&str, &str); 18] = [
     ("wsl2", "what was reported of WSL2, in sum"),
     ("no-pinned", "pinned memory is refused"),
     ("pinned-limit", "pinned memory is refused beyond 4 MiB"),
@@ -20,6 +20,7 @@ pub const NAMES: [(&str, &str); 17] = [
     ("failing-copies-beside", "copies beside a launch fail from the 2000th copy on"),
     ("no-graphs", "launches cannot be replayed as graphs"),
     ("failing-graphs", "launches by a graph fail from the 50th on"),
+    ("device-reset", "the device is reset when a kernel has handled 1000 messages"),
     ("silent-host", "leases are not renewed, as if the host had died"),
 ];
 
@@ -65,6 +66,7 @@ impl<D: Driver> Quirks<D> {
             "failing-copies-beside" => self.failing_copies_beside(2000),
             "no-graphs" => self.no_graphs(),
             "failing-graphs" => self.failing_graphs(50),
+            "device-reset" => self.reset_after(1000),
             "silent-host" => self.silent_host(),
             _ => {
                 let (what, name) = ("quirk", name.to_owned());

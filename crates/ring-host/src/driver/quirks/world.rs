@@ -20,6 +20,7 @@ mod code {
     pub const INVALID_HANDLE: i32 = 400;
     pub const ILLEGAL_ADDRESS: i32 = 700;
     pub const LAUNCH_TIMEOUT: i32 = 702;
+    pub const CONTEXT_IS_DESTROYED: i32 = 709;
     pub const NOT_SUPPORTED: i32 = 801;
 }
 
@@ -40,6 +41,7 @@ pub(super) struct Taken {
     pub graphs: bool,
     pub graphs_from: Option<u64>,
     pub silent: bool,
+    pub reset_after: Option<u64>,
 }
 
 /// What has happened on the device.
@@ -194,5 +196,14 @@ impl World {
             let reason = "an illegal memory access was encountered";
             self.fault.get_or_init(|| refused("state", code::ILLEGAL_ADDRESS, reason));
         }
+        if taken.reset_after.is_some_and(|messages| processed >= messages) {
+            let reason = "the context was destroyed: somebody has reset the device";
+            self.fault.get_or_init(|| refused("state", code::CONTEXT_IS_DESTROYED, reason));
+        }
+    }
+
+    /// Whether the fault is that the device was reset.
+    pub fn was_reset(&self) -> bool {
+        self.fault().is_some_and(|fault| fault.code == code::CONTEXT_IS_DESTROYED)
     }
 }

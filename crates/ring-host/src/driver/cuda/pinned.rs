@@ -1,0 +1,75 @@
+//! Pinned memory: pages of the process's own, registered with the driver. When another user of the process
+//! resets the device, the driver takes back what it had allocated, and a look at a kernel's lines would
+//! end the process; pages of our own stay. Where the driver registers none, it allocates them.
+
+use super::SUCCESS;
+use super::call::{Context, check};
+use crate::driver::{Mapped, pages};
+use crate::error::DriverError;
+use cudarc::driver::sys;
+use std::ptr::NonNull;
+
+/// Takes pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
+pub(super) fn take(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
+    let (host, registered) = match register(bytes, maps) {
+        Ok(host) => (host, true),
+        Err(error) => {
+            tracing::debug!(%error, "the driver is to allocate pinned memory");
+            (allocate(bytes, maps)?, false)
+        }
+    };
+    let mut device = 0;
+    // SAFETY: the pointer is to a local.
+    let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
+    if !maps || found != SUCCESS {
+        device = 0; // pinned all the same
+    }
+    Ok(Mapped { host, device, bytes, registered })
+}
+
+fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
+    let host = pages::take(bytes)?;
+    let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
+    // SAFETY: whole pages of ours, as many bytes.
+    let done = unsafe { sys::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
+    check("cuMemHostRegister", done).map(|()| host).inspect_err(|_| {
+        // SAFETY: taken above; the driver has refused them.
+        unsafe { pages::give(host, bytes) }
+    })
+}
+
+fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
+    let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
+    let mut host = std::ptr::null_mut();
+    // SAFETY: the pointer is to a local; the memory is new, and as long as asked for.
+    unsafe {
+        check("cuMemHostAlloc", sys::cuMemHostAlloc(&mut host, bytes, flags))?;
+        host.cast::<u8>().write_bytes(0, bytes);
+    }
+    let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: "no address".to_owned() };
+    NonNull::new(host.cast()).ok_or_else(none)
+}
+
+/// Gives it back. The context must be bound, if it was not reset; pages that the driver does not let go
+/// stay for the life of the process.
+///
+/// # Safety
+/// From [`take`] in that context, and nothing uses it any more.
+pub(super) unsafe fn give(memory: Mapped, context: Context) {
+    let at = memory.host.as_ptr();
+    // SAFETY: the caller's promise. A reset has ended the registration of pages, and has taken back
+    // what the driver had allocated.
+    unsafe {
+        let free = match (context.is_reset(), memory.registered) {
+            (true, registered) => registered,
+            (false, true) => sys::cuMemHostUnregister(at.cast()) == SUCCESS,
+            (false, false) => {
+                let _ = sys::cuMemFreeHost(at.cast());
+                false
+            }
+        };
+        if free {
+            pages::give(memory.host, memory.bytes);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Going on after a fault.
+
+use crate::deadline::{Deadline, Patience, wait};
+use crate::error::RecoverError;
+use crate::lingering;
+use crate::runtime::Runtime;
+
+/// What [`Runtime::recover`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// The device had been reset by another user of the process and was opened anew. Kernels from before
+    /// are lost, and other runtimes of the device have to recover too.
+    pub reopened: bool,
+    /// Kernels of the process that were dropped and still run at the deadline. What they use stays set aside
+    /// until they have left.
+    pub set_aside: usize,
+}
+
+impl Runtime {
+    /// After a fault: makes sure that kernels can be launched again. Drop what was lost, recover, and
+    /// launch anew.
+    ///
+    /// Kernels that were dropped but still run are waited for until the deadline; a device that was
+    /// reset is opened anew, with the same [`Options`](crate::Options); and the device is tried by a
+    /// small kernel, for 5 s at most.
+    ///
+    /// A kernel that *traps* on a GPU (an illegal address, a misaligned one) ends all that the
+    /// process has there, and no call of the driver helps: that is
+    /// [`OpenError::Lost`](crate::OpenError::Lost), and the process is to be started again. A handler that panics does not
+    /// trap.
+    ///
+    /// ```
+    /// use ring_host::{Device, Runtime};
+    /// use std::time::Duration;
+    ///
+    /// let mut host = Runtime::open(Device::Cpu)?;
+    /// let found = host.recover(Duration::from_secs(1))?;
+    /// assert!(!found.reopened && found.set_aside == 0); // nothing was wrong
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn recover(&mut self, deadline: impl Into<Deadline>) -> Result<Recovery, RecoverError> {
+        let deadline = deadline.into();
+        let gone = || Ok::<_, RecoverError>((lingering::sweep() == 0).then_some(()));
+        wait(deadline, Patience::Yield, gone, || Ok(()))?;
+        let reopened = self.reopen_if_reset()?;
+        self.layout_on_device().map_err(RecoverError::Silent)?;
+        let found = Recovery { reopened, set_aside: lingering::sweep() };
+        tracing::info!(found.reopened, found.set_aside, "recovered");
+        Ok(found)
+    }
+}

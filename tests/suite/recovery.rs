@@ -1,0 +1,169 @@
+//! `Runtime::recover`: after each fault either kernels can be launched again, or it is said that the process
+//! has to be started again.
+
+use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
+use ring_host::driver::cpu::Cpu;
+use ring_host::driver::quirks::Quirks;
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{
+    Device, DeviceFault, Launch, LaunchError, Memory, Mode, OpenError, Options, RecoverError,
+    RecvError, Resident, Runtime, SendError,
+};
+use ring_tests::{LONG, Slow, Unlucky, WAYS, cpu, on_each_device};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = host.launch::<Echo>(launch.capacity(64)).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel
+}
+
+/// Sends and receives until the kernel is lost; the fault.
+fn lost(kernel: &mut Resident<Echo>) -> DeviceFault {
+    for seed in 0.. {
+        let request = EchoMessage::from_seed(seed);
+        match kernel.send(&request, LONG) {
+            Ok(()) => {}
+            Err(SendError::Fault(fault)) => return fault,
+            Err(error) => panic!("{error}"),
+        }
+        match kernel.recv(LONG) {
+            Ok(answer) => assert_eq!(answer, request.answer(), "message {seed}"),
+            Err(RecvError::Fault(fault)) => return fault,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn where_nothing_is_wrong_nothing_is_done() {
+    on_each_device(|host| {
+        let mut host = host.clone();
+        let mut kernel = active(&host, Launch::default());
+        assert!(!host.recover(LONG).unwrap().reopened);
+        let request = EchoMessage::from_seed(4);
+        kernel.send(&request, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(request.answer()), "kernels go on");
+        answers(&host);
+    });
+}
+
+#[test]
+fn after_a_panic() {
+    let mut host = cpu();
+    let mut kernel = host.launch::<Unlucky>(Launch::default()).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel.send(&13, LONG).unwrap();
+    assert!(matches!(kernel.recv(LONG), Err(RecvError::Fault(_))));
+    drop(kernel);
+    assert!(!host.recover(LONG).unwrap().reopened);
+    let mut kernel = host.launch::<Unlucky>(Launch::default()).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel.send(&12, LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(144));
+}
+
+#[test]
+fn after_the_device_was_reset() {
+    for (mode, memory) in WAYS {
+        let device = Arc::new(Quirks::of(Cpu::open()).reset_after(100));
+        let mut host = Runtime::over(Arc::clone(&device), Options::default()).unwrap();
+        let mut other = host.clone();
+        let launch = Launch::default().mode(mode).memory(memory);
+        let mut kernel = active(&host, launch.clone());
+        let fault = lost(&mut kernel);
+        names(&fault, &["709", "reset"]);
+        let error = host.launch::<Echo>(launch.clone()).map(drop).unwrap_err();
+        assert!(matches!(error, LaunchError::Driver(_) | LaunchError::Image { .. }), "{error}");
+        for host in [&mut host, &mut other] {
+            assert!(host.recover(LONG).unwrap().reopened, "{mode}, {memory}");
+            assert!(!host.recover(LONG).unwrap().reopened, "once");
+            let mut anew = active(host, launch.clone());
+            for seed in 0..200 {
+                let request = EchoMessage::from_seed(seed);
+                anew.send(&request, LONG).unwrap();
+                assert_eq!(anew.recv(LONG), Ok(request.answer()));
+            }
+            assert_eq!(
+                kernel.try_send(&EchoMessage::from_seed(0)).err().map(|e| e.to_string()),
+                Some(fault.to_string()),
+                "what was lost stays lost"
+            );
+            anew.terminate(LONG).unwrap();
+        }
+        drop(kernel);
+        is_left_behind(&device);
+    }
+}
+
+#[test]
+fn after_what_no_call_helps() {
+    let quirks: [fn(Quirks<Cpu>) -> Quirks<Cpu>; 2] =
+        [|of| of.fault_after(100), |of| of.watchdog(Duration::from_millis(200))];
+    for quirk in quirks {
+        let mut host = Runtime::over(quirk(Quirks::of(Cpu::open())), Options::default()).unwrap();
+        let endless =
+            ring_host::Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
+        let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped);
+        let mut kernel = active(&host, launch.budgets(endless));
+        lost(&mut kernel);
+        drop(kernel);
+        let error = host.recover(LONG).unwrap_err();
+        assert!(matches!(error, RecoverError::Open(OpenError::Lost { .. })), "{error}");
+        names(&error, &["has faulted", "start it again"]);
+    }
+}
+
+#[test]
+fn what_still_runs_is_counted_and_waited_for() {
+    let mut host = cpu();
+    let mut kernel = host.launch::<Slow>(Launch::default()).unwrap();
+    kernel.activate(LONG).unwrap();
+    let sent = kernel.try_send_batch(&[1; 1024]).unwrap();
+    assert_eq!(sent, 1024);
+    until("it is at work", || (kernel.status().processed > 0).then_some(()));
+    drop(kernel); // in the middle of some hundred messages
+    assert!(host.recover(Duration::ZERO).unwrap().set_aside >= 1);
+    until("it has left", || (host.recover(LONG).unwrap().set_aside == 0).then_some(()));
+}
+
+/// The driver lets a reset wait until no kernel is resident; then all that was made before is gone, and
+/// calls say so. Memory that the host reads stays.
+#[test]
+fn after_another_user_of_the_process_has_reset_the_gpu() {
+    use cudarc::driver::sys;
+    gpu_alone(here!("after_another_user_of_the_process_has_reset_the_gpu"), |mut host| {
+        let mut kernel = active(&host, Launch::default());
+        let mut resting = active(&host, Launch::default().mode(Mode::EventDriven));
+        let mut terminated = active(&host, Launch::default());
+        let request = EchoMessage::from_seed(1);
+        for kernel in [&mut kernel, &mut resting, &mut terminated] {
+            kernel.send(&request, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG), Ok(request.answer()));
+        }
+        terminated.terminate(LONG).unwrap();
+        resting.rest(LONG).unwrap();
+        // SAFETY: a plain call on the first device.
+        let reset = std::thread::spawn(|| unsafe { sys::cuDevicePrimaryCtxReset_v2(0) });
+        std::thread::sleep(Duration::from_millis(200));
+        kernel.terminate(LONG).unwrap(); // the reset waits for it
+        assert_eq!(reset.join().unwrap(), sys::CUresult::CUDA_SUCCESS);
+
+        let fault = lost(&mut resting);
+        assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
+        assert_eq!(kernel.status().processed, 1, "its lines can still be read");
+        let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
+        names(&error, &["fail"]);
+        let mut beside = host.clone();
+        drop(terminated);
+        assert!(host.recover(LONG).unwrap().reopened);
+        answers(&host);
+        answers(&Runtime::open(Device::Cuda(0)).unwrap());
+        assert!(beside.recover(LONG).unwrap().reopened);
+        drop((kernel, resting)); // after the device was opened anew
+        answers(&beside);
+        assert!(!host.recover(LONG).unwrap().reopened);
+    });
+}
