@@ -78,7 +78,7 @@ ring_device::ring_kernel! {
 
 impl BookState {
     /// Matches an order of a known side and price, and keeps what is left of it.
-    fn take(&mut self, order: &Order) -> Fill {
+    pub fn take(&mut self, order: &Order) -> Fill {
         let (limit, buys) = (order.price, order.side == Side::Buy as u32);
         let (mut left, mut cost) = (order.quantity, 0u32);
         while left > 0 {

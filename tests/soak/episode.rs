@@ -1,0 +1,200 @@
+//! Episodes of one kernel, one after the other: launched, used on all lanes by threads of their own while it is
+//! deactivated and activated, and terminated.
+
+use crate::dice::{Dice, mixed};
+use crate::load::Load;
+use ring_host::{Kernel, Lane, Launch, Memory, Mode, Processing, RecvError, Runtime, SendError};
+use ring_tests::LONG;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Most messages that are sent or received by one call.
+const MOST: u64 = 4096;
+
+/// Counts of all kernels.
+#[derive(Debug)]
+pub struct Tally {
+    messages: u64,
+    received: AtomicU64,
+    unhandled: AtomicU64,
+    launches: AtomicU64,
+    pauses: AtomicU64,
+}
+
+impl Tally {
+    pub fn new(messages: u64) -> Tally {
+        let zero = || AtomicU64::new(0);
+        let (received, unhandled, launches, pauses) = (zero(), zero(), zero(), zero());
+        Tally { messages, received, unhandled, launches, pauses }
+    }
+
+    pub fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    fn is_enough(&self) -> bool {
+        self.received() >= self.messages
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = |n: &AtomicU64| n.load(Relaxed);
+        let (received, launches) = (self.received(), read(&self.launches));
+        let (pauses, unhandled) = (read(&self.pauses), read(&self.unhandled));
+        write!(
+            f,
+            "{received} answers, {launches} launches, {pauses} deactivations, {unhandled} unhandled"
+        )
+    }
+}
+
+/// Episodes until all kernels together have answered enough.
+///
+/// # Panics
+/// If a message is lost, doubled, reordered, changed or not accounted for, or a call fails.
+pub fn episodes<L: Load>(host: &Runtime, lanes: u32, seed: u64, tally: &Tally) {
+    let mut dice = Dice(seed);
+    while !tally.is_enough() {
+        episode::<L>(host, lanes, &mut dice, tally);
+    }
+}
+
+fn episode<L: Load>(host: &Runtime, lanes: u32, dice: &mut Dice, tally: &Tally) {
+    let name = L::Kernel::NAME;
+    let persistent = (Mode::Persistent, Memory::Mapped);
+    let (mode, memory) =
+        dice.pick(&[persistent, persistent, persistent, (Mode::EventDriven, Memory::Mapped)]);
+    let processing = dice.pick(&[Processing::Batch, Processing::Batch, Processing::Adaptive]);
+    let capacity = dice.pick(&[64, 1024, 4096, 8192]);
+    let start = dice.pick(&[0, (1 << 32) - 1000, 1 << 40]);
+    let launch = Launch::default().mode(mode).memory(memory).capacity(capacity);
+    let launch = L::launch(launch.lanes(lanes).processing(processing).start_index(start));
+    let mut kernel = host.launch::<L::Kernel>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    tally.launches.fetch_add(1, Relaxed);
+    let (leave, end) =
+        (AtomicBool::new(false), Instant::now() + Duration::from_millis(200 + dice.below(1500)));
+    let users: Vec<_> = std::thread::scope(|threads| {
+        let users: Vec<_> = (0..lanes)
+            .map(|lane| {
+                let user = User::<L>::new(kernel.take_lane(lane).unwrap(), dice.roll());
+                let leave = &leave;
+                threads.spawn(move || user.run(leave, tally))
+            })
+            .collect();
+        while Instant::now() < end && !tally.is_enough() {
+            std::thread::sleep(Duration::from_millis(dice.below(60)));
+            kernel.deactivate(LONG).unwrap();
+            std::thread::sleep(Duration::from_micros(dice.below(3000)));
+            kernel.activate(LONG).unwrap();
+            tally.pauses.fetch_add(1, Relaxed);
+        }
+        leave.store(true, Relaxed);
+        let summary = kernel.terminate(LONG).unwrap();
+        let users: Vec<_> = users.into_iter().map(|user| user.join().unwrap()).collect();
+        let sum = |of: fn(&User<L>) -> u64| users.iter().map(of).sum::<u64>();
+        let (sent, received) = (sum(|user| user.sent), sum(|user| user.received));
+        assert_eq!(summary.processed, received, "{name}: all that was handled was received");
+        assert_eq!(summary.processed + summary.unhandled, sent, "{name}: the rest is counted");
+        tally.unhandled.fetch_add(summary.unhandled, Relaxed);
+        users
+    });
+    for (lane, user) in (0..).zip(&users) {
+        L::check(&mut kernel, lane, &user.twin);
+    }
+}
+
+/// Who uses a lane.
+struct User<L: Load> {
+    lane: Lane<L::Kernel>,
+    dice: Dice,
+    key: u64,
+    sent: u64,
+    received: u64,
+    told: u64,
+    twin: L::Twin,
+    /// The first answer that was wrong.
+    wrong: Option<u64>,
+}
+
+impl<L: Load> User<L> {
+    fn new(lane: Lane<L::Kernel>, seed: u64) -> User<L> {
+        let (dice, key) = (Dice(seed), mixed(seed));
+        User { lane, dice, key, sent: 0, received: 0, told: 0, twin: L::twin(), wrong: None }
+    }
+
+    /// Sends and receives until it is told to leave, then receives what is left.
+    fn run(mut self, leave: &AtomicBool, tally: &Tally) -> User<L> {
+        let name = L::Kernel::NAME;
+        let mut moved_at = Instant::now();
+        while !leave.load(Relaxed) {
+            let (sent, received) = (self.send(), self.receive().unwrap_or(0));
+            self.tell(tally);
+            if sent + received > 0 {
+                moved_at = Instant::now();
+            } else {
+                std::thread::yield_now();
+            }
+            assert!(
+                moved_at.elapsed() < LONG,
+                "{name}: {} sent, {} received",
+                self.sent,
+                self.received
+            );
+            if self.dice.below(2000) == 0 {
+                std::thread::sleep(Duration::from_micros(self.dice.below(500)));
+            }
+        }
+        let begun = Instant::now();
+        while self.receive().is_some() {
+            assert!(begun.elapsed() < LONG, "{name}: no end");
+        }
+        self.tell(tally);
+        assert_eq!(self.wrong, None, "{name}: a wrong answer, at that place");
+        self
+    }
+
+    fn send(&mut self) -> u64 {
+        let most = 1 + self.dice.below(MOST) as usize;
+        let (key, first, singly) = (self.key, self.sent, self.dice.below(8) == 0);
+        let request = |k: usize| L::request(key ^ (first + k as u64));
+        let sent = match singly {
+            true => self.lane.try_send(&request(0)).map(|()| 1).or_else(|error| match error {
+                SendError::Full(_) => Ok(0),
+                error => Err(error),
+            }),
+            false => self.lane.try_send_each(most, request),
+        };
+        let sent = match sent {
+            Ok(sent) => sent as u64,
+            Err(SendError::NotActive { .. }) => 0,
+            Err(error) => panic!("{}: {}", L::Kernel::NAME, error.without_message()),
+        };
+        self.sent += sent;
+        sent
+    }
+
+    /// How many were received; `None` when there will be no more.
+    fn receive(&mut self) -> Option<u64> {
+        let most = 1 + self.dice.below(MOST) as usize;
+        let User { lane, key, received, twin, wrong, .. } = self;
+        let taken = lane.try_recv_each(most, |response| {
+            if !L::answers(twin, &L::request(*key ^ *received), response) {
+                wrong.get_or_insert(*received);
+            }
+            *received += 1;
+        });
+        match taken {
+            Ok(taken) => Some(taken as u64),
+            Err(RecvError::Terminated { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn tell(&mut self, tally: &Tally) {
+        tally.received.fetch_add(self.received - self.told, Relaxed);
+        self.told = self.received;
+    }
+}

@@ -1,0 +1,94 @@
+//! A long mixed load: four kernels of all scopes, each on several lanes, resident at the same time, with random
+//! sizes, pauses, deactivations and relaunches; each answer checked, each message accounted for, and the
+//! process's and the device's memory watched. `soak [cpu|cuda:N] [MESSAGES] [LANES] [SEED]`.
+
+mod dice;
+mod episode;
+mod load;
+mod memory;
+
+use dice::Dice;
+use episode::{Tally, episodes};
+use load::{Add, Books, Echoes, Squares};
+use memory::Memory;
+use ring_example_kernels::{Book, FragileWarp, PTX};
+use ring_host::{Device, Launch, LaunchError, Runtime};
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+/// How often it is said how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+
+/// By how much memory may grow after a tenth of the messages: the allocator's and the driver's own.
+const MOST_GROWTH: u64 = 16 << 20;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
+    let messages: u64 = arguments.next().map_or(Ok(10_000_000), |n| n.parse())?;
+    let lanes: u32 = arguments.next().map_or(Ok(8), |n| n.parse())?;
+    let now =
+        || std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+    let seed: u64 = arguments.next().map_or_else(|| Ok(now()), |n| n.parse())?;
+
+    let host = Runtime::open(device)?;
+    prepare(&host)?; // nothing is loaded beside a resident kernel
+    println!(
+        "device {}, {messages} messages, 4 kernels x {lanes} lanes, seed {seed}",
+        host.device().name
+    );
+    let tally = Tally::new(messages);
+    let begun = Instant::now();
+    let mut early = None;
+    let failed = std::thread::scope(|threads| {
+        let mut dice = Dice(seed);
+        let mut start = |run: fn(&Runtime, u32, u64, &Tally)| {
+            let (host, tally, seed) = (&host, &tally, dice.roll());
+            threads.spawn(move || run(host, lanes, seed, tally))
+        };
+        let kernels = [
+            start(episodes::<Echoes>),
+            start(episodes::<Add>),
+            start(episodes::<Squares>),
+            start(episodes::<Books>),
+        ];
+        let mut said = Instant::now();
+        while !kernels.iter().all(|kernel| kernel.is_finished()) {
+            std::thread::sleep(Duration::from_millis(20));
+            if tally.received() > messages / 10 {
+                early.get_or_insert_with(|| Memory::now(device));
+            }
+            if said.elapsed() > SAY_EVERY {
+                said = Instant::now();
+                println!(
+                    "{:6.1} s: {tally}, {}",
+                    begun.elapsed().as_secs_f64(),
+                    Memory::now(device)
+                );
+            }
+        }
+        kernels.into_iter().any(|kernel| kernel.join().is_err())
+    });
+    let (time, late) = (begun.elapsed(), Memory::now(device));
+    let early = early.unwrap_or(late);
+    println!("{:6.1} s: {tally}", time.as_secs_f64());
+    println!("memory after a tenth: {early}; at the end: {late}");
+    if failed {
+        return Err(format!("failed; again with: soak {device} {messages} {lanes} {seed}").into());
+    }
+    if late.grown_since(early) > MOST_GROWTH {
+        return Err(format!("memory has grown by {} bytes", late.grown_since(early)).into());
+    }
+    println!("passed: none lost, doubled, reordered or changed; memory flat");
+    Ok(())
+}
+
+fn prepare(host: &Runtime) -> Result<(), LaunchError> {
+    host.prepare::<Book>(&example(Launch::default()))?;
+    host.prepare::<FragileWarp>(&example(Launch::default()))
+}
+
+/// The launch of a kernel of the examples.
+fn example(launch: Launch) -> Launch {
+    ring_tests::with_ptx(launch, PTX.as_bytes())
+}
