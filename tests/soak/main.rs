@@ -1,6 +1,6 @@
 //! A long mixed load: four kernels of all scopes, each on several lanes, resident at the same time, with random
 //! sizes, pauses, deactivations and relaunches; each answer checked, each message accounted for, and the
-//! process's and the device's memory watched. `soak [cpu|cuda:N] [MESSAGES] [LANES] [SEED]`.
+//! process's and the device's memory watched. `soak [auto|cpu|cuda:0] [MESSAGES] [LANES] [SEED]`.
 
 mod dice;
 mod episode;
@@ -56,20 +56,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         while !kernels.iter().all(|kernel| kernel.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
             if tally.received() > messages / 10 {
-                early.get_or_insert_with(|| Memory::now(device));
+                early.get_or_insert_with(|| Memory::now(&host));
             }
             if said.elapsed() > SAY_EVERY {
                 said = Instant::now();
                 println!(
                     "{:6.1} s: {tally}, {}",
                     begun.elapsed().as_secs_f64(),
-                    Memory::now(device)
+                    Memory::now(&host)
                 );
             }
         }
         kernels.into_iter().any(|kernel| kernel.join().is_err())
     });
-    let (time, late) = (begun.elapsed(), Memory::now(device));
+    let (time, late) = (begun.elapsed(), Memory::now(&host));
     let early = early.unwrap_or(late);
     println!("{:6.1} s: {tally}", time.as_secs_f64());
     println!("memory after a tenth: {early}; at the end: {late}");

@@ -1,7 +1,7 @@
 //! How much memory the process has, and how much of the device's is taken.
 
 use cudarc::driver::sys;
-use ring_host::Device;
+use ring_host::{DeviceKind, Runtime};
 use std::fmt;
 
 /// Bytes.
@@ -12,10 +12,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn now(device: Device) -> Memory {
+    pub fn now(host: &Runtime) -> Memory {
         let pages = std::fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-        let on_gpu = matches!(device, Device::Cuda(_));
+        let on_gpu = host.device().kind == DeviceKind::Cuda;
         Memory { process: pages.unwrap_or(0) * 4096, device: if on_gpu { taken() } else { 0 } }
     }
 

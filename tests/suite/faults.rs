@@ -7,7 +7,7 @@ use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Device, DeviceFault, Kernel, Launch, LaunchError, OpenError, PayloadError,
-    RecvError, Resident, Runtime, SendError, State,
+    RecoverError, RecvError, Resident, Runtime, SendError, State,
 };
 use ring_tests::{LONG, Unlucky, WAYS, cpu, cpu_with, gpu, with_ptx};
 use std::io::Read;
@@ -390,6 +390,8 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let error = again.map(drop).unwrap_err();
         assert!(matches!(error, OpenError::Lost { .. }), "{error}");
         names(&error, &["has faulted", "start it again"]);
+        let error = promptly("recovering", || runtime.clone().recover(PROMPT)).unwrap_err();
+        assert!(matches!(error, RecoverError::Open(OpenError::Lost { .. })), "{error}");
         promptly("dropping everything", || drop((kernel, beside, idle, runtime)));
         answers(&cpu());
     });
@@ -473,7 +475,7 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
             probe.pinned_bytes().next_multiple_of(256)
         };
         let options = ring_host::Options { pinned_bytes: 2 * bytes, device_bytes: 4096 };
-        let runtime = Runtime::open_with(ring_host::Device::Cuda(0), options).unwrap();
+        let mut runtime = Runtime::open_with(ring_host::Device::Cuda(0), options).unwrap();
         let begun = Instant::now();
         let mut deaf = runtime.launch::<Echo>(with_ptx(launch.clone(), ptx("", SPIN))).unwrap();
         let limit = Duration::from_millis(200);
@@ -497,6 +499,8 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         let took = asked.elapsed();
         assert!(took < Duration::from_millis(500), "dropping it took {took:?}");
         answers(&runtime); // in the other half of the arena
+        let found = promptly("recovering", || runtime.recover(limit)).unwrap();
+        assert_eq!((found.reopened, found.set_aside), (false, 1));
         let beside = runtime.launch::<Echo>(launch.clone()).unwrap();
         let error = runtime.launch::<Echo>(launch.clone()).map(drop).unwrap_err();
         assert!(
@@ -511,6 +515,7 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         assert!(begun.elapsed() < Duration::from_secs(4), "too slow to see what is set aside");
         until("it has left", || runtime.prepare::<Echo>(&other).ok());
         assert!(begun.elapsed() >= Duration::from_secs(4), "loaded while a kernel was resident");
+        assert_eq!(runtime.recover(LONG).unwrap().set_aside, 0);
         let both = [launch.clone(), launch].map(|launch| runtime.launch::<Echo>(launch).unwrap());
         drop(both);
         answers(&runtime);

@@ -144,6 +144,25 @@ fn after_a_killed_process_the_next_one_works() {
     in_child(here, &[], || on_each_device(answers));
 }
 
+/// A program may leave by `exit`, which drops nothing.
+#[test]
+fn a_process_that_forgets_its_kernels_ends() {
+    let here = here!("a_process_that_forgets_its_kernels_ends");
+    if is_child() {
+        let host = told();
+        let mut kernel = active(&host, Launch::default().lanes(2));
+        exchange(&mut kernel, 1);
+        println!("resident");
+        std::mem::forget(kernel);
+        std::process::exit(7);
+    }
+    for device in devices() {
+        let (mut child, _out) = spawn(here, device);
+        let ended = until("its end", || child.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(7), "on {device}");
+    }
+}
+
 /// Sends a signal by name.
 #[cfg(unix)]
 fn signal(child: &Child, name: &str) {

@@ -2,6 +2,7 @@
 //! has to be started again.
 
 use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
+use ring_host::driver::Driver;
 use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
@@ -17,6 +18,19 @@ fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
     let mut kernel = host.launch::<Echo>(launch.capacity(64)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
+}
+
+/// A device that is full of kernels works, and is not tried: what the trial would need is not there.
+#[test]
+fn a_device_that_is_full_is_not_tried() {
+    let device = Arc::new(Quirks::of(Cpu::open()));
+    let options = Options { device_bytes: 0, ..Options::default() }; // nor is the caller's arena needed
+    let mut host = Runtime::over(Arc::clone(&device), options).unwrap();
+    assert!(host.recover(LONG).unwrap().tried);
+    let full = device.residency().reserve(1, 1).unwrap();
+    assert!(!host.recover(LONG).unwrap().tried);
+    drop(full);
+    assert!(host.recover(LONG).unwrap().tried);
 }
 
 /// Sends and receives until the kernel is lost; the fault.
@@ -129,41 +143,58 @@ fn what_still_runs_is_counted_and_waited_for() {
     until("it has left", || (host.recover(LONG).unwrap().set_aside == 0).then_some(()));
 }
 
-/// The driver lets a reset wait until no kernel is resident; then all that was made before is gone, and
-/// calls say so. Memory that the host reads stays.
+/// All that was made before is gone, and calls say so. Memory that the host reads stays. (The driver lets a
+/// reset wait until no kernel is resident.)
 #[test]
 fn after_another_user_of_the_process_has_reset_the_gpu() {
-    use cudarc::driver::sys;
-    gpu_alone(here!("after_another_user_of_the_process_has_reset_the_gpu"), |mut host| {
-        let mut kernel = active(&host, Launch::default());
-        let mut resting = active(&host, Launch::default().mode(Mode::EventDriven));
-        let mut terminated = active(&host, Launch::default());
-        let request = EchoMessage::from_seed(1);
-        for kernel in [&mut kernel, &mut resting, &mut terminated] {
-            kernel.send(&request, LONG).unwrap();
-            assert_eq!(kernel.recv(LONG), Ok(request.answer()));
-        }
-        terminated.terminate(LONG).unwrap();
-        resting.rest(LONG).unwrap();
-        // SAFETY: a plain call on the first device.
-        let reset = std::thread::spawn(|| unsafe { sys::cuDevicePrimaryCtxReset_v2(0) });
-        std::thread::sleep(Duration::from_millis(200));
-        kernel.terminate(LONG).unwrap(); // the reset waits for it
-        assert_eq!(reset.join().unwrap(), sys::CUresult::CUDA_SUCCESS);
+    let here = here!("after_another_user_of_the_process_has_reset_the_gpu");
+    gpu_alone(here, |host| resets(host, false));
+}
 
-        let fault = lost(&mut resting);
-        assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
-        assert_eq!(kernel.status().processed, 1, "its lines can still be read");
-        let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
-        names(&error, &["fail"]);
-        let mut beside = host.clone();
-        drop(terminated);
-        assert!(host.recover(LONG).unwrap().reopened);
-        answers(&host);
-        answers(&Runtime::open(Device::Cuda(0)).unwrap());
-        assert!(beside.recover(LONG).unwrap().reopened);
-        drop((kernel, resting)); // after the device was opened anew
-        answers(&beside);
-        assert!(!host.recover(LONG).unwrap().reopened);
-    });
+/// Who resets a device usually uses it again at once: then the old handle stands for a new context, in which
+/// what we made is nobody's, or somebody else's.
+#[test]
+fn after_another_user_of_the_process_has_reset_the_gpu_and_uses_it() {
+    let here = here!("after_another_user_of_the_process_has_reset_the_gpu_and_uses_it");
+    gpu_alone(here, |host| resets(host, true));
+}
+
+fn resets(mut host: Runtime, uses_it: bool) {
+    use cudarc::driver::sys;
+    let mut kernel = active(&host, Launch::default());
+    let mut resting = active(&host, Launch::default().mode(Mode::EventDriven));
+    let mut terminated = active(&host, Launch::default());
+    let request = EchoMessage::from_seed(1);
+    for kernel in [&mut kernel, &mut resting, &mut terminated] {
+        kernel.send(&request, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(request.answer()));
+    }
+    terminated.terminate(LONG).unwrap();
+    resting.rest(LONG).unwrap();
+    kernel.terminate(LONG).unwrap(); // the driver would let the reset wait for it
+    // SAFETY: plain calls on the first device; the pointer is to a local.
+    let reset = unsafe {
+        let done = sys::cuDevicePrimaryCtxReset_v2(0);
+        let mut context = std::ptr::null_mut();
+        match uses_it && done == sys::CUresult::CUDA_SUCCESS {
+            true => sys::cuDevicePrimaryCtxRetain(&mut context, 0),
+            false => done,
+        }
+    };
+    assert_eq!(reset, sys::CUresult::CUDA_SUCCESS);
+
+    let fault = lost(&mut resting);
+    assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
+    assert_eq!(kernel.status().processed, 1, "its lines can still be read");
+    let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
+    names(&error, &["fail"]);
+    let mut beside = host.clone();
+    drop(terminated);
+    assert!(host.recover(LONG).unwrap().reopened);
+    answers(&host);
+    answers(&Runtime::open(Device::Cuda(0)).unwrap());
+    assert!(beside.recover(LONG).unwrap().reopened);
+    drop((kernel, resting)); // after the device was opened anew
+    answers(&beside);
+    assert!(!host.recover(LONG).unwrap().reopened);
 }

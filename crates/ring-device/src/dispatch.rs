@@ -297,7 +297,9 @@ impl<K: Kernel> Lane<'_, K> {
         let due = now.wrapping_sub(self.shared().beat.load(Relaxed)) >= HEARTBEAT;
         if due {
             self.tell(head, now);
-            self.shared().orphaned.store(u64::from(self.is_orphaned(now)), Relaxed);
+            if self.is_orphaned(now) {
+                self.shared().orphaned.store(1, Relaxed);
+            }
         }
         due
     }

@@ -62,6 +62,11 @@ impl Arena {
         }
     }
 
+    /// Whether it stays when the device is reset.
+    pub fn stays(&self) -> bool {
+        matches!(self.memory, Memory::Pinned(Mapped { registered: true, .. }))
+    }
+
     /// Bytes that are not lent, perhaps not side by side.
     pub fn free(&self) -> usize {
         self.ranges().total_available()

@@ -235,6 +235,9 @@ pub enum LaunchError {
         /// The shortest.
         least: Duration,
     },
+    /// The thread that renews leases cannot be started.
+    #[error("no thread to renew leases: {0}; ask for none (a lease of Duration::MAX)")]
+    Keeper(#[source] std::io::Error),
     /// The mode or the memory cannot be had.
     #[error(
         "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {why}; ask for others, or for auto"

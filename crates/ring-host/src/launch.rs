@@ -163,9 +163,9 @@ impl Launch {
 
     /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
     /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
-    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)): where a debugger may
-    /// stop the program for longer, choose more, or `Duration::MAX` for ever. In staged memory it leaves
-    /// when nothing has come for 100 ms anyway.
+    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several lanes perhaps not
+    /// all: each looks for itself. Where a debugger may stop the program for longer, choose more, or
+    /// `Duration::MAX` for ever. In staged memory a kernel leaves when nothing has come for 100 ms anyway.
     pub fn lease(self, lease: Duration) -> Launch {
         Launch { lease, ..self }
     }

@@ -13,7 +13,7 @@ const RENEWALS: u32 = 10;
 
 /// The kernels of this process that have a lease.
 static KEEPER: Keeper = Keeper {
-    leases: Mutex::new(Leases { runs: false, kept: Vec::new() }),
+    leases: Mutex::new(Leases { process: None, kept: Vec::new() }),
     changed: Condvar::new(),
 };
 
@@ -23,8 +23,8 @@ struct Keeper {
 }
 
 struct Leases {
-    /// The thread was started; it stays for the life of the process.
-    runs: bool,
+    /// The process in which the thread was started, for its life; a fork has none.
+    process: Option<u32>,
     kept: Vec<Kept>,
 }
 
@@ -56,10 +56,10 @@ impl Lease {
     pub unsafe fn keep(word: &AtomicU64, time: Duration) -> std::io::Result<Lease> {
         let word = NonNull::from(word);
         let mut leases = KEEPER.leases();
-        if !leases.runs {
+        if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
             thread.spawn(|| KEEPER.run())?;
-            leases.runs = true;
+            leases.process = Some(std::process::id());
         }
         leases.kept.push(Kept { word, every: time / RENEWALS });
         KEEPER.changed.notify_one();

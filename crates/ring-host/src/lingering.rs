@@ -14,7 +14,7 @@ static LINGERING: Mutex<Vec<(Arc<dyn Station>, Used)>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(crate) enum Used {
     Kernel { _region: Box<Region>, _share: Option<Share> },
-    Probe { _table: Piece, _found: Box<[u64; TABLE_LEN]> },
+    Probe { _table: Piece, _found: Box<[u64; TABLE_LEN]>, _share: Share },
 }
 
 /// Keeps what a kernel uses that may still run.

@@ -103,6 +103,7 @@ fn start(
     budgets: Budgets,
 ) -> Result<Resident<Echo>, String> {
     let launch = Launch::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
+    let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Chosen::for_probe(mode, memory);
     let mut kernel = core.start::<Echo>(&launch, chosen).map_err(|error| error.to_string())?;
     kernel.activate(LIMIT).map_err(|error| error.to_string())?;

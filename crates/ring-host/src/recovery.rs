@@ -1,7 +1,7 @@
 //! Going on after a fault.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::error::RecoverError;
+use crate::error::{LaunchError, RecoverError};
 use crate::lingering;
 use crate::runtime::Runtime;
 
@@ -15,15 +15,17 @@ pub struct Recovery {
     /// Kernels of the process that were dropped and still run at the deadline. What they use stays set aside
     /// until they have left.
     pub set_aside: usize,
+    /// The device was tried by a small kernel, and answered; not so if it is full of kernels.
+    pub tried: bool,
 }
 
 impl Runtime {
     /// After a fault: makes sure that kernels can be launched again. Drop what was lost, recover, and
     /// launch anew.
     ///
-    /// Kernels that were dropped but still run are waited for until the deadline; a device that was
-    /// reset is opened anew, with the same [`Options`](crate::Options); and the device is tried by a
-    /// small kernel, for 5 s at most.
+    /// A device that was reset is opened anew, with the same [`Options`](crate::Options); then kernels
+    /// of the process that were dropped but still run are waited for until the deadline; and the device is
+    /// tried by a small kernel, for 5 s at most.
     ///
     /// A kernel that *traps* on a GPU (an illegal address, a misaligned one) ends all that the
     /// process has there, and no call of the driver helps: that is
@@ -41,11 +43,15 @@ impl Runtime {
     /// ```
     pub fn recover(&mut self, deadline: impl Into<Deadline>) -> Result<Recovery, RecoverError> {
         let deadline = deadline.into();
+        let reopened = self.reopen_if_reset()?;
         let gone = || Ok::<_, RecoverError>((lingering::sweep() == 0).then_some(()));
         wait(deadline, Patience::Yield, gone, || Ok(()))?;
-        let reopened = self.reopen_if_reset()?;
-        self.layout_on_device().map_err(RecoverError::Silent)?;
-        let found = Recovery { reopened, set_aside: lingering::sweep() };
+        let tried = match self.layout_on_device() {
+            Ok(_) => true,
+            Err(LaunchError::Lanes { .. }) => false,
+            Err(error) => return Err(RecoverError::Silent(error)),
+        };
+        let found = Recovery { reopened, set_aside: lingering::sweep(), tried };
         tracing::info!(found.reopened, found.set_aside, "recovered");
         Ok(found)
     }

@@ -37,6 +37,9 @@ const LEAST_CAPACITY: u32 = 64;
 /// How long a persistent kernel in staged memory is waited for to be carried and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 
+/// What sets the limit of lanes where other kernels are.
+const BESIDE: &str = "what can be resident beside the kernels that are";
+
 /// How long it may take to clear a new kernel's state.
 const STATE_CLEARED: Duration = Duration::from_secs(5);
 
@@ -204,12 +207,20 @@ impl Runtime {
         let kernel = "layout_probe";
         let deadline = Deadline::from(Duration::from_secs(5));
         let none = |exhausted| NoRoom { which: "device", exhausted }.of_kernel(kernel);
-        let piece = self.core.device.lend(TABLE_LEN * 8).map_err(none)?;
+        let arena = Arena::device(&self.core.driver, TABLE_LEN * 8 * 2)?; // the caller's may be full
+        let piece = arena.lend(TABLE_LEN * 8).map_err(none)?;
         let image = Image::built_in();
         let program = Program { entry: "ring_layout_probe", image: &image, cpu: cpu_layout_probe };
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };
+        let lanes = function.limits(grid.threads)?.lanes;
+        let share = self
+            .core
+            .driver
+            .residency()
+            .reserve(1, lanes)
+            .map_err(|limit| LaunchError::Lanes { lanes: 1, limit, why: BESIDE })?;
         let station = function.station(grid, piece.device(), false)?;
         let mut found = Box::new([0u64; TABLE_LEN]);
         let over = |state| match state {
@@ -231,7 +242,7 @@ impl Runtime {
             wait(deadline, Patience::Yield, || over(station.copies()), || Ok(()))
         }();
         if !station.is_over() {
-            linger(station, Used::Probe { _table: piece, _found: found });
+            linger(station, Used::Probe { _table: piece, _found: found, _share: share });
             let silent = DriverError {
                 call: "layout_probe",
                 code: 0,
@@ -373,12 +384,15 @@ impl Core {
         let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
         let (function, most, plan) = self.ready::<K>(launch)?;
         let (lanes, threads) = launch.wants::<K>();
-        let share = self.driver.residency().reserve(lanes, most).map_err(|limit| {
-            let why = "what can be resident beside the kernels that are";
-            LaunchError::Lanes { lanes, limit, why }
-        })?;
+        let share = self
+            .driver
+            .residency()
+            .reserve(lanes, most)
+            .map_err(|limit| LaunchError::Lanes { lanes, limit, why: BESIDE })?;
         let budgets = launch.wire_budgets(mode, memory);
-        let lease = launch.lease_in(memory);
+        // What the driver allocated is gone after a reset: nobody may write a lease there.
+        let stays = self.pinned.as_ref().is_some_and(|arena| arena.stays());
+        let lease = launch.lease_in(memory).filter(|_| stays);
         let plan = Plan { memory, budgets, lease: lease.map_or(UNLIMITED, nanoseconds), ..plan };
         let region = self.region(plan, launch.has_capacity());
         let region = region.map_err(|none| none.of_kernel(K::NAME))?;
@@ -407,11 +421,7 @@ impl Core {
             // SAFETY: a word of the region, which `Shared` gives back after it has dropped the lease.
             unsafe { Lease::keep(&region.control().host.renewed, lease) }
         });
-        let lease = lease.transpose().map_err(|error| DriverError {
-            call: "spawn",
-            code: 0,
-            reason: error.to_string(),
-        })?;
+        let lease = lease.transpose().map_err(LaunchError::Keeper)?;
         let shared = Shared::new(K::NAME, clock, (region, lease), (station, pump), share);
         if simple {
             // SAFETY: the region is laid out for `K` and stays until the station is over

@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub patience: Patience,
     region: ManuallyDrop<Region>,
     /// Renewed while the host uses the kernel.
-    lease: Option<Lease>,
+    lease: Mutex<Option<Lease>>,
     station: Arc<dyn Station>,
     /// What drives it, unless it is simply resident in mapped memory.
     pub pump: Option<Pump>,
@@ -58,7 +58,7 @@ impl Shared {
             patience,
             received: (0..region.lanes()).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
-            lease,
+            lease: Mutex::new(lease),
             station,
             pump,
             share: Mutex::new(Some(share)),
@@ -146,6 +146,12 @@ impl Shared {
     pub fn set_ended(&self) {
         self.ended.store(true, Ordering::Release);
         self.take_share();
+        self.give_up_lease();
+    }
+
+    /// Nobody is to be told any more that the host lives.
+    fn give_up_lease(&self) {
+        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     fn take_share(&self) -> Option<Share> {
@@ -177,6 +183,7 @@ impl Shared {
             tracing::error!(%fault, "kernel lost");
             fault
         });
+        self.give_up_lease();
         self.state.store(State::Faulted as u32, Ordering::SeqCst);
         fault.clone()
     }
@@ -344,7 +351,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.lease = None; // it changes a word of the region; a kernel that still runs leaves without it
+        self.give_up_lease(); // it changes a word of the region; what still runs leaves without it
         // SAFETY: nobody uses it after this, and it is taken once.
         let region = unsafe { ManuallyDrop::take(&mut self.region) };
         if !self.station.is_over() {

@@ -248,7 +248,7 @@ impl<K: Kernel> Lane<'_, K> {
         s.beat.store(began, Relaxed);
         s.lease_at.store(began, Relaxed);
         s.lease_apart.store(0, Relaxed); // the first heartbeat learns it
-        s.lease_renewed.store(boot.word(boot::COMMAND, 8), Relaxed);
+        s.lease_renewed.store(!boot.word(boot::COMMAND, 8), Relaxed); // so the first look counts as renewed
         s.lease_missed.store(0, Relaxed);
         s.orphaned.store(0, Relaxed);
         s.scrubbed.store(status(offset_of!(StatusLine, scrubbed)), Relaxed);

@@ -7,10 +7,15 @@ use std::ptr::NonNull;
 /// Where pages begin.
 const PAGE: usize = 4096;
 
+/// So many bytes, rounded up to whole pages; nobody else's are among them.
+pub(crate) fn whole(bytes: usize) -> usize {
+    bytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX)
+}
+
 fn layout(bytes: usize) -> Result<Layout, DriverError> {
     let refused =
         |reason: &str| DriverError { call: "allocate", code: 0, reason: reason.to_owned() };
-    match Layout::from_size_align(bytes, PAGE) {
+    match Layout::from_size_align(whole(bytes), PAGE) {
         Ok(layout) if bytes > 0 => Ok(layout),
         Ok(_) => Err(refused("no bytes were asked for")),
         Err(_) => Err(refused("more than the address space")),

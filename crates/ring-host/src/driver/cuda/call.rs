@@ -55,11 +55,16 @@ pub(super) enum End {
     Faulted,
 }
 
-/// A device's primary context, retained for the life of the process, and whether it is known to have
-/// been reset: then its handle is not used any more.
+/// A device's primary context, retained for the life of the process. When the device is reset, what was made
+/// in it is gone, and the same handle may soon stand for another context, in which streams and addresses of
+/// ours would be somebody else's; its number tells. A reset that comes between `Bound::new` and the call
+/// after it cannot be seen in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     raw: sys::CUcontext,
+    /// The driver's number of it; no two in a process have the same.
+    number: u64,
+    /// It is known to have been reset: the handle is not used any more.
     reset: &'static AtomicBool,
 }
 
@@ -74,8 +79,28 @@ impl Context {
         // SAFETY: the pointer is to a local.
         let result = unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) };
         check("cuDevicePrimaryCtxRetain", result)?;
+        let mut number = 0;
+        // SAFETY: a context that was just retained; the pointer is to a local.
+        check("cuCtxGetId", unsafe { sys::cuCtxGetId(raw, &mut number) })?;
         let reset = Box::leak(Box::new(AtomicBool::new(false))); // one for each opening of a device
-        Ok(Context { raw, reset })
+        Ok(Context { raw, number, reset })
+    }
+
+    /// Fails if it was reset.
+    fn is_ours(self) -> Result<(), DriverError> {
+        let mut number = 0;
+        if !self.is_reset() {
+            // SAFETY: the handle of a primary context, which the driver keeps; the pointer is to a
+            // local.
+            let found = unsafe { sys::cuCtxGetId(self.raw, &mut number) };
+            if found != DESTROYED && (found != sys::CUresult::CUDA_SUCCESS || number == self.number)
+            {
+                return check("cuCtxGetId", found);
+            }
+            tracing::warn!("the device was reset by another user of the process");
+            self.reset.store(true, Ordering::Relaxed);
+        }
+        check("cuCtxPushCurrent", DESTROYED)
     }
 
     /// Bytes of device memory that are free.
@@ -96,11 +121,7 @@ impl Context {
         }
     }
 
-    /// It was reset: nothing is to be called in it any more.
-    pub fn note_reset(self) {
-        self.reset.store(true, Ordering::Relaxed);
-    }
-
+    /// Whether it is known to have been reset.
     pub fn is_reset(self) -> bool {
         self.reset.load(Ordering::Relaxed)
     }
@@ -112,10 +133,8 @@ pub(super) struct Bound(());
 
 impl Bound {
     pub fn new(context: Context) -> Result<Bound, DriverError> {
-        if context.is_reset() {
-            return check("cuCtxPushCurrent", DESTROYED).map(|()| Bound(()));
-        }
-        // SAFETY: the context is never released.
+        context.is_ours()?;
+        // SAFETY: the context is never released by us, and was not reset.
         check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.raw) })?;
         Ok(Bound(()))
     }

@@ -194,7 +194,10 @@ impl CudaStation {
     fn ask(&self, query: impl FnOnce() -> RunState) -> RunState {
         match Bound::new(self.context) {
             Ok(_bound) => query(),
-            Err(error) if is_final(error.code) => RunState::Faulted(error),
+            Err(error) if is_final(error.code) => {
+                *self.resident() = None;
+                RunState::Faulted(error)
+            }
             Err(_) => RunState::Running,
         }
     }

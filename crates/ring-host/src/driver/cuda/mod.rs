@@ -55,7 +55,6 @@ impl Cuda {
                 None => return Ok(cuda),
                 Some(End::Reset) => {
                     tracing::warn!(device = cuda.info.name, "was reset; it is opened anew");
-                    cuda.context.note_reset();
                     open.swap_remove(at);
                 }
                 // Neither a reset nor another context helps: on driver 580 both get the same error.

@@ -1,7 +1,7 @@
 //! Memory and graphs that are given back wait here while any kernel is resident, since freeing them
 //! then blocks until that kernel ends. Memory is lent again meanwhile.
 
-use super::call::{Bound, Context, End};
+use super::call::{Bound, Context};
 use super::pinned;
 use crate::driver::Mapped;
 use cudarc::driver::sys;
@@ -120,9 +120,6 @@ impl Parking {
         lot.graphs = 0;
         if lot.parked.is_empty() {
             return;
-        }
-        if self.context.end() == Some(End::Reset) {
-            self.context.note_reset();
         }
         let bound = Bound::new(self.context);
         for memory in lot.parked.drain(..) {

@@ -7,6 +7,7 @@ use super::call::{Context, check};
 use crate::driver::{Mapped, pages};
 use crate::error::DriverError;
 use cudarc::driver::sys;
+use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 /// Takes pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
@@ -32,10 +33,13 @@ fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
     // SAFETY: whole pages of ours, as many bytes.
     let done = unsafe { sys::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
-    check("cuMemHostRegister", done).map(|()| host).inspect_err(|_| {
+    let done = check("cuMemHostRegister", done);
+    match done {
+        Ok(()) => shared_with_forks(host, bytes, false),
         // SAFETY: taken above; the driver has refused them.
-        unsafe { pages::give(host, bytes) }
-    })
+        Err(_) => unsafe { pages::give(host, bytes) },
+    }
+    done.map(|()| host)
 }
 
 fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
@@ -49,6 +53,23 @@ fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: "no address".to_owned() };
     NonNull::new(host.cast()).ok_or_else(none)
 }
+
+/// Whether a fork of the process has these pages too. Without them it cannot come to have the ones that the
+/// device knows, and leave us copies: kernels before 5.11 did so.
+#[cfg(target_os = "linux")]
+fn shared_with_forks(host: NonNull<u8>, bytes: usize, shared: bool) {
+    unsafe extern "C" {
+        fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    }
+    /// `MADV_DONTFORK` and `MADV_DOFORK`.
+    const FORK: [c_int; 2] = [10, 11];
+    let bytes = pages::whole(bytes);
+    // SAFETY: whole pages of ours; it changes nothing in this process.
+    let _ = unsafe { madvise(host.as_ptr().cast(), bytes, FORK[usize::from(shared)]) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shared_with_forks(_: NonNull<u8>, _: usize, _: bool) {}
 
 /// Gives it back. The context must be bound, if it was not reset; pages that the driver does not let go
 /// stay for the life of the process.
@@ -69,6 +90,7 @@ pub(super) unsafe fn give(memory: Mapped, context: Context) {
             }
         };
         if free {
+            shared_with_forks(memory.host, memory.bytes, true);
             pages::give(memory.host, memory.bytes);
         }
     }
