@@ -1,6 +1,8 @@
 //! The command line: one task and its switches.
 
-use crate::{Error, Result, Workspace, assemble, budget, build, callgrind, check, sanitize, setup};
+use crate::{
+    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, sanitize, setup,
+};
 
 /// What `cargo xtask` prints when it is given no task or an unknown one.
 pub const USAGE: &str = "\
@@ -15,6 +17,8 @@ usage: cargo xtask TASK
   asan | tsan                ring-shared's tests under AddressSanitizer or ThreadSanitizer
   miri [--if-available]      ring-shared's tests under Miri, strict provenance
   callgrind                  count the instructions of a message in ring-shared, by valgrind
+  deny [--advisories]        licences, versions and origins of all dependencies, by cargo-deny
+                             (--advisories: also what is known against them, from GitHub)
   budget [--no-time]         count ring-host's crates, time its build from nothing";
 
 /// Runs the task that `args` (without the program's name) ask for.
@@ -31,6 +35,7 @@ pub fn run(args: &[String]) -> Result {
         "ptx" => &["--check"],
         "miri" => &["--if-available"],
         "budget" => &["--no-time"],
+        "deny" => &["--advisories"],
         _ => &[],
     };
     if let Some(unknown) = rest.iter().find(|arg| !allowed.contains(arg)) {
@@ -51,6 +56,7 @@ pub fn run(args: &[String]) -> Result {
         "miri" => sanitize::miri(&ws, has("--if-available")),
         "callgrind" => callgrind::run(&ws),
         "budget" => budget::run(&ws, !has("--no-time")),
+        "deny" => deny::run(&ws, has("--advisories")),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

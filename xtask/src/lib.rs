@@ -10,6 +10,7 @@
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
 //! - [`sanitize`] runs loom, the sanitizers and Miri over `ring-shared`,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
+//! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
 //!
 //! What compiles a crate to PTX is `ring-builder`, the same that users' build scripts call.
@@ -22,6 +23,7 @@ pub mod build;
 pub mod callgrind;
 pub mod check;
 pub mod cli;
+pub mod deny;
 pub mod error;
 pub mod golden;
 pub mod inputs;
