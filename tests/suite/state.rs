@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 /// A book as one would write it first: a map of prices for each side.
 #[derive(Default)]
-struct Naive {
+pub(crate) struct Naive {
     bids: BTreeMap<u32, u32>,
     asks: BTreeMap<u32, u32>,
     traded: u64,
 }
 
 impl Naive {
-    fn take(&mut self, order: Order) -> Fill {
+    pub(crate) fn take(&mut self, order: Order) -> Fill {
         let (mut left, mut cost) = (order.quantity, 0);
         loop {
             let best = match order.side {
@@ -43,7 +43,7 @@ impl Naive {
         Fill { filled: order.quantity - left, cost, bid, ask }
     }
 
-    fn is(&self, state: &BookState) {
+    pub(crate) fn is(&self, state: &BookState) {
         let level = |map: &BTreeMap<u32, u32>, k: usize| map.get(&(k as u32)).copied().unwrap_or(0);
         for k in 0..TICKS {
             let found = (state.bids[k], state.asks[k]);
@@ -54,7 +54,7 @@ impl Naive {
 }
 
 /// The `n`th order of a lane.
-fn order(lane: u32, n: u64) -> Order {
+pub(crate) fn order(lane: u32, n: u64) -> Order {
     let random = (n + 1 + (u64::from(lane) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17;
     let price = 100 + (random >> 1) as u32 % 50;
     Order { side: random as u32 & 1, price, quantity: (random >> 9) as u32 % 40, reserved: 0 }

@@ -1,0 +1,260 @@
+//! The calls of a lane's ends, wherever they are: on the kernel, on a lane, on its halves, or as sink
+//! and stream. What is answered must not depend on which is called.
+
+use futures_util::{Sink, Stream};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{
+    Kernel, Lane, Receiver, RecvError, RequestSink, Resident, ResponseStream, SendError, Sender,
+};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+type Sent<T> = Result<T, SendError<EchoMessage>>;
+type Received<T> = Result<T, RecvError>;
+
+/// Messages that `try_recv_into` takes at most.
+pub const ROOM: usize = 8;
+
+/// Both ends of a lane.
+pub trait Ends {
+    fn try_send(&mut self, request: &EchoMessage) -> Sent<()>;
+    fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()>;
+    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize>;
+    fn try_send_each(
+        &mut self,
+        most: usize,
+        request: &mut dyn FnMut(usize) -> EchoMessage,
+    ) -> Sent<usize>;
+    fn try_recv(&mut self) -> Received<Option<EchoMessage>>;
+    fn recv(&mut self, limit: Duration) -> Received<EchoMessage>;
+    fn try_recv_batch(&mut self, responses: &mut [EchoMessage]) -> Received<usize>;
+    fn try_recv_each(&mut self, most: usize, each: &mut dyn FnMut(&EchoMessage))
+    -> Received<usize>;
+    fn try_recv_into(
+        &mut self,
+        responses: &mut heapless::Vec<EchoMessage, ROOM>,
+    ) -> Received<usize>;
+    /// Requests sent whose answers were not received, if it can be told.
+    fn owed(&mut self) -> Option<u64>;
+    /// Whether several requests are sent by one call.
+    fn at_once(&self) -> bool {
+        true
+    }
+}
+
+macro_rules! ends {
+    ($t:ty, |$it:ident| $sending:expr, $receiving:expr, $receiver:expr, $owed:expr) => {
+        impl Ends for $t {
+            fn try_send(&mut self, request: &EchoMessage) -> Sent<()> {
+                let $it = self;
+                $sending.try_send(request)
+            }
+            fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()> {
+                let $it = self;
+                $sending.send(request, limit)
+            }
+            fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize> {
+                let $it = self;
+                $sending.try_send_batch(requests)
+            }
+            fn try_send_each(
+                &mut self,
+                most: usize,
+                request: &mut dyn FnMut(usize) -> EchoMessage,
+            ) -> Sent<usize> {
+                let $it = self;
+                $sending.try_send_each(most, request)
+            }
+            fn try_recv(&mut self) -> Received<Option<EchoMessage>> {
+                let $it = self;
+                $receiving.try_recv()
+            }
+            fn recv(&mut self, limit: Duration) -> Received<EchoMessage> {
+                let $it = self;
+                $receiving.recv(limit)
+            }
+            fn try_recv_batch(&mut self, responses: &mut [EchoMessage]) -> Received<usize> {
+                let $it = self;
+                $receiving.try_recv_batch(responses)
+            }
+            fn try_recv_each(
+                &mut self,
+                most: usize,
+                each: &mut dyn FnMut(&EchoMessage),
+            ) -> Received<usize> {
+                let $it = self;
+                $receiving.try_recv_each(most, each)
+            }
+            fn try_recv_into(
+                &mut self,
+                responses: &mut heapless::Vec<EchoMessage, ROOM>,
+            ) -> Received<usize> {
+                let $it = self;
+                $receiver.try_recv_into(responses)
+            }
+            fn owed(&mut self) -> Option<u64> {
+                let $it = self;
+                $owed
+            }
+        }
+    };
+}
+
+ends!(
+    Resident<Echo>,
+    |kernel| kernel,
+    kernel,
+    kernel.lane(0).unwrap().split().1,
+    Some(kernel.lane(0).unwrap().unanswered())
+);
+ends!(Lane<Echo>, |lane| lane, lane, lane.split().1, Some(lane.unanswered()));
+ends!(
+    (&mut Sender<Echo>, &mut Receiver<Echo>),
+    |halves| halves.0,
+    halves.1,
+    halves.1,
+    none(halves)
+);
+
+/// Halves do not know of each other.
+fn none(_: &mut (&mut Sender<Echo>, &mut Receiver<Echo>)) -> Option<u64> {
+    None
+}
+
+/// The ends for an executor, of which there is none: what a poll does not find is not waited for.
+pub struct Flow {
+    sink: RequestSink<Echo>,
+    stream: ResponseStream<Echo>,
+    /// A stream tells its end once, a half again and again.
+    end: Option<RecvError>,
+}
+
+impl Flow {
+    pub fn of(sender: Sender<Echo>, receiver: Receiver<Echo>) -> Flow {
+        Flow { sink: sender.into_sink(), stream: receiver.into_stream(), end: None }
+    }
+
+    pub fn into_halves(self) -> (Sender<Echo>, Receiver<Echo>) {
+        (self.sink.into_sender(), self.stream.into_receiver())
+    }
+}
+
+/// Polls twice: a poll may leave the turn to other tasks.
+fn twice<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match poll(&mut context) {
+        Poll::Pending => poll(&mut context),
+        ready => ready,
+    }
+}
+
+impl Ends for Flow {
+    fn try_send(&mut self, request: &EchoMessage) -> Sent<()> {
+        match twice(|context| Pin::new(&mut self.sink).poll_ready(context)) {
+            Poll::Ready(Ok(())) => Pin::new(&mut self.sink).start_send(*request)?,
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => return Err(SendError::Full(*request)),
+        }
+        match twice(|context| Pin::new(&mut self.sink).poll_flush(context)) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => panic!("what was accepted is in the ring"),
+        }
+    }
+
+    fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()> {
+        let begun = Instant::now();
+        loop {
+            match self.try_send(request) {
+                Err(SendError::Full(_)) if begun.elapsed() < limit => std::thread::yield_now(),
+                done => return done,
+            }
+        }
+    }
+
+    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize> {
+        self.try_send_each(requests.len(), &mut |k| requests[k])
+    }
+
+    fn try_send_each(
+        &mut self,
+        most: usize,
+        request: &mut dyn FnMut(usize) -> EchoMessage,
+    ) -> Sent<usize> {
+        // As on a half, a request is made only when there is room, and an inactive kernel refuses none too.
+        for k in 0.. {
+            match twice(|context| Pin::new(&mut self.sink).poll_ready(context)) {
+                Poll::Ready(Ok(())) if k < most => self.try_send(&request(k))?,
+                Poll::Ready(Err(error)) if k == 0 => return Err(error),
+                _ => return Ok(k),
+            }
+        }
+        Ok(most)
+    }
+
+    fn try_recv(&mut self) -> Received<Option<EchoMessage>> {
+        if let Some(end) = &self.end {
+            return Err(end.clone());
+        }
+        let found = match twice(|context| Pin::new(&mut self.stream).poll_next(context)) {
+            Poll::Ready(Some(found)) => found.map(Some),
+            Poll::Ready(None) => Err(RecvError::Terminated { kernel: Echo::NAME }),
+            Poll::Pending => Ok(None),
+        };
+        self.end = found.as_ref().err().cloned();
+        found
+    }
+
+    fn recv(&mut self, limit: Duration) -> Received<EchoMessage> {
+        let begun = Instant::now();
+        loop {
+            match self.try_recv()? {
+                Some(response) => return Ok(response),
+                None if begun.elapsed() < limit => std::thread::yield_now(),
+                None => {
+                    let waited = begun.elapsed();
+                    return Err(RecvError::Timeout { kernel: Echo::NAME, lane: 0, waited });
+                }
+            }
+        }
+    }
+
+    fn try_recv_batch(&mut self, responses: &mut [EchoMessage]) -> Received<usize> {
+        let mut taken = 0;
+        self.try_recv_each(responses.len(), &mut |response| {
+            responses[taken] = *response;
+            taken += 1;
+        })
+    }
+
+    fn try_recv_each(
+        &mut self,
+        most: usize,
+        each: &mut dyn FnMut(&EchoMessage),
+    ) -> Received<usize> {
+        for k in 0..most {
+            match self.try_recv() {
+                Ok(Some(response)) => each(&response),
+                Err(error) if k == 0 => return Err(error),
+                _ => return Ok(k),
+            }
+        }
+        Ok(most)
+    }
+
+    fn try_recv_into(
+        &mut self,
+        responses: &mut heapless::Vec<EchoMessage, ROOM>,
+    ) -> Received<usize> {
+        let free = ROOM - responses.len();
+        self.try_recv_each(free, &mut |response| responses.push(*response).expect("there is room"))
+    }
+
+    fn owed(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn at_once(&self) -> bool {
+        false
+    }
+}

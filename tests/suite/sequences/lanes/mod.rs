@@ -1,0 +1,287 @@
+//! Kernels of one lane and of several: all that can be done to a kernel and to its lanes, wherever those
+//! are. Each accepted message is answered once and in order, or counted as unhandled in the end.
+
+mod acts;
+
+pub use acts::{Act, acts};
+
+use crate::sequences::ends::{Ends, Flow};
+use crate::sequences::launches::{Launched, launch, refused};
+use crate::sequences::life::Life;
+use crate::sequences::platforms::Platform;
+use crate::sequences::threads::{Pair, together};
+use crate::sequences::track::{Step, Track};
+use ring_host::kernels::Echo;
+use ring_host::{Lane, LaneError, Mode, Receiver, Resident, Runtime, Sender, State};
+use std::time::Duration;
+
+/// Where a lane is.
+enum Place {
+    Kernel,
+    Lane(Lane<Echo>),
+    Halves(Sender<Echo>, Receiver<Echo>),
+    Flow(Flow),
+    /// Dropped with the kernel.
+    Gone,
+}
+
+/// A kernel, and what must be true of it.
+struct Model {
+    /// None once it was dropped.
+    kernel: Option<Resident<Echo>>,
+    lanes: Vec<(Track, Place)>,
+    life: Life,
+}
+
+/// The calls of lane `track`, in one of the ways that there are where it is.
+fn with_ends(
+    kernel: &mut Option<Resident<Echo>>,
+    (track, place): &mut (Track, Place),
+    by: u32,
+    then: impl FnOnce(&mut Track, &mut dyn Ends),
+) {
+    match place {
+        Place::Gone => {}
+        Place::Flow(flow) => then(track, flow),
+        Place::Halves(sender, receiver) => then(track, &mut (sender, receiver)),
+        Place::Lane(lane) if by > 0 => then(track, &mut lane.split()),
+        Place::Lane(lane) => then(track, lane),
+        Place::Kernel => {
+            let Some(kernel) = kernel else { return };
+            match by {
+                0 if track.lane == 0 => then(track, kernel),
+                0 | 1 => then(track, kernel.lane(track.lane).unwrap()),
+                _ => then(track, &mut kernel.lane(track.lane).unwrap().split()),
+            }
+        }
+    }
+}
+
+impl Model {
+    fn launch(platform: &Platform, host: &Runtime, launched: &Launched) -> Option<Model> {
+        let kernel = launch::<Echo>(platform, host, launched)?;
+        let lanes = (0..launched.lanes)
+            .map(|lane| (Track::new(lane, launched.capacity), Place::Kernel))
+            .collect();
+        Some(Model { kernel: Some(kernel), lanes, life: Life::new(platform.breaks) })
+    }
+
+    fn at(
+        &mut self,
+        lane: usize,
+        by: u32,
+        then: impl FnOnce(&mut Life, &mut Track, &mut dyn Ends),
+    ) {
+        let (kernel, life) = (&mut self.kernel, &mut self.life);
+        with_ends(kernel, &mut self.lanes[lane], by, |track, ends| then(life, track, ends));
+    }
+
+    /// On every lane that is not gone.
+    fn at_each(&mut self, then: impl Fn(&mut Life, &mut Track, &mut dyn Ends)) {
+        (0..self.lanes.len()).for_each(|lane| self.at(lane, 1, &then));
+    }
+
+    fn nth(&self, lane: u32) -> usize {
+        lane as usize % self.lanes.len()
+    }
+
+    fn take_out(&mut self, lane: usize) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let place = &mut self.lanes[lane].1;
+        match (kernel.take_lane(lane as u32), &place) {
+            (Ok(taken), Place::Kernel) => *place = Place::Lane(taken),
+            (Err(LaneError::Taken(taken)), _) => {
+                assert!(taken == lane as u32 && !matches!(place, Place::Kernel));
+                let again = kernel.lane(taken).map(drop);
+                assert_eq!(again, Err(LaneError::Taken(taken)));
+            }
+            (found, _) => panic!("{:?}", found.map(drop)),
+        }
+    }
+
+    fn split(&mut self, lane: usize) {
+        let place = &mut self.lanes[lane].1;
+        *place = match std::mem::replace(place, Place::Gone) {
+            Place::Lane(lane) => {
+                let (sender, receiver) = lane.into_split();
+                Place::Halves(sender, receiver)
+            }
+            other => other,
+        };
+    }
+
+    fn flow(&mut self, lane: usize) {
+        self.split(lane);
+        let place = &mut self.lanes[lane].1;
+        *place = match std::mem::replace(place, Place::Gone) {
+            Place::Halves(sender, receiver) => Place::Flow(Flow::of(sender, receiver)),
+            Place::Flow(flow) => {
+                let (sender, receiver) = flow.into_halves();
+                Place::Halves(sender, receiver)
+            }
+            other => other,
+        };
+    }
+
+    /// Threads for the halves of that lane; or of all that were taken out, which leave the kernel free.
+    fn threads(&mut self, only: Option<usize>, n: u64, pauses: u32) {
+        if !self.life.is_active() {
+            return;
+        }
+        let mut pairs: Vec<Pair<'_>> = Vec::new();
+        let mut kernel = self.kernel.as_mut();
+        for (lane, (track, place)) in self.lanes.iter_mut().enumerate() {
+            let halves = match place {
+                _ if only.is_some_and(|only| only != lane) => continue,
+                Place::Lane(lane) => lane.split(),
+                Place::Halves(sender, receiver) => (sender, receiver),
+                Place::Kernel if only.is_some() => {
+                    let Some(kernel) = kernel.take() else { return };
+                    kernel.lane(track.lane).unwrap().split()
+                }
+                _ => continue,
+            };
+            pairs.push((halves.0, halves.1, track));
+        }
+        let pauses = kernel.filter(|_| only.is_none() && pauses > 0).map(|kernel| (kernel, pauses));
+        together(pairs, n, &mut self.life, pauses);
+    }
+
+    /// What can be read at any time, and what it must say.
+    fn look(&mut self) {
+        let Some(kernel) = &self.kernel else { return };
+        self.life.look(kernel);
+        let lanes = kernel.lanes();
+        assert_eq!((lanes as usize, kernel.payload_bytes()), (self.lanes.len(), 0));
+        assert_eq!(kernel.lane_telemetry(lanes), Err(LaneError::OutOfRange { lane: lanes, lanes }));
+        let (telemetry, summary) = (kernel.telemetry(), kernel.summary());
+        let mut processed = 0;
+        for (track, _) in &self.lanes {
+            let lane = kernel.lane_telemetry(track.lane).unwrap();
+            assert!(lane.processed <= track.sent && lane.handler.count() <= track.sent);
+            if self.life.settled && !self.life.is_active() {
+                assert!(lane.processed >= track.received, "more was answered than handled");
+            }
+            processed += lane.processed;
+        }
+        let sent: u64 = self.lanes.iter().map(|(track, _)| track.sent).sum();
+        assert!(telemetry.processed <= processed, "a count went back");
+        assert_eq!((telemetry.errors, telemetry.refused), (0, 0));
+        if self.life.settled && !self.life.is_active() {
+            assert_eq!(summary.processed + summary.unhandled, sent, "{summary:?}");
+        }
+    }
+
+    /// What was answered is received, then the end is told. The lanes' counts are exact then.
+    fn end(&mut self) {
+        if self.life.is_active() {
+            self.at_each(|life, track, ends| track.receive_all(life, ends));
+        }
+        let handled =
+            |kernel: &Resident<Echo>, lane| kernel.lane_telemetry(lane).unwrap().processed;
+        let mut summary = None;
+        if let Some(kernel) = &mut self.kernel {
+            summary = self.life.end(kernel);
+        }
+        let (sent, before) =
+            (|m: &Model| m.lanes.iter().map(|l| l.0.sent).sum::<u64>(), &self.kernel);
+        let before: Vec<_> = before
+            .iter()
+            .flat_map(|kernel| {
+                (0..kernel.lanes()).map(|lane| handled(kernel, lane)).collect::<Vec<_>>()
+            })
+            .collect();
+        self.at_each(|life, track, ends| {
+            track.step(life, ends, Step::Send(1));
+            track.receive_to_the_end(life, ends);
+            track.step(life, ends, Step::ReceiveEach(0));
+            track.step(life, ends, Step::Receive(1));
+        });
+        if let Some(summary) = summary {
+            let received: Vec<_> = self.lanes.iter().map(|(track, _)| track.received).collect();
+            assert_eq!(before, received, "what was handled was received");
+            assert_eq!(summary.processed, received.iter().sum::<u64>());
+            assert_eq!(
+                summary.processed + summary.unhandled,
+                sent(self),
+                "and the rest is counted"
+            );
+        } else {
+            // What it told before it was lost, it had answered.
+            for ((track, place), told) in self.lanes.iter().zip(before) {
+                assert!(track.received >= told || matches!(place, Place::Gone), "{told} handled");
+            }
+        }
+        self.look();
+    }
+
+    fn act(&mut self, host: &Runtime, launched: &Launched, act: &Act) {
+        match *act {
+            Act::At(lane, by, step) => {
+                self.at(self.nth(lane), by, |life, track, ends| track.step(life, ends, step));
+            }
+            Act::TakeOut(lane) => self.take_out(self.nth(lane)),
+            Act::Split(lane) => self.split(self.nth(lane)),
+            Act::Flow(lane) => self.flow(self.nth(lane)),
+            Act::Threads(lane, n) => self.threads(Some(self.nth(lane)), n, 0),
+            Act::AllThreads(n, pauses) => self.threads(None, n, pauses),
+            Act::Order(order) => {
+                if let Some(kernel) = &mut self.kernel {
+                    self.life.order(kernel, order);
+                }
+            }
+            Act::NoLane(beyond) => {
+                let Some(kernel) = &mut self.kernel else { return };
+                let (lane, lanes) = (kernel.lanes() + beyond, kernel.lanes());
+                let none = Err(LaneError::OutOfRange { lane, lanes });
+                assert_eq!(kernel.lane(lane).map(drop), none);
+                assert_eq!(kernel.take_lane(lane).map(drop), none);
+            }
+            Act::Look => self.look(),
+            Act::Rest(in_time) => self.rest(in_time),
+            Act::Pause(us) => std::thread::sleep(Duration::from_micros(us)),
+            Act::Refused(flaw) => refused::<Echo>(host, launched, flaw),
+            Act::Drop => self.drop_kernel(),
+            Act::Terminate => unreachable!("done by the caller"),
+        }
+    }
+
+    /// With answers left in a full ring it would rest only to be launched again.
+    fn rest(&mut self, in_time: bool) {
+        let launched_anew = |kernel: &Resident<Echo>| kernel.runs_as().0 != Mode::Persistent;
+        if in_time && self.kernel.as_ref().is_some_and(launched_anew) {
+            self.at_each(|life, track, ends| track.receive_all(life, ends));
+        }
+        if let Some(kernel) = &mut self.kernel {
+            self.life.rest(kernel, in_time);
+        }
+    }
+
+    fn drop_kernel(&mut self) {
+        if self.kernel.take().is_none() {
+            return;
+        }
+        if self.life.lost.is_none() {
+            (self.life.state, self.life.settled) = (State::Terminated, false);
+        }
+        let gone = |place: &Place| matches!(place, Place::Kernel);
+        self.lanes.iter_mut().filter(|(_, place)| gone(place)).for_each(|(_, place)| {
+            *place = Place::Gone;
+        });
+    }
+}
+
+/// Plays one sequence, from launch to the last end.
+pub fn play(platform: &Platform, host: &Runtime, launched: &Launched, acts: &[Act]) {
+    let Some(mut model) = Model::launch(platform, host, launched) else { return };
+    for act in acts {
+        if matches!(act, Act::Terminate) {
+            model.end();
+            let Some(again) = Model::launch(platform, host, launched) else { return };
+            model = again;
+        } else {
+            model.act(host, launched, act);
+        }
+    }
+    model.end();
+}

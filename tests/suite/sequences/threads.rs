@@ -1,0 +1,119 @@
+//! Halves of lanes on threads of their own for a while, also while the kernel is told to pause.
+
+use super::life::{Life, Order};
+use super::track::Track;
+use ring_host::kernels::Echo;
+use ring_host::{DeviceFault, Receiver, RecvError, Resident, SendError, Sender};
+use ring_tests::LONG;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After how long a thread looks whether it should go on waiting.
+const A_WHILE: Duration = Duration::from_millis(5);
+
+/// No count yet.
+const NOT_YET: u64 = u64::MAX;
+
+/// A lane's halves, and what went through them.
+pub type Pair<'a> = (&'a mut Sender<Echo>, &'a mut Receiver<Echo>, &'a mut Track);
+
+/// Sends `n` requests and receives all answers on every lane, each half on a thread of its own, while
+/// the kernel is deactivated and activated again so many times.
+///
+/// The kernel is active before and, unless it is lost, after.
+pub fn together(
+    lanes: Vec<Pair<'_>>,
+    n: u64,
+    life: &mut Life,
+    pauses: Option<(&mut Resident<Echo>, u32)>,
+) {
+    let may_pause = pauses.is_some();
+    let faults: Vec<DeviceFault> = thread::scope(|scope| {
+        let mut halves = Vec::new();
+        let mut counts = Vec::new();
+        for (sender, receiver, track) in lanes {
+            let counted = std::sync::Arc::new(AtomicU64::new(NOT_YET));
+            let (lane, first, done) = (track.lane, track.sent, counted.clone());
+            halves.push(scope.spawn(move || {
+                let sent = send(sender, lane, first..first + n, may_pause);
+                done.store(sent.0, SeqCst);
+                sent.1
+            }));
+            let limit = first + n;
+            counts.push(scope.spawn(move || {
+                // What is accepted is known afterwards; till then it may be all.
+                track.sent = limit;
+                let fault = receive(receiver, track, &counted);
+                (track, counted, fault)
+            }));
+        }
+        if let Some((kernel, pauses)) = pauses {
+            for _ in 0..pauses {
+                life.order(kernel, (Order::Deactivate, true));
+                life.order(kernel, (Order::Activate, true));
+            }
+        }
+        let sent = halves.into_iter().filter_map(|half| half.join().expect("it sends"));
+        let mut faults: Vec<_> = sent.collect();
+        for half in counts {
+            let (track, counted, fault) = half.join().expect("it receives");
+            track.sent = counted.load(SeqCst);
+            assert!(track.received <= track.sent, "more answers than requests");
+            assert!(fault.is_some() || track.received == track.sent);
+            faults.extend(fault);
+        }
+        faults
+    });
+    faults.into_iter().for_each(|fault| life.lose(fault));
+}
+
+/// Sends requests `of` lane `lane`: the index after the last that was accepted, and why it was.
+fn send(
+    sender: &mut Sender<Echo>,
+    lane: u32,
+    of: std::ops::Range<u64>,
+    may_pause: bool,
+) -> (u64, Option<DeviceFault>) {
+    let begun = Instant::now();
+    for i in of.clone() {
+        let request = Track::request(lane, i);
+        loop {
+            assert!(begun.elapsed() < LONG, "{i} of {of:?} sent");
+            match sender.send(&request, A_WHILE) {
+                Ok(()) => break,
+                Err(SendError::Full(back)) => assert_eq!(back, request),
+                Err(SendError::NotActive { .. }) if may_pause => thread::yield_now(),
+                Err(SendError::Fault(fault)) => return (i, Some(fault)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    (of.end, None)
+}
+
+/// Receives until as many have come as were sent, once that is known.
+fn receive(
+    receiver: &mut Receiver<Echo>,
+    track: &mut Track,
+    sent: &AtomicU64,
+) -> Option<DeviceFault> {
+    let begun = Instant::now();
+    while track.received != sent.load(SeqCst) {
+        assert!(begun.elapsed() < LONG, "{} received", track.received);
+        match receiver.recv(A_WHILE) {
+            Ok(response) => track.take(&response),
+            Err(RecvError::Timeout { .. }) => {}
+            Err(RecvError::Fault(fault)) => {
+                // How many were sent is needed all the same.
+                while sent.load(SeqCst) == NOT_YET {
+                    assert!(begun.elapsed() < LONG, "a lost kernel, and nobody tells who sends");
+                    thread::yield_now();
+                }
+                return Some(fault);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    None
+}
