@@ -1,0 +1,38 @@
+//! A driver of one's own: what drivers promise of memory, others rely on.
+
+use ring_host::driver::{Driver, Function, Mapped, Program, Residency};
+use ring_host::error::DriverError;
+use ring_host::image::ImageError;
+use ring_host::probe::Probe;
+use ring_host::{DeviceInfo, Options, Runtime};
+use std::sync::{Arc, OnceLock};
+
+#[derive(Debug)]
+struct Mine;
+
+impl Driver for Mine {
+    fn info(&self) -> &DeviceInfo {
+        unimplemented!()
+    }
+    fn residency(&self) -> &Residency {
+        unimplemented!()
+    }
+    fn probed(&self) -> &OnceLock<Probe> {
+        unimplemented!()
+    }
+    fn take_pinned(&self, _: usize) -> Result<Mapped, DriverError> {
+        unimplemented!()
+    }
+    unsafe fn give_pinned(&self, _: Mapped) {}
+    fn take_device(&self, _: usize) -> Result<u64, DriverError> {
+        Ok(8)
+    }
+    unsafe fn give_device(&self, _: u64, _: usize) {}
+    fn load(&self, _: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        unimplemented!()
+    }
+}
+
+fn main() {
+    let _ = Runtime::over(Mine, Options::default());
+}

@@ -1,0 +1,10 @@
+//! The state of a kernel that has none.
+
+use ring_host::{Resident, kernels::Echo};
+use std::time::Duration;
+
+fn look(kernel: &mut Resident<Echo>) {
+    let _ = kernel.read_state(0, Duration::ZERO);
+}
+
+fn main() {}

@@ -1,0 +1,100 @@
+//! A kernel that is terminated can still be named: `terminate` borrows it, since it may time out and be
+//! called again. So every use after it is an error when it is made, on whatever part of the kernel.
+
+use futures_util::{Sink, Stream};
+use ring_example_kernels::{Book, PTX};
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::{AddError, ControlError, Kernel, Launch, RecvError, Resident, SendError, State};
+use ring_tests::{LONG, WAYS, cpu, with_ptx};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+fn is_over<T: std::fmt::Debug>(sent: Result<T, SendError<EchoMessage>>) {
+    let over = matches!(sent, Err(SendError::NotActive { state: State::Terminated, .. }));
+    assert!(over, "{sent:?}");
+}
+
+fn has_ended<T: std::fmt::Debug>(received: Result<T, RecvError>) {
+    assert!(matches!(received, Err(RecvError::Terminated { kernel: "echo" })), "{received:?}");
+}
+
+/// Every call of sender and receiver, or of what stands for both.
+macro_rules! every_call {
+    ($sending:expr, $receiving:expr) => {
+        let request = EchoMessage::from_seed(1);
+        is_over($sending.try_send(&request));
+        is_over($sending.send(&request, LONG));
+        is_over($sending.try_send_batch(&[request]));
+        is_over($sending.try_send_each(1, |_| panic!("a request that is not sent is not made")));
+        has_ended($receiving.try_recv());
+        has_ended($receiving.recv(LONG));
+        has_ended($receiving.try_recv_batch(&mut [request]));
+        has_ended($receiving.try_recv_each(1, |_| panic!("no response is there")));
+    };
+}
+
+#[test]
+fn every_use_is_an_error_on_every_part() {
+    for (mode, memory) in WAYS {
+        let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(4);
+        let mut kernel = cpu().launch::<Echo>(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        let mut lane = kernel.take_lane(1).unwrap();
+        let (mut sender, mut receiver) = kernel.take_lane(2).unwrap().into_split();
+        let (sink, stream) = kernel.take_lane(3).unwrap().into_split();
+        let (mut sink, mut stream) = (sink.into_sink(), stream.into_stream());
+        kernel.terminate(LONG).unwrap();
+
+        every_call!(kernel, kernel);
+        every_call!(lane, lane);
+        every_call!(sender, receiver);
+        let (sending, receiving) = lane.split();
+        every_call!(sending, receiving);
+        has_ended(receiving.try_recv_into(&mut heapless::Vec::<_, 4>::new()));
+
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut sink).poll_ready(&mut context) {
+            Poll::Ready(ready) => is_over(ready),
+            Poll::Pending => panic!("a sink that is never ready would never be left"),
+        }
+        is_over(Pin::new(&mut sink).start_send(EchoMessage::from_seed(1)));
+        assert_eq!(Pin::new(&mut stream).poll_next(&mut context), Poll::Ready(None));
+
+        let ended = Err(ControlError::Terminated { kernel: "echo" });
+        assert_eq!(kernel.activate(LONG), ended);
+        assert_eq!(kernel.deactivate(LONG), ended);
+        assert_eq!(kernel.terminate(LONG).map(drop), ended);
+        assert!(kernel.is_resting() && kernel.rest(LONG).is_ok());
+
+        // The same of what is left when the kernel's handle is gone.
+        drop(kernel);
+        every_call!(lane, lane);
+        every_call!(sender, receiver);
+    }
+}
+
+/// Memory that only the host touches by then may be read and written; nothing is answered.
+#[test]
+fn state_and_payload_stay_as_long_as_the_handle() {
+    let host = cpu();
+    let launch = with_ptx(Launch::default().capacity(16), PTX.as_bytes());
+    let mut book: Resident<Book> = host.launch(launch).unwrap();
+    let mut vectors: Resident<VectorAdd> = host.launch(Launch::default().capacity(16)).unwrap();
+    vectors.activate(LONG).unwrap();
+    book.terminate(LONG).unwrap();
+    vectors.terminate(LONG).unwrap();
+    drop(host);
+
+    let mut state = book.read_state(0, LONG).unwrap();
+    state.bids[7] = 7;
+    book.write_state(0, &state, LONG).unwrap();
+    assert_eq!(book.read_state(0, LONG).unwrap(), state);
+
+    let mut words = [0u32; 4];
+    vectors.write_payload(8, &[1u32, 2, 3, 4], LONG).unwrap();
+    vectors.read_payload(8, &mut words, LONG).unwrap();
+    assert_eq!(words, [1, 2, 3, 4]);
+    let added = vectors.add(&[1.0], &[2.0], &mut [0.0], LONG);
+    let (kernel, state) = (VectorAdd::NAME, State::Terminated);
+    assert_eq!(added, Err(AddError::Send(SendError::NotActive { kernel, state })));
+}

@@ -1,0 +1,72 @@
+//! What safe code can and cannot do with kernels, lanes and halves: as the compiler sees it, and where only
+//! a run can tell, by doing it.
+
+mod after_the_end;
+mod handlers;
+mod memory;
+
+use ring_host::driver::Driver;
+use ring_host::kernels::Echo;
+use ring_host::{
+    BlockContext, Deadline, DeviceFault, Error, Kernels, Lane, Launch, Output, Payload, Receiver,
+    Report, RequestSink, Resident, ResponseStream, Runtime, SendError, Sender, ThreadContext,
+    WarpContext, Words,
+};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+// A kernel and its lanes may go to another thread, but are of one thread at a time, and there is one of
+// each: a ring has one producer and one consumer.
+assert_impl_all!(Resident<Echo>: Send);
+assert_impl_all!(Lane<Echo>: Send);
+assert_impl_all!(Sender<Echo>: Send);
+assert_impl_all!(Receiver<Echo>: Send);
+assert_impl_all!(RequestSink<Echo>: Send, Unpin);
+assert_impl_all!(ResponseStream<Echo>: Send, Unpin);
+assert_not_impl_any!(Resident<Echo>: Sync, Clone);
+assert_not_impl_any!(Lane<Echo>: Sync, Clone);
+assert_not_impl_any!(Sender<Echo>: Sync, Clone);
+assert_not_impl_any!(Receiver<Echo>: Sync, Clone);
+assert_not_impl_any!(RequestSink<Echo>: Sync, Clone);
+assert_not_impl_any!(ResponseStream<Echo>: Sync, Clone);
+
+// A kernel's type is never made, so what it could not do does not matter.
+struct OfOneThread(#[allow(dead_code)] *const ());
+impl ring_host::Kernel for OfOneThread {
+    const NAME: &'static str = "of one thread";
+    const ENTRY: &'static str = "ring_of_one_thread";
+    type Request = u64;
+    type Response = u64;
+    type Scope = ring_host::Thread;
+}
+impl ring_host::ThreadHandler for OfOneThread {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        *request
+    }
+}
+assert_not_impl_any!(OfOneThread: Send, Sync);
+assert_impl_all!(Sender<OfOneThread>: Send);
+assert_impl_all!(Receiver<OfOneThread>: Send);
+
+// A runtime is shared, and so is what it says.
+assert_impl_all!(Runtime: Send, Sync, Clone);
+assert_impl_all!(Launch: Send, Sync, Clone);
+assert_impl_all!(Kernels: Send, Sync, Copy);
+assert_impl_all!(Report: Send, Sync);
+assert_impl_all!(Deadline: Send, Sync, Copy);
+assert_impl_all!(Error: Send, Sync, std::error::Error);
+assert_impl_all!(SendError<u64>: Send, Sync, std::error::Error);
+assert_impl_all!(DeviceFault: Send, Sync, Clone);
+assert_impl_all!(dyn Driver: Send, Sync);
+
+// What a handler sees is of the threads that the lane consists of. The payload arena is of atomics.
+assert_not_impl_any!(ThreadContext<'static>: Send, Sync, Clone);
+assert_not_impl_any!(WarpContext<'static>: Send, Sync, Clone);
+assert_not_impl_any!(BlockContext<'static>: Send, Sync, Clone);
+assert_not_impl_any!(Output<u64>: Send, Sync, Clone);
+assert_impl_all!(Payload<'static>: Send, Sync, Copy);
+assert_impl_all!(Words<'static, u32>: Send, Sync, Copy);
+
+#[test]
+fn what_does_not_compile() {
+    trybuild::TestCases::new().compile_fail("refused/*.rs");
+}
