@@ -33,6 +33,9 @@ pub const WAYS: [(Mode, Memory); 8] = [
 /// # Panics
 /// If there is a GPU that cannot be opened, or if `RING_TEST_GPU=required` and there is none.
 pub fn gpu() -> Option<Runtime> {
+    if cfg!(miri) {
+        return None; // it loads no library
+    }
     match Runtime::open(Device::Cuda(0)) {
         Ok(runtime) => Some(runtime),
         Err(error @ (OpenError::NoDriver | OpenError::NoDevice)) => {

@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, sanitize, setup,
+    undefined,
 };
 
 /// What `cargo xtask` prints when it is given no task or an unknown one.
@@ -13,9 +14,12 @@ usage: cargo xtask TASK
   ptx                        compile ring-device and ring-bench to PTX, write it into the clone
   ptx --check                compile them, compare with the PTX in the clone
   ptxas                      assemble the checked-in PTX for every architecture, print its resources
-  loom                       model-check ring-shared
-  asan | tsan                ring-shared's tests under AddressSanitizer or ThreadSanitizer
-  miri [--if-available]      ring-shared's tests under Miri, strict provenance
+  loom                       model-check the ring, and the resident loop between orders and launches
+  asan | tsan [--all]        the ring and the CPU device under load, under AddressSanitizer (with
+                             LeakSanitizer) or ThreadSanitizer (--all: also the tests that take long)
+  miri [--if-available]      the ring under Miri with strict provenance, the CPU device without; where
+                             there is no Miri, cargo-careful and valgrind (--if-available: none is fine)
+  careful | valgrind         the stand-ins by themselves
   callgrind                  count the instructions of a message in ring-shared, by valgrind
   deny [--advisories]        licences, versions and origins of all dependencies, by cargo-deny
                              (--advisories: also what is known against them, from GitHub)
@@ -33,6 +37,7 @@ pub fn run(args: &[String]) -> Result {
     let allowed: &[&str] = match task {
         "setup" => &["--debian", "--miri"],
         "ptx" => &["--check"],
+        "asan" | "tsan" => &["--all"],
         "miri" => &["--if-available"],
         "budget" => &["--no-time"],
         "deny" => &["--advisories"],
@@ -51,9 +56,11 @@ pub fn run(args: &[String]) -> Result {
         "ptx" => build::run(&ws),
         "ptxas" => assemble::run(&ws),
         "loom" => sanitize::loom(&ws),
-        "asan" => sanitize::sanitizer(&ws, "address"),
-        "tsan" => sanitize::sanitizer(&ws, "thread"),
-        "miri" => sanitize::miri(&ws, has("--if-available")),
+        "asan" => sanitize::sanitizer(&ws, "address", has("--all")),
+        "tsan" => sanitize::sanitizer(&ws, "thread", has("--all")),
+        "miri" => undefined::miri(&ws, has("--if-available")),
+        "careful" => undefined::careful(&ws).map(drop),
+        "valgrind" => undefined::valgrind(&ws).map(drop),
         "callgrind" => callgrind::run(&ws),
         "budget" => budget::run(&ws, !has("--no-time")),
         "deny" => deny::run(&ws, has("--advisories")),

@@ -8,7 +8,8 @@
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
-//! - [`sanitize`] runs loom, the sanitizers and Miri over `ring-shared`,
+//! - [`sanitize`] runs loom over the ring and the resident loop, and the sanitizers over the CPU device,
+//! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -34,6 +35,7 @@ pub mod sanitize;
 pub mod setup;
 pub mod shell;
 pub mod toolchain;
+pub mod undefined;
 pub mod workspace;
 
 pub use error::{Error, Result};

@@ -1,84 +1,111 @@
-//! Model checking and sanitizers over ring-shared: the same algorithm that runs on CPU and GPU.
+//! Model checking and sanitizers: the algorithm that runs on CPU and GPU, and the CPU device under load.
 
 use std::process::Command;
 
-use crate::{Error, Result, Workspace, pins, shell, toolchain};
+use crate::{Error, Result, Workspace, shell, toolchain};
 
 /// The target of the sanitizers; rustc has their runtimes for it.
-const HOST: &str = "x86_64-unknown-linux-gnu";
-const CRATE: [&str; 2] = ["-p", "ring-shared"];
+pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Every interleaving of the ring's accesses, up to three forced switches of thread.
+/// The crates whose interleavings are explored, a test `loom` each.
+const MODELS: [&str; 2] = ["ring-shared", "ring-device"];
+
+/// What runs under a sanitizer: packages with their tests, and of the last what is left out of a run in CI.
+struct Load {
+    packages: &'static [&'static str],
+    tests: &'static [&'static str],
+    /// Words in the names of tests that take long.
+    skipped: &'static [&'static str],
+}
+
+/// The ring, and the lanes of the CPU device, by tests that know no host.
+const LANES: Load = Load {
+    packages: &["ring-shared", "ring-device"],
+    tests: &[
+        "hostile",
+        "properties",
+        "threads", // of ring-shared
+        "budgets",
+        "clock",
+        "resume",
+        "stream",
+        "telemetry", // of ring-device
+    ],
+    skipped: &[],
+};
+
+/// The CPU device under the host runtime: messages, modes, faults, states, life cycles and sequences of
+/// all that, from several threads.
+const RUNTIME: Load = Load {
+    packages: &["ring-tests"],
+    tests: &["suite"],
+    skipped: &[
+        // Slow, or more of the same.
+        "quirks::",
+        "bad_input::",
+        "one_at_a_time",
+        "every_depth_and_capacity",
+        // They judge by times and sizes, which are not what they are without a sanitizer.
+        "a_thousand_cycles_grow_nothing",
+        "sixteen_resident_at_once",
+        "small_arenas_do_not_spoil_the_probe",
+        "the_environment_forces",
+    ],
+};
+
+/// Every interleaving of the accesses to what host and lane share, up to a few forced switches of thread.
 ///
 /// # Errors
 /// When a model fails.
 pub fn loom(ws: &Workspace) -> Result {
-    let mut cargo = shell::stable_cargo(ws.root());
-    cargo.args(["test", "--release"]).args(CRATE).args(["--test", "loom", "--target-dir"]);
-    cargo.arg(ws.target("loom")).env("RUSTFLAGS", "--cfg loom");
-    if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
-        cargo.env("LOOM_MAX_PREEMPTIONS", "3");
+    for package in MODELS {
+        let mut cargo = shell::stable_cargo(ws.root());
+        cargo.args(["test", "--release", "-p", package, "--test", "loom", "--target-dir"]);
+        cargo.arg(ws.target("loom")).env("RUSTFLAGS", "--cfg loom");
+        show_and_run(&mut cargo)?;
     }
-    show_and_run(&mut cargo)
+    Ok(())
 }
 
-/// The tests under the sanitizer `name`: `address` or `thread`.
+/// The tests under the sanitizer `name`, `address` or `thread`: those that a run in CI has time for, or
+/// `all`.
 ///
 /// ThreadSanitizer takes std for racing unless std is instrumented too, so std is built with it.
 ///
 /// # Errors
 /// When the host has no sanitizers, the toolchain is missing, or a test fails.
-pub fn sanitizer(ws: &Workspace, name: &str) -> Result {
+pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
         return Err(Error::new(format!("the {name} sanitizer is run on {HOST} only")));
     }
-    let mut cargo = toolchain::find(ws)?.cargo(ws.root());
-    cargo.arg("test").args(CRATE).args(["--lib", "--tests", "--target", HOST, "--target-dir"]);
-    cargo
-        .arg(ws.target(name))
-        .env("RUSTFLAGS", format!("-Zsanitizer={name} --cfg ring_atomic_slots"));
-    if name == "thread" {
-        cargo.args(["-Zbuild-std", "--release"]);
-    }
-    show_and_run(&mut cargo)
-}
-
-/// The tests under Miri with strict provenance, fewer cases of each property.
-///
-/// # Errors
-/// When a test fails; and when Miri is not installed, unless `if_available`.
-pub fn miri(ws: &Workspace, if_available: bool) -> Result {
-    let toolchain = toolchain::installed().find(|t| t.has_source() && t.has_program("cargo-miri"));
-    let Some(toolchain) = toolchain else {
-        let missing = Error::new(
-            "Miri is not installed for the pinned nightly; `cargo xtask asan` stands in for it, \
-             though it sees no aliasing and no provenance",
-        )
-        .hint(format!(
-            "cargo xtask setup --miri\n   or: rustup component add miri rust-src --toolchain {}",
-            pins::NIGHTLY
-        ));
-        if if_available {
-            println!("miri: skipped. {missing}");
-            return Ok(());
+    let toolchain = toolchain::find(ws)?;
+    for load in [LANES, RUNTIME] {
+        let mut cargo = toolchain.cargo(ws.root());
+        cargo.args(["test", "--lib", "--target", HOST, "--target-dir"]).arg(ws.target(name));
+        for package in load.packages {
+            cargo.args(["-p", package]);
         }
-        return Err(missing);
-    };
-    let mut cargo = toolchain.cargo(ws.root());
-    cargo
-        .args(["miri", "test"])
-        .args(CRATE)
-        // Those that interpret in minutes; asan and tsan run the others too.
-        .args(["--lib", "--test", "threads", "--target-dir"])
-        .arg(ws.target("miri"));
-    // cargo-miri brings its own driver, and warns of another.
-    cargo.env_remove("RUSTC");
-    cargo.env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-disable-isolation");
-    cargo.env("PROPTEST_CASES", "8").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
-    show_and_run(&mut cargo)
+        for test in load.tests {
+            cargo.args(["--test", test]);
+        }
+        let flags = format!("-Zsanitizer={name} --cfg ring_atomic_slots");
+        cargo.env("RUSTFLAGS", flags);
+        if name == "thread" {
+            cargo.args(["-Zbuild-std", "--release"]);
+        }
+        if !all {
+            cargo.env("RING_SEQUENCES", "0.03");
+            cargo.arg("--");
+            for name in load.skipped {
+                cargo.args(["--skip", name]);
+            }
+        }
+        show_and_run(&mut cargo)?;
+    }
+    Ok(())
 }
 
-fn show_and_run(command: &mut Command) -> Result {
+pub(crate) fn show_and_run(command: &mut Command) -> Result {
     println!("running {}", shell::words(command));
     shell::run(command)
 }

@@ -5,9 +5,9 @@ mod rig;
 
 use rig::{Budgets, ENDLESS, Next, Rig, Running, until};
 use ring_shared::layout::{Exit, State};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 /// A lease, in nanoseconds.
 const LEASE: u64 = 1_000_000_000;
@@ -22,7 +22,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn leased(lanes: u32, capacity: u32) -> Rig<Next> {
     CLOCK.store(1 << 40, Relaxed);
     let mut rig = Rig::<Next>::new(lanes, capacity, 0);
-    rig.clock = || CLOCK.load(Relaxed);
+    rig.clock = Some(Arc::new(|| CLOCK.load(Relaxed)));
     rig.control().config.lease.store(LEASE, Relaxed);
     rig
 }

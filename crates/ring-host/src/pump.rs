@@ -475,8 +475,7 @@ enum Work {
 /// as the host knows.
 fn pending(region: &Region, lane: u32) -> (u32, u64) {
     let block = region.lane(lane);
-    // SYNC: acquires the lane's exact credit, stored before it left.
-    let head = block.request_credit.consumed.load(Ordering::Acquire);
+    let head = block.consumed();
     let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
     (tail.wrapping_sub(head as u32).min(region.capacity()), head)
 }

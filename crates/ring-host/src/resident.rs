@@ -128,7 +128,7 @@ impl<K: Kernel> Resident<K> {
             let block = self.shared.region().lane(lane);
             let [lo, hi] = block.request_bell.atoms[CONTROL].load();
             let tail = Control::from_words([lo, hi]).tail;
-            let consumed = block.request_credit.consumed.load(Ordering::Acquire);
+            let consumed = block.consumed();
             let capacity = self.shared.region().ring(lane, 0).capacity();
             let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
             summary.processed =

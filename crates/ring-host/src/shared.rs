@@ -115,8 +115,7 @@ impl Shared {
 
     /// Launches that every lane has left, as far as the host knows.
     pub fn left(&self) -> u64 {
-        // SYNC: acquires a lane's last store of a launch: all that it wrote before is there.
-        let left = |lane| self.region.lane(lane).status.left.load(Ordering::Acquire);
+        let left = |lane| self.region.lane(lane).status.launches_left();
         (0..self.region.lanes()).map(left).min().unwrap_or(0)
     }
 
@@ -232,10 +231,7 @@ impl Shared {
         let kernel = self.kernel;
         for lane in 0..self.region.lanes() {
             let status = &self.region.lane(lane).status;
-            // SYNC: acquires the lane's last acknowledgement and what it wrote before.
-            let word = status.acknowledged.load(Ordering::Acquire);
-            let gone = State::from_u32(Command::from_word(word).state) == Some(State::Faulted);
-            if !gone {
+            if status.obeyed().state != State::Faulted as u32 {
                 continue;
             }
             let exit = u32::try_from(status.exit.load(Ordering::Relaxed));
@@ -278,13 +274,12 @@ impl Shared {
         deadline: Deadline,
     ) -> Result<(), ControlError> {
         let command = self.order(epoch, asked);
-        let obeyed = |word: u64| {
-            let acknowledged = Command::from_word(word);
+        let obeyed = |acknowledged: Command| {
             let yielded = acknowledged.state == State::Yielded as u32;
             match asked {
                 // A lane that has left obeyed some earlier order to leave, and obeys no more.
                 State::Terminated => acknowledged.state == asked as u32,
-                _ => word == command || (yielded && acknowledged.epoch == epoch),
+                _ => acknowledged == command || (yielded && acknowledged.epoch == epoch),
             }
         };
         let mut lane = 0;
@@ -300,8 +295,7 @@ impl Shared {
                 }
                 while lane < self.region.lanes() {
                     let status = &self.region.lane(lane).status;
-                    // SYNC: acquires the lane's counters and last answers.
-                    if !obeyed(status.acknowledged.load(Ordering::Acquire)) {
+                    if !obeyed(status.obeyed()) {
                         return Ok(None);
                     }
                     lane += 1;
@@ -314,12 +308,11 @@ impl Shared {
         done.ok_or(ControlError::Timeout { kernel, lane, asked, waited })
     }
 
-    /// Writes a command; its word.
-    pub fn order(&self, epoch: u32, asked: State) -> u64 {
-        let word = Command { epoch, state: asked as u32 }.to_word();
-        // SYNC: releases all the host wrote before to the lanes' look at the command.
-        self.region.control().host.command.store(word, Ordering::Release);
-        word
+    /// Writes a command.
+    pub fn order(&self, epoch: u32, asked: State) -> Command {
+        let command = Command { epoch, state: asked as u32 };
+        self.region.control().host.order(command);
+        command
     }
 
     /// A step; whether it was launched at least once.

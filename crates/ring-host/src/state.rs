@@ -6,8 +6,7 @@ use crate::error::{ControlError, DeviceFault, LaunchError, PayloadError, StateEr
 use crate::resident::Resident;
 use bytemuck::Zeroable;
 use ring_device::{InOrderHandler, Kernel};
-use ring_shared::layout::{Command, State};
-use std::sync::atomic::Ordering::Acquire;
+use ring_shared::layout::State;
 
 impl<K: InOrderHandler> Resident<K> {
     /// The state of a lane, copied from the device. The kernel must not be active: deactivated,
@@ -93,9 +92,7 @@ impl<K: InOrderHandler> Resident<K> {
         if ordered.state == State::Active as u32 {
             return Ok(false);
         }
-        // SYNC: acquires what the lane did before it said that it takes messages no more.
-        let told = shared.region().lane(lane).status.acknowledged.load(Acquire);
-        let told = Command::from_word(told);
+        let told = shared.region().lane(lane).status.obeyed();
         if told.epoch == ordered.epoch && told.state != State::Active as u32 {
             return Ok(true);
         }

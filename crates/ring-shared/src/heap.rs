@@ -9,6 +9,9 @@ use core::ptr::NonNull;
 /// The three parts of one ring.
 #[derive(Debug)]
 pub struct RingMemory {
+    /// What loom watches; ends before the memory does.
+    #[cfg(loom)]
+    watched: Vec<crate::atomics::model::Shared>,
     bell: Doorbell,
     credit: CreditLine,
     slots: Vec<Atom>,
@@ -33,7 +36,10 @@ impl RingMemory {
     #[doc(hidden)]
     pub fn boxed<T: Message>(capacity: u32, start: u64) -> Box<RingMemory> {
         let zero = || Atom::new([0, 0]);
-        let memory = Box::new(RingMemory {
+        #[cfg_attr(not(loom), allow(unused_mut))]
+        let mut memory = Box::new(RingMemory {
+            #[cfg(loom)]
+            watched: Vec::new(),
             bell: Doorbell { atoms: core::array::from_fn(|_| zero()) },
             credit: CreditLine::new(AtomicU64::new(0)),
             slots: (0..capacity as usize * T::SLOT_ATOMS).map(|_| zero()).collect(),
@@ -42,6 +48,14 @@ impl RingMemory {
         });
         // SAFETY: the memory is not dropped in this statement.
         unsafe { memory.ring_for_now() }.reset();
+        #[cfg(loom)]
+        {
+            use crate::atomics::model::{Kind, share};
+            let of_lines = share(&memory.bell, |_| Some(Kind::Atomic));
+            let of_credit = share(&memory.credit, |_| Some(Kind::Atomic));
+            let of_slots = share(&memory.slots[..], |_| Some(Kind::Atomic));
+            memory.watched = vec![of_lines, of_credit, of_slots];
+        }
         memory
     }
 

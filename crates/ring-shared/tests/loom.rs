@@ -12,6 +12,7 @@
 use loom::cell::UnsafeCell;
 use loom::thread::{self, yield_now};
 use ring_shared::atomics::Atom;
+use ring_shared::atomics::model::{Kind, share};
 use ring_shared::heap::RingMemory;
 use ring_shared::ring::{CONTROL, Control, stamp, widen};
 use ring_shared::{Consumer, Producer, Ring};
@@ -245,6 +246,7 @@ fn a_stamp_alone_proves_its_atom() {
 fn each_half_of_an_atom_publishes() {
     check(|| {
         let atom = Arc::new(Atom::new([0, 0]));
+        let _watched = share(&*atom, |_| Some(Kind::Atomic));
         let cells = Cells::new(1, 2);
         let (a, c) = (atom.clone(), cells.clone());
         let writer = thread::spawn(move || {

@@ -11,6 +11,10 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::layout::{Exit, HostLine, StatusLine, UNLIMITED};
 
+/// Nanoseconds that another lane's clock may be ahead of what this one has just read: by more, it was
+/// set back since.
+const SKEW: u64 = 1_000_000_000;
+
 /// The number of this launch, from 1.
 #[inline(always)]
 pub(super) fn launch(team: Team<'_>) -> u64 {
@@ -36,7 +40,7 @@ impl<K: Kernel> Lane<'_, K> {
         let s = self.shared();
         let left = s.iterations.load(Relaxed).saturating_sub(1);
         s.iterations.store(left, Relaxed);
-        if now >= s.deadline.load(Relaxed) {
+        if self.time_is_over(now) {
             Exit::TimeSpent as u64
         } else if left == 0 {
             Exit::IterationsSpent as u64
@@ -47,6 +51,14 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
+    /// Thread 0: whether the launch has run for its time; yes, if the clock was set back to before it
+    /// began, since nobody knows then how long it has run.
+    #[inline(always)]
+    fn time_is_over(&self, now: u64) -> bool {
+        let (began, time) = (self.shared().began.load(Relaxed), self.shared().time.load(Relaxed));
+        time != UNLIMITED && now.wrapping_sub(began) >= time
+    }
+
     /// Thread 0: whether the idle budget is spent.
     #[inline(always)]
     fn is_idle(&self, now: u64) -> bool {
@@ -55,12 +67,20 @@ impl<K: Kernel> Lane<'_, K> {
         if idle == 0 {
             return true; // each lane by itself
         }
-        let spent = || now.saturating_sub(s.quiet.load(Relaxed)) >= s.allowed.load(Relaxed);
-        if self.team.lane() > 0 || !spent() {
+        if self.team.lane() > 0 {
+            return false;
+        }
+        if s.quiet.load(Relaxed) > now {
+            // The other polling warp noted it meanwhile, or the clock was set back.
+            s.quiet.store(now, Relaxed);
+        }
+        let spent = || now - s.quiet.load(Relaxed).min(now) >= s.allowed.load(Relaxed);
+        if !spent() {
             return false;
         }
         let busy = self.others_busy();
-        if busy >= s.began.load(Relaxed) {
+        // A time that is far ahead is from before the clock was set back.
+        if busy >= s.began.load(Relaxed) && (busy == u64::MAX || busy < now.saturating_add(SKEW)) {
             s.quiet.store(busy.min(now).max(s.quiet.load(Relaxed)), Relaxed);
             s.allowed.store(idle, Relaxed);
         }

@@ -256,8 +256,7 @@ impl<K: Kernel> Lane<'_, K> {
         s.looked.store(ticks, Relaxed);
         s.event.store(u64::from(first), Relaxed);
         s.began.store(began, Relaxed);
-        let end = began.saturating_add(time);
-        s.deadline.store(end, Relaxed);
+        s.time.store(time, Relaxed);
         s.iterations.store(iterations, Relaxed);
         s.idle.store(idle, Relaxed);
         s.quiet.store(began, Relaxed);

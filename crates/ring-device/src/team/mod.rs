@@ -133,8 +133,8 @@ pub(crate) struct Shared {
     pub verdict: AtomicU64,
     /// When this launch began, in nanoseconds.
     pub began: AtomicU64,
-    /// When it is to end.
-    pub deadline: AtomicU64,
+    /// How long it may run.
+    pub time: AtomicU64,
     /// Looks and windows that it may still make.
     pub iterations: AtomicU64,
     /// The idle budget.

@@ -8,10 +8,11 @@ use ring_shared::layout::{
 };
 use ring_shared::{ABI_VERSION, Consumer, MAGIC, Message, Producer, Ring};
 use std::alloc::Layout;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,18 @@ pub fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // Not from zero: a zeroed word is long ago.
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 3_600_000_000_000
+}
+
+/// A clock of a test's own, which all lanes of its rig see.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+thread_local! {
+    static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
+}
+
+/// What a lane's thread sees: its rig's clock, if that has one of its own.
+fn lane_now() -> u64 {
+    CLOCK.with_borrow(|clock| clock.as_ref().map_or_else(now, |clock| clock()))
 }
 
 fn rest(n: u32) {
@@ -78,9 +91,9 @@ pub struct Rig<K> {
     capacity: u32,
     start: u64,
     pub launches: u64,
-    /// The clock that lanes see.
-    pub clock: fn() -> u64,
     epoch: u32,
+    /// What lanes take for the time from the next launch on, if not [`now`].
+    pub clock: Option<Clock>,
     kernel: PhantomData<K>,
 }
 
@@ -93,8 +106,8 @@ impl<K: Kernel> Rig<K> {
         let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
         base.as_ptr().expose_provenance();
         let kernel = PhantomData;
-        let rig =
-            Rig { base, layout, lanes, capacity, start, launches: 0, clock: now, epoch: 0, kernel };
+        let (launches, epoch, clock) = (0, 0, None);
+        let rig = Rig { base, layout, lanes, capacity, start, launches, epoch, clock, kernel };
         let host = &rig.control().host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
@@ -205,15 +218,17 @@ impl<K: Kernel> Rig<K> {
     /// Starts a launch: a thread a lane.
     pub fn launch(&mut self) -> Running {
         self.launches += 1;
-        let (address, now) = (self.base.as_ptr().addr(), self.clock);
+        let address = self.base.as_ptr().addr();
         let lane = |lane| {
+            let clock = self.clock.clone();
             std::thread::spawn(move || {
+                CLOCK.set(clock);
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
                 let mut memory = Box::new(const { TeamMemory::new() });
                 // As on a GPU, where block-shared memory holds what somebody left in it.
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
                 unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), 0xa5, 1) };
-                let team = Team::new(lane, &mut memory, Hooks { now, rest });
+                let team = Team::new(lane, &mut memory, Hooks { now: lane_now, rest });
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.
                 unsafe { run::<K>(&team, control) };

@@ -110,7 +110,6 @@ impl Atom {
     }
 }
 
-#[cfg(not(loom))]
 mod layout {
     use super::Atom;
     use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};

@@ -6,6 +6,9 @@
 //! and fences become `.sys` instructions; only the 16-byte access of an [`Atom`] needs assembly.
 
 mod atom;
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model;
 // On a CPU it is compiled for its types only.
 #[cfg(feature = "rust-cuda")]
 #[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))]
@@ -18,6 +21,8 @@ pub use core::sync::atomic::Ordering;
 #[cfg(not(any(loom, all(target_arch = "nvptx64", feature = "rust-cuda"))))]
 pub use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+pub use loom::sync::atomic::fence;
+#[cfg(loom)]
+pub use model::{AtomicU32, AtomicU64};
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub use rust_cuda::{AtomicU32, AtomicU64, fence};

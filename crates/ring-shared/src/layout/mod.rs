@@ -5,6 +5,8 @@
 
 mod control;
 mod lane;
+#[cfg(not(target_arch = "nvptx64"))]
+mod said;
 
 pub use control::{
     Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, UNLIMITED,
@@ -19,7 +21,6 @@ pub const LINE: usize = 128;
 /// Asserts size, alignment and the offset of every field named, at compile time.
 macro_rules! assert_layout {
     ($t:ty: size $size:expr, align $align:expr, $($field:ident @ $at:expr),+ $(,)?) => {
-        #[cfg(not(loom))]
         const _: () = {
             static_assertions::const_assert_eq!(size_of::<$t>(), $size);
             static_assertions::const_assert_eq!(align_of::<$t>(), $align);
@@ -34,7 +35,6 @@ pub const TABLE_LEN: usize = 53;
 
 /// Sizes and offsets of every shared struct, in the order of [`TABLE_NAMES`]. The kernel
 /// `ring_layout_probe` writes the table as the device's compiler sees it; the host compares.
-#[cfg(not(loom))]
 pub const fn table() -> [u64; TABLE_LEN] {
     use crate::atomics::Atom;
     use core::mem::offset_of;

@@ -1,0 +1,221 @@
+//! Clocks that jump forwards by hours, go back, stand still, come round at the end of 64 bits: no lane
+//! panics, loses a message, or stays beyond its budgets once the clock goes on; all obey.
+
+mod rig;
+
+use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, Rig, until};
+use ring_device::{InOrder, InOrderHandler, Kernel, ThreadContext};
+use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+const HOUR: u64 = 3600 * 1000 * MS;
+
+/// As [`Next`], one message after the other.
+struct NextInOrder;
+
+impl Kernel for NextInOrder {
+    const NAME: &'static str = "next in order";
+    const ENTRY: &'static str = "test_next_in_order";
+    type Request = u64;
+    type Response = u64;
+    type Scope = InOrder;
+}
+
+impl InOrderHandler for NextInOrder {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+        request + 1
+    }
+}
+
+trait Any: Kernel<Request = u64, Response = u64> {}
+impl<K: Kernel<Request = u64, Response = u64>> Any for K {}
+
+/// Time that goes on by `step` with each look at it, and jumps when it is told to.
+struct Jumpy {
+    at: AtomicU64,
+    step: AtomicU64,
+    /// Looks since the last jump.
+    looks: AtomicU64,
+}
+
+impl Jumpy {
+    fn new(at: u64, step: u64) -> Arc<Jumpy> {
+        let (at, step) = (AtomicU64::new(at), AtomicU64::new(step));
+        Arc::new(Jumpy { at, step, looks: AtomicU64::new(0) })
+    }
+
+    fn of<K: Any>(rig: &mut Rig<K>, at: u64, step: u64) -> Arc<Jumpy> {
+        let clock = Jumpy::new(at, step);
+        let seen = Arc::clone(&clock);
+        rig.clock = Some(Arc::new(move || seen.look()));
+        clock
+    }
+
+    fn look(&self) -> u64 {
+        self.looks.fetch_add(1, Relaxed);
+        self.at.fetch_add(self.step.load(Relaxed), Relaxed)
+    }
+
+    fn jump(&self, to: u64) {
+        self.at.store(to, Relaxed);
+        self.looks.store(0, Relaxed);
+    }
+
+    /// Waits until it was looked at a few times more.
+    fn goes_on(&self) {
+        let looks = self.looks.load(Relaxed);
+        until("looks at the clock", || self.looks.load(Relaxed) >= looks + 20);
+    }
+}
+
+/// From a clock at `from`: hours ahead, hours back, to zero, to where it comes round soon.
+fn jumps(from: u64) -> [u64; 6] {
+    [from + 3 * HOUR, from - HOUR, from - 2000 * MS, 0, u64::MAX - 20_000, u64::MAX]
+}
+
+/// One express message, then two in slots, answered.
+fn works(ends: &mut Ends) {
+    for n in [1, 2] {
+        let messages: Vec<u64> = (10..10 + n).collect();
+        assert_eq!(ends.push_slice(&messages), n as usize);
+        for message in messages {
+            let mut answer = None;
+            until("an answer", || {
+                answer = ends.pop::<u64>();
+                answer.is_some()
+            });
+            assert_eq!(answer, Some(message + 1));
+        }
+    }
+}
+
+fn obeys_whatever_the_clock_does<K: Any>() {
+    for budgets in [ENDLESS, Budgets { time: 1, idle: 1, ..ENDLESS }] {
+        let mut rig = Rig::<K>::new(2, 8, 0);
+        rig.budgets(budgets);
+        let clock = Jumpy::of(&mut rig, 10 * HOUR, 0);
+        let mut ends = [rig.ends(0), rig.ends(1)];
+        let running = rig.launch();
+        rig.obeyed(State::Active);
+        // With budgets it must stand still, or the launch would end.
+        let jumps = if budgets.time == UNLIMITED { &jumps(10 * HOUR)[..] } else { &[] };
+        for jump in jumps.iter().copied().chain([10 * HOUR]) {
+            clock.jump(jump);
+            ends.iter_mut().for_each(works);
+            rig.obeyed(State::Inactive);
+            rig.obeyed(State::Active);
+            assert!(!running.ended());
+        }
+        rig.obeyed(State::Terminated);
+        running.join();
+        rig.check_left();
+    }
+}
+
+#[test]
+fn obeys_with_the_clock_standing_still_or_jumping() {
+    obeys_whatever_the_clock_does::<Next>();
+    obeys_whatever_the_clock_does::<NextInOrder>();
+}
+
+/// A launch whose clock jumps while it runs ends by what it was told of time or idleness, counted from
+/// the jump at the latest.
+fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
+    // How far the clock goes with a look; looks that may come after the time is over.
+    const STEP: u64 = 1000;
+    const LATE: u64 = 200;
+    let from = 10 * HOUR;
+    for lanes in [1, 3] {
+        for jump in jumps(from) {
+            let mut rig = Rig::<K>::new(lanes, 8, 0);
+            rig.budgets(budgets);
+            rig.command(State::Active);
+            let clock = Jumpy::of(&mut rig, from, 0);
+            let mut ends = rig.ends(lanes - 1);
+            let running = rig.launch();
+            until("active", || {
+                (0..lanes).all(|lane| rig.acknowledged(lane) == (1, Some(State::Active)))
+            });
+            works(&mut ends);
+            clock.goes_on();
+            assert!(!running.ended(), "it was not told of more time");
+            clock.jump(jump);
+            clock.step.store(STEP, Relaxed);
+            running.join();
+            rig.check_left();
+            let looks = clock.looks.load(Relaxed);
+            let most = u64::from(lanes) * (told.div_ceil(STEP) + LATE);
+            assert!(looks <= most, "{looks} looks, {lanes} lanes, {budgets:?}, to {jump}");
+            assert!([exit, Exit::Idle].contains(&rig.exit(0)), "{:?}", rig.exit(0));
+        }
+    }
+}
+
+#[test]
+fn time_is_over_in_time_after_a_jump() {
+    let budgets = Budgets { time: MS, ..ENDLESS };
+    ends_in_time::<Next>(budgets, MS, Exit::TimeSpent);
+    ends_in_time::<NextInOrder>(budgets, MS, Exit::TimeSpent);
+}
+
+#[test]
+fn idleness_is_noticed_in_time_after_a_jump() {
+    let budgets = Budgets { idle: MS, ..ENDLESS };
+    ends_in_time::<Next>(budgets, MS, Exit::Idle);
+    ends_in_time::<NextInOrder>(budgets, MS, Exit::Idle);
+}
+
+/// Launches by the dozen, with the clock anywhere whenever they look.
+fn each_message_once<K: Any>(seed: u64) {
+    const TOTAL: u64 = 200;
+    let mut dice = Dice(seed);
+    let mut rig = Rig::<K>::new(2, dice.pick(&[1, 4, 16]), (1 << 32) - 37);
+    rig.command(State::Active);
+    let clock = Jumpy::of(&mut rig, 10 * HOUR, 100);
+    let mut ends = [rig.ends(0), rig.ends(1)];
+    let (mut sent, mut got) = ([0; 2], [0; 2]);
+    while got != [TOTAL; 2] {
+        let budgets = match dice.roll(4) {
+            0 => Budgets { iterations: 1 + dice.roll(5), ..ENDLESS },
+            1 => Budgets { idle: dice.pick(&[0, 1000, 30_000]), ..ENDLESS },
+            2 => Budgets { idle: MS, iterations: 300, ..ENDLESS },
+            _ => Budgets { time: dice.pick(&[0, 1000, 50_000]), ..ENDLESS },
+        };
+        rig.budgets(budgets);
+        let mode = dice.pick(&[Processing::Continuous, Processing::Batch, Processing::Adaptive]);
+        rig.processing(mode as u32, dice.pick(&[1, 3, u32::MAX]));
+        assert!(rig.launches < 20_000, "no progress");
+        let running = rig.launch();
+        while !running.ended() {
+            if dice.roll(20) == 0 {
+                clock.jump(dice.pick(&jumps(10 * HOUR)));
+            }
+            for (lane, ends) in ends.iter_mut().enumerate() {
+                let n = dice.roll(5).min(TOTAL - sent[lane]);
+                let messages: Vec<u64> = (sent[lane]..sent[lane] + n).collect();
+                sent[lane] += ends.push_slice(&messages) as u64;
+                while let Some(answer) = ends.pop::<u64>() {
+                    assert_eq!(answer, got[lane] + 1, "lost, doubled or out of order");
+                    got[lane] += 1;
+                }
+            }
+        }
+        running.join();
+        rig.check_left();
+        assert!(rig.exit(0).is_yield() && rig.exit(1).is_yield());
+    }
+    assert_eq!((rig.processed(0), rig.processed(1)), (TOTAL, TOTAL));
+    rig.command(State::Terminated);
+    assert_eq!(rig.whole(), Exit::Asked);
+}
+
+#[test]
+fn each_message_once_whatever_the_clock_does() {
+    for seed in 0..4 {
+        each_message_once::<Next>(seed);
+        each_message_once::<NextInOrder>(seed + 100);
+    }
+}

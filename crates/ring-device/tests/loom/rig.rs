@@ -1,0 +1,500 @@
+//! A kernel's memory as loom watches it, and a small host. What is said between host and lane are atomics;
+//! all else that both touch (slots, counters, what a launch leaves for the next, configuration) are plain
+//! cells, which loom fails a model for touching without having acquired what was written there.
+
+use loom::cell::UnsafeCell;
+use loom::thread::{self, JoinHandle, yield_now};
+use ring_device::{
+    Hooks, InOrder, InOrderHandler, Kernel, Team, TeamMemory, Thread, ThreadContext, ThreadHandler,
+    run,
+};
+use ring_shared::atomics::Atom;
+use ring_shared::atomics::model::{Kind, Shared, share};
+use ring_shared::layout::{
+    Command, ControlBlock, Doorbell, Exit, HostLine, LaneBlock, Processing, RingDescriptor, State,
+    StatusLine, UNLIMITED,
+};
+use ring_shared::{ABI_VERSION, Consumer, MAGIC, Producer, Ring};
+use std::cell::RefCell;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Indices begin where their low half is about to come round, so that it does in the models.
+pub const START: u64 = (1 << 32) - 1;
+
+/// Most messages of a model.
+pub const MOST: usize = 4;
+
+/// Nanoseconds of the lanes' clock, which stands still: no heartbeat is due.
+const NOW: u64 = 1 << 40;
+
+pub fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.max_branches = 20_000; // a launch reads much before it begins
+    let begun = std::time::Instant::now();
+    let n = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let count = n.clone();
+    let bound = builder.preemption_bound;
+    builder.check(move || {
+        count.fetch_add(1, Relaxed);
+        model();
+    });
+    eprintln!(
+        "{:?}: {} executions, {bound:?} preemptions, {:?}",
+        std::thread::current().name(),
+        n.load(Relaxed),
+        begun.elapsed()
+    );
+}
+
+/// Plain memory beside the ring that host and handlers touch.
+#[derive(Default)]
+pub struct Plain {
+    /// Written by the host before message `i` is sent, read by its handler.
+    asked: [UnsafeCell<u32>; MOST],
+    /// Times that the handler of message `i` ran; read by the host with its answer.
+    pub handled: [UnsafeCell<u32>; MOST],
+    /// The host's while the kernel is not active, else the lane's.
+    pub state: UnsafeCell<u32>,
+}
+
+/// Adds one.
+pub fn count(cell: &UnsafeCell<u32>) {
+    // SAFETY: loom fails the model if another thread is here too.
+    cell.with_mut(|at| unsafe { *at += 1 });
+}
+
+pub fn read(cell: &UnsafeCell<u32>) -> u32 {
+    // SAFETY: loom fails the model if another thread writes it meanwhile.
+    cell.with(|at| unsafe { *at })
+}
+
+std::thread_local! {
+    // Loom runs all threads of a model on the one that began it.
+    static PLAIN: RefCell<Option<Rc<[Plain]>>> = const { RefCell::new(None) };
+}
+
+fn plain(lane: usize) -> impl std::ops::Deref<Target = Plain> {
+    struct Of(Rc<[Plain]>, usize);
+    impl std::ops::Deref for Of {
+        type Target = Plain;
+        fn deref(&self) -> &Plain {
+            &self.0[self.1]
+        }
+    }
+    Of(PLAIN.with_borrow(|plain| plain.clone().expect("a model that runs")), lane)
+}
+
+/// The message number `i` of a lane.
+fn message(lane: usize, i: usize) -> u64 {
+    (lane as u64) << 32 | i as u64
+}
+
+fn handle(request: &u64) -> u64 {
+    let (plain, i) = (plain((*request >> 32) as usize), *request as u32 as usize);
+    assert_eq!(read(&plain.asked[i]), 1, "a message seen before what was written before it");
+    count(&plain.handled[i]);
+    count(&plain.state);
+    !request
+}
+
+/// Answers with the complement.
+pub struct Alone;
+
+impl Kernel for Alone {
+    const NAME: &'static str = "alone";
+    const ENTRY: &'static str = "test_alone";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Alone {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        handle(request)
+    }
+}
+
+/// The same, one message after the other, every answer through a slot.
+pub struct Sequence;
+
+impl Kernel for Sequence {
+    const NAME: &'static str = "sequence";
+    const ENTRY: &'static str = "test_sequence";
+    type Request = u64;
+    type Response = u64;
+    type Scope = InOrder;
+}
+
+impl InOrderHandler for Sequence {
+    type State = u64;
+    fn handle(_: &ThreadContext<'_>, state: &mut u64, request: &u64) -> u64 {
+        *state += 1;
+        handle(request)
+    }
+}
+
+#[repr(C)]
+struct Memory {
+    control: ControlBlock,
+    blocks: [LaneBlock; 2],
+    slots: [[[Atom; MOST]; 2]; 2],
+    state: [u64; 2 * 16],
+}
+
+/// A kernel on no device yet, and the host's side of it.
+pub struct Rig<K> {
+    watched: Vec<Shared>,
+    launches: Vec<JoinHandle<()>>,
+    submitted: u64,
+    epoch: u32,
+    lanes: u32,
+    memory: NonNull<Memory>,
+    kernel: std::marker::PhantomData<K>,
+}
+
+/// The host's ends of a lane.
+pub struct Ends {
+    pub sender: Sender,
+    pub receiver: Receiver,
+}
+
+/// The sending half.
+pub struct Sender {
+    producer: Producer,
+    lane: usize,
+    sent: usize,
+}
+
+/// The receiving half.
+pub struct Receiver {
+    consumer: Consumer,
+    lane: usize,
+    got: usize,
+}
+
+/// Looks and batches, and idle time, after which a launch leaves.
+#[derive(Clone, Copy)]
+pub struct Budgets {
+    pub iterations: u64,
+    pub idle: u64,
+}
+
+pub const ENDLESS: Budgets = Budgets { iterations: UNLIMITED, idle: UNLIMITED };
+
+/// What the word at so many bytes of a lane's block is. What pads lines, and the histograms, which lane
+/// after lane has for itself, are not watched.
+fn of_lane(lanes: u32, at: usize) -> Option<Kind> {
+    let line = |begin: usize| at.checked_sub(begin).filter(|at| *at < 128);
+    // Of the doorbells the one atom that a message takes, and the control atom.
+    let bell = |at: Option<usize>| at.is_some_and(|at| !(16..112).contains(&at));
+    let status = |field: usize| at == offset_of!(LaneBlock, status) + field;
+    let atomic = bell(line(offset_of!(LaneBlock, request_bell)))
+        || bell(line(offset_of!(LaneBlock, response_bell)))
+        || at == offset_of!(LaneBlock, request_credit)
+        || at == offset_of!(LaneBlock, response_credit)
+        || status(offset_of!(StatusLine, acknowledged))
+        || status(offset_of!(StatusLine, left))
+        || lanes > 1 && status(offset_of!(StatusLine, busy))
+        || lanes > 1 && status(offset_of!(StatusLine, leave));
+    let told = line(offset_of!(LaneBlock, status)).is_some_and(|at| at < 104);
+    let cell = told || at < 64;
+    match atomic {
+        true => Some(Kind::Atomic),
+        false => cell.then_some(Kind::Cell),
+    }
+}
+
+impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
+    pub fn new(lanes: u32, capacity: u32, budgets: Budgets) -> Rig<K> {
+        // SAFETY: integers, and atomics of integers.
+        let memory: Box<Memory> = unsafe { Box::new_zeroed().assume_init() };
+        let memory = NonNull::from(Box::leak(memory));
+        let kernel = std::marker::PhantomData;
+        let (watched, launches) = (Vec::new(), Vec::new());
+        let mut rig = Rig { watched, launches, submitted: 0, epoch: 0, lanes, memory, kernel };
+        let host = &rig.memory().control.host;
+        host.magic.store(MAGIC, Relaxed);
+        host.abi_version.store(ABI_VERSION, Relaxed);
+        host.lanes.store(lanes, Relaxed);
+        rig.budgets(budgets);
+        let config = &rig.memory().control.config;
+        config.time.store(UNLIMITED, Relaxed);
+        config.lease.store(UNLIMITED, Relaxed);
+        config.processing.store(Processing::Continuous as u32, Relaxed);
+        config.max_messages.store(1, Relaxed);
+        for lane in 0..lanes {
+            for ring in rig.rings(lane, capacity) {
+                ring.reset();
+            }
+            let block = rig.lane(lane);
+            let describe = |d: &RingDescriptor, which: usize| {
+                let slots = &rig.memory().slots[lane as usize][which];
+                d.slots.store(slots.as_ptr().expose_provenance() as u64, Relaxed);
+                d.start.store(START, Relaxed);
+                d.capacity.store(capacity, Relaxed);
+                d.slot_bytes.store(16, Relaxed);
+            };
+            describe(&block.request, 0);
+            describe(&block.response, 1);
+            let state = &rig.memory().state[16 * lane as usize..][..16];
+            block.state.store(state.as_ptr().expose_provenance() as u64, Relaxed);
+            block.state_bytes.store(128, Relaxed);
+            block.status.last_express.store(START - 1, Relaxed);
+            block.status.scrubbed.store(START, Relaxed);
+        }
+        let memory = rig.memory();
+        let host = |at| match at {
+            at if at == offset_of!(HostLine, command) => Some(Kind::Atomic),
+            0..24 | 128..176 => Some(Kind::Cell),
+            _ => None,
+        };
+        let mut watched = vec![share(&memory.control, host)];
+        for lane in 0..lanes as usize {
+            watched.push(share(&memory.blocks[lane], |at| of_lane(lanes, at)));
+            for slots in &memory.slots[lane] {
+                watched.push(share(&slots[..], |_| Some(Kind::Cell)));
+            }
+        }
+        rig.watched = watched;
+        PLAIN.set(Some((0..lanes).map(|_| Plain::default()).collect()));
+        rig
+    }
+
+    fn memory(&self) -> &Memory {
+        // SAFETY: the memory stays until the rig is dropped; all that is shared of it is atomics.
+        unsafe { self.memory.as_ref() }
+    }
+
+    pub fn lane(&self, lane: u32) -> &LaneBlock {
+        &self.memory().blocks[..self.lanes as usize][lane as usize]
+    }
+
+    fn rings(&self, lane: u32, capacity: u32) -> [Ring; 2] {
+        let block = self.lane(lane);
+        let slots = &self.memory().slots[lane as usize];
+        let ring = |bell: &Doorbell, credit, slots: &[Atom; MOST]| {
+            let parts = (NonNull::from(bell), NonNull::from(credit), NonNull::from(slots).cast());
+            // SAFETY: parts of the rig's memory, which the models keep longer than its rings.
+            unsafe { Ring::from_raw(parts, capacity, 1, START) }.expect("a sound ring")
+        };
+        [
+            ring(&block.request_bell, &block.request_credit, &slots[0]),
+            ring(&block.response_bell, &block.response_credit, &slots[1]),
+        ]
+    }
+
+    pub fn ends(&self, lane: u32, capacity: u32) -> Ends {
+        let [requests, responses] = self.rings(lane, capacity);
+        let (producer, consumer, lane) =
+            (Producer::new(requests), Consumer::new(responses), lane as usize);
+        let (sender, receiver) =
+            (Sender { producer, lane, sent: 0 }, Receiver { consumer, lane, got: 0 });
+        Ends { sender, receiver }
+    }
+
+    /// Only while no launch is on the device.
+    pub fn budgets(&self, budgets: Budgets) {
+        let config = &self.memory().control.config;
+        config.iterations.store(budgets.iterations, Relaxed);
+        config.idle.store(budgets.idle, Relaxed);
+    }
+
+    /// Submits `launches` that follow each other, as a driver runs them: a thread a lane, and the next when
+    /// the last is over. With two lanes one launch only, since their threads do not wait for each other.
+    pub fn launch(&mut self, launches: u64) {
+        assert!(self.lanes == 1 || launches == 1);
+        self.submitted += launches;
+        for lane in 0..self.lanes {
+            let control = self.memory.as_ptr().expose_provenance();
+            self.launches.push(thread::spawn(move || {
+                let control = std::ptr::with_exposed_provenance::<ControlBlock>(control);
+                for _ in 0..launches {
+                    // SAFETY: integers, and atomics and cells of integers.
+                    let mut memory: Box<TeamMemory> = unsafe { Box::new_zeroed().assume_init() };
+                    let hooks = Hooks { now: || NOW, rest: |_| yield_now() };
+                    let team = Team::new(lane, &mut memory, hooks);
+                    // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the models
+                    // submit no launch before the last has left.
+                    unsafe { run::<K>(&team, control) };
+                }
+            }));
+        }
+    }
+
+    /// Orders `state`.
+    pub fn order(&mut self, state: State) -> Command {
+        self.epoch += 1;
+        let command = Command { epoch: self.epoch, state: state as u32 };
+        self.memory().control.host.order(command);
+        command
+    }
+
+    /// Orders `state`, and waits until every lane has obeyed, or yielded with that; or, if nothing is on the
+    /// device and nothing is to be launched, not. `ends` are those of the lanes that are driven.
+    pub fn ask(&mut self, state: State, ends: &[&Ends]) {
+        let command = self.order(state);
+        let yielded = Command { state: State::Yielded as u32, ..command };
+        for lane in 0..self.lanes {
+            until(|| {
+                ends.iter().for_each(|ends| self.step(ends));
+                let obeyed = self.lane(lane).status.obeyed();
+                let there = state == State::Active || !self.rests();
+                !there || obeyed == command || obeyed == yielded
+            });
+        }
+    }
+
+    /// A step of what drives an event-driven kernel: launches it if it rests and there is something to do.
+    pub fn step(&mut self, ends: &Ends) {
+        let host = Command::from_word(self.memory().control.host.command.load(Relaxed));
+        if !self.rests() || host.state != State::Active as u32 {
+            return;
+        }
+        let block = self.lane(ends.sender.lane as u32);
+        let told = Command::from_word(block.status.acknowledged.load(Relaxed));
+        if told.epoch != host.epoch || block.consumed() < ends.sender.producer.next() {
+            self.launch(1);
+        }
+    }
+
+    /// Whether all launches have left.
+    pub fn rests(&self) -> bool {
+        (0..self.lanes).all(|lane| self.lane(lane).status.launches_left() == self.submitted)
+    }
+
+    /// As `Resident::terminate`; then checks all counts: exactly the messages sent were handled, once
+    /// each, or are still in the ring.
+    pub fn end(mut self, ends: &mut [Ends]) {
+        self.ask(State::Terminated, &[]);
+        until(|| self.rests());
+        for ends in ends {
+            let (processed, unhandled) = self.summary(ends);
+            assert_eq!(processed + unhandled, ends.sent() as u64, "a message lost or doubled");
+            while ends.receiver.take() {}
+            assert_eq!(ends.got() as u64, processed, "one answer for each message handled");
+            let plain = plain(ends.sender.lane);
+            for (i, handled) in plain.handled.iter().enumerate() {
+                assert_eq!(read(handled), u32::from(i < processed as usize), "message {i}");
+            }
+            let exit = self.exit(ends.sender.lane as u32);
+            assert!(exit.is_some_and(|exit| exit == Exit::Asked || exit.is_yield()), "{exit:?}");
+        }
+        self.over();
+    }
+
+    /// Why the lane left.
+    pub fn exit(&self, lane: u32) -> Option<Exit> {
+        Exit::from_u32(self.lane(lane).status.exit.load(Relaxed) as u32)
+    }
+
+    /// Messages handled, and those accepted that no handler has seen, of a lane that takes none.
+    pub fn summary(&self, ends: &Ends) -> (u64, u64) {
+        let block = self.lane(ends.sender.lane as u32);
+        let consumed = block.consumed();
+        let processed = block.status.processed.load(Relaxed);
+        assert_eq!(processed, consumed - START, "counter and credit");
+        (processed, ends.sender.producer.next() - consumed)
+    }
+
+    /// Waits for all threads of all launches.
+    pub fn join(&mut self) {
+        for launch in self.launches.drain(..) {
+            launch.join().expect("the lane's assertions");
+        }
+    }
+
+    /// Joins all threads and ends loom's watch.
+    pub fn over(mut self) {
+        self.join();
+        PLAIN.set(None);
+        self.watched.clear();
+        // SAFETY: leaked by `new`, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
+    }
+}
+
+impl Sender {
+    /// Sends one message, express if it may be; whether there was room. Responses up to `received` were
+    /// taken.
+    pub fn push(&mut self, received: u64) -> bool {
+        self.producer.note_consumed(received);
+        let has_room = self.producer.has_room(received).expect("an honest lane");
+        if has_room {
+            let message = self.message();
+            self.producer.push(&message, received).expect("there is room");
+        }
+        has_room
+    }
+
+    /// The next message, after what its handler is to see.
+    fn message(&mut self) -> u64 {
+        count(&plain(self.lane).asked[self.sent]);
+        self.sent += 1;
+        message(self.lane, self.sent - 1)
+    }
+}
+
+impl Receiver {
+    /// Index after the last response that was taken.
+    pub fn next(&self) -> u64 {
+        self.consumer.next()
+    }
+
+    /// Takes an answer, if there is one, and checks it.
+    pub fn take(&mut self) -> bool {
+        let Some(answer) = self.consumer.pop::<u64>().expect("an honest lane") else {
+            return false;
+        };
+        assert_eq!(answer, !message(self.lane, self.got), "lost, doubled or out of order");
+        assert_eq!(read(&plain(self.lane).handled[self.got]), 1, "what the handler wrote");
+        self.got += 1;
+        true
+    }
+}
+
+impl Ends {
+    /// Sends one message, express if it may be; whether there was room.
+    pub fn push(&mut self) -> bool {
+        self.sender.push(self.receiver.next())
+    }
+
+    /// Sends two messages through slots.
+    pub fn push_two(&mut self) {
+        let two = [self.sender.message(), self.sender.message()];
+        let pushed = self.sender.producer.push_slice(&two, self.receiver.next());
+        assert_eq!(pushed, Ok(2), "the models send what there is room for");
+    }
+
+    /// Messages sent.
+    pub fn sent(&self) -> usize {
+        self.sender.sent
+    }
+
+    /// Answers taken.
+    pub fn got(&self) -> usize {
+        self.receiver.got
+    }
+
+    /// Takes answers until `n` were taken in all.
+    pub fn take_until(&mut self, n: usize) {
+        while self.got() < n {
+            until(|| self.receiver.take());
+        }
+    }
+}
+
+/// The host's cell of lane `lane`'s state.
+pub fn state<T>(lane: usize, then: impl FnOnce(&UnsafeCell<u32>) -> T) -> T {
+    then(&plain(lane).state)
+}
+
+/// Waits until `done`.
+pub fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        yield_now();
+    }
+}

@@ -1,0 +1,178 @@
+//! Undefined behaviour: Miri, and what stands in for it where it is missing.
+//!
+//! `ring-shared` holds to strict provenance. Device addresses are integers in memory, though, and the CPU
+//! device's are those of the host, so from `ring-device` up provenance is exposed, and Miri is told so.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::sanitize::{HOST, show_and_run};
+use crate::{Error, Result, Workspace, pins, shell, toolchain};
+
+/// cargo-careful: std with its debug assertions, and checks that rustc adds in nightlies.
+const CAREFUL: (&str, &str) = ("cargo-careful", "0.4.10");
+
+/// What Miri interprets in minutes; asan and tsan run the rest too.
+const INTERPRETED: [Interpreted; 3] = [
+    Interpreted {
+        what: "ring-shared, strict provenance",
+        test: &["-p", "ring-shared", "--lib", "--test", "threads"],
+        flags: "-Zmiri-strict-provenance -Zmiri-disable-isolation",
+        names: &[],
+    },
+    Interpreted {
+        what: "ring-device, exposed provenance",
+        test: &["-p", "ring-device", "--lib", "--test", "resume"],
+        flags: "-Zmiri-permissive-provenance",
+        names: &[
+            "tests::",
+            "commands_reach",
+            "refused",
+            "ends_the_lane",
+            "is_answered_before",
+            "credit_of",
+        ],
+    },
+    Interpreted {
+        what: "the CPU device under ring-host, exposed provenance",
+        test: &["-p", "ring-tests", "--test", "suite"],
+        // Time is Miri's own; files that tell of the platform are not to be had.
+        flags: "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide",
+        names: &["terminate_counts", "it_cannot_be_looked_at"],
+    },
+];
+
+struct Interpreted {
+    what: &'static str,
+    /// Arguments of `cargo miri test`.
+    test: &'static [&'static str],
+    flags: &'static str,
+    /// Tests of these names only, if any.
+    names: &'static [&'static str],
+}
+
+/// What the stand-ins run.
+const NATIVE: &str = "ring-shared and ring-device";
+
+/// Its arguments of `cargo test`.
+const NATIVE_TESTS: [&str; 13] = [
+    "-p",
+    "ring-shared",
+    "-p",
+    "ring-device",
+    "--lib",
+    "--test",
+    "hostile",
+    "--test",
+    "threads",
+    "--test",
+    "resume",
+    "--test",
+    "stream",
+];
+
+/// Miri, or where it is missing what can be had of the others; says at the end which of them ran.
+///
+/// # Errors
+/// When a test fails; and when nothing is installed, unless `if_available`.
+pub fn miri(ws: &Workspace, if_available: bool) -> Result {
+    let mut ran = Vec::new();
+    match interpreter() {
+        Some(toolchain) => {
+            for part in INTERPRETED {
+                let mut cargo = toolchain.cargo(ws.root());
+                cargo.args(["miri", "test"]).args(part.test).arg("--target-dir");
+                cargo.arg(ws.target("miri")).arg("--").args(part.names);
+                // cargo-miri brings its own driver, and warns of another.
+                cargo.env_remove("RUSTC").env("MIRIFLAGS", part.flags);
+                cargo.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+                show_and_run(&mut cargo)?;
+                ran.push(format!("Miri over {}", part.what));
+            }
+        }
+        None => {
+            ran.extend(careful(ws)?);
+            ran.extend(valgrind(ws)?);
+        }
+    }
+    if !ran.is_empty() {
+        println!("undefined behaviour was looked for by {}", ran.join("; "));
+        return Ok(());
+    }
+    let missing = Error::new("neither Miri nor cargo-careful nor valgrind is there").hint(format!(
+        "cargo xtask setup --miri\n   or: rustup component add miri rust-src --toolchain {}",
+        pins::NIGHTLY
+    ));
+    if if_available {
+        println!("undefined behaviour was looked for by nothing: {missing}");
+        return Ok(());
+    }
+    Err(missing)
+}
+
+/// The pinned nightly, if it can interpret.
+fn interpreter() -> Option<ring_builder::Toolchain> {
+    toolchain::installed().find(|t| t.has_source() && t.has_program("cargo-miri"))
+}
+
+/// The tests by cargo-careful, which is installed if it can be; what ran, or `None` after a word why not.
+///
+/// # Errors
+/// When a test fails.
+pub fn careful(ws: &Workspace) -> Result<Option<String>> {
+    let (name, version) = CAREFUL;
+    let toolchain = match toolchain::find(ws) {
+        Ok(toolchain) => toolchain,
+        Err(error) => return Ok(skipped(name, &error)),
+    };
+    let folder = match tool(ws) {
+        Ok(folder) => folder,
+        Err(error) => return Ok(skipped(name, &error)),
+    };
+    let mut cargo = toolchain.cargo(ws.root());
+    let paths = cargo.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path);
+    let mut paths: Vec<PathBuf> = paths.map(std::env::split_paths).into_iter().flatten().collect();
+    paths.push(folder);
+    if let Ok(paths) = std::env::join_paths(paths) {
+        cargo.env("PATH", paths);
+    }
+    cargo.args(["careful", "test"]).args(NATIVE_TESTS).arg("--target-dir");
+    show_and_run(cargo.arg(ws.target("careful")))?;
+    Ok(Some(format!("{name} {version} over {NATIVE}")))
+}
+
+/// Where cargo-careful is, installed there now if it was nowhere.
+fn tool(ws: &Workspace) -> Result<PathBuf> {
+    let (name, version) = CAREFUL;
+    let folder = ws.tools().join("bin");
+    if !folder.join(name).is_file() {
+        let mut cargo = shell::stable_cargo(ws.root());
+        cargo.args(["install", name, "--version", version, "--locked", "--debug", "--root"]);
+        show_and_run(cargo.arg(ws.tools()))?;
+    }
+    Ok(folder)
+}
+
+/// The tests under valgrind's memcheck; what ran, or `None` after a word why not.
+///
+/// # Errors
+/// When a test fails, or memory is used that may not be.
+pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
+    let version = match Command::new("valgrind").arg("--version").output() {
+        Ok(version) => String::from_utf8_lossy(&version.stdout).trim().to_owned(),
+        Err(error) => return Ok(skipped("valgrind", &error)),
+    };
+    let mut cargo = shell::stable_cargo(ws.root());
+    cargo.args(["test", "--release", "--target", HOST]).args(NATIVE_TESTS).arg("--target-dir");
+    // Threads take turns there, and lanes spin.
+    let runner = "valgrind --quiet --error-exitcode=99 --fair-sched=yes --leak-check=no";
+    cargo.arg(ws.target("valgrind")).env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    cargo.args(["--", "--test-threads=2"]).args(["--skip", "each_message_once"]);
+    show_and_run(&mut cargo)?;
+    Ok(Some(format!("{version} over {NATIVE}")))
+}
+
+fn skipped(what: &str, why: &dyn std::fmt::Display) -> Option<String> {
+    println!("{what}: skipped. {why}");
+    None
+}
