@@ -1,12 +1,15 @@
 //! What the integration tests have in common: the devices to run on, and kernels of their own.
 
+pub mod hostile;
+
+use ring_host::driver::{Driver, Quirks};
 use ring_host::{
     Block, BlockContext, BlockHandler, Device, Kernel, Launch, Memory, Mode, OpenError, Options,
     Output, Runtime, Thread, ThreadContext, ThreadHandler,
 };
 use std::borrow::Cow;
-use std::sync::Once;
-use std::time::Duration;
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 /// The README's programs, compiled and run as documentation tests.
 #[cfg(doctest)]
@@ -64,6 +67,29 @@ pub fn cpu() -> Runtime {
 pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
     let options = Options { pinned_bytes, device_bytes };
     Runtime::open_with(Device::Cpu, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Opens a device with quirks that keep nothing from its probe; again if the machine was too busy
+/// for the probe to find out what works.
+///
+/// # Panics
+/// If it cannot be opened, or never works.
+pub fn over<D: Driver + 'static>(
+    quirks: impl Fn() -> Quirks<D>,
+    options: Options,
+) -> (Arc<Quirks<D>>, Runtime) {
+    let begun = Instant::now();
+    loop {
+        let device = Arc::new(quirks());
+        let opened = Runtime::over(Arc::clone(&device), options);
+        let host = opened.unwrap_or_else(|error| panic!("{error}"));
+        let probe = &host.report().probe;
+        let found = [probe.resident.is_ok(), probe.beside.is_ok(), probe.graph.is_ok()];
+        if probe.mapped.is_ok() && found == [true; 3] {
+            return (device, host);
+        }
+        assert!(begun.elapsed() < LONG, "{probe:?}");
+    }
 }
 
 /// Runs a test on every device there is.

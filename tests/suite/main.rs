@@ -8,9 +8,11 @@ macro_rules! here {
     };
 }
 
+mod abandoned;
 mod asynchronous;
 mod bad_input;
 mod faults;
+mod hostile;
 mod included;
 mod layout;
 mod lease;
@@ -19,6 +21,7 @@ mod messages;
 mod modes;
 mod quirks;
 mod recovery;
+mod refused;
 mod sequences;
 mod state;
 mod vectors;

@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 /// Failures of the driver, one after the other, after which a kernel is given up.
 const MOST_FAILURES: u32 = 3;
 
+/// Launches, one after the other, before the driver is asked whether those before are over. Else a
+/// device that only says so would fill the driver's queue, and the call that finds it full blocks.
+const MOST_UNSEEN: u32 = 256;
+
 /// Changes of mode or memory that are remembered.
 pub(crate) const MOST_CHANGES: usize = 4;
 
@@ -65,6 +69,8 @@ struct Inner {
     phase: Phase,
     courier: Option<Courier>,
     submitted: u64,
+    /// Launches since the driver last said that nothing was on the device.
+    unseen: u32,
     launched_at: Instant,
     /// New budgets are to be carried out.
     budgets_changed: bool,
@@ -90,6 +96,7 @@ impl Pump {
             phase: if drive.mode == Mode::Persistent { Phase::Loading } else { Phase::Resting },
             courier,
             submitted: 0,
+            unseen: 0,
             launched_at: Instant::now(),
             budgets_changed: false,
             times_wanted: false,
@@ -213,6 +220,7 @@ impl Drop for Hold<'_> {
 
 impl Inner {
     fn step(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+        shared.check_left(self.submitted)?;
         if self.courier.is_none() {
             return self.step_mapped(shared);
         }
@@ -384,12 +392,20 @@ impl Inner {
 
     fn launch(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
         shared.check_lanes()?; // a lost lane is not run again
+        if self.unseen >= MOST_UNSEEN {
+            match shared.station().state() {
+                RunState::Running => return Ok(()), // a later step will do it
+                RunState::Ended => self.unseen = 0,
+                RunState::Faulted(error) => return Err(shared.device_fault(&error)),
+            }
+        }
         let replay = self.drive.mode == Mode::Graph;
         // SAFETY: the region is laid out for this kernel, and stays until the station is over
         // (`Shared::drop`).
         match unsafe { shared.station().launch(replay) } {
             Ok(()) => {
                 self.submitted += 1;
+                self.unseen += 1;
                 self.ended = false;
                 self.failures = 0;
                 self.launched_at = Instant::now();

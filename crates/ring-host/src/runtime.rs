@@ -40,6 +40,9 @@ const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 /// What sets the limit of lanes where other kernels are.
 const BESIDE: &str = "what can be resident beside the kernels that are";
 
+/// The entry of the kernel that writes the layouts; no other has a parameter that is no control block.
+pub(crate) const LAYOUT_PROBE: &str = "ring_layout_probe";
+
 /// How long it may take to clear a new kernel's state.
 const STATE_CLEARED: Duration = Duration::from_secs(5);
 
@@ -210,7 +213,7 @@ impl Runtime {
         let arena = Arena::device(&self.core.driver, TABLE_LEN * 8 * 2)?; // the caller's may be full
         let piece = arena.lend(TABLE_LEN * 8).map_err(none)?;
         let image = Image::built_in();
-        let program = Program { entry: "ring_layout_probe", image: &image, cpu: cpu_layout_probe };
+        let program = Program { entry: LAYOUT_PROBE, image: &image, cpu: cpu_layout_probe };
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };

@@ -119,6 +119,18 @@ impl Shared {
         (0..self.region.lanes()).map(left).min().unwrap_or(0)
     }
 
+    /// Whether no lane has left more launches than there were.
+    #[inline]
+    pub fn check_left(&self, launches: u64) -> Result<(), DeviceFault> {
+        for lane in 0..self.region.lanes() {
+            let found = self.region.lane(lane).status.left.load(Ordering::Relaxed);
+            if found > launches {
+                return Err(self.corrupt(lane, Corrupt { found, low: 0, high: launches }));
+            }
+        }
+        Ok(())
+    }
+
     /// Nanoseconds of a tick of telemetry.
     pub fn nanoseconds_per_tick(&self) -> f64 {
         1e6 / f64::from(self.clock_khz.max(1))

@@ -21,7 +21,7 @@ mod launches;
 mod life;
 mod payload;
 mod platforms;
-mod seed;
+pub(crate) mod seed;
 mod state;
 mod threads;
 mod track;

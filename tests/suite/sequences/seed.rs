@@ -30,7 +30,7 @@ fn of(name: &str, on: &str) -> u64 {
 }
 
 /// How many sequences: `usual` in a release build; so many times as many as the environment says.
-fn count(usual: u32) -> u32 {
+pub(crate) fn count(usual: u32) -> u32 {
     let times = std::env::var(TIMES).ok().and_then(|n| n.parse::<f64>().ok());
     let usual = if cfg!(debug_assertions) { usual / 10 } else { usual };
     ((f64::from(usual) * times.unwrap_or(1.0)) as u32).max(1)

@@ -1,17 +1,23 @@
 //! Devices with things taken away, to test how programs fare on machines that lack them.
 
+mod ledger;
 mod names;
 mod station;
+mod tap;
 mod world;
 
 pub use names::NAMES;
+pub use tap::{Lines, Tap};
 
 use super::{Driver, Function, Mapped, Program, Residency, Sealed};
-use crate::device::DeviceInfo;
+use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
 use crate::probe::Probe;
+use crate::runtime::LAYOUT_PROBE;
 use station::QuirkyFunction;
+use std::ops::RangeBounds;
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use world::{Taken, World};
@@ -178,6 +184,31 @@ impl<D: Driver> Quirks<D> {
     pub fn failing_graphs(self, n: u64) -> Quirks<D> {
         self.takes(|taken| taken.graphs_from = Some(n))
     }
+
+    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
+    /// of it is taken when the device is opened.
+    pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks<D> {
+        let which = (which.start_bound().cloned(), which.end_bound().cloned());
+        self.takes(|taken| taken.allocations = Some(which))
+    }
+
+    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
+    /// together from 1 when the device has been probed.
+    pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks<D> {
+        let which = (which.start_bound().cloned(), which.end_bound().cloned());
+        self.takes(|taken| taken.launches = Some(which))
+    }
+
+    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
+    /// [`tap`](Self::tap) can be the device. They last until [`Tap::end`].
+    pub fn idle_device(self) -> Quirks<D> {
+        self.takes(|taken| taken.idle = true)
+    }
+
+    /// A way into the lines of this device's kernels, for tests that write there what nobody should.
+    pub fn tap(&self) -> Tap {
+        Tap(Arc::clone(&self.world))
+    }
 }
 
 impl<D> Sealed for Quirks<D> {}
@@ -200,25 +231,38 @@ impl<D: Driver> Driver for Quirks<D> {
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        self.world.enter(self.taken, "take_pinned")?;
+        self.world.enter_allocation(self.taken, "take_pinned")?;
         self.world.take_pinned(self.taken, bytes)?;
-        self.inner.take_pinned(bytes).inspect_err(|_| self.world.give_pinned(bytes))
+        let taken = self.inner.take_pinned(bytes);
+        let memory = taken.inspect_err(|_| self.world.give_pinned(bytes))?;
+        self.world.ledger().take_pinned(memory);
+        Ok(memory)
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
         let _ = self.world.enter(self.taken, "give_pinned"); // given back all the same
         self.world.give_pinned(memory.bytes);
+        self.world.ledger().give(memory.device, true);
         // SAFETY: the caller's promise; what `take_pinned` gives is the inner device's, unchanged.
         unsafe { self.inner.give_pinned(memory) }
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        self.world.enter(self.taken, "take_device")?;
-        self.inner.take_device(bytes)
+        self.world.enter_allocation(self.taken, "take_device")?;
+        let device = self.inner.take_device(bytes)?;
+        let host = match self.inner.info().kind {
+            DeviceKind::Cpu => std::ptr::with_exposed_provenance_mut(device as usize),
+            DeviceKind::Cuda => std::ptr::null_mut(),
+        };
+        let mapped =
+            NonNull::new(host).map(|host| Mapped { host, device, bytes, registered: true });
+        self.world.ledger().take_device(device, mapped);
+        Ok(device)
     }
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
         let _ = self.world.enter(self.taken, "give_device"); // given back all the same
+        self.world.ledger().give(address, false);
         // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
         unsafe { self.inner.give_device(address, bytes) }
     }
@@ -243,7 +287,8 @@ impl<D: Driver> Driver for Quirks<D> {
         let refused =
             |error: DriverError| ImageError::Refused { code: error.code, log: error.to_string() };
         self.world.enter(self.taken, "load").map_err(refused)?;
-        let inner = self.inner.load(program)?;
-        Ok(Arc::new(QuirkyFunction { inner, taken: self.taken, world: Arc::clone(&self.world) }))
+        let (inner, world) = (self.inner.load(program)?, Arc::clone(&self.world));
+        let is_kernel = program.entry != LAYOUT_PROBE;
+        Ok(Arc::new(QuirkyFunction { inner, taken: self.taken, world, is_kernel }))
     }
 }

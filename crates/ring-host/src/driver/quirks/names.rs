@@ -3,7 +3,7 @@ use crate::device::UnknownName;
 use std::time::Duration;
 
 /// What [`Quirks::named`] knows: name, and what is taken away.
-pub const NAMES: [(&str, &str); 18] = [
+pub const NAMES: [(&str, &str); 20] = [
     ("wsl2", "what was reported of WSL2, in sum"),
     ("no-pinned", "pinned memory is refused"),
     ("pinned-limit", "pinned memory is refused beyond 4 MiB"),
@@ -22,6 +22,8 @@ pub const NAMES: [(&str, &str); 18] = [
     ("failing-graphs", "launches by a graph fail from the 50th on"),
     ("device-reset", "the device is reset when a kernel has handled 1000 messages"),
     ("silent-host", "leases are not renewed, as if the host had died"),
+    ("refused-allocation", "the first memory that is asked for is refused"),
+    ("refused-launches", "the second launch is refused, and the third"),
 ];
 
 /// The names alone.
@@ -68,6 +70,8 @@ impl<D: Driver> Quirks<D> {
             "failing-graphs" => self.failing_graphs(50),
             "device-reset" => self.reset_after(1000),
             "silent-host" => self.silent_host(),
+            "refused-allocation" => self.refused_allocations(1..=1),
+            "refused-launches" => self.refused_launches(2..=3),
             _ => {
                 let (what, name) = ("quirk", name.to_owned());
                 return Err(UnknownName { what, name, known: &KNOWN });

@@ -2,6 +2,7 @@ use super::world::{Taken, World};
 use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
 use crate::error::DriverError;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,6 +14,8 @@ pub(super) struct QuirkyFunction {
     pub inner: Arc<dyn Function>,
     pub taken: Taken,
     pub world: Arc<World>,
+    /// Whether its parameter is a control block.
+    pub is_kernel: bool,
 }
 
 impl Sealed for QuirkyFunction {}
@@ -28,6 +31,7 @@ impl Function for QuirkyFunction {
         parameter: u64,
         replay: bool,
     ) -> Result<Arc<dyn Station>, DriverError> {
+        self.world.count_launch(self.taken, "station")?;
         self.world.enter(self.taken, "station")?;
         if replay && self.taken.graphs {
             return Err(self.world.unsupported("there are no graphs"));
@@ -40,7 +44,13 @@ impl Function for QuirkyFunction {
             taken: self.taken,
             world: Arc::clone(&self.world),
             queue: Mutex::default(),
+            id: self.world.number(),
+            kernel: self.is_kernel.then_some((parameter, grid.lanes)),
+            idle: (self.taken.idle && self.world.is_probed()).then(AtomicU64::default),
         });
+        if self.world.ledger().is_pinned(parameter) {
+            station.enter(); // device memory is laid out when it is launched
+        }
         self.world.add(Arc::downgrade(&station));
         Ok(station)
     }
@@ -62,9 +72,35 @@ pub(super) struct QuirkyStation {
     taken: Taken,
     world: Arc<World>,
     queue: Mutex<Queue>,
+    /// Whose entry in the ledger is whose.
+    id: u64,
+    /// Parameter and lanes, if it has a control block.
+    kernel: Option<(u64, u32)>,
+    /// Launches on an idle device that have not ended.
+    idle: Option<AtomicU64>,
+}
+
+impl Drop for QuirkyStation {
+    fn drop(&mut self) {
+        self.world.ledger().remove(self.id);
+    }
 }
 
 impl QuirkyStation {
+    /// Enters the kernel in the ledger, if it is not there yet. Its memory is laid out.
+    fn enter(&self) {
+        if let Some(kernel) = self.kernel {
+            self.world.ledger().enter(self.id, kernel, self.idle.is_some());
+        }
+    }
+
+    /// Launches of an idle device end.
+    pub fn end_launches(&self) {
+        if let Some(launches) = &self.idle {
+            launches.store(0, Ordering::Relaxed);
+        }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +112,8 @@ impl QuirkyStation {
 
     /// How the inner station's launches go; the watchdog looks too.
     fn look(&self, queue: &Queue) -> RunState {
-        let state = self.inner.state();
+        let idles = self.idle.as_ref().is_some_and(|n| n.load(Ordering::Relaxed) > 0);
+        let state = if idles { RunState::Running } else { self.inner.state() };
         if let (RunState::Running, Some(limit), Some(launched)) =
             (&state, self.taken.watchdog, queue.launched)
             && launched.elapsed() > limit
@@ -107,7 +144,13 @@ impl Sealed for QuirkyStation {}
 impl Station for QuirkyStation {
     unsafe fn launch(&self, replay: bool) -> Result<(), DriverError> {
         self.world.enter_launch(self.taken, replay)?;
+        self.enter();
         let mut queue = self.queue();
+        if let Some(launches) = &self.idle {
+            launches.fetch_add(1, Ordering::Relaxed);
+            queue.launched = Some(Instant::now());
+            return Ok(());
+        }
         if self.taken.held_launches {
             tracing::debug!("a launch is held back");
             if queue.held.is_full() {
@@ -139,10 +182,15 @@ impl Station for QuirkyStation {
         }
     }
 
-    /// Only if the inner station says so, whatever faults were made up: memory is freed by it.
+    /// Only if the inner station says so, whatever faults were made up: memory is freed by it. So
+    /// the kernel's lines are let go.
     fn is_over(&self) -> bool {
         self.let_go(&mut self.queue());
-        self.inner.is_over()
+        let over = self.inner.is_over();
+        if over {
+            self.world.ledger().remove(self.id);
+        }
+        over
     }
 
     fn note_processed(&self, processed: u64) {

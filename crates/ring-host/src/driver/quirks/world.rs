@@ -1,8 +1,10 @@
 //! What was taken from a device, and what has happened on it since.
 
+use super::ledger::Ledger;
 use super::station::QuirkyStation;
 use crate::error::DriverError;
 use crate::probe::Probe;
+use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -24,6 +26,9 @@ mod code {
     pub const NOT_SUPPORTED: i32 = 801;
 }
 
+/// Numbers, from one to another.
+pub(super) type Numbers = (Bound<u64>, Bound<u64>);
+
 /// What is taken away. Counts begin at 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Taken {
@@ -42,6 +47,9 @@ pub(super) struct Taken {
     pub graphs_from: Option<u64>,
     pub silent: bool,
     pub reset_after: Option<u64>,
+    pub allocations: Option<Numbers>,
+    pub launches: Option<Numbers>,
+    pub idle: bool,
 }
 
 /// What has happened on the device.
@@ -55,6 +63,13 @@ pub(super) struct World {
     operations: AtomicU64,
     copies: AtomicU64,
     replays: AtomicU64,
+    /// Blocks of memory asked for.
+    allocations: AtomicU64,
+    /// Places and launches asked for.
+    launches: AtomicU64,
+    /// Places that were made.
+    places: AtomicU64,
+    ledger: Mutex<Ledger>,
     /// The device has stopped, for good.
     fault: OnceLock<DriverError>,
     stations: Mutex<Vec<Weak<QuirkyStation>>>,
@@ -87,9 +102,29 @@ impl World {
         Ok(())
     }
 
+    /// Begins to take memory.
+    pub fn enter_allocation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+        let nth = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
+        if taken.allocations.is_some_and(|refused| refused.contains(&nth)) {
+            let reason = format!("allocation {nth} is refused");
+            return Err(refused(call, code::OUT_OF_MEMORY, &reason));
+        }
+        self.enter(taken, call)
+    }
+
+    /// Begins to make a place for launches, or a launch.
+    pub fn count_launch(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+        let nth = self.count(&self.launches);
+        match nth > 0 && taken.launches.is_some_and(|refused| refused.contains(&nth)) {
+            true => Err(refused(call, code::OPERATING_SYSTEM, &format!("launch {nth} is refused"))),
+            false => Ok(()),
+        }
+    }
+
     /// Begins a launch.
     pub fn enter_launch(&self, taken: Taken, replay: bool) -> Result<(), DriverError> {
         self.count_operation(taken, "launch")?;
+        self.count_launch(taken, "launch")?;
         if replay {
             let nth = self.count(&self.replays);
             if taken.graphs_from.is_some_and(|n| nth >= n) {
@@ -120,10 +155,15 @@ impl World {
 
     /// The number of an operation, from 1; 0 while the device is probed.
     fn count(&self, operations: &AtomicU64) -> u64 {
-        match self.probed.get() {
-            Some(_) => operations.fetch_add(1, Ordering::Relaxed) + 1,
-            None => 0,
+        match self.is_probed() {
+            true => operations.fetch_add(1, Ordering::Relaxed) + 1,
+            false => 0,
         }
+    }
+
+    /// Whether it was found out what the device does.
+    pub fn is_probed(&self) -> bool {
+        self.probed.get().is_some()
     }
 
     fn count_operation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
@@ -156,6 +196,22 @@ impl World {
     /// Pinned memory goes back.
     pub fn give_pinned(&self, bytes: usize) {
         self.pinned.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The ledger. Whoever has it may use no device: some other call may wait for it.
+    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a place.
+    pub fn number(&self) -> u64 {
+        self.places.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// On an idle device, all launches end.
+    pub fn end_launches(&self) {
+        let stations: Vec<_> = self.stations().iter().filter_map(Weak::upgrade).collect();
+        stations.iter().for_each(|station| station.end_launches());
     }
 
     /// Remembers a place for launches.

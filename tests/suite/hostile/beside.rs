@@ -1,0 +1,260 @@
+//! A thread that writes over the lines of a kernel while it runs: those of the device, as the host
+//! must bear, or those of the host, as the device must.
+
+use super::{Random, is_told, on_each_tapped_device};
+use crate::faults::{promptly, until};
+use ring_host::driver::quirks::{Lines, Tap};
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::{
+    ControlError, DeviceFault, DeviceKind, Exit, Kernel, Launch, Memory, PayloadError, RecvError,
+    Resident, Runtime, SendError,
+};
+use ring_tests::{LONG, WAYS};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// How long the lines of a kernel are written over.
+const STORM: Duration = Duration::from_millis(25);
+
+/// How often at least, however busy the machine is.
+const BLOWS: u64 = 300;
+
+/// What a call waits at most while lines are written over.
+const SHORT: Duration = Duration::from_millis(2);
+
+/// Rounds in each way.
+const ROUNDS: usize = if cfg!(debug_assertions) { 9 } else { 36 };
+
+/// A kernel beside those whose lines are written over, which must feel nothing of it.
+struct Witness {
+    kernel: Resident<VectorAdd>,
+    kept: Vec<u32>,
+}
+
+impl Witness {
+    /// The first kernel of its device.
+    fn launch(host: &Runtime) -> Witness {
+        let launch = Launch::default().capacity(4).payload_bytes(4096);
+        let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        let kept: Vec<u32> = (0..512).map(|n| n * 0x9e37 + 1).collect();
+        kernel.write_payload(2048, &kept, LONG).unwrap();
+        Witness { kernel, kept }
+    }
+
+    fn is_sound(&mut self) {
+        let (a, b, mut c) = ([1.5; 60], [2.25; 60], [0.0; 60]);
+        self.kernel.add(&a, &b, &mut c, LONG).unwrap();
+        assert_eq!(c, [3.75; 60]);
+        let mut kept = vec![0; self.kept.len()];
+        self.kernel.read_payload(2048, &mut kept, LONG).unwrap();
+        assert!(kept == self.kept, "the payload of a kernel beside it");
+        let summary = self.kernel.summary();
+        assert_eq!(summary.unhandled, 0);
+    }
+}
+
+/// Writes over lines of the second kernel beside `work`, which is shown how often that was done.
+fn storm(tap: &Tap, spoil: impl Fn(&Random, &Lines<'_>) + Sync, work: impl FnOnce(&AtomicU64)) {
+    /// Also if the work panics.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let (over, blows) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let random = Random::new();
+            while !over.load(Relaxed) {
+                tap.look(|kernels| {
+                    let Some(lanes) = kernels.get(1) else { return };
+                    for _ in 0..1 + random.below(3) {
+                        spoil(&random, &lanes[random.below(lanes.len())]);
+                        blows.fetch_add(1, Relaxed);
+                    }
+                });
+                (0..random.below(2000)).for_each(|_| std::hint::spin_loop());
+            }
+        });
+        let _ends = Ends(&over);
+        work(&blows);
+    });
+}
+
+/// All memory is given back when kernels have left that were dropped.
+fn is_given_back(host: &Runtime) {
+    let all = Launch::default().capacity(1024).memory(Memory::Mapped);
+    until("the memory of what was dropped", || match host.launch::<Echo>(all.clone()) {
+        Ok(mut kernel) => kernel.terminate(LONG).ok(),
+        Err(_) => None,
+    });
+}
+
+/// That a fault is of the kind that lines can tell; none of these handlers panics, so no lane may.
+fn bears_it(fault: &DeviceFault) {
+    is_told(fault);
+    assert!(!matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
+}
+
+/// A user who does all sorts of things until the storm is over, or a little beyond the first fault, and
+/// accepts what it may tell.
+fn use_it(kernel: &mut Resident<Echo>, random: &Random, blows: &AtomicU64) {
+    let (begun, mut fault) = (Instant::now(), None);
+    let requests = [0, 1, 2, 3, 4, 5, 6, 7].map(EchoMessage::from_seed);
+    let mut answers = [EchoMessage::from_seed(0); 8];
+    let goes_on = |fault: &Option<Instant>| match fault {
+        Some(told) => told.elapsed() < SHORT,
+        None => begun.elapsed() < STORM || blows.load(Relaxed) < BLOWS,
+    };
+    while goes_on(&fault) {
+        assert!(begun.elapsed() < LONG, "the machine does nothing else");
+        let lane = random.below(kernel.lanes() as usize) as u32;
+        let told = promptly("a call", || match random.below(9) {
+            0 => of_send((0..8).try_for_each(|_| {
+                let sent = kernel.lane(lane).unwrap().try_send_batch(&requests);
+                sent.map(|_| std::hint::spin_loop())
+            })),
+            1 => of_send(
+                requests
+                    .iter()
+                    .try_for_each(|request| kernel.lane(lane).unwrap().send(request, SHORT / 4)),
+            ),
+            2 => of_send(kernel.lane(lane).unwrap().try_send_each(5, |k| requests[k]).map(drop)),
+            3 => of_recv(kernel.lane(lane).unwrap().recv(SHORT).map(drop)),
+            4 => of_recv(kernel.lane(lane).unwrap().try_recv_batch(&mut answers).map(drop)),
+            5 => of_control(kernel.activate(SHORT)),
+            6 => {
+                let _ = (kernel.status(), kernel.summary(), kernel.telemetry());
+                None
+            }
+            7 => of_control(kernel.rest(SHORT)),
+            _ => match kernel.write_payload(0, &[0u32; 0], SHORT) {
+                Ok(()) | Err(PayloadError::Timeout { .. }) => None,
+                Err(PayloadError::Fault(fault)) => Some(fault),
+                Err(error) => panic!("{error}"),
+            },
+        });
+        if let Some(told) = told {
+            bears_it(&told);
+            fault.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
+fn of_send<T>(sent: Result<(), SendError<T>>) -> Option<DeviceFault> {
+    match sent.map_err(SendError::without_message) {
+        Ok(()) | Err(SendError::Full(())) => None,
+        Err(SendError::Fault(fault)) => Some(fault),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn of_recv(received: Result<(), RecvError>) -> Option<DeviceFault> {
+    match received {
+        Ok(()) | Err(RecvError::Timeout { .. }) => None,
+        Err(RecvError::Fault(fault)) => Some(fault),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn of_control(done: Result<(), ControlError>) -> Option<DeviceFault> {
+    match done {
+        Ok(()) | Err(ControlError::Timeout { .. } | ControlError::Staying { .. }) => None,
+        Err(ControlError::Fault(fault)) => Some(fault),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A kernel of two lanes that has answered a message on each.
+fn at_work(host: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    for lane in 0..2 {
+        let (lane, request) = (kernel.lane(lane).unwrap(), EchoMessage::from_seed(lane.into()));
+        lane.send(&request, LONG).unwrap();
+        assert_eq!(lane.recv(LONG).unwrap(), request.answer());
+    }
+    kernel
+}
+
+#[test]
+fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
+    on_each_tapped_device(|tap, host| {
+        let mut witness = Witness::launch(host);
+        let random = Random::new();
+        for (mode, memory) in WAYS {
+            if memory != Memory::Mapped && host.device().kind == DeviceKind::Cuda {
+                continue; // its copy is where the host cannot write
+            }
+            for round in 0..ROUNDS {
+                let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(2);
+                let mut kernel = at_work(host, launch);
+                let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_device(lines, round);
+                storm(tap, spoil, |blows| use_it(&mut kernel, &random, blows));
+                if round % 2 == 0 {
+                    let done = promptly("terminating", || kernel.terminate(SHORT));
+                    of_control(done.map(drop)).iter().for_each(bears_it);
+                }
+                promptly("dropping it", || drop(kernel));
+                witness.is_sound();
+            }
+        }
+        drop(witness);
+        is_given_back(host);
+    });
+}
+
+/// What a host writes that it should not; how the lane ended, if it told.
+fn bears<K: Kernel>(
+    tap: &Tap,
+    host: &Runtime,
+    launch: &Launch,
+    round: usize,
+) -> Option<DeviceFault> {
+    let mut kernel = host.launch::<K>(launch.clone()).unwrap();
+    kernel.activate(LONG).unwrap();
+    let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_host(lines, round);
+    storm(tap, spoil, |blows| {
+        until("some blows", || (blows.load(Relaxed) >= BLOWS).then_some(()));
+    });
+    let done = promptly("terminating", || kernel.terminate(LONG));
+    let fault = of_control(done.map(drop));
+    fault.iter().for_each(bears_it);
+    promptly("dropping it", || drop(kernel));
+    fault
+}
+
+/// The lane ends by its own checks, or obeys the last command.
+#[test]
+fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
+    on_each_tapped_device(|tap, host| {
+        let mut witness = Witness::launch(host);
+        let (mut corrupt, mut all) = (0, 0);
+        for (mode, memory) in WAYS {
+            if memory != Memory::Mapped {
+                continue; // there it reads what the runtime copied
+            }
+            for round in 0..ROUNDS {
+                let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(2);
+                let big = launch.clone().payload_bytes(4096);
+                let ends = [
+                    bears::<Echo>(tap, host, &launch, round),
+                    bears::<VectorAdd>(tap, host, &big, round),
+                ];
+                for end in ends {
+                    all += 1;
+                    let found =
+                        matches!(end, Some(DeviceFault::Left { exit: Exit::CorruptRing, .. }));
+                    corrupt += u32::from(found);
+                }
+                witness.is_sound();
+            }
+        }
+        assert!(corrupt > 0, "of {all} lanes none found what the host had done to them");
+        drop(witness);
+        is_given_back(host);
+    });
+}

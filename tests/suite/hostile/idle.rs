@@ -1,0 +1,103 @@
+//! A device that nothing runs on, whose lines the test writes: whatever it says, between two calls.
+
+use super::LITTLE;
+use crate::faults::until;
+use crate::sequences::seed::count;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+use ring_host::driver::quirks::{Lines, Tap};
+use ring_host::driver::{Quirks, cpu::Cpu};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{DeviceFault, Launch, Mode, RecvError, Resident, State};
+use ring_shared::layout::Command;
+use ring_tests::hostile::Bed;
+use ring_tests::{LONG, WAYS, over};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::{Duration, Instant};
+
+#[test]
+fn whatever_a_device_writes_between_calls_the_host_stays_sound() {
+    let bed = Bed::new();
+    let cases = count(4000);
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_time: 20_000, ..Config::default() };
+    let script = prop::collection::vec(any::<u8>(), 8..400);
+    let outcome = TestRunner::new(config).run(&script, |script| {
+        bed.play(&script);
+        Ok(())
+    });
+    match outcome {
+        Err(TestError::Fail(why, script)) => panic!("{why}, by {script:?}"),
+        done => done.unwrap_or_else(|error| panic!("{error}")),
+    }
+}
+
+/// Acts on lane 0 of the only kernel, if its lines are to be had yet.
+fn on_lane(tap: &Tap, act: impl FnOnce(Lines<'_>)) {
+    tap.look(|kernels| kernels.first().map(|lanes| act(lanes[0])));
+}
+
+/// Activates a kernel on an idle device, whose acknowledgement comes before the command.
+fn activate(tap: &Tap, kernel: &mut Resident<Echo>) {
+    let begun = Instant::now();
+    while let Err(error) = kernel.activate(Duration::from_millis(1)) {
+        assert!(begun.elapsed() < LONG, "{error}");
+        on_lane(tap, |lines| {
+            let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
+            let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
+            lines.status.acknowledged.store(obeyed.to_word(), Release);
+            lines.status.left.store(kernel.launches(), Release);
+        });
+        tap.end(); // what it says in staged-sync memory comes back when it has left
+    }
+}
+
+/// A device that says of each launch that it has left, while the driver says that it runs: a queue
+/// of launches without end would at last be full, and the driver's call would block.
+#[test]
+fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
+    const MANY: u64 = 5000;
+    for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
+        let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
+        let tap = device.tap();
+        let launch = Launch::default().mode(mode).memory(memory).capacity(16);
+        let mut kernel = host.launch::<Echo>(launch).unwrap();
+        activate(&tap, &mut kernel);
+        kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+        for _ in 0..MANY {
+            on_lane(&tap, |lines| lines.status.left.store(kernel.launches(), Release));
+            assert_eq!(kernel.try_recv(), Ok(None));
+        }
+        let launches = kernel.launches();
+        assert!(launches < 1024, "{mode} in {memory}: {launches} launches");
+        // Once it has left indeed, it is launched again.
+        tap.end();
+        on_lane(&tap, |lines| lines.status.left.store(launches, Release));
+        until("another launch", || {
+            assert_eq!(kernel.try_recv(), Ok(None));
+            (kernel.launches() > launches).then_some(())
+        });
+        tap.end();
+    }
+}
+
+/// A device that has left more often than it was launched.
+#[test]
+fn launches_that_never_were_are_an_error() {
+    for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
+        let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
+        let tap = device.tap();
+        let launch = Launch::default().mode(mode).memory(memory).capacity(16);
+        let mut kernel = host.launch::<Echo>(launch).unwrap();
+        activate(&tap, &mut kernel);
+        kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+        let left = kernel.launches() + 10;
+        on_lane(&tap, |lines| lines.status.left.store(left, Release));
+        tap.end();
+        let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
+        let DeviceFault::Corrupt { kernel: "echo", lane: 0, corrupt } = fault else {
+            panic!("{mode} in {memory}: {fault}")
+        };
+        assert_eq!((corrupt.found, corrupt.low, corrupt.high), (left, 0, kernel.launches()));
+    }
+}

@@ -1,0 +1,136 @@
+//! The other side is hostile: a device that writes what it should not, between the host's calls and
+//! beside them, and a host that does. Neither leaves its memory, neither hangs, and each says why it
+//! ends.
+
+mod beside;
+mod gpu;
+mod idle;
+
+use ring_host::driver::quirks::{Lines, Tap};
+use ring_host::driver::{self, Quirks, cpu::Cpu};
+use ring_host::{Device, DeviceFault, Options, Runtime};
+use ring_shared::atomics::AtomicU64;
+use ring_shared::layout::Doorbell;
+use ring_shared::ring::{CONTROL, Control};
+use ring_tests::{gpu, over};
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Memory with room for a few small kernels: what is not given back is soon missed.
+const LITTLE: Options = Options { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
+
+/// Runs a test on every device there is, with a way into the lines of its kernels.
+fn on_each_tapped_device(test: impl Fn(&Tap, &Runtime)) {
+    let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
+    test(&device.tap(), &host);
+    if gpu().is_some() {
+        let open = || Quirks::of(driver::open(Device::Cuda(0)).unwrap().0);
+        let (device, host) = over(open, LITTLE);
+        test(&device.tap(), &host);
+    }
+}
+
+/// Numbers without an end, others each time.
+struct Random(Cell<u64>);
+
+impl Random {
+    fn new() -> Random {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Random(Cell::new(now.as_nanos() as u64))
+    }
+
+    fn next(&self) -> u64 {
+        let x = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0.set(x);
+        let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    fn below(&self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// Any number; often one that lies near `known`, or a small one.
+    fn near(&self, known: u64) -> u64 {
+        match self.below(4) {
+            0 => self.next(),
+            1 => self.next() >> self.below(64),
+            _ => known.wrapping_add(self.next() % 41).wrapping_sub(20),
+        }
+    }
+
+    fn over(&self, word: &AtomicU64, known: u64) {
+        word.store(self.near(known), Release);
+    }
+
+    /// Something for a doorbell whose tail should be near `known`.
+    fn ring(&self, Doorbell { atoms }: &Doorbell, known: u64) {
+        let near = || self.near(known) as u32;
+        let Control { credit, express, .. } = Control::from_words(atoms[CONTROL].load());
+        let control = match self.below(6) {
+            0 => Control { credit: near(), express, tail: known as u32 },
+            1 => Control { credit, express: near(), tail: known as u32 },
+            2 => Control { credit, express, tail: near() },
+            3 => Control { credit: near(), express: near(), tail: near() },
+            _ => {
+                let stamped = [self.next(), self.near(known) << 32];
+                return atoms[self.below(CONTROL)].publish(stamped);
+            }
+        };
+        atoms[CONTROL].publish(control.to_words());
+    }
+
+    /// Of so many kinds one for each round, and all mixed in some: the worst would hide the others.
+    fn kind(&self, kinds: usize, round: usize) -> usize {
+        let kind = round % (kinds + 2);
+        if kind < kinds { kind } else { self.below(kinds) }
+    }
+
+    /// Writes something into the lines of the device.
+    fn spoil_device(&self, lines: &Lines<'_>, round: usize) {
+        let s = lines.status;
+        let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat, &s.ticks];
+        // Not the exit: so that a lane says the truth if it panics.
+        let kept = [&s.last_express, &s.scrubbed, &s.busy, &s.leave];
+        let words = [&counters[..], &kept[..]].concat();
+        let sent = u64::from(tail(lines.request_bell));
+        match self.kind(7, round) {
+            0 => self.over(words[self.below(words.len())], sent),
+            1 => self.over(&lines.request_credit.consumed, sent),
+            2 => self.over(&lines.times.handler[self.below(32)], sent),
+            3 => self.ring(lines.response_bell, sent),
+            4 => self.over(&s.left, lines.status.left.load(Relaxed) & 0xff),
+            5 => self.over(&s.acknowledged, lines.command.load(Relaxed)),
+            _ => lines.responses[self.below(lines.responses.len())].store([self.next(), 0]),
+        }
+    }
+
+    /// Writes something into the lines of the host.
+    fn spoil_host(&self, lines: &Lines<'_>, round: usize) {
+        let answered = u64::from(tail(lines.response_bell));
+        match self.kind(4, round) {
+            0 => self.over(&lines.response_credit.consumed, answered),
+            1 => self.over(lines.command, lines.status.acknowledged.load(Relaxed)),
+            2 => self.ring(lines.request_bell, answered),
+            _ => {
+                let (at, value) = (self.below(lines.requests.len()), [self.next(), self.next()]);
+                lines.requests[at].store(value.map(|word| word >> (word & 63)));
+            }
+        }
+    }
+}
+
+/// The tail that a doorbell shows.
+fn tail(bell: &Doorbell) -> u32 {
+    Control::from_words(bell.atoms[CONTROL].load()).tail
+}
+
+/// That a fault is of the kind that lines can tell.
+fn is_told(fault: &DeviceFault) {
+    use DeviceFault::{Corrupt, HandlerPanicked, Left, Refused};
+    let told =
+        matches!(fault, Corrupt { .. } | HandlerPanicked { .. } | Left { .. } | Refused { .. });
+    assert!(told, "{fault}");
+}

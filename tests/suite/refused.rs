@@ -1,0 +1,167 @@
+//! Calls of the driver that are refused: each in its turn, alone or with all that follow. Each time
+//! it is said, or done without; nothing is left behind, and afterwards all works.
+
+use crate::faults::{names, promptly, until};
+use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::{
+    ControlError, Device, DeviceFault, Launch, LaunchError, Memory, Mode, OpenError, Options,
+    RecvError, Resident, Runtime, SendError,
+};
+use ring_tests::{LONG, WAYS, over};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Memory for one kernel of [`launch`] and not for two.
+const ONE: Options = Options { pinned_bytes: 8 << 10, device_bytes: 8 << 10 };
+
+fn launch(mode: Mode, memory: Memory) -> Launch {
+    Launch::default().mode(mode).memory(memory).capacity(16)
+}
+
+fn lost(fault: &DeviceFault) -> String {
+    fault.to_string()
+}
+
+/// Messages there and back; or why there are none.
+fn exchange(kernel: &mut Resident<Echo>) -> Result<(), String> {
+    match kernel.activate(LONG) {
+        Ok(()) => {}
+        Err(ControlError::Fault(fault)) => return Err(lost(&fault)),
+        Err(error) => panic!("{error}"),
+    }
+    for i in 0..60 {
+        match kernel.send(&EchoMessage::from_seed(i), LONG) {
+            Ok(()) => {}
+            Err(SendError::Fault(fault)) => return Err(lost(&fault)),
+            Err(error) => panic!("{error}"),
+        }
+        match kernel.recv(LONG) {
+            Ok(answer) => assert_eq!(answer, EchoMessage::from_seed(i).answer()),
+            Err(RecvError::Fault(fault)) => return Err(lost(&fault)),
+            Err(error) => panic!("{error}"),
+        }
+        if i % 8 == 0 {
+            match kernel.rest(std::time::Duration::from_millis(20)) {
+                Ok(()) | Err(ControlError::Staying { .. }) => {} // a persistent one stays
+                Err(ControlError::Fault(fault)) => return Err(lost(&fault)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    kernel.terminate(LONG).map(drop).map_err(|error| error.to_string())
+}
+
+/// That nothing is on the device, once what was set aside has left.
+fn is_empty(device: &impl Driver) {
+    until("what was on the device", || {
+        drop(Runtime::open(Device::Cpu)); // sees what was set aside
+        device.residency().reserve(1, 1).ok()
+    });
+}
+
+/// The `n`th alone, and all from the `n`th on.
+fn numbers(n: u64) -> [(Bound<u64>, Bound<u64>); 2] {
+    [Bound::Included(n), Bound::Unbounded].map(|end| (Bound::Included(n), end))
+}
+
+#[test]
+fn memory_that_is_refused_is_named_or_done_without() {
+    let mut opened = 0;
+    for n in 1..8 {
+        for which in numbers(n) {
+            let said = format!("allocation {n} is refused (a quirk)");
+            let device = Arc::new(Quirks::of(Cpu::open()).refused_allocations(which));
+            let tap = device.tap();
+            let found = Runtime::over(Arc::clone(&device), Options::default());
+            match &found {
+                Ok(host) => {
+                    let report = host.report();
+                    let told = format!("{:?} {:?}", report.pinned, report.probe);
+                    let less = report.pinned != Ok(Options::default().pinned_bytes);
+                    let whole = !less && !told.contains("refused") && n > 4;
+                    opened += u32::from(whole);
+                    assert!(whole || less || told.contains(&said), "{n}: {told}");
+                    for (mode, memory) in WAYS {
+                        match host.launch::<Echo>(launch(mode, memory)) {
+                            Ok(mut kernel) => exchange(&mut kernel).unwrap(),
+                            // Or the machine was too busy for the probe.
+                            Err(LaunchError::Unfit { why, .. }) => {
+                                let busy = why.contains("resident kernel");
+                                assert!(busy || why.contains(&said), "{n}: {why}");
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    let mut kernel = host.launch::<Echo>(Launch::default()).unwrap();
+                    exchange(&mut kernel).unwrap();
+                }
+                Err(OpenError::Arena { source, .. } | OpenError::Driver(source)) => {
+                    assert_eq!((source.call, source.code), ("take_device", 2));
+                    names(found.as_ref().unwrap_err(), &["is refused (a quirk)"]);
+                }
+                Err(error) => panic!("{error}"),
+            }
+            drop(found);
+            is_empty(&device);
+            assert_eq!(tap.blocks(), 0, "memory was kept after refusal {n}");
+            if which.1 != Bound::Unbounded {
+                let open = || Runtime::over(Arc::clone(&device), Options::default()).ok();
+                let again = until("an opening without refusal", open);
+                if again.report().pinned.is_ok() && again.report().probe.mapped.is_ok() {
+                    let mut kernel = again.launch::<Echo>(Launch::default()).unwrap();
+                    exchange(&mut kernel).unwrap();
+                }
+            }
+        }
+    }
+    assert!(opened >= 4, "no opening came to its end without a refusal");
+}
+
+#[test]
+fn a_launch_that_is_refused_is_named_or_made_again() {
+    for (mode, memory) in WAYS {
+        for n in 1..5 {
+            for which in numbers(n) {
+                let refused = || Quirks::of(Cpu::open()).refused_launches(which);
+                let (device, host) = over(refused, ONE);
+                let alone = which.1 != Bound::Unbounded;
+                let ended = match host.launch::<Echo>(launch(mode, memory)) {
+                    Ok(mut kernel) => promptly("messages", || exchange(&mut kernel)),
+                    Err(LaunchError::Driver(error)) => Err(error.to_string()),
+                    Err(LaunchError::Fault(fault)) => Err(lost(&fault)),
+                    Err(error) => panic!("{error}"),
+                };
+                match &ended {
+                    Err(why) => names(why, &["is refused (a quirk)"]),
+                    // A persistent kernel needs a place and one launch.
+                    Ok(()) => assert!(alone || n > 2, "{mode} in {memory}: {n} on"),
+                }
+                assert!(!alone || n == 1 || ended.is_ok(), "one refusal is gone around: {ended:?}");
+                is_empty(&device);
+                if alone {
+                    // The refusal is over, and the memory for one kernel was given back.
+                    until("a launch that is not refused", || {
+                        let again = host.launch::<Echo>(launch(mode, memory));
+                        again.map(|mut kernel| exchange(&mut kernel).unwrap()).ok()
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// With nothing forced, a refused place leaves other ways.
+#[test]
+fn what_one_way_is_refused_another_serves() {
+    let (_, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..=1), ONE);
+    let mut kernel = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+    let choice = kernel.choice().to_string();
+    names(&choice, &["not persistent in mapped memory", "launch 1 is refused (a quirk)"]);
+    exchange(&mut kernel).unwrap();
+    drop(kernel);
+    let (device, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..), ONE);
+    let error = host.launch::<Echo>(Launch::default().capacity(16)).map(drop).unwrap_err();
+    names(&error, &["is refused (a quirk)"]);
+    is_empty(&device);
+}
