@@ -44,7 +44,7 @@ pub fn run(ws: &Workspace) -> Result {
         };
         assembled += 1;
         // A function that is called and costs nothing of its own is not worth a row.
-        for usage in usages.iter().filter(|u| u.registers + u.stack + u.spills > 0) {
+        for usage in usages.iter().filter(|u| u.registers > 0 || u.stack > 0 || u.spills > 0) {
             let Usage { name, registers, shared, stack, spills } = usage;
             println!("sm_{arch:<5}{name:<28}{registers:>10}{shared:>8}{stack:>8}{spills:>8}");
             if *stack > 0 || *spills > 0 {
@@ -87,8 +87,8 @@ pub fn parse(said: &str) -> Vec<Usage> {
         } else if line.contains("bytes stack frame") {
             if let Some(usage) = current.and_then(|i| found.get_mut(i)) {
                 usage.stack = before(line, " bytes stack frame");
-                usage.spills =
-                    before(line, " bytes spill stores") + before(line, " bytes spill loads");
+                let (stores, loads) = (" bytes spill stores", " bytes spill loads");
+                usage.spills = before(line, stores).saturating_add(before(line, loads));
             }
         } else if line.contains("Used ")
             && let Some(usage) = entry.and_then(|i| found.get_mut(i))
@@ -133,5 +133,12 @@ ptxas info    : Function properties for helper
             Usage { name: "ring_echo".into(), registers: 10, shared: 256, stack: 32, spills: 20 };
         let helper = Usage { name: "helper".into(), ..Usage::default() };
         assert_eq!(parse(said), [echo, helper]);
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_stay_so() {
+        let said = "Function properties for f\n4294967295 bytes stack frame, 4294967295 bytes spill \
+                    stores, 1 bytes spill loads\n";
+        assert_eq!(parse(said)[0].spills, u32::MAX);
     }
 }

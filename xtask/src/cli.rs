@@ -1,8 +1,8 @@
 //! The command line: one task and its switches.
 
 use crate::{
-    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, sanitize, setup,
-    undefined,
+    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, sanitize,
+    setup, undefined,
 };
 
 /// What `cargo xtask` prints when it is given no task or an unknown one.
@@ -20,6 +20,8 @@ usage: cargo xtask TASK
   miri [--if-available]      the ring under Miri with strict provenance, the CPU device without; where
                              there is no Miri, cargo-careful and valgrind (--if-available: none is fine)
   careful | valgrind         the stand-ins by themselves
+  fuzz [--seconds N] [TARGET]
+                             fuzz/'s targets, or one, under AddressSanitizer, 30 s each
   callgrind                  count the instructions of a message in ring-shared, by valgrind
   deny [--advisories]        licences, versions and origins of all dependencies, by cargo-deny
                              (--advisories: also what is known against them, from GitHub)
@@ -34,6 +36,11 @@ pub fn run(args: &[String]) -> Result {
     let Some((&task, rest)) = args.split_first() else {
         return Err(Error::new(format!("no task given\n{USAGE}")));
     };
+    if task == "fuzz" {
+        let options = fuzz::Options::parse(rest);
+        let options = options.map_err(|error| Error::new(format!("{error}\n{USAGE}")))?;
+        return fuzz::run(&Workspace::locate()?, &options);
+    }
     let allowed: &[&str] = match task {
         "setup" => &["--debian", "--miri"],
         "ptx" => &["--check"],

@@ -10,6 +10,7 @@
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
 //! - [`sanitize`] runs loom over the ring and the resident loop, and the sanitizers over the CPU device,
 //! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,
+//! - [`fuzz`] runs the targets of `fuzz/`,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -26,6 +27,7 @@ pub mod check;
 pub mod cli;
 pub mod deny;
 pub mod error;
+pub mod fuzz;
 pub mod golden;
 pub mod inputs;
 pub mod lock;

@@ -112,3 +112,6 @@ pub const NVCC_WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
 pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
+
+/// cargo-fuzz, which `cargo xtask fuzz` installs.
+pub const CARGO_FUZZ: &str = "0.13.2";

@@ -7,6 +7,9 @@ use crate::{Error, Result, Workspace, shell, toolchain};
 /// The target of the sanitizers; rustc has their runtimes for it.
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 
+/// Slots are moved by atomics, which sanitizers see, and not by assembly.
+pub(crate) const ATOMIC_SLOTS: &str = "--cfg ring_atomic_slots";
+
 /// The crates whose interleavings are explored, a test `loom` each.
 const MODELS: [&str; 2] = ["ring-shared", "ring-device"];
 
@@ -75,9 +78,7 @@ pub fn loom(ws: &Workspace) -> Result {
 /// # Errors
 /// When the host has no sanitizers, the toolchain is missing, or a test fails.
 pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
-    if !cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
-        return Err(Error::new(format!("the {name} sanitizer is run on {HOST} only")));
-    }
+    supported(name)?;
     let toolchain = toolchain::find(ws)?;
     for load in [LANES, RUNTIME] {
         let mut cargo = toolchain.cargo(ws.root());
@@ -88,7 +89,7 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
         for test in load.tests {
             cargo.args(["--test", test]);
         }
-        let flags = format!("-Zsanitizer={name} --cfg ring_atomic_slots");
+        let flags = format!("-Zsanitizer={name} {ATOMIC_SLOTS}");
         cargo.env("RUSTFLAGS", flags);
         if name == "thread" {
             cargo.args(["-Zbuild-std", "--release"]);
@@ -103,6 +104,17 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
         show_and_run(&mut cargo)?;
     }
     Ok(())
+}
+
+/// Whether this machine has sanitizers.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn supported(name: &str) -> Result {
+    if cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
+        return Ok(());
+    }
+    Err(Error::new(format!("the {name} sanitizer is run on {HOST} only")))
 }
 
 pub(crate) fn show_and_run(command: &mut Command) -> Result {

@@ -18,7 +18,7 @@ pub fn entries(ptx: &str) -> Vec<String> {
 #[must_use]
 pub fn abi_version(ptx: &str) -> Option<u32> {
     let is_ours = |line: &&str| line.contains(".global") && line.contains(pins::ABI_GLOBAL);
-    let value = ptx.lines().find(is_ours)?.split_once('=')?.1.trim().trim_end_matches(';');
+    let value = ptx.lines().find(is_ours)?.split_once('=')?.1.trim().trim_end_matches(';').trim();
     let Some(bytes) = value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) else {
         return value.parse().ok();
     };
@@ -95,6 +95,7 @@ mod tests {
         assert_eq!(entries(".func a("), Vec::<String>::new());
         assert_eq!(abi_version(PTX), Some(258));
         assert_eq!(abi_version(".visible .global .u32 RING_ABI_VERSION = 7;"), Some(7));
+        assert_eq!(abi_version(".visible .global .u32 RING_ABI_VERSION = 7 ; "), Some(7));
         assert_eq!(abi_version(".version 8.4"), None);
     }
 

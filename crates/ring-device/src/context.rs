@@ -175,7 +175,7 @@ impl<'a> Payload<'a> {
         let bytes = count.checked_mul(4)?;
         let end = offset.checked_add(bytes)?;
         let inside = end <= self.bytes && offset.is_multiple_of(4);
-        inside.then_some(Words { at: self.base + offset, count, of: PhantomData })
+        inside.then(|| Words { at: self.base + offset, count, of: PhantomData })
     }
 }
 

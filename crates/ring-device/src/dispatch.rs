@@ -262,7 +262,7 @@ impl<K: Kernel> Lane<'_, K> {
             self.call_others(why);
             self.report();
             let (s, status) = (self.shared(), &self.block().status);
-            let errors = self.errors_before() + u64::from(why == Exit::CorruptRing);
+            let errors = self.errors_before().wrapping_add(u64::from(why == Exit::CorruptRing));
             status.errors.store(errors, Relaxed);
             status.last_express.store(s.last_express.load(Relaxed), Relaxed);
             status.scrubbed.store(s.scrubbed.load(Relaxed), Relaxed);

@@ -234,6 +234,40 @@ fn what_cannot_be_resumed_is_refused() {
     fault(|rig| rig.lane(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
 }
 
+/// So near to the end of 64 bits no lane comes, and none may count on from there.
+#[test]
+fn indices_at_the_end_of_64_bits_are_refused() {
+    for below in [0, 1, 40] {
+        let mut rig = Rig::<Next>::new(1, 8, 5);
+        rig.command(State::Active);
+        let (lane, head) = (rig.lane(0), u64::MAX - below);
+        lane.request_credit.consumed.store(head, Relaxed);
+        lane.response_credit.consumed.store(head, Relaxed);
+        let tail = (head as u32).wrapping_add(8);
+        let control = ring_shared::ring::Control { credit: head as u32, express: tail, tail };
+        lane.request_bell.atoms[7].store(control.to_words());
+        rig.launch().join();
+        assert_eq!(rig.exit(0), Exit::CorruptRing);
+        assert_eq!(rig.lane(0).request_credit.consumed.load(Relaxed), head, "nothing was taken");
+    }
+}
+
+/// The same if a message is there that could be answered at once, before anything is checked.
+#[test]
+fn the_last_index_of_all_is_refused_with_a_message_too() {
+    let mut rig = Rig::<Next>::new(1, 8, 5);
+    let epoch = rig.command(State::Active);
+    let (lane, head) = (rig.lane(0), u64::MAX);
+    lane.status.acknowledged.store(u64::from(epoch) << 32, Relaxed);
+    lane.request_credit.consumed.store(head, Relaxed);
+    lane.response_credit.consumed.store(head, Relaxed);
+    let control = ring_shared::ring::Control { credit: !0, express: !0, tail: 0 };
+    lane.request_bell.atoms[0].store([7, 0]);
+    lane.request_bell.atoms[7].store(control.to_words());
+    rig.launch().join();
+    assert_eq!(rig.exit(0), Exit::CorruptRing);
+}
+
 /// A doorbell may tell of more answers received than the credit line, by a whole ring and more.
 #[test]
 fn credit_of_the_doorbell_counts_when_a_launch_begins() {
@@ -262,6 +296,17 @@ fn an_impossible_tail_ends_the_lane_and_is_counted() {
     assert_eq!(rig.whole(), Exit::CorruptRing);
     assert_eq!(rig.lane(0).status.errors.load(Relaxed), 1);
     assert_eq!(rig.acknowledged(0), (1, Some(State::Faulted)));
+}
+
+#[test]
+fn a_count_of_errors_that_is_full_comes_round() {
+    let mut rig = Rig::<Next>::new(1, 8, 0);
+    rig.command(State::Active);
+    rig.lane(0).status.errors.store(u64::MAX, Relaxed);
+    let control = ring_shared::ring::Control { credit: 0, express: 100, tail: 100 };
+    rig.lane(0).request_bell.atoms[7].store(control.to_words());
+    assert_eq!(rig.whole(), Exit::CorruptRing);
+    assert_eq!(rig.lane(0).status.errors.load(Relaxed), 0);
 }
 
 #[test]

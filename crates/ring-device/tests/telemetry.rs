@@ -69,6 +69,26 @@ fn a_block_refuses_a_message_once() {
     assert_eq!(rig.lane(0).status.refused.load(Relaxed), 2);
 }
 
+/// A reference is checked before any address is made of it.
+#[test]
+fn a_reference_beyond_all_addresses_is_refused() {
+    let mut rig = Rig::<VectorAdd>::new(1, 8, 0);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let arena = [const { std::sync::atomic::AtomicU64::new(0) }; 4];
+    let config = &rig.control().config;
+    config.payload.store(arena.as_ptr().expose_provenance() as u64, Relaxed);
+    config.payload_bytes.store(32, Relaxed);
+    let mut ends = rig.ends(0);
+    let at = |offset| VectorAddRequest::in_payload(1, offset);
+    assert_eq!(ends.push_slice(&[at(20), at(24), at(!0 << 20), at(!0 - 15)]), 4);
+    rig.whole();
+    let statuses: Vec<u32> =
+        ends.drain::<VectorAddResponse>().iter().map(|answer| answer.status).collect();
+    let bad = status::BAD_PAYLOAD;
+    assert_eq!(statuses, [status::PAYLOAD, bad, bad, bad]);
+}
+
 #[test]
 fn commands_not_understood_are_counted_and_not_acknowledged() {
     let mut rig = Rig::<Picky>::new(1, 8, 0);

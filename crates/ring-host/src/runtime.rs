@@ -466,7 +466,7 @@ unsafe fn cpu_entry<K: Kernel>(parameter: u64, lane: u32, memory: &mut TeamMemor
         // returned.
         let status = unsafe { &(*control.add(1).cast::<LaneBlock>().add(lane as usize)).status };
         let epoch = Command::from_word(status.acknowledged.load(Ordering::Relaxed)).epoch;
-        let left = status.left.load(Ordering::Relaxed) + 1;
+        let left = status.left.load(Ordering::Relaxed).wrapping_add(1);
         // The other lanes must not wait for this one.
         status.busy.store(0, Ordering::Relaxed);
         if lane == 0 {

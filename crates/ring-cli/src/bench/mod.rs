@@ -16,7 +16,7 @@ mod cpu;
 mod drive;
 #[cfg(test)]
 mod example;
-mod html;
+pub mod html;
 mod json;
 mod machine;
 mod measured;

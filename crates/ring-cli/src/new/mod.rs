@@ -1,7 +1,7 @@
 //! `ring new`: a project that builds and passes its test at once, to be changed into one's own.
 //!
-//! [`name`] and [`source`] are what can be chosen, [`template`] is what is written, and `write` does
-//! it, all or nothing.
+//! [`Name`] and [`Source`] are what can be chosen, [`files`] is what is written, and `write` does it, all
+//! or nothing.
 
 mod name;
 mod source;
@@ -12,6 +12,7 @@ mod write;
 
 pub use name::{Folder, Name};
 pub use source::Source;
+pub use template::files;
 
 use crate::args::New;
 use crate::failure::Failure;
@@ -27,7 +28,7 @@ pub fn run(options: &New, out: &mut impl Write) -> Result<(), Failure> {
     source.check()?;
     let folder = &options.folder;
     let source = if folder.is_here() { source } else { source.absolute() };
-    write::write(folder.path(), &template::files(folder.name(), &source))?;
+    write::write(folder.path(), &files(folder.name(), &source))?;
     let name = folder.path().display();
     write!(
         out,

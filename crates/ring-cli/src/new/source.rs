@@ -51,7 +51,9 @@ impl Source {
             Source::Folder(clone) => {
                 let path = Path::new("..").join(clone).join("crates").join(name);
                 let path: PathBuf = path.components().collect();
-                format!("{{ path = {} }}", quoted(&path.to_string_lossy().replace('\\', "/")))
+                let path = path.to_string_lossy();
+                let path = if cfg!(windows) { path.replace('\\', "/") } else { path.into() };
+                format!("{{ path = {} }}", quoted(&path))
             }
             Source::Git(url) => format!("{{ git = {} }}", quoted(url)),
             Source::Version(version) => quoted(version),
@@ -64,9 +66,19 @@ fn is_clone(folder: &Path) -> bool {
     is_there("ring-host") && is_there("ring-builder")
 }
 
-/// A string of TOML.
+/// A string of TOML, which has no control characters but by their number.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_ascii_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 impl FromStr for Source {
@@ -105,11 +117,15 @@ mod tests {
     fn each_is_written_as_cargo_wants_it() {
         assert_eq!(of("https://host/ring"), "{ git = \"https://host/ring\" }");
         assert_eq!(of("0.1.0"), "\"0.1.0\"");
+        // No line of its own in the Cargo.toml, whatever the text is.
+        assert_eq!(of("x://\n[y]\t\x7f"), "{ git = \"x://\\u000A[y]\\u0009\\u007F\" }");
         assert_eq!(of(".."), "{ path = \"../../crates/ring-host\" }");
         assert_eq!(of("a/b/"), "{ path = \"../a/b/crates/ring-host\" }");
         if cfg!(unix) {
             assert_eq!(of("/a/b"), "{ path = \"/a/b/crates/ring-host\" }");
             assert_eq!(of("/a\"b"), "{ path = \"/a\\\"b/crates/ring-host\" }");
+            assert_eq!(of("/a\\b"), "{ path = \"/a\\\\b/crates/ring-host\" }");
+            assert_eq!(of("/a\nb"), "{ path = \"/a\\u000Ab/crates/ring-host\" }");
         }
     }
 

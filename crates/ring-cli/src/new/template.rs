@@ -21,10 +21,11 @@ const CRATES: [&str; 3] = ["ring-builder", "ring-device", "ring-host"];
 pub fn files(name: &Name, source: &Source) -> Vec<(&'static str, String)> {
     let dependencies = CRATES.map(|name| format!("{name} = {}", source.of(name))).join("\n");
     let fill = |text: &str| {
-        text.replace("{{name}}", name.as_str())
-            .replace("{{dependencies}}", &dependencies)
+        // What the user wrote comes last: in it nothing is filled in.
+        text.replace("\r\n", "\n")
+            .replace("{{name}}", name.as_str())
             .replace("{{nightly}}", NIGHTLY)
-            .replace("\r\n", "\n")
+            .replace("{{dependencies}}", &dependencies)
     };
     FILES.map(|(path, text)| (path, fill(text))).into()
 }

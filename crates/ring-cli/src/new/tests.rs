@@ -38,6 +38,13 @@ fn nothing_is_left_to_fill_in() {
 }
 
 #[test]
+fn what_the_user_wrote_is_not_filled_in() {
+    let files = files("x", &Source::Git("https://host/{{nightly}}{{name}}".to_owned()));
+    let (_, text) = files.iter().find(|(file, _)| *file == "Cargo.toml").unwrap();
+    assert!(text.contains("git = \"https://host/{{nightly}}{{name}}\""), "{text}");
+}
+
+#[test]
 fn the_kernels_are_short_and_safe() {
     let files = files("x", &Source::Git("https://host/ring".to_owned()));
     let (_, kernels) = files.iter().find(|(file, _)| *file == "kernels/src/lib.rs").unwrap();

@@ -76,9 +76,10 @@ pub(super) unsafe fn answer<K: Kernel>(
     let (began, ended) = unsafe { line_to_line::<K>(team, resume::payload(team), head, 0, bell) };
     let mut first = First::NONE;
     if team.is_leader() {
+        let next = head.wrapping_add(1); // not checked yet: it may be any number
         // SYNC: releases our read of the line to `Producer::refresh`; it went into the answer.
-        team.publish_read(&credit.consumed, head + 1);
-        boot.set(boot::REQUEST_CREDIT, 0, head + 1);
+        team.publish_read(&credit.consumed, next);
+        boot.set(boot::REQUEST_CREDIT, 0, next);
         boot.set(boot::STATUS, offset_of!(StatusLine, last_express), head);
         let refused = team.shared().refused.load(Relaxed);
         let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(ticks));

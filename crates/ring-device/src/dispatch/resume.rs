@@ -12,12 +12,15 @@ use ring_shared::layout::{
     Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, LaneBlock, Processing,
     RingDescriptor, State, StatusLine, UNLIMITED,
 };
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::ring::{CONTROL, Control, MAX_START};
 use ring_shared::{ABI_VERSION, MAGIC, Message, Ring};
 
 /// Nanoseconds that a launch without any message yet may be idle, if the idle budget is longer: a
 /// launch that was queued behind another one usually finds that nothing is left to do.
 pub(super) const GRACE: u64 = 20_000;
+
+/// The greatest index that a launch goes on from: as far from the end of 64 bits as no launch comes.
+const MAX_HEAD: u64 = MAX_START + (1 << 62);
 
 /// The payload arena of the configuration.
 ///
@@ -141,7 +144,8 @@ fn can_be(team: Team<'_>, requests: &Ring, responses: &Ring) -> bool {
         boot.word(boot::STATUS, offset_of!(StatusLine, last_express)).wrapping_add(1);
     let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
     let so_far = start..=head;
-    so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
+    head <= MAX_HEAD
+        && so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
         && so_far.contains(&credit)
         && head - credit <= u64::from(responses.capacity())
         && so_far.contains(&after_express)

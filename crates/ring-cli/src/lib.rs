@@ -1,0 +1,49 @@
+//! The command `ring`: `ring validate` checks that ring kernels answer on this machine, `ring doctor`
+//! says what the machine has, how kernels will run on it, and what is missing, `ring bench` measures how
+//! fast they are, `ring new` writes a project with a kernel of one's own, and `ring build` compiles such
+//! kernels to PTX.
+//!
+//! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
+//! every element, times round trips, and then checks that of a million messages none is lost,
+//! duplicated, reordered or changed. Exit status: 0 if all of it held, or if the device of `doctor`
+//! was opened, or if every answer of `bench` was right; 1 if not; 2 for a wrong command line.
+//!
+//! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
+//! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with;
+//! `host` opens devices; `latency`, `table`, `reasons`, [`text`] and `progress` are what they print with.
+//!
+//! The program is `main.rs`. All else is a library, so that what reads text can be fuzzed (`fuzz/`).
+
+pub mod args;
+mod bench;
+mod build;
+mod doctor;
+mod failure;
+mod host;
+mod latency;
+pub mod new;
+mod progress;
+mod reasons;
+mod table;
+pub mod text;
+mod validate;
+
+pub use bench::html::escaped;
+pub use failure::Failure;
+
+use args::{Arguments, Command};
+use std::io::Write;
+
+/// Does what the command line asks for, and reports to `out`.
+///
+/// # Errors
+/// When not all of it held; what the report has not said is in the error.
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Validate(options) => validate::run(options, out),
+        Command::Doctor(options) => doctor::run(options, out),
+        Command::Bench(options) => bench::run(options, out),
+        Command::New(options) => new::run(options, out),
+        Command::Build(options) => build::run(options, out),
+    }
+}

@@ -1,0 +1,150 @@
+//! A consumer whose producer writes whatever it likes: into the line, into slots, between any two
+//! calls and during them. Nothing is read out of bounds, no message is invented, lost or taken twice.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use ring_fuzz::lie::Start;
+use ring_fuzz::{Lie, Parts};
+use ring_shared::ring::{CONTROL, Control, stamp};
+use ring_shared::{Consumer, Corrupt, Message, Ring};
+use std::sync::atomic::Ordering::Relaxed;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    log2: u8,
+    slot_atoms: u8,
+    start: Start,
+    size: u8,
+    acts: Vec<Act>,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Line {
+    tail: Lie,
+    express: Lie,
+    credit: u32,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Act {
+    Control(Line),
+    Atom(u8, [u64; 2]),
+    Stamp(u8, Lie),
+    Stamps(Lie),
+    Slot(u8, [u64; 2]),
+    Pop,
+    PopSlice(u8),
+    PopEach(u8, Option<Line>),
+    Publish,
+}
+
+impl Line {
+    fn write(self, ring: &Ring, next: u64) {
+        let (tail, express) = (self.tail.told(next) as u32, self.express.told(next) as u32);
+        let control = Control { credit: self.credit, express, tail };
+        ring.bell().atoms[CONTROL].store(control.to_words());
+    }
+}
+
+fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
+    let ring = parts.ring();
+    let (capacity, start) = (u64::from(ring.capacity()), ring.start());
+    let mut consumer = Consumer::new(ring);
+    // What the consumer may have been told is in slots, and so may take without another look.
+    let mut known = start;
+    for act in acts {
+        let next = consumer.next();
+        match *act {
+            Act::Control(line) => line.write(&ring, next),
+            Act::Atom(k, words) => ring.bell().atoms[usize::from(k) % 8].store(words),
+            Act::Stamp(k, of) => {
+                let words = [!0, u64::from(stamp(of.told(next))) << 32];
+                ring.bell().atoms[usize::from(k) % CONTROL].store(words);
+            }
+            Act::Stamps(of) => {
+                for atom in &ring.bell().atoms[..CONTROL] {
+                    atom.store([!0, u64::from(stamp(of.told(next))) << 32]);
+                }
+            }
+            Act::Slot(at, words) => ring.slot(at.into()).iter().for_each(|atom| atom.store(words)),
+            Act::Pop => {
+                let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+                let got = consumer.pop::<T>();
+                let taken = consumer.next() - next;
+                assert_eq!(taken, u64::from(matches!(got, Ok(Some(_)))));
+                if known == next {
+                    check_look(got.map(|message| message.is_some()), tail, next, ring.capacity());
+                }
+                known = known.max(consumer.next());
+                if taken == 1 && known == consumer.next() {
+                    // One of a run: the rest may be taken without another look.
+                    let ahead = u64::from(tail.wrapping_sub(next as u32));
+                    known += ahead.saturating_sub(1).min(capacity);
+                }
+            }
+            Act::PopSlice(most) => {
+                let most = usize::from(most);
+                let got = consumer.pop_slice(&mut vec![T::zeroed(); most]);
+                let taken = got.unwrap_or(0);
+                check_taken(taken, most, consumer.next() - next);
+                // The line does not change meanwhile, so: a run known before, then one look.
+                assert!(taken as u64 <= 2 * capacity, "{taken} from {capacity} slots");
+                known = consumer.next() + if taken < most { 0 } else { capacity };
+            }
+            Act::PopEach(most, meanwhile) => {
+                let (most, mut shown) = (usize::from(most), 0);
+                let got = consumer.pop_each(most, |_: &T| {
+                    shown += 1;
+                    if let Some(line) = meanwhile {
+                        line.write(&ring, next + shown as u64);
+                    }
+                });
+                let taken = got.unwrap_or(0);
+                assert_eq!(taken, shown);
+                check_taken(taken, most, consumer.next() - next);
+                assert!(taken as u64 <= 2 * capacity || meanwhile.is_some());
+                known = consumer.next() + if taken < most { 0 } else { capacity };
+            }
+            Act::Publish => consumer.publish(),
+        }
+        let published = ring.credit().consumed.load(Relaxed);
+        assert!((start..=consumer.next()).contains(&published), "credit for what was not taken");
+    }
+}
+
+fn check_taken(taken: usize, most: usize, moved: u64) {
+    assert!(taken <= most, "{taken} of {most}");
+    assert_eq!(moved, taken as u64, "taken but not told, or the reverse");
+}
+
+/// A tail that cannot be is refused, with what was found and what could have been.
+fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
+    let ahead = tail.wrapping_sub(next as u32);
+    let impossible = ahead > capacity && ahead <= u32::MAX / 2;
+    match got {
+        Ok(taken) => {
+            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
+            assert!(!taken || (1..=capacity).contains(&ahead));
+        }
+        Err(corrupt) if impossible => {
+            let (low, high) = (next as u32, (next as u32).wrapping_add(capacity));
+            let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
+            assert_eq!(corrupt, expected);
+        }
+        // The express field names the next message, and such messages never travel express.
+        Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
+    }
+}
+
+fuzz_target!(|input: Input| {
+    // Slots may be too small for the message, as when a kernel and a host disagree.
+    let capacity = 1 << (input.log2 % 7);
+    let parts = Parts::new(capacity, 1 + u32::from(input.slot_atoms % 9), input.start.index());
+    match input.size % 4 {
+        0 => consume::<[u32; 4]>(&parts, &input.acts),
+        1 => consume::<[u8; 84]>(&parts, &input.acts),
+        2 => consume::<[u8; 13]>(&parts, &input.acts),
+        _ => consume::<[u64; 16]>(&parts, &input.acts),
+    }
+});

@@ -1,0 +1,104 @@
+//! A producer whose consumer gives any credit, between any two calls and during them. Nothing is
+//! written out of bounds or over what may be unread, and no credit that cannot be is believed.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use ring_fuzz::lie::Start;
+use ring_fuzz::{Lie, Parts};
+use ring_shared::ring::{CONTROL, Control};
+use ring_shared::{Corrupt, Message, Producer, PushError};
+use std::sync::atomic::Ordering::Relaxed;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    log2: u8,
+    slot_atoms: u8,
+    start: Start,
+    size: u8,
+    acts: Vec<Act>,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Act {
+    Credit(Lie),
+    Push(Lie),
+    PushSlice(u8, Lie),
+    PushEach(u8, Option<Lie>),
+    Note(Lie),
+    HasRoom(Lie),
+}
+
+fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
+    let ring = parts.ring();
+    let (capacity, start) = (u64::from(ring.capacity()), ring.start());
+    let mut producer = Producer::new(ring);
+    for act in acts {
+        let (next, consumed) = (producer.next(), producer.consumed());
+        let found = ring.credit().consumed.load(Relaxed);
+        let refused = Corrupt { found, low: start, high: next };
+        let impossible = !(start..=next).contains(&found);
+        let looks = |wanted: usize| ((capacity - (next - consumed)) as usize) < wanted;
+        // An error exactly if it had to look and what it saw cannot be; then nothing was pushed.
+        let check = |got: Result<usize, Corrupt>, must_look: bool, pushed: u64| {
+            assert_eq!(got.is_err(), must_look && impossible);
+            assert!(got.is_ok() || got == Err(refused));
+            assert_eq!(pushed, got.unwrap_or(0) as u64);
+        };
+        match *act {
+            Act::Credit(lie) => ring.credit().consumed.store(lie.told(next), Relaxed),
+            Act::Push(credit) => {
+                let got = match producer.push(&T::zeroed(), credit.told(next)) {
+                    Ok(()) => Ok(1),
+                    Err(PushError::Full) => Ok(0),
+                    Err(PushError::Corrupt(corrupt)) => Err(corrupt),
+                };
+                let must_look = looks(1) || (T::FITS_EXPRESS && consumed != next);
+                check(got, must_look, producer.next() - next);
+            }
+            Act::PushSlice(n, credit) => {
+                let n = usize::from(n);
+                let got = producer.push_slice(&vec![T::zeroed(); n], credit.told(next));
+                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                assert!(got.unwrap_or(0) <= n);
+                check(got, must_look, producer.next() - next);
+            }
+            Act::PushEach(n, meanwhile) => {
+                let n = usize::from(n);
+                let got = producer.push_each(n, next, |k| {
+                    if let Some(lie) = meanwhile {
+                        ring.credit().consumed.store(lie.told(next + k as u64), Relaxed);
+                    }
+                    T::zeroed()
+                });
+                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                assert!(got.unwrap_or(0) <= n);
+                check(got, must_look, producer.next() - next);
+            }
+            Act::Note(lie) => producer.note_consumed(lie.told(next)),
+            Act::HasRoom(credit) => {
+                let got = producer.has_room(credit.told(next));
+                assert_eq!(got.is_err(), looks(1) && impossible);
+                assert!(got.is_ok() || got == Err(refused));
+            }
+        }
+        let (now, known) = (producer.next(), producer.consumed());
+        assert!(known >= consumed, "credit is never taken back");
+        assert!(known <= now, "credit for what was not pushed");
+        assert!(now - known <= capacity, "{} unread in {capacity} slots", now - known);
+        let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+        assert_eq!(tail, now as u32);
+    }
+}
+
+fuzz_target!(|input: Input| {
+    // Slots may be too small for the message, as when a kernel and a host disagree.
+    let capacity = 1 << (input.log2 % 7);
+    let parts = Parts::new(capacity, 1 + u32::from(input.slot_atoms % 9), input.start.index());
+    match input.size % 4 {
+        0 => produce::<[u32; 4]>(&parts, &input.acts),
+        1 => produce::<[u8; 84]>(&parts, &input.acts),
+        2 => produce::<[u8; 13]>(&parts, &input.acts),
+        _ => produce::<[u64; 16]>(&parts, &input.acts),
+    }
+});

@@ -1,0 +1,79 @@
+//! A ring in three allocations, each of just its size, so that one byte too far is nobody's.
+
+use ring_shared::Ring;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{CreditLine, Doorbell};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Zeroed memory of just its size, which goes with this.
+#[derive(Debug)]
+pub struct Memory {
+    at: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Memory {
+    /// So many bytes, at least one, at a multiple of `align`.
+    pub fn new(bytes: usize, align: usize) -> Memory {
+        let layout = Layout::from_size_align(bytes.max(1), align).expect("a small layout");
+        // SAFETY: not of size zero.
+        let at = unsafe { alloc_zeroed(layout) };
+        at.expose_provenance();
+        Memory { at: NonNull::new(at).unwrap_or_else(|| handle_alloc_error(layout)), layout }
+    }
+
+    /// Where it is.
+    pub fn at<T>(&self) -> NonNull<T> {
+        assert!(self.layout.size() >= size_of::<T>() && self.layout.align() >= align_of::<T>());
+        self.at.cast()
+    }
+
+    /// Where it is, as the device is told.
+    pub fn address(&self) -> u64 {
+        self.at.as_ptr().addr() as u64
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: from `alloc_zeroed` with this layout, and not used any more.
+        unsafe { dealloc(self.at.as_ptr(), self.layout) };
+    }
+}
+
+/// The parts of a ring.
+#[derive(Debug)]
+pub struct Parts {
+    bell: Memory,
+    credit: Memory,
+    slots: Memory,
+    capacity: u32,
+    slot_atoms: u32,
+    start: u64,
+}
+
+impl Parts {
+    /// A ring as it is before the first message.
+    pub fn new(capacity: u32, slot_atoms: u32, start: u64) -> Parts {
+        let parts = Parts {
+            bell: Memory::new(size_of::<Doorbell>(), align_of::<Doorbell>()),
+            credit: Memory::new(size_of::<CreditLine>(), align_of::<CreditLine>()),
+            slots: Memory::new((capacity * slot_atoms) as usize * size_of::<Atom>(), 16),
+            capacity,
+            slot_atoms,
+            start,
+        };
+        parts.ring().reset();
+        parts
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> Ring {
+        let parts = (self.bell.at(), self.credit.at(), self.slots.at());
+        // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; no target
+        // keeps a ring longer than its parts.
+        unsafe { Ring::from_raw(parts, self.capacity, self.slot_atoms, self.start) }
+            .expect("a capacity that is a power of two")
+    }
+}

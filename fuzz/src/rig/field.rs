@@ -1,0 +1,122 @@
+//! Words of a kernel's shared memory that the script can edit: all but addresses, counters of time (of
+//! which there are two) and padding.
+
+use crate::Lie;
+use core::mem::offset_of;
+use core::ops::Range;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use ring_shared::layout::{
+    ConfigLine, ControlBlock, HostLine, LaneBlock, RingDescriptor, StatusLine, Times,
+};
+
+/// Which half of a word.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Part {
+    /// Both.
+    Word,
+    /// The low one.
+    Low,
+    /// The high one.
+    High,
+}
+
+/// A word: of the control block, or of a lane's.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Field {
+    /// One of [`OF_KERNEL`].
+    Kernel(u8),
+    /// The team's own lane: one of [`OF_LANE`].
+    Lane(u8),
+    /// Another lane: which, and one of [`OF_LANE`].
+    Other(u8, u8),
+}
+
+/// A lie in place of a word, or of half of it.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Edit {
+    /// A lie in a word.
+    Lie(Field, Part, Lie),
+    /// No payload, no state, no slots.
+    Null(u8),
+}
+
+const CONFIG: usize = offset_of!(ControlBlock, config);
+const REQUEST: usize = offset_of!(LaneBlock, request);
+const RESPONSE: usize = offset_of!(LaneBlock, response);
+const STATUS: usize = offset_of!(LaneBlock, status);
+const REQUEST_BELL: usize = offset_of!(LaneBlock, request_bell);
+const RESPONSE_BELL: usize = offset_of!(LaneBlock, response_bell);
+const TIMES: usize = offset_of!(LaneBlock, times);
+
+/// Offsets in the control block.
+pub const OF_KERNEL: [usize; 8] = [
+    offset_of!(HostLine, magic),
+    offset_of!(HostLine, abi_version),
+    offset_of!(HostLine, command),
+    CONFIG + offset_of!(ConfigLine, payload_bytes),
+    CONFIG + offset_of!(ConfigLine, time),
+    CONFIG + offset_of!(ConfigLine, iterations),
+    CONFIG + offset_of!(ConfigLine, idle),
+    CONFIG + offset_of!(ConfigLine, processing),
+];
+
+/// Offsets in a lane's block.
+pub const OF_LANE: [usize; 40] = [
+    REQUEST + offset_of!(RingDescriptor, start),
+    REQUEST + offset_of!(RingDescriptor, capacity),
+    RESPONSE + offset_of!(RingDescriptor, start),
+    RESPONSE + offset_of!(RingDescriptor, capacity),
+    offset_of!(LaneBlock, state_bytes),
+    STATUS + offset_of!(StatusLine, acknowledged),
+    STATUS + offset_of!(StatusLine, processed),
+    STATUS + offset_of!(StatusLine, refused),
+    STATUS + offset_of!(StatusLine, errors),
+    STATUS + offset_of!(StatusLine, depth),
+    STATUS + offset_of!(StatusLine, heartbeat),
+    STATUS + offset_of!(StatusLine, left),
+    STATUS + offset_of!(StatusLine, busy),
+    STATUS + offset_of!(StatusLine, leave),
+    STATUS + offset_of!(StatusLine, last_express),
+    STATUS + offset_of!(StatusLine, scrubbed),
+    STATUS + offset_of!(StatusLine, exit),
+    offset_of!(LaneBlock, request_credit),
+    offset_of!(LaneBlock, response_credit),
+    TIMES + offset_of!(Times, handler),
+    TIMES + offset_of!(Times, queueing) + 8,
+    RESPONSE_BELL,
+    RESPONSE_BELL + 112,
+    RESPONSE_BELL + 120,
+    REQUEST_BELL,
+    REQUEST_BELL + 8,
+    REQUEST_BELL + 16,
+    REQUEST_BELL + 24,
+    REQUEST_BELL + 32,
+    REQUEST_BELL + 40,
+    REQUEST_BELL + 48,
+    REQUEST_BELL + 56,
+    REQUEST_BELL + 64,
+    REQUEST_BELL + 72,
+    REQUEST_BELL + 80,
+    REQUEST_BELL + 88,
+    REQUEST_BELL + 96,
+    REQUEST_BELL + 104,
+    REQUEST_BELL + 112,
+    REQUEST_BELL + 120,
+];
+
+/// Words of a lane's block that only the lane writes while a launch runs; some of them the launch reads
+/// when it begins.
+pub const OF_DEVICE: Range<usize> = STATUS / 8..REQUEST_BELL / 8;
+
+impl Part {
+    /// The word with that part made a lie.
+    pub fn told(self, lie: Lie, honest: u64) -> u64 {
+        let (low, high) = (honest as u32, (honest >> 32) as u32);
+        let joined = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        match self {
+            Part::Word => lie.told(honest),
+            Part::Low => joined(lie.told32(low), high),
+            Part::High => joined(low, lie.told32(high)),
+        }
+    }
+}

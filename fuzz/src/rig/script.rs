@@ -1,0 +1,209 @@
+//! What happens while a launch runs. The lane calls [`now`] and [`rest`]; each call may be a step.
+
+use super::field::{Edit, Field};
+use super::host::Host;
+use crate::Lie;
+use core::mem::offset_of;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use ring_shared::layout::{Command, HostLine, LaneBlock, State};
+use ring_shared::ring::{CONTROL, Control, stamp};
+use std::cell::RefCell;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Calls before the first step: until then the lane has read what a launch begins with.
+const BEGINNING: u32 = 2;
+
+/// Calls that a lane may still make after it was told to leave. It looks at the command at least once
+/// a ring's length.
+const PATIENCE: u32 = 20_000;
+
+/// A request's first atom.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Message {
+    /// Any words.
+    Words([u64; 2]),
+    /// Vectors to add: how many elements, in the message or not, and where, seen from the last place in
+    /// the arena that has room for them.
+    Vectors(u8, bool, Lie),
+    /// A reference into the arena: where, seen from its end, and how much, seen from what is left there.
+    Payload(Lie, Lie),
+}
+
+impl Message {
+    fn words(self, payload: u64) -> [u64; 2] {
+        match self {
+            Message::Words(words) => words,
+            Message::Vectors(len, inline, at) => {
+                let last = payload.saturating_sub(12 * u64::from(len));
+                [u64::from(len) | u64::from(!inline) << 32, at.told(last)]
+            }
+            Message::Payload(at, words) => {
+                let at = at.told(payload);
+                [at, words.told(payload.saturating_sub(at) / 4)]
+            }
+        }
+    }
+}
+
+/// What the host does.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Act {
+    /// Rings any line: tail, express, credit.
+    Ring(Lie, Lie, Lie),
+    /// Sends a message in the line, as it should; but for the credit.
+    Express(Message, Option<Lie>),
+    /// Sends so many in slots, as it should; but for the credit.
+    Slots(u8, Message, Option<Lie>),
+    /// Gives credit by its line.
+    Credit(Lie),
+    /// Commands a state.
+    Command(u8, Lie),
+    /// Writes anything anywhere.
+    Edit(Edit),
+}
+
+/// Some calls later, something.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Step {
+    pub(super) quiet: u8,
+    pub(super) nanoseconds: u32,
+    pub(super) act: Act,
+}
+
+/// The steps of a launch, and its host.
+#[derive(Debug)]
+pub struct Script {
+    host: Host,
+    steps: Vec<Step>,
+    next: usize,
+    quiet: u32,
+    clock: u64,
+    /// Calls since the lane was told to leave.
+    over: Option<u32>,
+}
+
+thread_local! {
+    static SCRIPT: RefCell<Option<Script>> = const { RefCell::new(None) };
+}
+
+/// A launch begins.
+pub fn begin(script: Script) {
+    SCRIPT.set(Some(script));
+}
+
+/// A launch has ended.
+pub fn end() -> Host {
+    SCRIPT.take().expect("a script").host
+}
+
+/// The lane looks at the clock.
+pub fn now() -> u64 {
+    SCRIPT.with_borrow_mut(|script| {
+        let script = script.as_mut().expect("a script");
+        script.call();
+        script.clock
+    })
+}
+
+/// The lane found nothing.
+pub fn rest(_: u32) {
+    SCRIPT.with_borrow_mut(|script| script.as_mut().expect("a script").call());
+}
+
+impl Script {
+    /// That of a launch.
+    pub fn new(host: Host, steps: Vec<Step>) -> Script {
+        // Not from zero: a zeroed word is long ago.
+        Script { host, steps, next: 0, quiet: BEGINNING, clock: 3_600_000_000_000, over: None }
+    }
+
+    fn call(&mut self) {
+        self.clock += 1;
+        if let Some(calls) = &mut self.over {
+            *calls += 1;
+            assert!(*calls < PATIENCE, "the lane does not leave though it is told to");
+        }
+        if self.quiet > 0 {
+            self.quiet -= 1;
+            return;
+        }
+        match self.steps.get(self.next).copied() {
+            Some(step) => {
+                self.next += 1;
+                self.quiet = u32::from(step.quiet % 32);
+                self.clock += u64::from(step.nanoseconds);
+                self.act(step.act);
+            }
+            None => {
+                // From now on the same again, but for the command.
+                self.next = 0;
+                self.quiet = u32::from(self.steps.is_empty());
+                if self.over.is_none() {
+                    self.over = Some(0);
+                    self.command(State::Terminated as u32, Lie::Near(1));
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, state: u32, epoch: Lie) {
+        // SAFETY: the host's control block, all atomics and padding.
+        let word = unsafe { &(*self.host.control()).host.command };
+        let epoch = epoch.told32(Command::from_word(word.load(Relaxed)).epoch);
+        self.host.write(offset_of!(HostLine, command), Command { epoch, state }.to_word());
+    }
+
+    fn act(&mut self, act: Act) {
+        let head = self.host.own().request_credit.consumed.load(Relaxed);
+        let payload = self.host.payload_bytes();
+        match act {
+            Act::Ring(tail, express, credit) => self.ring(Control {
+                credit: credit.told(head) as u32,
+                express: express.told(head) as u32,
+                tail: tail.told(head) as u32,
+            }),
+            Act::Express(message, credit) => {
+                let [a, b] = message.words(payload);
+                let stamp = u64::from(stamp(head)) << 32;
+                for k in 0..CONTROL {
+                    // Twelve bytes an atom: the second begins with the fourth word.
+                    let words = match k {
+                        0 => [a, b & u64::from(u32::MAX) | stamp],
+                        1 => [b >> 32, stamp],
+                        _ => [a.wrapping_mul(k as u64), stamp],
+                    };
+                    self.bell(k, words);
+                }
+                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
+                let tail = (head as u32).wrapping_add(1);
+                self.ring(Control { credit, express: head as u32, tail });
+            }
+            Act::Slots(n, message, credit) => {
+                let words = message.words(payload);
+                (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
+                let tail = (head as u32).wrapping_add(n.into());
+                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
+                self.ring(Control { credit, express: tail, tail });
+            }
+            Act::Credit(lie) => {
+                let at = self.host.own_offset() + offset_of!(LaneBlock, response_credit);
+                self.host.write(at, lie.told(head));
+            }
+            Act::Command(state, epoch) if self.over.is_none() => self.command(state.into(), epoch),
+            Act::Command(..) => {}
+            // The last command stays.
+            Act::Edit(Edit::Lie(Field::Kernel(_), ..)) if self.over.is_some() => {}
+            Act::Edit(edit) => self.host.edit(&edit, false),
+        }
+    }
+
+    fn ring(&mut self, control: Control) {
+        self.bell(CONTROL, control.to_words());
+    }
+
+    fn bell(&mut self, atom: usize, [lo, hi]: [u64; 2]) {
+        let at = self.host.own_offset() + offset_of!(LaneBlock, request_bell) + 16 * atom;
+        self.host.write(at, lo);
+        self.host.write(at + 8, hi);
+    }
+}

@@ -1,0 +1,145 @@
+//! `cargo xtask fuzz`: every target of `fuzz/` for a while, by cargo-fuzz under AddressSanitizer.
+//!
+//! Each begins with a copy of its corpus, so that a run changes nothing in the clone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ring_builder::Toolchain;
+
+use crate::{Error, Result, Workspace, pins, sanitize, shell, toolchain};
+
+mod corpus;
+mod log;
+mod options;
+
+pub use options::Options;
+
+/// Longest input, in bytes: what one of it does is done in well under a second.
+const MAX_LEN: u32 = 1024;
+/// Seconds after which an input hangs.
+const TIMEOUT: u32 = 10;
+/// MiB of memory that are too many.
+const MEMORY: u32 = 2048;
+
+/// Builds the targets, once, and runs them one after the other.
+///
+/// # Errors
+/// When something to build them with is missing, there is no such target, or one of them found
+/// something; the error names the input and the command that runs it again.
+pub fn run(ws: &Workspace, options: &Options) -> Result {
+    sanitize::supported("address")?;
+    let targets = chosen(ws, options)?;
+    let toolchain = toolchain::find(ws)?;
+    let programs = build(ws, &toolchain, options.target.as_deref())?;
+    println!("fuzz: each for {} s", options.seconds);
+    let mut found = Vec::new();
+    for target in &targets {
+        match one(ws, &programs, target, options.seconds) {
+            Ok(line) => println!("fuzz: {target:<16}{line}"),
+            Err(error) => {
+                println!("fuzz: {target:<16}FAILED");
+                found.push(format!("{target}: {error}"));
+            }
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(Error::new(found.join("\n"))) }
+}
+
+/// The targets that are asked for, in order.
+fn chosen(ws: &Workspace, options: &Options) -> Result<Vec<String>> {
+    let all = corpus::targets(&folder(ws))?;
+    match &options.target {
+        None => Ok(all),
+        Some(one) if all.contains(one) => Ok(vec![one.clone()]),
+        Some(other) => {
+            Err(Error::new(format!("no target `{other}`; there are {}", all.join(", "))))
+        }
+    }
+}
+
+fn folder(ws: &Workspace) -> PathBuf {
+    ws.root().join("fuzz")
+}
+
+/// cargo-fuzz of the pinned version, installed under the target folder unless it is there.
+fn cargo_fuzz(ws: &Workspace) -> Result<PathBuf> {
+    let program = ws.tools().join("bin/cargo-fuzz");
+    let wanted = format!("cargo-fuzz {}", pins::CARGO_FUZZ);
+    let is_there = |said: String| said.trim() == wanted;
+    if shell::output(shell::command(&program).arg("--version")).is_ok_and(is_there) {
+        return Ok(program);
+    }
+    println!("fuzz: installing {wanted}");
+    let mut cargo = shell::stable_cargo(ws.root());
+    cargo.args(["install", "cargo-fuzz", "--version", pins::CARGO_FUZZ, "--locked", "--debug"]);
+    cargo.args(["--quiet", "--root"]).arg(ws.tools());
+    shell::run(&mut cargo)?;
+    Ok(program)
+}
+
+/// Builds one target, or all; the folder of their programs.
+fn build(ws: &Workspace, toolchain: &Toolchain, target: Option<&str>) -> Result<PathBuf> {
+    let program = cargo_fuzz(ws)?;
+    let mut fetch = toolchain.cargo(ws.root());
+    fetch.args(["fetch", "--quiet", "--locked", "--target", sanitize::HOST, "--manifest-path"]);
+    shell::run(fetch.arg(folder(ws).join("Cargo.toml")))?;
+    let mut command = shell::command(program);
+    // It runs `cargo` and `rustc` as it finds them.
+    for (name, value) in toolchain.cargo(ws.root()).get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command.current_dir(ws.root()).arg("build").args(target).arg("--fuzz-dir").arg(folder(ws));
+    command.args(["--target", sanitize::HOST, "--target-dir"]).arg(ws.target("fuzz"));
+    command.env("RUSTFLAGS", sanitize::ATOMIC_SLOTS);
+    println!("running {}", shell::words(&command));
+    shell::run(&mut command)?;
+    Ok(ws.target("fuzz").join(sanitize::HOST).join("release"))
+}
+
+/// Runs a target; what it did, in a line.
+fn one(ws: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<String> {
+    let seeds = corpus::copy(&folder(ws), target, &ws.target("fuzz-corpus"))?;
+    let findings = corpus::empty(&ws.target("fuzz-findings").join(target))?;
+    let program = programs.join(target);
+    let mut command = fuzzer(&program);
+    command.arg(&seeds);
+    command.arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-artifact_prefix={}/", findings.display()));
+    let dictionary = folder(ws).join("dictionaries").join(target).with_extension("dict");
+    if dictionary.is_file() {
+        command.arg(format!("-dict={}", dictionary.display()));
+    }
+    let output = command
+        .output()
+        .map_err(|error| Error::new(format!("`{}` did not start: {error}", program.display())))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match log::read(&said) {
+        Some(run) if output.status.success() => Ok(run.to_string()),
+        _ => Err(finding(&program, &said)),
+    }
+}
+
+/// A target's program with its limits.
+fn fuzzer(program: &Path) -> Command {
+    let mut command = shell::command(program);
+    command.env("ASAN_OPTIONS", "detect_odr_violation=0");
+    command.arg(format!("-timeout={TIMEOUT}"));
+    command.arg(format!("-rss_limit_mb={MEMORY}"));
+    command.arg(format!("-max_len={MAX_LEN}"));
+    command
+}
+
+/// What went wrong, the input that did it, and how to see it again.
+fn finding(program: &Path, said: &str) -> Error {
+    let error = Error::new(log::complaint(said));
+    match log::input(said) {
+        Some(input) => error.hint(format!(
+            "{} {input}\n   the input is {input}; once it passes, keep it in the corpus",
+            program.display()
+        )),
+        None => error.hint(format!("{} -runs=0, which says more", program.display())),
+    }
+}
