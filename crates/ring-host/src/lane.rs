@@ -199,6 +199,8 @@ pub struct Receiver<K: Kernel> {
     consumer: Consumer,
     /// What the sending half was told.
     noted: u64,
+    /// The end was told, and nothing follows it: a lane that panicked may still publish answers from before.
+    over: bool,
     fruitless: Fruitless,
     of: PhantomData<fn() -> K>,
 }
@@ -212,7 +214,13 @@ impl<K: Kernel> Receiver<K> {
             None => match self.nothing() {
                 Ok(()) => Ok(None),
                 // What was answered before the end is here by now.
-                Err(end) => self.pop()?.map(Some).ok_or(end),
+                Err(end) => match self.pop()? {
+                    None => {
+                        self.over = true;
+                        Err(end)
+                    }
+                    some => Ok(some),
+                },
             },
             some => Ok(some),
         }
@@ -220,6 +228,9 @@ impl<K: Kernel> Receiver<K> {
 
     #[inline]
     fn pop(&mut self) -> Result<Option<K::Response>, DeviceFault> {
+        if self.over {
+            return Ok(None);
+        }
         let popped = self.consumer.pop();
         self.note();
         popped.map_err(|corrupt| self.corrupt(corrupt))
@@ -283,7 +294,7 @@ impl<K: Kernel> Receiver<K> {
         most: usize,
         mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
     ) -> Result<usize, RecvError> {
-        let taken = pop(&mut self.consumer);
+        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
         match taken.map_err(|corrupt| self.corrupt(corrupt))? {
             0 if most > 0 => {}
@@ -291,10 +302,13 @@ impl<K: Kernel> Receiver<K> {
         }
         let Err(end) = self.nothing() else { return Ok(0) };
         // What was answered before the end is here by now.
-        let taken = pop(&mut self.consumer);
+        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
         match taken.map_err(|corrupt| self.corrupt(corrupt))? {
-            0 => Err(end),
+            0 => {
+                self.over = true;
+                Err(end)
+            }
             n => Ok(n),
         }
     }
@@ -368,6 +382,7 @@ impl<K: Kernel> Lane<K> {
                 shared: Arc::clone(shared),
                 lane,
                 noted: consumer.next(),
+                over: false,
                 consumer,
                 fruitless: Fruitless::new(),
                 of: PhantomData,

@@ -23,7 +23,7 @@ struct Keeper {
 }
 
 struct Leases {
-    /// The process in which the thread was started, for its life; a fork has none.
+    /// The process in which the thread runs, for its life; a fork has none.
     process: Option<u32>,
     kept: Vec<Kept>,
 }
@@ -59,10 +59,13 @@ impl Lease {
         if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
             thread.spawn(|| KEEPER.run())?;
-            leases.process = Some(std::process::id());
+            // What it needs memory for is done when it runs.
+            while leases.process != Some(std::process::id()) {
+                leases = KEEPER.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);
+            }
         }
         leases.kept.push(Kept { word, every: time / RENEWALS });
-        KEEPER.changed.notify_one();
+        KEEPER.changed.notify_all();
         Ok(Lease { word })
     }
 }
@@ -81,6 +84,8 @@ impl Keeper {
     /// Renews all leases as often as the shortest one needs.
     fn run(&self) {
         let mut leases = self.leases();
+        leases.process = Some(std::process::id());
+        self.changed.notify_all();
         loop {
             for kept in &leases.kept {
                 // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under

@@ -8,8 +8,9 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use ring_host::driver::quirks::{Lines, Tap};
 use ring_host::driver::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{DeviceFault, Launch, Mode, RecvError, Resident, State};
+use ring_host::{DeviceFault, Exit, Launch, Memory, Mode, RecvError, Resident, State};
 use ring_shared::layout::Command;
+use ring_shared::ring::{CONTROL, Control};
 use ring_tests::hostile::Bed;
 use ring_tests::{LONG, WAYS, over};
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -100,4 +101,38 @@ fn launches_that_never_were_are_an_error() {
         };
         assert_eq!((corrupt.found, corrupt.low, corrupt.high), (left, 0, kernel.launches()));
     }
+}
+
+/// On a GPU, what other warps had answered before a panic may be published after it was told. Who was told
+/// the end has counted what was answered: nothing follows.
+#[test]
+fn nothing_follows_the_end_that_was_told() {
+    let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
+    let tap = device.tap();
+    let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped).capacity(16);
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
+    activate(&tap, &mut kernel);
+    assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
+    let answered = |tail| {
+        on_lane(&tap, |lines| {
+            let control = Control { credit: 3, express: u32::MAX, tail };
+            lines.response_bell.atoms[CONTROL].publish(control.to_words());
+        });
+    };
+    answered(1);
+    on_lane(&tap, |lines| {
+        lines.status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
+        let word = Command { epoch: 1, state: State::Faulted as u32 }.to_word();
+        lines.status.acknowledged.store(word, Release);
+    });
+    assert!(kernel.recv(LONG).is_ok(), "what was there comes first");
+    let end = kernel.recv(LONG).unwrap_err();
+    assert!(matches!(end, RecvError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
+    answered(3);
+    let mut answers = [EchoMessage::from_seed(0); 2];
+    assert_eq!(kernel.try_recv(), Err(end.clone()));
+    assert_eq!(kernel.try_recv_batch(&mut answers), Err(end.clone()));
+    assert_eq!(kernel.try_recv_each(2, |_| panic!("an answer")), Err(end.clone()));
+    assert_eq!(kernel.recv(LONG), Err(end));
+    tap.end();
 }

@@ -98,7 +98,7 @@ pub fn launch<K: Kernel>(
             Some(kernel)
         }
         (Err(LaunchError::Unfit { .. }), Err(LaunchError::Unfit { .. })) if platform.lacks => None,
-        (_, Err(error)) if platform.breaks && is_made_up(&error) => None,
+        (_, Err(error)) if platform.lacks && is_made_up(&error) => None,
         (prepared, kernel) => {
             panic!("{prepared:?} when prepared, {:?} when launched", kernel.map(drop))
         }
