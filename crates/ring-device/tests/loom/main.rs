@@ -155,6 +155,57 @@ fn called_to_leave() {
     });
 }
 
+/// The host writes over a request as soon as the lane's credit line lets it, before it has any answer.
+fn one_slot<K: Any>() {
+    check(2, || {
+        let mut rig = Rig::<K>::new(1, 1, ENDLESS);
+        let mut ends = rig.ends(0, 1);
+        rig.order(State::Active);
+        rig.launch(1);
+        until(|| ends.sender.push_slot());
+        until(|| ends.sender.push_slot());
+        ends.take_until(2);
+        rig.end(&mut [ends]);
+    });
+}
+
+#[test]
+fn alone_in_one_slot() {
+    one_slot::<Alone>();
+}
+
+#[test]
+fn in_order_in_one_slot() {
+    one_slot::<Sequence>();
+}
+
+/// A message in a slot behind two that may be at work: the lane finds it without going back to waiting.
+/// The host says nothing after it from which the lane could learn of it too.
+fn one_more<K: Any>() {
+    check(2, || {
+        let mut rig = Rig::<K>::new(1, 4, BRIEF);
+        let mut ends = rig.ends(0, 4);
+        rig.order(State::Active);
+        ends.push_two();
+        rig.launch(1);
+        assert!(ends.push());
+        rig.join();
+        rig.step(&ends);
+        ends.take_until(3);
+        rig.end(&mut [ends]);
+    });
+}
+
+#[test]
+fn alone_with_one_more() {
+    one_more::<Alone>();
+}
+
+#[test]
+fn in_order_with_one_more() {
+    one_more::<Sequence>();
+}
+
 /// The two halves of a lane on two threads: the receiver tells the sender how far it is, the sender's
 /// doorbell tells the lane, which then writes over those answers.
 #[test]
@@ -168,14 +219,17 @@ fn credit_by_way_of_the_sender() {
         let received = Arc::new(AtomicU64::new(START));
         let noted = Arc::clone(&received);
         assert!(sender.push(START));
+        until(|| sender.push(START));
         let sending = thread::spawn(move || {
+            // Without room for it the doorbell has the credit alone.
             let sent = sender.push(noted.load(Acquire));
             (sender, sent)
         });
         until(|| receiver.take());
         received.store(receiver.next(), Release);
         let (mut sender, sent) = sending.join().expect("the sender's assertions");
-        assert!(sent || sender.push(receiver.next()), "the answer proves that there is room");
+        until(|| receiver.take());
+        assert!(sent || sender.push(receiver.next()), "two answers prove that there is room");
         until(|| receiver.take());
         rig.end(&mut [Ends { sender, receiver }]);
     });

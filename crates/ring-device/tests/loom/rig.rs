@@ -407,8 +407,14 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         }
     }
 
-    /// Joins all threads and ends loom's watch.
+    /// All launches have left: gives the memory to another kernel, joins all threads and ends loom's watch.
     pub fn over(mut self) {
+        for lane in 0..self.lanes {
+            let status = &self.lane(lane).status;
+            for word in [&status.processed, &status.busy, &status.leave, &status.exit] {
+                word.store(0, Relaxed);
+            }
+        }
         self.join();
         PLAIN.set(None);
         self.watched.clear();
@@ -426,6 +432,17 @@ impl Sender {
         if has_room {
             let message = self.message();
             self.producer.push(&message, received).expect("there is room");
+        }
+        has_room
+    }
+
+    /// Sends one message through the one slot of a ring, as soon as the lane's credit says that it is free;
+    /// whether it was.
+    pub fn push_slot(&mut self) -> bool {
+        let has_room = self.producer.has_room(START).expect("an honest lane");
+        if has_room {
+            let message = self.message();
+            assert_eq!(self.producer.push_slice(&[message, 0], START), Ok(1));
         }
         has_room
     }
