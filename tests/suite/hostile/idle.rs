@@ -136,3 +136,41 @@ fn nothing_follows_the_end_that_was_told() {
     assert_eq!(kernel.recv(LONG), Err(end));
     tap.end();
 }
+
+/// The lines that a device writes are its own: whatever the host does, it changes none of them.
+#[test]
+fn a_host_writes_its_own_lines_only() {
+    let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
+    let tap = device.tap();
+    let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped).capacity(16);
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
+    activate(&tap, &mut kernel);
+    let words = || {
+        let mut words = Vec::new();
+        on_lane(&tap, |lines| {
+            let status = lines.status;
+            let counters = [&status.acknowledged, &status.processed, &status.refused, &status.errors];
+            let marks = [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
+            let kept = [&status.leave, &status.last_express, &status.scrubbed, &status.exit];
+            let times = lines.times.handler.iter().chain(&lines.times.queueing);
+            let all = counters.into_iter().chain(marks).chain(kept).chain(times);
+            words.extend(all.chain([&lines.request_credit.consumed]).map(|word| word.load(Relaxed)));
+            let atoms = lines.response_bell.atoms.iter().chain(lines.responses);
+            words.extend(atoms.flat_map(|atom| atom.load()));
+        });
+        assert!(words.len() > 100);
+        words
+    };
+    let before = words();
+    let short = Duration::from_millis(2);
+    for seed in 0..40 {
+        let _ = kernel.try_send(&EchoMessage::from_seed(seed));
+        let _ = kernel.try_send_batch(&[EchoMessage::from_seed(seed); 3]);
+        assert_eq!(kernel.try_recv(), Ok(None));
+        assert_eq!(kernel.try_recv_batch(&mut [EchoMessage::from_seed(0); 3]), Ok(0));
+        let _ = (kernel.status(), kernel.summary(), kernel.telemetry());
+    }
+    let _ = (kernel.recv(short), kernel.deactivate(short), kernel.terminate(short));
+    assert_eq!(words(), before);
+    tap.end();
+}

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 use ring_builder::Toolchain;
 
@@ -22,7 +24,7 @@ const TIMEOUT: u32 = 10;
 /// MiB of memory that are too many.
 const MEMORY: u32 = 2048;
 
-/// Builds the targets, once, and runs them one after the other.
+/// Builds the targets, once, and runs them, as many at a time as there are processors.
 ///
 /// # Errors
 /// When something to build them with is missing, there is no such target, or one of them found
@@ -33,16 +35,22 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
     let toolchain = toolchain::find(ws)?;
     let programs = build(ws, &toolchain, options.target.as_deref())?;
     println!("fuzz: each for {} s", options.seconds);
-    let mut found = Vec::new();
-    for target in &targets {
-        match one(ws, &programs, target, options.seconds) {
-            Ok(line) => println!("fuzz: {target:<16}{line}"),
-            Err(error) => {
-                println!("fuzz: {target:<16}FAILED");
-                found.push(format!("{target}: {error}"));
+    let (queue, found) = (Mutex::new(targets.iter()), Mutex::new(Vec::new()));
+    let next = || queue.lock().expect("no thread panics").next();
+    let work = || {
+        while let Some(target) = next() {
+            match one(ws, &programs, target, options.seconds) {
+                Ok(line) => println!("fuzz: {target:<16}{line}"),
+                Err(error) => {
+                    println!("fuzz: {target:<16}FAILED");
+                    found.lock().expect("no thread panics").push(format!("{target}: {error}"));
+                }
             }
         }
-    }
+    };
+    let at_once = thread::available_parallelism().map_or(1, usize::from).min(targets.len());
+    thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
+    let found = found.into_inner().expect("no thread panics");
     if found.is_empty() { Ok(()) } else { Err(Error::new(found.join("\n"))) }
 }
 
