@@ -354,7 +354,8 @@ impl<K: Kernel> Receiver<K> {
     }
 
     #[cold]
-    fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
+    fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
+        self.over = true;
         self.shared.corrupt(self.lane, corrupt)
     }
 }

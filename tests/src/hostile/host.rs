@@ -221,7 +221,10 @@ impl<K: Known> User<K> {
         }
         state.seen = state.seen.max(state.received);
         let missed = certain.saturating_sub(state.received).min((room - n) as u64);
-        assert!(!mapped || missed == 0, "{missed} more answers are there: {state:?}");
+        let over = state.over;
+        state.over |= received.is_err();
+        assert!(!over || n == 0, "{n} answers after the end: {state:?}");
+        assert!(!mapped || over || missed == 0, "{missed} more answers are there: {state:?}");
         match received {
             Ok(_) => n > 0,
             Err(RecvError::Fault(fault)) => {

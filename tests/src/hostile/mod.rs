@@ -109,6 +109,8 @@ struct Lane {
     /// All that the device ever said to have consumed.
     consumed: Vec<u64>,
     lies: Lies,
+    /// The receiver was told the end: nothing follows it.
+    over: bool,
 }
 
 /// Where the device has lied.
@@ -134,6 +136,7 @@ impl Lane {
             express: start.wrapping_sub(1),
             consumed: vec![0],
             lies: Lies::default(),
+            over: false,
         }
     }
 

@@ -149,12 +149,15 @@ fn a_host_writes_its_own_lines_only() {
         let mut words = Vec::new();
         on_lane(&tap, |lines| {
             let status = lines.status;
-            let counters = [&status.acknowledged, &status.processed, &status.refused, &status.errors];
-            let marks = [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
+            let counters =
+                [&status.acknowledged, &status.processed, &status.refused, &status.errors];
+            let marks =
+                [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
             let kept = [&status.leave, &status.last_express, &status.scrubbed, &status.exit];
             let times = lines.times.handler.iter().chain(&lines.times.queueing);
             let all = counters.into_iter().chain(marks).chain(kept).chain(times);
-            words.extend(all.chain([&lines.request_credit.consumed]).map(|word| word.load(Relaxed)));
+            words
+                .extend(all.chain([&lines.request_credit.consumed]).map(|word| word.load(Relaxed)));
             let atoms = lines.response_bell.atoms.iter().chain(lines.responses);
             words.extend(atoms.flat_map(|atom| atom.load()));
         });
