@@ -55,6 +55,7 @@ const RUNTIME: Load = Load {
         "the_environment_forces",
         // They open a device for each of thousands of sequences, and are many by themselves.
         "on_emulated_platforms",
+        "while_operations_fail",
         "whatever_a_device_writes",
     ],
 };
