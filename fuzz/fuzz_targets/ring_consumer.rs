@@ -4,20 +4,11 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use ring_fuzz::lie::Start;
-use ring_fuzz::{Lie, Parts};
+use ring_fuzz::parts::check_look;
+use ring_fuzz::{Input, Lie, Parts};
 use ring_shared::ring::{CONTROL, Control, stamp};
-use ring_shared::{Consumer, Corrupt, Message, Ring};
+use ring_shared::{Consumer, Message, Ring};
 use std::sync::atomic::Ordering::Relaxed;
-
-#[derive(Arbitrary, Debug)]
-struct Input {
-    log2: u8,
-    slot_atoms: u8,
-    start: Start,
-    size: u8,
-    acts: Vec<Act>,
-}
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Line {
@@ -118,30 +109,9 @@ fn check_taken(taken: usize, most: usize, moved: u64) {
     assert_eq!(moved, taken as u64, "taken but not told, or the reverse");
 }
 
-/// A tail that cannot be is refused, with what was found and what could have been.
-fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
-    let ahead = tail.wrapping_sub(next as u32);
-    let impossible = ahead > capacity && ahead <= u32::MAX / 2;
-    match got {
-        Ok(taken) => {
-            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
-            assert!(!taken || (1..=capacity).contains(&ahead));
-        }
-        Err(corrupt) if impossible => {
-            let (low, high) = (next as u32, (next as u32).wrapping_add(capacity));
-            let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
-            assert_eq!(corrupt, expected);
-        }
-        // The express field names the next message, and such messages never travel express.
-        Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
-    }
-}
-
-fuzz_target!(|input: Input| {
-    // Slots may be too small for the message, as when a kernel and a host disagree.
-    let capacity = 1 << (input.log2 % 7);
-    let parts = Parts::new(capacity, 1 + u32::from(input.slot_atoms % 9), input.start.index());
-    match input.size % 4 {
+fuzz_target!(|input: Input<Act>| {
+    let parts = input.parts();
+    match input.size() {
         0 => consume::<[u32; 4]>(&parts, &input.acts),
         1 => consume::<[u8; 84]>(&parts, &input.acts),
         2 => consume::<[u8; 13]>(&parts, &input.acts),

@@ -4,20 +4,10 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use ring_fuzz::lie::Start;
-use ring_fuzz::{Lie, Parts};
+use ring_fuzz::{Input, Lie, Parts};
 use ring_shared::ring::{CONTROL, Control};
 use ring_shared::{Corrupt, Message, Producer, PushError};
 use std::sync::atomic::Ordering::Relaxed;
-
-#[derive(Arbitrary, Debug)]
-struct Input {
-    log2: u8,
-    slot_atoms: u8,
-    start: Start,
-    size: u8,
-    acts: Vec<Act>,
-}
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Act {
@@ -91,11 +81,9 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
     }
 }
 
-fuzz_target!(|input: Input| {
-    // Slots may be too small for the message, as when a kernel and a host disagree.
-    let capacity = 1 << (input.log2 % 7);
-    let parts = Parts::new(capacity, 1 + u32::from(input.slot_atoms % 9), input.start.index());
-    match input.size % 4 {
+fuzz_target!(|input: Input<Act>| {
+    let parts = input.parts();
+    match input.size() {
         0 => produce::<[u32; 4]>(&parts, &input.acts),
         1 => produce::<[u8; 84]>(&parts, &input.acts),
         2 => produce::<[u8; 13]>(&parts, &input.acts),

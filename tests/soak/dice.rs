@@ -1,3 +1,5 @@
+use ring_tests::mixed;
+
 /// Numbers that look random, the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
@@ -18,11 +20,4 @@ impl Dice {
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
-}
-
-/// A number that looks as if it had nothing to do with `n`.
-pub fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
 }

@@ -1,10 +1,10 @@
 //! Episodes of one kernel, one after the other: launched, used on all lanes by threads of their own while it is
 //! deactivated and activated, and terminated.
 
-use crate::dice::{Dice, mixed};
+use crate::dice::Dice;
 use crate::load::Load;
 use ring_host::{Kernel, Lane, Launch, Processing, RecvError, Runtime, SendError};
-use ring_tests::{LONG, WAYS};
+use ring_tests::{LONG, WAYS, mixed};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,13 +1,13 @@
 //! What the kernels are asked, and what they must answer.
 
-use crate::dice::{Dice, mixed};
+use crate::dice::Dice;
 use crate::example;
 use ring_example_kernels::{Book, BookState, FragileWarp, Order, TICKS};
 use ring_host::kernels::{
     Echo, EchoMessage, INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, status,
 };
 use ring_host::{Kernel, Launch, Resident};
-use ring_tests::LONG;
+use ring_tests::{LONG, mixed};
 
 /// A kernel under load: request `key` and its answer, by a twin of what the lane keeps.
 pub trait Load {

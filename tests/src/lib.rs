@@ -3,9 +3,10 @@
 pub mod hostile;
 
 use ring_host::driver::{Driver, Quirks};
+use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Block, BlockContext, BlockHandler, Device, Kernel, Launch, Memory, Mode, OpenError, Options,
-    Output, Runtime, Thread, ThreadContext, ThreadHandler,
+    Output, Resident, Runtime, Thread, ThreadContext, ThreadHandler,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Once};
@@ -90,6 +91,33 @@ pub fn over<D: Driver + 'static>(
         }
         assert!(begun.elapsed() < LONG, "{probe:?}");
     }
+}
+
+/// Launches the echo kernel, and activates it.
+///
+/// # Panics
+/// If it cannot be.
+pub fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
+    let mut kernel = host.launch::<Echo>(launch).unwrap_or_else(|error| panic!("{error}"));
+    kernel.activate(LONG).unwrap_or_else(|error| panic!("{error}"));
+    kernel
+}
+
+/// Sends a message, and receives its answer.
+///
+/// # Panics
+/// If it is another's, or there is none.
+pub fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
+    let request = EchoMessage::from_seed(seed);
+    kernel.send(&request, LONG).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(kernel.recv(LONG), Ok(request.answer()));
+}
+
+/// A number that looks as if it had nothing to do with `n` (the last step of splitmix64).
+pub fn mixed(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
 }
 
 /// Runs a test on every device there is.

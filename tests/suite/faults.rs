@@ -9,7 +9,7 @@ use ring_host::{
     ControlError, Device, DeviceFault, Kernel, Launch, LaunchError, OpenError, PayloadError,
     RecoverError, RecvError, Resident, Runtime, SendError, State,
 };
-use ring_tests::{LONG, Unlucky, WAYS, cpu, cpu_with, gpu, with_ptx};
+use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -167,11 +167,8 @@ fn is_lost<K: Kernel>(kernel: &mut Resident<K>, request: &K::Request, fault: &De
 }
 
 pub(crate) fn answers(runtime: &Runtime) {
-    let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
-    kernel.activate(LONG).unwrap();
-    let request = EchoMessage::from_seed(1);
-    kernel.send(&request, LONG).unwrap();
-    assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
+    let mut kernel = active(runtime, Launch::default().capacity(16));
+    exchange(&mut kernel, 1);
     kernel.terminate(LONG).unwrap();
 }
 

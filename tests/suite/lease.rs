@@ -6,10 +6,10 @@ use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, Options, RecvError, Resident,
-    Runtime, SendError, State,
+    Device, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, Options, RecvError, Runtime,
+    SendError, State,
 };
-use ring_tests::{LONG, WAYS, cpu, gpu, on_each_device};
+use ring_tests::{LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,22 +17,15 @@ use std::time::{Duration, Instant};
 /// The shortest that is allowed.
 const SHORT: Duration = Duration::from_millis(100);
 
-fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = host.launch::<Echo>(launch.capacity(64)).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
-}
-
-fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
-    kernel.send(&EchoMessage::from_seed(seed), LONG).unwrap();
-    assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(seed).answer());
+fn small() -> Launch {
+    Launch::default().capacity(64)
 }
 
 #[test]
 fn a_kernel_whose_host_is_silent_leaves() {
     let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
     for lanes in [1, 3] {
-        let launch = Launch::default().mode(Mode::Persistent).memory(Memory::Mapped);
+        let launch = small().mode(Mode::Persistent).memory(Memory::Mapped);
         let mut kernel = active(&host, launch.lanes(lanes).lease(SHORT));
         let request = EchoMessage::from_seed(5);
         kernel.send(&request, LONG).unwrap();
@@ -54,7 +47,7 @@ fn a_kernel_whose_host_is_silent_leaves() {
 fn a_lease_does_not_end_what_leaves_by_itself() {
     let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
     for (mode, memory) in WAYS.into_iter().skip(1) {
-        let mut kernel = active(&host, Launch::default().mode(mode).memory(memory).lease(SHORT));
+        let mut kernel = active(&host, small().mode(mode).memory(memory).lease(SHORT));
         exchange(&mut kernel, 1);
         std::thread::sleep(2 * SHORT);
         exchange(&mut kernel, 2);
@@ -66,8 +59,8 @@ fn a_lease_does_not_end_what_leaves_by_itself() {
 fn a_kernel_whose_host_lives_stays() {
     on_each_device(|host| {
         let lease = Duration::from_secs(1);
-        let mut leased = active(host, Launch::default().lease(lease));
-        let mut endless = active(host, Launch::default().lease(Duration::MAX));
+        let mut leased = active(host, small().lease(lease));
+        let mut endless = active(host, small().lease(Duration::MAX));
         std::thread::sleep(lease * 3 / 2); // nobody calls anything
         for kernel in [&mut leased, &mut endless] {
             exchange(kernel, 7);
@@ -127,8 +120,7 @@ fn after_a_killed_process_the_next_one_works() {
     let here = here!("after_a_killed_process_the_next_one_works");
     if std::env::var_os("RING_TEST_HOST").is_some() {
         let host = told();
-        let mut kernels: Vec<_> =
-            (1..4).map(|lanes| active(&host, Launch::default().lanes(lanes))).collect();
+        let mut kernels: Vec<_> = (1..4).map(|lanes| active(&host, small().lanes(lanes))).collect();
         kernels.iter_mut().for_each(|kernel| exchange(kernel, 1));
         println!("resident");
         std::thread::sleep(LONG);
@@ -150,7 +142,7 @@ fn a_process_that_forgets_its_kernels_ends() {
     let here = here!("a_process_that_forgets_its_kernels_ends");
     if is_child() {
         let host = told();
-        let mut kernel = active(&host, Launch::default().lanes(2));
+        let mut kernel = active(&host, small().lanes(2));
         exchange(&mut kernel, 1);
         println!("resident");
         std::mem::forget(kernel);
@@ -179,7 +171,7 @@ fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
     let lease = Duration::from_millis(500);
     if is_child() {
         let host = told();
-        let mut kernel = active(&host, Launch::default().lease(lease));
+        let mut kernel = active(&host, small().lease(lease));
         exchange(&mut kernel, 1);
         std::thread::sleep(2 * lease);
         exchange(&mut kernel, 2);

@@ -7,19 +7,13 @@ use ring_host::{
     ControlError, Cooperative, Device, DeviceKind, Kernel, Launch, LaunchError, Options, RecvError,
     Resident, Runtime, SendError, State, Summary, Thread, ThreadContext, ThreadHandler,
 };
-use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device};
+use ring_tests::{LONG, WAYS, active, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A launch so small that dozens fit anywhere.
 fn small() -> Launch {
     Launch::default().capacity(16)
-}
-
-fn active(runtime: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
 }
 
 /// Opens the device of `runtime` once more.

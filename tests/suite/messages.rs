@@ -2,15 +2,9 @@
 //! thread and from two, across a full ring, a pause, and 32 bits of index.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, RecvError, Resident, Runtime, SendError};
-use ring_tests::{LONG, on_each_device};
+use ring_host::{Launch, RecvError, Resident, SendError};
+use ring_tests::{LONG, active, on_each_device};
 use std::time::Duration;
-
-fn active(runtime: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
-}
 
 fn message(i: u64) -> EchoMessage {
     EchoMessage::from_seed(i)

@@ -6,17 +6,11 @@ use ring_host::{
     Budgets, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, OpenError, Options, Processing,
     RecvError, Resident, Runtime,
 };
-use ring_tests::{LONG, Slow, Unlucky, WAYS, on_each_device};
+use ring_tests::{LONG, Slow, Unlucky, WAYS, active, exchange, on_each_device};
 use std::time::{Duration, Instant};
 
 fn way((mode, memory): (Mode, Memory)) -> Launch {
     Launch::default().mode(mode).memory(memory)
-}
-
-fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = host.launch::<Echo>(launch).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
 }
 
 /// Sends and receives `count` messages in batches through the whole ring.
@@ -35,11 +29,6 @@ fn stream(kernel: &mut Resident<Echo>, count: u64) {
     }
 }
 
-fn answer(kernel: &mut Resident<Echo>, i: u64) {
-    kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
-    assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
-}
-
 #[test]
 fn each_way_answers_singly_and_in_streams() {
     on_each_device(|host| {
@@ -47,11 +36,11 @@ fn each_way_answers_singly_and_in_streams() {
             let mut kernel = active(host, way(both));
             assert_eq!(kernel.runs_as(), both);
             assert_eq!((kernel.choice().mode, kernel.choice().memory), both);
-            (0..100).for_each(|i| answer(&mut kernel, i));
+            (0..100).for_each(|i| exchange(&mut kernel, i));
             stream(&mut kernel, 20_000);
             kernel.deactivate(LONG).unwrap();
             kernel.activate(LONG).unwrap();
-            answer(&mut kernel, 7);
+            exchange(&mut kernel, 7);
             let summary = kernel.terminate(LONG).unwrap();
             assert_eq!((summary.processed, summary.unhandled), (20_101, 0), "{both:?}");
             assert_eq!(kernel.changes().count(), 0);
@@ -132,7 +121,7 @@ fn a_kernel_at_rest_is_launched_by_a_send() {
             for i in 0..20 {
                 kernel.rest(LONG).unwrap();
                 let launches = kernel.launches();
-                answer(&mut kernel, i);
+                exchange(&mut kernel, i);
                 assert!(kernel.launches() > launches, "{both:?}");
             }
             kernel.rest(LONG).unwrap();
@@ -152,7 +141,7 @@ fn budgets_bound_a_launch() {
             stream(&mut kernel, 3000);
             assert!(kernel.launches() >= 3000 / 16, "{} launches", kernel.launches());
             kernel.rest(LONG).unwrap();
-            answer(&mut kernel, 1);
+            exchange(&mut kernel, 1);
             assert_eq!(kernel.terminate(LONG).unwrap().processed, 3001);
         }
         // Time: it leaves although messages would keep it busy, or nothing comes.
@@ -161,7 +150,7 @@ fn budgets_bound_a_launch() {
         let mut kernel = active(host, way((Mode::EventDriven, Memory::Mapped)).budgets(budgets));
         // A host that is held up may put a launch behind it, which finds nothing to do.
         let spent = (0..20).any(|i| {
-            answer(&mut kernel, i);
+            exchange(&mut kernel, i);
             kernel.rest(LONG).unwrap();
             kernel.status().exit == Exit::TimeSpent
         });

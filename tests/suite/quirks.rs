@@ -9,7 +9,7 @@ use ring_host::{
     Budgets, ControlError, Cooperative, DeviceFault, Launch, LaunchError, Memory, Mode, Options,
     RecvError, Resident, Runtime, SendError, State,
 };
-use ring_tests::{LONG, WAYS};
+use ring_tests::{LONG, WAYS, active};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,12 +29,6 @@ fn named(name: &str) -> Runtime {
 
 fn cpu() -> Quirks<Cpu> {
     Quirks::of(Cpu::open())
-}
-
-fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = host.launch::<Echo>(launch).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
 }
 
 /// Sends `count` messages and receives the answers, in order; if the kernel is lost meanwhile, how

@@ -10,14 +10,12 @@ use ring_host::{
     Device, DeviceFault, Launch, LaunchError, Memory, Mode, OpenError, Options, RecoverError,
     RecvError, Resident, Runtime, SendError,
 };
-use ring_tests::{LONG, Slow, Unlucky, WAYS, cpu, on_each_device};
+use ring_tests::{LONG, Slow, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
-    let mut kernel = host.launch::<Echo>(launch.capacity(64)).unwrap();
-    kernel.activate(LONG).unwrap();
-    kernel
+fn small() -> Launch {
+    Launch::default().capacity(64)
 }
 
 /// A device that is full of kernels works, and is not tried: what the trial would need is not there.
@@ -55,7 +53,7 @@ fn lost(kernel: &mut Resident<Echo>) -> DeviceFault {
 fn where_nothing_is_wrong_nothing_is_done() {
     on_each_device(|host| {
         let mut host = host.clone();
-        let mut kernel = active(&host, Launch::default());
+        let mut kernel = active(&host, small());
         assert!(!host.recover(LONG).unwrap().reopened);
         let request = EchoMessage::from_seed(4);
         kernel.send(&request, LONG).unwrap();
@@ -85,7 +83,7 @@ fn after_the_device_was_reset() {
         let device = Arc::new(Quirks::of(Cpu::open()).reset_after(100));
         let mut host = Runtime::over(Arc::clone(&device), Options::default()).unwrap();
         let mut other = host.clone();
-        let launch = Launch::default().mode(mode).memory(memory);
+        let launch = small().mode(mode).memory(memory);
         let mut kernel = active(&host, launch.clone());
         let fault = lost(&mut kernel);
         names(&fault, &["709", "reset"]);
@@ -120,7 +118,7 @@ fn after_what_no_call_helps() {
         let mut host = Runtime::over(quirk(Quirks::of(Cpu::open())), Options::default()).unwrap();
         let endless =
             ring_host::Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
-        let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped);
+        let launch = small().mode(Mode::EventDriven).memory(Memory::Mapped);
         let mut kernel = active(&host, launch.budgets(endless));
         lost(&mut kernel);
         drop(kernel);
@@ -161,9 +159,9 @@ fn after_another_user_of_the_process_has_reset_the_gpu_and_uses_it() {
 
 fn resets(mut host: Runtime, uses_it: bool) {
     use cudarc::driver::sys;
-    let mut kernel = active(&host, Launch::default());
-    let mut resting = active(&host, Launch::default().mode(Mode::EventDriven));
-    let mut terminated = active(&host, Launch::default());
+    let mut kernel = active(&host, small());
+    let mut resting = active(&host, small().mode(Mode::EventDriven));
+    let mut terminated = active(&host, small());
     let request = EchoMessage::from_seed(1);
     for kernel in [&mut kernel, &mut resting, &mut terminated] {
         kernel.send(&request, LONG).unwrap();

@@ -5,6 +5,7 @@
 //!
 //! - [`setup`] gets the pinned nightly's `rust-src` and NVIDIA's `ptxas` into the target folder,
 //! - [`build`] compiles `ring-device` to PTX and [`check`] compares it with what is checked in,
+//! - [`installed`] gets cargo's tools that the jobs need,
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
@@ -30,6 +31,7 @@ pub mod error;
 pub mod fuzz;
 pub mod golden;
 pub mod inputs;
+pub mod installed;
 pub mod lock;
 pub mod manifest;
 pub mod pins;

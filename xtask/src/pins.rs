@@ -1,5 +1,6 @@
 //! What the PTX depends on, pinned. A change here is a change of the PTX's inputs.
 
+use crate::installed::Tool;
 use ring_builder::{Arch, compile};
 
 pub use ring_builder::pins::{ABI_GLOBAL, NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
@@ -113,5 +114,12 @@ pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
-/// cargo-fuzz, which `cargo xtask fuzz` installs.
-pub const CARGO_FUZZ: &str = "0.13.2";
+/// What builds the fuzz targets.
+pub const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", with: &[] };
+
+/// What checks licences, versions and origins.
+pub const CARGO_DENY: Tool =
+    Tool { name: "cargo-deny", version: "0.20.2", with: &["--no-default-features"] };
+
+/// std with its debug assertions, and checks that rustc adds in nightlies.
+pub const CARGO_CAREFUL: Tool = Tool { name: "cargo-careful", version: "0.4.10", with: &[] };

@@ -1,7 +1,5 @@
 //! Model checking and sanitizers: the algorithm that runs on CPU and GPU, and the CPU device under load.
 
-use std::process::Command;
-
 use crate::{Error, Result, Workspace, shell, toolchain};
 
 /// The target of the sanitizers; rustc has their runtimes for it.
@@ -69,7 +67,7 @@ pub fn loom(ws: &Workspace) -> Result {
         let mut cargo = shell::stable_cargo(ws.root());
         cargo.args(["test", "--release", "-p", package, "--test", "loom", "--target-dir"]);
         cargo.arg(ws.target("loom")).env("RUSTFLAGS", "--cfg loom");
-        show_and_run(&mut cargo)?;
+        shell::show_and_run(&mut cargo)?;
     }
     Ok(())
 }
@@ -111,7 +109,7 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
                 cargo.args(["--skip", name]);
             }
         }
-        show_and_run(&mut cargo)?;
+        shell::show_and_run(&mut cargo)?;
     }
     Ok(())
 }
@@ -125,9 +123,4 @@ pub(crate) fn supported(name: &str) -> Result {
         return Ok(());
     }
     Err(Error::new(format!("the {name} sanitizer is run on {HOST} only")))
-}
-
-pub(crate) fn show_and_run(command: &mut Command) -> Result {
-    println!("running {}", shell::words(command));
-    shell::run(command)
 }

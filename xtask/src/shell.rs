@@ -35,6 +35,15 @@ pub fn run(command: &mut Command) -> Result {
     succeeded(command, status, "")
 }
 
+/// Says what is run, and runs it with its output shown.
+///
+/// # Errors
+/// As for [`run`].
+pub fn show_and_run(command: &mut Command) -> Result {
+    println!("running {}", words(command));
+    run(command)
+}
+
 /// Runs `command` and gives what it wrote to stdout and stderr, in that order.
 ///
 /// # Errors

@@ -6,11 +6,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::sanitize::{HOST, show_and_run};
+use crate::installed::Tool;
+use crate::sanitize::HOST;
 use crate::{Error, Result, Workspace, pins, shell, toolchain};
-
-/// cargo-careful: std with its debug assertions, and checks that rustc adds in nightlies.
-const CAREFUL: (&str, &str) = ("cargo-careful", "0.4.10");
 
 /// What Miri interprets in minutes; asan and tsan run the rest too.
 const INTERPRETED: [Interpreted; 3] = [
@@ -87,7 +85,7 @@ pub fn miri(ws: &Workspace, if_available: bool) -> Result {
                 // cargo-miri brings its own driver, and warns of another.
                 cargo.env_remove("RUSTC").env("MIRIFLAGS", part.flags);
                 cargo.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
-                show_and_run(&mut cargo)?;
+                shell::show_and_run(&mut cargo)?;
                 ran.push(format!("Miri over {}", part.what));
             }
         }
@@ -121,37 +119,25 @@ fn interpreter() -> Option<ring_builder::Toolchain> {
 /// # Errors
 /// When a test fails.
 pub fn careful(ws: &Workspace) -> Result<Option<String>> {
-    let (name, version) = CAREFUL;
+    let Tool { name, version, .. } = pins::CARGO_CAREFUL;
     let toolchain = match toolchain::find(ws) {
         Ok(toolchain) => toolchain,
         Err(error) => return Ok(skipped(name, &error)),
     };
-    let folder = match tool(ws) {
-        Ok(folder) => folder,
+    let program = match pins::CARGO_CAREFUL.program(ws) {
+        Ok(program) => program,
         Err(error) => return Ok(skipped(name, &error)),
     };
     let mut cargo = toolchain.cargo(ws.root());
     let paths = cargo.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path);
     let mut paths: Vec<PathBuf> = paths.map(std::env::split_paths).into_iter().flatten().collect();
-    paths.push(folder);
+    paths.extend(program.parent().map(PathBuf::from));
     if let Ok(paths) = std::env::join_paths(paths) {
         cargo.env("PATH", paths);
     }
     cargo.args(["careful", "test"]).args(NATIVE_TESTS).arg("--target-dir");
-    show_and_run(cargo.arg(ws.target("careful")))?;
+    shell::show_and_run(cargo.arg(ws.target("careful")))?;
     Ok(Some(format!("{name} {version} over {NATIVE}")))
-}
-
-/// Where cargo-careful is, installed there now if it was nowhere.
-fn tool(ws: &Workspace) -> Result<PathBuf> {
-    let (name, version) = CAREFUL;
-    let folder = ws.tools().join("bin");
-    if !folder.join(name).is_file() {
-        let mut cargo = shell::stable_cargo(ws.root());
-        cargo.args(["install", name, "--version", version, "--locked", "--debug", "--root"]);
-        show_and_run(cargo.arg(ws.tools()))?;
-    }
-    Ok(folder)
 }
 
 /// The tests under valgrind's memcheck; what ran, or `None` after a word why not.
@@ -173,7 +159,7 @@ pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
     for slow in ["each_message_once", "one_at_a_time"] {
         cargo.args(["--skip", slow]);
     }
-    show_and_run(&mut cargo)?;
+    shell::show_and_run(&mut cargo)?;
     Ok(Some(format!("{version} over {NATIVE}")))
 }
 

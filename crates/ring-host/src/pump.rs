@@ -220,9 +220,9 @@ impl Drop for Hold<'_> {
 
 impl Inner {
     fn step(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
-        shared.check_left(self.submitted)?;
+        let left = shared.left_of(self.submitted)?;
         if self.courier.is_none() {
-            return self.step_mapped(shared);
+            return self.step_mapped(shared, left);
         }
         // A device whose copies are over at once gets further in one step.
         for _ in 0..3 {
@@ -233,8 +233,8 @@ impl Inner {
         Ok(())
     }
 
-    fn step_mapped(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
-        match self.submitted.saturating_sub(shared.left()) {
+    fn step_mapped(&mut self, shared: &Shared, left: u64) -> Result<(), DeviceFault> {
+        match self.submitted - left {
             0 if self.wants_launch(shared)? => self.launch(shared),
             1 if self.wants_follow_up(shared) => self.launch(shared),
             _ => Ok(()),

@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::choice::{Asked, Chosen, Facts, choices, listed};
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::{Device, DeviceInfo, DeviceKind};
-use crate::driver::{self, Cells, Driver, Function, Grid, Program, RunState};
+use crate::driver::{self, Cells, Driver, Function, Grid, Program, RunState, Share};
 use crate::error::{DriverError, LaunchError, OpenError};
 use crate::image::Image;
 use crate::launch::Launch;
@@ -36,9 +36,6 @@ const LEAST_CAPACITY: u32 = 64;
 
 /// How long a persistent kernel in staged memory is waited for to be carried and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
-
-/// What sets the limit of lanes where other kernels are.
-const BESIDE: &str = "what can be resident beside the kernels that are";
 
 /// The entry of the kernel that writes the layouts; no other has a parameter that is no control block.
 pub(crate) const LAYOUT_PROBE: &str = "ring_layout_probe";
@@ -218,12 +215,7 @@ impl Runtime {
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };
         let lanes = function.limits(grid.threads)?.lanes;
-        let share = self
-            .core
-            .driver
-            .residency()
-            .reserve(1, lanes)
-            .map_err(|limit| LaunchError::Lanes { lanes: 1, limit, why: BESIDE })?;
+        let share = self.core.share(1, lanes)?;
         let station = function.station(grid, piece.device(), false)?;
         let mut found = Box::new([0u64; TABLE_LEN]);
         let over = |state| match state {
@@ -353,6 +345,14 @@ impl Core {
         Ok((function, limits.lanes, plan))
     }
 
+    /// Reserves the device for so many lanes, of which `most` fill it.
+    fn share(&self, lanes: u32, most: u32) -> Result<Share, LaunchError> {
+        self.driver.residency().reserve(lanes, most).map_err(|limit| {
+            let why = "what can be resident beside the kernels that are";
+            LaunchError::Lanes { lanes, limit, why }
+        })
+    }
+
     /// Bytes that a kernel may take in that memory without having been told how many.
     fn fair_share(&self, memory: Memory) -> usize {
         let pinned = self.pinned.as_ref().map_or(usize::MAX, |arena| arena.free());
@@ -387,11 +387,7 @@ impl Core {
         let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
         let (function, most, plan) = self.ready::<K>(launch)?;
         let (lanes, threads) = launch.wants::<K>();
-        let share = self
-            .driver
-            .residency()
-            .reserve(lanes, most)
-            .map_err(|limit| LaunchError::Lanes { lanes, limit, why: BESIDE })?;
+        let share = self.share(lanes, most)?;
         let budgets = launch.wire_budgets(mode, memory);
         // What the driver allocated is gone after a reset: nobody may write a lease there.
         let stays = self.pinned.as_ref().is_some_and(|arena| arena.stays());

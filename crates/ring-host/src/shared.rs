@@ -119,16 +119,17 @@ impl Shared {
         (0..self.region.lanes()).map(left).min().unwrap_or(0)
     }
 
-    /// Whether no lane has left more launches than there were.
-    #[inline]
-    pub fn check_left(&self, launches: u64) -> Result<(), DeviceFault> {
+    /// Of so many launches, those that every lane has left; a fault if a lane says that it has left more.
+    pub fn left_of(&self, launches: u64) -> Result<u64, DeviceFault> {
+        let mut least = launches;
         for lane in 0..self.region.lanes() {
-            let found = self.region.lane(lane).status.left.load(Ordering::Relaxed);
+            let found = self.region.lane(lane).status.launches_left();
             if found > launches {
                 return Err(self.corrupt(lane, Corrupt { found, low: 0, high: launches }));
             }
+            least = least.min(found);
         }
-        Ok(())
+        Ok(least)
     }
 
     /// Nanoseconds of a tick of telemetry.

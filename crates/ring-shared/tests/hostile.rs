@@ -9,60 +9,13 @@
 //!         -p ring-shared --features std
 #![cfg(not(loom))]
 
+mod parts;
+
+use parts::{Parts, check_look};
 use proptest::prelude::*;
-use ring_shared::atomics::Atom;
-use ring_shared::layout::{CreditLine, Doorbell};
 use ring_shared::ring::{CONTROL, Control, stamp};
-use ring_shared::{Consumer, Corrupt, Message, Producer, PushError, Ring};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
+use ring_shared::{Consumer, Corrupt, Message, Producer, PushError};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The parts of a ring in three allocations, so that one byte too far is nobody's.
-struct Parts {
-    parts: [(NonNull<u8>, Layout); 3],
-    capacity: u32,
-    slot_atoms: u32,
-    start: u64,
-}
-
-impl Parts {
-    fn new(capacity: u32, slot_atoms: u32, start: u64) -> Parts {
-        let slots = Layout::array::<Atom>((capacity * slot_atoms) as usize).unwrap();
-        let parts = [Layout::new::<Doorbell>(), Layout::new::<CreditLine>(), slots].map(|layout| {
-            // SAFETY: no part is empty.
-            let at = unsafe { alloc_zeroed(layout) };
-            (NonNull::new(at).expect("memory"), layout)
-        });
-        let parts = Parts { parts, capacity, slot_atoms, start };
-        parts.ring().reset();
-        parts
-    }
-
-    fn ring(&self) -> Ring {
-        let [bell, credit, slots] = self.parts.map(|(at, _)| at);
-        // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; no ring
-        // outlives its `Parts` in this file.
-        unsafe {
-            Ring::from_raw(
-                (bell.cast(), credit.cast(), slots.cast()),
-                self.capacity,
-                self.slot_atoms,
-                self.start,
-            )
-        }
-        .expect("a power of two")
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        for (at, layout) in self.parts {
-            // SAFETY: from `alloc_zeroed` with this layout, and not used any more.
-            unsafe { dealloc(at.as_ptr(), layout) };
-        }
-    }
-}
 
 /// Something hostile to write, given an index that would be honest: anything, or close to it,
 /// since what is nearly right passes the most checks.
@@ -191,25 +144,6 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
     }
 }
 
-/// A tail that cannot be is refused, with what was found and what could have been.
-fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
-    let ahead = tail.wrapping_sub(next as u32);
-    let impossible = ahead > capacity && ahead <= u32::MAX / 2;
-    match got {
-        Ok(taken) => {
-            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
-            assert!(!taken || (1..=capacity).contains(&ahead));
-        }
-        Err(corrupt) if impossible => {
-            let (low, high) = (next as u32, (next as u32).wrapping_add(capacity));
-            let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
-            assert_eq!(corrupt, expected);
-        }
-        // The express field names the next message, and such messages never travel express.
-        Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
-    }
-}
-
 #[derive(Clone, Debug)]
 enum ToProducer {
     Credit(Lie),
@@ -306,7 +240,7 @@ proptest! {
     fn a_slot_too_small(log2 in 0..=3u32, start in starts()) {
         let parts = Parts::new(1 << log2, 2, start);
         let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
-        let n = parts.capacity as usize;
+        let n = parts.ring().capacity() as usize;
         let batch: Vec<[u64; 16]> = (0..n as u64).map(|k| [k; 16]).collect();
         prop_assert_eq!(producer.push_slice(&batch, 0), Ok(n));
         let mut out = vec![[0u64; 16]; n];

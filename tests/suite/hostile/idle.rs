@@ -38,12 +38,16 @@ fn on_lane(tap: &Tap, act: impl FnOnce(Lines<'_>)) {
     tap.look(|kernels| kernels.first().map(|lanes| act(lanes[0])));
 }
 
-/// Activates a kernel on an idle device, whose acknowledgement comes before the command.
-fn activate(tap: &Tap, kernel: &mut Resident<Echo>) {
+/// An active kernel on an idle device, whose acknowledgement comes before the command.
+fn idle((mode, memory): (Mode, Memory)) -> (Tap, Resident<Echo>) {
+    let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
+    let tap = device.tap();
+    let launch = Launch::default().mode(mode).memory(memory).capacity(16);
+    let mut kernel = host.launch::<Echo>(launch).unwrap();
     let begun = Instant::now();
     while let Err(error) = kernel.activate(Duration::from_millis(1)) {
         assert!(begun.elapsed() < LONG, "{error}");
-        on_lane(tap, |lines| {
+        on_lane(&tap, |lines| {
             let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
             let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
             lines.status.acknowledged.store(obeyed.to_word(), Release);
@@ -51,6 +55,7 @@ fn activate(tap: &Tap, kernel: &mut Resident<Echo>) {
         });
         tap.end(); // what it says in staged-sync memory comes back when it has left
     }
+    (tap, kernel)
 }
 
 /// A device that says of each launch that it has left, while the driver says that it runs: a queue
@@ -59,11 +64,7 @@ fn activate(tap: &Tap, kernel: &mut Resident<Echo>) {
 fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
     const MANY: u64 = 5000;
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-        let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
-        let tap = device.tap();
-        let launch = Launch::default().mode(mode).memory(memory).capacity(16);
-        let mut kernel = host.launch::<Echo>(launch).unwrap();
-        activate(&tap, &mut kernel);
+        let (tap, mut kernel) = idle((mode, memory));
         kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
         for _ in 0..MANY {
             on_lane(&tap, |lines| lines.status.left.store(kernel.launches(), Release));
@@ -86,11 +87,7 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
 #[test]
 fn launches_that_never_were_are_an_error() {
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-        let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
-        let tap = device.tap();
-        let launch = Launch::default().mode(mode).memory(memory).capacity(16);
-        let mut kernel = host.launch::<Echo>(launch).unwrap();
-        activate(&tap, &mut kernel);
+        let (tap, mut kernel) = idle((mode, memory));
         kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
         let left = kernel.launches() + 10;
         on_lane(&tap, |lines| lines.status.left.store(left, Release));
@@ -107,11 +104,7 @@ fn launches_that_never_were_are_an_error() {
 /// the end has counted what was answered: nothing follows.
 #[test]
 fn nothing_follows_the_end_that_was_told() {
-    let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
-    let tap = device.tap();
-    let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped).capacity(16);
-    let mut kernel = host.launch::<Echo>(launch).unwrap();
-    activate(&tap, &mut kernel);
+    let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {
         on_lane(&tap, |lines| {
@@ -140,11 +133,7 @@ fn nothing_follows_the_end_that_was_told() {
 /// The lines that a device writes are its own: whatever the host does, it changes none of them.
 #[test]
 fn a_host_writes_its_own_lines_only() {
-    let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
-    let tap = device.tap();
-    let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped).capacity(16);
-    let mut kernel = host.launch::<Echo>(launch).unwrap();
-    activate(&tap, &mut kernel);
+    let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     let words = || {
         let mut words = Vec::new();
         on_lane(&tap, |lines| {

@@ -12,7 +12,7 @@ use ring_host::{Device, DeviceFault, Options, Runtime};
 use ring_shared::atomics::AtomicU64;
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control};
-use ring_tests::{gpu, over};
+use ring_tests::{gpu, mixed, over};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,9 +43,7 @@ impl Random {
     fn next(&self) -> u64 {
         let x = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(x);
-        let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
+        mixed(x)
     }
 
     fn below(&self, n: usize) -> usize {

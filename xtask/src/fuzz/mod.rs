@@ -70,25 +70,9 @@ fn folder(ws: &Workspace) -> PathBuf {
     ws.root().join("fuzz")
 }
 
-/// cargo-fuzz of the pinned version, installed under the target folder unless it is there.
-fn cargo_fuzz(ws: &Workspace) -> Result<PathBuf> {
-    let program = ws.tools().join("bin/cargo-fuzz");
-    let wanted = format!("cargo-fuzz {}", pins::CARGO_FUZZ);
-    let is_there = |said: String| said.trim() == wanted;
-    if shell::output(shell::command(&program).arg("--version")).is_ok_and(is_there) {
-        return Ok(program);
-    }
-    println!("fuzz: installing {wanted}");
-    let mut cargo = shell::stable_cargo(ws.root());
-    cargo.args(["install", "cargo-fuzz", "--version", pins::CARGO_FUZZ, "--locked", "--debug"]);
-    cargo.args(["--quiet", "--root"]).arg(ws.tools());
-    shell::run(&mut cargo)?;
-    Ok(program)
-}
-
 /// Builds one target, or all; the folder of their programs.
 fn build(ws: &Workspace, toolchain: &Toolchain, target: Option<&str>) -> Result<PathBuf> {
-    let program = cargo_fuzz(ws)?;
+    let program = pins::CARGO_FUZZ.program(ws)?;
     let mut fetch = toolchain.cargo(ws.root());
     fetch.args(["fetch", "--quiet", "--locked", "--target", sanitize::HOST, "--manifest-path"]);
     shell::run(fetch.arg(folder(ws).join("Cargo.toml")))?;
@@ -102,8 +86,7 @@ fn build(ws: &Workspace, toolchain: &Toolchain, target: Option<&str>) -> Result<
     command.current_dir(ws.root()).arg("build").args(target).arg("--fuzz-dir").arg(folder(ws));
     command.args(["--target", sanitize::HOST, "--target-dir"]).arg(ws.target("fuzz"));
     command.env("RUSTFLAGS", sanitize::ATOMIC_SLOTS);
-    println!("running {}", shell::words(&command));
-    shell::run(&mut command)?;
+    shell::show_and_run(&mut command)?;
     Ok(ws.target("fuzz").join(sanitize::HOST).join("release"))
 }
 

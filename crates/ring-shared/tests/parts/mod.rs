@@ -1,8 +1,10 @@
-//! A ring in three allocations, each of just its size, so that one byte too far is nobody's.
+//! A ring in three allocations, each of just its size, so that one byte too far is nobody's. The fuzz targets
+//! of rings use it too.
+#![allow(dead_code)] // each uses a part
 
-use ring_shared::Ring;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{CreditLine, Doorbell};
+use ring_shared::{Corrupt, Ring};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -71,9 +73,28 @@ impl Parts {
     /// The ring.
     pub fn ring(&self) -> Ring {
         let parts = (self.bell.at(), self.credit.at(), self.slots.at());
-        // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; no target
+        // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; nobody here
         // keeps a ring longer than its parts.
         unsafe { Ring::from_raw(parts, self.capacity, self.slot_atoms, self.start) }
             .expect("a capacity that is a power of two")
+    }
+}
+
+/// Asserts that a tail that cannot be is refused, with what was found and what could have been.
+pub fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
+    let ahead = tail.wrapping_sub(next as u32);
+    let impossible = ahead > capacity && ahead <= u32::MAX / 2;
+    match got {
+        Ok(taken) => {
+            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
+            assert!(!taken || (1..=capacity).contains(&ahead));
+        }
+        Err(corrupt) if impossible => {
+            let (low, high) = (next as u32, (next as u32).wrapping_add(capacity));
+            let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
+            assert_eq!(corrupt, expected);
+        }
+        // The express field names the next message, and such messages never travel express.
+        Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
     }
 }

@@ -1,0 +1,29 @@
+//! A ring, and what is done to it.
+
+use crate::Parts;
+use crate::lie::Start;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+
+/// A ring and the acts of a target.
+#[derive(Arbitrary, Debug)]
+pub struct Input<A> {
+    log2: u8,
+    slot_atoms: u8,
+    start: Start,
+    size: u8,
+    /// What is done.
+    pub acts: Vec<A>,
+}
+
+impl<A> Input<A> {
+    /// The ring. Its slots may be too small for the message, as when a kernel and a host disagree.
+    pub fn parts(&self) -> Parts {
+        let capacity = 1 << (self.log2 % 7);
+        Parts::new(capacity, 1 + u32::from(self.slot_atoms % 9), self.start.index())
+    }
+
+    /// Which of four sizes its messages have.
+    pub fn size(&self) -> u8 {
+        self.size % 4
+    }
+}
