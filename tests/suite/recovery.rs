@@ -7,11 +7,12 @@ use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Launch, LaunchError, Memory, Mode, OpenError, Options, RecoverError,
-    RecvError, Resident, Runtime, SendError,
+    Device, DeviceFault, Kernel, Launch, LaunchError, Memory, Mode, OpenError, Options,
+    RecoverError, RecvError, Resident, Runtime, SendError, Thread, ThreadContext, ThreadHandler,
 };
-use ring_tests::{LONG, Slow, Unlucky, WAYS, active, cpu, on_each_device};
+use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn small() -> Launch {
@@ -128,17 +129,42 @@ fn after_what_no_call_helps() {
     }
 }
 
+/// Does not answer before it is [released](RELEASED). For the CPU device only.
+#[derive(Debug)]
+struct Held;
+
+static BEGUN: AtomicBool = AtomicBool::new(false);
+static RELEASED: AtomicBool = AtomicBool::new(false);
+
+impl Kernel for Held {
+    const NAME: &'static str = "held";
+    const ENTRY: &'static str = "ring_echo";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Held {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        BEGUN.store(true, Relaxed);
+        until("its release", || RELEASED.load(Relaxed).then_some(()));
+        *request
+    }
+}
+
 #[test]
 fn what_still_runs_is_counted_and_waited_for() {
-    let mut host = cpu();
-    let mut kernel = host.launch::<Slow>(Launch::default()).unwrap();
+    let (mut host, mut beside) = (cpu(), cpu());
+    let mut kernel = host.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
-    let sent = kernel.try_send_batch(&[1; 1024]).unwrap();
-    assert_eq!(sent, 1024);
-    until("it is at work", || (kernel.status().processed > 0).then_some(()));
-    drop(kernel); // in the middle of some hundred messages
-    assert!(host.recover(Duration::ZERO).unwrap().set_aside >= 1);
-    until("it has left", || (host.recover(LONG).unwrap().set_aside == 0).then_some(()));
+    kernel.send(&1, LONG).unwrap();
+    until("it is at work", || BEGUN.load(Relaxed).then_some(()));
+    drop(kernel);
+    assert_eq!(host.recover(Duration::from_millis(10)).unwrap().set_aside, 1);
+    assert_eq!(beside.recover(LONG).unwrap().set_aside, 0, "of another device");
+    assert_eq!(host.clone().recover(Duration::ZERO).unwrap().set_aside, 1);
+    RELEASED.store(true, Relaxed);
+    assert_eq!(host.recover(LONG).unwrap().set_aside, 0, "waited for");
 }
 
 /// All that was made before is gone, and calls say so. Memory that the host reads stays. (The driver lets a

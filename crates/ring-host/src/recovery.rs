@@ -2,7 +2,7 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{LaunchError, RecoverError};
-use crate::lingering;
+use crate::lingering::sweep_of;
 use crate::runtime::Runtime;
 
 /// What [`Runtime::recover`] found.
@@ -12,8 +12,8 @@ pub struct Recovery {
     /// The device had been reset by another user of the process and was opened anew. Kernels from before
     /// are lost, and other runtimes of the device have to recover too.
     pub reopened: bool,
-    /// Kernels of the process that were dropped and still run at the deadline. What they use stays set aside
-    /// until they have left.
+    /// Kernels of the device that the process has dropped and that still run at the deadline. What they use
+    /// stays set aside until they have left.
     pub set_aside: usize,
     /// The device was tried by a small kernel, and answered; not so if it is full of kernels.
     pub tried: bool,
@@ -24,8 +24,8 @@ impl Runtime {
     /// launch anew.
     ///
     /// A device that was reset is opened anew, with the same [`Options`](crate::Options); then kernels
-    /// of the process that were dropped but still run are waited for until the deadline; and the device is
-    /// tried by a small kernel, for 5 s at most.
+    /// of the device that the process has dropped but that still run are waited for until the deadline; and
+    /// the device is tried by a small kernel, for 5 s at most.
     ///
     /// A kernel that *traps* on a GPU (an illegal address, a misaligned one) ends all that the
     /// process has there, and no call of the driver helps: that is
@@ -44,14 +44,15 @@ impl Runtime {
     pub fn recover(&mut self, deadline: impl Into<Deadline>) -> Result<Recovery, RecoverError> {
         let deadline = deadline.into();
         let reopened = self.reopen_if_reset()?;
-        let gone = || Ok::<_, RecoverError>((lingering::sweep() == 0).then_some(()));
+        let set_aside = || sweep_of(self.core.driver.residency());
+        let gone = || Ok::<_, RecoverError>((set_aside() == 0).then_some(()));
         wait(deadline, Patience::Yield, gone, || Ok(()))?;
         let tried = match self.layout_on_device() {
             Ok(_) => true,
             Err(LaunchError::Lanes { .. }) => false,
             Err(error) => return Err(RecoverError::Silent(error)),
         };
-        let found = Recovery { reopened, set_aside: lingering::sweep(), tried };
+        let found = Recovery { reopened, set_aside: set_aside(), tried };
         tracing::info!(found.reopened, found.set_aside, "recovered");
         Ok(found)
     }

@@ -70,7 +70,7 @@ impl Default for Options {
 /// An open device. Cheap to clone; kernels keep what they need of it.
 #[derive(Clone, Debug)]
 pub struct Runtime {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     report: Arc<Report>,
     options: Options,
 }
@@ -237,7 +237,8 @@ impl Runtime {
             wait(deadline, Patience::Yield, || over(station.copies()), || Ok(()))
         }();
         if !station.is_over() {
-            linger(station, Used::Probe { _table: piece, _found: found, _share: share });
+            let device = share.device().clone();
+            linger(device, station, Used::Probe { _table: piece, _found: found, _share: share });
             let silent = DriverError {
                 call: "layout_probe",
                 code: 0,

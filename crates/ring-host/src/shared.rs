@@ -1,7 +1,7 @@
 //! What a kernel's handle and its lanes' halves have in common: its memory, its state, its faults.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::driver::{RunState, Share, Station};
+use crate::driver::{Residency, RunState, Share, Station};
 use crate::error::{ControlError, DeviceFault, DriverError, RecvError, SendError};
 use crate::lease::Lease;
 use crate::lingering::{Used, linger};
@@ -32,6 +32,7 @@ pub(crate) struct Shared {
     station: Arc<dyn Station>,
     /// What drives it, unless it is simply resident in mapped memory.
     pub pump: Option<Pump>,
+    device: Residency,
     /// Its share of the device, given back when it has left.
     share: Mutex<Option<Share>>,
     /// The [`State`] that senders go by.
@@ -61,6 +62,7 @@ impl Shared {
             lease: Mutex::new(lease),
             station,
             pump,
+            device: share.device().clone(),
             share: Mutex::new(Some(share)),
             state: AtomicU32::new(State::Launched as u32),
             ended: AtomicBool::new(false),
@@ -362,7 +364,7 @@ impl Drop for Shared {
         let region = unsafe { ManuallyDrop::take(&mut self.region) };
         if !self.station.is_over() {
             let used = Used::Kernel { _region: Box::new(region), _share: self.take_share() };
-            linger(Arc::clone(&self.station), used);
+            linger(self.device.clone(), Arc::clone(&self.station), used);
         }
     }
 }

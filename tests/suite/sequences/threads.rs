@@ -105,6 +105,7 @@ fn receive(
             Ok(response) => track.take(&response),
             Err(RecvError::Timeout { .. }) => {}
             Err(RecvError::Fault(fault)) => {
+                track.over = true;
                 // How many were sent is needed all the same.
                 while sent.load(SeqCst) == NOT_YET {
                     assert!(begun.elapsed() < LONG, "a lost kernel, and nobody tells who sends");

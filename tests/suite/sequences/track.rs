@@ -13,6 +13,8 @@ pub struct Track {
     pub lane: u32,
     pub sent: u64,
     pub received: u64,
+    /// Its receiver was told the end: nothing follows.
+    pub over: bool,
     capacity: u64,
 }
 
@@ -48,7 +50,7 @@ pub fn steps() -> impl Strategy<Value = Step> {
 
 impl Track {
     pub fn new(lane: u32, capacity: u32) -> Track {
-        Track { lane, sent: 0, received: 0, capacity: u64::from(capacity) }
+        Track { lane, sent: 0, received: 0, over: false, capacity: u64::from(capacity) }
     }
 
     /// Request `i` of lane `lane`.
@@ -98,7 +100,8 @@ impl Track {
     }
 
     /// Why nothing is received, or nothing more.
-    fn ended(&self, life: &mut Life, error: RecvError) {
+    fn ended(&mut self, life: &mut Life, error: RecvError) {
+        self.over = true;
         match error {
             RecvError::Fault(fault) => life.lose(fault),
             RecvError::Terminated { kernel } => {
@@ -149,7 +152,7 @@ impl Track {
     }
 
     /// So many were received at once, of which the caller has taken each.
-    fn taken(&self, life: &mut Life, n: Result<usize, RecvError>, most: usize) -> usize {
+    fn taken(&mut self, life: &mut Life, n: Result<usize, RecvError>, most: usize) -> usize {
         match n {
             Ok(0) if most > 0 => self.found_nothing(life),
             Ok(n) => {

@@ -10,6 +10,15 @@ const WHOLE: u64 = 1 << 63;
 #[derive(Clone, Debug, Default)]
 pub struct Residency(Arc<AtomicU64>);
 
+impl PartialEq for Residency {
+    /// Whether they are of the same device.
+    fn eq(&self, other: &Residency) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Residency {}
+
 impl Residency {
     /// Reserves the share of `lanes` lanes of which `limit` fill the device; or says how many
     /// lanes of that kind still fit.
@@ -29,6 +38,13 @@ impl Residency {
 pub struct Share {
     of: Residency,
     share: u64,
+}
+
+impl Share {
+    /// The device.
+    pub(crate) fn device(&self) -> &Residency {
+        &self.of
+    }
 }
 
 impl Drop for Share {
