@@ -11,12 +11,14 @@ pub(crate) const ATOMIC_SLOTS: &str = "--cfg ring_atomic_slots";
 /// The crates whose interleavings are explored, a test `loom` each.
 const MODELS: [&str; 2] = ["ring-shared", "ring-device"];
 
-/// What runs under a sanitizer: packages with their tests, and of the last what is left out of a run in CI.
+/// What runs under a sanitizer: packages with their tests, and of the last what is left out.
 struct Load {
     packages: &'static [&'static str],
     tests: &'static [&'static str],
-    /// Words in the names of tests that take long.
-    skipped: &'static [&'static str],
+    /// Words in the names of tests that take long: not in CI.
+    slow: &'static [&'static str],
+    /// Those of tests that judge by times and sizes, which are not what they are without a sanitizer.
+    unfit: &'static [&'static str],
 }
 
 /// The ring, and the lanes of the CPU device, by tests that know no host.
@@ -32,7 +34,8 @@ const LANES: Load = Load {
         "stream",
         "telemetry", // of ring-device
     ],
-    skipped: &[],
+    slow: &[],
+    unfit: &[],
 };
 
 /// The CPU device under the host runtime: messages, modes, faults, states, life cycles and sequences of
@@ -40,21 +43,22 @@ const LANES: Load = Load {
 const RUNTIME: Load = Load {
     packages: &["ring-tests"],
     tests: &["suite"],
-    skipped: &[
-        // Slow, or more of the same.
+    slow: &[
+        // Or more of the same.
         "quirks::",
         "bad_input::",
         "one_at_a_time",
         "every_depth_and_capacity",
-        // They judge by times and sizes, which are not what they are without a sanitizer.
-        "a_thousand_cycles_grow_nothing",
-        "sixteen_resident_at_once",
-        "small_arenas_do_not_spoil_the_probe",
-        "the_environment_forces",
         // They open a device for each of thousands of sequences, and are many by themselves.
         "on_emulated_platforms",
         "while_operations_fail",
         "whatever_a_device_writes",
+    ],
+    unfit: &[
+        "a_thousand_cycles_grow_nothing",
+        "sixteen_resident_at_once",
+        "small_arenas_do_not_spoil_the_probe",
+        "the_environment_forces",
     ],
 };
 
@@ -104,16 +108,13 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
         if name == "thread" {
             cargo.args(["-Zbuild-std", "--release"]);
         }
+        let mut skipped = load.unfit.to_vec();
         if !all {
             cargo.env("RING_SEQUENCES", "0.03");
-            cargo.arg("--");
-            for name in load.skipped {
-                cargo.args(["--skip", name]);
-            }
-            if name == "thread" {
-                cargo.args(["--skip", OF_MANY_DEVICES]);
-            }
+            skipped.extend(load.slow);
+            skipped.extend((name == "thread").then_some(OF_MANY_DEVICES));
         }
+        cargo.arg("--").args(skipped.iter().flat_map(|name| ["--skip", name]));
         shell::show_and_run(&mut cargo)?;
     }
     Ok(())

@@ -180,6 +180,8 @@ fn at_work(host: &Runtime, launch: Launch) -> Resident<Echo> {
     kernel
 }
 
+/// A lane may be kept for good from hearing that lane 0 has left, by what is written over lane 0's call: it
+/// stays, and with it what it uses.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
     on_each_tapped_device(|tap, host| {
