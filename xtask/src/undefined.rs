@@ -85,6 +85,7 @@ pub fn miri(ws: &Workspace, if_available: bool) -> Result {
                 // cargo-miri brings its own driver, and warns of another.
                 cargo.env_remove("RUSTC").env("MIRIFLAGS", part.flags);
                 cargo.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+                cargo.env("PROPTEST_CASES", "32"); // of 256
                 shell::show_and_run(&mut cargo)?;
                 ran.push(format!("Miri over {}", part.what));
             }

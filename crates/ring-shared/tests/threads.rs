@@ -8,7 +8,7 @@ use ring_shared::{Consumer, Message, Producer, PushError};
 use std::time::{Duration, Instant};
 
 const MESSAGES: u64 = if cfg!(miri) {
-    300
+    150
 } else if cfg!(ring_atomic_slots) {
     100_000 // a sanitizer looks on
 } else {
