@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// After how long without a message, or in all, the self-test kernel leaves by its own clock.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long the host waits for anything in a probe. Beside other processes, one of which traps, a device was
-/// seen to answer nothing for 0.5 s.
+/// How long the host waits for anything in a probe. A device that other processes use, too, was seen to answer
+/// nothing for 0.5 s.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Messages a measurement.
