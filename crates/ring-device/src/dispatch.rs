@@ -215,7 +215,9 @@ impl<K: Kernel> Lane<'_, K> {
                 break found;
             }
             if this.team.thread() == 0 {
-                this.shared().event.store(u64::from(event::NONE), Relaxed);
+                let s = this.shared();
+                s.answered.store(s.head.load(Relaxed), Relaxed);
+                s.event.store(u64::from(event::NONE), Relaxed);
             }
         };
         let this = self.afresh();
@@ -230,13 +232,15 @@ impl<K: Kernel> Lane<'_, K> {
         let s = self.shared();
         let command = s.command.load(Relaxed);
         let state = State::from_u32(Command::from_word(command).state);
+        if <K::Scope as Scope<K>>::STATE_BYTES > 0 && self.team.poller() == Some(0) {
+            // The host may have written the state meanwhile. The command was read by a thread of this warp;
+            // a barrier follows.
+            self.team.fence();
+        }
         if self.team.thread() == 0 {
             s.obeyed.store(command, Relaxed);
             match state {
                 Some(state @ (State::Active | State::Inactive)) => {
-                    if <K::Scope as Scope<K>>::STATE_BYTES > 0 {
-                        self.team.fence(); // the host may have written the state meanwhile
-                    }
                     s.active.store(u64::from(state == State::Active), Relaxed);
                     self.acknowledge(state);
                 }
@@ -365,7 +369,9 @@ impl<K: Kernel> Lane<'_, K> {
     #[inline(always)]
     fn refresh_credit(&self, head: u64) -> bool {
         // SYNC: acquires `Consumer::publish`: the host has read those slots.
-        self.take_credit(self.block().response_credit.consumed.load(Acquire), head)
+        let credit = self.block().response_credit.consumed.load(Acquire);
+        self.team.fence_team(); // for the other polling warp, should it go by this credit
+        self.take_credit(credit, head)
     }
 
     /// Thread 0: takes note of a credit for responses. False if it cannot be.

@@ -41,16 +41,15 @@ pub trait Kernel: Sized + 'static {
 }
 
 /// What is checked of a kernel where it is declared, and not only where it is launched. Panics at compile
-/// time, with what is wrong.
+/// time, with what is wrong, at the caller: the kernel's declaration. What is asked of the types of messages
+/// and states is in [`fits`](crate::fits).
 #[doc(hidden)]
+#[track_caller]
 pub const fn check<K: Kernel>() {
     assert!(
         K::THREADS >= 32 && K::THREADS <= 1024 && K::THREADS.is_multiple_of(32),
         "threads must be a multiple of 32, from 32 to 1024"
     );
-    let _ = K::Request::SLOT_ATOMS;
-    let _ = K::Response::SLOT_ATOMS;
-    let _ = <K::Scope as Scope<K>>::STATE_BYTES;
     let entry = K::ENTRY.as_bytes();
     assert!(!entry.is_empty(), "the entry has no name");
     let mut i = 0;

@@ -38,6 +38,8 @@
 
 pub mod context;
 mod dispatch;
+#[doc(hidden)]
+pub mod fits;
 pub mod kernel;
 pub mod kernels;
 mod macros;

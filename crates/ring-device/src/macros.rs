@@ -89,31 +89,24 @@ macro_rules! ring_kernel {
         $crate::__handler! {
             $name
             [
-                const NAME: &'static ::core::primitive::str =
-                    $crate::__or!([$($label)?] ::core::stringify!($name));
-                const ENTRY: &'static ::core::primitive::str =
-                    $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)));
-                const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
-                const THREADS: ::core::primitive::u32 = $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
-            ]
-            [
-                const _: () = {
-                    $(
-                        ::core::assert!(
-                            ::core::mem::size_of::<<$name as $crate::Kernel>::Request>() <= $slot
-                                && ::core::mem::size_of::<<$name as $crate::Kernel>::Response>()
-                                    <= $slot,
-                            "a message is larger than the kernel's slot_bytes: make it smaller, or the \
-                             slot larger, or send it through the payload arena"
-                        );
-                    )?
-                    $crate::kernel::check::<$name>();
-                };
+                [
+                    const NAME: &'static ::core::primitive::str =
+                        $crate::__or!([$($label)?] ::core::stringify!($name));
+                    const ENTRY: &'static ::core::primitive::str =
+                        $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)));
+                    const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
+                    const THREADS: ::core::primitive::u32 =
+                        $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
+                ]
+                [
+                    const _: () = $crate::kernel::check::<$name>();
 
-                $crate::__entry!(
-                    $name,
-                    $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)))
-                );
+                    $crate::__entry!(
+                        $name,
+                        $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)))
+                    );
+                ]
+                [$($slot)?]
             ]
             $($handler)*
         }
@@ -139,58 +132,59 @@ macro_rules! __or {
     };
 }
 
-/// The traits of a kernel, by the signature of its handler.
+/// The traits of a kernel, by the signature of its handler. In brackets is what [`__kernel`] takes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __handler {
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__handler! { $name [$($consts)*] [$($checks)*]
+        $crate::__handler! { $name $given
             fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, InOrder }
+        $crate::__state!($name, $S);
+        $crate::__kernel! { $name $given $Q, $R, InOrder }
         impl $crate::InOrderHandler for $name {
             type State = $S;
             #[inline(always)]
             fn handle($c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Thread }
+        $crate::__kernel! { $name $given $Q, $R, Thread }
         impl $crate::ThreadHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::ThreadContext<'_>, $q: &$Q) -> $R $body
         }
     };
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($c:tt: &WarpContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Warp }
+        $crate::__kernel! { $name $given $Q, $R, Warp }
         impl $crate::WarpHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::WarpContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
         }
     };
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($c:tt: &BlockContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
     ) => {
-        $crate::__kernel! { $name [$($consts)*] [$($checks)*] $Q, $R, Block }
+        $crate::__kernel! { $name $given $Q, $R, Block }
         impl $crate::BlockHandler for $name {
             #[inline(always)]
             fn handle($c: &$crate::BlockContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
         }
     };
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*]
+    ($name:ident $given:tt
         fn handle($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
-        $crate::__handler! { $name [$($consts)*] [$($checks)*]
+        $crate::__handler! { $name $given
             fn handle(_: &ThreadContext, $q: &$Q) -> $R $body
         }
     };
@@ -207,12 +201,13 @@ macro_rules! __handler {
     };
 }
 
-/// The trait that all kernels have, and what is checked of it; nothing more is said where the handler's
-/// signature is wrong.
+/// The trait that all kernels have, and what is checked of it and of its messages; nothing more is said
+/// where the handler's signature is wrong.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
-    ($name:ident [$($consts:tt)*] [$($checks:tt)*] $Q:ty, $R:ty, $scope:ident) => {
+    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt] $Q:ty, $R:ty, $scope:ident) => {
+        $crate::__messages!($name, $Q, $R, $slot);
         impl $crate::Kernel for $name {
             $($consts)*
             type Request = $Q;

@@ -5,6 +5,8 @@ mod rig;
 use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -102,27 +104,40 @@ fn an_idle_launch_ends_after_its_budget() {
     assert_eq!(ends.drain::<u64>(), [2]);
 }
 
+/// The clock is the test's own, so that it stands still while the test waits.
 #[test]
 fn a_message_on_any_lane_keeps_all_of_them() {
-    const IDLE: u64 = 400 * MS;
+    const IDLE: u64 = 10 * MS;
     let mut rig = Rig::<Next>::new(3, 8, 0);
     rig.command(State::Active);
     rig.budgets(Budgets { idle: IDLE, ..ENDLESS });
+    let time = Arc::new(AtomicU64::new(1 << 40));
+    let seen = Arc::clone(&time);
+    rig.clock = Some(Arc::new(move |_| seen.load(Relaxed)));
     let (mut first, mut last) = (rig.ends(0), rig.ends(2));
     assert!(first.push(0u64)); // or lane 0 may leave before the others are there
-    let began = now();
     let running = rig.launch();
+    let pass = |by| {
+        let now = time.fetch_add(by, Relaxed) + by;
+        until("lane 0 sees it", || {
+            running.ended() || rig.lane(0).status.heartbeat.load(Relaxed) == now
+        });
+        now
+    };
     let mut sent = 0u64;
-    while now() - began < 3 * IDLE {
+    for _ in 0..20 {
         assert!(last.push(sent));
         sent += 1;
         until("an answer", || last.pop::<u64>() == Some(sent));
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(!running.ended());
+        let now = time.load(Relaxed);
+        until("lane 2 rests", || rig.lane(2).status.busy.load(Relaxed) == now);
+        pass(IDLE / 2);
+        assert!(!running.ended(), "after {sent} messages");
     }
-    let stopped = now();
+    pass(IDLE / 2 - 1);
+    assert!(!running.ended(), "idle counts from the last message");
+    pass(1);
     running.join();
-    assert!(now() - stopped >= IDLE / 2, "idle counts from the last message");
     rig.check_left();
     for lane in 0..3 {
         assert_eq!(rig.exit(lane), Exit::Idle);
@@ -183,19 +198,44 @@ fn windows_are_as_large_as_the_mode_says() {
     }
 }
 
+/// Messages that [`Gated`] may answer.
+static GATE: AtomicU64 = AtomicU64::new(0);
+
+/// Waits with message `i` until `GATE` is above.
+struct Gated;
+
+impl Kernel for Gated {
+    const NAME: &'static str = "gated";
+    const ENTRY: &'static str = "test_gated";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Gated {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        until("the gate opens", || GATE.load(Relaxed) > *request);
+        *request
+    }
+}
+
 #[test]
 fn continuous_obeys_after_each_message() {
-    let mut rig = Rig::<Slow>::new(1, 64, 0);
+    let mut rig = Rig::<Gated>::new(1, 64, 0);
     rig.processing(Processing::Continuous as u32, 1);
     rig.command(State::Active);
     let mut ends = rig.ends(0);
     let messages: Vec<u64> = (0..60).collect();
     assert_eq!(ends.push_slice(&messages), 60);
     let running = rig.launch();
+    GATE.store(1, Relaxed);
     until("a message", || ends.pop::<u64>().is_some());
-    rig.obeyed(State::Inactive);
+    // The lane has the second message by now, or sees the command before.
+    let epoch = rig.command(State::Inactive);
+    GATE.store(u64::MAX, Relaxed);
+    until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
     let processed = rig.processed(0);
-    assert!(processed < 60, "{processed}");
+    assert!((1..=2).contains(&processed), "{processed}");
     assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - processed);
     rig.obeyed(State::Terminated);
     running.join();

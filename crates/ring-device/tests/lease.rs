@@ -22,7 +22,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn leased(lanes: u32, capacity: u32) -> Rig<Next> {
     CLOCK.store(1 << 40, Relaxed);
     let mut rig = Rig::<Next>::new(lanes, capacity, 0);
-    rig.clock = Some(Arc::new(|| CLOCK.load(Relaxed)));
+    rig.clock = Some(Arc::new(|_| CLOCK.load(Relaxed)));
     rig.control().config.lease.store(LEASE, Relaxed);
     rig
 }

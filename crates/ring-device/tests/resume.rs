@@ -66,6 +66,7 @@ fn many_launches(seed: u64, lanes: u32, start: u64, during: bool) {
             for t in &mut traffic {
                 t.step(&mut dice);
             }
+            std::thread::yield_now(); // the lanes may want this core
         }
         running.join();
         rig.check_left();

@@ -5,7 +5,7 @@ mod rig;
 use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
 use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{CONTROL, Control};
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Rings `control`, and an express message with that stamp in the first atom.
 fn ring(rig: &Rig<Next>, message: Option<(u64, u32)>, control: Control) {
@@ -45,6 +45,28 @@ fn a_tail_beyond_the_ring_ends_the_lane_in_a_stream_too() {
     ring(&rig, None, Control { credit: 0, express: 40, tail: 40 });
     running.join();
     assert_eq!(rig.exit(0), Exit::CorruptRing);
+}
+
+/// Each tail is no further ahead of the one before than the ring is long, but both together are: the lane
+/// has answered none of what is between.
+#[test]
+fn a_tail_beyond_what_is_answered_ends_the_lane() {
+    let mut rig = Rig::<Next>::new(1, 4, 0);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[1u64, 2, 3, 4]), 4);
+    let running = rig.launch();
+    let status = &rig.lane(0).status;
+    let counted = || (status.processed.load(Relaxed), status.depth.load(Relaxed));
+    until("answers", || counted() == (4, 0));
+    // No answer is received, so these four wait for room.
+    ring(&rig, None, Control { credit: 0, express: 8, tail: 8 });
+    until("the lane knows of them", || counted() == (4, 4));
+    assert!(!running.ended());
+    ring(&rig, None, Control { credit: 0, express: 12, tail: 12 });
+    running.join();
+    assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (Exit::CorruptRing, 1));
+    assert_eq!(rig.lane(0).request_credit.consumed.load(Acquire), 4);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use rig::{Budgets, ENDLESS, Rig, until};
 use ring_device::kernels::{VectorAddRequest, VectorAddResponse, status};
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler, VectorAdd};
 use ring_shared::layout::{BUCKETS, State, Times};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-/// Refuses odd numbers; sleeps as many microseconds as it is told.
+/// Refuses odd numbers.
 struct Picky;
 
 impl Kernel for Picky {
@@ -22,10 +23,30 @@ impl Kernel for Picky {
 
 impl ThreadHandler for Picky {
     fn handle(ctx: &ThreadContext<'_>, request: &u64) -> u64 {
-        std::thread::sleep(Duration::from_micros(*request));
         if request % 2 == 1 {
             ctx.refuse();
         }
+        *request
+    }
+}
+
+/// The clock of the lanes of [`Timed`], in nanoseconds.
+static TIME: AtomicU64 = AtomicU64::new(1 << 40);
+
+/// Takes as many nanoseconds as it is told.
+struct Timed;
+
+impl Kernel for Timed {
+    const NAME: &'static str = "timed";
+    const ENTRY: &'static str = "test_timed";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Timed {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        TIME.fetch_add(*request, Relaxed);
         *request
     }
 }
@@ -96,7 +117,7 @@ fn commands_not_understood_are_counted_and_not_acknowledged() {
     rig.obeyed(State::Active);
     rig.command(State::Faulted);
     rig.command(State::Launched);
-    std::thread::sleep(Duration::from_millis(20));
+    until("one of them is counted", || rig.lane(0).status.refused.load(Relaxed) > 0);
     rig.obeyed(State::Terminated);
     running.join();
     rig.check_left();
@@ -106,21 +127,18 @@ fn commands_not_understood_are_counted_and_not_acknowledged() {
 
 #[test]
 fn times_are_in_their_buckets() {
-    let mut rig = Rig::<Picky>::new(1, 8, 0);
+    let mut rig = Rig::<Timed>::new(1, 8, 0);
+    rig.clock = Some(Arc::new(|_| TIME.load(Relaxed)));
     rig.command(State::Active);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     let mut ends = rig.ends(0);
-    let times = |rig: &Rig<Picky>| {
+    for (took, bucket) in [(0, 0), (1, 0), (2, 1), (1023, 9), (1024, 10), (1 << 21, 21)] {
+        assert!(ends.push(took));
+        rig.whole();
         let Times { handler, queueing } = &rig.lane(0).times;
-        (slowest(handler), slowest(queueing))
-    };
-    assert!(ends.push(0u64));
-    rig.whole();
-    assert!(times(&rig).0 < 20, "less than a millisecond: {:?}", times(&rig));
-    assert_eq!(ends.drain::<u64>().len(), 1);
-    assert!(ends.push(2000u64));
-    rig.whole();
-    assert!(times(&rig).0 >= 20, "2 ms is about 2^21 ns: {:?}", times(&rig));
+        assert_eq!((slowest(handler), slowest(queueing)), (bucket, 0), "{took} ns");
+        assert_eq!(ends.drain::<u64>(), [took]);
+    }
 }
 
 #[test]

@@ -42,8 +42,6 @@ impl<K: Kernel> Lane<'_, K> {
             let n = n.min(u64::from(room(head, credit, this.responses().capacity()))) as u32;
             if !staged {
                 this.load(head, n);
-            } else if K::USES_PAYLOAD {
-                this.team.fence();
             }
             this.answer_window(head, n, tail, credit);
             head += u64::from(n);

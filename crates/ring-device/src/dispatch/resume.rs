@@ -246,6 +246,7 @@ impl<K: Kernel> Lane<'_, K> {
         s.added.store(0, Relaxed);
         s.chunk.store(Self::chunk_of(team, time != UNLIMITED, self.requests().capacity()), Relaxed);
         s.head.store(head, Relaxed);
+        s.answered.store(head, Relaxed);
         s.last_express.store(status(offset_of!(StatusLine, last_express)), Relaxed);
         s.credit.store(credit(team, self.responses().capacity()), Relaxed);
         s.published.store(head, Relaxed);

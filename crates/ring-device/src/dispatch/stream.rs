@@ -160,7 +160,10 @@ impl<K: Kernel> Lane<'_, K> {
         if place >= go {
             return place;
         }
-        team.fence_team(); // what the scout has acquired is there
+        // What the scout has acquired is there for the thread that read `go`, and then for all of the
+        // warp: the shuffle that tells them of it orders nothing.
+        team.fence_team();
+        team.warp_sync();
         let last = s.chunk.load(Relaxed) as u32 - 1;
         let n = (go - place).min(u64::from(last - (place as u32 & last) + 1)) as u32;
         let (took, waited) = match self.pass(place, n) {

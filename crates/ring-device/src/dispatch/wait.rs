@@ -51,7 +51,8 @@ impl<K: Kernel> Lane<'_, K> {
                 break;
             }
             let first = core::mem::take(&mut fresh);
-            let often = eager || !active || turns.is_multiple_of(LOOKS_PER_COMMAND);
+            let often = eager || !active || this.team.may_sleep(looks);
+            let often = often || turns.is_multiple_of(LOOKS_PER_COMMAND);
             let at_command = poller == 0 && !first && often;
             let head = this.team.uniform(this.shared().head.load(Relaxed));
             let look = if first {
@@ -157,7 +158,8 @@ impl<K: Kernel> Lane<'_, K> {
                 if !self.team.stamped(look, Self::ATOMS, stamp(head)) {
                     return false;
                 }
-                // The answer may go express if the host has read everything we answered.
+                // The answer may go express if the host has read everything we answered. On why nobody
+                // acquires that: `Team::ring`.
                 let line_is_free = control.credit == head as u32;
                 if !<K::Scope as Scope<K>>::ALONE {
                     self.stage(look, head, poller);
@@ -171,8 +173,12 @@ impl<K: Kernel> Lane<'_, K> {
                 true
             }
             Seen::Slots(n) => {
-                self.team.fence(); // before the slots are read
+                // Before slots are read, and overwritten: by the thread that read the doorbell, and for the
+                // leader, which passes its credit on.
+                self.team.fence();
+                self.team.warp_sync();
                 self.raise(event::SLOTS, |s| {
+                    self.team.fence_team(); // for the other polling warp, should it go by this credit
                     s.tail.store(head + u64::from(n), Relaxed);
                     s.wire.store(u64::from(control.tail), Relaxed);
                     let tally = self.team.tally(poller);
@@ -214,6 +220,10 @@ impl<K: Kernel> Lane<'_, K> {
             // SAFETY: the window is larger than a line; only the warp that won the event writes
             // it, and the team reads it after the barrier.
             unsafe { self.team.stage(look, Self::ATOMS, window) };
+            if K::USES_PAYLOAD {
+                // The threads that read the line acquire what was written before it; a barrier follows.
+                self.team.fence();
+            }
             if self.team.is_leader() {
                 let s = self.shared();
                 s.staged.store(head, Relaxed);
@@ -222,32 +232,57 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
-    /// Whether the answer to request `head` has a free slot, as far as is known; if not, the host's
-    /// credit line is looked at for the next time.
+    /// Whether the answer to request `head` has a free slot, as far as is known, and the one before is out;
+    /// if there is none, the host's credit line is looked at for the next time.
     #[inline(always)]
     fn has_room(&self, control: Control, head: u64) -> bool {
-        let mut found = 0;
-        if self.team.is_leader() {
-            let s = self.shared();
-            let full = u64::from(self.responses().capacity());
-            self.credit_of_doorbell(control, head);
-            let free = || head.saturating_sub(s.credit.load(Relaxed)) < full;
-            found = u64::from(free());
-            if found == 0 {
-                s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
-                let can_be = self.refresh_credit(head);
-                self.team.fence(); // before slots are overwritten
-                found = if can_be { u64::from(free()) } else { 2 };
+        const NO: u64 = 0;
+        const YES: u64 = 1;
+        const LOOK: u64 = 2;
+        const CORRUPT: u64 = 3;
+        let (team, s) = (self.team, self.shared());
+        let full = u64::from(self.responses().capacity());
+        let free = || head.saturating_sub(s.credit.load(Relaxed)) < full;
+        let mut found = NO;
+        if team.is_leader() {
+            // The other warp may still write the control atom of its answer, which ours is to follow. An
+            // honest host does not send so early.
+            if s.answered.load(Relaxed) == head {
+                found = if free() { YES } else { LOOK };
             }
+            // What the other warp has written, and acquired with the credit that it noted. The rest of this
+            // warp has it by `claim`, before the slot is written.
+            team.fence_team();
         }
-        match self.team.uniform(found) {
-            // If the other warp answered meanwhile, the credit may rightly be ahead of `head`.
-            2 if self.team.uniform(self.shared().head.load(Relaxed)) == head => {
-                self.raise_corrupt();
-                false
+        found = team.uniform(found);
+        if found == LOOK {
+            // The thread that read the doorbell acquires its credit, before slots are overwritten.
+            team.fence();
+            team.warp_sync();
+            if team.is_leader() {
+                team.fence_team(); // for the other polling warp, should it go by this credit
+                self.credit_of_doorbell(control, head);
+                found = u64::from(free());
+                if found == NO {
+                    s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
+                    found = if self.refresh_credit(head) { u64::from(free()) } else { CORRUPT };
+                }
             }
-            found => found == 1,
+            found = team.uniform(found);
         }
+        if found == CORRUPT && team.uniform(s.head.load(Relaxed)) == head {
+            // Else the other warp answered meanwhile, and the credit may rightly be ahead of `head`.
+            self.raise_corrupt();
+        }
+        found == YES
+    }
+
+    /// One thread: says to the other polling warp that answers below `head` are out, its own store of the last
+    /// one's control atom included.
+    #[inline(always)]
+    fn tell_answered(&self, head: u64) {
+        self.team.fence_team();
+        self.shared().answered.store(head, Relaxed);
     }
 
     /// Answers request `head` from the line and into the line, unless the other warp does.
@@ -264,6 +299,9 @@ impl<K: Kernel> Lane<'_, K> {
         let bell = &self.block().response_bell;
         // SAFETY: this is warp `poller`, which claimed the request.
         let times = unsafe { line_to_line::<K>(self.team, self.payload(), head, poller, bell) };
+        if self.team.rings() {
+            self.tell_answered(head + 1);
+        }
         self.answered(head, poller, times);
         *answered = true;
     }
@@ -292,6 +330,7 @@ impl<K: Kernel> Lane<'_, K> {
         if team.is_leader() {
             team.fence(); // the warp's stores before the tail
             self.publish_tail(head + 1, self.shared().credit.load(Relaxed));
+            self.tell_answered(head + 1);
         }
         self.answered(head, poller, (began, ended));
         *answered = true;
@@ -310,8 +349,11 @@ impl<K: Kernel> Lane<'_, K> {
     #[inline(always)]
     fn answered(&self, head: u64, poller: u32, (began, ended): (u64, u64)) {
         if self.team.is_leader() {
-            // After it, or the host could ring the next before this is answered. The other warp's
-            // credit for that one may then land first: the host takes the greater.
+            // Behind the answer, or the host could ring the next before this is answered. The two stores may
+            // still land the other way round, and then nothing goes wrong either: the answer is proved by
+            // its own stamps, the other warp answers the next into the line only when the host has this
+            // one, and into a slot only after `tell_answered`, so that its control atom follows this one's.
+            // Its credit for that one may land before this: the host takes the greater.
             self.publish_consumed(head + 1);
             let tally = self.team.tally(poller);
             tally.took.store(ended.wrapping_sub(began), Relaxed);

@@ -11,12 +11,15 @@ use ring_shared::ring::{CONTROL, Control, stamp};
 /// Looks for each at the clock.
 const LOOKS_PER_TIME: u64 = 16;
 
+/// Fruitless looks in a row after which a lane may sleep between two.
+const WAKEFUL: u32 = 1000;
+
 /// What `no_std` lacks, lent by the host runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {
     /// Nanoseconds of a clock that only grows.
     pub now: fn() -> u64,
-    /// Called for the `n`-th fruitless look in a row: spin, yield or sleep.
+    /// Called for the `n`-th fruitless look in a row: spin or yield, from the thousandth on perhaps sleep.
     pub rest: fn(n: u32),
 }
 
@@ -95,6 +98,12 @@ impl<'a> Team<'a> {
         0
     }
 
+    /// Whether the calling thread writes the control atom of a line.
+    #[inline(always)]
+    pub(crate) fn rings(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     pub(crate) fn warp_size(&self) -> u32 {
         1
@@ -161,6 +170,13 @@ impl<'a> Team<'a> {
 
     pub(crate) fn now(&self) -> u64 {
         (self.hooks.now)()
+    }
+
+    /// Whether the lane may sleep after so many fruitless looks in a row: each is then to see all that the
+    /// host may say.
+    #[inline(always)]
+    pub(crate) fn may_sleep(&self, looks: u32) -> bool {
+        looks >= WAKEFUL
     }
 
     pub(crate) fn rest(&self, looks: u32, _resident: bool) {

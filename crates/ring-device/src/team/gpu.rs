@@ -117,6 +117,12 @@ impl Team<'_> {
         self.thread() % 32
     }
 
+    /// Whether the calling thread writes the control atom of a line.
+    #[inline(always)]
+    pub(crate) fn rings(&self) -> bool {
+        self.in_warp() == CONTROL as u32
+    }
+
     /// Threads of a warp.
     #[inline(always)]
     pub(crate) fn warp_size(&self) -> u32 {
@@ -213,6 +219,12 @@ impl Team<'_> {
         ptx::global_timer()
     }
 
+    /// Whether a lane that takes messages may sleep between two looks: never.
+    #[inline(always)]
+    pub(crate) fn may_sleep(&self, _looks: u32) -> bool {
+        false
+    }
+
     /// Between two looks: a lane that takes messages looks again at once.
     #[inline(always)]
     pub(crate) fn rest(&self, _looks: u32, active: bool) {
@@ -222,6 +234,11 @@ impl Team<'_> {
     }
 
     /// Stores a credit after the team's reads have returned. A release would wait for the bus.
+    ///
+    /// By the rules of PTX a relaxed store may be seen before an earlier load is made. This relies on a GPU
+    /// making its accesses in order so far: the values that were loaded have been used (they went into answers,
+    /// or into the team's memory before a barrier), so the loads are over when the store is issued, and
+    /// what the host writes after it has seen the store cannot be what they read.
     #[inline(always)]
     pub(crate) fn publish_read(&self, at: &AtomicU64, credit: u64) {
         at.store(credit, Ordering::Relaxed);
@@ -278,8 +295,10 @@ impl Team<'_> {
             let at = boot::atom(control, self.lane(), k);
             // SAFETY: 16 bytes of the control block or of a lane's block, by the caller's promise
             // and the list's; all of it is atomics and padding.
-            // SYNC: acquires nothing by itself, as in `look`.
-            self.memory().boot.keep(k, unsafe { &*at }.load());
+            // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's `Command`
+            // store, which may come while earlier launches are on the device; the team has it after a
+            // barrier. The value is waited for in any case.
+            self.memory().boot.keep(k, unsafe { &*at }.observe());
         }
     }
 
@@ -311,8 +330,9 @@ impl Team<'_> {
         // SAFETY: an atom of the line, or the 16 bytes at `HostLine::command` (that word and
         // padding behind it), or at `StatusLine::busy` (that word and `leave`), each at a multiple
         // of 16 in its line.
-        // SYNC: acquires nothing by itself; stamps prove their own atom, and before slots are read
-        // the team fences (`Lane::wait`).
+        // SYNC: acquires nothing by itself; stamps prove their own atom. Before anything is read for
+        // which the doorbell or the command vouches (slots, payload, state), or a slot is overwritten for
+        // which its credit does, the whole warp fences, so that the thread that read the word does.
         unsafe { &*at }.load()
     }
 
@@ -415,7 +435,10 @@ impl Team<'_> {
                 words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
             }
             // SYNC: the stamp proves the payload to `Consumer::take_express`; the control atom may
-            // arrive before the others, which then do not match yet.
+            // arrive before the others, which then do not match yet. Nothing here acquires the credit by
+            // which the host gave the line free: a fence would add its time to each round trip. This relies
+            // on a GPU making no store before the loads that decide on it have returned. The branch to here
+            // was taken by that credit, and the host published it after it had read the line.
             atom.store(words);
         }
     }

@@ -15,6 +15,8 @@ mod cpu;
 mod gpu;
 #[cfg(any(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub(crate) mod intrinsics;
+#[cfg(not(target_arch = "nvptx64"))]
+mod offsets;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use cpu::{Hooks, Team};
@@ -82,6 +84,8 @@ pub(crate) struct Shared {
     pub head: AtomicU64,
     /// Index of the last answer that travelled express.
     pub last_express: AtomicU64,
+    /// Answers below this index are out. A polling warp that answers by itself says so to the other one.
+    pub answered: AtomicU64,
     /// Index after the last request known to be in a slot.
     pub tail: AtomicU64,
     /// Index of the request that `event::EXPRESS` is about.

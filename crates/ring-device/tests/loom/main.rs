@@ -8,10 +8,12 @@ mod rig;
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread::{self, yield_now};
-use rig::{Alone, Budgets, ENDLESS, Ends, Rig, START, Sequence, check, count, read, state, until};
+use rig::{
+    Alone, Budgets, ENDLESS, Ends, Rig, START, Sequence, check, count, handled, read, state, until,
+};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, State};
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::ring::{CONTROL, Control, SCRUB};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -251,5 +253,45 @@ fn lost() {
         until(|| rig.rests());
         assert_eq!(rig.summary(&ends).0, 0);
         rig.over();
+    });
+}
+
+/// A handler that panics loses the lane. The launch behind it finds the message still in the line, whole and
+/// next, and must not run its handler again.
+#[test]
+fn lost_with_its_message() {
+    check(3, || {
+        let mut rig = Rig::<Alone>::new(1, 1, ENDLESS);
+        let mut ends = rig.ends(0, 1);
+        rig.order(State::Active);
+        rig.launch(2);
+        ends.sender.push_panic();
+        until(|| rig.rests());
+        assert_eq!(rig.exit(0), Some(Exit::HandlerPanicked));
+        assert_eq!(handled(0, 0), 1, "the message was handled again");
+        assert_eq!(rig.summary(&ends), (0, 1));
+        assert!(!ends.receiver.take());
+        rig.over();
+    });
+}
+
+/// The lane overwrites stamps that would come round, while the host takes the answers for which it does.
+#[test]
+fn old_stamps_are_overwritten() {
+    check(2, || {
+        let mut rig = Rig::<Alone>::new(1, 2, ENDLESS);
+        let mut ends = rig.ends(0, 2);
+        rig.skip(&mut ends, SCRUB - 1);
+        rig.order(State::Active);
+        rig.launch(1);
+        ends.push_two();
+        ends.take_until(2);
+        // As the last answer's doorbell brings it: the stamp of an answer that was received.
+        let atom = rig.lane(0).response_bell.atoms[0].observe();
+        let received = [START + SCRUB - 1, START + SCRUB].map(|index| index as u32);
+        assert!(received.contains(&((atom[1] >> 32) as u32)), "an old stamp: {atom:x?}");
+        assert!(ends.push());
+        ends.take_until(3);
+        rig.end(&mut [ends]);
     });
 }

@@ -17,9 +17,10 @@ use ring_shared::layout::{
 use ring_shared::{ABI_VERSION, Consumer, MAGIC, Producer, Ring};
 use std::cell::RefCell;
 use std::mem::offset_of;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// Indices begin where their low half is about to come round, so that it does in the models.
 pub const START: u64 = (1 << 32) - 1;
@@ -88,16 +89,22 @@ fn plain(lane: usize) -> impl std::ops::Deref<Target = Plain> {
     Of(PLAIN.with_borrow(|plain| plain.clone().expect("a model that runs")), lane)
 }
 
+/// The bit of a message that its handler panics over.
+const PANIC: u64 = 1 << 63;
+
 /// The message number `i` of a lane.
 fn message(lane: usize, i: usize) -> u64 {
     (lane as u64) << 32 | i as u64
 }
 
 fn handle(request: &u64) -> u64 {
-    let (plain, i) = (plain((*request >> 32) as usize), *request as u32 as usize);
+    let (plain, i) = (plain((*request >> 32 & 1) as usize), *request as u32 as usize);
     assert_eq!(read(&plain.asked[i]), 1, "a message seen before what was written before it");
     count(&plain.handled[i]);
     count(&plain.state);
+    if request & PANIC != 0 {
+        resume_unwind(Box::new(())); // without the hook, which would print each
+    }
     !request
 }
 
@@ -152,6 +159,8 @@ pub struct Rig<K> {
     submitted: u64,
     epoch: u32,
     lanes: u32,
+    /// Messages of each lane that were answered before the model begins.
+    skipped: u64,
     memory: NonNull<Memory>,
     kernel: std::marker::PhantomData<K>,
 }
@@ -208,6 +217,17 @@ fn of_lane(lanes: u32, at: usize) -> Option<Kind> {
     }
 }
 
+/// The last words of a lane whose handler panicked, as `cpu_entry` of `ring-host` writes them.
+fn panicked(block: &LaneBlock) {
+    let status = &block.status;
+    let epoch = Command::from_word(status.acknowledged.load(Relaxed)).epoch;
+    let left = status.left.load(Relaxed) + 1;
+    status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
+    let word = Command { epoch, state: State::Faulted as u32 }.to_word();
+    status.acknowledged.store(word, Release);
+    status.left.store(left, Release);
+}
+
 impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
     pub fn new(lanes: u32, capacity: u32, budgets: Budgets) -> Rig<K> {
         // SAFETY: integers, and atomics of integers.
@@ -215,7 +235,8 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         let memory = NonNull::from(Box::leak(memory));
         let kernel = std::marker::PhantomData;
         let (watched, launches) = (Vec::new(), Vec::new());
-        let mut rig = Rig { watched, launches, submitted: 0, epoch: 0, lanes, memory, kernel };
+        let (submitted, epoch, skipped) = (0, 0, 0);
+        let mut rig = Rig { watched, launches, submitted, epoch, lanes, skipped, memory, kernel };
         let host = &rig.memory().control.host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
@@ -296,6 +317,18 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         Ends { sender, receiver }
     }
 
+    /// Goes on as if `n` messages of the lane had been answered through slots, and received. Only before the
+    /// first launch.
+    pub fn skip(&mut self, ends: &mut Ends, n: u64) {
+        let head = START + n;
+        ends.receiver.consumer.fast_forward(n);
+        ends.sender.producer.fast_forward(n, head);
+        let block = self.lane(ends.sender.lane as u32);
+        block.request_credit.consumed.store(head, Relaxed);
+        block.status.processed.store(n, Relaxed);
+        self.skipped = n;
+    }
+
     /// Only while no launch is on the device.
     pub fn budgets(&self, budgets: Budgets) {
         let config = &self.memory().control.config;
@@ -319,7 +352,17 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                     let team = Team::new(lane, &mut memory, hooks);
                     // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the models
                     // submit no launch before the last has left.
-                    unsafe { run::<K>(&team, control) };
+                    let done =
+                        catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&team, control) }));
+                    if let Err(panic) = done {
+                        if !panic.is::<()>() {
+                            resume_unwind(panic); // an assertion, or loom's own
+                        }
+                        // SAFETY: this lane's block, behind the control block.
+                        panicked(unsafe {
+                            &*control.add(1).cast::<LaneBlock>().add(lane as usize)
+                        });
+                    }
                 }
             }));
         }
@@ -397,7 +440,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         let consumed = block.consumed();
         let processed = block.status.processed.load(Relaxed);
         assert_eq!(processed, consumed - START, "counter and credit");
-        (processed, ends.sender.producer.next() - consumed)
+        (processed - self.skipped, ends.sender.producer.next() - consumed)
     }
 
     /// Waits for all threads of all launches.
@@ -434,6 +477,12 @@ impl Sender {
             self.producer.push(&message, received).expect("there is room");
         }
         has_room
+    }
+
+    /// Sends one message, express, that its handler panics over.
+    pub fn push_panic(&mut self) {
+        let message = self.message() | PANIC;
+        self.producer.push(&message, START).expect("nothing is under way");
     }
 
     /// Sends one message through the one slot of a ring, as soon as the lane's credit says that it is free;
@@ -502,6 +551,11 @@ impl Ends {
             until(|| self.receiver.take());
         }
     }
+}
+
+/// Times that the handler of the lane's message `i` ran.
+pub fn handled(lane: usize, i: usize) -> u32 {
+    read(&plain(lane).handled[i])
 }
 
 /// The host's cell of lane `lane`'s state.

@@ -29,22 +29,31 @@ pub fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 3_600_000_000_000
 }
 
-/// A clock of a test's own, which all lanes of its rig see.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+/// A clock of a test's own, asked by the lane of that number.
+pub type Clock = Arc<dyn Fn(u32) -> u64 + Send + Sync>;
+
+/// What a test does when a lane, which has that number, has found nothing for the `n`th time.
+pub type Rest = Arc<dyn Fn(u32, u32) + Send + Sync>;
+
+/// What a lane's thread has of its rig: the lane, and hooks of the test's own.
+type Own = (u32, Option<Clock>, Option<Rest>);
 
 thread_local! {
-    static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
+    static OWN: RefCell<Own> = const { RefCell::new((0, None, None)) };
 }
 
-/// What a lane's thread sees: its rig's clock, if that has one of its own.
+/// The time that a lane's thread sees.
 fn lane_now() -> u64 {
-    CLOCK.with_borrow(|clock| clock.as_ref().map_or_else(now, |clock| clock()))
+    OWN.with_borrow(|(lane, clock, _)| clock.as_ref().map_or_else(now, |clock| clock(*lane)))
 }
 
-fn rest(n: u32) {
-    if n > 16 {
-        std::thread::yield_now();
-    }
+/// How a lane's thread rests.
+fn lane_rest(n: u32) {
+    OWN.with_borrow(|(lane, _, rest)| match rest {
+        Some(rest) => rest(*lane, n),
+        None if n > 16 => std::thread::yield_now(),
+        None => {}
+    });
 }
 
 /// Waits until `done`, or fails.
@@ -94,6 +103,8 @@ pub struct Rig<K> {
     epoch: u32,
     /// What lanes take for the time from the next launch on, if not [`now`].
     pub clock: Option<Clock>,
+    /// How lanes rest from the next launch on, if not by yielding.
+    pub rest: Option<Rest>,
     kernel: PhantomData<K>,
 }
 
@@ -106,8 +117,9 @@ impl<K: Kernel> Rig<K> {
         let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
         base.as_ptr().expose_provenance();
         let kernel = PhantomData;
-        let (launches, epoch, clock) = (0, 0, None);
-        let rig = Rig { base, layout, lanes, capacity, start, launches, epoch, clock, kernel };
+        let (launches, epoch, clock, rest) = (0, 0, None, None);
+        let rig =
+            Rig { base, layout, lanes, capacity, start, launches, epoch, clock, rest, kernel };
         let host = &rig.control().host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
@@ -220,15 +232,15 @@ impl<K: Kernel> Rig<K> {
         self.launches += 1;
         let address = self.base.as_ptr().addr();
         let lane = |lane| {
-            let clock = self.clock.clone();
+            let own = (lane, self.clock.clone(), self.rest.clone());
             std::thread::spawn(move || {
-                CLOCK.set(clock);
+                OWN.set(own);
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
                 let mut memory = Box::new(const { TeamMemory::new() });
                 // As on a GPU, where block-shared memory holds what somebody left in it.
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
                 unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), 0xa5, 1) };
-                let team = Team::new(lane, &mut memory, Hooks { now: lane_now, rest });
+                let team = Team::new(lane, &mut memory, Hooks { now: lane_now, rest: lane_rest });
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.
                 unsafe { run::<K>(&team, control) };

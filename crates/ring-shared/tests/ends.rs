@@ -1,0 +1,190 @@
+//! Both ends of a ring at the borders of what they do: nothing to send, an error with or without
+//! messages before it, credit that is told late, and messages larger than the slots.
+
+mod parts;
+
+use parts::Parts;
+use ring_shared::layout::{ControlBlock, LaneBlock, TABLE_LEN, TABLE_NAMES, table};
+use ring_shared::ring::{CONTROL, Control, Seen, decide, express_field};
+use ring_shared::{Consumer, Corrupt, Producer};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// More than the slots of [`small`] hold.
+type Large = [u64; 16];
+
+fn large(k: u64) -> Large {
+    [k; 16]
+}
+
+/// A ring whose slots hold a quarter of a [`Large`].
+fn small() -> Parts {
+    Parts::new(4, 2, 7)
+}
+
+fn ends(parts: &Parts) -> (Producer, Consumer) {
+    (Producer::new(parts.ring()), Consumer::new(parts.ring()))
+}
+
+/// Tells the consumer of a tail that cannot be.
+fn lie(parts: &Parts) {
+    let control = Control { credit: 0, express: 1000, tail: 1000 };
+    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+}
+
+/// An error is told when nothing was taken, and only then: no message is lost with it.
+#[test]
+fn each_tells_an_error_when_nothing_was_shown() {
+    let parts = Parts::new(4, 1, 0);
+    let (mut producer, mut consumer) = ends(&parts);
+    producer.push_slice(&[1u64, 2], 0).unwrap();
+    let mut shown = Vec::new();
+    let mut once = true;
+    let taken = consumer.pop_each(4, |message: &u64| {
+        shown.push(*message);
+        if std::mem::take(&mut once) {
+            lie(&parts);
+        }
+    });
+    assert_eq!((taken, shown), (Ok(2), vec![1, 2]));
+    let corrupt = Corrupt { found: 1000, low: 2, high: 6 };
+    assert_eq!(consumer.pop_each(4, |_: &u64| panic!("a message")), Err(corrupt));
+    assert_eq!(consumer.pop_each(0, |_: &u64| panic!("a message")), Ok(0));
+
+    let parts = small();
+    let (mut producer, mut consumer) = ends(&parts);
+    assert_eq!(producer.push_each(2, 7, |k| large(k as u64)), Ok(2));
+    let mut shown = 0;
+    let taken = consumer.pop_each(4, |message: &Large| {
+        assert_eq!(message[..4], [shown; 4]);
+        shown += 1;
+        lie(&parts);
+    });
+    assert_eq!((taken, shown), (Ok(2), 2));
+    let corrupt = Corrupt { found: 1000, low: 9, high: 13 };
+    assert_eq!(consumer.pop_each(4, |_: &Large| panic!("a message")), Err(corrupt));
+}
+
+/// What is made in the ring is cut to the slots, and comes out cut.
+#[test]
+fn messages_made_in_slots_too_small_are_cut() {
+    let parts = small();
+    let (mut producer, mut consumer) = ends(&parts);
+    for round in 0..3u64 {
+        assert_eq!(producer.push_each(4, 7 + 4 * round, |k| large(10 * round + k as u64)), Ok(4));
+        let mut shown = Vec::new();
+        assert_eq!(consumer.pop_each(9, |message: &Large| shown.push(message[0])), Ok(4));
+        assert_eq!(shown, [0, 1, 2, 3].map(|k| 10 * round + k));
+    }
+}
+
+/// A ring is told to have room while it has, and its credit line is looked at when it seems full.
+#[test]
+fn room_is_what_is_free() {
+    let parts = Parts::new(2, 1, 3);
+    let (mut producer, mut consumer) = ends(&parts);
+    assert_eq!(producer.has_room(3), Ok(true));
+    assert_eq!(producer.push_slice(&[1u64, 2], 3), Ok(2));
+    assert_eq!(producer.has_room(3), Ok(false));
+    assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
+    consumer.publish();
+    assert_eq!(producer.has_room(3), Ok(true));
+    assert_eq!(producer.push(&3u64, 3), Ok(()));
+    // The credit goes out, for who waits for it before there can be room.
+    assert_eq!(producer.has_room(5), Ok(false));
+    assert_eq!(consumer.pop_slice(&mut [0u64; 4]), Ok(2));
+    assert_eq!(consumer.pop::<u64>(), Ok(None));
+    assert_eq!(consumer.credit(), 5);
+    parts.ring().credit().consumed.store(100, Relaxed);
+    let parts = Parts::new(2, 1, 3);
+    let (mut producer, _) = ends(&parts);
+    assert_eq!(producer.push_slice(&[1u64, 2], 3), Ok(2));
+    parts.ring().credit().consumed.store(100, Relaxed);
+    assert_eq!(producer.has_room(3), Err(Corrupt { found: 100, low: 3, high: 5 }));
+}
+
+/// Who has nothing to send, or no room, and no news of credit, leaves the line alone: the other side
+/// reads it all the time.
+#[test]
+fn nothing_new_is_not_told() {
+    let parts = Parts::new(2, 1, 0);
+    let (mut producer, _) = ends(&parts);
+    producer.push_slice(&[1u64, 2], 0).unwrap();
+    let control = &parts.ring();
+    let control = &control.bell().atoms[CONTROL];
+    let mark = [!0, !0];
+    control.store(mark);
+    assert_eq!(producer.push_slice::<u64>(&[], 0), Ok(0));
+    assert_eq!(producer.push_slice(&[3u64, 4], 0), Ok(0));
+    assert_eq!(producer.push_each(0, 0, |_| 3u64), Ok(0));
+    assert_eq!(producer.push_each(2, 0, |_| 3u64), Ok(0));
+    assert_eq!(producer.has_room(0), Ok(false));
+    assert!(producer.push(&3u64, 0).is_err());
+    assert_eq!(control.load(), mark);
+    assert!(producer.push(&3u64, 1).is_err());
+    assert_eq!(Control::from_words(control.load()), Control { credit: 1, express: 2, tail: 2 });
+}
+
+/// Credit goes back for every quarter of a ring, and when there is nothing left, not for each message.
+#[test]
+fn credit_is_told_by_the_quarter() {
+    for (capacity, quarter) in [(16u32, 4u64), (8, 2), (2, 1)] {
+        let start = 1 << 20;
+        let parts = Parts::new(capacity, 1, start);
+        let (mut producer, mut consumer) = ends(&parts);
+        let all: Vec<u64> = (0..u64::from(capacity)).collect();
+        producer.push_slice(&all, start).unwrap();
+        for taken in 1..=u64::from(capacity) {
+            assert_eq!(consumer.pop::<u64>(), Ok(Some(taken - 1)));
+            let told = parts.ring().credit().consumed.load(Relaxed) - start;
+            assert_eq!(told, taken / quarter * quarter, "{taken} of {capacity}");
+        }
+        producer.push_slice(&all[..1], start).unwrap();
+        assert_eq!(consumer.pop::<u64>(), Ok(Some(0)));
+        assert_eq!(consumer.pop::<u64>(), Ok(None));
+        let told = parts.ring().credit().consumed.load(Relaxed) - start;
+        assert_eq!(told, u64::from(capacity) + 1);
+    }
+}
+
+/// The line between a tail that lags behind and one that runs ahead is half of all 32-bit numbers.
+#[test]
+fn a_tail_is_old_from_half_of_the_numbers_on() {
+    for here in [0u64, 5, (1 << 32) - 2, (7 << 32) + 3] {
+        let tail = |ahead: u32| {
+            let tail = (here as u32).wrapping_add(ahead);
+            Control { credit: 0, express: tail, tail }
+        };
+        let seen = |ahead| decide(tail(ahead), here, 8);
+        assert_eq!(seen(0), Seen::Nothing);
+        assert_eq!(seen(8), Seen::Slots(8));
+        assert!(matches!(seen(9), Seen::Corrupt(_)));
+        assert!(matches!(seen(u32::MAX / 2), Seen::Corrupt(_)));
+        assert_eq!(seen(u32::MAX / 2 + 1), Seen::Nothing);
+        assert_eq!(seen(u32::MAX), Seen::Nothing);
+    }
+}
+
+/// The last express message is named while it may be unread, and never again once it was read.
+#[test]
+fn an_express_message_that_was_read_is_not_named() {
+    assert_eq!(express_field(5, 5, 9), 5);
+    assert_eq!(express_field(5, 6, 9), 9);
+    assert_eq!(express_field(5, 7, 9), 9);
+    assert_eq!(express_field(u64::MAX, 0, 3), 3, "before the first");
+}
+
+/// The table that host and device compare is that of the structs.
+#[test]
+fn the_table_is_of_the_structs() {
+    let table = table();
+    let of =
+        |name: &str| table[TABLE_NAMES.iter().position(|known| *known == name).expect("a name")];
+    assert_eq!((table.len(), of("ABI version")), (TABLE_LEN, ring_shared::ABI_VERSION.into()));
+    assert_eq!(of("magic"), ring_shared::MAGIC);
+    assert_eq!(of("size of ControlBlock"), size_of::<ControlBlock>() as u64);
+    assert_eq!(of("size of LaneBlock"), size_of::<LaneBlock>() as u64);
+    assert_eq!(
+        of("LaneBlock.response_credit"),
+        std::mem::offset_of!(LaneBlock, response_credit) as u64
+    );
+}
