@@ -3,9 +3,9 @@
 use ring_host::driver::{Driver, Function, Mapped, Program, Residency};
 use ring_host::error::DriverError;
 use ring_host::image::ImageError;
-use ring_host::probe::Probe;
+use ring_host::probe::Probed;
 use ring_host::{DeviceInfo, Options, Runtime};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 #[derive(Debug)]
 struct Mine;
@@ -17,7 +17,7 @@ impl Driver for Mine {
     fn residency(&self) -> &Residency {
         unimplemented!()
     }
-    fn probed(&self) -> &OnceLock<Probe> {
+    fn probed(&self) -> &Probed {
         unimplemented!()
     }
     fn take_pinned(&self, _: usize) -> Result<Mapped, DriverError> {

@@ -20,6 +20,9 @@ pub struct Readme;
 /// A deadline that a working runtime never reaches: it bounds a test, it measures nothing.
 pub const LONG: Duration = Duration::from_secs(20);
 
+/// A deadline for what a busy machine may have to try again and again.
+const MOST: Duration = Duration::from_secs(60);
+
 /// All modes and memories that make sense together.
 pub const WAYS: [(Mode, Memory); 8] = [
     (Mode::Persistent, Memory::Mapped),
@@ -58,7 +61,7 @@ pub fn gpu() -> Option<Runtime> {
 /// # Panics
 /// If it cannot be opened.
 pub fn cpu() -> Runtime {
-    Runtime::open(Device::Cpu).unwrap_or_else(|error| panic!("{error}"))
+    certainly(|| Runtime::open(Device::Cpu))
 }
 
 /// The CPU device with arenas of that many bytes.
@@ -67,30 +70,48 @@ pub fn cpu() -> Runtime {
 /// If it cannot be opened.
 pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
     let options = Options { pinned_bytes, device_bytes };
-    Runtime::open_with(Device::Cpu, options).unwrap_or_else(|error| panic!("{error}"))
+    certainly(|| Runtime::open_with(Device::Cpu, options))
 }
 
-/// Opens a device with quirks that keep nothing from its probe; again if the machine was too busy
-/// for the probe to find out what works.
+/// Opens a device of the caller's; its quirks do not count what a probe does.
 ///
 /// # Panics
-/// If it cannot be opened, or never works.
-pub fn over<D: Driver + 'static>(
-    quirks: impl Fn() -> Quirks<D>,
-    options: Options,
-) -> (Arc<Quirks<D>>, Runtime) {
+/// If it cannot be opened.
+pub fn opened<D: Driver + 'static>(device: &Arc<D>, options: Options) -> Runtime {
+    certainly(|| Runtime::over(Arc::clone(device), options))
+}
+
+/// Opens a device; again as long as the report says that the machine was too busy for the probe to tell
+/// what works.
+///
+/// # Panics
+/// If it cannot be opened, or if nothing else is ever said.
+pub fn certainly(open: impl Fn() -> Result<Runtime, OpenError>) -> Runtime {
     let begun = Instant::now();
     loop {
-        let device = Arc::new(quirks());
-        let opened = Runtime::over(Arc::clone(&device), options);
-        let host = opened.unwrap_or_else(|error| panic!("{error}"));
+        let host = open().unwrap_or_else(|error| panic!("{error}"));
         let probe = &host.report().probe;
-        let found = [probe.resident.is_ok(), probe.beside.is_ok(), probe.graph.is_ok()];
-        if probe.mapped.is_ok() && found == [true; 3] {
-            return (device, host);
+        if probe.is_certain() {
+            return host;
         }
-        assert!(begun.elapsed() < LONG, "{probe:?}");
+        assert!(begun.elapsed() < MOST, "{probe:?}");
     }
+}
+
+/// Opens a device with quirks that keep nothing from its probe.
+///
+/// # Panics
+/// If it cannot be opened, or does not work.
+pub fn over<D: Driver + 'static>(
+    quirks: impl FnOnce() -> Quirks<D>,
+    options: Options,
+) -> (Arc<Quirks<D>>, Runtime) {
+    let device = Arc::new(quirks());
+    let host = opened(&device, options);
+    let probe = &host.report().probe;
+    let found = [probe.resident.is_ok(), probe.beside.is_ok(), probe.graph.is_ok()];
+    assert!(probe.mapped.is_ok() && found == [true; 3], "{probe:?}");
+    (device, host)
 }
 
 /// Launches the echo kernel, and activates it.

@@ -1,7 +1,7 @@
 //! Bad input: every refusal is an error that names the value and the limit, and leaves nothing
 //! behind.
 
-use crate::faults::{in_child, is_child, names, promptly, ptx};
+use crate::faults::{in_child, is_child, names, promptly, ptx, until};
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
@@ -169,10 +169,13 @@ fn lanes() {
         // And more than can be resident beside what is.
         let two = runtime.launch::<Echo>(small.clone().lanes(2)).unwrap();
         let error = refused::<Echo>(runtime, small.clone().lanes(limit));
-        let LaunchError::Lanes { lanes, limit: left, why } = error else { panic!("{error}") };
-        assert!(lanes == limit && left <= limit - 2, "{error}");
-        assert!(why.contains("beside"), "{error}");
-        names(&error, &[&format!("{limit} lanes"), &format!("1..={left}"), "beside"]);
+        let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
+        assert_eq!((crowded.kernel, crowded.blocks), (Echo::NAME, limit), "{error}");
+        assert!(crowded.fit <= limit - 2 && crowded.beside >= 2, "{error}");
+        let numbers = [crowded.fit, crowded.beside, crowded.needed, crowded.of];
+        let numbers = numbers.map(|number| number.to_string());
+        names(&error, &numbers.each_ref().map(String::as_str));
+        names(&error, &[&format!("{limit} blocks"), "beside", crowded.resource, "fewer lanes"]);
         drop(two);
     });
 }
@@ -473,7 +476,7 @@ fn nothing_comes() {
             let begun = Instant::now();
             let error = kernel.recv(limit).unwrap_err();
             let took = begun.elapsed();
-            let RecvError::Timeout { kernel: "echo", lane: 0, waited } = error else {
+            let RecvError::Timeout { kernel: "echo", lane: 0, waited, .. } = error else {
                 panic!("{error}")
             };
             assert!(waited >= limit && took >= limit, "{waited:?}, {took:?} of {limit:?}");
@@ -491,6 +494,46 @@ fn nothing_comes() {
         assert_eq!(kernel.try_recv().unwrap(), None);
         kernel.deactivate(LONG).unwrap();
         times_out(&mut kernel, Duration::from_millis(20));
+    });
+}
+
+/// Who waits for an answer of a kernel that takes no messages is told so, and gets what was answered
+/// before all the same.
+#[test]
+fn nothing_comes_from_a_kernel_that_is_not_active() {
+    const SHORT: Duration = Duration::from_millis(20);
+    on_each_device(|runtime| {
+        let told = |kernel: &mut Resident<Echo>, state: &str| {
+            let error = kernel.recv(SHORT).unwrap_err();
+            names(&error, &["kernel echo", "lane 0", "not active", state, "call activate"]);
+        };
+        let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        told(&mut kernel, "Launched");
+        kernel.activate(LONG).unwrap();
+        let error = kernel.recv(SHORT).unwrap_err();
+        assert!(!error.to_string().contains("activ"), "it is active: {error}");
+        let request = EchoMessage::from_seed(3);
+        for _ in 0..2 {
+            kernel.send(&request, LONG).unwrap();
+        }
+        until("two answers", || {
+            let _ = kernel.is_resting(); // drives a kernel that is launched when there is work
+            (kernel.summary().unhandled == 0).then_some(())
+        });
+        kernel.deactivate(LONG).unwrap();
+        for _ in 0..2 {
+            assert_eq!(kernel.recv(LONG), Ok(request.answer()), "answered before");
+        }
+        told(&mut kernel, "Inactive");
+
+        // A half on another thread waits for who activates the kernel, and only then says no.
+        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        std::thread::scope(|threads| {
+            let answer = threads.spawn(move || receiver.recv(LONG));
+            kernel.activate(LONG).unwrap();
+            sender.send(&request, LONG).unwrap();
+            assert_eq!(answer.join().unwrap(), Ok(request.answer()));
+        });
     });
 }
 
@@ -593,7 +636,8 @@ fn payload_out_of_bounds() {
             (4097, 0),
         ] {
             let bytes = 4 * count;
-            let expected = PayloadError::OutOfBounds { offset, bytes, arena: 4096 };
+            let (name, arena) = ("vector_add", 4096);
+            let expected = PayloadError::OutOfBounds { kernel: name, offset, bytes, arena };
             let parts = [format!("{bytes} bytes at offset {offset}"), "of 4096".to_owned()];
             names(&expected, &parts.each_ref().map(String::as_str));
             let written = kernel.write_payload(offset, &words[..count], LONG);
@@ -613,7 +657,9 @@ fn payload_out_of_bounds() {
         without.write_payload(0, &[0u32; 0], LONG).unwrap();
         without.read_payload(0, &mut [0u32; 0], LONG).unwrap();
         let error = without.write_payload(0, &[1.0f32], LONG).unwrap_err();
-        assert_eq!(error, PayloadError::OutOfBounds { offset: 0, bytes: 4, arena: 0 });
+        let kernel = "echo";
+        assert_eq!(error, PayloadError::OutOfBounds { kernel, offset: 0, bytes: 4, arena: 0 });
+        names(&error, &["kernel echo", "payload arena of 0 bytes", "Launch::payload_bytes"]);
     });
 }
 
@@ -634,6 +680,35 @@ fn lanes_that_are_not_there() {
         assert_eq!(kernel.take_lane(1).unwrap_err(), error);
         names(&error, &["lane 1", "take_lane"]);
         kernel.lane(2).unwrap();
+    });
+}
+
+/// The kernel's own calls are those of lane 0.
+#[test]
+fn calls_on_a_kernel_whose_first_lane_was_taken() {
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime);
+        let mut taken = kernel.take_lane(0).unwrap();
+        let request = EchoMessage::from_seed(4);
+        let says = |error: &dyn std::fmt::Display| {
+            names(&error, &["lane 0 was taken out of this kernel by take_lane"]);
+        };
+        says(&kernel.try_send(&request).unwrap_err());
+        says(&kernel.send(&request, LONG).unwrap_err());
+        says(&kernel.try_send_batch(&[request; 2]).unwrap_err());
+        says(&kernel.try_send_each(2, |_| unreachable!("nothing is sent")).unwrap_err());
+        says(&kernel.try_recv().unwrap_err());
+        says(&kernel.recv(LONG).unwrap_err());
+        says(&kernel.try_recv_batch(&mut [request; 2]).unwrap_err());
+        says(&kernel.try_recv_each(2, |_| unreachable!("nothing is shown")).unwrap_err());
+        says(&ring_host::Error::from(kernel.send(&request, LONG).unwrap_err()));
+        taken.send(&request, LONG).unwrap();
+        assert_eq!(taken.recv(LONG), Ok(request.answer()), "the lane itself works");
+        kernel.terminate(LONG).unwrap();
+
+        let mut adding = runtime.launch::<VectorAdd>(Launch::default().capacity(8)).unwrap();
+        let _taken = adding.take_lane(0).unwrap();
+        says(&adding.add(&[1.0], &[2.0], &mut [0.0], LONG).unwrap_err());
     });
 }
 

@@ -24,12 +24,16 @@ fn small() -> Launch {
 #[test]
 fn a_kernel_whose_host_is_silent_leaves() {
     let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
+    let request = EchoMessage::from_seed(5);
     for lanes in [1, 3] {
-        let launch = small().mode(Mode::Persistent).memory(Memory::Mapped);
-        let mut kernel = active(&host, launch.lanes(lanes).lease(SHORT));
-        let request = EchoMessage::from_seed(5);
-        kernel.send(&request, LONG).unwrap();
-        until("its lease is over", || (kernel.status().exit == Exit::LeaseOver).then_some(()));
+        let launch = small().mode(Mode::Persistent).memory(Memory::Mapped).lanes(lanes);
+        // It must answer before its lease is over: a host that is too late for that tries again.
+        let mut kernel = until("a kernel that answers in time", || {
+            let mut kernel = host.launch::<Echo>(launch.clone().lease(4 * SHORT)).unwrap();
+            let sent = kernel.activate(LONG).is_ok() && kernel.send(&request, LONG).is_ok();
+            until("its lease is over", || (kernel.status().exit == Exit::LeaseOver).then_some(()));
+            (sent && kernel.status().processed == 1).then_some(kernel)
+        });
         assert_eq!(kernel.recv(LONG), Ok(request.answer()), "what it answered before");
         let error = kernel.recv(LONG).unwrap_err();
         let RecvError::Fault(fault) = &error else { panic!("{error}") };

@@ -61,37 +61,52 @@ fn bytes_of<K: Kernel>(launch: &Launch) -> usize {
     cpu().launch::<K>(launch.clone()).unwrap().pinned_bytes().next_multiple_of(256)
 }
 
-/// Answers after as many milliseconds as the request's second word says, and says when it has
-/// begun to, in the place its first word names. For the CPU device only.
+/// Answers with its request when the place that it names is released, and says there when it has begun.
+/// For the CPU device only.
 #[derive(Debug)]
-struct Slow;
+struct Held;
 
-static BEGUN: [AtomicBool; 4] = [const { AtomicBool::new(false) }; 4];
+/// What one handler says, and waits for.
+struct Place {
+    begun: AtomicBool,
+    released: AtomicBool,
+}
 
-impl Kernel for Slow {
-    const NAME: &'static str = "slow";
+static PLACES: [Place; 4] =
+    [const { Place { begun: AtomicBool::new(false), released: AtomicBool::new(false) } }; 4];
+
+impl Kernel for Held {
+    const NAME: &'static str = "held";
     const ENTRY: &'static str = "ring_echo";
-    type Request = [u32; 2];
+    type Request = u32;
     type Response = u32;
     type Scope = Thread;
 }
 
-impl ThreadHandler for Slow {
-    fn handle(_: &ThreadContext, [place, milliseconds]: &[u32; 2]) -> u32 {
-        BEGUN[*place as usize].store(true, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(u64::from(*milliseconds)));
-        *milliseconds
+impl ThreadHandler for Held {
+    fn handle(_: &ThreadContext, place: &u32) -> u32 {
+        let at = &PLACES[*place as usize];
+        at.begun.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        while !at.released.load(Ordering::Relaxed) && begun.elapsed() < 3 * LONG {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        *place
     }
 }
 
-/// A kernel that is busy for so long.
-fn busy(runtime: &Runtime, place: u32, milliseconds: u32) -> Resident<Slow> {
-    let mut kernel = runtime.launch::<Slow>(small()).unwrap();
+/// A kernel that is busy until its place is [released](release).
+fn busy(runtime: &Runtime, place: u32) -> Resident<Held> {
+    let mut kernel = runtime.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&[place, milliseconds], LONG).unwrap();
-    let begun = || BEGUN[place as usize].load(Ordering::Relaxed).then_some(());
+    kernel.send(&place, LONG).unwrap();
+    let begun = || PLACES[place as usize].begun.load(Ordering::Relaxed).then_some(());
     until("the handler", begun);
     kernel
+}
+
+fn release(place: u32) {
+    PLACES[place as usize].released.store(true, Ordering::Relaxed);
 }
 
 #[test]
@@ -463,29 +478,30 @@ fn a_thousand_cycles_grow_nothing() {
 #[test]
 fn a_command_that_is_not_obeyed_in_time() {
     let runtime = cpu();
-    let mut kernel = busy(&runtime, 0, 500);
+    let mut kernel = busy(&runtime, 0);
     let limit = Duration::from_millis(40);
     let begun = Instant::now();
     let error = kernel.deactivate(limit).unwrap_err();
     let took = begun.elapsed();
     assert!(took >= limit && took < limit + Duration::from_secs(2), "{took:?}");
-    let ControlError::Timeout { kernel: "slow", lane: 0, asked: State::Inactive, waited } = error
+    let ControlError::Timeout { kernel: "held", lane: 0, asked: State::Inactive, waited } = error
     else {
         panic!("{error}")
     };
     assert!(waited >= limit);
-    names(&error, &["kernel slow", "lane 0", "Inactive", &format!("{waited:?}")]);
+    names(&error, &["kernel held", "lane 0", "Inactive", &format!("{waited:?}")]);
+    release(0);
     kernel.deactivate(LONG).unwrap();
-    assert_eq!(kernel.recv(LONG), Ok(500), "the batch it was at is finished");
+    assert_eq!(kernel.recv(LONG), Ok(0), "the batch it was at is finished");
     kernel.activate(LONG).unwrap();
-    kernel.send(&[0, 1], LONG).unwrap();
-    assert_eq!(kernel.recv(LONG), Ok(1));
+    kernel.send(&0, LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(0));
 }
 
 #[test]
 fn terminate_may_be_called_again_after_a_timeout() {
     let runtime = cpu();
-    let mut kernel = busy(&runtime, 1, 400);
+    let mut kernel = busy(&runtime, 1);
     let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
     let limit = Duration::from_millis(20);
     for _ in 0..2 {
@@ -494,12 +510,13 @@ fn terminate_may_be_called_again_after_a_timeout() {
     }
     assert_eq!(kernel.status().state, State::Terminated);
     // There is no way back: the lane may have left by now, or not.
-    let ended = ControlError::Terminated { kernel: "slow" };
+    let ended = ControlError::Terminated { kernel: "held" };
     assert_eq!(kernel.activate(LONG), Err(ended.clone()));
     assert_eq!(kernel.deactivate(LONG), Err(ended.clone()));
-    assert!(matches!(sender.try_send(&[1, 1]), Err(SendError::NotActive { .. })));
-    assert_eq!(receiver.recv(LONG), Ok(400));
-    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "slow" }));
+    assert!(matches!(sender.try_send(&1), Err(SendError::NotActive { .. })));
+    release(1);
+    assert_eq!(receiver.recv(LONG), Ok(1));
+    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "held" }));
     let summary = promptly("terminating one that has left", || kernel.terminate(LONG));
     assert_eq!(summary, Ok(Summary { processed: 1, unhandled: 0 }));
     assert_eq!(kernel.terminate(LONG), Err(ended));
@@ -509,34 +526,36 @@ fn terminate_may_be_called_again_after_a_timeout() {
 /// the device come back when it has left, not before.
 #[test]
 fn dropped_while_busy() {
-    let runtime = cpu_with(bytes_of::<Slow>(&small()), 4096);
-    let kernel = busy(&runtime, 2, 3000);
+    let runtime = cpu_with(bytes_of::<Held>(&small()), 4096);
+    let kernel = busy(&runtime, 2);
     let begun = Instant::now();
     drop(kernel);
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
     let whole = small().lanes(runtime.device().max_lanes);
-    let refused = |launch: Launch| match runtime.launch::<Slow>(launch) {
+    let refused = |launch: Launch| match runtime.launch::<Held>(launch) {
         Ok(_) => panic!("launched in memory for one"),
         Err(error) => error,
     };
     let one_more = refused(small());
     assert!(matches!(one_more, LaunchError::Arena { free: 0, .. }), "{one_more}");
     let all = refused(whole.clone());
-    assert!(matches!(all, LaunchError::Lanes { limit: 255, .. }), "{all}");
-    drop(until("its memory", || runtime.launch::<Slow>(small()).ok()));
+    assert!(matches!(&all, LaunchError::Crowded(c) if c.fit == 255), "{all}");
+    release(2);
+    drop(until("its memory", || runtime.launch::<Held>(small()).ok()));
     // The whole device is free again; what is lacking is memory.
     until("its share of the device", || match refused(whole.clone()) {
         LaunchError::Arena { .. } => Some(()),
-        LaunchError::Lanes { .. } => None,
+        LaunchError::Crowded(_) => None,
         error => panic!("{error}"),
     });
 
     // Runtime, handle and all.
     let runtime = cpu();
-    let mut kernel = busy(&runtime, 3, 300);
+    let mut kernel = busy(&runtime, 3);
     let (_sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
     drop((kernel, runtime));
-    assert_eq!(receiver.recv(LONG), Ok(300));
-    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "slow" }));
+    release(3);
+    assert_eq!(receiver.recv(LONG), Ok(3));
+    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "held" }));
 }

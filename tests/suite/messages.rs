@@ -217,10 +217,12 @@ fn one_answer_makes_room_for_one_request() {
         for capacity in [4, 64, 1024] {
             let mut kernel = active(runtime, Launch::default().capacity(capacity));
             let (mut sent, mut received) = (0, 0);
-            while kernel.send(&message(sent), Duration::from_millis(100)).is_ok() {
+            while sent < 2 * u64::from(capacity) {
+                kernel.send(&message(sent), LONG).unwrap();
                 sent += 1;
             }
-            assert_eq!(sent, 2 * u64::from(capacity), "both rings are full");
+            let full = kernel.try_send(&message(sent));
+            assert_eq!(full, Err(SendError::Full(message(sent))), "both rings are full");
             for _ in 0..2 * capacity {
                 assert_eq!(kernel.recv(LONG).unwrap(), message(received).answer());
                 received += 1;

@@ -6,7 +6,7 @@ use ring_host::{
     Budgets, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, OpenError, Options, Processing,
     RecvError, Resident, Runtime,
 };
-use ring_tests::{LONG, Slow, Unlucky, WAYS, active, exchange, on_each_device};
+use ring_tests::{LONG, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
 use std::time::{Duration, Instant};
 
 fn way((mode, memory): (Mode, Memory)) -> Launch {
@@ -115,8 +115,9 @@ fn two_threads_drive_an_event_driven_kernel() {
 fn a_kernel_at_rest_is_launched_by_a_send() {
     on_each_device(|host| {
         for both in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-            let idle = Duration::from_micros(50);
-            let budgets = Budgets { idle, ..Budgets::default() };
+            // However long it does not get its turn, it leaves only when it finds nothing to do.
+            let (idle, time) = (Duration::from_micros(50), Duration::MAX);
+            let budgets = Budgets { idle, time, ..Budgets::default() };
             let mut kernel = active(host, way(both).budgets(budgets));
             for i in 0..20 {
                 kernel.rest(LONG).unwrap();
@@ -225,7 +226,7 @@ fn small_arenas_do_not_spoil_the_probe() {
         Options { pinned_bytes: 1024, ..Options::default() },
         Options::default(),
     ] {
-        let host = Runtime::over(std::sync::Arc::clone(&driver), options).unwrap();
+        let host = opened(&driver, options);
         assert!(host.report().probe.mapped.is_ok() && host.report().probe.resident.is_ok());
         let choice = host.report().choice.as_ref().unwrap();
         assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");

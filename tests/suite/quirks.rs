@@ -9,7 +9,7 @@ use ring_host::{
     Budgets, ControlError, Cooperative, DeviceFault, Launch, LaunchError, Memory, Mode, Options,
     RecvError, Resident, Runtime, SendError, State,
 };
-use ring_tests::{LONG, WAYS, active};
+use ring_tests::{LONG, WAYS, active, opened};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,19 @@ const MANY: u64 = 2000;
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn over(quirks: impl Driver + 'static) -> Runtime {
-    Runtime::over(quirks, Options::default()).unwrap()
+    opened(&Arc::new(quirks), Options::default())
+}
+
+/// Opens a device on which launches by a graph are the cheaper ones: by so much that the probe's times show
+/// it, unless something else took the processor from them.
+fn over_slow_launches(quirks: impl Fn(Quirks<Cpu>) -> Quirks<Cpu>) -> Runtime {
+    let slow = || cpu().slow_launches(Duration::from_millis(20)).watchdog(NEVER);
+    until("graphs that are measured to be cheaper", || {
+        let host = over(quirks(slow()));
+        let probe = &host.report().probe;
+        let cheaper = *probe.graph.as_ref().unwrap() < *probe.launch.as_ref().unwrap() * 9 / 10;
+        cheaper.then_some(host)
+    })
 }
 
 fn named(name: &str) -> Runtime {
@@ -109,7 +121,7 @@ fn is_launched_anew(mode: Mode) -> bool {
 
 #[test]
 fn nothing_is_said_to_lack_where_nothing_does() {
-    for name in ["held-launches", "no-cooperative", "no-managed", "failing-graphs"] {
+    for name in ["held-launches", "no-cooperative", "no-managed", "failing-graphs", "late-copies"] {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
         assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why}");
@@ -162,7 +174,7 @@ fn what_lacks_is_reported_and_done_without() {
     names(host.report().probe.graph.as_ref().unwrap_err(), &["there are no graphs (a quirk)"]);
     assert_eq!(choice(&host).0, Mode::Persistent);
 
-    let host = over(cpu().slow_launches(Duration::from_millis(10)).watchdog(NEVER));
+    let host = over_slow_launches(|quirks| quirks);
     let (mode, memory, why) = choice(&host);
     assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why}");
     names(&why, &["a message by graph took", "by launch"]);
@@ -193,7 +205,7 @@ fn what_is_forced_works_or_is_refused() {
     };
     for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(name)) {
         let device = Arc::new(Quirks::named(Cpu::open(), name).unwrap());
-        let host = over(Arc::clone(&device));
+        let host = opened(&device, Options::default());
         let mut works = 0;
         for (mode, memory) in WAYS {
             match host.launch::<Echo>(Launch::default().mode(mode).memory(memory)) {
@@ -213,8 +225,8 @@ fn what_is_forced_works_or_is_refused() {
                     assert!(!why.is_empty());
                     let (mode, memory) = (mode.to_string(), memory.to_string());
                     names(&error, &["kernel echo", &mode, &memory, why]);
-                    let whole = device.residency().reserve(1, 1);
-                    assert!(whole.is_ok(), "{name}: something is on the device");
+                    let empty = device.residency().is_empty();
+                    assert!(empty, "{name}: something is on the device");
                 }
             }
         }
@@ -261,8 +273,7 @@ fn what_is_refused_is_refused_with_its_reason() {
 
 #[test]
 fn an_event_driven_kernel_goes_on_without_graphs() {
-    let quirks = cpu().slow_launches(Duration::from_millis(10)).watchdog(NEVER).failing_graphs(40);
-    let host = over(quirks);
+    let host = over_slow_launches(|quirks| quirks.failing_graphs(40));
     let mut kernel = active(&host, Launch::default());
     assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.choice());
     soak(&mut kernel);
@@ -380,7 +391,6 @@ fn stale_handles_are_tried_again() {
         let mut kernel = until("a launch", || match host.launch::<Echo>(launch.clone()) {
             Ok(kernel) => Some(kernel),
             Err(LaunchError::Driver(error)) if error.code == 400 => None,
-            Err(LaunchError::Unfit { .. }) => panic!("the copy of the probe failed"),
             Err(error) => panic!("{error}"),
         });
         kernel.activate(LONG).unwrap();
@@ -421,8 +431,8 @@ fn is_lost(
 
 #[test]
 fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
-    let device = Arc::new(cpu().watchdog(Duration::from_millis(300)));
-    let host = over(Arc::clone(&device));
+    let device = Arc::new(cpu().watchdog(Duration::from_secs(3)));
+    let host = opened(&device, Options::default());
     for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
         soak(&mut active(&host, Launch::default().memory(memory))); // no launch is that long
     }
@@ -441,7 +451,7 @@ fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
 fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
     for (mode, memory) in WAYS {
         let device = Arc::new(cpu().fault_after(1000));
-        let host = over(Arc::clone(&device));
+        let host = opened(&device, Options::default());
         let launch = Launch::default().mode(mode).memory(memory);
         let beside = active(&host, launch.clone());
         let mut kernel = active(&host, launch);
@@ -458,7 +468,8 @@ fn a_program_comes_to_its_end_where_calls_block() {
     for quirks in ["calls-block", "wsl2", "calls-block,held-launches", "calls-block,no-graphs"] {
         let device = Arc::new(Quirks::named(Cpu::open(), quirks).unwrap());
         let begun = Instant::now();
-        let host = promptly("opening it", || over(Arc::clone(&device)));
+        let open = || Runtime::over(Arc::clone(&device), Options::default()).unwrap();
+        let host = promptly("opening it", open);
         let mut kernel = host.launch::<VectorAdd>(Launch::default()).unwrap();
         promptly("activating it", || kernel.activate(LONG)).unwrap();
         for n in [10, 25, 100, 5000] {
@@ -474,7 +485,7 @@ fn a_program_comes_to_its_end_where_calls_block() {
         let other = Launch::default().mode(Mode::EventDriven).budgets(budgets);
         let mut beside = promptly("launching another", || active(&host, other));
         promptly("messages", || soak(&mut beside));
-        let again = promptly("opening it again", || over(Arc::clone(&device)));
+        let again = promptly("opening it again", open);
         promptly("dropping it", || drop((again, beside)));
         let summary = promptly("terminating", || kernel.terminate(LONG)).unwrap();
         assert_eq!(summary.unhandled, 0);
@@ -488,17 +499,16 @@ fn a_program_comes_to_its_end_where_calls_block() {
 #[test]
 fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     let device = Arc::new(cpu().calls_block());
-    let host = over(Arc::clone(&device));
+    let host = opened(&device, Options::default());
     let stay = Duration::from_millis(400);
     let budgets = Budgets { time: stay, idle: stay, iterations: u64::MAX };
     let launch = Launch::default().mode(Mode::EventDriven).budgets(budgets);
     let mut kernel = active(&host, launch);
     kernel.rest(LONG).unwrap();
     kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
-    let begun = Instant::now();
-    let memory = device.take_device(4096).unwrap();
-    let took = begun.elapsed();
-    assert!(took > stay / 4 && took < LONG, "{took:?}");
+    let launches = kernel.launches();
+    let memory = promptly("a call that waits for the launch", || device.take_device(4096)).unwrap();
+    assert_eq!(kernel.telemetry().launches, launches, "it has left when the call comes back");
     assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
     kernel.rest(LONG).unwrap();
     // SAFETY: from this device, with that size, and nobody uses it.

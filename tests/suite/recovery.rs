@@ -2,9 +2,9 @@
 //! has to be started again.
 
 use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
-use ring_host::driver::Driver;
 use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
+use ring_host::driver::{Demand, Driver, Resources};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Device, DeviceFault, Kernel, Launch, LaunchError, Memory, Mode, OpenError, Options,
@@ -26,7 +26,10 @@ fn a_device_that_is_full_is_not_tried() {
     let options = Options { device_bytes: 0, ..Options::default() }; // nor is the caller's arena needed
     let mut host = Runtime::over(Arc::clone(&device), options).unwrap();
     assert!(host.recover(LONG).unwrap().tried);
-    let full = device.residency().reserve(1, 1).unwrap();
+    let block = Resources { blocks: 1, ..Resources::default() };
+    let blocks = device.residency().holds(block);
+    let all = Demand { kernel: "all", blocks, block, relaunched: false };
+    let full = device.residency().reserve(all).unwrap();
     assert!(!host.recover(LONG).unwrap().tried);
     drop(full);
     assert!(host.recover(LONG).unwrap().tried);
@@ -114,7 +117,7 @@ fn after_the_device_was_reset() {
 #[test]
 fn after_what_no_call_helps() {
     let quirks: [fn(Quirks<Cpu>) -> Quirks<Cpu>; 2] =
-        [|of| of.fault_after(100), |of| of.watchdog(Duration::from_millis(200))];
+        [|of| of.fault_after(100), |of| of.watchdog(Duration::from_secs(3))];
     for quirk in quirks {
         let mut host = Runtime::over(quirk(Quirks::of(Cpu::open())), Options::default()).unwrap();
         let endless =

@@ -1,11 +1,12 @@
 //! What a kernel of scope `InOrder` keeps: exact and in order in every mode and memory, over
 //! deactivation and relaunches, a lane's own, and the host's only while no message is taken.
 
-use crate::faults::on_each_device_alone;
+use crate::faults::{on_each_device_alone, until};
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
-use ring_host::{Budgets, LaneError, Launch, Mode, Resident, Runtime, StateError};
+use ring_host::{Budgets, ControlError, LaneError, Launch, Mode, Resident, Runtime, StateError};
 use ring_tests::{LONG, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A book as one would write it first: a map of prices for each side.
@@ -159,13 +160,21 @@ fn it_may_be_larger_than_a_stack() {
     assert_eq!((state[0], state[(1 << 20) - 1]), (0, 3));
 }
 
+/// Requests that the handler of `Torn` was halfway through so far, and how many of them it may end.
+static HALFWAY: AtomicU64 = AtomicU64::new(0);
+static RELEASED: AtomicU64 = AtomicU64::new(0);
+
 ring_device::ring_kernel! {
-    /// Counts in two places, with time between. For the CPU device only.
+    /// Counts in two places; between them it waits for its release, if so requested. For the CPU device
+    /// only.
     struct Torn { name: "torn", }
 
     fn handle(state: &mut [u64; 2], request: &u64) -> u64 {
         state[0] += 1;
-        std::thread::sleep(Duration::from_millis(*request));
+        if *request > 0 {
+            let nth = HALFWAY.fetch_add(1, Relaxed) + 1;
+            until("its release", || (RELEASED.load(Relaxed) >= nth).then_some(()));
+        }
         state[1] += 1;
         state[1]
     }
@@ -186,27 +195,26 @@ fn a_command_that_timed_out_does_not_open_it() {
             if mode != Mode::Persistent {
                 kernel.rest(LONG).unwrap();
             }
-            kernel.send(&150, LONG).unwrap();
+            let nth = HALFWAY.load(Relaxed) + 1;
+            kernel.send(&1, LONG).unwrap();
             // Carried to where the handler is.
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_millis(30) {
+            until("the handler", || {
                 assert_eq!(kernel.try_recv(), Ok(None));
-            }
+                (HALFWAY.load(Relaxed) == nth).then_some(())
+            });
             let timed_out = match end {
                 true => kernel.terminate(short).map(drop),
                 false => kernel.deactivate(short),
             };
-            // If it did not time out, the handler had not begun: then nothing is to be seen.
+            let timed_out = timed_out.unwrap_err();
+            assert!(matches!(timed_out, ControlError::Timeout { .. }), "{mode} in {memory}");
             let looked = (kernel.read_state(0, LONG), kernel.write_state(0, &[70, 70], short));
-            if timed_out.is_err() {
-                let active = StateError::Active { kernel: "torn" };
-                assert_eq!(looked, (Err(active.clone()), Err(active)), "{mode} in {memory}, {end}");
-                kernel.terminate(LONG).unwrap();
-                assert_eq!(kernel.recv(LONG), Ok(2), "{mode} in {memory}");
-                assert_eq!(kernel.read_state(0, LONG), Ok([2, 2]));
-            } else {
-                assert!(matches!(mode, Mode::EventDriven | Mode::Graph), "{mode} in {memory}");
-            }
+            let active = StateError::Active { kernel: "torn" };
+            assert_eq!(looked, (Err(active.clone()), Err(active)), "{mode} in {memory}, {end}");
+            RELEASED.store(nth, Relaxed);
+            kernel.terminate(LONG).unwrap();
+            assert_eq!(kernel.recv(LONG), Ok(2), "{mode} in {memory}");
+            assert_eq!(kernel.read_state(0, LONG), Ok([2, 2]));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Choosing mode and memory, from what was asked and what the probe found.
 
 use crate::mode::{Memory, Mode};
-use crate::probe::Probe;
+use crate::probe::{Lack, Probe};
 use crate::report::{Choice, Refusal};
 
 /// What is asked for, by the caller or by the environment.
@@ -20,13 +20,21 @@ pub(crate) struct Chosen {
     pub mode_is_free: bool,
     pub memory_is_free: bool,
     pub calls_block: bool,
+    /// The kernel is the runtime's own, to find something out: it is not told of as the user's are.
+    pub of_probe: bool,
 }
 
 impl Chosen {
     /// Exactly that, to find out whether it works.
     pub fn for_probe(mode: Mode, memory: Memory) -> Chosen {
         let choice = Choice { mode, memory, why: "probe".to_owned(), refused: Vec::new() };
-        Chosen { choice, mode_is_free: false, memory_is_free: false, calls_block: false }
+        Chosen {
+            choice,
+            mode_is_free: false,
+            memory_is_free: false,
+            calls_block: false,
+            of_probe: true,
+        }
     }
 }
 
@@ -40,9 +48,9 @@ pub(crate) struct Facts<'a> {
     pub uses_payload: bool,
 }
 
-/// All that could serve, best first, and why the others do not.
+/// All that could serve, best first, and why the others do not. What may not serve after all comes last.
 pub(crate) fn choices(asked: Asked, facts: Facts<'_>) -> (Vec<Chosen>, Vec<Refusal>) {
-    let (mut serve, mut refused) = (Vec::new(), Vec::new());
+    let (mut serve, mut may_serve, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (mode, memory) in order(facts.probe) {
         let wanted = (asked.mode == Mode::Auto || asked.mode == mode)
             && (asked.memory == Memory::Auto || asked.memory == memory);
@@ -51,18 +59,21 @@ pub(crate) fn choices(asked: Asked, facts: Facts<'_>) -> (Vec<Chosen>, Vec<Refus
         }
         match judge((mode, memory), asked, facts) {
             Err(why) => refused.push(Refusal { mode, memory, why }),
-            Ok(()) => {
-                let why = why(asked, mode, facts.probe);
+            Ok(doubt) => {
+                let why = why(asked, mode, facts.probe, doubt.as_deref());
                 let choice = Choice { mode, memory, why, refused: refused.clone() };
-                serve.push(Chosen {
+                let all = if doubt.is_none() { &mut serve } else { &mut may_serve };
+                all.push(Chosen {
                     choice,
                     mode_is_free: asked.mode == Mode::Auto,
                     memory_is_free: asked.memory == Memory::Auto,
                     calls_block: calls_block(facts.probe),
+                    of_probe: false,
                 });
             }
         }
     }
+    serve.append(&mut may_serve);
     (serve, refused)
 }
 
@@ -89,53 +100,77 @@ fn order(probe: &Probe) -> [(Mode, Memory); 9] {
     ]
 }
 
-/// Whether driver calls wait for a resident kernel.
+/// Whether driver calls are known to wait for a resident kernel.
 fn calls_block(probe: &Probe) -> bool {
-    probe.resident.is_ok() && probe.beside.is_err()
+    probe.resident.is_ok() && probe.beside.as_ref().is_err_and(Lack::is_certain)
 }
 
-/// Whether it serves; or why not, and what to do.
-fn judge((mode, memory): (Mode, Memory), asked: Asked, facts: Facts<'_>) -> Result<(), String> {
+/// Whether it serves, and what about it is not certain; or why not, and what to do. What a busy moment kept
+/// from being found out does not refuse what was asked for by name: it is tried.
+fn judge(
+    (mode, memory): (Mode, Memory),
+    asked: Asked,
+    facts: Facts<'_>,
+) -> Result<Option<String>, String> {
     let probe = facts.probe;
-    let because = |what: &str, why: &str| Err(format!("{what}: {why}"));
-    match (memory, facts.pinned, &probe.mapped) {
-        (Memory::Mapped | Memory::StagedAsync, Err(why), _) => {
-            return because("there is no pinned memory", why);
+    let (by_mode, by_name) = (asked.mode == mode, asked.mode == mode || asked.memory == memory);
+    let mut doubt = None;
+    let mut lacks = |what: &str, lack: &Lack, asked_for: bool| match asked_for && !lack.is_certain()
+    {
+        true => {
+            doubt.get_or_insert_with(|| format!("{what}: {lack}"));
+            Ok(())
         }
-        (Memory::Mapped, _, Err(why)) => return because("mapped memory does not work", why),
-        _ => {}
+        false => Err(format!("{what}: {lack}")),
+    };
+    if let (Memory::Mapped | Memory::StagedAsync, Err(why)) = (memory, facts.pinned) {
+        return Err(format!("there is no pinned memory: {why}"));
     }
-    if let (Memory::StagedAsync, Err(why)) = (memory, &probe.beside) {
-        return because("copies do not come back beside a resident kernel", why);
+    if let (Memory::Mapped, Err(lack)) = (memory, &probe.mapped) {
+        lacks("mapped memory does not work", lack, by_name)?;
+    }
+    if let (Memory::StagedAsync, Err(lack)) = (memory, &probe.beside) {
+        lacks("copies do not come back beside a resident kernel", lack, by_name)?;
     }
     match mode {
-        Mode::Persistent if memory == Memory::StagedSync => Err(
-            "staged-sync memory is copied between launches, and a persistent kernel has only one"
-                .to_owned(),
-        ),
-        Mode::Persistent if facts.watchdog => {
-            Err("the device's watchdog ends kernels that run for long".to_owned())
+        Mode::Persistent if memory == Memory::StagedSync => {
+            return Err(
+                "staged-sync memory is copied between launches, and a persistent kernel has only one"
+                    .to_owned(),
+            );
         }
-        Mode::Persistent => match (&probe.resident, &probe.beside) {
-            (Err(why), _) => because("a resident kernel did not answer", why),
-            (Ok(_), Err(why)) if asked.mode == Mode::Auto => because(
-                "calls block beside a resident kernel, so another could not be launched",
-                why,
-            ),
-            (Ok(_), Err(why)) if facts.uses_payload => {
-                because("this kernel's payload is copied beside it, but calls block", why)
+        Mode::Persistent if facts.watchdog => {
+            return Err("the device's watchdog ends kernels that run for long".to_owned());
+        }
+        Mode::Persistent => {
+            if let Err(lack) = &probe.resident {
+                lacks("a resident kernel did not answer", lack, by_mode)?;
             }
-            _ => Ok(()),
-        },
-        Mode::Graph => match &probe.graph {
-            Err(why) => because("no graph could be launched", why),
-            Ok(_) => Ok(()),
-        },
-        _ => Ok(()),
+            match &probe.beside {
+                Err(lack) if asked.mode == Mode::Auto => lacks(
+                    "calls block beside a resident kernel, so another could not be launched",
+                    lack,
+                    by_mode,
+                )?,
+                Err(lack) if facts.uses_payload => lacks(
+                    "this kernel's payload is copied beside it, but calls block",
+                    lack,
+                    by_mode,
+                )?,
+                _ => {}
+            }
+        }
+        Mode::Graph => {
+            if let Err(lack) = &probe.graph {
+                lacks("no graph could be launched", lack, by_mode)?;
+            }
+        }
+        _ => {}
     }
+    Ok(doubt)
 }
 
-fn why(asked: Asked, mode: Mode, probe: &Probe) -> String {
+fn why(asked: Asked, mode: Mode, probe: &Probe, doubt: Option<&str>) -> String {
     let found = match (mode, &probe.resident) {
         (Mode::Persistent, Ok(answers)) => {
             format!("a resident kernel answered in {:.1?}", answers.median)
@@ -151,6 +186,7 @@ fn why(asked: Asked, mode: Mode, probe: &Probe) -> String {
             Err(why) => format!("launches were not timed: {why}"),
         },
     };
+    let found = doubt.map_or(found, |doubt| format!("it is tried although {doubt}"));
     match (asked.by, asked.mode == Mode::Auto && asked.memory == Memory::Auto) {
         ("", true) => format!("the best that works; {found}"),
         ("", false) => format!("asked for; {found}"),
@@ -192,6 +228,14 @@ mod tests {
         first.ok_or_else(|| listed(&refused))
     }
 
+    fn no() -> Lack {
+        Lack::No("x".to_owned())
+    }
+
+    fn busy() -> Lack {
+        Lack::Unknown("message 3 took another launch".to_owned())
+    }
+
     const AUTO: (Mode, Memory) = (Mode::Auto, Memory::Auto);
 
     #[test]
@@ -200,14 +244,14 @@ mod tests {
         assert_eq!(first(AUTO, &probe, true, false), Ok((Mode::Persistent, Memory::Mapped)));
         assert_eq!(first(AUTO, &probe, true, true), Ok((Mode::Graph, Memory::Mapped)));
         assert_eq!(first(AUTO, &probe, false, false), Ok((Mode::Graph, Memory::StagedSync)));
-        let blind = Probe { resident: Err("x".into()), beside: Err("x".into()), ..healthy() };
+        let blind = Probe { resident: Err(no()), beside: Err(no()), ..healthy() };
         assert_eq!(first(AUTO, &blind, true, false), Ok((Mode::Graph, Memory::Mapped)));
-        let blocks = Probe { beside: Err("x".into()), graph: Ok(9 * US), ..healthy() };
+        let blocks = Probe { beside: Err(no()), graph: Ok(9 * US), ..healthy() };
         assert_eq!(first(AUTO, &blocks, true, false), Ok((Mode::EventDriven, Memory::Mapped)));
-        let unmapped = Probe { mapped: Err("x".into()), ..healthy() };
+        let unmapped = Probe { mapped: Err(no()), ..healthy() };
         let staged = Ok((Mode::Persistent, Memory::StagedAsync));
         assert_eq!(first(AUTO, &unmapped, true, false), staged);
-        let nothing = Probe { mapped: Err("x".into()), ..blind };
+        let nothing = Probe { mapped: Err(no()), ..blind };
         assert_eq!(first(AUTO, &nothing, true, false), Ok((Mode::Graph, Memory::StagedSync)));
     }
 
@@ -227,8 +271,39 @@ mod tests {
         assert!(refused.contains("refused (801)"), "{refused}");
         let watched = first((Mode::Persistent, Memory::Auto), &probe, true, true).unwrap_err();
         assert!(watched.contains("watchdog"), "{watched}");
-        let blocks = Probe { beside: Err("after 50 ms".into()), ..probe };
+        let after = Lack::No("after 50 ms".to_owned());
+        let blocks = Probe { beside: Err(after), ..probe };
         let refused = first((Mode::Auto, Memory::StagedAsync), &blocks, true, false).unwrap_err();
         assert!(refused.contains("after 50 ms"), "{refused}");
+    }
+
+    #[test]
+    fn what_a_busy_moment_hid_is_tried_if_it_was_asked_for() {
+        use {Memory::*, Mode::*};
+        let unsure = Probe { resident: Err(busy()), beside: Err(busy()), ..healthy() };
+        assert!(!unsure.is_certain() && healthy().is_certain());
+        let first = |asked, probe: &Probe| first(asked, probe, true, false);
+        assert_eq!(first(AUTO, &unsure), Ok((Graph, Memory::Mapped)), "nobody asked for more");
+        for memory in [Memory::Auto, Mapped, StagedAsync] {
+            let taken = if memory == Memory::Auto { Mapped } else { memory };
+            assert_eq!(first((Persistent, memory), &unsure), Ok((Persistent, taken)));
+        }
+        assert_eq!(first((Mode::Auto, StagedAsync), &unsure), Ok((Graph, StagedAsync)));
+        // What is certain comes first, and what is certain not to work is refused.
+        let half = Probe { mapped: Err(busy()), ..healthy() };
+        assert_eq!(first((EventDriven, Memory::Auto), &half), Ok((EventDriven, StagedAsync)));
+        assert_eq!(first((EventDriven, Mapped), &half), Ok((EventDriven, Mapped)));
+        let blind = Probe { resident: Err(no()), beside: Err(no()), ..healthy() };
+        assert!(first((Persistent, Mapped), &blind).is_err());
+        // Why it may not work is told.
+        let asked = Asked { mode: Persistent, memory: Memory::Auto, by: "RING_MODE" };
+        let pinned = Ok(1 << 25);
+        let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, uses_payload: true };
+        let (serve, _) = choices(asked, facts);
+        let why = &serve[0].choice.why;
+        for part in ["forced by RING_MODE", "tried although", "too busy", "took another launch"] {
+            assert!(why.contains(part), "'{why}' lacks '{part}'");
+        }
+        assert!(!serve[0].calls_block, "that is not known");
     }
 }

@@ -1,6 +1,7 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
 use crate::device::UnknownName;
+use crate::driver::Crowded;
 use crate::image::ImageError;
 use crate::mode::{Memory, Mode};
 use ring_device::kernels::VectorError;
@@ -95,7 +96,7 @@ pub enum OpenError {
     /// No NVIDIA driver library on this machine.
     #[error(
         "no NVIDIA driver found (libcuda.so.1 is neither in the library path nor in \
-         /usr/lib/wsl/lib); install the driver, or use the device 'cpu'; `ring doctor` says more"
+         /usr/lib/wsl/lib); install the driver, or use the device 'cpu'"
     )]
     NoDriver,
     /// Built without the feature `cuda`.
@@ -201,6 +202,10 @@ pub enum LaunchError {
         /// What sets the limit.
         why: &'static str,
     },
+    /// The lanes may never all become resident beside the kernels that are launched, or would keep one
+    /// of those from it.
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
     /// The block is no whole number of warps, or too large for device or kernel.
     #[error("{threads} threads a block, but it must be a multiple of 32 in 32..={limit} ({why})")]
     Threads {
@@ -321,6 +326,16 @@ pub enum SendError<T> {
     /// No free slot now, or none within the deadline. The message is given back.
     #[error("the ring is full; receive answers, or wait longer")]
     Full(T),
+    /// A write of the payload whose own wait ended early is still under way: a message sent now could be
+    /// handled before it lands.
+    #[error(
+        "kernel {kernel}: a write of its payload that timed out is still under way, and messages wait \
+         for it; send again, or by `send`, which waits"
+    )]
+    Writing {
+        /// The kernel.
+        kernel: &'static str,
+    },
     /// The kernel is not active.
     #[error("kernel {kernel} is not active (it is {state:?}); {}", advice(*state))]
     NotActive {
@@ -329,6 +344,9 @@ pub enum SendError<T> {
         /// The state it is in.
         state: State,
     },
+    /// The kernel's own calls are those of its first lane, which it no longer has.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
     /// The kernel can answer no more.
     #[error(transparent)]
     Fault(#[from] DeviceFault),
@@ -338,8 +356,9 @@ pub enum SendError<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// Nothing came within the deadline.
-    #[error("kernel {kernel}, lane {lane}: no message within {waited:?}")]
+    /// Nothing came within the deadline. A kernel that is not active answers nothing; another thread may
+    /// activate it while this one waits, so that is told only at the end.
+    #[error("kernel {kernel}, lane {lane}: no message within {waited:?}{}", why_none(*state))]
     Timeout {
         /// The kernel.
         kernel: &'static str,
@@ -347,6 +366,8 @@ pub enum RecvError {
         lane: u32,
         /// How long was waited.
         waited: Duration,
+        /// The state that the kernel was in when the wait ended.
+        state: State,
     },
     /// The kernel is terminated and all its answers have been received.
     #[error("kernel {kernel} is terminated and has no more answers")]
@@ -354,6 +375,9 @@ pub enum RecvError {
         /// The kernel.
         kernel: &'static str,
     },
+    /// The kernel's own calls are those of its first lane, which it no longer has.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
     /// The kernel can answer no more.
     #[error(transparent)]
     Fault(#[from] DeviceFault),
@@ -381,8 +405,13 @@ pub enum LaneError {
 #[non_exhaustive]
 pub enum PayloadError {
     /// Not all inside the arena.
-    #[error("{bytes} bytes at offset {offset} are not inside the payload arena of {arena} bytes")]
+    #[error(
+        "kernel {kernel}: {bytes} bytes at offset {offset} are not inside its payload arena of \
+         {arena} bytes; choose its size when the kernel is launched (Launch::payload_bytes)"
+    )]
     OutOfBounds {
+        /// The kernel.
+        kernel: &'static str,
         /// Where.
         offset: u64,
         /// How many bytes.
@@ -396,7 +425,7 @@ pub enum PayloadError {
         /// Where.
         offset: u64,
     },
-    /// The copy did not end in time.
+    /// The copy did not end in time. One that writes may still be under way: what follows waits for it.
     #[error("a copy of {bytes} bytes did not end within {waited:?}")]
     Timeout {
         /// How many bytes.
@@ -522,12 +551,22 @@ fn advice(state: State) -> &'static str {
     }
 }
 
+/// What a wait that ended without a message adds, if the kernel was not active then.
+fn why_none(state: State) -> String {
+    match state {
+        State::Active => String::new(),
+        state => format!("; it is not active (it is {state:?}), {}", advice(state)),
+    }
+}
+
 impl<T> SendError<T> {
     /// The same error without the message.
     pub fn without_message(self) -> SendError<()> {
         match self {
             SendError::Full(_) => SendError::Full(()),
+            SendError::Writing { kernel } => SendError::Writing { kernel },
             SendError::NotActive { kernel, state } => SendError::NotActive { kernel, state },
+            SendError::Lane(error) => SendError::Lane(error),
             SendError::Fault(fault) => SendError::Fault(fault),
         }
     }

@@ -29,9 +29,9 @@ impl Kernels {
 /// [`Kernels`](crate::Kernels), in a constant if you like.
 ///
 /// ```ignore
-/// // build.rs compiled the crate `kernels`, where `Square` is.
+/// // build.rs compiled the crate `my-app-kernels`, where `Square` is.
 /// const KERNELS: ring_host::Kernels = ring_host::include_kernels!();
-/// let kernel = runtime.launch::<kernels::Square>(Launch::default().kernels(KERNELS))?;
+/// let kernel = runtime.launch::<my_app_kernels::Square>(Launch::default().kernels(KERNELS))?;
 /// ```
 ///
 /// A name is that of `Builder::name`, for a build script that compiles several crates:

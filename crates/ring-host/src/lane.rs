@@ -68,7 +68,7 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     pub fn try_send(&mut self, request: &K::Request) -> Result<(), SendError<K::Request>> {
         if !self.shared.is_active() {
-            return Err(self.shared.refusal());
+            self.shared.admit()?;
         }
         let received = self.note_received();
         match self.producer.push(request, received) {
@@ -85,7 +85,8 @@ impl<K: Kernel> Sender<K> {
         }
     }
 
-    /// Sends a request, waiting for a free slot until the deadline; then `Full` gives it back.
+    /// Sends a request, waiting for a free slot until the deadline; then `Full` gives it back. Waits
+    /// likewise for a payload write that timed out ([`SendError::Writing`]).
     #[inline]
     pub fn send(
         &mut self,
@@ -93,7 +94,9 @@ impl<K: Kernel> Sender<K> {
         deadline: impl Into<Deadline>,
     ) -> Result<(), SendError<K::Request>> {
         match self.try_send(request) {
-            Err(SendError::Full(_)) => self.send_waiting(request, deadline.into()),
+            Err(SendError::Full(_) | SendError::Writing { .. }) => {
+                self.send_waiting(request, deadline.into())
+            }
             done => done,
         }
     }
@@ -105,17 +108,21 @@ impl<K: Kernel> Sender<K> {
         deadline: Deadline,
     ) -> Result<(), SendError<K::Request>> {
         let shared = Arc::clone(&self.shared);
+        let mut waits_for = SendError::Full(*request);
         let sent = wait(
             deadline,
             shared.patience,
             || match self.try_send(request) {
                 Ok(()) => Ok(Some(())),
-                Err(SendError::Full(_)) => Ok(None),
+                Err(error @ (SendError::Full(_) | SendError::Writing { .. })) => {
+                    waits_for = error;
+                    Ok(None)
+                }
                 Err(error) => Err(error),
             },
             || shared.check().map_err(SendError::Fault),
         )?;
-        sent.ok_or(SendError::Full(*request))
+        sent.ok_or(waits_for)
     }
 
     /// Sends as many of the requests as there are free slots, in order; how many that is.
@@ -125,7 +132,7 @@ impl<K: Kernel> Sender<K> {
         requests: &[K::Request],
     ) -> Result<usize, SendError<K::Request>> {
         if !self.shared.is_active() {
-            return Err(self.shared.refusal());
+            self.shared.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_slice(requests, received);
@@ -157,7 +164,7 @@ impl<K: Kernel> Sender<K> {
         request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, SendError<K::Request>> {
         if !self.shared.is_active() {
-            return Err(self.shared.refusal());
+            self.shared.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_each(most, received, request);
@@ -236,7 +243,8 @@ impl<K: Kernel> Receiver<K> {
         popped.map_err(|corrupt| self.corrupt(corrupt))
     }
 
-    /// The next response, waiting for it until the deadline.
+    /// The next response, waiting for it until the deadline; also if the kernel is not active, since
+    /// another thread may activate it. The error says so if it was not.
     #[inline]
     pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<K::Response, RecvError> {
         if let Some(response) = self.try_recv()? {
@@ -249,8 +257,12 @@ impl<K: Kernel> Receiver<K> {
             Ok(())
         };
         let found = wait(deadline, shared.patience, || self.try_recv(), check)?;
-        let (kernel, lane) = (self.shared.kernel, self.lane);
-        found.ok_or_else(|| RecvError::Timeout { kernel, lane, waited: deadline.waited() })
+        found.ok_or_else(|| RecvError::Timeout {
+            kernel: self.shared.kernel,
+            lane: self.lane,
+            waited: deadline.waited(),
+            state: self.shared.state(),
+        })
     }
 
     /// As many responses as are there and fit, in order; how many that is.

@@ -50,6 +50,10 @@ mod driver;
 #[cfg(feature = "quirks")]
 pub mod driver;
 pub mod error;
+#[cfg(test)]
+mod fake;
+mod findings;
+mod gate;
 pub mod image;
 mod included;
 pub mod lane;
@@ -57,6 +61,8 @@ pub mod launch;
 mod lease;
 mod lingering;
 pub mod mode;
+#[cfg(all(test, loom))]
+mod models;
 pub mod payload;
 pub mod platform;
 pub mod probe;
@@ -69,11 +75,13 @@ pub mod runtime;
 mod shared;
 mod staging;
 pub mod state;
+mod sync;
 pub mod telemetry;
 mod vector_add;
 
 pub use deadline::Deadline;
 pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use driver::Crowded;
 pub use error::{
     AddError, ControlError, DeviceFault, Error, LaneError, LaunchError, OpenError, PayloadError,
     RecoverError, RecvError, SendError, StateError,

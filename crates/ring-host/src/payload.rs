@@ -3,10 +3,11 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{Cells, RunState};
-use crate::error::PayloadError;
+use crate::error::{ControlError, PayloadError};
 use crate::pump::{Hold, patiently};
 use crate::resident::Resident;
 use ring_device::{Kernel, Word};
+use ring_shared::layout::State;
 
 impl<K: Kernel> Resident<K> {
     /// Bytes of the payload arena.
@@ -16,6 +17,11 @@ impl<K: Kernel> Resident<K> {
 
     /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the
     /// kernel runs on. Send the message that names them afterwards.
+    ///
+    /// After a timeout they may be the old ones, the new ones, or some of each, and the copy may still be
+    /// under way. Then what follows waits for it, so that it lands on no result: `activate`, and the next
+    /// reads and writes of payload and state, wait until their deadline; no message is taken before it has
+    /// landed ([`SendError::Writing`](crate::SendError::Writing), for which `send` waits).
     pub fn write_payload<T: Word>(
         &mut self,
         offset: u64,
@@ -66,7 +72,7 @@ impl<K: Kernel> Resident<K> {
             let copy =
                 || unsafe { self.shared().station().copy_in(to, staging, whole, Cells::Words) };
             patiently(copy)?;
-            self.copied(part.len(), deadline)?;
+            self.copied(part.len(), deadline).inspect_err(|_| self.shared().writes_on())?;
             to += part.len() as u64;
         }
         Ok(())
@@ -103,7 +109,7 @@ impl<K: Kernel> Resident<K> {
         self.shared().check()?;
         let arena = self.payload_bytes();
         if offset.checked_add(bytes as u64).is_none_or(|end| end > arena as u64) {
-            return Err(PayloadError::OutOfBounds { offset, bytes, arena });
+            return Err(PayloadError::OutOfBounds { kernel: K::NAME, offset, bytes, arena });
         }
         if !offset.is_multiple_of(4) {
             return Err(PayloadError::Unaligned { offset });
@@ -120,6 +126,23 @@ impl<K: Kernel> Resident<K> {
         };
         let done = wait(end, Patience::Spin, look, || Ok(()))?;
         done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
+    }
+
+    /// Waits for a write whose own wait ended early: no handler must meet it.
+    pub(crate) fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
+        if self.shared().region().staging().1 == 0 {
+            return Ok(()); // there is neither payload nor state to write
+        }
+        self.copied(0, deadline).map_err(|error| match error {
+            PayloadError::Driver(error) => self.shared().device_fault(&error).into(),
+            PayloadError::Fault(fault) => fault.into(),
+            _ => ControlError::Timeout {
+                kernel: K::NAME,
+                lane: 0,
+                asked: State::Active,
+                waited: deadline.waited(),
+            },
+        })
     }
 
     /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the

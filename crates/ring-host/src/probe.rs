@@ -1,5 +1,15 @@
 //! Finding out what a device does, by letting it do it: the built-in echo kernel, bounded by its own
 //! clock, answers stores of the host; calls are made beside it; launches are timed.
+//!
+//! What is found is kept for the process, unless some of it could not be told: host and device share their
+//! processors with others, and a moment without them must not decide how kernels run from then on.
+
+mod lack;
+mod probed;
+mod stay;
+
+pub use lack::Lack;
+pub use probed::Probed;
 
 use crate::arena::Arena;
 use crate::choice::Chosen;
@@ -13,19 +23,12 @@ use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After how long without a message, or in all, the self-test kernel leaves by its own clock.
-const PATIENCE: Duration = Duration::from_millis(50);
-
 /// How long the host waits for anything in a probe. A device that other processes use, too, was seen to answer
 /// nothing for 0.5 s.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Messages a measurement.
 const MESSAGES: u32 = 9;
-
-/// How often the test of a resident kernel is made if it fails: a busy machine may stop the host for
-/// longer than the kernel waits.
-const TRIES: u32 = 5;
 
 /// Answers of a resident kernel to stores of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,24 +44,40 @@ pub struct Answers {
 #[non_exhaustive]
 pub struct Probe {
     /// Whether kernels work on pinned memory in place, at least from one launch to the next.
-    pub mapped: Result<(), String>,
+    pub mapped: Result<(), Lack>,
     /// Whether a resident kernel saw what the host wrote meanwhile, and answered.
-    pub resident: Result<Answers, String>,
+    pub resident: Result<Answers, Lack>,
     /// Whether a copy of 64 bytes came back beside a resident kernel; its time.
-    pub beside: Result<Duration, String>,
+    pub beside: Result<Duration, Lack>,
     /// Median time of a message to a kernel at rest: launch and answer.
-    pub launch: Result<Duration, String>,
+    pub launch: Result<Duration, Lack>,
     /// The same by replaying a graph.
-    pub graph: Result<Duration, String>,
+    pub graph: Result<Duration, Lack>,
     /// How long all this took.
     pub took: Duration,
+}
+
+impl Probe {
+    /// Whether everything was found out: what the device does, and what it does not.
+    pub fn is_certain(&self) -> bool {
+        let lacks = [
+            self.mapped.as_ref().err(),
+            self.resident.as_ref().err(),
+            self.beside.as_ref().err(),
+            self.launch.as_ref().err(),
+            self.graph.as_ref().err(),
+        ];
+        lacks.into_iter().flatten().all(Lack::is_certain)
+    }
 }
 
 /// Memory of a probe, pinned and on the device, in bytes.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Probes a device, in memory of its own: what is found does not depend on the caller's.
-pub(crate) fn probe(driver: &Arc<dyn Driver>) -> Result<Probe, DriverError> {
+/// Probes a device, in memory of its own: what is found does not depend on the caller's. Whether a kernel
+/// stays is tried so many times at most.
+fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
+    let _span = tracing::debug_span!("probe").entered();
     let begun = Instant::now();
     let found = Arena::pinned(driver, PROBE_BYTES);
     let refused = found.as_ref().err().map(DriverError::to_string);
@@ -66,8 +85,8 @@ pub(crate) fn probe(driver: &Arc<dyn Driver>) -> Result<Probe, DriverError> {
     let core = &Arc::new(Core::new(Arc::clone(driver), found.ok(), device, "probe".to_owned()));
     let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
     let no_pinned = || match &refused {
-        Some(why) => format!("there is no pinned memory: {why}"),
-        None => "the device does not map host memory".to_owned(),
+        Some(why) => Lack::No(format!("there is no pinned memory: {why}")),
+        None => Lack::No("the device does not map host memory".to_owned()),
     };
     let mut launch = Err(no_pinned());
     let mut mapped = launch.clone().map(|_: Duration| ());
@@ -83,10 +102,10 @@ pub(crate) fn probe(driver: &Arc<dyn Driver>) -> Result<Probe, DriverError> {
     // In mapped memory the host's stores must be seen in place; in staged memory copies bring them.
     let (mut resident, mut beside) = (Err(no_pinned()), Err(no_pinned()));
     if mapped.is_ok() {
-        (resident, beside) = stay(core, Memory::Mapped);
+        (resident, beside) = stay::tried(core, Memory::Mapped, tries);
     }
     if pinned && resident.is_err() {
-        let staged = stay(core, Memory::StagedAsync);
+        let staged = stay::tried(core, Memory::StagedAsync, tries);
         if mapped.is_err() {
             resident = staged.0;
         }
@@ -102,24 +121,34 @@ fn start(
     mode: Mode,
     memory: Memory,
     budgets: Budgets,
-) -> Result<Resident<Echo>, String> {
+) -> Result<Resident<Echo>, Lack> {
     let launch = Launch::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Chosen::for_probe(mode, memory);
-    let mut kernel = core.start::<Echo>(&launch, chosen).map_err(|error| error.to_string())?;
-    kernel.activate(LIMIT).map_err(|error| error.to_string())?;
+    let mut kernel = core.start::<Echo>(&launch, chosen)?;
+    kernel.activate(LIMIT)?;
     Ok(kernel)
 }
 
-fn answer(kernel: &mut Resident<Echo>, i: u32) -> Result<Duration, String> {
+/// Message `i` there and back, waiting by `recv`; how long that took.
+fn exchange(
+    kernel: &mut Resident<Echo>,
+    i: u32,
+    recv: impl FnOnce(&mut Resident<Echo>) -> Result<EchoMessage, Lack>,
+) -> Result<Duration, Lack> {
     let (request, begun) = (EchoMessage::from_seed(i.into()), Instant::now());
-    kernel.send(&request, LIMIT).map_err(|error| error.to_string())?;
-    let response = kernel.recv(LIMIT).map_err(|error| error.to_string())?;
+    kernel.send(&request, LIMIT)?;
+    let response = recv(kernel)?;
     let time = begun.elapsed();
     match response == request.answer() {
         true => Ok(time),
-        false => Err(format!("the answer to message {i} is wrong")),
+        false => Err(Lack::No(format!("the answer to message {i} is wrong"))),
     }
+}
+
+/// Message `i` there and back, however often the kernel is launched for it.
+fn answer(kernel: &mut Resident<Echo>, i: u32) -> Result<Duration, Lack> {
+    exchange(kernel, i, |kernel| Ok(kernel.recv(LIMIT)?))
 }
 
 fn median(times: &mut [Duration]) -> Duration {
@@ -128,69 +157,88 @@ fn median(times: &mut [Duration]) -> Duration {
 }
 
 /// Time of a message to a kernel at rest.
-fn launches(core: &Arc<Core>, mode: Mode, memory: Memory) -> Result<Duration, String> {
+fn launches(core: &Arc<Core>, mode: Mode, memory: Memory) -> Result<Duration, Lack> {
     let budgets = Budgets { idle: Duration::from_micros(20), ..Budgets::default() };
     let mut kernel = start(core, mode, memory, budgets)?;
     let mut times = [Duration::ZERO; MESSAGES as usize];
     for (i, time) in (0..).zip(&mut times) {
-        kernel.rest(LIMIT).map_err(|error| error.to_string())?;
+        kernel.rest(LIMIT)?;
         *time = answer(&mut kernel, i)?;
     }
-    kernel.terminate(LIMIT).map_err(|error| error.to_string())?;
+    kernel.terminate(LIMIT)?;
     Ok(median(&mut times))
 }
 
-/// What was found out beside a resident kernel: whether it answers, and whether copies come back.
-type Beside = (Result<Answers, String>, Result<Duration, String>);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+    use crate::device::Device;
+    use crate::driver::cpu::Cpu;
+    use std::fmt::Debug;
+    use std::sync::{Mutex, PoisonError};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Lets a kernel stay, a few times if need be. That it answered once is not forgotten.
-fn stay(core: &Arc<Core>, memory: Memory) -> Beside {
-    let mut found = stay_once(core, memory);
-    for _ in 1..TRIES {
-        if found.0.is_ok() && found.1.is_ok() {
-            break;
-        }
-        let again = stay_once(core, memory);
-        if again.0.is_ok() || found.0.is_err() {
-            found = again;
+    /// What was logged: level and message.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<(Level, String)>>>);
+
+    impl Log {
+        fn of(body: impl FnOnce()) -> Vec<(Level, String)> {
+            let log = Log::default();
+            tracing::subscriber::with_default(log.clone(), body);
+            let lines = log.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.clone()
         }
     }
-    found
-}
 
-fn stay_once(core: &Arc<Core>, memory: Memory) -> Beside {
-    let budgets = Budgets { time: PATIENCE, idle: PATIENCE, ..Budgets::default() };
-    let answered = || -> Result<(Resident<Echo>, Answers), String> {
-        let mut kernel = start(core, Mode::EventDriven, memory, budgets)?;
-        // The launch that acknowledged `activate` may be about to leave.
-        kernel.rest(LIMIT).map_err(|error| error.to_string())?;
-        answer(&mut kernel, 0)?; // launches it; from here on it stays
-        let launches = kernel.launches();
-        let mut times = [Duration::ZERO; MESSAGES as usize];
-        for (i, time) in (1..).zip(&mut times) {
-            *time = answer(&mut kernel, i)?;
-            if kernel.launches() > launches {
-                return Err(format!(
-                    "it did not see what the host wrote within {PATIENCE:?}: message {i} took \
-                     another launch"
-                ));
-            }
+    impl Subscriber for Log {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
         }
-        Ok((kernel, Answers { count: MESSAGES, median: median(&mut times) }))
-    };
-    let (mut kernel, answers) = match answered() {
-        Ok(answered) => answered,
-        Err(why) => return (Err(why.clone()), Err(why)),
-    };
-    let begun = Instant::now();
-    let copied = kernel.write_payload(0, &[7u32; 16], LIMIT).map_err(|error| error.to_string());
-    let time = begun.elapsed();
-    let stayed = !kernel.is_resting();
-    let beside = match copied {
-        Err(why) => Err(why),
-        Ok(()) if stayed => Ok(time),
-        Ok(()) => Err(format!("the call returned after {time:.1?}, when the kernel had left")),
-    };
-    let _ = kernel.terminate(LIMIT); // if it does not, it leaves by its own clock
-    (Ok(answers), beside)
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            struct Message(String);
+            impl Visit for Message {
+                fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+                    if field.name() == "message" {
+                        self.0 = format!("{value:?}");
+                    }
+                }
+            }
+            let mut message = Message(String::new());
+            event.record(&mut message);
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.push((*event.metadata().level(), message.0));
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Only the user's kernels are told of at the level that users see.
+    #[test]
+    fn the_kernels_of_a_probe_are_not_logged_as_the_users() {
+        let of_kernels = |log: &[(Level, String)], level: Level| {
+            let told = |message: &str| matches!(message, "launched" | "terminated");
+            log.iter().filter(|(l, message)| *l == level && told(message)).count()
+        };
+        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let log = Log::of(|| drop(probe(&driver, 1).unwrap()));
+        assert_eq!(of_kernels(&log, Level::INFO), 0, "{log:?}");
+        assert!(of_kernels(&log, Level::DEBUG) >= 4, "{log:?}");
+
+        let host = Runtime::open(Device::Cpu).unwrap();
+        let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped);
+        let log = Log::of(|| {
+            let mut kernel = host.launch::<Echo>(launch).unwrap();
+            kernel.terminate(LIMIT).unwrap();
+        });
+        assert_eq!(of_kernels(&log, Level::INFO), 2, "{log:?}");
+    }
 }

@@ -2,17 +2,18 @@
 //! other, and trips between staging and device. There is no thread behind it: every send and every
 //! fruitless receive takes a step, which never waits.
 
-use crate::driver::{RunState, Station};
+use crate::driver::{Launched, RunState, Station};
 use crate::error::{DeviceFault, DriverError};
 use crate::mode::{Memory, Mode};
 use crate::region::{Region, WireBudgets};
 use crate::report::Change;
 use crate::shared::Shared;
-use crate::staging::Courier;
+use crate::staging::{Back, Courier};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard};
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::{CONTROL, Control};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Failures of the driver, one after the other, after which a kernel is given up.
@@ -324,7 +325,7 @@ impl Inner {
         let both = (shared.region(), shared.station());
         let Some(courier) = &mut self.courier else { return Ok(false) };
         if left {
-            courier.go_back(both.0, both.1, true)?;
+            courier.go_back(both.0, both.1, Back { times: true, last: true })?;
             self.phase = Phase::Landing;
             self.times_wanted = false;
             return Ok(true);
@@ -335,13 +336,14 @@ impl Inner {
         if courier.go_out(both, |lane| shared.received(lane), false)? {
             // Straight back, twice: the first copy takes about as long as the device needs for an
             // answer, which the second one then brings.
-            courier.go_back(both.0, both.1, false)?;
-            courier.go_back(both.0, both.1, false)?;
+            courier.go_back(both.0, both.1, Back { times: false, last: false })?;
+            courier.go_back(both.0, both.1, Back { times: false, last: false })?;
             return Ok(true);
         }
         let leaving = shared.ordered().state == State::Terminated as u32;
-        if courier.is_owed() || leaving || self.times_wanted || !shared.has_acknowledged() {
-            courier.go_back(both.0, both.1, self.times_wanted)?;
+        let tells_more = courier.is_behind() || !shared.has_acknowledged();
+        if courier.is_owed() || leaving || self.times_wanted || tells_more {
+            courier.go_back(both.0, both.1, Back { times: self.times_wanted, last: false })?;
             self.times_wanted = false;
             return Ok(true);
         }
@@ -403,7 +405,8 @@ impl Inner {
         // SAFETY: the region is laid out for this kernel, and stays until the station is over
         // (`Shared::drop`).
         match unsafe { shared.station().launch(replay) } {
-            Ok(()) => {
+            Ok(Launched::NotYet) => Ok(()), // a later step will do it
+            Ok(Launched::Yes) => {
                 self.submitted += 1;
                 self.unseen += 1;
                 self.ended = false;
@@ -467,9 +470,9 @@ impl Inner {
 }
 
 /// Tries a call of the driver a few times: some fail now and then.
-pub(crate) fn patiently(
-    mut call: impl FnMut() -> Result<(), DriverError>,
-) -> Result<(), DriverError> {
+pub(crate) fn patiently<T>(
+    mut call: impl FnMut() -> Result<T, DriverError>,
+) -> Result<T, DriverError> {
     let mut done = call();
     for _ in 1..MOST_FAILURES {
         if done.is_ok() {

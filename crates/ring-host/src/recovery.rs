@@ -49,7 +49,7 @@ impl Runtime {
         wait(deadline, Patience::Yield, gone, || Ok(()))?;
         let tried = match self.layout_on_device() {
             Ok(_) => true,
-            Err(LaunchError::Lanes { .. }) => false,
+            Err(LaunchError::Crowded(_)) => false,
             Err(error) => return Err(RecoverError::Silent(error)),
         };
         let found = Recovery { reopened, set_aside: set_aside(), tried };

@@ -24,6 +24,8 @@ pub struct Resident<K: Kernel> {
     lanes: Vec<Option<Lane<K>>>,
     epoch: u32,
     choice: Choice,
+    /// It is the runtime's own, to find something out.
+    of_probe: bool,
     /// `terminate` has returned a summary.
     terminated: bool,
 }
@@ -54,20 +56,21 @@ pub struct Status {
 }
 
 impl<K: Kernel> Resident<K> {
-    pub(crate) fn new(shared: Arc<Shared>, choice: Choice) -> Resident<K> {
+    pub(crate) fn new(shared: Arc<Shared>, choice: Choice, of_probe: bool) -> Resident<K> {
         let lanes = (0..shared.region().lanes()).map(|i| Some(Lane::new(&shared, i))).collect();
-        Resident { shared, lanes, epoch: 0, choice, terminated: false }
+        Resident { shared, lanes, epoch: 0, choice, of_probe, terminated: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Lets the kernel take messages. Returns when every lane has acknowledged.
+    /// Lets the kernel take messages. Returns when every lane has acknowledged. Waits first for a write of
+    /// payload or state that timed out.
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
         self.check_commandable()?;
-        self.state_is_written(deadline)?;
+        self.writes_are_over(deadline)?;
         self.ask(State::Active, deadline)?;
         self.shared.set_state(State::Active);
         Ok(())
@@ -93,7 +96,11 @@ impl<K: Kernel> Resident<K> {
         self.shared.set_ended();
         self.terminated = true;
         let summary = self.summary();
-        tracing::info!(kernel = K::NAME, summary.processed, summary.unhandled, "terminated");
+        let Summary { processed, unhandled } = summary;
+        match self.of_probe {
+            true => tracing::debug!(kernel = K::NAME, processed, unhandled, "terminated"),
+            false => tracing::info!(kernel = K::NAME, processed, unhandled, "terminated"),
+        }
         Ok(summary)
     }
 
@@ -248,19 +255,7 @@ impl<K: Kernel> Drop for Resident<K> {
 }
 
 messages! {
-    /// On lane 0.
-    ///
-    /// # Panics
-    /// If lane 0 was taken out by [`take_lane`](Resident::take_lane).
-    impl Resident, by |kernel| kernel.first_lane()
-}
-
-impl<K: Kernel> Resident<K> {
-    #[inline]
-    fn first_lane(&mut self) -> &mut Lane<K> {
-        match self.lane(0) {
-            Ok(lane) => lane,
-            Err(error) => panic!("{error}"),
-        }
-    }
+    /// On lane 0. If it was taken out by [`take_lane`](Resident::take_lane), each of these is a
+    /// [`LaneError::Taken`].
+    impl Resident, by |kernel| kernel.lane(0)?
 }

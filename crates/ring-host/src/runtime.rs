@@ -4,15 +4,17 @@ use crate::arena::Arena;
 use crate::choice::{Asked, Chosen, Facts, choices, listed};
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::{Device, DeviceInfo, DeviceKind};
-use crate::driver::{self, Cells, Driver, Function, Grid, Program, RunState, Share};
+use crate::driver::{
+    self, Cells, Demand, Driver, Function, Grid, Launched, Limits, Program, RunState,
+};
 use crate::error::{DriverError, LaunchError, OpenError};
+use crate::findings::Findings;
 use crate::image::Image;
 use crate::launch::Launch;
 use crate::lease::Lease;
 use crate::lingering::{Used, linger, sweep};
 use crate::mode::{Memory, Mode, nanoseconds};
 use crate::platform::wsl_signs;
-use crate::probe::probe;
 use crate::pump::{Drive, Pump, patiently};
 use crate::region::{NoRoom, Plan, Region};
 use crate::report::{Refusal, Report};
@@ -37,8 +39,17 @@ const LEAST_CAPACITY: u32 = 64;
 /// How long a persistent kernel in staged memory is waited for to be carried and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 
+/// How long a launch waits for what the driver does instead, such as loading code.
+const LAUNCHED: Duration = Duration::from_secs(60);
+
 /// The entry of the kernel that writes the layouts; no other has a parameter that is no control block.
 pub(crate) const LAYOUT_PROBE: &str = "ring_layout_probe";
+
+/// How often it is tried whether a kernel stays, when a device is opened.
+const TRIES: u32 = 4;
+
+/// How often that is tried again at a launch.
+const TRIES_AT_LAUNCH: u32 = 2;
 
 /// How long it may take to clear a new kernel's state.
 const STATE_CLEARED: Duration = Duration::from_secs(5);
@@ -71,12 +82,12 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct Runtime {
     pub(crate) core: Arc<Core>,
-    report: Arc<Report>,
+    findings: Arc<Findings>,
     options: Options,
 }
 
-/// A loaded function, how many of its lanes fill the device, and what memory a launch needs.
-type Ready = (Arc<dyn Function>, u32, Plan);
+/// A loaded function, what it may be launched with, and what memory a launch needs.
+type Ready = (Arc<dyn Function>, Limits, Plan);
 
 /// What clones of a runtime share.
 #[derive(Debug)]
@@ -93,7 +104,9 @@ impl Runtime {
         Runtime::open_with(device, Options::default())
     }
 
-    /// Opens a device. The first time in a process it is probed, which takes some milliseconds.
+    /// Opens a device. The first time in a process it is probed, which takes some milliseconds. If the
+    /// machine was too busy to find something out ([`Lack::Unknown`](crate::probe::Lack)), the next
+    /// opening tries again, and so does a launch that leaves the mode or the memory to the runtime.
     ///
     /// The environment variables [`RING_MODE`](MODE_VARIABLE) and [`RING_MEMORY`](MEMORY_VARIABLE)
     /// force what every launch would else choose or ask for.
@@ -120,20 +133,12 @@ impl Runtime {
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, why, "device opened");
-        let probe = match driver.probed().get() {
-            Some(probe) => probe.clone(),
-            None => {
-                let probe = probe(&driver)?; // two may do it at once, for the same
-                driver.probed().get_or_init(|| probe).clone()
-            }
-        };
+        let probe = driver.probed().find(&driver, TRIES)?;
         let core = Arc::new(Core::new(driver, pinned, device, why));
-        let mut report =
+        let report =
             Report { wsl: wsl_signs(), pinned: found, probe, forced, choice: Err(String::new()) };
-        let (serve, refused) = core.choices(&report, (Mode::Auto, Memory::Auto), true);
-        let first = serve.into_iter().next().map(|chosen| chosen.choice);
-        report.choice = first.ok_or_else(|| listed(&refused));
-        Ok(Runtime { core, report: Arc::new(report), options })
+        let findings = Arc::new(Findings::new(core.with_choice(report)));
+        Ok(Runtime { core, findings, options })
     }
 
     /// Goes on with the device that follows this one if it was reset; whether it was.
@@ -153,9 +158,10 @@ impl Runtime {
         &self.core.why
     }
 
-    /// What was found out about the device, and what `Auto` chooses from it.
+    /// What was found out about the device, by its opening or by a launch since, and what `Auto` chooses
+    /// from it.
     pub fn report(&self) -> &Report {
-        &self.report
+        self.findings.report()
     }
 
     /// Checks a launch and loads its code, without launching it. The driver loads nothing while a
@@ -169,15 +175,30 @@ impl Runtime {
     /// All ways in which the kernel can be run as asked, best first.
     fn chosen<K: Kernel>(&self, launch: &Launch) -> Result<Vec<Chosen>, LaunchError> {
         launch.check_device::<K>(self.device())?;
-        let (serve, refused) = self.core.choices(&self.report, launch.asked(), copies::<K>());
+        let report = self.report_for(launch);
+        let (serve, refused) = self.core.choices(report, launch.asked(), copies::<K>());
         if serve.is_empty() {
-            let asked = asked(&self.report, launch.asked());
+            let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
             let error = LaunchError::Unfit { kernel, mode, memory, why: listed(&refused) };
             tracing::warn!(%error, "launch refused");
             return Err(error);
         }
         Ok(serve)
+    }
+
+    /// The findings to choose by. If a busy moment kept something from being found out, and the launch
+    /// leaves it to us, it is tried again.
+    fn report_for(&self, launch: &Launch) -> &Report {
+        let asked = asked(self.report(), launch.asked());
+        if asked.mode == Mode::Auto || asked.memory == Memory::Auto {
+            let driver = &self.core.driver;
+            self.findings.look_again(
+                || driver.probed().find(driver, TRIES_AT_LAUNCH).ok(),
+                |report| self.core.with_choice(report),
+            );
+        }
+        self.report()
     }
 
     /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
@@ -214,8 +235,9 @@ impl Runtime {
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { lanes: 1, threads: 1, cooperative: false };
-        let lanes = function.limits(grid.threads)?.lanes;
-        let share = self.core.share(1, lanes)?;
+        let block = function.limits(grid.threads)?.block;
+        let demand = Demand { kernel, blocks: 1, block, relaunched: false };
+        let share = self.core.driver.residency().reserve(demand)?;
         let station = function.station(grid, piece.device(), false)?;
         let mut found = Box::new([0u64; TABLE_LEN]);
         let over = |state| match state {
@@ -225,7 +247,9 @@ impl Runtime {
         };
         let ended = || -> Result<Option<()>, DriverError> {
             // SAFETY: the piece has room for the table, and is set aside below unless all is over.
-            unsafe { station.launch(false) }?;
+            if !launched(deadline, || unsafe { station.launch(false) })? {
+                return Ok(None);
+            }
             let ran = wait(deadline, Patience::Yield, || over(station.state()), || Ok(()))?;
             if ran.is_none() {
                 return Ok(None);
@@ -268,6 +292,24 @@ fn take_pinned(
         }
     }
     (None, Err(why))
+}
+
+/// Launches until the driver has done what keeps it from that; whether it was launched in time.
+fn launched(
+    deadline: Deadline,
+    mut launch: impl FnMut() -> Result<Launched, DriverError>,
+) -> Result<bool, DriverError> {
+    let once = || match patiently(&mut launch)? {
+        Launched::Yes => Ok(Some(())),
+        Launched::NotYet => Ok(None),
+    };
+    wait(deadline, Patience::Yield, once, || Ok(())).map(|launched| launched.is_some())
+}
+
+/// The error for a launch that the driver's other work has kept away for too long.
+fn not_launched() -> DriverError {
+    let reason = format!("the driver was loading code for {LAUNCHED:?}; try again");
+    DriverError { call: "launch", code: 0, reason }
 }
 
 /// Whether a kernel needs copies beside it: of its payload, or of its state.
@@ -318,6 +360,14 @@ impl Core {
         Core { driver, pinned, device, why }
     }
 
+    /// The report with what `Auto` chooses from it.
+    fn with_choice(&self, mut report: Report) -> Report {
+        let (serve, refused) = self.choices(&report, (Mode::Auto, Memory::Auto), true);
+        let first = serve.into_iter().next().map(|chosen| chosen.choice);
+        report.choice = first.ok_or_else(|| listed(&refused));
+        report
+    }
+
     /// All that could serve a kernel, best first, and why the rest does not.
     fn choices(
         &self,
@@ -334,7 +384,7 @@ impl Core {
         choices(asked(report, wanted), facts)
     }
 
-    /// The loaded function, how many of its lanes fill the device, and what memory it needs.
+    /// The loaded function, what it may be launched with, and what memory it needs.
     fn ready<K: Kernel>(&self, launch: &Launch) -> Result<Ready, LaunchError> {
         sweep();
         let plan = launch.check_device::<K>(self.driver.info())?;
@@ -343,15 +393,7 @@ impl Core {
         let function = self.driver.load(program).map_err(Launch::refused::<K>)?;
         let limits = function.limits(launch.wants::<K>().1)?;
         launch.check_kernel::<K>(limits)?;
-        Ok((function, limits.lanes, plan))
-    }
-
-    /// Reserves the device for so many lanes, of which `most` fill it.
-    fn share(&self, lanes: u32, most: u32) -> Result<Share, LaunchError> {
-        self.driver.residency().reserve(lanes, most).map_err(|limit| {
-            let why = "what can be resident beside the kernels that are";
-            LaunchError::Lanes { lanes, limit, why }
-        })
+        Ok((function, limits, plan))
     }
 
     /// Bytes that a kernel may take in that memory without having been told how many.
@@ -386,9 +428,12 @@ impl Core {
         chosen: Chosen,
     ) -> Result<Resident<K>, LaunchError> {
         let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
-        let (function, most, plan) = self.ready::<K>(launch)?;
+        let (function, limits, plan) = self.ready::<K>(launch)?;
         let (lanes, threads) = launch.wants::<K>();
-        let share = self.share(lanes, most)?;
+        let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
+        let demand =
+            Demand { kernel: K::NAME, blocks: lanes, block: limits.block, relaunched: !simple };
+        let share = self.driver.residency().reserve(demand)?;
         let budgets = launch.wire_budgets(mode, memory);
         // What the driver allocated is gone after a reset: nobody may write a lease there.
         let stays = self.pinned.as_ref().is_some_and(|arena| arena.stays());
@@ -398,7 +443,6 @@ impl Core {
         let region = region.map_err(|none| none.of_kernel(K::NAME))?;
         let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
         let station = function.station(grid, region.parameter(), mode == Mode::Graph)?;
-        let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
         let pump = match simple {
             true => None,
             false => {
@@ -426,15 +470,23 @@ impl Core {
         if simple {
             // SAFETY: the region is laid out for `K` and stays until the station is over
             // (`Shared::drop`).
-            patiently(|| unsafe { shared.station().launch(false) })?;
+            let launch = || unsafe { shared.station().launch(false) };
+            if !launched(LAUNCHED.into(), launch)? {
+                return Err(not_launched().into());
+            }
             let _ = shared.station().state(); // some drivers begin nothing before they are asked
         } else if mode == Mode::Persistent {
             let look = || Ok::<_, LaunchError>(shared.is_launched()?.then_some(()));
             wait(STAGED_LAUNCH.into(), Patience::Yield, look, || Ok(()))?;
         }
-        let cooperative = grid.cooperative;
-        tracing::info!(kernel = K::NAME, lanes, threads, cooperative, %mode, %memory, "launched");
-        let mut kernel = Resident::new(shared, chosen.choice);
+        let (kernel, cooperative) = (K::NAME, grid.cooperative);
+        match chosen.of_probe {
+            true => tracing::debug!(kernel, %mode, %memory, "launched"),
+            false => {
+                tracing::info!(kernel, lanes, threads, cooperative, %mode, %memory, "launched");
+            }
+        }
+        let mut kernel = Resident::new(shared, chosen.choice, chosen.of_probe);
         kernel.clear_state(STATE_CLEARED)?;
         Ok(kernel)
     }

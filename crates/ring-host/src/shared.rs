@@ -3,15 +3,17 @@
 use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{Residency, RunState, Share, Station};
 use crate::error::{ControlError, DeviceFault, DriverError, RecvError, SendError};
+use crate::gate::{Gate, Reopens};
 use crate::lease::Lease;
 use crate::lingering::{Used, linger};
 use crate::pump::{Pump, epoch_of};
 use crate::region::Region;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
 use ring_shared::layout::{Command, Exit, State};
 use ring_shared::ring::Corrupt;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// A number on a line of its own.
 #[derive(Debug, Default)]
@@ -35,8 +37,8 @@ pub(crate) struct Shared {
     device: Residency,
     /// Its share of the device, given back when it has left.
     share: Mutex<Option<Share>>,
-    /// The [`State`] that senders go by.
-    state: AtomicU32,
+    /// What senders go by.
+    gate: Gate,
     /// It was asked to leave the device, and has.
     ended: AtomicBool,
     fault: OnceLock<DeviceFault>,
@@ -64,7 +66,7 @@ impl Shared {
             pump,
             device: share.device().clone(),
             share: Mutex::new(Some(share)),
-            state: AtomicU32::new(State::Launched as u32),
+            gate: Gate::new(State::Launched),
             ended: AtomicBool::new(false),
             fault: OnceLock::new(),
         })
@@ -142,18 +144,23 @@ impl Shared {
     /// Whether messages may be sent.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == State::Active as u32
+        self.gate.is_open()
     }
 
     pub fn state(&self) -> State {
-        State::from_u32(self.state.load(Ordering::Relaxed)).unwrap_or(State::Faulted)
+        self.gate.state()
     }
 
     pub fn set_state(&self, state: State) {
-        self.state.store(state as u32, Ordering::SeqCst);
+        self.gate.set(state);
         if self.fault.get().is_some() {
-            self.state.store(State::Faulted as u32, Ordering::SeqCst);
+            self.gate.set(State::Faulted);
         }
+    }
+
+    /// A payload write's own wait ended early: messages wait until it has landed.
+    pub fn writes_on(&self) {
+        self.gate.close();
     }
 
     /// It has left the device as asked.
@@ -176,12 +183,24 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Why nothing can be sent now.
+    /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for
+    /// was a payload write that has landed.
     #[cold]
-    pub fn refusal<T>(&self) -> SendError<T> {
-        match self.fault.get() {
-            Some(fault) => SendError::Fault(fault.clone()),
-            None => SendError::NotActive { kernel: self.kernel, state: self.state() },
+    pub fn admit<T>(&self) -> Result<(), SendError<T>> {
+        if let Some(fault) = self.fault.get() {
+            return Err(SendError::Fault(fault.clone()));
+        }
+        let has_landed = || match self.station.copies() {
+            RunState::Running => Ok(false),
+            RunState::Ended => Ok(true),
+            RunState::Faulted(error) => Err(self.fail(self.device_fault(&error))),
+        };
+        match self.gate.reopens(has_landed)? {
+            Reopens::Now => Ok(()),
+            Reopens::Later => Err(SendError::Writing { kernel: self.kernel }),
+            Reopens::Never => {
+                Err(SendError::NotActive { kernel: self.kernel, state: self.state() })
+            }
         }
     }
 
@@ -198,7 +217,7 @@ impl Shared {
             fault
         });
         self.give_up_lease();
-        self.state.store(State::Faulted as u32, Ordering::SeqCst);
+        self.gate.set(State::Faulted);
         fault.clone()
     }
 
@@ -320,7 +339,11 @@ impl Shared {
             || self.check(),
         )?;
         let (kernel, waited) = (self.kernel, deadline.waited());
-        done.ok_or(ControlError::Timeout { kernel, lane, asked, waited })
+        done.ok_or(ControlError::Timeout { kernel, lane, asked, waited })?;
+        if let Some(share) = &*self.share.lock().unwrap_or_else(PoisonError::into_inner) {
+            share.placed(); // every lane has answered
+        }
+        Ok(())
     }
 
     /// Writes a command.

@@ -3,7 +3,9 @@
 //! Each side writes into its own copy, by the ring protocol. A *trip* carries what is new: **out**
 //! (slots, then the doorbell and credit lines, one copy behind the other) or **back** (the device's
 //! lines first; then, if they tell of slots, the slots; and only then are the lines shown to the
-//! receiver). So on either side a message is there before it is announced. Lines are composed in, and
+//! receiver). So on either side a message is there before it is announced. In which order a copy reads
+//! its lines nobody says, so what a lane says of the others (that it has obeyed, that it has left) is shown
+//! a trip later than it is read: with lines that were read after it. Lines are composed in, and
 //! received into, room of their own ([`Mail`](crate::region::Mail)), so nobody writes what is being
 //! copied. Nothing is taken off a ring here: staging holds what the rings hold, and a full ring is
 //! full for the sender.
@@ -13,7 +15,7 @@ use crate::error::{DeviceFault, DriverError};
 use crate::pump::patiently;
 use crate::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
 use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, Times};
+use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, StatusLine, Times};
 use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
 use std::mem::offset_of;
 use std::ops::Range;
@@ -25,11 +27,31 @@ const BACK_LINES: usize = BACK_ATOMS - size_of::<Times>() / ATOM;
 /// Where the device's credit line and doorbell are among what comes back.
 const CREDIT_BACK: usize = (offset_of!(LaneBlock, request_credit) - BACK_AT) / ATOM;
 const BELL_BACK: usize = (offset_of!(LaneBlock, response_bell) - BACK_AT) / ATOM;
+/// The words of the status that tell of other lines, as places among what comes back: atom and half.
+const ACKNOWLEDGED: (usize, usize) = word_of(offset_of!(StatusLine, acknowledged));
+const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, left));
 /// Where the host's credit line is among what goes out.
 const CREDIT_OUT: usize = (offset_of!(LaneBlock, response_credit) - OUT_AT) / ATOM;
 /// The atom of the control block that holds the host's command.
 const COMMAND_AT: usize = offset_of!(ControlBlock, host) + offset_of!(HostLine, command);
 const _: () = assert!(COMMAND_AT.is_multiple_of(ATOM));
+// Each is a whole number of atoms, and the place that it is named for: what is shown last tells that all
+// before it is here, so an order that is off by a line is a message too early.
+const _: () = assert!((BACK_ATOMS - BACK_LINES) * ATOM == size_of::<Times>());
+const _: () = assert!(BACK_AT + CREDIT_BACK * ATOM == offset_of!(LaneBlock, request_credit));
+const _: () = assert!(BACK_AT + BELL_BACK * ATOM == offset_of!(LaneBlock, response_bell));
+const _: () = assert!(OUT_AT + CREDIT_OUT * ATOM == offset_of!(LaneBlock, response_credit));
+
+const fn word_of(at: usize) -> (usize, usize) {
+    (at / ATOM, at % ATOM / 8)
+}
+
+/// What a lane says of all its lines: the command it has obeyed, and the launches it has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Word {
+    acknowledged: u64,
+    left: u64,
+}
 
 /// What was carried of one lane.
 #[derive(Clone, Debug)]
@@ -44,6 +66,10 @@ struct Carried {
     back: u64,
     /// Responses below this index are being copied.
     coming: u64,
+    /// What the lane said when its lines last came back.
+    said: Word,
+    /// What of that is shown.
+    shown: Word,
 }
 
 /// What is under way.
@@ -51,8 +77,17 @@ struct Carried {
 enum Trip {
     None,
     Out,
-    Lines { times: bool },
-    Slots { times: bool },
+    Lines(Back),
+    Slots(Back),
+}
+
+/// A trip back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// With the lanes' times.
+    pub times: bool,
+    /// Nothing was on the device any more when it began: all lines are as they were left.
+    pub last: bool,
 }
 
 /// Carries a kernel's lines and slots. One trip at a time.
@@ -76,6 +111,8 @@ impl Courier {
             credit: start,
             back: start,
             coming: start,
+            said: Word::default(),
+            shown: Word::default(),
         };
         Courier {
             lanes: (0..region.lanes()).map(lane).collect(),
@@ -118,6 +155,11 @@ impl Courier {
     /// Whether answers to requests that are on the device have not come back.
     pub fn is_owed(&self) -> bool {
         self.lanes.iter().any(|lane| lane.out > lane.back)
+    }
+
+    /// Whether a lane has said more of itself than is shown: one more trip back shows it.
+    pub fn is_behind(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.said != lane.shown)
     }
 
     /// Begins a trip out, if something is new or `all`; whether it was begun.
@@ -175,14 +217,14 @@ impl Courier {
         Ok(gone)
     }
 
-    /// Begins a trip back, with the lanes' times or without.
+    /// Begins a trip back.
     pub fn go_back(
         &mut self,
         region: &Region,
         station: &dyn Station,
-        times: bool,
+        back: Back,
     ) -> Result<(), DriverError> {
-        let atoms = if times { BACK_ATOMS } else { BACK_LINES };
+        let atoms = if back.times { BACK_ATOMS } else { BACK_LINES };
         self.trip = Trip::Out; // if it fails half way there is nothing to read
         for lane in 0..region.lanes() {
             let from = region.device_at(region.lane_at(lane) + BACK_AT);
@@ -191,7 +233,7 @@ impl Courier {
             // the region keeps until the station is over.
             patiently(|| unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
         }
-        self.trip = Trip::Lines { times };
+        self.trip = Trip::Lines(back);
         Ok(())
     }
 
@@ -205,7 +247,7 @@ impl Courier {
         match self.trip {
             Trip::None => {}
             Trip::Out => self.trip = Trip::None,
-            Trip::Lines { times } => {
+            Trip::Lines(back) => {
                 let mut slots = false;
                 for lane in 0..region.lanes() {
                     match self.read_lines(region, station, lane) {
@@ -217,12 +259,12 @@ impl Courier {
                         }
                     }
                 }
-                self.trip = Trip::Slots { times };
+                self.trip = Trip::Slots(back);
                 if !slots {
-                    self.deliver(region, times);
+                    self.deliver(region, back);
                 }
             }
-            Trip::Slots { times } => self.deliver(region, times),
+            Trip::Slots(back) => self.deliver(region, back),
         }
         Ok(Ok(()))
     }
@@ -263,27 +305,45 @@ impl Courier {
     }
 
     /// Shows the receiver what came back.
-    fn deliver(&mut self, region: &Region, times: bool) {
+    fn deliver(&mut self, region: &Region, trip: Back) {
         for lane in 0..region.lanes() {
             let (back, block) = (&region.mail(lane).back, region.lane_at(lane));
-            let show = |atoms: Range<usize>| {
-                for k in atoms {
-                    let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
-                    // SAFETY: an atom of the lane's lines, which hold atomics only, all of eight
-                    // bytes. SYNC: released to whoever acquires a word of it.
-                    unsafe { to.as_ref() }.publish(back[k].load());
-                }
+            let show = |k: usize, words: [u64; 2]| {
+                let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
+                // SAFETY: an atom of the lane's lines, which hold atomics only, all of eight
+                // bytes. SYNC: released to whoever acquires a word of it.
+                unsafe { to.as_ref() }.publish(words);
             };
+            let show_all = |atoms: Range<usize>| atoms.for_each(|k| show(k, back[k].load()));
             let carried = &mut self.lanes[lane as usize];
             if carried.coming > carried.back {
-                show(BELL_BACK..BELL_BACK + CONTROL + 1); // express atoms, then the control atom
+                show_all(BELL_BACK..BELL_BACK + CONTROL + 1); // express atoms, then the control atom
                 carried.back = carried.coming;
             }
-            if times {
-                show(BACK_LINES..BACK_ATOMS);
+            if trip.times {
+                show_all(BACK_LINES..BACK_ATOMS);
             }
-            show(CREDIT_BACK..BELL_BACK);
-            show(0..CREDIT_BACK); // status last: it tells that all else is here
+            show_all(CREDIT_BACK..BELL_BACK);
+            let word = |(k, half): (usize, usize)| back[k].load()[half];
+            let now = Word { acknowledged: word(ACKNOWLEDGED), left: word(LEFT) };
+            let before = std::mem::replace(&mut carried.said, now);
+            for (k, atom) in back[..CREDIT_BACK].iter().enumerate() {
+                let mut words = atom.load();
+                for ((at, half), shown) in
+                    [(ACKNOWLEDGED, carried.shown.acknowledged), (LEFT, carried.shown.left)]
+                {
+                    if at == k {
+                        words[half] = shown; // as it is: it has its turn below
+                    }
+                }
+                show(k, words);
+            }
+            carried.shown = if trip.last { now } else { before };
+            let status = &region.lane(lane).status;
+            // SYNC: released to `StatusLine::obeyed` and `launches_left`: all that was stored before the
+            // lane said so is here.
+            status.acknowledged.store(carried.shown.acknowledged, Ordering::Release);
+            status.left.store(carried.shown.left, Ordering::Release);
         }
         self.trip = Trip::None;
         self.delivered += 1;
@@ -336,3 +396,8 @@ fn copy_slots(
 fn beginning(atoms: &[Atom]) -> NonNull<u8> {
     NonNull::from(atoms).cast()
 }
+
+#[cfg(all(test, not(loom)))]
+mod order;
+#[cfg(test)]
+pub(crate) mod rig;

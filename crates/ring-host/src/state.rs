@@ -2,7 +2,7 @@
 //! host's side. The host looks at it and changes it only while no lane takes messages.
 
 use crate::deadline::Deadline;
-use crate::error::{ControlError, DeviceFault, LaunchError, PayloadError, StateError};
+use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
 use crate::resident::Resident;
 use bytemuck::Zeroable;
 use ring_device::{InOrderHandler, Kernel};
@@ -58,7 +58,7 @@ impl<K: InOrderHandler> Resident<K> {
     }
 
     /// Replaces the state of a lane, under the same conditions; the next message finds it. After a timeout
-    /// it may be the old one, the new one, or some of each.
+    /// it may be the old one, the new one, or some of each; `activate` waits until the copy is over.
     pub fn write_state(
         &mut self,
         lane: u32,
@@ -101,23 +101,6 @@ impl<K: InOrderHandler> Resident<K> {
 }
 
 impl<K: Kernel> Resident<K> {
-    /// Waits for a copy into the state whose own wait ended early: the handler must not meet it.
-    pub(crate) fn state_is_written(&self, deadline: Deadline) -> Result<(), ControlError> {
-        if self.shared().region().state_bytes() == 0 {
-            return Ok(());
-        }
-        self.copied(0, deadline).map_err(|error| match error {
-            PayloadError::Driver(error) => self.shared().device_fault(&error).into(),
-            PayloadError::Fault(fault) => fault.into(),
-            _ => ControlError::Timeout {
-                kernel: K::NAME,
-                lane: 0,
-                asked: State::Active,
-                waited: deadline.waited(),
-            },
-        })
-    }
-
     /// Makes the state of every lane zero, if there is any. The kernel is not active yet.
     pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
         const ZEROS: &[u8] = &[0; 4096];

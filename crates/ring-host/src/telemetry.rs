@@ -4,8 +4,8 @@ use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{DeviceFault, LaneError};
 use crate::resident::Resident;
 use ring_device::Kernel;
+use ring_shared::atomics::{AtomicU64, Ordering};
 use ring_shared::layout::{BUCKETS, LaneBlock};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long fresh counters are waited for where they are carried.

@@ -5,6 +5,7 @@ use futures_util::{Sink, Stream};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Kernel, Lane, Receiver, RecvError, RequestSink, Resident, ResponseStream, SendError, Sender,
+    State,
 };
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -213,7 +214,8 @@ impl Ends for Flow {
                 None if begun.elapsed() < limit => std::thread::yield_now(),
                 None => {
                     let waited = begun.elapsed();
-                    return Err(RecvError::Timeout { kernel: Echo::NAME, lane: 0, waited });
+                    let (kernel, state) = (Echo::NAME, State::Active);
+                    return Err(RecvError::Timeout { kernel, lane: 0, waited, state });
                 }
             }
         }

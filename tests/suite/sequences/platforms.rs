@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use ring_host::driver::quirks::NAMES;
 use ring_host::driver::{Driver, Quirks, cpu::Cpu};
 use ring_host::{Memory, Mode, Options, Runtime};
-use ring_tests::cpu;
+use ring_tests::{cpu, opened};
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A place to play on.
@@ -28,7 +29,7 @@ enum Host {
 
 fn emulated(name: &'static str) -> Runtime {
     let driver = Quirks::named(Cpu::open(), name).unwrap();
-    Runtime::over(driver, Options::default()).unwrap()
+    opened(&Arc::new(driver), Options::default())
 }
 
 impl Platform {

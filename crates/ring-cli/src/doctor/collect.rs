@@ -97,11 +97,11 @@ fn see(runtime: &Runtime) -> Seen {
     });
     Seen {
         pinned: report.pinned.clone(),
-        mapped: probe.mapped,
-        resident: probe.resident,
-        beside: probe.beside,
-        launch: probe.launch,
-        graph: probe.graph,
+        mapped: probe.mapped.map_err(|lack| lack.to_string()),
+        resident: probe.resident.map_err(|lack| lack.to_string()),
+        beside: probe.beside.map_err(|lack| lack.to_string()),
+        launch: probe.launch.map_err(|lack| lack.to_string()),
+        graph: probe.graph.map_err(|lack| lack.to_string()),
         took: probe.took,
         choice: taken.map_err(String::clone),
         ways: ways(runtime),

@@ -1,13 +1,13 @@
 //! The CPU device: a thread a lane, running the handlers compiled for the host.
 
 use super::{
-    Cells, CpuEntry, Driver, Function, Grid, Limits, Mapped, Program, Residency, RunState, Sealed,
-    Station, pages,
+    Cells, CpuEntry, Driver, Function, Grid, Launched, Limits, Mapped, Program, Residency,
+    Resources, RunState, Sealed, Station, pages,
 };
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
-use crate::probe::Probe;
+use crate::probe::Probed;
 use ring_device::{Hooks, TeamMemory};
 use ring_shared::atomics::Atom;
 use std::ptr::NonNull;
@@ -18,12 +18,15 @@ use std::time::{Duration, Instant};
 /// Most lanes that may be launched at once: each is a thread that polls.
 const MAX_LANES: u32 = 256;
 
+/// What a lane takes of them.
+const LANE: Resources = Resources { registers: 0, shared_bytes: 0, warps: 0, blocks: 1 };
+
 /// CPU threads.
 #[derive(Debug)]
 pub struct Cpu {
     info: DeviceInfo,
     residency: Residency,
-    probed: Arc<OnceLock<Probe>>,
+    probed: Arc<Probed>,
 }
 
 impl Sealed for Cpu {}
@@ -31,7 +34,7 @@ impl Sealed for Cpu {}
 impl Cpu {
     /// The CPU as a device whose probe serves the whole process.
     pub fn probed_once() -> Cpu {
-        static PROBED: OnceLock<Arc<OnceLock<Probe>>> = OnceLock::new();
+        static PROBED: OnceLock<Arc<Probed>> = OnceLock::new();
         Cpu { probed: Arc::clone(PROBED.get_or_init(Arc::default)), ..Cpu::open() }
     }
 
@@ -39,7 +42,7 @@ impl Cpu {
     pub fn open() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Cpu {
-            residency: Residency::default(),
+            residency: Residency::new(1, Resources { blocks: MAX_LANES, ..LANE }),
             probed: Arc::default(),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
@@ -69,7 +72,7 @@ impl Driver for Cpu {
         &self.residency
     }
 
-    fn probed(&self) -> &OnceLock<Probe> {
+    fn probed(&self) -> &Probed {
         &self.probed
     }
 
@@ -115,7 +118,7 @@ impl Sealed for CpuFunction {}
 
 impl Function for CpuFunction {
     fn limits(&self, _: u32) -> Result<Limits, DriverError> {
-        Ok(Limits { threads: 1024, lanes: MAX_LANES })
+        Ok(Limits { threads: 1024, lanes: MAX_LANES, block: LANE })
     }
 
     fn station(
@@ -229,9 +232,9 @@ impl Drop for CpuStation {
 impl Sealed for CpuStation {}
 
 impl Station for CpuStation {
-    unsafe fn launch(&self, _: bool) -> Result<(), DriverError> {
+    unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
         self.0.launch();
-        Ok(())
+        Ok(Launched::Yes)
     }
 
     fn state(&self) -> RunState {
@@ -308,11 +311,96 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// A lane that finds nothing spins, then yields its core, then sleeps a little at a time.
-fn rest(looks: u32) {
+/// What a lane does between two looks that find nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Spin,
+    Yield,
+    Sleep(Duration),
+}
+
+/// Fruitless looks in a row after which a lane yields its core, and after which it sleeps.
+const YIELD_AFTER: u32 = 200;
+const SLEEP_AFTER: u32 = 4000;
+
+/// The first sleeps. They are doubled again and again, so that a lane that has been idle for long costs
+/// next to nothing, up to what a command or a message may wait for.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(50);
+const LONGEST_SLEEP: Duration = Duration::from_millis(2);
+
+/// Sleeps of one length. A lane so never sleeps longer than about a sixtieth of the time that it has been
+/// idle, which is what the next message may have to wait.
+const SLEEPS_OF_A_LENGTH: u32 = 64;
+
+/// What comes after the `looks`th fruitless look in a row. A message or a command begins a new row.
+fn pause(looks: u32) -> Pause {
     match looks {
-        0..200 => std::hint::spin_loop(),
-        200..4000 => std::thread::yield_now(),
-        _ => std::thread::sleep(Duration::from_micros(50)),
+        0..YIELD_AFTER => Pause::Spin,
+        YIELD_AFTER..SLEEP_AFTER => Pause::Yield,
+        _ => {
+            let doublings = (looks - SLEEP_AFTER) / SLEEPS_OF_A_LENGTH;
+            let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
+            Pause::Sleep(SHORTEST_SLEEP.saturating_mul(factor).min(LONGEST_SLEEP))
+        }
+    }
+}
+
+/// Lets others run between two looks of a lane.
+fn rest(looks: u32) {
+    match pause(looks) {
+        Pause::Spin => std::hint::spin_loop(),
+        Pause::Yield => std::thread::yield_now(),
+        Pause::Sleep(time) => std::thread::sleep(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a lane sleeps in all, if sleeping took no longer than it was told to, until after so many
+    /// fruitless looks.
+    fn slept(looks: u32) -> Duration {
+        (0..looks)
+            .filter_map(|n| match pause(n) {
+                Pause::Sleep(time) => Some(time),
+                _ => None,
+            })
+            .sum()
+    }
+
+    #[test]
+    fn an_idle_lane_looks_less_and_less_often() {
+        let (mut looks, mut idle) = (0, Duration::ZERO);
+        let mut look = |until| {
+            let before = looks;
+            while idle < until {
+                if let Pause::Sleep(time) = pause(looks) {
+                    idle += time;
+                }
+                looks += 1;
+            }
+            looks - before
+        };
+        look(Duration::from_millis(250));
+        // A second of idle time is 500 looks, on each of which a core is woken.
+        assert_eq!(look(Duration::from_millis(1250)), 500);
+        assert_eq!(pause(u32::MAX), Pause::Sleep(LONGEST_SLEEP), "for ever");
+    }
+
+    #[test]
+    fn a_busy_lane_does_not_sleep() {
+        assert_eq!((pause(0), pause(YIELD_AFTER - 1)), (Pause::Spin, Pause::Spin));
+        assert_eq!((pause(YIELD_AFTER), pause(SLEEP_AFTER - 1)), (Pause::Yield, Pause::Yield));
+        assert_eq!(pause(SLEEP_AFTER), Pause::Sleep(SHORTEST_SLEEP));
+    }
+
+    #[test]
+    fn no_sleep_is_long_for_the_time_before_it() {
+        for looks in SLEEP_AFTER..SLEEP_AFTER + 1000 {
+            let Pause::Sleep(next) = pause(looks) else { panic!("{looks}: {:?}", pause(looks)) };
+            assert!(next >= SHORTEST_SLEEP && next <= LONGEST_SLEEP, "{looks}: {next:?}");
+            assert!(next <= SHORTEST_SLEEP + slept(looks) / 60, "{looks}: {next:?}");
+        }
     }
 }

@@ -15,16 +15,16 @@ mod residency;
 
 #[cfg(feature = "quirks")]
 pub use quirks::Quirks;
-pub use residency::{Residency, Share};
+pub use residency::{Crowded, Demand, Residency, Resources, Share};
 
 use crate::device::{Device, DeviceInfo};
 use crate::error::{DriverError, OpenError};
 use crate::image::{Image, ImageError};
-use crate::probe::Probe;
+use crate::probe::Probed;
 use ring_device::{Hooks, TeamMemory};
 use std::fmt::Debug;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Pinned memory.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,8 @@ pub struct Limits {
     pub threads: u32,
     /// Most lanes of this block size that are resident at once on an otherwise idle device.
     pub lanes: u32,
+    /// What a block of this size takes of a multiprocessor.
+    pub block: Resources,
 }
 
 /// How a kernel is put on the device.
@@ -102,16 +104,29 @@ pub enum Cells {
     Words,
 }
 
+/// Whether a kernel was launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Launched {
+    /// It is on the device, or stands behind what is.
+    Yes,
+    /// No: the driver does something, such as loading code, that would wait for the kernel to end. Try
+    /// again.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    NotYet,
+}
+
 /// A place for one kernel's launches, one behind the other, and the copies of its memory.
 pub trait Station: Sealed + Send + Sync + Debug {
-    /// Launches the kernel once more, behind its launches before. Returns at once. `replay`: through
+    /// Launches the kernel once more, behind its launches before. Returns at once, also if that cannot
+    /// be now. `replay`: through
     /// the graph that the station was made with. A device may hold it back until
     /// [`state`](Self::state) is asked.
     ///
     /// # Safety
     /// The parameter given to [`Function::station`] is what the entry needs, and stays so until
     /// [`is_over`](Self::is_over).
-    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError>;
+    unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError>;
 
     /// Whether a launch is on the device or waits for it. Never blocks.
     fn state(&self) -> RunState;
@@ -170,11 +185,11 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     /// What it is.
     fn info(&self) -> &DeviceInfo;
 
-    /// How much of it is occupied.
+    /// The kernels that there is room reserved for.
     fn residency(&self) -> &Residency;
 
-    /// What was found out about it, once.
-    fn probed(&self) -> &OnceLock<Probe>;
+    /// What was found out about it.
+    fn probed(&self) -> &Probed;
 
     /// Whether the host renews its kernels' leases: a device can be emulated on which it seems dead.
     fn renews(&self) -> bool {
@@ -250,7 +265,7 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
         (**self).residency()
     }
 
-    fn probed(&self) -> &OnceLock<Probe> {
+    fn probed(&self) -> &Probed {
         (**self).probed()
     }
 

@@ -61,7 +61,10 @@ impl Model {
         let (offset, bytes, arena) = (run.0, 4 * run.1, self.bytes);
         let inside = offset.checked_add(bytes as u64).is_some_and(|end| end <= arena as u64);
         let expected = match () {
-            () if !inside => Err(PayloadError::OutOfBounds { offset, bytes, arena }),
+            () if !inside => {
+                let kernel = VectorAdd::NAME;
+                Err(PayloadError::OutOfBounds { kernel, offset, bytes, arena })
+            }
             () if !offset.is_multiple_of(4) => Err(PayloadError::Unaligned { offset }),
             () => Ok(()),
         };

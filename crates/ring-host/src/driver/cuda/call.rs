@@ -1,49 +1,60 @@
+use super::api::{self, Code};
+use crate::driver::RunState;
 use crate::error::DriverError;
-use cudarc::driver::sys;
-use std::ffi::CStr;
+use cudarc::driver::sys::{self, CUresult as E};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The code of a call that did what it should.
+pub(super) const SUCCESS: Code = E::CUDA_SUCCESS as Code;
+
+/// What a query says of work that is not over.
+const NOT_READY: Code = E::CUDA_ERROR_NOT_READY as Code;
+
 /// What every call says in a context that was reset.
-const DESTROYED: sys::CUresult = sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED;
+const DESTROYED: Code = E::CUDA_ERROR_CONTEXT_IS_DESTROYED as Code;
 
 /// The outcome of a driver call, with the driver's words if it failed.
-pub(super) fn check(call: &'static str, result: sys::CUresult) -> Result<(), DriverError> {
-    if result == sys::CUresult::CUDA_SUCCESS {
-        return Ok(());
-    }
-    let mut words = std::ptr::null();
-    // SAFETY: the driver sets the pointer to a static string, or to null.
-    let reason = unsafe {
-        let _ = sys::cuGetErrorString(result, &mut words);
-        match words.is_null() {
-            true => "unknown error".to_owned(),
-            false => CStr::from_ptr(words).to_string_lossy().into_owned(),
-        }
-    };
-    Err(DriverError { call, code: result as i32, reason })
+pub(super) fn check(call: &'static str, code: Code) -> Result<(), DriverError> {
+    if code == SUCCESS { Ok(()) } else { Err(failure(call, code)) }
 }
 
-/// Whether a driver error means that the context is lost and nothing runs in it any more: driver
-/// shut down, ECC, faults of a kernel, context destroyed.
-pub(super) fn is_final(code: i32) -> bool {
-    use sys::CUresult as E;
-    let last = [
-        E::CUDA_ERROR_DEINITIALIZED,
-        E::CUDA_ERROR_ECC_UNCORRECTABLE,
-        E::CUDA_ERROR_NVLINK_UNCORRECTABLE,
-        E::CUDA_ERROR_ILLEGAL_ADDRESS,
-        E::CUDA_ERROR_LAUNCH_TIMEOUT,
-        DESTROYED,
-        E::CUDA_ERROR_ASSERT,
-        E::CUDA_ERROR_HARDWARE_STACK_ERROR,
-        E::CUDA_ERROR_ILLEGAL_INSTRUCTION,
-        E::CUDA_ERROR_MISALIGNED_ADDRESS,
-        E::CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        E::CUDA_ERROR_INVALID_PC,
-        E::CUDA_ERROR_LAUNCH_FAILED,
-        E::CUDA_ERROR_UNKNOWN,
-    ];
-    last.iter().any(|error| *error as i32 == code)
+fn failure(call: &'static str, code: Code) -> DriverError {
+    let unknown = || format!("error {code}, for which the driver has no words");
+    DriverError { call, code, reason: api::words(code).unwrap_or_else(unknown) }
+}
+
+/// Whether a driver error means that the context is lost and nothing runs in it any more. Those are
+/// the errors of the device and of its kernels: ECC, a wild address, a watchdog, an MPS server that
+/// is gone, and so on. The errors that say something of the call only are listed here, so that one
+/// which these bindings do not know yet counts as the end: a kernel that is gone must not be told as
+/// running.
+pub(super) fn is_final(code: Code) -> bool {
+    !matches!(
+        code,
+        // Arguments, initialisation, profiler, licences, no such device.
+        SUCCESS | 1..=3 | 5..=8 | 34 | 46 | 100..=102
+        // Images, contexts, mappings, limits, the JIT compiler; 214, 220 and 226 are the device's.
+        | 200..=202 | 205..=213 | 215..=219 | 221..=225
+        // Files, the operating system, handles, names, work that is not over.
+        | 300..=304 | 400..=402 | 500 | NOT_READY
+        // Resources of a launch, peers, registered memory.
+        | 701 | 703..=705 | 708 | 711..=713 | 720
+        // Permissions, versions, MPS; 810 is a client that MPS has terminated.
+        | 800..=809 | 811 | 812
+        // Stream capture, graphs, clusters; 911 is an error of another device.
+        | 900..=910 | 912..=916
+    )
+}
+
+/// What the answer of `call`, a query of work on the device, says of that work.
+pub(super) fn run_state(call: &'static str, code: Code) -> RunState {
+    match code {
+        SUCCESS => RunState::Ended,
+        // Not over, or the query itself failed, which says nothing of the kernel. No words are made of
+        // it: this is asked while messages are waited for.
+        _ if !is_final(code) => RunState::Running,
+        _ => RunState::Faulted(failure(call, code)),
+    }
 }
 
 /// How a context has ended.
@@ -77,11 +88,11 @@ impl Context {
     pub fn of(device: sys::CUdevice) -> Result<Context, DriverError> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a local.
-        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) };
+        let result = unsafe { api::cuDevicePrimaryCtxRetain(&mut raw, device) };
         check("cuDevicePrimaryCtxRetain", result)?;
         let mut number = 0;
         // SAFETY: a context that was just retained; the pointer is to a local.
-        check("cuCtxGetId", unsafe { sys::cuCtxGetId(raw, &mut number) })?;
+        check("cuCtxGetId", unsafe { api::cuCtxGetId(raw, &mut number) })?;
         let reset = Box::leak(Box::new(AtomicBool::new(false))); // one for each opening of a device
         Ok(Context { raw, number, reset })
     }
@@ -92,9 +103,8 @@ impl Context {
         if !self.is_reset() {
             // SAFETY: the handle of a primary context, which the driver keeps; the pointer is to a
             // local.
-            let found = unsafe { sys::cuCtxGetId(self.raw, &mut number) };
-            if found != DESTROYED && (found != sys::CUresult::CUDA_SUCCESS || number == self.number)
-            {
+            let found = unsafe { api::cuCtxGetId(self.raw, &mut number) };
+            if found != DESTROYED && (found != SUCCESS || number == self.number) {
                 return check("cuCtxGetId", found);
             }
             tracing::warn!("the device was reset by another user of the process");
@@ -108,7 +118,7 @@ impl Context {
         let _bound = Bound::new(self)?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the pointers are to locals.
-        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        check("cuMemGetInfo", unsafe { api::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free as u64)
     }
 
@@ -116,7 +126,7 @@ impl Context {
     pub fn end(self) -> Option<End> {
         let code = self.free().err()?.code;
         match code {
-            code if code == DESTROYED as i32 => Some(End::Reset),
+            DESTROYED => Some(End::Reset),
             code => is_final(code).then_some(End::Faulted),
         }
     }
@@ -135,7 +145,7 @@ impl Bound {
     pub fn new(context: Context) -> Result<Bound, DriverError> {
         context.is_ours()?;
         // SAFETY: the context is never released by us, and was not reset.
-        check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.raw) })?;
+        check("cuCtxPushCurrent", unsafe { api::cuCtxPushCurrent_v2(context.raw) })?;
         Ok(Bound(()))
     }
 }
@@ -145,7 +155,36 @@ impl Drop for Bound {
         let mut popped = std::ptr::null_mut();
         // SAFETY: pops what `new` pushed on this thread: `Bound` lives in one function's scope.
         unsafe {
-            let _ = sys::cuCtxPopCurrent_v2(&mut popped);
+            let _ = api::cuCtxPopCurrent_v2(&mut popped);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_context_is_a_fault() {
+        // Contained error, tensor memory leak, terminated by MPS, external device; known ones; a code
+        // that no driver has yet, and what is no code at all.
+        for code in [226, 721, 810, 911, 4, 214, 220, 700, 702, 709, 719, 999, 917, 4711, -1] {
+            assert!(is_final(code), "{code}");
+            let RunState::Faulted(error) = run_state("cuStreamQuery", code) else {
+                panic!("{code} is told as still running");
+            };
+            assert_eq!((error.call, error.code), ("cuStreamQuery", code));
+            assert!(!error.reason.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_says_something_of_a_call_is_none() {
+        for code in [1, 2, 201, 304, 400, 500, 701, 720, 801, 812, 900, 916] {
+            assert!(!is_final(code), "{code}");
+            assert_eq!(run_state("cuStreamQuery", code), RunState::Running, "{code}");
+        }
+        assert_eq!(run_state("cuStreamQuery", NOT_READY), RunState::Running);
+        assert_eq!(run_state("cuStreamQuery", SUCCESS), RunState::Ended);
     }
 }

@@ -1,10 +1,13 @@
+use super::api;
 use super::call::{Bound, Context, check, is_final};
 use super::module::RawFunction;
 use super::parking::{Graph, Parked, Parking, Resident};
 use super::stream::{Pair, Stream, Streams};
-use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
+use crate::driver::{
+    Cells, Function, Grid, Launched, Limits, Residency, Resources, RunState, Sealed, Station,
+};
 use crate::error::DriverError;
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUfunction_attribute as A};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,36 +16,73 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct CudaFunction {
     pub context: Context,
     pub raw: RawFunction,
-    pub multiprocessors: u32,
+    pub residency: Residency,
+    /// Bytes of shared memory that the driver keeps of each block's.
+    pub reserved_shared: u32,
     pub parking: Arc<Parking>,
     pub streams: Arc<Streams>,
 }
 
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// Parts of a multiprocessor that have registers and warps of their own. A block's warps are spread
+/// over them; its last ones may all be in the same.
+const PARTS: u32 = 4;
+
+/// Registers are allocated to a warp in units of so many.
+const REGISTERS: u32 = 256;
+
+/// Bytes of shared memory are allocated to a block in units of so many; of 128 on newer devices.
+const SHARED_BYTES: u32 = 256;
+
+/// What a block of so many threads takes of a multiprocessor, as the CUDA occupancy calculator counts it,
+/// but for warps that would leave a part of it uneven: those count in each part.
+fn block(threads: u32, registers: u32, shared_bytes: u32) -> Resources {
+    let warps = threads.div_ceil(WARP).next_multiple_of(PARTS);
+    Resources {
+        registers: (registers * WARP).next_multiple_of(REGISTERS) * warps,
+        shared_bytes: shared_bytes.next_multiple_of(SHARED_BYTES),
+        warps,
+        blocks: 1,
+    }
+}
+
 impl Sealed for CudaFunction {}
+
+impl CudaFunction {
+    fn attribute(&self, which: A) -> Result<u32, DriverError> {
+        let mut value = 0;
+        // SAFETY: a loaded function; the pointer is to a local.
+        let found = unsafe { api::cuFuncGetAttribute(&mut value, which, self.raw.0) };
+        check("cuFuncGetAttribute", found).map(|()| u32::try_from(value).unwrap_or(0))
+    }
+
+    /// How many blocks of so many threads an empty multiprocessor holds, as the driver says.
+    fn on_one_multiprocessor(&self, threads: u32) -> Result<u32, DriverError> {
+        let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
+        // SAFETY: a loaded function; the pointer is to a local.
+        let found = unsafe {
+            api::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw.0, threads, 0)
+        };
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", found)?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+}
 
 impl Function for CudaFunction {
     fn limits(&self, threads: u32) -> Result<Limits, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let (mut most, mut blocks) = (0, 0);
-        let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-        // SAFETY: a loaded function; the pointers are to locals.
-        unsafe {
-            check("cuFuncGetAttribute", sys::cuFuncGetAttribute(&mut most, which, self.raw.0))?;
-            let size = i32::try_from(threads).unwrap_or(i32::MAX);
-            if size <= most {
-                check(
-                    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                    sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                        &mut blocks,
-                        self.raw.0,
-                        size,
-                        0,
-                    ),
-                )?;
-            }
-        }
-        let number = |n: i32| u32::try_from(n).unwrap_or(0);
-        Ok(Limits { threads: number(most), lanes: number(blocks) * self.multiprocessors })
+        let most = self.attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let threads = threads.min(most); // more are refused
+        let block = block(
+            threads,
+            self.attribute(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            self.attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? + self.reserved_shared,
+        );
+        // A device may allocate in larger units than those assumed; the driver knows.
+        let block = self.residency.at_most(self.on_one_multiprocessor(threads)?, block);
+        Ok(Limits { threads: most, lanes: self.residency.holds(block), block })
     }
 
     fn station(
@@ -102,10 +142,10 @@ impl Kernel {
         // leads to is the caller's promise.
         let done = unsafe {
             match self.grid.cooperative {
-                true => sys::cuLaunchCooperativeKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p),
+                true => api::cuLaunchCooperativeKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p),
                 false => {
                     let none = std::ptr::null_mut();
-                    sys::cuLaunchKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p, none)
+                    api::cuLaunchKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p, none)
                 }
             }
         };
@@ -148,14 +188,14 @@ impl CudaStation {
         // SAFETY: a stream of ours that nothing else uses yet; the pointers are to locals. A
         // captured launch does not run.
         unsafe {
-            check("cuStreamBeginCapture", sys::cuStreamBeginCapture_v2(stream.0, relaxed))?;
+            check("cuStreamBeginCapture", api::cuStreamBeginCapture_v2(stream.0, relaxed))?;
             let captured = self.kernel.enqueue(stream);
-            let ended = check("cuStreamEndCapture", sys::cuStreamEndCapture(stream.0, &mut graph));
+            let ended = check("cuStreamEndCapture", api::cuStreamEndCapture(stream.0, &mut graph));
             captured.and(ended)?;
-            check("cuGraphGetNodes", sys::cuGraphGetNodes(graph, &mut node, &mut nodes))?;
-            let made = sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
+            check("cuGraphGetNodes", api::cuGraphGetNodes(graph, &mut node, &mut nodes))?;
+            let made = api::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
             check("cuGraphInstantiate", made)?;
-            check("cuGraphUpload", sys::cuGraphUpload(exec, stream.0))?;
+            check("cuGraphUpload", api::cuGraphUpload(exec, stream.0))?;
         }
         Ok(Graph { of, graph, node, exec })
     }
@@ -182,7 +222,7 @@ impl CudaStation {
         // SAFETY: a graph that was given back, its own node, and one 8-byte parameter, which the
         // driver copies.
         let changed =
-            unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph.exec, graph.node, &launch) };
+            unsafe { api::cuGraphExecKernelNodeSetParams_v2(graph.exec, graph.node, &launch) };
         check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
@@ -206,15 +246,21 @@ impl CudaStation {
 impl Sealed for CudaStation {}
 
 impl Station for CudaStation {
-    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError> {
+    unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
         let _bound = Bound::new(self.context)?;
         let mut resident = self.resident();
-        let new = resident.is_none().then(|| self.parking.resident());
+        let new = match &*resident {
+            Some(_) => None,
+            None => match self.parking.resident() {
+                None => return Ok(Launched::NotYet),
+                counted => counted,
+            },
+        };
         // SAFETY: the caller's promise; a graph holds that same launch.
         unsafe {
             match &self.graph {
                 Some(graph) if replay => {
-                    check("cuGraphLaunch", sys::cuGraphLaunch(graph.exec, self.pair.kernel.0))?;
+                    check("cuGraphLaunch", api::cuGraphLaunch(graph.exec, self.pair.kernel.0))?;
                 }
                 _ => self.kernel.enqueue(&self.pair.kernel)?,
             }
@@ -222,7 +268,7 @@ impl Station for CudaStation {
         if new.is_some() {
             *resident = new;
         }
-        Ok(())
+        Ok(Launched::Yes)
     }
 
     fn state(&self) -> RunState {
@@ -254,7 +300,7 @@ impl Station for CudaStation {
         let _bound = Bound::new(self.context)?;
         let from = from.as_ptr().cast_const().cast();
         // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
+        let begun = unsafe { api::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
         check("cuMemcpyHtoDAsync", begun)
     }
 
@@ -268,7 +314,7 @@ impl Station for CudaStation {
         let _bound = Bound::new(self.context)?;
         let to = to.as_ptr().cast();
         // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
+        let begun = unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
         check("cuMemcpyDtoHAsync", begun)
     }
 }

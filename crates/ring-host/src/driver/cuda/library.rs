@@ -2,10 +2,19 @@
 
 use crate::platform::WSL_LIBRARIES;
 use cudarc::driver::sys;
+use libloading::Library;
+use std::sync::OnceLock;
 
-/// Whether the library can be loaded. It is looked for where the dynamic linker looks, and then in
-/// WSL2's folder, which many installations leave out of the linker's path.
-pub(super) fn find() -> bool {
+/// The library, if it can be loaded. It is looked for where the dynamic linker looks, and then in
+/// WSL2's folder, which many installations leave out of the linker's path. It is looked for once.
+pub(super) fn get() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
+    // SAFETY: the library is there, so that this does not panic; its initialisation is meant to be run
+    // by any process.
+    *LIBRARY.get_or_init(|| find().then(|| unsafe { sys::culib() }))
+}
+
+fn find() -> bool {
     // SAFETY: only looks for the library.
     let present = || unsafe { sys::is_culib_present() };
     present() || (load_from_wsl() && present())

@@ -6,7 +6,9 @@
 //! and only while nothing is resident; memory is parked until then; and streams are made when the
 //! device is opened.
 
+mod api;
 mod call;
+mod exclusion;
 mod function;
 mod library;
 mod module;
@@ -15,19 +17,20 @@ mod pinned;
 mod stream;
 
 use self::call::{Bound, End, check};
-use super::{Driver, Function, Mapped, Program, Residency, Sealed};
+use super::{Driver, Function, Mapped, Program, Residency, Resources, Sealed};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::{Image, ImageError};
-use crate::probe::Probe;
-use cudarc::driver::sys;
+use crate::probe::Probed;
+use cudarc::driver::sys::{self, CUdevice_attribute as A};
 use std::ffi::{CStr, c_int};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-const SUCCESS: sys::CUresult = sys::CUresult::CUDA_SUCCESS;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
 const MIN_DRIVER: i32 = 12040;
+
+/// What `cuInit` says where there is no GPU.
+const NO_DEVICE: api::Code = sys::CUresult::CUDA_ERROR_NO_DEVICE as api::Code;
 
 /// A GPU. There is one of these for each in a process, and it is never closed: its context, its
 /// modules and its parked memory serve every [`Runtime`](crate::Runtime). Another follows it when the
@@ -38,7 +41,9 @@ pub struct Cuda {
     context: call::Context,
     info: DeviceInfo,
     residency: Residency,
-    probed: OnceLock<Probe>,
+    /// Bytes of shared memory that the driver keeps of each block's.
+    reserved_shared: u32,
+    probed: Probed,
     modules: module::Modules,
     parking: Arc<parking::Parking>,
     streams: Arc<stream::Streams>,
@@ -69,22 +74,22 @@ impl Cuda {
     }
 
     fn open_first(index: usize) -> Result<Cuda, OpenError> {
-        if !library::find() {
+        if library::get().is_none() {
             return Err(OpenError::NoDriver);
         }
         // SAFETY: plain calls; the pointers are to locals.
         let (device, version) = unsafe {
-            match sys::cuInit(0) {
-                sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(OpenError::NoDevice),
+            match api::cuInit(0) {
+                NO_DEVICE => return Err(OpenError::NoDevice),
                 result => check("cuInit", result)?,
             }
             let (mut version, mut count, mut device) = (0, 0, 0);
-            check("cuDriverGetVersion", sys::cuDriverGetVersion(&mut version))?;
-            check("cuDeviceGetCount", sys::cuDeviceGetCount(&mut count))?;
+            check("cuDriverGetVersion", api::cuDriverGetVersion(&mut version))?;
+            check("cuDeviceGetCount", api::cuDeviceGetCount(&mut count))?;
             let count = usize::try_from(count).unwrap_or(0);
             match c_int::try_from(index) {
                 _ if count == 0 => return Err(OpenError::NoDevice),
-                Ok(i) if index < count => check("cuDeviceGet", sys::cuDeviceGet(&mut device, i))?,
+                Ok(i) if index < count => check("cuDeviceGet", api::cuDeviceGet(&mut device, i))?,
                 _ => return Err(OpenError::OutOfRange { index, count }),
             }
             (device, version)
@@ -105,8 +110,21 @@ impl Cuda {
         let modules = module::Modules::new(context, Arc::clone(&parking));
         modules.load(&Image::built_in())?; // all entries, before anything is resident
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
-        let (residency, probed) = (Residency::default(), OnceLock::new());
-        Ok(Cuda { index, context, info, residency, probed, modules, parking, streams })
+        let residency = Residency::new(info.multiprocessors, multiprocessor(device)?);
+        let reserved_shared =
+            attribute(device, A::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?;
+        let probed = Probed::default();
+        Ok(Cuda {
+            index,
+            context,
+            info,
+            residency,
+            reserved_shared,
+            probed,
+            modules,
+            parking,
+            streams,
+        })
     }
 }
 
@@ -117,18 +135,31 @@ fn too_much(call: &'static str, bytes: usize, free: u64) -> DriverError {
     DriverError { call, code, reason: format!("out of memory: {bytes} bytes, but {free} are free") }
 }
 
+fn attribute(device: sys::CUdevice, which: A) -> Result<u32, DriverError> {
+    let mut value = 0;
+    // SAFETY: the pointer is to a local.
+    let result = unsafe { api::cuDeviceGetAttribute(&mut value, which, device) };
+    check("cuDeviceGetAttribute", result).map(|()| u32::try_from(value).unwrap_or(0))
+}
+
+/// What a multiprocessor of the device has.
+fn multiprocessor(device: sys::CUdevice) -> Result<Resources, DriverError> {
+    let attribute = |which| attribute(device, which);
+    let threads = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
+    let shared = A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR;
+    Ok(Resources {
+        registers: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        shared_bytes: attribute(shared)?,
+        warps: threads / attribute(A::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?.max(1),
+        blocks: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+    })
+}
+
 fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, DriverError> {
-    use sys::CUdevice_attribute_enum as A;
-    let attribute = |which| -> Result<u32, DriverError> {
-        let mut value = 0;
-        // SAFETY: the pointer is to a local.
-        let result = unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) };
-        check("cuDeviceGetAttribute", result)?;
-        Ok(u32::try_from(value).unwrap_or(0))
-    };
+    let attribute = |which| attribute(device, which);
     let mut name = [0; 256];
     // SAFETY: the buffer has as many bytes.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    check("cuDeviceGetName", unsafe { api::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
     // SAFETY: the driver terminates it within the buffer.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
     Ok(DeviceInfo {
@@ -163,7 +194,7 @@ impl Driver for Cuda {
         &self.residency
     }
 
-    fn probed(&self) -> &OnceLock<Probe> {
+    fn probed(&self) -> &Probed {
         &self.probed
     }
 
@@ -192,7 +223,7 @@ impl Driver for Cuda {
             return Err(too_much("cuMemAlloc", bytes, free));
         }
         // SAFETY: the pointer is to a local.
-        check("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })?;
+        check("cuMemAlloc", unsafe { api::cuMemAlloc_v2(&mut address, bytes) })?;
         Ok(address)
     }
 
@@ -214,7 +245,8 @@ impl Driver for Cuda {
         Ok(Arc::new(function::CudaFunction {
             context: self.context,
             raw,
-            multiprocessors: self.info.multiprocessors,
+            residency: self.residency.clone(),
+            reserved_shared: self.reserved_shared,
             streams: Arc::clone(&self.streams),
             parking,
         }))

@@ -1,7 +1,9 @@
 //! Memory and graphs that are given back wait here while any kernel is resident, since freeing them
 //! then blocks until that kernel ends. Memory is lent again meanwhile.
 
+use super::api;
 use super::call::{Bound, Context};
+use super::exclusion::Exclusion;
 use super::pinned;
 use crate::driver::Mapped;
 use cudarc::driver::sys;
@@ -39,13 +41,12 @@ pub(super) enum Parked {
 #[derive(Debug)]
 pub(super) struct Parking {
     context: Context,
+    exclusion: Exclusion,
     lot: Mutex<Lot>,
 }
 
 #[derive(Debug, Default)]
 struct Lot {
-    /// Kernels launched and not seen to have ended.
-    resident: usize,
     /// Graphs made since nothing was resident.
     graphs: usize,
     parked: Vec<Parked>,
@@ -53,26 +54,27 @@ struct Lot {
 
 impl Parking {
     pub fn new(context: Context) -> Parking {
-        Parking { context, lot: Mutex::default() }
+        Parking { context, exclusion: Exclusion::default(), lot: Mutex::default() }
     }
 
-    /// Counts a kernel as resident. Waits for a free that is under way, not the other way round.
-    pub fn resident(self: &Arc<Parking>) -> Resident {
-        self.lot().resident += 1;
-        Resident { parking: Arc::clone(self), counted: AtomicBool::new(true) }
+    /// Counts a kernel as resident, unless somebody does what would then block.
+    pub fn resident(self: &Arc<Parking>) -> Option<Resident> {
+        let parking = self.exclusion.enter().then(|| Arc::clone(self))?;
+        Some(Resident { parking, counted: AtomicBool::new(true) })
     }
 
-    /// Does what would block while a kernel is resident; or says how many are. Launches wait.
+    /// Does what would block while a kernel is resident; or says how many are. Nothing is launched
+    /// meanwhile.
     pub fn while_idle<T>(&self, work: impl FnOnce() -> T) -> Result<T, usize> {
-        let lot = self.lot();
-        if lot.resident > 0 { Err(lot.resident) } else { Ok(work()) }
+        let done = self.exclusion.work(work);
+        self.clear(); // what was parked meanwhile
+        done
     }
 
     /// Parks memory; frees all that is parked if no kernel is resident.
     pub fn give(&self, memory: Parked) {
-        let mut lot = self.lot();
-        lot.parked.push(memory);
-        self.clear(&mut lot);
+        self.lot().parked.push(memory);
+        self.clear();
     }
 
     pub fn take_pinned(&self, bytes: usize) -> Option<Mapped> {
@@ -96,10 +98,11 @@ impl Parking {
         {
             return Ok(Some(graph));
         }
-        if lot.resident > 0 && lot.graphs >= GRAPHS_BESIDE {
-            return Err(lot.resident);
+        let resident = self.exclusion.resident();
+        if resident > 0 && lot.graphs >= GRAPHS_BESIDE {
+            return Err(resident);
         }
-        lot.graphs += 1;
+        lot.graphs = if resident > 0 { lot.graphs + 1 } else { 1 };
         Ok(None)
     }
 
@@ -113,25 +116,28 @@ impl Parking {
         }
     }
 
-    fn clear(&self, lot: &mut Lot) {
-        if lot.resident > 0 {
-            return;
+    /// Frees what is parked, unless a kernel is resident or somebody needs the idle device.
+    fn clear(&self) {
+        while !self.lot().parked.is_empty() {
+            let parked = || std::mem::take(&mut self.lot().parked);
+            if self.exclusion.try_work(|| self.free(parked())).is_none() {
+                break; // whoever has the device now looks again
+            }
         }
-        lot.graphs = 0;
-        if lot.parked.is_empty() {
-            return;
-        }
+    }
+
+    fn free(&self, parked: Vec<Parked>) {
         let bound = Bound::new(self.context);
-        for memory in lot.parked.drain(..) {
+        for memory in parked {
             // SAFETY: taken in this context, each given back once and used no more.
             unsafe {
                 match memory {
                     Parked::Mapped(mapped) => pinned::give(mapped, self.context),
                     _ if bound.is_err() => {} // it went with the context
-                    Parked::Device { address, .. } => drop(sys::cuMemFree_v2(address)),
+                    Parked::Device { address, .. } => drop(api::cuMemFree_v2(address)),
                     Parked::Graph(graph) => {
-                        let _ = sys::cuGraphExecDestroy(graph.exec);
-                        let _ = sys::cuGraphDestroy(graph.graph);
+                        let _ = api::cuGraphExecDestroy(graph.exec);
+                        let _ = api::cuGraphDestroy(graph.graph);
                     }
                 }
             }
@@ -154,9 +160,8 @@ impl Resident {
     /// The kernel has ended or faulted.
     pub fn over(&self) {
         if self.counted.swap(false, Ordering::Relaxed) {
-            let mut lot = self.parking.lot();
-            lot.resident -= 1;
-            self.parking.clear(&mut lot);
+            self.parking.exclusion.leave();
+            self.parking.clear();
         }
     }
 }

@@ -2,8 +2,8 @@
 //! resets the device, the driver takes back what it had allocated, and a look at a kernel's lines would
 //! end the process; pages of our own stay. Where the driver registers none, it allocates them.
 
-use super::SUCCESS;
-use super::call::{Context, check};
+use super::api;
+use super::call::{Context, SUCCESS, check};
 use crate::driver::{Mapped, pages};
 use crate::error::DriverError;
 use cudarc::driver::sys;
@@ -21,7 +21,7 @@ pub(super) fn take(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
     };
     let mut device = 0;
     // SAFETY: the pointer is to a local.
-    let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
+    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
     if !maps || found != SUCCESS {
         device = 0; // pinned all the same
     }
@@ -32,7 +32,7 @@ fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     let host = pages::take(bytes)?;
     let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
     // SAFETY: whole pages of ours, as many bytes.
-    let done = unsafe { sys::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
+    let done = unsafe { api::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
     let done = check("cuMemHostRegister", done);
     match done {
         Ok(()) => shared_with_forks(host, bytes, false),
@@ -47,7 +47,7 @@ fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     let mut host = std::ptr::null_mut();
     // SAFETY: the pointer is to a local; the memory is new, and as long as asked for.
     unsafe {
-        check("cuMemHostAlloc", sys::cuMemHostAlloc(&mut host, bytes, flags))?;
+        check("cuMemHostAlloc", api::cuMemHostAlloc(&mut host, bytes, flags))?;
         host.cast::<u8>().write_bytes(0, bytes);
     }
     let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: "no address".to_owned() };
@@ -83,9 +83,9 @@ pub(super) unsafe fn give(memory: Mapped, context: Context) {
     unsafe {
         let free = match (context.is_reset(), memory.registered) {
             (true, registered) => registered,
-            (false, true) => sys::cuMemHostUnregister(at.cast()) == SUCCESS,
+            (false, true) => api::cuMemHostUnregister(at.cast()) == SUCCESS,
             (false, false) => {
-                let _ = sys::cuMemFreeHost(at.cast());
+                let _ = api::cuMemFreeHost(at.cast());
                 false
             }
         };

@@ -1,7 +1,8 @@
 //! Streams, made early: past some thirty, making another blocks while a kernel is resident (tried
 //! on driver 580). So a device opens with a pair for each kernel that may be resident at once.
 
-use super::call::{Bound, Context, check};
+use super::api;
+use super::call::{Bound, Context, check, run_state};
 use super::parking::Parking;
 use crate::driver::RunState;
 use crate::error::DriverError;
@@ -25,7 +26,7 @@ impl Stream {
         let mut stream = std::ptr::null_mut();
         let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the pointer is to a local; a context is bound.
-        let created = unsafe { sys::cuStreamCreateWithPriority(&mut stream, flags, priority) };
+        let created = unsafe { api::cuStreamCreateWithPriority(&mut stream, flags, priority) };
         check("cuStreamCreateWithPriority", created)?;
         Ok(Stream(stream))
     }
@@ -33,14 +34,7 @@ impl Stream {
     /// Whether what was put into the stream is done. A context must be bound.
     pub fn state(&self) -> RunState {
         // SAFETY: streams are never destroyed.
-        match unsafe { sys::cuStreamQuery(self.0) } {
-            sys::CUresult::CUDA_SUCCESS => RunState::Ended,
-            sys::CUresult::CUDA_ERROR_NOT_READY => RunState::Running,
-            error => match check("cuStreamQuery", error) {
-                Err(error) if super::call::is_final(error.code) => RunState::Faulted(error),
-                _ => RunState::Running, // the query failed, which says nothing of the kernel
-            },
-        }
+        run_state("cuStreamQuery", unsafe { api::cuStreamQuery(self.0) })
     }
 }
 
@@ -99,7 +93,7 @@ fn make(context: Context) -> Result<Vec<Pair>, DriverError> {
     let _bound = Bound::new(context)?;
     let (mut least, mut greatest) = (0, 0);
     // SAFETY: the pointers are to locals; a context is bound.
-    let range = unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) };
+    let range = unsafe { api::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) };
     check("cuCtxGetStreamPriorityRange", range)?;
     let pair = |_| Ok(Pair { kernel: Stream::new(least)?, copies: Stream::new(greatest)? });
     (0..PAIRS).map(pair).collect()

@@ -1,5 +1,6 @@
 //! Devices with things taken away, to test how programs fare on machines that lack them.
 
+mod late;
 mod ledger;
 mod names;
 mod station;
@@ -13,12 +14,12 @@ use super::{Driver, Function, Mapped, Program, Residency, Sealed};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
-use crate::probe::Probe;
+use crate::probe::Probed;
 use crate::runtime::LAYOUT_PROBE;
 use station::QuirkyFunction;
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use world::{Taken, World};
 
@@ -170,9 +171,24 @@ impl<D: Driver> Quirks<D> {
         self.takes(|taken| taken.beside_from = Some(n))
     }
 
+    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
+    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
+    /// that begins a copy or asks how copies or launches go.
+    ///
+    /// Without it the CPU's copies are over when their call is.
+    pub fn late_copies(self, seed: u64) -> Quirks<D> {
+        self.takes(|taken| taken.late = Some(seed))
+    }
+
     /// Leases are not renewed, as if the host had died.
     pub fn silent_host(self) -> Quirks<D> {
         self.takes(|taken| taken.silent = true)
+    }
+
+    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
+    /// launches or copies, it goes on when the launch has left, and as long again after that.
+    pub fn busy_host(self, probes: u64) -> Quirks<D> {
+        self.takes(|taken| taken.busy_probes = probes)
     }
 
     /// No launch can be made ready to be replayed as a graph.
@@ -222,7 +238,7 @@ impl<D: Driver> Driver for Quirks<D> {
         self.inner.residency()
     }
 
-    fn probed(&self) -> &OnceLock<Probe> {
+    fn probed(&self) -> &Probed {
         &self.world.probed // what is found is not what the device underneath can do
     }
 

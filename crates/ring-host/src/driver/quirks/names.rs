@@ -3,7 +3,7 @@ use crate::device::UnknownName;
 use std::time::Duration;
 
 /// What [`Quirks::named`] knows: name, and what is taken away.
-pub const NAMES: [(&str, &str); 20] = [
+pub const NAMES: [(&str, &str); 21] = [
     ("wsl2", "what was reported of WSL2, in sum"),
     ("no-pinned", "pinned memory is refused"),
     ("pinned-limit", "pinned memory is refused beyond 4 MiB"),
@@ -18,6 +18,7 @@ pub const NAMES: [(&str, &str); 20] = [
     ("device-fault", "the device faults when a kernel has handled 1000 messages"),
     ("failing-copies", "copies fail from the 200th on"),
     ("failing-copies-beside", "copies beside a launch fail from the 2000th copy on"),
+    ("late-copies", "copies land some calls later, in order but torn"),
     ("no-graphs", "launches cannot be replayed as graphs"),
     ("failing-graphs", "launches by a graph fail from the 50th on"),
     ("device-reset", "the device is reset when a kernel has handled 1000 messages"),
@@ -66,6 +67,7 @@ impl<D: Driver> Quirks<D> {
             "device-fault" => self.fault_after(1000),
             "failing-copies" => self.failing_copies(200),
             "failing-copies-beside" => self.failing_copies_beside(2000),
+            "late-copies" => self.late_copies(1),
             "no-graphs" => self.no_graphs(),
             "failing-graphs" => self.failing_graphs(50),
             "device-reset" => self.reset_after(1000),

@@ -1,5 +1,6 @@
+use super::late::{Late, Way};
 use super::world::{Taken, World};
-use crate::driver::{Cells, Function, Grid, Limits, RunState, Sealed, Station};
+use crate::driver::{Cells, Function, Grid, Launched, Limits, RunState, Sealed, Station};
 use crate::error::DriverError;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,12 +40,16 @@ impl Function for QuirkyFunction {
         if grid.cooperative && self.taken.cooperative {
             return Err(self.world.unsupported("there is no cooperative launch"));
         }
+        let id = self.world.number();
+        // A course of its own for each place.
+        let late = self.taken.late.map(|seed| Mutex::new(Late::new(seed ^ id << 32)));
         let station = Arc::new(QuirkyStation {
             inner: self.inner.station(grid, parameter, replay)?,
             taken: self.taken,
             world: Arc::clone(&self.world),
             queue: Mutex::default(),
-            id: self.world.number(),
+            late,
+            id,
             kernel: self.is_kernel.then_some((parameter, grid.lanes)),
             idle: (self.taken.idle && self.world.is_probed()).then(AtomicU64::default),
         });
@@ -72,6 +77,8 @@ pub(super) struct QuirkyStation {
     taken: Taken,
     world: Arc<World>,
     queue: Mutex<Queue>,
+    /// Copies that land late.
+    late: Option<Mutex<Late>>,
     /// Whose entry in the ledger is whose.
     id: u64,
     /// Parameter and lanes, if it has a control block.
@@ -105,6 +112,16 @@ impl QuirkyStation {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The copies that land late, if any do, after what is due has landed.
+    fn late(&self) -> Option<MutexGuard<'_, Late>> {
+        let mut late = self.late.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.world.fault() {
+            Some(_) => late.give_up(),
+            None => late.pass(&*self.inner),
+        }
+        Some(late)
+    }
+
     /// Whether a launch is on the device. What is held back is not.
     pub fn is_running(&self) -> bool {
         self.look(&self.queue()) == RunState::Running
@@ -125,16 +142,18 @@ impl QuirkyStation {
 
     /// Lets go what is held back; drops it if the device has faulted.
     fn let_go(&self, queue: &mut Queue) {
-        for replay in std::mem::take(&mut queue.held) {
+        while let Some(&replay) = queue.held.first() {
             if self.world.fault().is_some() {
-                return;
+                return queue.held.clear();
             }
             // SAFETY: the promise to `launch`, which put it here, holds until `is_over`, which is
             // not before the queue is empty.
             match unsafe { self.inner.launch(replay) } {
-                Ok(()) => queue.launched = Some(Instant::now()),
+                Ok(Launched::Yes) => queue.launched = Some(Instant::now()),
+                Ok(Launched::NotYet) => return, // held back until the next look
                 Err(error) => drop(queue.failed.get_or_insert(error)),
             }
+            queue.held.remove(0);
         }
     }
 }
@@ -142,30 +161,39 @@ impl QuirkyStation {
 impl Sealed for QuirkyStation {}
 
 impl Station for QuirkyStation {
-    unsafe fn launch(&self, replay: bool) -> Result<(), DriverError> {
+    unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
+        if self.world.is_loading() {
+            return Ok(Launched::NotYet);
+        }
         self.world.enter_launch(self.taken, replay)?;
         self.enter();
         let mut queue = self.queue();
         if let Some(launches) = &self.idle {
             launches.fetch_add(1, Ordering::Relaxed);
             queue.launched = Some(Instant::now());
-            return Ok(());
+            return Ok(Launched::Yes);
         }
         if self.taken.held_launches {
             tracing::debug!("a launch is held back");
             if queue.held.is_full() {
                 self.let_go(&mut queue);
             }
-            let _ = queue.held.push(replay); // there is room
-            return Ok(());
+            return match queue.held.push(replay) {
+                Ok(()) => Ok(Launched::Yes),
+                Err(_) => Ok(Launched::NotYet),
+            };
         }
         // SAFETY: the caller's promise, to the station that has the parameter.
-        unsafe { self.inner.launch(replay) }?;
-        queue.launched = Some(Instant::now());
-        Ok(())
+        let launched = unsafe { self.inner.launch(replay) }?;
+        if launched == Launched::Yes {
+            queue.launched = Some(Instant::now());
+            self.world.hold_up(self.taken, || self.look(&queue) == RunState::Running);
+        }
+        Ok(launched)
     }
 
     fn state(&self) -> RunState {
+        drop(self.late());
         let mut queue = self.queue();
         self.let_go(&mut queue);
         let state = self.look(&queue);
@@ -176,17 +204,26 @@ impl Station for QuirkyStation {
     }
 
     fn copies(&self) -> RunState {
-        match self.world.fault() {
+        let late = self.late();
+        let failed = late.as_ref().and_then(|late| late.failed());
+        match self.world.fault().or(failed) {
             Some(fault) => RunState::Faulted(fault.clone()),
+            None if late.as_ref().is_some_and(|late| late.is_under_way()) => RunState::Running,
             None => self.inner.copies(),
         }
     }
 
-    /// Only if the inner station says so, whatever faults were made up: memory is freed by it. So
-    /// the kernel's lines are let go.
+    /// Only if the inner station says so, and no copy is to land, whatever faults were made up: memory is
+    /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
         self.let_go(&mut self.queue());
-        let over = self.inner.is_over();
+        let mut late = self.late();
+        let under_way = late.as_ref().is_some_and(|late| late.is_under_way());
+        if let Some(late) = &mut late {
+            late.land_all(&*self.inner); // nobody asks often: by the next time they are over
+        }
+        drop(late);
+        let over = self.inner.is_over() && !under_way;
         if over {
             self.world.ledger().remove(self.id);
         }
@@ -206,8 +243,14 @@ impl Station for QuirkyStation {
         cells: Cells,
     ) -> Result<(), DriverError> {
         self.world.enter_copy(self.taken)?;
-        // SAFETY: the caller's promise: `is_over` is the inner station's.
-        unsafe { self.inner.copy_in(to, from, bytes, cells) }
+        if let Some(mut late) = self.late() {
+            late.begin(Way::In { to, from }, bytes, cells);
+            return Ok(());
+        }
+        // SAFETY: the caller's promise: `is_over` is not before the inner station's.
+        unsafe { self.inner.copy_in(to, from, bytes, cells) }?;
+        self.world.hold_up(self.taken, || self.is_running());
+        Ok(())
     }
 
     unsafe fn copy_out(
@@ -218,7 +261,13 @@ impl Station for QuirkyStation {
         cells: Cells,
     ) -> Result<(), DriverError> {
         self.world.enter_copy(self.taken)?;
-        // SAFETY: the caller's promise: `is_over` is the inner station's.
-        unsafe { self.inner.copy_out(to, from, bytes, cells) }
+        if let Some(mut late) = self.late() {
+            late.begin(Way::Out { to, from }, bytes, cells);
+            return Ok(());
+        }
+        // SAFETY: the caller's promise: `is_over` is not before the inner station's.
+        unsafe { self.inner.copy_out(to, from, bytes, cells) }?;
+        self.world.hold_up(self.taken, || self.is_running());
+        Ok(())
     }
 }

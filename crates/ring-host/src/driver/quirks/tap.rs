@@ -54,6 +54,29 @@ pub struct Lines<'a> {
 }
 
 impl Tap {
+    /// Whether the device cannot launch from now on, as while its driver loads code for another thread.
+    ///
+    /// ```
+    /// # use ring_host::{driver::{Quirks, cpu::Cpu}, kernels::{Echo, EchoMessage}};
+    /// # use ring_host::{Launch, Mode, Options, RecvError, Runtime};
+    /// # use std::time::Duration;
+    /// let quirks = Quirks::of(Cpu::open());
+    /// let tap = quirks.tap();
+    /// let host = Runtime::over(quirks, Options::default())?;
+    /// let mut kernel = host.launch::<Echo>(Launch::default().mode(Mode::EventDriven))?;
+    /// kernel.activate(Duration::from_secs(9))?;
+    /// kernel.rest(Duration::from_secs(9))?;
+    /// tap.set_loading(true);
+    /// kernel.send(&EchoMessage::from_seed(7), Duration::from_secs(9))?;
+    /// assert!(matches!(kernel.recv(Duration::from_millis(9)), Err(RecvError::Timeout { .. })));
+    /// tap.set_loading(false);
+    /// assert_eq!(kernel.recv(Duration::from_secs(9))?, EchoMessage::from_seed(7).answer());
+    /// # Ok::<(), ring_host::Error>(())
+    /// ```
+    pub fn set_loading(&self, loading: bool) {
+        self.0.set_loading(loading);
+    }
+
     /// Shows the lanes of each kernel that was made ready and not given up, the oldest kernel first.
     /// In staged memory that is the device's copy, on CPU threads only, from the first launch on.
     /// Kernels that keep state are shown if the device is idle.

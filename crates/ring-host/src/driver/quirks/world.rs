@@ -3,9 +3,9 @@
 use super::ledger::Ledger;
 use super::station::QuirkyStation;
 use crate::error::DriverError;
-use crate::probe::Probe;
+use crate::probe::Probed;
 use std::ops::{Bound, RangeBounds};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ pub(super) struct Taken {
     pub fault_after: Option<u64>,
     pub copies_from: Option<u64>,
     pub beside_from: Option<u64>,
+    /// The seed by which copies land late.
+    pub late: Option<u64>,
     pub graphs: bool,
     pub graphs_from: Option<u64>,
     pub silent: bool,
@@ -50,13 +52,15 @@ pub(super) struct Taken {
     pub allocations: Option<Numbers>,
     pub launches: Option<Numbers>,
     pub idle: bool,
+    /// In that many probes the host is busy.
+    pub busy_probes: u64,
 }
 
 /// What has happened on the device.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    /// What was found out about the device; what fails after some operations fails after that.
-    pub probed: OnceLock<Probe>,
+    /// What was found out about the device; what fails after some operations is counted after that.
+    pub probed: Probed,
     /// Bytes of pinned memory that are taken.
     pinned: AtomicUsize,
     /// Launches and copies asked for.
@@ -69,6 +73,8 @@ pub(super) struct World {
     launches: AtomicU64,
     /// Places that were made.
     places: AtomicU64,
+    /// Launches cannot be made for now.
+    loading: AtomicBool,
     ledger: Mutex<Ledger>,
     /// The device has stopped, for good.
     fault: OnceLock<DriverError>,
@@ -100,6 +106,15 @@ impl World {
             self.still_there()?;
         }
         Ok(())
+    }
+
+    /// Whether launches cannot be made, as while a driver loads code.
+    pub fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Relaxed)
+    }
+
+    pub fn set_loading(&self, loading: bool) {
+        self.loading.store(loading, Ordering::Relaxed);
     }
 
     /// Begins to take memory.
@@ -161,9 +176,21 @@ impl World {
         }
     }
 
-    /// Whether it was found out what the device does.
+    /// Whether it was tried what the device does, and is not just being tried again.
     pub fn is_probed(&self) -> bool {
-        self.probed.get().is_some()
+        self.probed.begun() > 0 && !self.probed.is_under_way()
+    }
+
+    /// Keeps a host that is busy from going on before a launch has left, and for as long again.
+    pub fn hold_up(&self, taken: Taken, is_running: impl Fn() -> bool) {
+        if !self.probed.is_under_way() || self.probed.begun() > taken.busy_probes {
+            return;
+        }
+        let begun = Instant::now();
+        while is_running() && begun.elapsed() < MOST_BLOCKED {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        std::thread::sleep(begun.elapsed());
     }
 
     fn count_operation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {

@@ -32,7 +32,10 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn has_room(&mut self) -> Result<bool, SendError<K::Request>> {
         if !self.shared.is_active() {
-            return Err(self.shared.refusal());
+            match self.shared.admit() {
+                Err(SendError::Writing { .. }) => return Ok(false),
+                admitted => admitted?,
+            }
         }
         let received = self.note_received();
         let has_room = self.producer.has_room(received);

@@ -1,8 +1,11 @@
 //! Polled by hand: what a poll says, and whom it wakes.
 
 use super::{EAGER, RUN, RequestSink, ResponseStream};
+use crate::deadline::CHECK_EVERY;
+use crate::fake::{Bed, drive};
 use crate::kernels::{Echo, EchoMessage};
-use crate::{Device, Launch, RecvError, Resident, Runtime, SendError};
+use crate::lane::Fruitless;
+use crate::{Device, Launch, Memory, Mode, RecvError, Resident, Runtime, SendError};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
 use std::pin::Pin;
@@ -193,4 +196,34 @@ fn it_ends_with_the_kernel() {
     }
     let ended = responses.into_receiver().recv(LONG);
     assert_eq!(ended, Err(RecvError::Terminated { kernel: "echo" }));
+}
+
+/// Who looks seldom asks the driver after its next look, not after the 256th.
+#[test]
+fn who_hurries_asks_after_the_next_look() {
+    let bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 1);
+    let mut fruitless = Fruitless::new();
+    bed.station.fault();
+    std::thread::sleep(2 * CHECK_EVERY);
+    for _ in 0..5 {
+        assert_eq!(fruitless.note(&bed.shared), Ok(()));
+    }
+    fruitless.hurry();
+    assert!(fruitless.note(&bed.shared).is_err());
+}
+
+/// The driver is asked once a millisecond at most, and once a millisecond has gone by.
+#[test]
+fn the_driver_is_asked_once_a_millisecond_at_most() {
+    let bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 1);
+    bed.station.fault();
+    let hour = Duration::from_secs(3600);
+    let mut fruitless = Fruitless::new();
+    fruitless.checked = Instant::now() + hour; // no millisecond has gone by since
+    for _ in 0..1000 {
+        assert_eq!(fruitless.note(&bed.shared), Ok(()));
+    }
+    fruitless.checked = Instant::now() - CHECK_EVERY;
+    fruitless.hurry();
+    assert!(fruitless.note(&bed.shared).is_err());
 }

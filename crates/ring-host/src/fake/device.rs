@@ -1,0 +1,141 @@
+//! The device's side of a kernel on a fake device: its memory, and what a kernel would do to it.
+
+use crate::shared::Shared;
+use ring_device::kernels::EchoMessage;
+use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State};
+use ring_shared::ring::{CONTROL, Control, Ring, widen};
+use ring_shared::{Consumer, Message, Producer};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The device's memory, and what a kernel would do to it.
+pub(super) struct Device {
+    control: usize,
+    lanes: u32,
+    /// Keeps the memory.
+    _shared: Arc<Shared>,
+}
+
+impl Device {
+    pub fn new(shared: &Arc<Shared>) -> Device {
+        Device {
+            control: shared.region().parameter() as usize,
+            lanes: shared.region().lanes(),
+            _shared: Arc::clone(shared),
+        }
+    }
+
+    pub fn control(&self) -> &ControlBlock {
+        // SAFETY: laid out there by the region, which `_shared` keeps; atomics only.
+        unsafe { &*std::ptr::with_exposed_provenance::<ControlBlock>(self.control) }
+    }
+
+    pub fn lane(&self, lane: u32) -> &LaneBlock {
+        assert!(lane < self.lanes);
+        let first = std::ptr::from_ref(self.control()).wrapping_add(1).cast::<LaneBlock>();
+        // SAFETY: the lanes' blocks are right behind the control block, as many as there are lanes.
+        unsafe { &*first.wrapping_add(lane as usize) }
+    }
+
+    /// The command as the device sees it.
+    pub fn command(&self) -> Command {
+        Command::from_word(self.control().host.command.load(Relaxed))
+    }
+
+    /// All lanes acknowledge the command that the device sees.
+    pub fn obey(&self) {
+        let Command { epoch, state } = self.command();
+        if let Some(state) = State::from_u32(state) {
+            self.obey_as(epoch, state);
+        }
+    }
+
+    /// The host orders that, as another of its threads might; in mapped memory.
+    pub fn order(&self, state: State) {
+        let epoch = self.command().epoch + 1;
+        self._shared.order(epoch, state);
+    }
+
+    /// All lanes acknowledge that.
+    pub fn obey_as(&self, epoch: u32, state: State) {
+        (0..self.lanes).for_each(|lane| self.says(lane, epoch, state));
+    }
+
+    /// A lane acknowledges that.
+    pub fn says(&self, lane: u32, epoch: u32, state: State) {
+        let word = Command { epoch, state: state as u32 }.to_word();
+        self.lane(lane).status.acknowledged.store(word, Release);
+    }
+
+    /// A lane is lost to a panic.
+    pub fn panics(&self, lane: u32) {
+        let status = &self.lane(lane).status;
+        let epoch = Command::from_word(status.acknowledged.load(Relaxed)).epoch;
+        status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
+        self.says(lane, epoch, State::Faulted);
+    }
+
+    /// All lanes have left so many launches.
+    pub fn leave(&self, launches: u64) {
+        (0..self.lanes).for_each(|lane| self.lane(lane).status.left.store(launches, Release));
+    }
+
+    /// A lane's ring, as the device sees it: 0 for requests, 1 for responses.
+    fn ring(&self, lane: u32, which: usize) -> Ring {
+        let block = self.lane(lane);
+        let (bell, credit, at) = match which {
+            0 => (&block.request_bell, &block.request_credit, &block.request),
+            _ => (&block.response_bell, &block.response_credit, &block.response),
+        };
+        let slots = at.slots.load(Relaxed) as usize;
+        let slots = NonNull::new(std::ptr::with_exposed_provenance_mut(slots)).expect("slots");
+        let (capacity, start) = (at.capacity.load(Relaxed), at.start.load(Relaxed));
+        let parts = (NonNull::from(bell), NonNull::from(credit), slots);
+        // SAFETY: as the region laid it out, which `_shared` keeps.
+        let ring =
+            unsafe { Ring::from_raw(parts, capacity, EchoMessage::SLOT_ATOMS as u32, start) };
+        ring.expect("a ring")
+    }
+
+    /// A worker that answers a lane's requests, from the first one on.
+    pub fn worker(&self, lane: u32) -> Worker {
+        let requests = Consumer::new(self.ring(lane, 0));
+        let answers = Producer::new(self.ring(lane, 1));
+        let block = std::ptr::from_ref(self.lane(lane)).expose_provenance();
+        Worker { requests, answers, block, _shared: Arc::clone(&self._shared) }
+    }
+}
+
+/// Answers a lane's requests as a kernel would.
+pub(super) struct Worker {
+    requests: Consumer,
+    answers: Producer,
+    block: usize,
+    /// Keeps the memory.
+    _shared: Arc<Shared>,
+}
+
+impl Worker {
+    /// Takes what there is, up to `most` and to what has room for its answers; answers it, and says so.
+    /// How many that is.
+    pub fn work(&mut self, most: usize) -> usize {
+        // SAFETY: the lane's block, which `_shared` keeps; atomics only.
+        let block = unsafe { &*std::ptr::with_exposed_provenance::<LaneBlock>(self.block) };
+        let capacity = u64::from(block.response.capacity.load(Relaxed));
+        let known = self.answers.consumed();
+        let told = Control::from_words(block.request_bell.atoms[CONTROL].load()).credit;
+        self.answers.note_consumed(widen(told, known));
+        self.answers.note_consumed(block.response_credit.consumed.load(Acquire));
+        let room = capacity - (self.answers.next() - self.answers.consumed());
+        let mut taken = vec![EchoMessage::from_seed(0); most.min(room as usize)];
+        let n = self.requests.pop_slice(&mut taken).expect("an honest host");
+        let answers: Vec<_> = taken[..n].iter().map(EchoMessage::answer).collect();
+        let sent = self.answers.push_slice(&answers, self.requests.next());
+        assert_eq!(sent, Ok(n), "the answers");
+        self.requests.publish();
+        let handled = self.requests.next() - block.request.start.load(Relaxed);
+        block.status.processed.store(handled, Relaxed);
+        n
+    }
+}

@@ -1,0 +1,122 @@
+//! Commands, and what counts as their being obeyed.
+
+use super::{Bed, LONG, NONE, drive};
+use crate::error::{ControlError, DeviceFault};
+use crate::mode::{Memory, Mode};
+use ring_shared::layout::{Command, State};
+use ring_shared::ring::Corrupt;
+
+/// A kernel of three lanes that was told nothing yet.
+fn told_nothing(mode: Mode) -> Bed {
+    Bed::new(drive(mode, Memory::Mapped), 3)
+}
+
+/// Which lane a timeout names.
+fn late(ended: Result<(), ControlError>) -> (u32, State) {
+    match ended.expect_err("it is not obeyed") {
+        ControlError::Timeout { kernel: "echo", lane, asked, .. } => (lane, asked),
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_command_waits_for_every_lane_and_names_the_first_that_is_late() {
+    let mut bed = told_nothing(Mode::Persistent);
+    for lane in 0..3 {
+        assert_eq!(late(bed.kernel.activate(NONE)), (lane, State::Active));
+        assert!(!bed.shared.has_acknowledged());
+        let next = bed.ordered().epoch + 1;
+        (0..=lane).for_each(|lane| bed.device().says(lane, next, State::Active));
+    }
+    assert_eq!(bed.shared.state(), State::Launched);
+    bed.kernel.activate(NONE).unwrap();
+    assert!(bed.shared.has_acknowledged() && bed.shared.is_active());
+    assert_eq!(bed.ordered(), Command { epoch: 4, state: State::Active as u32 });
+}
+
+/// Neither another state nor another epoch is an answer to a command, but a lane that has yielded since
+/// has obeyed it first.
+#[test]
+fn what_is_obeyed_is_that_very_command() {
+    let mut bed = told_nothing(Mode::Persistent);
+    let device = bed.device();
+    device.obey_as(1, State::Inactive);
+    assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
+    device.obey_as(1, State::Active); // of the command before
+    assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
+    device.obey_as(2, State::Yielded);
+    assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
+    device.obey_as(4, State::Yielded);
+    bed.kernel.activate(NONE).unwrap();
+    device.obey_as(4, State::Active);
+    assert_eq!(late(bed.kernel.deactivate(NONE)), (0, State::Inactive));
+    assert_eq!(bed.shared.state(), State::Inactive, "nothing is sent from then on");
+    device.obey_as(6, State::Inactive);
+    bed.kernel.deactivate(NONE).unwrap();
+    // A lane that has obeyed an earlier order to leave obeys no later one.
+    device.obey_as(7, State::Inactive);
+    assert_eq!(late(bed.kernel.terminate(NONE).map(drop)), (0, State::Terminated));
+    device.obey_as(7, State::Terminated);
+    device.leave(1);
+    bed.station.end();
+    bed.kernel.terminate(NONE).unwrap();
+}
+
+/// A kernel at rest need not be launched to be told that it may rest on.
+#[test]
+fn a_kernel_at_rest_is_launched_to_become_active_only() {
+    let mut bed = told_nothing(Mode::EventDriven);
+    bed.kernel.deactivate(NONE).unwrap();
+    assert_eq!(bed.launches(), 0);
+    assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
+    assert_eq!(bed.launches(), 1);
+    assert!(bed.shared.is_launched().unwrap());
+    // One that is on the device must obey.
+    assert_eq!(late(bed.kernel.deactivate(NONE)), (0, State::Inactive));
+    bed.leave();
+    bed.kernel.deactivate(NONE).unwrap();
+    bed.kernel.terminate(NONE).unwrap();
+    assert_eq!(bed.launches(), 1);
+}
+
+#[test]
+fn a_kernel_that_was_never_launched_is_not_launched() {
+    let bed = told_nothing(Mode::EventDriven);
+    assert!(!bed.shared.is_launched().unwrap());
+    assert!(told_nothing(Mode::Persistent).shared.is_launched().unwrap());
+}
+
+/// Of so many launches, those that every lane has left; more than there were cannot be.
+#[test]
+fn launches_left_are_those_of_the_last_lane() {
+    let bed = told_nothing(Mode::EventDriven);
+    let device = bed.device();
+    device.leave(5);
+    device.lane(1).status.left.store(3, std::sync::atomic::Ordering::Release);
+    assert_eq!((bed.shared.left(), bed.shared.left_of(5)), (3, Ok(3)));
+    let corrupt = Corrupt { found: 5, low: 0, high: 4 };
+    let fault = DeviceFault::Corrupt { kernel: "echo", lane: 0, corrupt };
+    assert_eq!(bed.shared.left_of(4), Err(fault));
+    let bed = told_nothing(Mode::EventDriven);
+    assert_eq!((bed.shared.left(), bed.shared.left_of(2)), (0, Ok(0)));
+    bed.device().leave(2);
+    assert_eq!((bed.shared.left(), bed.shared.left_of(2)), (2, Ok(2)));
+}
+
+/// A kernel has left when the driver says so, and, if it is driven, its last answers are here.
+#[test]
+fn leaving_is_waited_for() {
+    let bed = told_nothing(Mode::Persistent);
+    let staying = bed.shared.left_device(NONE.into()).unwrap_err();
+    assert!(matches!(staying, ControlError::Staying { kernel: "echo", .. }), "{staying}");
+    bed.station.end();
+    bed.shared.left_device(NONE.into()).unwrap();
+    let mut bed = told_nothing(Mode::EventDriven);
+    assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
+    bed.shared.order(2, State::Terminated);
+    bed.station.end(); // but the lanes do not say so
+    let staying = bed.shared.left_device(NONE.into()).unwrap_err();
+    assert!(matches!(staying, ControlError::Staying { .. }), "{staying}");
+    bed.leave();
+    bed.shared.left_device(LONG.into()).unwrap();
+}

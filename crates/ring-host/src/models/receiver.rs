@@ -1,0 +1,139 @@
+//! Receiving while the kernel leaves, is launched again, or is lost.
+
+use super::rig::{Alone, LONG, Receiving, Rig, check};
+use crate::error::{DeviceFault, RecvError};
+use crate::mode::{Memory, Mode};
+use loom::thread::{self, yield_now};
+use ring_shared::layout::{Exit, State};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+
+/// What was answered before a resident kernel left is received before its end is told.
+fn told_the_end(preemptions: usize, send: fn(&mut crate::Sender<Alone>)) {
+    check(preemptions, move || {
+        let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        send(&mut sender);
+        let playing = thread::spawn(move || {
+            lane.stay();
+            place.ended.store(1, Release);
+        });
+        let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
+        let summary = rig.kernel.terminate(LONG).unwrap();
+        let (received, end) = receiving.join().unwrap().to_the_end();
+        assert_eq!(end, RecvError::Terminated { kernel: "alone" });
+        assert_eq!(received, summary.processed, "an answer that was not received");
+        playing.join().unwrap();
+    });
+}
+
+#[test]
+fn express_before_the_end() {
+    told_the_end(2, |sender| sender.try_send(&0).unwrap());
+}
+
+#[test]
+fn slots_before_the_end() {
+    told_the_end(1, |sender| {
+        assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
+    });
+}
+
+/// The halves on two threads, and the lane: the receiver tells the sender how far it is, whose doorbell tells the
+/// lane, which then writes over those answers.
+#[test]
+fn credit_by_way_of_the_sender() {
+    check(1, || {
+        let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
+        let playing = thread::spawn(move || {
+            lane.stay();
+            place.ended.store(1, Release);
+        });
+        let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
+        let mut sent = 2;
+        for _ in 0..2 {
+            let more = [sent, sent + 1];
+            sent += sender.try_send_batch(&more).unwrap() as u64;
+        }
+        let receiving = receiving.join().unwrap();
+        let summary = rig.kernel.terminate(LONG).unwrap();
+        assert_eq!(summary.processed + summary.unhandled, sent, "a message lost or doubled");
+        assert_eq!(receiving.to_the_end().0, summary.processed, "an answer that was not received");
+        playing.join().unwrap();
+    });
+}
+
+/// A lane that was lost may publish answers from before: those that were there when it said so are received,
+/// and none after the end was told.
+#[test]
+fn the_end_of_a_lost_kernel() {
+    check(2, || {
+        let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
+        let playing = thread::spawn(move || {
+            assert!(lane.answer());
+            let exit = Exit::HandlerPanicked as u64;
+            lane.say_exit(exit);
+            lane.acknowledge(0, State::Faulted);
+            lane.leave(1);
+            assert!(lane.answer(), "by another warp, which was at it");
+            place.ended.store(1, Release);
+        });
+        let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
+        let fault = loop {
+            match rig.kernel.shared().check() {
+                Ok(()) => yield_now(),
+                Err(fault) => break fault,
+            }
+        };
+        assert!(matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
+        let (received, end) = receiving.join().unwrap().to_the_end();
+        assert_eq!(end, RecvError::Fault(fault));
+        assert!(received >= 1, "what was answered before");
+        playing.join().unwrap();
+    });
+}
+
+/// The receiver drives a kernel that leaves when there is nothing to do, while another thread sends and
+/// terminates it: launches follow each other, each message is answered once or counted, and the end comes
+/// behind the last answer.
+#[test]
+fn launched_again_and_ended() {
+    check(1, || {
+        let mut rig = Rig::new((Mode::EventDriven, Memory::Mapped), true, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        let playing = thread::spawn(move || {
+            for n in 0.. {
+                if !place.wait_for(n) {
+                    return;
+                }
+                while lane.answer() {}
+                let command = lane.command();
+                let state = match command.state == State::Terminated as u32 {
+                    true => State::Terminated,
+                    false => State::Yielded,
+                };
+                lane.acknowledge(command.epoch, state);
+                lane.leave(n + 1);
+                place.ended.store(n + 1, Release);
+            }
+        });
+        let receiving = thread::spawn(move || Receiving::new(receiver).looks(1));
+        sender.try_send(&0).unwrap();
+        sender.try_send(&1).unwrap();
+        let summary = rig.kernel.terminate(LONG).unwrap();
+        assert_eq!(summary.processed + summary.unhandled, 2, "a message lost or doubled");
+        let (received, end) = receiving.join().unwrap().to_the_end();
+        assert_eq!(end, RecvError::Terminated { kernel: "alone" });
+        assert_eq!(received, summary.processed, "an answer that was not received");
+        rig.place.stop();
+        playing.join().unwrap();
+    });
+}

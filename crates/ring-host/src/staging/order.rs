@@ -1,0 +1,189 @@
+//! That nothing is told before it is there, however the cells of a copy and the stores of a lane interleave.
+
+use super::rig::{block, region, ring};
+use super::*;
+use crate::driver::{Launched, RunState, Sealed};
+use crate::mode::Memory;
+use ring_shared::layout::{Command, State};
+use ring_shared::{Consumer, Producer};
+use std::collections::VecDeque;
+use std::sync::{Mutex, atomic::Ordering::Relaxed};
+
+/// A trip back beside a launch.
+const SOME: Back = Back { times: false, last: false };
+
+/// A copy, and which of its atoms have landed.
+#[derive(Debug)]
+struct Held {
+    to: usize,
+    from: usize,
+    landed: Vec<bool>,
+}
+
+/// A place whose copies land when the test says so.
+#[derive(Debug, Default)]
+struct Hand(Mutex<VecDeque<Held>>);
+
+impl Hand {
+    fn hold(&self, to: *mut u8, from: *const u8, bytes: usize) {
+        let landed = vec![false; bytes / ATOM];
+        let (to, from) = (to.expose_provenance(), from.expose_provenance());
+        self.0.lock().unwrap().push_back(Held { to, from, landed });
+    }
+
+    /// Lands those atoms of the first copy. It is over when all have.
+    fn land(&self, which: impl Fn(usize) -> bool) {
+        let mut copies = self.0.lock().unwrap();
+        let copy = copies.front_mut().unwrap();
+        let (to, from) = (
+            std::ptr::with_exposed_provenance::<Atom>(copy.to),
+            std::ptr::with_exposed_provenance::<Atom>(copy.from),
+        );
+        for k in (0..copy.landed.len()).filter(|k| which(*k)) {
+            if !std::mem::replace(&mut copy.landed[k], true) {
+                // SAFETY: atom `k` of both ranges, which stay as long as the test's region.
+                unsafe { (*to.add(k)).publish((*from.add(k)).observe()) };
+            }
+        }
+        if copy.landed.iter().all(|landed| *landed) {
+            copies.pop_front();
+        }
+    }
+
+    fn land_all(&self) {
+        while self.copies() == RunState::Running {
+            self.land(|_| true);
+        }
+    }
+}
+
+impl Sealed for Hand {}
+
+impl Station for Hand {
+    unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
+        Ok(Launched::Yes)
+    }
+    fn state(&self) -> RunState {
+        RunState::Running
+    }
+    fn copies(&self) -> RunState {
+        match self.0.lock().unwrap().is_empty() {
+            true => RunState::Ended,
+            false => RunState::Running,
+        }
+    }
+    fn is_over(&self) -> bool {
+        true
+    }
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        self.hold(to, from.as_ptr(), bytes);
+        Ok(())
+    }
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let from = std::ptr::with_exposed_provenance(from as usize);
+        self.hold(to.as_ptr(), from, bytes);
+        Ok(())
+    }
+}
+
+/// A courier with its region, whose lane the test plays.
+struct Played {
+    region: Region,
+    hand: Hand,
+    courier: Courier,
+}
+
+impl Played {
+    fn new() -> Played {
+        let region = region(Memory::StagedAsync, 4, 0);
+        let mut played = Played { courier: Courier::new(&region), hand: Hand::default(), region };
+        played.courier.go_first(&played.region, &played.hand).unwrap();
+        played.come_home();
+        played
+    }
+
+    /// Lands all copies, of those too that follow from them.
+    fn come_home(&mut self) {
+        while !self.courier.is_home() {
+            self.hand.land_all();
+            let fault = |_, corrupt| panic!("{corrupt:?}");
+            self.courier.arrive(&self.region, &self.hand, fault).unwrap().unwrap();
+        }
+    }
+}
+
+/// The lane answers what is in its ring, acknowledges a command, and has left.
+fn answer_and_leave(region: &Region, express: bool) {
+    let mut requests = Consumer::new(ring(region, 0));
+    let mut responses = Producer::new(ring(region, 1));
+    let mut answers = [0u64; 4];
+    let n = requests.pop_slice(&mut answers).unwrap();
+    assert_eq!(n, 2);
+    if express {
+        assert_eq!(responses.push(&answers[0], 2), Ok(()));
+        assert_eq!(responses.push(&answers[1], 2), Ok(()));
+    } else {
+        assert_eq!(responses.push_slice(&answers[..2], 2), Ok(2));
+    }
+    let lane = block(region);
+    lane.request_credit.consumed.store(2, Relaxed);
+    lane.status.processed.store(2, Relaxed);
+    let word = Command { epoch: 1, state: State::Inactive as u32 }.to_word();
+    lane.status.acknowledged.store(word, Relaxed);
+    lane.status.left.store(1, Relaxed);
+}
+
+/// The lane does all that while its lines are being copied, of which the atoms in `early` have been.
+fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, express: bool, what: &str) {
+    let mut played = Played::new();
+    let mut requests = Producer::new(played.region.ring(0, 0));
+    let mut responses = Consumer::new(played.region.ring(0, 1));
+    assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
+    assert!(played.courier.go_out((&played.region, &played.hand), |_| 0, false).unwrap());
+    played.come_home();
+    let mut received = 0;
+    for trip in 0..4 {
+        played.courier.go_back(&played.region, &played.hand, SOME).unwrap();
+        if trip == 0 {
+            played.hand.land(&early);
+            answer_and_leave(&played.region, express);
+        }
+        played.come_home();
+        let lane = played.region.lane(0);
+        let told = lane.status.obeyed().epoch == 1 || lane.status.launches_left() == 1;
+        while let Some(answer) = responses.pop::<u64>().unwrap() {
+            assert_eq!(answer, 10 + received, "{what}");
+            received += 1;
+        }
+        let here = (received, lane.status.processed.load(Relaxed), lane.consumed());
+        assert!(!told || here == (2, 2, 2), "{what}: told in trip {trip} with {here:?}");
+    }
+    assert_eq!(played.region.lane(0).status.obeyed().epoch, 1, "{what}");
+    assert_eq!(played.region.lane(0).status.launches_left(), 1, "{what}");
+    assert_eq!(received, 2, "{what}");
+}
+
+#[test]
+fn a_status_tells_of_nothing_that_is_not_here() {
+    for express in [false, true] {
+        for k in 0..BACK_LINES {
+            all_that_is_told_is_here(|at| at == k, express, &format!("atom {k} early"));
+            all_that_is_told_is_here(|at| at != k, express, &format!("atom {k} late"));
+            all_that_is_told_is_here(|at| at < k, express, &format!("atoms from {k} on late"));
+            all_that_is_told_is_here(|at| at >= k, express, &format!("atoms from {k} on early"));
+        }
+    }
+}

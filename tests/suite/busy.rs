@@ -1,0 +1,110 @@
+//! A host that does not get its processor while a device is probed: that is said, it decides nothing for good,
+//! and what is asked for by name is tried.
+
+use crate::faults::{in_child, names, until};
+use ring_host::driver::quirks::Quirks;
+use ring_host::driver::{Driver, cpu::Cpu};
+use ring_host::kernels::VectorAdd;
+use ring_host::probe::{Lack, Probe};
+use ring_host::{Launch, LaunchError, Memory, Mode, Options, Runtime};
+use ring_tests::{LONG, WAYS, active, exchange, opened};
+use std::sync::Arc;
+
+fn open<D: Driver + 'static>(device: &Arc<D>) -> Runtime {
+    Runtime::over(Arc::clone(device), Options::default()).unwrap()
+}
+
+/// A device at whose first opening the host is busy.
+fn busy_at_first() -> Arc<Quirks<Cpu>> {
+    Arc::new(Quirks::of(Cpu::open()).busy_host(1))
+}
+
+/// That nobody could tell whether kernels stay and calls come back, and all else is known.
+fn is_not_told(probe: &Probe) {
+    assert!(!probe.is_certain());
+    assert!(probe.mapped.is_ok() && probe.launch.is_ok() && probe.graph.is_ok(), "{probe:?}");
+    for lack in [probe.resident.as_ref().map(drop), probe.beside.as_ref().map(drop)] {
+        let Err(Lack::Unknown(why)) = lack else { panic!("{probe:?}") };
+        names(why, &["took another launch"]);
+    }
+}
+
+#[test]
+fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
+    let device = busy_at_first();
+    let host = open(&device);
+    is_not_told(&host.report().probe);
+    let choice = host.report().choice.as_ref().unwrap();
+    assert!(matches!(choice.mode, Mode::EventDriven | Mode::Graph), "{choice}");
+    names(choice, &["not persistent in mapped memory", "not certain, the machine was too busy"]);
+
+    // The next opening finds out, and that is kept.
+    let again = opened(&device, Options::default());
+    let probe = &again.report().probe;
+    assert!(probe.resident.is_ok() && probe.beside.is_ok(), "{probe:?}");
+    let choice = again.report().choice.as_ref().unwrap();
+    assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");
+    assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
+}
+
+#[test]
+fn what_is_asked_for_is_tried_after_a_busy_moment() {
+    let host = open(&busy_at_first());
+    for (mode, memory) in WAYS {
+        let mut kernel = active(&host, Launch::default().mode(mode).memory(memory));
+        exchange(&mut kernel, 3);
+        assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.choice());
+        if mode == Mode::Persistent || memory == Memory::StagedAsync {
+            names(kernel.choice(), &["asked for", "it is tried although", "too busy"]);
+        }
+    }
+    // With a payload that is copied beside it, too.
+    let launch = Launch::default().mode(Mode::Persistent).payload_bytes(64 << 10);
+    let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let (a, mut sum) = (vec![1.5; 5000], vec![0.0; 5000]);
+    kernel.add(&a, &a, &mut sum, LONG).unwrap();
+    assert!(sum.iter().all(|sum| *sum == 3.0));
+    assert_eq!(kernel.runs_as(), WAYS[0]);
+    is_not_told(&host.report().probe); // nothing was left to the runtime, so nothing was probed
+}
+
+#[test]
+fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
+    let host = open(&busy_at_first());
+    is_not_told(&host.report().probe);
+    let kernel = until("a persistent kernel", || {
+        let mut kernel = active(&host, Launch::default());
+        exchange(&mut kernel, 4);
+        (kernel.runs_as() == WAYS[0]).then_some(kernel)
+    });
+    names(kernel.choice(), &["the best that works", "a resident kernel answered"]);
+    let report = host.report();
+    assert!(report.probe.is_certain() && report.choice.as_ref().unwrap().mode == Mode::Persistent);
+}
+
+#[test]
+fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
+    let here = here!("what_the_environment_asks_for_is_tried_after_a_busy_moment");
+    in_child(here, &[("RING_MODE", "persistent")], || {
+        let host = open(&busy_at_first());
+        names(host.report().choice.as_ref().unwrap(), &["forced by RING_MODE", "tried although"]);
+        let mut kernel = active(&host, Launch::default());
+        exchange(&mut kernel, 5);
+        assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.choice());
+    });
+}
+
+/// What is known not to work is refused, asked for or not.
+#[test]
+fn what_the_device_does_not_do_is_kept_and_refused() {
+    let device = Arc::new(Quirks::of(Cpu::open()).calls_block());
+    let host = opened(&device, Options::default());
+    let probe = &host.report().probe;
+    let Err(Lack::No(why)) = &probe.beside else { panic!("{probe:?}") };
+    names(why, &["the call returned after", "when the kernel had left"]);
+    assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
+    let launch = Launch::default().memory(Memory::StagedAsync);
+    let error = host.launch::<VectorAdd>(launch).map(drop).unwrap_err();
+    assert!(matches!(error, LaunchError::Unfit { .. }), "{error}");
+}
