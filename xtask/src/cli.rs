@@ -1,8 +1,8 @@
 //! The command line: one task and its switches.
 
 use crate::{
-    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, sanitize,
-    setup, undefined,
+    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants,
+    sanitize, setup, undefined,
 };
 
 /// What `cargo xtask` prints when it is given no task or an unknown one.
@@ -14,7 +14,7 @@ usage: cargo xtask TASK
   ptx                        compile ring-device and ring-bench to PTX, write it into the clone
   ptx --check                compile them, compare with the PTX in the clone
   ptxas                      assemble the checked-in PTX for every architecture, print its resources
-  loom                       model-check the ring, and the resident loop between orders and launches
+  loom                       model-check the ring, the resident loop between orders and launches, and the host's threads
   asan | tsan [--all]        the ring and the CPU device under load, under AddressSanitizer (with
                              LeakSanitizer) or ThreadSanitizer (--all: also the tests that take long)
   miri [--if-available]      the ring under Miri with strict provenance, the CPU device without; where
@@ -22,6 +22,9 @@ usage: cargo xtask TASK
   careful | valgrind         the stand-ins by themselves
   fuzz [--seconds N] [TARGET]
                              fuzz/'s targets, or one, under AddressSanitizer, 30 s each
+  mutants [--again] [PART]   small changes of ring, loop and pump, by cargo-mutants: each must make a
+                             test fail, or is listed in xtask/mutants.txt; for hours, parts shared,
+                             dispatch, host (--again: what the last run left)
   callgrind                  count the instructions of a message in ring-shared, by valgrind
   deny [--advisories]        licences, versions and origins of all dependencies, by cargo-deny
                              (--advisories: also what is known against them, from GitHub)
@@ -40,6 +43,11 @@ pub fn run(args: &[String]) -> Result {
         let options = fuzz::Options::parse(rest);
         let options = options.map_err(|error| Error::new(format!("{error}\n{USAGE}")))?;
         return fuzz::run(&Workspace::locate()?, &options);
+    }
+    if task == "mutants" {
+        let options = mutants::Options::parse(rest);
+        let options = options.map_err(|error| Error::new(format!("{error}\n{USAGE}")))?;
+        return mutants::run(&Workspace::locate()?, &options);
     }
     let allowed: &[&str] = match task {
         "setup" => &["--debian", "--miri"],

@@ -9,9 +9,10 @@
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
-//! - [`sanitize`] runs loom over the ring and the resident loop, and the sanitizers over the CPU device,
+//! - [`sanitize`] runs loom over the ring, the resident loop and the host, and the sanitizers over the CPU device,
 //! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,
 //! - [`fuzz`] runs the targets of `fuzz/`,
+//! - [`mutants`] changes the code bit by bit, and looks whether a test fails,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -34,6 +35,7 @@ pub mod inputs;
 pub mod installed;
 pub mod lock;
 pub mod manifest;
+pub mod mutants;
 pub mod pins;
 pub mod sanitize;
 pub mod setup;

@@ -123,3 +123,6 @@ pub const CARGO_DENY: Tool =
 
 /// std with its debug assertions, and checks that rustc adds in nightlies.
 pub const CARGO_CAREFUL: Tool = Tool { name: "cargo-careful", version: "0.4.10", with: &[] };
+
+/// What changes the code bit by bit.
+pub const CARGO_MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0", with: &[] };

@@ -8,7 +8,7 @@ pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Slots are moved by atomics, which sanitizers see, and not by assembly.
 pub(crate) const ATOMIC_SLOTS: &str = "--cfg ring_atomic_slots";
 
-/// The crates whose interleavings are explored, a test `loom` each.
+/// The crates whose interleavings are explored by a test `loom` each; those of ring-host are in the crate.
 const MODELS: [&str; 2] = ["ring-shared", "ring-device"];
 
 /// What runs under a sanitizer: packages with their tests, and of the last what is left out.
@@ -65,17 +65,27 @@ const RUNTIME: Load = Load {
 /// Tests that open some hundred devices: AddressSanitizer takes seconds for them, ThreadSanitizer minutes.
 const OF_MANY_DEVICES: &str = "is_refused_is";
 
-/// Every interleaving of the accesses to what host and lane share, up to a few forced switches of thread.
+/// Every interleaving of the accesses to what host and lane share, and threads of the host, up to a few
+/// forced switches of thread.
 ///
 /// # Errors
 /// When a model fails.
 pub fn loom(ws: &Workspace) -> Result {
-    let mut cargo = shell::stable_cargo(ws.root());
-    cargo.args(["test", "--release", "--test", "loom", "--target-dir"]).arg(ws.target("loom"));
+    let cargo = || {
+        let mut cargo = shell::stable_cargo(ws.root());
+        cargo.args(["test", "--release", "--target-dir"]).arg(ws.target("loom"));
+        cargo.env("RUSTFLAGS", "--cfg loom");
+        cargo
+    };
+    let mut lanes = cargo();
+    lanes.args(["--test", "loom"]);
     for package in MODELS {
-        cargo.args(["-p", package]);
+        lanes.args(["-p", package]);
     }
-    shell::show_and_run(cargo.env("RUSTFLAGS", "--cfg loom"))
+    shell::show_and_run(&mut lanes)?;
+    // The host's other tests are not for loom.
+    let host = ["-p", "ring-host", "--no-default-features", "--lib", "--", "models::"];
+    shell::show_and_run(cargo().args(host))
 }
 
 /// The tests under the sanitizer `name`, `address` or `thread`: those that a run in CI has time for, or

@@ -34,10 +34,19 @@ pub fn find(ws: &Workspace) -> Result<Toolchain> {
     if let Some(ready) = installed().chain(linked).find(Toolchain::has_source) {
         return Ok(ready);
     }
-    let missing = if installed().next().is_none() {
-        format!("no installed toolchain is rustc {} ({})", pins::RUSTC_RELEASE, pins::RUSTC_COMMIT)
-    } else {
-        format!("the pinned nightly ({}) is installed without rust-src", pins::NIGHTLY)
+    let missing = match installed().next() {
+        None => {
+            format!(
+                "no installed toolchain is rustc {} ({})",
+                pins::RUSTC_RELEASE,
+                pins::RUSTC_COMMIT
+            )
+        }
+        Some(found) => format!(
+            "the pinned nightly ({}) is installed without rust-src, in {}",
+            pins::NIGHTLY,
+            found.sysroot().display()
+        ),
     };
     Err(Error::new(missing).hint(format!(
         "{INSTALL}\n   or: rustup toolchain install {} --profile minimal --component rust-src",

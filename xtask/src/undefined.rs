@@ -100,7 +100,8 @@ pub fn miri(ws: &Workspace, if_available: bool) -> Result {
         return Ok(());
     }
     let missing = Error::new("neither Miri nor cargo-careful nor valgrind is there").hint(format!(
-        "cargo xtask setup --miri\n   or: rustup component add miri rust-src --toolchain {}",
+        "cargo xtask setup --miri\n   or: rustup toolchain install {} --profile minimal --component miri \
+         --component rust-src",
         pins::NIGHTLY
     ));
     if if_available {

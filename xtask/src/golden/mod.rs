@@ -1,14 +1,30 @@
 //! What a module's PTX must and must not hold, read from the text.
 //!
-//! Each rule is a function over the module, in a file of its own, with a test that shows it fail.
+//! Rules about single statements are functions over the module, each with a test that shows it fail.
+//! What memory an access reaches ([`place`], by [`value`]s) decides what it may be ([`allow`]), and what
+//! can be reached from where ([`ways`]) where fences must stand ([`order`], [`rules`]). `xtask/tests/mutations.rs`
+//! changes the checked-in PTX in every way that these are there to find.
 
 use crate::pins::Module;
+use known::Known;
+use ring_device::TeamMemory;
 use std::fmt;
+use value::Base;
 
+pub mod allow;
+pub mod code;
 pub mod form;
+pub mod known;
 pub mod lines;
 pub mod memory;
+pub mod operand;
+pub mod order;
 pub mod panics;
+pub mod place;
+pub mod plain;
+pub mod rules;
+pub mod value;
+pub mod ways;
 
 pub use lines::Line;
 
@@ -17,6 +33,8 @@ pub use lines::Line;
 pub struct Violation {
     /// The line, counted from 1; 0 when something is missing from the whole.
     pub line: usize,
+    /// The entry point or function that the line is in.
+    pub function: Option<String>,
     /// The statement.
     pub text: String,
     /// Why it must not be.
@@ -25,20 +43,24 @@ pub struct Violation {
 
 impl Violation {
     fn at(line: &Line<'_>, why: &'static str) -> Self {
-        Self { line: line.number, text: line.text.to_owned(), why }
+        Self { line: line.number, function: None, text: line.text.to_owned(), why }
     }
 
     fn missing(what: impl Into<String>, why: &'static str) -> Self {
-        Self { line: 0, text: what.into(), why }
+        Self { line: 0, function: None, text: what.into(), why }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            0 => write!(f, "kernels.ptx: {}: {}", self.why, self.text),
-            n => write!(f, "kernels.ptx:{n}: {}: {}", self.why, self.text),
+            0 => write!(f, "kernels.ptx: ")?,
+            n => write!(f, "kernels.ptx:{n}: ")?,
         }
+        if let Some(function) = &self.function {
+            write!(f, "{function}: ")?;
+        }
+        write!(f, "{}: {}", self.why, self.text)
     }
 }
 
@@ -58,6 +80,60 @@ pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
     let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
     found.extend(form::exports(module, &lines));
+    let text = code::without_comments(ptx);
+    let functions = code::functions(&text);
+    found.extend(accesses(&functions, &lines));
+    for violation in &mut found {
+        let inside = |one: &&code::Function<'_>| (one.line..=one.end).contains(&violation.line);
+        violation.function = functions.iter().find(inside).map(|one| one.name.to_owned());
+    }
     found.sort_by_key(|violation| violation.line);
+    found
+}
+
+/// The name of a team's block-shared memory.
+const TEAM: &str = "ring_team";
+
+/// The rules about accesses and fences, function by function.
+fn accesses(functions: &[code::Function<'_>], lines: &[Line<'_>]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut known = Known::default();
+    for line in lines.iter().filter(|line| line.text.starts_with('.')) {
+        let Some((head, size)) = line.text.split_once('[') else { continue };
+        let name = head.split_whitespace().last().unwrap_or_default();
+        let base = match (line.directive(".shared"), line.directive(".global")) {
+            (true, _) if name == TEAM => Base::Team,
+            (true, _) => Base::Shared,
+            (_, true) => Base::Image,
+            _ => continue,
+        };
+        known.variables.insert(name, base);
+        // The rules tell the team's words by their offsets on the host.
+        let bytes = size.split(']').next().and_then(|bytes| bytes.parse().ok());
+        if base == Base::Team && bytes != Some(size_of::<TeamMemory>()) {
+            found.push(Violation::at(line, "team's memory of another size than on the host"));
+        }
+    }
+    let told = [
+        TeamMemory::REQUEST_SLOTS,
+        TeamMemory::RESPONSE_SLOTS,
+        TeamMemory::STATE,
+        TeamMemory::PAYLOAD,
+    ];
+    known.told = told.map(|at| at as i64).to_vec();
+    let values = known.learn(functions);
+    for (function, values) in functions.iter().zip(&values) {
+        let names_team = function.code.iter().flat_map(|one| &one.operands).any(|operand| {
+            matches!(operand, operand::Operand::Name(TEAM))
+                || matches!(operand, operand::Operand::Memory(at, _) if **at == operand::Operand::Name(TEAM))
+        });
+        if function.entry && !names_team {
+            found.extend(plain::check(function));
+            continue;
+        }
+        let accesses = place::accesses(function, values);
+        found.extend(allow::check(function, &accesses));
+        found.extend(order::check(function, &accesses));
+    }
     found
 }

@@ -91,12 +91,16 @@ fn rustup() -> Command {
 
 /// Miri only checks, so its absence is told and not an error.
 fn miri(ws: &Workspace) {
-    if toolchain::find(ws).is_ok_and(|ready| ready.has_program("cargo-miri")) {
+    let ready = toolchain::find(ws).ok();
+    if ready.as_ref().is_some_and(|ready| ready.has_program("cargo-miri")) {
         println!("setup: Miri is installed");
         return;
     }
+    // It is found by its commit, so that rustup may have it under another name than the pin's.
+    let name = ready.and_then(|ready| ready.rustup_name());
     let mut rustup = rustup();
-    rustup.args(["component", "add", "miri", "--toolchain", pins::NIGHTLY]);
+    rustup.args(["component", "add", "miri", "--toolchain"]);
+    rustup.arg(name.as_deref().unwrap_or(pins::NIGHTLY));
     match shell::run_for(&mut rustup, RUSTUP_LIMIT) {
         Ok(()) => println!("setup: Miri installed"),
         Err(error) => println!("setup: no Miri ({error})"),

@@ -1,0 +1,122 @@
+//! Which accesses a ring kernel may make, by what they reach. What is not on the list is a violation.
+//!
+//! A word that both host and device see is read and written whole, at system scope; which words acquire
+//! or release follows from `ring-shared/ring.rs` and `ring-device/dispatch`. Weak accesses are left for
+//! memory of the team, for a state, which is one thread's, and for constants of the module.
+
+use super::code::Function;
+use super::place::{Access, Place, Strength};
+use super::{Line, Violation};
+
+/// Accesses of one kind that are allowed.
+struct Allowed {
+    writes: bool,
+    strengths: &'static [Strength],
+    /// Any, where there are none.
+    bits: &'static [u32],
+}
+
+const fn reads(strengths: &'static [Strength], bits: &'static [u32]) -> Allowed {
+    Allowed { writes: false, strengths, bits }
+}
+
+const fn stores(strengths: &'static [Strength], bits: &'static [u32]) -> Allowed {
+    Allowed { writes: true, strengths, bits }
+}
+
+const RELAXED: &[Strength] = &[Strength::Relaxed];
+const ORDERED: &[Strength] = &[Strength::Ordered];
+const STRONG: &[Strength] = &[Strength::Relaxed, Strength::Ordered];
+const PLAIN: &[Strength] = &[Strength::Weak, Strength::Relaxed, Strength::Ordered];
+
+/// The list, and why each is on it.
+fn allowed(place: Place) -> &'static [Allowed] {
+    match place {
+        // The command, and the host's sign of life: nothing hangs on them but themselves.
+        Place::Host => const { &[reads(RELAXED, &[64])] },
+        // Releases answers, counters, and what the next launch goes on from.
+        Place::Acknowledgement => const { &[stores(ORDERED, &[64])] },
+        // Counters and the heartbeat; of other lanes, whether they are busy and whether to leave.
+        Place::Status => const { &[stores(STRONG, &[64]), reads(STRONG, &[64])] },
+        // The reads that it tells of are over: their values went through a barrier, or into answers.
+        Place::RequestCredit => const { &[stores(STRONG, &[64])] },
+        // Slots are overwritten on its word.
+        Place::ResponseCredit => const { &[reads(ORDERED, &[64])] },
+        // Tail, credit and express as one, and slots are read on their word.
+        Place::RequestControl => const { &[reads(ORDERED, &[128])] },
+        // Tail, credit and express as one; answers with their stamps. A fence stands before a tail.
+        Place::ResponseControl | Place::ResponseAtom => const { &[stores(RELAXED, &[128])] },
+        // Counters, for nobody else to act on.
+        Place::Times => const { &[stores(STRONG, &[64]), reads(STRONG, &[64])] },
+        // A look at a line, or all that a launch begins with: an atom a thread.
+        Place::SomeAtom => const { &[reads(STRONG, &[128])] },
+        // The bytes of messages, an atom at a time.
+        Place::RequestSlot => const { &[reads(RELAXED, &[128])] },
+        Place::ResponseSlot => const { &[stores(RELAXED, &[128])] },
+        // One thread's, while the host keeps away; `order` has the fence before it.
+        Place::State => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
+        // Words that handlers of several threads share.
+        Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
+        // What the team's threads tell each other.
+        Place::Team(_) | Place::TeamPlaces | Place::TeamBoot | Place::TeamWord => {
+            const { &[stores(STRONG, &[]), reads(STRONG, &[])] }
+        }
+        // Messages on their way are plain bytes between barriers.
+        Place::Private => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
+        // Constants.
+        Place::Image => const { &[reads(&[Strength::Weak], &[])] },
+        Place::OtherWord | Place::Unknown => &[],
+    }
+}
+
+fn is_allowed(access: &Access) -> bool {
+    let seen = access.place.is_seen_by_both() || access.place == Place::Payload;
+    allowed(access.place).iter().any(|allowed| {
+        allowed.writes == access.writes
+            && allowed.strengths.contains(&access.strength)
+            && (allowed.bits.is_empty()
+                || access.bits.is_some_and(|bits| allowed.bits.contains(&bits)))
+            && (access.system || !seen)
+    })
+}
+
+/// The accesses of a ring kernel's `function` that are not on the list.
+#[must_use]
+pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
+    let both = function.code.iter().zip(accesses);
+    let found = both.filter_map(|(instruction, access)| {
+        let access = (*access)?;
+        (!is_allowed(&access)).then(|| {
+            let line = Line { number: instruction.line, text: instruction.text };
+            Violation::at(&line, why(&access))
+        })
+    });
+    found.collect()
+}
+
+/// The rule that `access` breaks.
+fn why(access: &Access) -> &'static str {
+    match access.place {
+        Place::Unknown => "access of an address that cannot be followed",
+        Place::Image => "access of a module's constant that is not on the list",
+        Place::Payload => "access of the payload that is not on the list",
+        Place::State
+        | Place::Team(_)
+        | Place::TeamPlaces
+        | Place::TeamBoot
+        | Place::TeamWord
+        | Place::Private => "access of the device's own memory that is not on the list",
+        Place::OtherWord => "access of a word that a kernel does not touch",
+        Place::Acknowledgement => "access of an acknowledgement that is not on the list",
+        Place::ResponseCredit | Place::RequestCredit => {
+            "access of a credit that is not on the list"
+        }
+        Place::RequestSlot | Place::ResponseSlot => "access of a slot that is not on the list",
+        Place::RequestControl | Place::ResponseControl | Place::ResponseAtom | Place::SomeAtom => {
+            "access of a doorbell that is not on the list"
+        }
+        Place::Host | Place::Status | Place::Times => {
+            "access of memory of host and device that is not on the list"
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Where fences stand in a ring kernel.
+//!
+//! Each [rule](super::rules) names two accesses and a fence: no way through the function leads from the one
+//! to the other without it. So a rule does not care how often the compiler has copied a piece of code, nor
+//! where it has put it, and more fences than needed are no violation.
+
+use super::code::{Function, Instruction};
+use super::place::Access;
+use super::rules::{NEEDED, RULES};
+use super::ways::Ways;
+use super::{Line, Violation};
+use std::collections::BTreeSet;
+
+/// Who a fence orders accesses for; more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The threads of the block.
+    Block,
+    /// They, and the host.
+    System,
+}
+
+/// What a way may lead past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A load or a store.
+    Access(Access),
+    /// A fence that every thread which comes there carries out.
+    Fence(Scope),
+    /// A barrier of the block: behind it a thread acts on what others have told it.
+    Barrier,
+    /// A barrier of the warp.
+    WarpBarrier,
+}
+
+/// Whether an event is one that a rule is about.
+pub type Is = fn(Event) -> bool;
+
+/// No way leads from `from` to `to` but past a fence of `scope`, or past `until`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    why: &'static str,
+    scope: Scope,
+    from: Is,
+    to: Is,
+    until: Is,
+    only: Is,
+    past: &'static [(Is, Is)],
+}
+
+impl Rule {
+    /// Between two events stands a fence of system scope.
+    #[must_use]
+    pub const fn system(why: &'static str, from: Is, to: Is) -> Self {
+        Rule { why, scope: Scope::System, from, to, until: |_| false, only: |_| true, past: &[] }
+    }
+
+    /// Between two events stands a fence of the block's scope at least.
+    #[must_use]
+    pub const fn block(why: &'static str, from: Is, to: Is) -> Self {
+        Rule { why, scope: Scope::Block, from, to, until: |_| false, only: |_| true, past: &[] }
+    }
+
+    /// It ends at such an event, too.
+    #[must_use]
+    pub const fn until(self, until: Is) -> Self {
+        Rule { until, ..self }
+    }
+
+    /// It is about ways that lead past these events, in this order; each with what ends the way to it.
+    #[must_use]
+    pub const fn past(self, past: &'static [(Is, Is)]) -> Self {
+        Rule { past, ..self }
+    }
+
+    /// It is for functions in which there is such an event.
+    #[must_use]
+    pub const fn only(self, only: Is) -> Self {
+        Rule { only, ..self }
+    }
+}
+
+/// The rules that `function`, which has a team's memory, breaks.
+#[must_use]
+pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
+    let events: Vec<Option<Event>> =
+        function.code.iter().zip(accesses).map(|(one, access)| event(one, *access)).collect();
+    let is = |at: usize, is: Is| events[at].is_some_and(is);
+    let ways = Ways::of(function);
+    let mut found = Vec::new();
+    for rule in RULES.iter().filter(|rule| (0..events.len()).any(|at| is(at, rule.only))) {
+        let fence = |at: usize| matches!(events[at], Some(Event::Fence(of)) if of >= rule.scope);
+        let mut reached: BTreeSet<usize> =
+            (0..events.len()).filter(|at| is(*at, rule.from)).collect();
+        for (to, until) in rule.past.iter().chain(&[(rule.to, rule.until)]) {
+            let ends = |at: usize| fence(at) || is(at, *until);
+            reached = reached
+                .into_iter()
+                .flat_map(|from| ways.reached(from, |at| is(at, *to), ends))
+                .collect();
+        }
+        found.extend(reached.into_iter().map(|at| {
+            let instruction = &function.code[at];
+            Violation::at(&Line { number: instruction.line, text: instruction.text }, rule.why)
+        }));
+    }
+    if function.entry {
+        let missing =
+            NEEDED.iter().filter(|(_, needed)| !(0..events.len()).any(|at| is(at, *needed)));
+        found.extend(missing.map(|(what, _)| {
+            let line = Line { number: function.line, text: what };
+            Violation::at(&line, "not found in a ring kernel")
+        }));
+    }
+    found
+}
+
+fn event(instruction: &Instruction<'_>, access: Option<Access>) -> Option<Event> {
+    if let Some(access) = access {
+        return Some(Event::Access(access));
+    }
+    let fence = || {
+        let scope = if instruction.has("sys") { Scope::System } else { Scope::Block };
+        instruction.guard.is_none().then_some(Event::Fence(scope))
+    };
+    match instruction.name() {
+        "fence" if instruction.has("acq_rel") || instruction.has("sc") => fence(),
+        "membar" => fence(),
+        "bar" | "barrier" if instruction.has("warp") => Some(Event::WarpBarrier),
+        "bar" | "barrier" if instruction.has("sync") => Some(Event::Barrier),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use crate::pins::BUILT_IN;
+    use ring_device::TeamMemory;
+    use ring_shared::layout::{ControlBlock, LaneBlock};
+    use std::mem::{offset_of, size_of};
+
+    /// The rules about order that a kernel with that body breaks. In it `%team` is the team's memory,
+    /// `%lane` the lane's block, `%look` an atom of the doorbell that depends on the thread, `%payload`
+    /// and `%answers` what the host left there.
+    fn broken(body: &str) -> Vec<String> {
+        let (team, control, lane) =
+            (size_of::<TeamMemory>(), size_of::<ControlBlock>(), size_of::<LaneBlock>());
+        let (bell, credit) =
+            (offset_of!(LaneBlock, request_bell), offset_of!(LaneBlock, response_credit));
+        let (payload, answers) = (TeamMemory::PAYLOAD, TeamMemory::RESPONSE_SLOTS);
+        let ptx = format!(
+            ".shared .align 16 .b8 ring_team[{team}];
+            .visible .entry k(.param .u64 k_param_0)
+            {{
+            ld.param.b64 %control, [k_param_0];
+            {{ .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 %team, %a; }}
+            mov.u32 %block, %ctaid.x;
+            mul.wide.u32 %blocks, %block, {lane};
+            add.s64 %first, %control, {control};
+            add.s64 %lane, %first, %blocks;
+            mov.u32 %thread, %tid.x;
+            mul.wide.u32 %atom, %thread, 16;
+            add.s64 %bell, %lane, {bell};
+            add.s64 %look, %bell, %atom;
+            add.s64 %line, %lane, {response};
+            add.s64 %express, %line, %atom;
+            add.s64 %credit, %lane, {credit};
+            ld.relaxed.sys.b64 %payload, [%team+{payload}];
+            ld.relaxed.sys.b64 %slots, [%team+{answers}];
+            shl.b64 %behind, %thread, 4;
+            add.s64 %answers, %slots, %behind;
+            {body}
+            ret;
+            }}",
+            response = offset_of!(LaneBlock, response_bell),
+        );
+        let found = check(&BUILT_IN, &ptx).into_iter();
+        let said: Vec<_> = found.map(|one| one.to_string()).collect();
+        assert!(!said.iter().any(|one| one.contains("not on the list")), "{said:?}");
+        assert!(!said.iter().any(|one| one.contains("cannot be followed")), "{said:?}");
+        said.into_iter().filter(|one| one.contains(": no ")).collect()
+    }
+
+    const LOOK: &str = "ld.relaxed.sys.global.b128 %a, [%look];";
+    const FENCE: &str = "fence.acq_rel.sys;";
+
+    #[test]
+    fn a_payload_is_read_behind_a_fence_and_told_of_behind_another() {
+        let read = "ld.relaxed.sys.b32 %w, [%payload+8];";
+        let answer =
+            "st.relaxed.sys.b32 [%payload+8], %w; FENCE st.relaxed.sys.b128 [%express], %a;";
+        let (fenced, not) = (answer.replace("FENCE", FENCE), answer.replace("FENCE", ""));
+        assert_eq!(broken(&format!("{LOOK} {FENCE} {read} {fenced}")), [""; 0]);
+        let said = broken(&format!("{LOOK} {read} {fenced}"));
+        assert!(
+            matches!(said.as_slice(), [one] if one.contains("reading the payload")),
+            "{said:?}"
+        );
+        let said = broken(&format!("{LOOK} {FENCE} {read} {not}"));
+        assert!(
+            matches!(said.as_slice(), [one] if one.contains("writes to the payload")),
+            "{said:?}"
+        );
+        // A narrower fence is none, and one that some threads pass over is none.
+        for none in ["fence.acq_rel.cta;", "@%p1 fence.acq_rel.sys;"] {
+            assert_eq!(broken(&format!("{LOOK} {none} {read} {fenced}")).len(), 1, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_came_in_the_line_is_fenced_by_who_looked_or_by_who_reads_the_payload() {
+        let way = |first: &str, second: &str| {
+            format!(
+                "{LOOK} {first} st.relaxed.sys.b64 [%team+{staged}], 1; bar.sync 0;
+                setp.eq.b32 %p1, %thread, 2;
+                @!%p1 bra $L1;
+                ld.relaxed.sys.b64 %s, [%team+{staged}];
+                $L1:
+                @!%p1 bra $L2;
+                {second}
+                $L2:
+                ld.relaxed.sys.b32 %w, [%payload];",
+                staged = TeamMemory::STAGED,
+            )
+        };
+        assert_eq!(broken(&way(FENCE, "")), [""; 0]);
+        assert_eq!(broken(&way("", FENCE)), [""; 0]);
+        let said = broken(&way("", ""));
+        assert!(matches!(said.as_slice(), [one] if one.contains("came in the line")), "{said:?}");
+    }
+
+    #[test]
+    fn a_thread_that_went_one_way_goes_it_again_on_the_same_predicate() {
+        let way = |other: &str| {
+            format!(
+                "setp.eq.b32 %p1, %thread, 0; setp.eq.b32 %p2, %thread, 1;
+                @!%p1 bra $L1;
+                ld.acquire.sys.b64 %c, [%credit];
+                $L1:
+                @!{other} bra $L2;
+                {FENCE}
+                $L2:
+                st.relaxed.sys.b64 [%team+{told}], %c;",
+                told = TeamMemory::CREDIT,
+            )
+        };
+        assert_eq!(broken(&way("%p1")), [""; 0]);
+        let said = broken(&way("%p2"));
+        assert!(matches!(said.as_slice(), [one] if one.contains("telling the team")), "{said:?}");
+        // Not if it may have changed meanwhile.
+        let changed = way("%p1").replace("$L1:", "$L1:\nsetp.eq.b32 %p1, %c, 7;");
+        assert_eq!(broken(&changed).len(), 1);
+    }
+
+    #[test]
+    fn thread_0_is_in_warp_0() {
+        let obey = |of: &str| {
+            format!(
+                "ld.b32 %x, [%team+{command}];
+                setp.gt.u32 %p1, %thread, 31; setp.ne.b32 %p2, {of}, 0;
+                @%p1 bra $L1;
+                {FENCE}
+                $L1:
+                @%p2 bra $L2;
+                st.relaxed.sys.b64 [%team+{obeyed}], 1;
+                $L2:
+                ld.b64 %s, [%state];",
+                command = TeamMemory::COMMAND,
+                obeyed = TeamMemory::OBEYED,
+            )
+            .replace("ld.b32", "ld.relaxed.sys.b32")
+        };
+        let state = format!("ld.relaxed.sys.b64 %state, [%team+{}];", TeamMemory::STATE);
+        assert_eq!(broken(&format!("{state} {}", obey("%thread"))), [""; 0]);
+        // What another register holds says nothing.
+        let said = broken(&format!("{state} {}", obey("%x")));
+        assert!(matches!(said.as_slice(), [one] if one.contains("a state")), "{said:?}");
+    }
+
+    #[test]
+    fn a_fence_somewhere_else_does_not_help() {
+        let tail = TeamMemory::TAIL;
+        let tell = format!("st.relaxed.sys.b64 [%team+{tail}], %n;");
+        assert_eq!(broken(&format!("{LOOK} {FENCE} {tell}")), [""; 0]);
+        assert_eq!(broken(&format!("{FENCE} {LOOK} {tell}")).len(), 1);
+        assert_eq!(broken(&format!("{LOOK} {tell} {FENCE}")).len(), 1);
+        // Around a loop, too.
+        let around = format!("{FENCE}\n$L1:\n{tell} {LOOK} @%p1 bra $L1;");
+        assert_eq!(broken(&around).len(), 1);
+        assert_eq!(broken(&around.replace("@%p1", &format!("{FENCE} @%p1"))), [""; 0]);
+        // Behind a barrier a thread tells what others have looked at.
+        assert_eq!(broken(&format!("{LOOK} bar.sync 0; {tell}")), [""; 0]);
+    }
+}

@@ -1,0 +1,264 @@
+//! What each access of memory reaches: a line of the host's or the lane's, a slot, the team's memory.
+
+use super::code::{Function, Instruction};
+use super::value::{Base, Value, Values};
+use ring_device::TeamMemory;
+use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, LaneBlock, StatusLine, Times};
+use ring_shared::ring::CONTROL;
+use std::mem::{offset_of, size_of};
+
+/// What an access reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A word of the control block.
+    Host,
+    /// The word by which a lane acknowledges, or says that it has left.
+    Acknowledgement,
+    /// Another word of a status line.
+    Status,
+    /// How many requests are consumed.
+    RequestCredit,
+    /// How many responses are consumed.
+    ResponseCredit,
+    /// The control atom of the requests' doorbell.
+    RequestControl,
+    /// The control atom of the responses' doorbell.
+    ResponseControl,
+    /// An atom of the responses' doorbell, which of them depends on the thread.
+    ResponseAtom,
+    /// A bucket of a histogram.
+    Times,
+    /// An atom of the lane's block or of the control block, which of them depends on the thread.
+    SomeAtom,
+    /// Another word of the lane's block.
+    OtherWord,
+    /// The slots of requests.
+    RequestSlot,
+    /// The slots of responses.
+    ResponseSlot,
+    /// What a handler keeps from message to message, in device memory.
+    State,
+    /// The payload arena, in device memory.
+    Payload,
+    /// The word of the team's memory at that offset.
+    Team(usize),
+    /// A word of the team's memory that holds how far a worker is.
+    TeamPlaces,
+    /// A word of the team's memory that holds what a launch begins with.
+    TeamBoot,
+    /// Some word of the team's memory by which its threads tell each other things.
+    TeamWord,
+    /// Other memory that the host never sees: the team's pool, other shared memory, local memory,
+    /// parameters.
+    Private,
+    /// A variable of the module.
+    Image,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Place {
+    /// Whether both host and device see it while a kernel runs.
+    #[must_use]
+    pub fn is_seen_by_both(self) -> bool {
+        !matches!(
+            self,
+            Place::State
+                | Place::Payload
+                | Place::Team(_)
+                | Place::TeamPlaces
+                | Place::TeamBoot
+                | Place::TeamWord
+                | Place::Private
+                | Place::Image
+        )
+    }
+}
+
+/// How strong an access is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// Not atomic.
+    Weak,
+    /// Atomic, and orders nothing.
+    Relaxed,
+    /// Orders what follows, or what comes before.
+    Ordered,
+    /// `.volatile` or `.mmio`, or what else has a meaning of its own.
+    Odd,
+}
+
+/// An access of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// What it reaches.
+    pub place: Place,
+    /// It writes; else it reads.
+    pub writes: bool,
+    /// How strong it is.
+    pub strength: Strength,
+    /// It is of system scope.
+    pub system: bool,
+    /// Bits, all elements together; `None` if several elements make them up.
+    pub bits: Option<u32>,
+}
+
+/// The access that `instruction` makes at `value`, if it loads or stores.
+fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access> {
+    let writes = match instruction.name() {
+        "ld" | "ldu" => false,
+        "st" => true,
+        _ => return None,
+    };
+    let in_space =
+        |space: &str| instruction.opcode.iter().any(|part| part.split("::").next() == Some(space));
+    let place = match value {
+        Some(value) if value.base == Base::Team => team(value),
+        _ if ["shared", "local", "param", "const"].iter().any(|space| in_space(space)) => {
+            Place::Private
+        }
+        Some(value) => place(value),
+        None => Place::Unknown,
+    };
+    let strength = if instruction.has("volatile") || instruction.has("mmio") {
+        Strength::Odd
+    } else if instruction.has("acquire") || instruction.has("release") {
+        Strength::Ordered
+    } else if instruction.has("relaxed") {
+        Strength::Relaxed
+    } else {
+        Strength::Weak
+    };
+    let vector = instruction.has("v2") || instruction.has("v4") || instruction.has("v8");
+    let bits = instruction.opcode.last().and_then(|last| last.get(1..)?.parse().ok());
+    let bits = bits.filter(|_| !vector);
+    Some(Access { place, writes, strength, system: instruction.has("sys"), bits })
+}
+
+/// All accesses of `function`, by instruction.
+#[must_use]
+pub fn accesses(function: &Function<'_>, values: &Values) -> Vec<Option<Access>> {
+    let all = function.code.iter().enumerate();
+    all.map(|(at, instruction)| access(instruction, values.address(at))).collect()
+}
+
+fn place(value: Value) -> Place {
+    let told = |at: i64| match usize::try_from(at) {
+        Ok(TeamMemory::REQUEST_SLOTS) => Place::RequestSlot,
+        Ok(TeamMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
+        Ok(TeamMemory::STATE) => Place::State,
+        Ok(TeamMemory::PAYLOAD) => Place::Payload,
+        _ => Place::Unknown,
+    };
+    match value.base {
+        Base::Parameter => block(value),
+        Base::Team => team(value),
+        Base::Shared => Place::Private,
+        Base::Image => Place::Image,
+        Base::Told(at) => told(at),
+        Base::Number | Base::Unknown => Place::Unknown,
+    }
+}
+
+fn team(value: Value) -> Place {
+    let Ok(at) = usize::try_from(value.home) else { return Place::Unknown };
+    let [first, behind] = TeamMemory::PLACES;
+    let [boot, end] = TeamMemory::BOOT;
+    match at {
+        at if (first..behind).contains(&at) => Place::TeamPlaces,
+        at if at >= TeamMemory::POOL => Place::Private,
+        at if value.is_exact() => Place::Team(at),
+        at if (boot..end).contains(&at) => Place::TeamBoot,
+        _ => Place::TeamWord,
+    }
+}
+
+/// What lies at an offset of the control block and the lanes' blocks behind it.
+fn block(value: Value) -> Place {
+    const LANE: u64 = size_of::<LaneBlock>() as u64;
+    let control = size_of::<ControlBlock>() as i64;
+    if value.is_exact() && (0..control).contains(&value.home) {
+        return Place::Host;
+    }
+    // Exact but for the lane; else the place that the thread with index 0 reaches.
+    let exact = value.stride.is_multiple_of(LANE);
+    let at = (value.home - control).rem_euclid(LANE as i64) as usize;
+    let atom = value.stride.is_multiple_of(16) && at.is_multiple_of(16);
+    let inside = |begin: usize, bytes: usize| (begin..begin + bytes).contains(&at);
+    let control_of = |bell: usize| exact && at == bell + 16 * CONTROL;
+    let status = offset_of!(LaneBlock, status);
+    let ends = [offset_of!(StatusLine, acknowledged), offset_of!(StatusLine, left)];
+    let credit = |line: usize| exact && at == line + offset_of!(CreditLine, consumed);
+    let response_bell = offset_of!(LaneBlock, response_bell);
+    if control_of(response_bell) {
+        Place::ResponseControl
+    } else if control_of(offset_of!(LaneBlock, request_bell)) {
+        Place::RequestControl
+    } else if atom && inside(response_bell, size_of::<Doorbell>()) {
+        Place::ResponseAtom
+    } else if inside(offset_of!(LaneBlock, times), size_of::<Times>()) && (exact || !atom) {
+        Place::Times
+    } else if exact && ends.contains(&at.wrapping_sub(status)) {
+        Place::Acknowledgement
+    } else if exact && inside(status, size_of::<StatusLine>()) {
+        Place::Status
+    } else if credit(offset_of!(LaneBlock, request_credit)) {
+        Place::RequestCredit
+    } else if credit(offset_of!(LaneBlock, response_credit)) {
+        Place::ResponseCredit
+    } else if atom && !exact {
+        Place::SomeAtom
+    } else {
+        Place::OtherWord
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Base, Place, Value, place};
+    use ring_device::TeamMemory;
+    use ring_shared::layout::LaneBlock;
+    use std::mem::{offset_of, size_of};
+
+    fn at(base: Base, home: i64, stride: u64) -> Place {
+        place(Value { base, home, stride })
+    }
+
+    #[test]
+    fn lines_of_each_lane_are_told_apart() {
+        let lane = size_of::<LaneBlock>() as u64;
+        let of = |at: usize| 256 + at as i64;
+        let bell = of(offset_of!(LaneBlock, response_bell));
+        for (home, stride, place) in [
+            (16, 0, Place::Host),
+            (of(128), lane, Place::Acknowledgement),
+            (of(128 + 56), 3 * lane, Place::Acknowledgement),
+            (of(128 + 8), 0, Place::Status),
+            (of(256), lane, Place::RequestCredit),
+            (of(256 + 8), lane, Place::OtherWord),
+            (bell + 112, lane, Place::ResponseControl),
+            (bell + 112, 16, Place::ResponseAtom),
+            (bell, 8, Place::OtherWord),
+            (of(512), 8, Place::Times),
+            (of(512), 16, Place::SomeAtom),
+            (of(1024 + 112), lane, Place::RequestControl),
+            (of(1024), 16, Place::SomeAtom),
+            (of(1152), lane, Place::ResponseCredit),
+            (of(0), lane, Place::OtherWord),
+        ] {
+            assert_eq!(at(Base::Parameter, home, stride), place, "{home} and {stride} times k");
+        }
+    }
+
+    #[test]
+    fn the_team_s_words_and_what_the_host_left_there_are_told_apart() {
+        let tail = TeamMemory::TAIL;
+        assert_eq!(at(Base::Team, tail as i64, 0), Place::Team(tail));
+        assert_eq!(at(Base::Team, tail as i64, 8), Place::TeamWord);
+        assert_eq!(at(Base::Team, TeamMemory::PLACES[0] as i64, 8), Place::TeamPlaces);
+        assert_eq!(at(Base::Team, TeamMemory::POOL as i64, 16), Place::Private);
+        assert_eq!(at(Base::Told(TeamMemory::REQUEST_SLOTS as i64), 0, 16), Place::RequestSlot);
+        assert_eq!(at(Base::Told(TeamMemory::STATE as i64), 8, 0), Place::State);
+        assert_eq!(at(Base::Number, 0, 1), Place::Unknown);
+    }
+}

@@ -1,0 +1,97 @@
+//! Kernels without a ring: the layout probe, and what `ring bench` measures the ring against. Each is on
+//! a list with all its accesses of memory that is not the block's own; what is not on it is a violation.
+
+use super::code::{Function, Instruction};
+use super::ways::Ways;
+use super::{Line, Violation};
+
+/// An opcode without types and spaces that name no scope, and how often it is there at least.
+type Form = (&'static str, usize);
+
+/// The kernels, and what they do. Weak accesses are of memory that the host writes before the launch, or
+/// reads when the kernel has ended.
+const KERNELS: [(&str, &[Form]); 7] = [
+    ("ring_layout_probe", &[("ld.nc", 0), ("st", 1)]),
+    ("bench_add", &[("ld", 1), ("st", 1)]),
+    ("bench_count", &[("ld", 2), ("st", 1), ("st.relaxed.sys", 1)]),
+    ("bench_once", &[("ld.relaxed.sys", 1), ("st.relaxed.sys", 1)]),
+    ("bench_flag", &[("ld.relaxed.sys", 1), ("ld.acquire.sys", 1), ("st.release.sys", 1)]),
+    (
+        "bench_between",
+        &[("ld", 1), ("ld.acquire.sys", 2), ("st.release.sys", 3), ("st.relaxed.sys", 1)],
+    ),
+    (
+        "bench_head_tail",
+        &[
+            ("ld", 1),
+            // Slots, past all caches, between the acquire of a tail and the release of one.
+            ("ld.cv", 1),
+            ("st.cs", 1),
+            ("ld.acquire.sys", 2),
+            ("st.release.sys", 2),
+            ("ld.relaxed.sys", 3),
+            ("st.relaxed.sys", 2),
+        ],
+    ),
+];
+
+/// The violations of an entry point that has no team.
+#[must_use]
+pub fn check(function: &Function<'_>) -> Vec<Violation> {
+    let at_head = Line { number: function.line, text: function.name };
+    let Some((_, forms)) = KERNELS.iter().find(|(name, _)| *name == function.name) else {
+        return vec![Violation::at(
+            &at_head,
+            "entry point that is no ring kernel and not on the list",
+        )];
+    };
+    let accesses: Vec<(&Instruction<'_>, String)> =
+        function.code.iter().filter_map(|one| Some((one, form(one)?))).collect();
+    let mut found = Vec::new();
+    for (instruction, form) in &accesses {
+        if !forms.iter().any(|(allowed, _)| allowed == form) {
+            let line = Line { number: instruction.line, text: instruction.text };
+            found.push(Violation::at(&line, "access that is not on the list of this kernel"));
+        }
+    }
+    for (form, least) in *forms {
+        let count = accesses.iter().filter(|(_, found)| found == form).count();
+        if count < *least {
+            let text = format!("{count} times {form}, at least {least} needed");
+            let why = "access that this kernel needs is not there";
+            found.push(Violation { text, ..Violation::at(&at_head, why) });
+        }
+    }
+    found.extend(fences(function));
+    found
+}
+
+/// What was written past the caches is followed by a fence before a release tells the host of it.
+fn fences(function: &Function<'_>) -> Vec<Violation> {
+    let (ways, code) = (Ways::of(function), &function.code);
+    let is = |at: usize, name: &str, parts: &[&str]| {
+        code[at].name() == name && parts.iter().all(|part| code[at].has(part))
+    };
+    let fence = |at: usize| code[at].guard.is_none() && is(at, "fence", &["acq_rel", "sys"]);
+    let written = (0..code.len()).filter(|at| is(*at, "st", &["cs"]));
+    let told = |at: usize| is(at, "st", &["release"]);
+    let mut reached: Vec<usize> = written.flat_map(|at| ways.reached(at, told, fence)).collect();
+    reached.sort_unstable();
+    reached.dedup();
+    let line = |at: &usize| Line { number: code[*at].line, text: code[*at].text };
+    let why = "no fence.acq_rel.sys between slots and the release that tells of them";
+    reached.iter().map(|at| Violation::at(&line(at), why)).collect()
+}
+
+/// The form of a load or store that may be of memory outside the block.
+fn form(instruction: &Instruction<'_>) -> Option<String> {
+    let inside = ["param", "local", "shared", "const"];
+    if !matches!(instruction.name(), "ld" | "st" | "ldu")
+        || inside.iter().any(|space| instruction.has(space))
+    {
+        return None;
+    }
+    let plain = |part: &&str| !matches!(*part, "global" | "v2" | "v4" | "v8");
+    let (_, opcode) = instruction.opcode.split_last()?;
+    Some(opcode.iter().copied().filter(plain).collect::<Vec<_>>().join("."))
+}

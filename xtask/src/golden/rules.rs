@@ -1,0 +1,236 @@
+//! The rules about fences, as they follow from the `SYNC` comments and the fences of
+//! `ring-device/dispatch`.
+//!
+//! The thread that looks at a doorbell is seldom the one that reads the slots: it tells the others by words
+//! of the team's memory. So most rules are about what a thread does before it tells, and those of the
+//! block's scope about the telling itself. A rule ends at a barrier of the block where what a thread does
+//! behind it rests on what others told it, not on what it has seen itself.
+
+use super::order::{Event, Is, Rule};
+use super::place::{Place, Strength};
+use ring_device::TeamMemory as Team;
+
+fn read(event: Event, is: impl Fn(Place) -> bool) -> bool {
+    matches!(event, Event::Access(access) if !access.writes && is(access.place))
+}
+
+fn write(event: Event, is: impl Fn(Place) -> bool) -> bool {
+    matches!(event, Event::Access(access) if access.writes && is(access.place))
+}
+
+fn reads(event: Event, place: Place) -> bool {
+    read(event, |found| found == place)
+}
+
+fn writes(event: Event, place: Place) -> bool {
+    write(event, |found| found == place)
+}
+
+/// Reads the team's word at that offset.
+fn hears(event: Event, at: usize) -> bool {
+    reads(event, Place::Team(at))
+}
+
+/// Writes the team's word at that offset.
+fn tells(event: Event, at: usize) -> bool {
+    writes(event, Place::Team(at))
+}
+
+/// A look at the doorbell, an atom a thread, that orders nothing by itself.
+fn look(event: Event) -> bool {
+    reads(event, Place::SomeAtom)
+        && matches!(event, Event::Access(access) if access.strength == Strength::Relaxed)
+}
+
+/// One that acquires.
+fn acquiring_look(event: Event) -> bool {
+    reads(event, Place::SomeAtom) && !look(event)
+}
+
+const fn never(_: Event) -> bool {
+    false
+}
+
+fn barrier(event: Event) -> bool {
+    event == Event::Barrier
+}
+
+fn any_barrier(event: Event) -> bool {
+    matches!(event, Event::Barrier | Event::WarpBarrier)
+}
+
+/// The main loop's next turn.
+fn next_event(event: Event) -> bool {
+    hears(event, Team::EVENT)
+}
+
+/// The rules.
+pub const RULES: [Rule; 23] = [
+    Rule::system(
+        "no fence.acq_rel.sys between a look at the doorbell and telling the team of slots to read",
+        look,
+        |event| tells(event, Team::TAIL),
+    )
+    .until(barrier),
+    Rule::system(
+        "no fence.acq_rel.sys between answers in slots and the tail that tells the host of them",
+        |event| writes(event, Place::ResponseSlot),
+        |event| writes(event, Place::ResponseControl),
+    ),
+    Rule::system(
+        "no fence.acq_rel.sys between what a launch begins with and keeping it for the team",
+        look,
+        |event| writes(event, Place::TeamBoot),
+    )
+    .until(barrier),
+    // Credit: slots are overwritten on its word, by threads that have not read it.
+    Rule::system(
+        "no fence.acq_rel.sys between a credit in the doorbell and telling the team of it",
+        look,
+        |event| tells(event, Team::CREDIT),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between a credit that another thread of the warp has read and telling the team of it",
+        |event| event == Event::WarpBarrier,
+        |event| tells(event, Team::CREDIT),
+    )
+    // A thread that reads the control atom by itself needs none.
+    .until(|event| barrier(event) || reads(event, Place::RequestControl)),
+    Rule::block(
+        "no fence between the host's credit and telling the team of it",
+        |event| reads(event, Place::ResponseCredit),
+        |event| tells(event, Team::CREDIT),
+    )
+    .until(barrier),
+    // Two warps answer one after the other.
+    Rule::block(
+        "no fence between an answer and telling the other polling warp that it is out",
+        |event| {
+            write(event, |place| matches!(place, Place::ResponseControl | Place::ResponseAtom))
+        },
+        |event| tells(event, Team::ANSWERED),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between hearing that an answer is out and writing the next",
+        |event| hears(event, Team::ANSWERED),
+        |event| writes(event, Place::ResponseSlot),
+    )
+    .until(barrier),
+    // The values of slots are there when they went through a barrier.
+    Rule::block(
+        "no barrier or fence between reading slots and telling the host that they are free",
+        |event| reads(event, Place::RequestSlot),
+        |event| writes(event, Place::RequestCredit),
+    )
+    .until(any_barrier),
+    // The payload, and a state, which are no part of the ring.
+    Rule::system(
+        "no fence.acq_rel.sys between a look at the doorbell and reading the payload",
+        look,
+        |event| reads(event, Place::Payload),
+    )
+    .until(barrier),
+    Rule::system(
+        "no fence.acq_rel.sys between a message that came in the line and reading the payload",
+        look,
+        |event| reads(event, Place::Payload),
+    )
+    .past(&[
+        (|event| tells(event, Team::STAGED), never),
+        (|event| hears(event, Team::STAGED), never),
+    ])
+    .until(next_event),
+    Rule::system(
+        "no fence.acq_rel.sys between a handler's writes to the payload and its answer",
+        |event| writes(event, Place::Payload),
+        |event| {
+            write(event, |place| matches!(place, Place::ResponseControl | Place::ResponseAtom))
+        },
+    ),
+    // By all threads of the warp that looked: before what thread 0 does alone.
+    Rule::system(
+        "no fence.acq_rel.sys between a command and a state that the host may have written before it",
+        |event| hears(event, Team::COMMAND),
+        |event| tells(event, Team::OBEYED),
+    )
+    .until(next_event)
+    .only(|event| matches!(event, Event::Access(access) if access.place == Place::State)),
+    // A stream: the scout looks, the conductor lets workers go on, they say how far they are.
+    Rule::block(
+        "no fence between what the scout's threads looked at and their leader's telling of it",
+        acquiring_look,
+        |event| tells(event, Team::TAIL) || tells(event, Team::CREDIT),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between what the scout saw and that it has looked",
+        |event| tells(event, Team::TAIL),
+        |event| tells(event, Team::COVERED),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between that the scout has looked and what it saw",
+        |event| hears(event, Team::COVERED),
+        |event| hears(event, Team::TAIL),
+    ),
+    Rule::block(
+        "no fence between what the scout saw and letting workers go on",
+        |event| hears(event, Team::STOP),
+        |event| tells(event, Team::GO),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between how far a worker may go and the slots that it reads",
+        |event| hears(event, Team::GO),
+        |event| reads(event, Place::RequestSlot),
+    ),
+    Rule::block(
+        "no fence between a worker's answers and how far it says that it is",
+        |event| writes(event, Place::ResponseSlot),
+        |event| writes(event, Place::TeamPlaces),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between how far workers are and what the conductor makes of it",
+        |event| reads(event, Place::TeamPlaces),
+        |event| event == Event::WarpBarrier,
+    ),
+    Rule::block(
+        "no fence between what is done and telling the host of it",
+        |event| tells(event, Team::DONE),
+        |event| {
+            write(event, |place| matches!(place, Place::ResponseControl | Place::RequestCredit))
+        },
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between the last that a stream says and its end",
+        |event| tells(event, Team::HEAD),
+        |event| tells(event, Team::OVER),
+    )
+    .until(barrier),
+    // A handler that panicked.
+    Rule::block(
+        "no fence between that a handler panicked and what sends the others to a barrier",
+        |event| tells(event, Team::BROKEN),
+        |event| tells(event, Team::EVENT) || tells(event, Team::OVER),
+    )
+    .until(barrier),
+];
+
+/// What every ring kernel does: without it the rules have nothing to hold on to.
+pub const NEEDED: [(&str, Is); 8] = [
+    ("a look at the doorbell", look),
+    ("a look that acquires", |event| {
+        let credit = |place| matches!(place, Place::RequestControl | Place::ResponseCredit);
+        acquiring_look(event) || read(event, credit)
+    }),
+    ("telling the team of slots to read", |event| tells(event, Team::TAIL)),
+    ("reading a request's slot", |event| reads(event, Place::RequestSlot)),
+    ("writing a response's slot", |event| writes(event, Place::ResponseSlot)),
+    ("a tail for the host", |event| writes(event, Place::ResponseControl)),
+    ("a credit for the host", |event| writes(event, Place::RequestCredit)),
+    ("an acknowledgement", |event| writes(event, Place::Acknowledgement)),
+];

@@ -1,0 +1,196 @@
+//! Which files are mutated, and which tests judge them.
+
+/// Files, and the tests that judge them: cheap ones first; what these let live goes to the next.
+#[derive(Debug)]
+pub struct Part {
+    /// As it is called on the command line.
+    pub name: &'static str,
+    /// The package of the files.
+    pub package: &'static str,
+    /// The files, as globs from the root on.
+    pub files: &'static [&'static str],
+    /// Of these, those that no test can reach here.
+    pub except: &'static [&'static str],
+    /// The tests, one stage behind the other.
+    pub stages: &'static [Stage],
+}
+
+/// A build, and the tests of it that are run.
+#[derive(Debug)]
+pub struct Stage {
+    /// What it is, in words.
+    pub what: &'static str,
+    /// The package of the tests, if it is another one.
+    pub tests_of: Option<&'static str>,
+    /// Arguments of `cargo test`, for the build too.
+    pub cargo: &'static [&'static str],
+    /// Arguments of the test programs: names of tests.
+    pub names: &'static [&'static str],
+    /// Variables.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Seconds before which the tests of a mutant are not taken for hanging; nor before five times what
+    /// they take without one.
+    pub seconds: u32,
+}
+
+/// Few random cases: what they let live is tried with more.
+const FEW: (&str, &str) = ("PROPTEST_CASES", "16");
+
+/// As many as usual.
+const MANY: (&str, &str) = ("PROPTEST_CASES", "256");
+
+/// Slots moved by atomics, where assembly does it else.
+const PLAIN: (&str, &str) = ("RUSTFLAGS", "--cfg ring_atomic_slots");
+
+/// Atomics that loom watches.
+const LOOM: (&str, &str) = ("RUSTFLAGS", "--cfg loom");
+
+/// Models run for minutes as it is.
+const FAST: &str = "--config=profile.mutants.opt-level=3";
+
+/// The models of a package.
+const MODELS: Stage = Stage {
+    what: "loom",
+    tests_of: None,
+    cargo: &[FAST, "--test=loom"],
+    names: &[],
+    env: &[LOOM],
+    seconds: 900,
+};
+
+/// The suite's tests of one module each, on CPU threads.
+const SUITE: Stage = Stage {
+    what: "the suite",
+    tests_of: Some("ring-tests"),
+    cargo: &["--test=suite"],
+    names: &[
+        "modes::",
+        "messages::",
+        "life_cycle::",
+        "panics::",
+        "state::",
+        "vectors::",
+        "abandoned::",
+        "hostile::idle",
+        "quirks::",
+    ],
+    env: &[("RING_SEQUENCES", "0.03")],
+    seconds: 240,
+};
+
+/// Every part, in the order in which they are run.
+pub const PARTS: [Part; 3] = [
+    Part {
+        name: "shared",
+        package: "ring-shared",
+        files: &["crates/ring-shared/src/**/*.rs"],
+        // The atomics of loom, and of a GPU by another compiler.
+        except: &[
+            "crates/ring-shared/src/atomics/model.rs",
+            "crates/ring-shared/src/atomics/rust_cuda.rs",
+        ],
+        stages: &[
+            Stage {
+                what: "its tests, few cases",
+                tests_of: None,
+                cargo: &[
+                    "--lib",
+                    "--test=hostile",
+                    "--test=ends",
+                    "--test=words",
+                    "--test=properties",
+                ],
+                names: &[],
+                env: &[FEW],
+                seconds: 30,
+            },
+            Stage {
+                what: "its tests, and threads",
+                tests_of: None,
+                cargo: &["--test=hostile", "--test=properties", "--test=threads"],
+                names: &[],
+                env: &[MANY],
+                seconds: 240,
+            },
+            Stage {
+                what: "its tests, slots by plain atomics",
+                tests_of: None,
+                cargo: &["--lib", "--test=hostile", "--test=properties"],
+                names: &[],
+                env: &[FEW, PLAIN],
+                seconds: 30,
+            },
+            MODELS,
+        ],
+    },
+    Part {
+        name: "dispatch",
+        package: "ring-device",
+        files: &["crates/ring-device/src/dispatch.rs", "crates/ring-device/src/dispatch/*.rs"],
+        except: &[],
+        stages: &[
+            Stage {
+                what: "its tests that need little time",
+                tests_of: None,
+                cargo: &["--lib", "--test=resume", "--test=stream", "--test=lost", "--test=stamps"],
+                names: &[],
+                env: &[],
+                seconds: 30,
+            },
+            Stage {
+                what: "its tests of budgets, times and leases",
+                tests_of: None,
+                cargo: &[
+                    "--test=budgets",
+                    "--test=telemetry",
+                    "--test=clock",
+                    "--test=lease",
+                    "--test=idle",
+                ],
+                names: &[],
+                env: &[],
+                seconds: 60,
+            },
+            SUITE,
+            MODELS,
+        ],
+    },
+    Part {
+        name: "host",
+        package: "ring-host",
+        files: &[
+            "crates/ring-host/src/lane.rs",
+            "crates/ring-host/src/pump.rs",
+            "crates/ring-host/src/shared.rs",
+            "crates/ring-host/src/staging.rs",
+        ],
+        except: &[],
+        stages: &[
+            Stage {
+                what: "its unit tests on a device that does as it is told",
+                tests_of: None,
+                cargo: &["--all-features", "--lib"],
+                names: &["fake::", "lane::", "staging::"],
+                env: &[],
+                seconds: 30,
+            },
+            Stage {
+                what: "all its unit tests",
+                tests_of: None,
+                cargo: &["--all-features", "--lib"],
+                names: &[],
+                env: &[],
+                seconds: 90,
+            },
+            SUITE,
+            Stage {
+                what: "its models",
+                tests_of: None,
+                cargo: &[FAST, "--no-default-features", "--lib"],
+                names: &["models::"],
+                env: &[LOOM],
+                seconds: 900,
+            },
+        ],
+    },
+];
