@@ -53,6 +53,10 @@ fn taken(command: Command) {
             let source = options.ring.unwrap_or(Source::Version("1.0.0".to_owned()));
             project(options.folder.name(), &source);
         }
+        Command::Init(options) => {
+            let source = options.ring.unwrap_or(Source::Version("1.0.0".to_owned()));
+            project(&"own".parse().expect("a name"), &source);
+        }
         _ => {}
     }
 }
@@ -95,18 +99,36 @@ fn as_read_arch(arch: Arch) {
 
 /// What cargo would read of a new project is what was asked for.
 fn project(name: &Name, source: &Source) {
-    let files = files(name, source);
-    let (_, text) = files.iter().find(|(file, _)| *file == "Cargo.toml").expect("a Cargo.toml");
-    let toml: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(toml["package"]["name"].as_str(), Some(name.as_str()));
-    let workspace = toml["workspace"].as_table().expect("a table");
-    assert_eq!(workspace.len(), 2, "{text}");
-    let ring = &workspace["dependencies"]["ring-host"];
+    for alone in [true, false] {
+        let files = files(name, source, alone);
+        let read = |wanted: &str| -> toml::Table {
+            let (_, text) = files.iter().find(|(file, _)| *file == wanted).expect("a Cargo.toml");
+            text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+        };
+        let toml = read("Cargo.toml");
+        assert_eq!(toml["package"]["name"].as_str(), Some(name.as_str()));
+        assert_eq!(toml.get("workspace").is_some(), alone, "{toml:?}");
+        assert_eq!(toml.len(), if alone { 5 } else { 4 }, "{toml:?}");
+        let (kernels, dependencies) =
+            (name.kernels(), toml["dependencies"].as_table().expect("a table"));
+        assert_eq!(dependencies.len(), 2, "{toml:?}");
+        assert_eq!(dependencies[&kernels]["path"].as_str(), Some("kernels"));
+        taken_from(source, &dependencies["ring-host"], "..", "ring-host");
+        let builder = &toml["build-dependencies"]["ring-builder"];
+        assert_eq!(builder["optional"].as_bool(), Some(true), "{toml:?}");
+        let toml = read("kernels/Cargo.toml");
+        assert_eq!(toml["package"]["name"].as_str(), Some(kernels.as_str()));
+        assert_eq!(toml["dependencies"].as_table().map(|table| table.len()), Some(2), "{toml:?}");
+        taken_from(source, &toml["dependencies"]["ring-device"], "../..", "ring-device");
+    }
+}
+
+fn taken_from(source: &Source, ring: &toml::Value, up: &str, name: &str) {
     match source {
         Source::Version(version) => assert_eq!(ring.as_str(), Some(version.as_str())),
         Source::Git(url) => assert_eq!(ring["git"].as_str(), Some(url.as_str())),
         Source::Folder(clone) => {
-            let path = Path::new("..").join(clone).join("crates/ring-host");
+            let path = Path::new(up).join(clone).join("crates").join(name);
             assert_eq!(ring["path"].as_str().map(Path::new), Some(path.as_path()));
         }
     }

@@ -74,13 +74,28 @@ impl Compile<'_> {
         })?;
         let said = without_noise(&String::from_utf8_lossy(&output.stderr));
         if !output.status.success() {
-            return Err(BuildError::Compile { command: self.words(), said });
+            return Err(self.refused(&said));
         }
         let path = assembly(&built.join("deps"), &self.package.replace('-', "_"))?;
         let ptx = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
         let list = built.join(path.file_name().unwrap_or_default()).with_extension("d");
         let list = fs::read_to_string(&list).map_err(BuildError::io(&list))?;
         Ok(Compiled { ptx, warnings: said, sources: sources(&list) })
+    }
+
+    /// Why the compiler refused the crate. A module without a panic handler is one without a kernel:
+    /// `ring_kernel!` brings in ring-device, which has the handler. Beside other errors it says nothing
+    /// new, and is left out.
+    fn refused(&self, said: &str) -> BuildError {
+        let no_handler = |part: &&str| part.contains("`#[panic_handler]` function required");
+        let is_error = |part: &&str| {
+            part.starts_with("error") && !part.starts_with("error: could not compile")
+        };
+        let (handler, others): (Vec<&str>, Vec<&str>) = said.split("\n\n").partition(no_handler);
+        if !handler.is_empty() && !others.iter().any(is_error) {
+            return BuildError::NoKernel { package: self.package.to_owned() };
+        }
+        BuildError::Compile { command: self.words(), said: others.join("\n\n") }
     }
 
     /// An old `.s` would be taken for the new one if cargo found nothing to do, so it goes, and with

@@ -45,8 +45,12 @@ pub enum BuildError {
     },
     /// The toolchain has no source of `core`.
     NoSource {
-        /// Its name, or its folder.
+        /// Its name, or its folder's.
         name: String,
+        /// Its folder.
+        sysroot: PathBuf,
+        /// The name by which rustup can add the source to it, if it can.
+        rustup: Option<String>,
     },
     /// The toolchain does not compile with unstable flags.
     NotNightly {
@@ -75,6 +79,11 @@ pub enum BuildError {
         command: String,
         /// All that the compiler said.
         said: String,
+    },
+    /// The crate uses nothing of ring-device, and so has no kernel.
+    NoKernel {
+        /// The package.
+        package: String,
     },
     /// The build left no PTX, or more than one.
     Modules {

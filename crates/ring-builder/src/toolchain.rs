@@ -7,6 +7,9 @@ use std::process::Command;
 /// Names the toolchain, or its sysroot, for whoever builds; it wins over what a program chose.
 pub const VARIABLE: &str = "RING_TOOLCHAIN";
 
+/// What rustup writes into a toolchain that it installs, and reads to add components to it.
+const RUSTUPS: &str = "lib/rustlib/multirust-channel-manifest.toml";
+
 /// An installed toolchain.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
@@ -40,6 +43,13 @@ impl Toolchain {
             release: release.to_owned(),
             commit: commit.to_owned(),
         })
+    }
+
+    /// The name by which `rustup component add` takes it. There is none for a folder that rustup did not
+    /// install: rustup refuses to add to it, linked or not.
+    #[must_use]
+    pub fn rustup_name(&self) -> Option<String> {
+        rustup_name(&home(), &self.sysroot)
     }
 
     /// Its folder.
@@ -109,13 +119,14 @@ impl Toolchain {
         cargo
     }
 
-    /// The same, if it can compile for the device.
-    fn ready(self) -> Result<Toolchain, BuildError> {
+    /// The same, if it can compile for the device. rustup keeps its toolchains in `home`.
+    fn ready(self, home: &Path) -> Result<Toolchain, BuildError> {
         if !self.release.contains("nightly") && !self.release.contains("dev") {
             return Err(BuildError::NotNightly { name: self.name, release: self.release });
         }
         if !self.has_source() {
-            return Err(BuildError::NoSource { name: self.name });
+            let rustup = rustup_name(home, &self.sysroot);
+            return Err(BuildError::NoSource { name: self.name, sysroot: self.sysroot, rustup });
         }
         Ok(self)
     }
@@ -167,7 +178,7 @@ pub fn find(wanted: Option<&str>) -> Result<Toolchain, BuildError> {
 fn find_in(home: &Path, wanted: Option<&str>) -> Result<Toolchain, BuildError> {
     if let Some(sysroot) = wanted.filter(|name| name.contains(['/', '\\'])) {
         let sysroot = std::path::absolute(sysroot).map_err(BuildError::io(Path::new(sysroot)))?;
-        return Toolchain::at(&sysroot)?.ready();
+        return Toolchain::at(&sysroot)?.ready(home);
     }
     let name = wanted.unwrap_or(pins::NIGHTLY);
     if !home.is_dir() {
@@ -189,8 +200,18 @@ fn find_in(home: &Path, wanted: Option<&str>) -> Result<Toolchain, BuildError> {
     }
     let best = found.iter().position(Toolchain::has_source).unwrap_or(0);
     let best = found.swap_remove(best);
-    // Known to the user by the name asked for.
-    Toolchain { name: name.to_owned(), ..best }.ready()
+    // Known to the user by the name asked for, unless it was found by its commit under another.
+    let name = if is_named(&best.name, name) { name.to_owned() } else { best.name.clone() };
+    Toolchain { name, ..best }.ready(home)
+}
+
+/// The name of the toolchain at `sysroot`, or of the one that a link there leads to, if rustup keeps it
+/// in `home` and has installed it.
+fn rustup_name(home: &Path, sysroot: &Path) -> Option<String> {
+    let (home, sysroot) = (home.canonicalize().ok()?, sysroot.canonicalize().ok()?);
+    let is_rustups = sysroot.parent() == Some(&home) && sysroot.join(RUSTUPS).is_file();
+    let name = sysroot.file_name()?.to_str()?;
+    is_rustups.then(|| name.to_owned())
 }
 
 /// Whether rustup's folder is that of `name`: it adds the host's triple.

@@ -123,6 +123,18 @@ fn what_the_compiler_says_is_told_whole() {
 }
 
 #[test]
+fn a_crate_without_a_kernel_is_told_so() {
+    let Some(said) = refused("no-kernel", "#![no_std]\npub use below::twice;\n") else { return };
+    for part in ["a-crate declares no kernel", "ring_device::ring_kernel! {", "src/lib.rs"] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    // Another mistake is told by itself: it may be why there is no kernel.
+    let said = refused("no-kernel", "#![no_std]\npub use below::none;\n").unwrap();
+    assert!(said.contains("unresolved import `below::none`"), "{said}");
+    assert!(!said.contains("panic_handler"), "{said}");
+}
+
+#[test]
 fn ptx_that_is_no_module_of_kernels_is_refused() {
     let source = KERNEL.replace("extern \"ptx-kernel\" fn", "extern \"C\" fn");
     let Some(said) = refused("no-entry", &source) else { return };

@@ -1,11 +1,12 @@
 //! Why the command ends with status 1, and what the user can do.
 
+use crate::interrupt;
 use crate::text;
 use ring_builder::BuildError;
 use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why the command ends with status 1.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub enum Failure {
     },
     /// The GPU could not be used for what kernels are compared with; why.
     Baselines(String),
+    /// Ctrl-C ended it before it was done; what was done has been printed.
+    Interrupted,
     /// Measurements went wrong; what was wrong has been printed.
     Bench {
         /// How many.
@@ -48,6 +51,24 @@ pub enum Failure {
     Exists(PathBuf),
     /// A folder that is no clone of ring.
     NoClone(PathBuf),
+    /// The clone that the command was built in is there no more, and no other source was given.
+    CloneGone(PathBuf),
+    /// There is no package to add kernels to.
+    NoPackage {
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// What is there.
+        why: String,
+    },
+    /// A folder that is wanted for something else is there.
+    Taken(PathBuf),
+    /// Cargo does not read a package; what it says.
+    Cargo {
+        /// The package's Cargo.toml.
+        path: PathBuf,
+        /// What cargo says.
+        said: String,
+    },
     /// The report could not be written.
     Output(io::Error),
     /// A file could not be written.
@@ -60,6 +81,20 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Interrupted => interrupt::STATUS,
+            _ => 1,
+        }
+    }
+
+    /// That a file could not be written.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+        let path = path.to_owned();
+        |source| Failure::File { path, source }
+    }
+
     /// What happened, in a line.
     pub fn what(&self) -> String {
         match self {
@@ -71,6 +106,7 @@ impl Failure {
                 format!("{failed} of {} failed", text::plural(*of as u64, "check"))
             }
             Failure::Baselines(why) => format!("cannot load the kernels to compare with: {why}"),
+            Failure::Interrupted => "interrupted before it was done".to_owned(),
             Failure::Bench { wrong } => {
                 format!("{} went wrong", text::plural(*wrong as u64, "measurement"))
             }
@@ -78,6 +114,18 @@ impl Failure {
             Failure::Exists(path) => format!("{} exists and is not empty", path.display()),
             Failure::NoClone(path) => {
                 format!("{} is no clone of ring: it lacks crates/ring-host", path.display())
+            }
+            Failure::CloneGone(path) => format!(
+                "it is not known where to take ring from: the clone that this command was built in ({}) \
+                 is there no more, and ring is in no public registry",
+                path.display()
+            ),
+            Failure::NoPackage { folder, why } => format!("{}: {why}", folder.display()),
+            Failure::Taken(path) => {
+                format!("{} exists, and is not the crate of this package's kernels", path.display())
+            }
+            Failure::Cargo { path, said } => {
+                format!("cargo does not take {}; nothing was changed:\n{said}", path.display())
             }
             Failure::Output(source) => format!("cannot write the report: {source}"),
             Failure::File { path, source } => format!("cannot write {}: {source}", path.display()),
@@ -102,6 +150,7 @@ impl Failure {
             Failure::Baselines(_) => {
                 "`ring doctor` says what this machine can do; --device cpu needs no GPU."
             }
+            Failure::Interrupted => "The report says what was done until then.",
             Failure::Bench { .. } => {
                 "The report says which, and why. Does `ring validate` pass on this device?"
             }
@@ -110,6 +159,14 @@ impl Failure {
             }
             Failure::Exists(_) => "Give another name, or remove what is there.",
             Failure::NoClone(_) => "Give --ring the folder of a clone, a git URL, or a version.",
+            Failure::CloneGone(_) => "Give --ring the folder of a clone, or a git URL.",
+            Failure::NoPackage { .. } => {
+                "Give the folder of the package that is to launch kernels; `ring new FOLDER` writes a new one."
+            }
+            Failure::Taken(_) => "Move it: the crate of the kernels is written there.",
+            Failure::Cargo { .. } => {
+                "`cargo metadata` in its folder says the same; mend that first."
+            }
             Failure::Output(_) => "Check where standard output goes.",
             Failure::File { .. } => "Give a file in a folder that is there and can be written to.",
         }
@@ -173,6 +230,27 @@ mod tests {
     }
 
     #[test]
+    fn projects_are_told_what_is_in_their_way() {
+        let why = "there is no Cargo.toml".to_owned();
+        let cases: [(Failure, &[&str]); 4] = [
+            (Failure::CloneGone("a/b".into()), &["a/b", "no public registry", "--ring", "git URL"]),
+            (
+                Failure::NoPackage { folder: "a".into(), why },
+                &["a: there is no", "`ring new FOLDER`"],
+            ),
+            (Failure::Taken("a/kernels".into()), &["a/kernels exists", "Move it"]),
+            (
+                Failure::Cargo { path: "a/Cargo.toml".into(), said: "x".to_owned() },
+                &["a/Cargo.toml; nothing was changed:\nx", "mend that"],
+            ),
+        ];
+        for (failure, parts) in cases {
+            let said = failure.to_string();
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+
+    #[test]
     fn each_says_what_happened_and_what_to_do() {
         let out_of_range = OpenError::OutOfRange { index: 99, count: 1 };
         let source = "resident".parse::<Mode>().unwrap_err();
@@ -190,7 +268,8 @@ mod tests {
         let driver = DeviceFault::Driver { kernel: "echo", source };
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let file = Failure::File { path: "a/b.json".into(), source: denied() };
-        let cases: [(Failure, &[&str]); 16] = [
+        let cases: [(Failure, &[&str]); 17] = [
+            (Failure::Interrupted, &["interrupted before", "until then"]),
             (Failure::Exists("a/b".into()), &["a/b exists", "another name"]),
             (Failure::NoClone("a/b".into()), &["a/b is no clone", "--ring", "git URL"]),
             (file, &["cannot write a/b.json", "permission denied", "folder"]),
@@ -221,6 +300,8 @@ mod tests {
             let text = failure.to_string();
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
             assert_eq!(text.lines().count(), 2, "{text}");
+            let status = if matches!(failure, Failure::Interrupted) { 130 } else { 1 };
+            assert_eq!(failure.status(), status);
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The command `ring`: `ring validate` checks that ring kernels answer on this machine, `ring doctor`
 //! says what the machine has, how kernels will run on it, and what is missing, `ring bench` measures how
-//! fast they are, `ring new` writes a project with a kernel of one's own, and `ring build` compiles such
-//! kernels to PTX.
+//! fast they are, `ring new` writes a project with a kernel of one's own, `ring init` adds one to a package,
+//! and `ring build` compiles such kernels to PTX.
 //!
 //! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
 //! every element, times round trips, and then checks that of a million messages none is lost,
 //! duplicated, reordered or changed. Exit status: 0 if all of it held, or if the device of `doctor`
-//! was opened, or if every answer of `bench` was right; 1 if not; 2 for a wrong command line.
+//! was opened, or if every answer of `bench` was right; 1 if not; 2 for a wrong command line; 130 if
+//! Ctrl-C ended `validate` or `bench` before they were done, which then report what they had done.
 //!
 //! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
 //! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with;
-//! `host` opens devices; `latency`, `table`, `reasons`, [`text`] and `progress` are what they print with.
+//! `host` opens devices; `interrupt` is Ctrl-C; `latency`, `table`, `reasons`, [`text`] and `progress` are what they print with.
 //!
 //! The program is `main.rs`. All else is a library, so that what reads text can be fuzzed (`fuzz/`).
 
@@ -20,6 +21,7 @@ mod build;
 mod doctor;
 mod failure;
 mod host;
+mod interrupt;
 mod latency;
 pub mod new;
 mod progress;
@@ -39,11 +41,15 @@ use std::io::Write;
 /// # Errors
 /// When not all of it held; what the report has not said is in the error.
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Failure> {
+    if let Some(list) = arguments.command.list() {
+        return Ok(out.write_all(list.as_bytes())?);
+    }
     match &arguments.command {
         Command::Validate(options) => validate::run(options, out),
         Command::Doctor(options) => doctor::run(options, out),
         Command::Bench(options) => bench::run(options, out),
         Command::New(options) => new::run(options, out),
+        Command::Init(options) => new::init::run(options, out),
         Command::Build(options) => build::run(options, out),
     }
 }

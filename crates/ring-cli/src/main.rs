@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("ring: {failure}");
-            ExitCode::FAILURE
+            failure.status().into()
         }
     }
 }

@@ -5,7 +5,6 @@ mod common;
 use common::{ring, ring_in};
 use ring_host::driver::quirks::NAMES;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 fn json(options: &str) -> Value {
     let ran = ring(&format!("doctor --json {options}")).ends(0);
@@ -31,7 +30,7 @@ fn the_cpu_lacks_nothing() {
         "What to do - nothing: this machine runs persistent kernels",
     ]);
     assert_eq!(ran.err, "");
-    assert!(ran.time < Duration::from_secs(10), "{:?}", ran.time);
+    println!("the doctor took {:?}", ran.time);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
 }
 
@@ -106,15 +105,8 @@ fn each_thing_taken_away_is_named() {
             | "silent-host" => &[],
             _ => continue,
         };
-        // A machine so busy that a probe's kernel does not get its turn lacks more, for the moment.
-        let mut report = Value::Null;
-        for _ in 0..5 {
-            report = json(&format!("--device cpu --emulate {name}"));
-            if ids(&report) == expected {
-                break;
-            }
-        }
-        assert_eq!(ids(&report), expected, "{name}, five times: {report:#}");
+        let report = json(&format!("--device cpu --emulate {name}"));
+        assert_eq!(ids(&report), expected, "{name}: {report:#}");
     }
 }
 
@@ -156,5 +148,34 @@ fn the_folders_of_the_environment_are_looked_at_first() {
 #[test]
 fn a_wrong_command_line_has_status_2() {
     ring("doctor --device gpu").ends(2).complains(&["auto, cpu, cuda or cuda:N"]);
-    ring("doctor --emulate ?").ends(2).complains(&["there is no '?'", "wsl2", "no-graphs"]);
+    ring("doctor --emulate wsl3").ends(2).complains(&["there is no 'wsl3'", "wsl2", "no-graphs"]);
+}
+
+#[test]
+fn what_can_be_taken_away_is_listed_and_nothing_else_is_done() {
+    let all = NAMES.map(|(name, does)| format!("{name} {does}"));
+    let all = all.each_ref().map(String::as_str);
+    for asked in ["doctor --emulate ?", "doctor --json --emulate list", "validate --emulate help"] {
+        let ran = ring(asked).ends(0).says(&all);
+        assert_eq!(ran.err, "", "{asked}");
+        assert_eq!(
+            ran.out.lines().next().map(str::trim_start).map(|l| l.starts_with("wsl2")),
+            Some(true),
+            "{}",
+            ran.out
+        );
+        assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    }
+}
+
+#[test]
+fn the_doctor_does_not_send_to_the_doctor() {
+    for options in
+        ["doctor", "doctor --json", "doctor --device cuda:99", "doctor --device cuda:99 --json"]
+    {
+        let ran = ring(options);
+        let all =
+            format!("{}{}", ran.out, ran.err).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!all.contains("ring doctor"), "{options}: {all}");
+    }
 }

@@ -6,7 +6,7 @@ fn each_says_which_value_and_what_to_do() {
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let name = || "x-1".to_owned();
     let install = "rustup toolchain install x-1 --profile minimal --component rust-src";
-    let cases: [(BuildError, &[&str]); 15] = [
+    let cases: [(BuildError, &[&str]); 17] = [
         (
             BuildError::UnknownArch { name: name(), known: vec!["y".to_owned(), name()] },
             &["x-1; it knows y, x-1", "sm_70"],
@@ -18,10 +18,22 @@ fn each_says_which_value_and_what_to_do() {
         (BuildError::FileName(name()), &["'x-1'", "try: kernels"]),
         (BuildError::NoRustup { folder: path(), name: name() }, &["a/b", install]),
         (BuildError::NoToolchain { name: name(), installed: vec![] }, &["none", install]),
-        (BuildError::NoSource { name: name() }, &["rust-src --toolchain x-1"]),
+        (
+            BuildError::NoSource { name: name(), sysroot: path(), rustup: Some("y-1".to_owned()) },
+            &["x-1", "rust-src --toolchain y-1"],
+        ),
+        (
+            BuildError::NoSource { name: name(), sysroot: path(), rustup: None },
+            &[
+                "x-1 in a/b",
+                "try: rustup toolchain install nightly-2026-05-20",
+                "at a/b/lib/rustlib",
+            ],
+        ),
         (BuildError::NoCompiler { sysroot: path(), why: name() }, &["a/b", "x-1", "rustup"]),
         (BuildError::NotStarted { program: path(), source: denied() }, &["a/b", "denied"]),
         (BuildError::Modules { found: 3 }, &["3 PTX modules", "try: remove"]),
+        (BuildError::NoKernel { package: name() }, &["x-1 declares no kernel", "ring_kernel!"]),
         (BuildError::NoAbi { package: name() }, &["x-1", "RING_ABI_VERSION", "ring-device"]),
         (BuildError::NoEntry { package: name() }, &["x-1", "did you forget ring_kernel!?"]),
         (BuildError::Io { path: path(), source: denied() }, &["a/b", "permission denied"]),

@@ -4,6 +4,10 @@ use super::BuildError;
 use crate::pins;
 use std::fmt;
 
+/// A whole kernel, to begin with.
+const KERNEL: &str = "ring_device::ring_kernel! { pub struct Square; fn handle(request: &u64) -> u64 { \
+                      request.wrapping_mul(*request) } }";
+
 /// The command that installs a toolchain with what is needed.
 fn install(name: &str) -> String {
     format!("rustup toolchain install {name} --profile minimal --component rust-src")
@@ -63,10 +67,19 @@ impl fmt::Display for BuildError {
                     install(name)
                 )
             }
-            BuildError::NoSource { name } => write!(
+            BuildError::NoSource { name, rustup: Some(rustup), .. } => write!(
                 f,
                 "toolchain {name} has no source of `core` to compile for the GPU\n  \
-                 try: rustup component add rust-src --toolchain {name}"
+                 try: rustup component add rust-src --toolchain {rustup}"
+            ),
+            BuildError::NoSource { name, sysroot, rustup: None } => write!(
+                f,
+                "toolchain {name} in {} has no source of `core` to compile for the GPU, and rustup, which \
+                 did not install it, cannot add it\n  try: {}, and choose no other toolchain\n   or: put \
+                 the source's folder `library` at {}",
+                sysroot.display(),
+                install(pins::NIGHTLY),
+                sysroot.join("lib/rustlib/src/rust/library").display()
             ),
             BuildError::NotNightly { name, release } => write!(
                 f,
@@ -89,6 +102,11 @@ impl fmt::Display for BuildError {
             BuildError::Compile { command, said } => {
                 write!(f, "{}\n`{command}` failed; what is wrong is above", said.trim_end())
             }
+            BuildError::NoKernel { package } => write!(
+                f,
+                "{package} declares no kernel: write one with ring_kernel!, with ring-device as a \
+                 dependency\n  try: in its src/lib.rs: {KERNEL}"
+            ),
             BuildError::Modules { found } => write!(
                 f,
                 "the build left {found} PTX modules, not 1\n  try: remove its target folder, and \
@@ -97,8 +115,7 @@ impl fmt::Display for BuildError {
             BuildError::NoEntry { package } => write!(
                 f,
                 "the PTX of {package} has no entry point: did you forget ring_kernel!?\n  \
-                 try: ring_device::ring_kernel! {{ pub struct Square; fn handle(request: &u64) -> u64 \
-                 {{ request * request }} }}"
+                 try: {KERNEL}"
             ),
             BuildError::NoAbi { package } => write!(
                 f,

@@ -30,6 +30,7 @@ mod made_up {
         let rustc = home.put(format!("{name}/bin/rustc"), &text);
         std::fs::set_permissions(rustc, PermissionsExt::from_mode(0o755)).unwrap();
         home.put(format!("{name}/bin/cargo"), "");
+        home.put(Path::new(name).join(RUSTUPS), "");
     }
 
     #[test]
@@ -53,6 +54,42 @@ mod made_up {
         add(&home, "zz-linked", pins::RUSTC_RELEASE, pins::RUSTC_COMMIT);
         home.put(Path::new("zz-linked").join(SOURCE), "");
         assert_eq!(find_in(&home.0, None).unwrap().sysroot(), home.0.join("zz-linked"));
+    }
+
+    #[test]
+    fn a_missing_source_is_told_of_the_toolchain_that_was_found() {
+        let home = Scratch::new("no-source");
+        let said = |wanted: Option<&str>| find_in(&home.0, wanted).unwrap_err().to_string();
+        // Of the pinned commit, but rustup has it as the nightly of the day.
+        add(&home, "nightly-host", pins::RUSTC_RELEASE, pins::RUSTC_COMMIT);
+        let found = said(None);
+        assert!(found.contains("toolchain nightly-host has no source"), "{found}");
+        assert!(found.contains("rust-src --toolchain nightly-host"), "{found}");
+        assert!(!found.contains(pins::NIGHTLY), "that one is not installed: {found}");
+        // rustup takes no folders, but knows this one by its name.
+        let named = said(home.0.join("nightly-host").to_str());
+        assert!(named.contains("rust-src --toolchain nightly-host"), "{named}");
+    }
+
+    #[test]
+    fn what_rustup_adds_nothing_to_is_told_with_its_folder() {
+        let home = Scratch::new("linked");
+        let elsewhere = Scratch::new("linked-to");
+        add(&elsewhere, "built", pins::RUSTC_RELEASE, pins::RUSTC_COMMIT);
+        std::fs::remove_file(elsewhere.0.join("built").join(RUSTUPS)).unwrap();
+        std::os::unix::fs::symlink(elsewhere.0.join("built"), home.0.join("mine")).unwrap();
+        let by_path = elsewhere.0.join("built");
+        for wanted in [None, Some("mine"), by_path.to_str()] {
+            let said = find_in(&home.0, wanted).unwrap_err().to_string();
+            assert!(!said.contains("component add"), "rustup refuses that: {said}");
+            let folder = if wanted == by_path.to_str() { &by_path } else { &home.0.join("mine") };
+            let source = folder.join("lib/rustlib/src/rust/library");
+            for part in [folder, &source].map(|path| path.to_str().unwrap()) {
+                assert!(said.contains(part), "{said}");
+            }
+            let install = "rustup toolchain install nightly-2026-05-20 --profile minimal";
+            assert!(said.contains(install), "{said}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Options of `ring bench`.
 
+use super::values::whole;
 use crate::bench::Section;
 use clap::Args;
 use ring_host::Device;
@@ -25,7 +26,7 @@ pub struct Bench {
     pub list: bool,
 
     /// Round trips timed of each kind [default: 50000, 5000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = samples)]
     pub samples: Option<u64>,
 
     /// Send 1,000,000,000 messages in the section growth, too
@@ -39,6 +40,11 @@ pub struct Bench {
     /// Write a page with plots to a file, for a browser
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+/// A number of round trips.
+fn samples(text: &str) -> Result<u64, String> {
+    whole(text, 100..=100_000_000)
 }
 
 #[cfg(test)]
@@ -58,6 +64,7 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
+        assert_eq!(bench(&["--samples", "1_000"]).unwrap().samples, Some(1000));
         let options = bench(&[]).unwrap();
         assert_eq!((options.device, options.quick, options.list), (Device::Auto, false, false));
         assert_eq!((options.samples, options.only.len(), options.growth), (None, 0, false));

@@ -1,10 +1,52 @@
-//! Names of what is taken away from a device.
+//! Names of what is taken away from a device, and the list of them.
 
 use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::NAMES;
 use ring_host::driver::{Driver, Quirks};
 use std::fmt;
 use std::str::FromStr;
+
+/// Words that ask for the list.
+const LIST: [&str; 3] = ["?", "list", "help"];
+
+/// What `--emulate` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Emulate {
+    /// To take things away.
+    Names(Emulation),
+    /// To list what can be taken away, and to do nothing else.
+    List,
+}
+
+impl Emulate {
+    /// What is to be taken away, if it is not the list that is asked for.
+    pub fn names(&self) -> Option<&Emulation> {
+        match self {
+            Emulate::Names(names) => Some(names),
+            Emulate::List => None,
+        }
+    }
+}
+
+impl FromStr for Emulate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Emulate, String> {
+        match LIST.contains(&text) {
+            true => Ok(Emulate::List),
+            false => text.parse().map(Emulate::Names),
+        }
+    }
+}
+
+impl fmt::Display for Emulate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Emulate::Names(names) => names.fmt(f),
+            Emulate::List => f.write_str(LIST[0]),
+        }
+    }
+}
 
 /// Names of quirks, with commas between, all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +78,7 @@ impl fmt::Display for Emulation {
 }
 
 /// All names, one a line, with what they do.
-fn known() -> String {
+pub fn known() -> String {
     let width = NAMES.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 4;
     let line = |(name, does): &(&str, &str)| {
         crate::text::wrapped(&format!("{:<width$}", format!("  {name}")), does)
@@ -55,6 +97,21 @@ mod tests {
             assert!(!does.is_empty());
         }
         assert_eq!("wsl2,watchdog".parse::<Emulation>().unwrap().to_string(), "wsl2,watchdog");
+    }
+
+    #[test]
+    fn the_list_is_asked_for_by_words_that_are_no_names() {
+        for word in LIST {
+            assert_eq!(word.parse(), Ok(Emulate::List));
+            assert!(NAMES.iter().all(|(name, _)| *name != word));
+            assert!(format!("wsl2,{word}").parse::<Emulate>().is_err());
+        }
+        let both: Emulate = "wsl2,watchdog".parse().unwrap();
+        assert_eq!(
+            (both.to_string(), Emulate::List.to_string()),
+            ("wsl2,watchdog".into(), "?".into())
+        );
+        assert_eq!((both.names().is_some(), Emulate::List.names()), (true, None));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod doctor;
 mod emulation;
+mod init;
 mod new;
 mod validate;
 mod values;
@@ -11,7 +12,8 @@ mod values;
 pub use bench::Bench;
 pub use build::Build;
 pub use doctor::Doctor;
-pub use emulation::Emulation;
+pub use emulation::{Emulate, Emulation};
+pub use init::Init;
 pub use new::New;
 pub use validate::Validate;
 
@@ -37,8 +39,22 @@ pub enum Command {
     Bench(Bench),
     /// Write a project with a kernel of your own, ready to run
     New(New),
+    /// Add a kernel to a package that is there already
+    Init(Init),
     /// Compile a crate with kernels to PTX
     Build(Build),
+}
+
+impl Command {
+    /// A list that is asked for in place of doing anything.
+    pub fn list(&self) -> Option<String> {
+        let emulate = match self {
+            Command::Validate(options) => options.emulate.as_ref(),
+            Command::Doctor(options) => options.emulate.as_ref(),
+            _ => None,
+        };
+        (emulate? == &Emulate::List).then(|| emulation::known() + "\n")
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +70,7 @@ mod tests {
 
     #[test]
     fn help_fits_the_page() {
-        for task in ["", " validate", " doctor", " bench", " new", " build"] {
+        for task in ["", " validate", " doctor", " bench", " new", " init", " build"] {
             let line = format!("ring{task} --help");
             let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
@@ -71,6 +87,7 @@ mod tests {
             ("ring doctor --messages 1", ErrorKind::UnknownArgument),
             ("ring bench --messages 1", ErrorKind::UnknownArgument),
             ("ring new x --device cpu", ErrorKind::UnknownArgument),
+            ("ring init --device cpu", ErrorKind::UnknownArgument),
             ("ring build --device cpu", ErrorKind::UnknownArgument),
             ("ring frobnicate", ErrorKind::InvalidSubcommand),
             ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),

@@ -1,7 +1,7 @@
 //! Options of `ring validate`.
 
-use super::Emulation;
-use super::values::{Milliseconds, processing, seconds};
+use super::Emulate;
+use super::values::{Milliseconds, number, processing, seconds, small_number};
 use clap::Args;
 use ring_host::{Budgets, Device, Launch, Memory, Mode, Processing};
 use std::time::Duration;
@@ -14,16 +14,16 @@ pub struct Validate {
     pub device: Device,
 
     /// Messages of the soak, 0 for none
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value = "1_000_000", value_parser = number)]
     pub messages: u64,
 
     /// Longest wait for an answer
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
 
-    /// Take things away: wsl2, no-pinned, ... (? lists all)
+    /// Take things away: wsl2, no-pinned, ... (list: all)
     #[arg(long, value_name = "NAMES")]
-    pub emulate: Option<Emulation>,
+    pub emulate: Option<Emulate>,
 
     /// How the kernels are launched.
     #[command(flatten)]
@@ -43,15 +43,15 @@ pub struct KernelOptions {
     pub memory: Memory,
 
     /// Lanes of each kernel, all soaked
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = small_number)]
     pub lanes: u32,
 
     /// Slots of each ring [default: 32768, or 4 MiB of them]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = small_number)]
     pub capacity: Option<u32>,
 
     /// Threads of each block on a GPU
-    #[arg(long, value_name = "N", default_value_t = Launch::DEFAULT_THREADS)]
+    #[arg(long, value_name = "N", default_value_t = Launch::DEFAULT_THREADS, value_parser = small_number)]
     pub threads: u32,
 
     /// continuous, batch, adaptive
@@ -59,7 +59,7 @@ pub struct KernelOptions {
     pub processing: Processing,
 
     /// Most messages of an iteration [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = small_number)]
     pub max_messages: Option<u32>,
 
     /// Longest a launch stays
@@ -71,7 +71,7 @@ pub struct KernelOptions {
     pub idle_budget: Milliseconds,
 
     /// Most iterations of a launch [default: any number]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub iterations: Option<u64>,
 }
 
@@ -148,12 +148,33 @@ mod tests {
     }
 
     #[test]
+    fn digits_may_be_parted_by_underscores() {
+        let line = "--messages 1_000_000 --timeout 1_0.5 --lanes 1_6 --capacity 32_768 --threads 1_28 \
+                    --max-messages 4_096 --time-budget 1_000.2_5 --idle-budget 0.0_2 --iterations 1_000";
+        let options = validate(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
+        assert_eq!((options.messages, options.timeout), (1_000_000, Duration::from_millis(10_500)));
+        let (time, idle) = (Duration::from_micros(1_000_250), Duration::from_micros(20));
+        let expected = Launch::default()
+            .lanes(16)
+            .capacity(32_768)
+            .threads(128)
+            .max_messages(4096)
+            .budgets(Budgets { time, iterations: 1_000, idle });
+        assert_eq!(format!("{:?}", options.kernel.launch()), format!("{expected:?}"));
+    }
+
+    #[test]
     fn a_wrong_value_is_named() {
         let lines = [
             ["--device", "gpu"],
             ["--device", "cuda:x"],
             ["--messages", "many"],
             ["--messages", "1e6"],
+            ["--messages", "_1"],
+            ["--messages", "1_"],
+            ["--messages", "1__0"],
+            ["--messages", "_"],
+            ["--messages", "18_446_744_073_709_551_616"],
             ["--lanes", "-1"],
             ["--capacity", "4294967296"],
             ["--threads", "two"],
@@ -163,6 +184,8 @@ mod tests {
             ["--timeout", "inf"],
             ["--timeout", "86401"],
             ["--timeout", "soon"],
+            ["--timeout", "1_.5"],
+            ["--timeout", "1._5"],
             ["--mode", "resident"],
             ["--memory", "Mapped"],
             ["--processing", "all"],

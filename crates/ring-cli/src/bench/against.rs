@@ -4,10 +4,10 @@ use super::baselines::copies::{self, Speeds};
 use super::baselines::head_tail::HeadTails;
 use super::baselines::launch::{By, Kernel, Launches};
 use super::baselines::{Gpu, between, flag};
-use super::bed::{Bed, go_on};
+use super::bed::Bed;
 use super::ours::bandwidth::Bandwidth;
 use super::ours::{self, Setup, latency};
-use super::report::{Found, Latency, OnDevice, Report, Whose};
+use super::report::{Found, Latency, OnDevice, Report, Round, Whose};
 use super::stats::{Rates, Times};
 use ring_host::Launch;
 use ring_host::kernels::Echo;
@@ -27,12 +27,12 @@ pub fn repeats(bed: &Bed<'_>) -> u64 {
 
 /// Round trips at depth 1.
 pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
-    type Round<'a> = &'a dyn Fn(&mut Gpu, usize, &mut Times) -> Found<()>;
+    type Make<'a> = &'a dyn Fn(&mut Gpu, usize, &mut Times) -> Found<()>;
     let launches = Launches::new(gpu);
     let launched = |way: (Kernel, By), gpu: &mut Gpu, times: &mut Times| -> Found<()> {
         launches.as_ref().map_err(Clone::clone)?.round(bed, gpu, way, times)
     };
-    let kinds: [(&str, &str, Round<'_>); 7] = [
+    let kinds: [(&str, &str, Make<'_>); 7] = [
         ("ring", "ring, persistent, mapped", &|_, page, times| {
             latency::round(bed, Launch::default(), page, times)
         }),
@@ -51,16 +51,16 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
         }),
         ("copies", "copy, launch, copy, sync", &|gpu, _, times| copies::round(bed, gpu, times)),
     ];
-    let mut found: [Found<(Times, Vec<f64>)>; 7] =
+    let mut found: [Found<(Times, Vec<Round>)>; 7] =
         std::array::from_fn(|_| Ok((Times::new(), Vec::new())));
     for round in 1..=bed.settings.rounds {
         bed.steps.next(&format!("round trips, round {round} of {}", bed.settings.rounds));
         for ((.., work), found) in kinds.iter().zip(&mut found) {
-            go_on(found, |(all, medians)| {
+            bed.go_on(found, |(all, rounds)| {
                 let mut times = Times::new();
                 work(gpu, round as usize - 1, &mut times)?;
                 all.add(&times);
-                medians.extend(times.percentile(50.0));
+                rounds.extend(Round::of(&times));
                 Ok(())
             });
         }
@@ -69,10 +69,11 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
         let (name, device) = ((*name).to_owned(), "cuda");
         let whose = if *id == "ring" { Whose::Ours } else { Whose::Baseline };
         let (times, rounds) = match found {
-            Ok((times, medians)) if matches!(*id, "ring" | "flag") => (Ok(times), medians),
-            found => (found.map(|(times, _)| times), Vec::new()),
+            Ok((times, rounds)) => (Ok(times), rounds),
+            Err(stop) => (Err(stop), Vec::new()),
         };
-        report.latency.push(Latency { id, name, device, whose, times, rounds });
+        let by_page = matches!(*id, "ring" | "flag");
+        report.latency.push(Latency { id, name, device, whose, times, rounds, by_page });
     }
     bed.steps.next("one way between two blocks");
     let name = "one block to another, one way";
@@ -81,21 +82,28 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
     report.on_device.extend(latency::told(bed));
 }
 
+/// Ours on so many lanes, and rings with head and tail made of the same numbers.
+fn sides() -> [(Setup, Found<Rates>, HeadTails); PAIRS.len()] {
+    PAIRS.map(|lanes| {
+        let ours = Setup::of::<Echo>().lanes(lanes);
+        let theirs = HeadTails::beside(&ours.shape);
+        (ours, Ok(Rates::default()), theirs)
+    })
+}
+
 /// Messages a second beside rings with head and tail.
 pub fn throughput(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
-    let setups = PAIRS.map(|lanes| Setup::of::<Echo>().lanes(lanes));
-    let mut ours: [Found<Rates>; PAIRS.len()] = std::array::from_fn(|_| Ok(Rates::default()));
-    let mut theirs = PAIRS.map(HeadTails::new);
+    let mut sides = sides();
     for round in 1..=bed.settings.repeats {
         bed.steps.next(&format!("throughput beside head and tail, round {round}"));
-        for ((setup, ours), theirs) in setups.iter().zip(&mut ours).zip(&mut theirs) {
-            go_on(ours, |rates| {
+        for (setup, ours, theirs) in &mut sides {
+            bed.go_on(ours, |rates| {
                 ours::rate::<Echo>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
             });
             theirs.round(bed, gpu);
         }
     }
-    for ((setup, ours), theirs) in setups.iter().zip(ours).zip(theirs) {
+    for (setup, ours, theirs) in sides {
         report.throughput.push(setup.row::<Echo>(bed, "head_tail", ours));
         report.throughput.extend(theirs.rows());
     }
@@ -111,4 +119,25 @@ pub fn bandwidth(bed: &Bed<'_>, gpu: &Gpu, report: &mut Report) {
     }
     report.copies = theirs.rows();
     report.throughput.extend(ours.rows(bed));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::Shape;
+
+    #[test]
+    fn both_sides_of_a_ratio_are_made_of_the_same_numbers() {
+        for (ours, _, theirs) in sides() {
+            let rows = theirs.rows();
+            let shapes: Vec<&Shape> = rows.iter().map(|row| &row.shape).collect();
+            assert!(
+                shapes.iter().filter(|shape| ***shape == ours.shape).count() >= 2,
+                "{shapes:?}"
+            );
+            for shape in shapes {
+                assert_eq!(*shape, Shape { threads: shape.threads, ..ours.shape.clone() });
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::measured::Measured;
 use super::progress::Steps;
 use super::report::{Found, Stop};
 use super::settings::{PATIENCE, Settings};
+use crate::interrupt::Interrupt;
 use ring_host::kernels::Echo;
 use ring_host::{DeviceKind, Launch, LaunchError, Resident, Runtime};
 
@@ -26,6 +27,8 @@ pub struct Bed<'a> {
     pub settings: &'a Settings,
     /// Where it is said what is being measured.
     pub steps: &'a Steps,
+    /// Whether it is to be left at that.
+    pub interrupt: Interrupt,
 }
 
 impl Bed<'_> {
@@ -47,6 +50,7 @@ impl Bed<'_> {
             batch: super::ours::BATCH,
             depth: u64::MAX,
             patience: self.patience(),
+            interrupt: self.interrupt,
         }
     }
 
@@ -56,9 +60,26 @@ impl Bed<'_> {
         if self.is_cpu() { 200 } else { 20_000 }
     }
 
+    /// Nothing, unless it is to be left at what was measured.
+    pub fn proceed(&self) -> Found<()> {
+        if self.interrupt.asked() { Err(Stop::Interrupted) } else { Ok(()) }
+    }
+
+    /// Works on what was found so far, unless something went wrong with it before. What was found stays
+    /// if the work is interrupted.
+    pub fn go_on<T>(&self, found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
+        if let Ok(known) = found
+            && let Err(stop) = self.proceed().and_then(|()| work(known))
+            && stop != Stop::Interrupted
+        {
+            *found = Err(stop);
+        }
+    }
+
     /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
     /// [`Cores::pin`] counts.
     pub fn active<K: Measured>(&self, launch: Launch) -> Found<Resident<K>> {
+        self.proceed()?;
         let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
         let mut kernel = launched.map_err(|error| match error {
             LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
@@ -98,11 +119,44 @@ pub fn wrong(why: impl ToString) -> Stop {
     Stop::Wrong(why.to_string())
 }
 
-/// Works on what was found so far, unless something went wrong with it before.
-pub fn go_on<T>(found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
-    if let Ok(known) = found
-        && let Err(stop) = work(known)
-    {
-        *found = Err(stop);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use ring_host::Device;
+
+    fn with(interrupt: Interrupt, work: impl FnOnce(&Bed<'_>)) {
+        let runtime = Runtime::open(Device::Cpu).unwrap();
+        let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
+        let settings = Settings::of(&example::options());
+        work(&Bed {
+            runtime: &runtime,
+            cores: &cores,
+            settings: &settings,
+            steps: &steps,
+            interrupt,
+        });
+    }
+
+    #[test]
+    fn what_went_wrong_stays_and_what_was_interrupted_keeps_what_was_found() {
+        with(Interrupt::never(), |bed| {
+            let mut found = Ok(1);
+            bed.go_on(&mut found, |n| {
+                *n += 1;
+                Ok(())
+            });
+            bed.go_on(&mut found, |_| Err(Stop::Interrupted));
+            assert_eq!(found, Ok(2));
+            bed.go_on(&mut found, |_| Err(wrong("no")));
+            bed.go_on(&mut found, |_| unreachable!("after something went wrong"));
+            assert_eq!(found, Err(wrong("no")));
+        });
+        with(Interrupt::come(), |bed| {
+            let mut found = Ok(1);
+            bed.go_on(&mut found, |_| unreachable!("after it was interrupted"));
+            assert_eq!((found, bed.proceed()), (Ok(1), Err(Stop::Interrupted)));
+            assert_eq!(bed.active::<Echo>(Launch::default()).err(), Some(Stop::Interrupted));
+        });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cores::Cores;
 use super::settings::PATIENCE;
+use crate::interrupt::Interrupt;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,6 +31,8 @@ pub struct Load {
     pub depth: u64,
     /// Fruitless turns after which the thread gives its processor to others.
     pub patience: u32,
+    /// No more messages from when this is asked for.
+    pub interrupt: Interrupt,
 }
 
 /// Sends messages and takes their answers until all have come; how many there were.
@@ -61,7 +64,7 @@ pub fn drive(pipe: &mut impl Pipe, load: &Load, begun: Instant) -> Result<u64, S
             } else if now - moved > PATIENCE {
                 return Err(format!("no answer for {PATIENCE:?}, after {got} of {sent} messages"));
             }
-            if now - begun >= load.time {
+            if now - begun >= load.time || load.interrupt.asked() {
                 all = sent; // what is on its way is still waited for
             }
         }
@@ -131,30 +134,42 @@ mod tests {
         }
     }
 
-    const LOAD: Load = Load {
-        messages: u64::MAX,
-        time: Duration::from_millis(5),
-        batch: 8,
-        depth: 5,
-        patience: 100,
-    };
+    fn load() -> Load {
+        Load {
+            messages: u64::MAX,
+            time: Duration::from_millis(5),
+            batch: 8,
+            depth: 5,
+            patience: 100,
+            interrupt: Interrupt::never(),
+        }
+    }
 
     #[test]
     fn it_ends_by_count_or_by_time_with_all_answered() {
         let mut pipe = Loop::new(u64::MAX);
-        let counted = Load { messages: 1000, ..LOAD };
+        let counted = Load { messages: 1000, ..load() };
         assert_eq!(drive(&mut pipe, &counted, Instant::now()), Ok(1000));
         assert_eq!((pipe.sent, pipe.got, pipe.deepest), (1000, 1000, 5));
-        let messages = drive(&mut pipe, &LOAD, Instant::now()).unwrap();
+        let messages = drive(&mut pipe, &load(), Instant::now()).unwrap();
         assert!(messages > 0 && pipe.sent == pipe.got && pipe.sent == 1000 + messages);
     }
 
     #[test]
+    fn an_interrupt_ends_it_with_all_answered() {
+        let mut pipe = Loop::new(u64::MAX);
+        let hour = Duration::from_secs(3600);
+        let interrupted = Load { time: hour, interrupt: Interrupt::come(), ..load() };
+        let messages = drive(&mut pipe, &interrupted, Instant::now()).unwrap();
+        assert!(messages > 0 && pipe.sent == messages && pipe.got == messages);
+    }
+
+    #[test]
     fn a_wrong_answer_ends_it() {
-        assert_eq!(drive(&mut Loop::new(10), &LOAD, Instant::now()), Err("wrong".to_owned()));
+        assert_eq!(drive(&mut Loop::new(10), &load(), Instant::now()), Err("wrong".to_owned()));
         let mut pipes = [Loop::new(u64::MAX), Loop::new(10)];
-        assert_eq!(together(&mut pipes, &LOAD, &Cores::find()), Err("wrong".to_owned()));
+        assert_eq!(together(&mut pipes, &load(), &Cores::find()), Err("wrong".to_owned()));
         let mut pipes = [Loop::new(u64::MAX), Loop::new(u64::MAX)];
-        assert!(together(&mut pipes, &LOAD, &Cores::find()).unwrap() > 0.0);
+        assert!(together(&mut pipes, &load(), &Cores::find()).unwrap() > 0.0);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use super::report::{
-    Copies, Growth, Latency, Many, OnDevice, Report, Shape, Stop, Throughput, Way, Whose,
+    Copies, Growth, Latency, Many, OnDevice, Report, Round, Shape, Stop, Throughput, Way, Whose,
 };
 use super::section::Section;
 use super::settings::Settings;
@@ -66,7 +66,8 @@ pub fn report() -> Report {
             device,
             whose,
             times: Ok(times(us)),
-            rounds: vec![us, us + 0.1],
+            rounds: vec![Round { p50: us, p99: us }; 3],
+            by_page: matches!(id, "ring" | "flag"),
         }
     };
     report.latency = vec![

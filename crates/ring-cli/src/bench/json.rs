@@ -21,6 +21,7 @@ pub fn report(report: &Report) -> Value {
         "at": report.machine.at,
         "device": crate::host::kind(&report.machine.device),
         "took_s": report.took,
+        "interrupted": report.interrupted,
         "settings": {
             "quick": settings.quick,
             "samples": settings.samples,
@@ -38,8 +39,9 @@ pub fn report(report: &Report) -> Value {
             "what": target.what,
             "sense": match target.sense { Sense::AtMost => "at_most", Sense::AtLeast => "at_least" },
             "bound": target.bound,
-            "measured": target.measured.as_ref().ok().map(|(ratio, _)| ratio),
-            "from": target.measured.as_ref().ok().map(|(_, figures)| figures),
+            "measured": target.measured.as_ref().ok().map(|ratio| ratio.value),
+            "spread": target.measured.as_ref().ok().and_then(|ratio| ratio.spread),
+            "from": target.measured.as_ref().ok().map(|ratio| &ratio.figures),
             "why_not": target.measured.as_ref().err(),
             "verdict": target.verdict().word().to_lowercase(),
         })).collect::<Value>(),
@@ -48,7 +50,8 @@ pub fn report(report: &Report) -> Value {
             "name": row.name,
             "device": row.device,
             "times": found(&row.times, times),
-            "p50_of_rounds_us": row.rounds,
+            "p50_of_rounds_us": row.rounds.iter().map(|round| round.p50).collect::<Vec<_>>(),
+            "p99_of_rounds_us": row.rounds.iter().map(|round| round.p99).collect::<Vec<_>>(),
         })).collect::<Value>(),
         "on_device": report.on_device.iter().map(|row| json!({
             "name": row.name,
@@ -90,6 +93,7 @@ fn found<T>(found: &Found<T>, show: impl Fn(&T) -> Value) -> Value {
         Ok(value) => show(value),
         Err(Stop::Refused(why)) => json!({ "refused": why }),
         Err(Stop::Wrong(why)) => json!({ "wrong": why }),
+        Err(Stop::Interrupted) => json!({ "interrupted": true }),
     }
 }
 
@@ -147,6 +151,7 @@ mod tests {
             "copies",
             "device",
             "growth",
+            "interrupted",
             "latency",
             "machine",
             "many",
@@ -174,6 +179,7 @@ mod tests {
             ("/targets/0/verdict", json!("not met")),
             ("/targets/0/sense", json!("at_most")),
             ("/wrong", json!([])),
+            ("/interrupted", json!(null)),
         ] {
             assert_eq!(value.pointer(pointer), Some(&expected), "{pointer}");
         }

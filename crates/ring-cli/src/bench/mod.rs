@@ -25,6 +25,7 @@ mod progress;
 mod report;
 mod section;
 mod settings;
+mod spread;
 mod stats;
 mod targets;
 mod text;
@@ -33,6 +34,7 @@ pub use section::Section;
 
 use crate::args::Bench;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use baselines::Gpu;
 use bed::Bed;
 use cores::Cores;
@@ -44,6 +46,7 @@ use ring_bench::kernels::Digest;
 use ring_host::driver::{self, Driver as _};
 use ring_host::{Device, DeviceKind, Launch, Options, Runtime};
 use settings::Settings;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -58,7 +61,9 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
         write!(out, "{}", text::sections())?;
         return Ok(());
     }
-    let device = options.device;
+    // Whoever waits minutes for a report wants to know first that it can be written.
+    options.json.iter().chain(&options.html).try_for_each(|path| writable(path))?;
+    let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
     let begun = Instant::now();
     let (driver, _) = driver::open(device).map_err(failure)?;
@@ -73,7 +78,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     choose(options, &mut report);
     // Loaded before anything is resident: the driver loads nothing then.
     let gpu = opened(&runtime, device).map_err(|stop| Failure::Baselines(stop.why().to_owned()))?;
-    measure(&runtime, gpu, &cores, &settings, &mut report)?;
+    measure(&runtime, gpu, &cores, &settings, interrupt, &mut report)?;
     report.took = begun.elapsed().as_secs_f64();
     write!(out, "{}", text::report(&report))?;
     if let Some(path) = &options.json {
@@ -83,6 +88,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
         written(path, &html::page(&report), out)?;
     }
     match report.wrong().len() {
+        _ if report.interrupted.is_some() => Err(Failure::Interrupted),
         0 => Ok(()),
         wrong => Err(Failure::Bench { wrong }),
     }
@@ -120,17 +126,18 @@ fn measure(
     mut gpu: Option<Gpu>,
     cores: &Cores,
     settings: &Settings,
+    interrupt: Interrupt,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let source = |source| Failure::Open { device: Device::Cpu, source };
     let cpu_runtime = Runtime::open(Device::Cpu).map_err(source)?;
     let sections = report.sections.clone();
     let steps = {
-        let none = Steps::new(0);
-        let bed = Bed { runtime, cores, settings, steps: &none };
-        Steps::new(sections.iter().map(|section| steps_of(*section, &bed)).sum())
+        let none = Steps::new(0, interrupt);
+        let bed = Bed { runtime, cores, settings, steps: &none, interrupt };
+        Steps::new(sections.iter().map(|section| steps_of(*section, &bed)).sum(), interrupt)
     };
-    let bed = Bed { runtime, cores, settings, steps: &steps };
+    let bed = Bed { runtime, cores, settings, steps: &steps, interrupt };
     for section in sections {
         match (section, &mut gpu) {
             (Section::Latency, Some(gpu)) => against::latency(&bed, gpu, report),
@@ -145,6 +152,10 @@ fn measure(
             (Section::Growth, _) => report.growth = ours::growth::growth(&bed),
             _ => {}
         }
+        if interrupt.asked() {
+            report.interrupted(steps.now());
+            break;
+        }
     }
     Ok(())
 }
@@ -158,6 +169,20 @@ fn steps_of(section: Section, bed: &Bed<'_>) -> u64 {
         Section::Many => ours::many::STEPS,
         Section::Cpu => cpu::STEPS,
         Section::Growth => ours::growth::STEPS,
+    }
+}
+
+/// Whether a file can be written there. One that is there stays as it is, and none is left that was not.
+fn writable(path: &Path) -> Result<(), Failure> {
+    let failed = |source| Failure::File { path: path.to_owned(), source };
+    let known = path.symlink_metadata().is_ok();
+    if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(()); // opening a pipe and closing it again would tell its reader that all was said
+    }
+    OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    match known {
+        true => Ok(()),
+        false => std::fs::remove_file(path).map_err(failed),
     }
 }
 

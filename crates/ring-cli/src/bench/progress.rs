@@ -1,5 +1,6 @@
 //! How far the bench is, where somebody can see it.
 
+use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 
@@ -7,11 +8,12 @@ use std::io::{IsTerminal, stderr};
 #[derive(Debug)]
 pub struct Steps {
     bar: ProgressBar,
+    interrupt: Interrupt,
 }
 
 impl Steps {
-    /// A bar of so many steps.
-    pub fn new(steps: u64) -> Steps {
+    /// A bar of so many steps, which stands still from an interrupt on.
+    pub fn new(steps: u64, interrupt: Interrupt) -> Steps {
         let target = match stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
@@ -19,14 +21,23 @@ impl Steps {
         let style = ProgressStyle::with_template("[{bar:30}] {percent:>3} % {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ");
-        Steps { bar: ProgressBar::with_draw_target(Some(steps), target).with_style(style) }
+        let bar = ProgressBar::with_draw_target(Some(steps), target).with_style(style);
+        Steps { bar, interrupt }
     }
 
     /// Says what comes next. Draws at once: nothing is measured at this moment.
     pub fn next(&self, what: &str) {
+        if self.interrupt.asked() {
+            return; // nothing comes next
+        }
         self.bar.set_message(what.to_owned());
         self.bar.inc(1);
         self.bar.tick();
+    }
+
+    /// What came last.
+    pub fn now(&self) -> String {
+        self.bar.message()
     }
 }
 

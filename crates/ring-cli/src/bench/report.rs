@@ -1,9 +1,11 @@
 //! Everything that was measured, as it is printed and written.
 
+use super::drive::Load;
 use super::machine::Machine;
 use super::section::Section;
 use super::settings::Settings;
 use super::stats::{Rates, Times};
+use crate::text::grouped;
 use ring_host::{Memory, Mode};
 
 /// Why there is no figure.
@@ -13,6 +15,8 @@ pub enum Stop {
     Refused(String),
     /// Something went wrong: an answer was wrong, or none came. The command fails.
     Wrong(String),
+    /// Ctrl-C came first.
+    Interrupted,
 }
 
 impl Stop {
@@ -20,6 +24,7 @@ impl Stop {
     pub fn why(&self) -> &str {
         match self {
             Stop::Refused(why) | Stop::Wrong(why) => why,
+            Stop::Interrupted => "interrupted",
         }
     }
 }
@@ -49,9 +54,26 @@ pub struct Latency {
     pub whose: Whose,
     /// How long they took.
     pub times: Found<Times>,
-    /// The median of each round, in microseconds: each used another page of pinned memory. Empty
-    /// where that makes no difference.
-    pub rounds: Vec<f64>,
+    /// Each round by itself.
+    pub rounds: Vec<Round>,
+    /// Whether each round used another page of pinned memory, and that makes a difference.
+    pub by_page: bool,
+}
+
+/// Round trips of one round, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// Their median.
+    pub p50: f64,
+    /// Their 99th percentile.
+    pub p99: f64,
+}
+
+impl Round {
+    /// What those times say; nothing if there are none.
+    pub fn of(times: &Times) -> Option<Round> {
+        Some(Round { p50: times.percentile(50.0)?, p99: times.percentile(99.0)? })
+    }
 }
 
 /// How messages were sent when their rate was measured.
@@ -71,6 +93,25 @@ pub struct Shape {
     pub depth: u64,
     /// Slots of a ring.
     pub capacity: u32,
+}
+
+impl Shape {
+    /// That load, in batches and at a depth of this shape.
+    pub fn load(&self, load: &Load) -> Load {
+        Load { batch: self.batch, depth: self.depth, ..*load }
+    }
+
+    /// What decides how fast rings of one size of messages can be.
+    pub fn in_words(&self) -> String {
+        let slots = grouped(self.capacity.into());
+        let depth = grouped(self.depth);
+        format!("{slots} slots, {depth} in flight, batches of {}", self.batch)
+    }
+
+    /// Whether both are made of the same numbers, but for the threads of a block.
+    pub fn has_rings_of(&self, other: &Shape) -> bool {
+        *self == Shape { threads: self.threads, ..other.clone() }
+    }
 }
 
 /// Messages a second of one kind.
@@ -94,6 +135,11 @@ impl Throughput {
     /// The median, in millions a second.
     pub fn millions(&self) -> Option<f64> {
         self.rate.as_ref().ok()?.median().map(|rate| rate / 1e6)
+    }
+
+    /// Each run, in messages a second.
+    pub fn runs(&self) -> &[f64] {
+        self.rate.as_ref().map_or(&[], Rates::samples)
     }
 
     /// The median, in GB of requests a second.
@@ -190,6 +236,8 @@ pub struct Report {
     pub growth: Vec<Growth>,
     /// How long all of it took, in seconds.
     pub took: f64,
+    /// What was being measured when Ctrl-C came, if it did.
+    pub interrupted: Option<String>,
 }
 
 impl Report {
@@ -208,13 +256,27 @@ impl Report {
             many: None,
             growth: Vec::new(),
             took: 0.0,
+            interrupted: None,
         }
     }
 
-    /// Round trips of that kind on that device.
-    pub fn times(&self, device: &str, id: &str) -> Option<&Times> {
-        let found = self.latency.iter().find(|row| row.device == device && row.id == id);
-        found?.times.as_ref().ok()
+    /// Leaves out what was not measured because it was interrupted, and says so.
+    pub fn interrupted(&mut self, during: String) {
+        let none = |rates: &Found<Rates>| match rates {
+            Ok(rates) => rates.samples().is_empty(),
+            Err(stop) => *stop == Stop::Interrupted,
+        };
+        self.latency.retain(|row| match &row.times {
+            Ok(times) => times.count() > 0,
+            Err(stop) => *stop != Stop::Interrupted,
+        });
+        self.on_device.retain(|row| row.us != Err(Stop::Interrupted));
+        self.throughput.retain(|row| !none(&row.rate));
+        self.copies.retain(|row| !none(&row.rate));
+        self.ways.retain(|way| !matches!(way.times, Err(Stop::Interrupted)));
+        self.growth.retain(|row| !none(&row.rate));
+        self.many.take_if(|many| matches!(many.each, Err(Stop::Interrupted)));
+        self.interrupted = Some(during);
     }
 
     /// Rows of a sweep.

@@ -1,7 +1,9 @@
 //! What was asked of the runtime, against what was measured.
 
-use super::report::{Growth, Report, Throughput, Whose};
+use super::report::{Growth, Latency, Report, Throughput, Whose};
+use super::spread::{in_turn, one_by_one};
 use ring_bench::kernels::Digest;
+use std::cmp::Ordering;
 
 /// Which side of the bound is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +25,22 @@ pub struct Target {
     pub sense: Sense,
     /// The bound.
     pub bound: f64,
-    /// The ratio with the figures it was made of; or why there is none.
-    pub measured: Result<(f64, String), String>,
+    /// What was measured, or why nothing was.
+    pub measured: Result<Ratio, String>,
+    /// Whether nothing was because it takes a GPU, and there is none.
+    pub needs_gpu: bool,
+}
+
+/// A ratio, and what it was made of.
+#[derive(Clone, Debug)]
+pub struct Ratio {
+    /// Of medians, if something was measured several times.
+    pub value: f64,
+    /// Both figures, and how they were measured.
+    pub figures: String,
+    /// Between what bounds single runs lie, if there were several: what the machine does meanwhile
+    /// moves them so far.
+    pub spread: Option<[f64; 2]>,
 }
 
 /// The outcome.
@@ -34,8 +50,12 @@ pub enum Verdict {
     Met,
     /// Not as asked.
     NotMet,
+    /// Some runs are as asked and others are not: this measurement cannot tell.
+    WithinNoise,
     /// There is no figure.
     NotMeasured,
+    /// There is no figure, and cannot be one without a GPU.
+    NeedsGpu,
 }
 
 impl Verdict {
@@ -44,20 +64,40 @@ impl Verdict {
         match self {
             Verdict::Met => "met",
             Verdict::NotMet => "NOT MET",
+            Verdict::WithinNoise => "within noise",
             Verdict::NotMeasured => "not measured",
+            Verdict::NeedsGpu => "needs a GPU",
         }
     }
 }
 
 impl Target {
     /// Whether it was met. The ratio is compared as it is, not as it is printed.
+    /// If single runs lie on both sides of the bound, the ratio says nothing, wherever it lies itself.
     pub fn verdict(&self) -> Verdict {
-        let Ok((ratio, _)) = &self.measured else { return Verdict::NotMeasured };
-        let met = match self.sense {
-            Sense::AtMost => *ratio <= self.bound,
-            Sense::AtLeast => *ratio >= self.bound,
+        let Ok(ratio) = &self.measured else {
+            return if self.needs_gpu { Verdict::NeedsGpu } else { Verdict::NotMeasured };
         };
-        if met { Verdict::Met } else { Verdict::NotMet }
+        let meets = |value: f64| match self.sense {
+            Sense::AtMost => value <= self.bound,
+            Sense::AtLeast => value >= self.bound,
+        };
+        match ratio.spread {
+            Some([least, most]) if meets(least) != meets(most) => Verdict::WithinNoise,
+            _ if meets(ratio.value) => Verdict::Met,
+            _ => Verdict::NotMet,
+        }
+    }
+
+    /// What the ratio was made of, and between what bounds single runs lie; or why there is none.
+    pub fn from(&self) -> String {
+        match &self.measured {
+            Ok(Ratio { figures, spread: Some([least, most]), .. }) => {
+                format!("{figures}; runs gave {least:.3} to {most:.3}")
+            }
+            Ok(ratio) => ratio.figures.clone(),
+            Err(why) => why.clone(),
+        }
     }
 
     /// The bound, in words.
@@ -73,41 +113,64 @@ impl Target {
 /// All targets.
 pub fn targets(report: &Report) -> Vec<Target> {
     use Sense::{AtLeast, AtMost};
-    let new = |id, what, sense, bound, measured| Target { id, what, sense, bound, measured };
+    let any = |id, what, sense, bound, measured| Target {
+        id,
+        what,
+        sense,
+        bound,
+        measured,
+        needs_gpu: false,
+    };
+    let gpu = |id, what, sense, bound, measured: Result<Ratio, String>| {
+        let needs_gpu = measured.is_err() && !report.machine.is_gpu();
+        let measured = if needs_gpu { Err("it needs a GPU".to_owned()) } else { measured };
+        Target { needs_gpu, ..any(id, what, sense, bound, measured) }
+    };
     let trip = |other, percent| times(report, "cuda", "ring", &[other], percent);
+    let cpu_trip = times(report, "cpu", "ring", &["rtrb", "rtrb_chunks"], Percent::P50);
+    let (p50, p99) = (Percent::P50, Percent::P99);
     vec![
-        new("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", 50.0)),
-        new("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", 99.0)),
-        new("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", 50.0)),
-        new("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", 50.0)),
-        new("one_lane", "1 lane / head and tail, 1 pair", AtLeast, 1.05, lanes(report, 1)),
-        new("eight_lanes", "8 lanes / head and tail, 8 pairs", AtLeast, 1.0, lanes(report, 8)),
-        new("bandwidth", "4 KiB messages in / cuMemcpyAsync", AtLeast, 0.8, bandwidth(report)),
-        new("many", "each of 16 kernels / one alone, p50", AtMost, 1.5, many(report)),
-        new("cpu_rate", "CPU device / rtrb, messages a second", AtLeast, 1.0, cpu_rate(report)),
-        new(
-            "cpu_trip",
-            "CPU device / rtrb, round trip, p50",
-            AtMost,
-            1.0,
-            times(report, "cpu", "ring", &["rtrb", "rtrb_chunks"], 50.0),
-        ),
-        new("messages", "slowest / fastest, 1e6 to 1e9 messages", AtLeast, 0.9, messages(report)),
-        new("capacity", "slowest / fastest, 256 to 65,536 slots", AtLeast, 0.9, slots(report)),
-        new("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
+        gpu("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", p50)),
+        gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", p99)),
+        gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", p50)),
+        gpu("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", p50)),
+        gpu("one_lane", "1 lane / head and tail, 1 pair", AtLeast, 1.05, lanes(report, 1)),
+        gpu("eight_lanes", "8 lanes / head and tail, 8 pairs", AtLeast, 1.0, lanes(report, 8)),
+        gpu("bandwidth", "4 KiB messages in / cuMemcpyAsync", AtLeast, 0.8, bandwidth(report)),
+        gpu("many", "each of 16 kernels / one alone, p50", AtMost, 1.5, many(report)),
+        any("cpu_rate", "CPU device / rtrb, messages a second", AtLeast, 1.0, cpu_rate(report)),
+        any("cpu_trip", "CPU device / rtrb, round trip, p50", AtMost, 1.0, cpu_trip),
+        any("messages", "slowest / fastest, 1e6 to 1e9 messages", AtLeast, 0.9, messages(report)),
+        any("capacity", "slowest / fastest, 256 to 65,536 slots", AtLeast, 0.9, slots(report)),
+        any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
     ]
 }
 
 /// The ratio, with both figures.
-fn ratio(ours: Option<f64>, theirs: Option<f64>, unit: &str) -> Result<(f64, String), String> {
+fn ratio(ours: Option<f64>, theirs: Option<f64>, unit: &str) -> Result<Ratio, String> {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) if theirs > 0.0 => {
-            let figures = format!("{ours:.3} / {theirs:.3} {unit}");
-            Ok((ours / theirs, figures.trim_end().to_owned()))
+            let figures = format!("{ours:.3} / {theirs:.3} {unit}").trim_end().to_owned();
+            Ok(Ratio { value: ours / theirs, figures, spread: None })
         }
         (None, _) => Err("ours was not measured".to_owned()),
         _ => Err("what it is compared with was not measured".to_owned()),
     }
+}
+
+impl Ratio {
+    /// With the bounds that single runs lie between. The ratio itself is never outside.
+    fn within(mut self, spread: Option<[f64; 2]>) -> Ratio {
+        self.spread = spread.map(|[least, most]| [least.min(self.value), most.max(self.value)]);
+        self
+    }
+}
+
+/// Percentiles of round trips that there are targets for.
+#[derive(Clone, Copy)]
+enum Percent {
+    P50,
+    P99,
 }
 
 /// Of several others the fastest.
@@ -116,39 +179,85 @@ fn times(
     device: &str,
     ours: &str,
     others: &[&str],
-    percent: f64,
-) -> Result<(f64, String), String> {
-    let at = |id: &&str| report.times(device, id)?.percentile(percent);
-    ratio(at(&ours), others.iter().filter_map(at).min_by(f64::total_cmp), "us")
-}
-
-fn best<'a>(rows: impl Iterator<Item = &'a Throughput>) -> Option<f64> {
-    rows.filter_map(Throughput::millions).max_by(f64::total_cmp)
-}
-
-fn lanes(report: &Report, lanes: u32) -> Result<(f64, String), String> {
-    let of = |whose| {
-        let rows = report.sweep("head_tail");
-        best(rows.filter(move |row| row.whose == whose && row.shape.lanes == lanes))
+    percent: Percent,
+) -> Result<Ratio, String> {
+    let row = |id: &str| report.latency.iter().find(|row| row.device == device && row.id == id);
+    let at = |row: &&Latency| {
+        row.times.as_ref().ok()?.percentile(match percent {
+            Percent::P50 => 50.0,
+            Percent::P99 => 99.0,
+        })
     };
-    let cores = report.machine.cores;
-    let (value, mut figures) = ratio(of(Whose::Ours), of(Whose::Baseline), "M/s")?;
-    if (lanes as usize) > cores {
-        figures += &format!("; {lanes} host threads shared {cores} processors");
-    }
-    Ok((value, figures))
+    let rounds = |row: &Latency| -> Vec<f64> {
+        let of = |round: &super::report::Round| match percent {
+            Percent::P50 => round.p50,
+            Percent::P99 => round.p99,
+        };
+        row.rounds.iter().map(of).collect()
+    };
+    let ours = row(ours).filter(|row| at(row).is_some());
+    let others = others.iter().filter_map(|id| row(id)).filter(|row| at(row).is_some());
+    let theirs = others.min_by(|a, b| at(a).partial_cmp(&at(b)).unwrap_or(Ordering::Equal));
+    let found = ratio(ours.as_ref().and_then(at), theirs.as_ref().and_then(at), "us")?;
+    let spread = ours.zip(theirs).and_then(|(a, b)| in_turn(&rounds(a), &rounds(b)));
+    Ok(found.within(spread))
 }
 
-fn bandwidth(report: &Report) -> Result<(f64, String), String> {
+fn best<'a>(rows: impl Iterator<Item = &'a Throughput>) -> Option<&'a Throughput> {
+    rows.filter(|row| row.millions().is_some())
+        .max_by(|a, b| a.millions().partial_cmp(&b.millions()).unwrap_or(Ordering::Equal))
+}
+
+/// Messages a second of two rows that were measured in turn.
+fn rates(ours: Option<&Throughput>, theirs: Option<&Throughput>) -> Result<Ratio, String> {
+    let millions = |row: Option<&Throughput>| row.and_then(Throughput::millions);
+    let found = ratio(millions(ours), millions(theirs), "M/s")?;
+    let spread = ours.zip(theirs).and_then(|(a, b)| in_turn(a.runs(), b.runs()));
+    Ok(found.within(spread))
+}
+
+fn lanes(report: &Report, lanes: u32) -> Result<Ratio, String> {
+    let rows = |whose| {
+        let rows = report.sweep("head_tail");
+        rows.filter(move |row| row.whose == whose && row.shape.lanes == lanes)
+    };
+    let ours = best(rows(Whose::Ours));
+    // Rings of other sizes say nothing of the protocol. Of the threads a block each has what suits it.
+    let alike = |row: &&Throughput| ours.is_some_and(|ours| ours.shape.has_rings_of(&row.shape));
+    let theirs = best(rows(Whose::Baseline).filter(alike));
+    let mut found = rates(ours, theirs)?;
+    if let (Some(ours), Some(theirs)) = (ours, theirs) {
+        let threads = [ours.shape.threads, theirs.shape.threads];
+        found.figures += &format!(
+            "; both {}; ours {} threads a block, theirs {}",
+            ours.shape.in_words(),
+            threads[0],
+            threads[1]
+        );
+    }
+    let cores = report.machine.cores;
+    if (lanes as usize) > cores {
+        found.figures += &format!("; {lanes} host threads shared {cores} processors");
+    }
+    Ok(found)
+}
+
+fn bandwidth(report: &Report) -> Result<Ratio, String> {
     // The default launch only.
     let slots = super::ours::Setup::of::<Digest>().shape.capacity;
     let rows = report.sweep("bandwidth").filter(|row| row.shape.capacity == slots);
-    let ours = rows.filter_map(Throughput::gigabytes).max_by(f64::total_cmp);
-    let copies = report.copies.first().and_then(|copies| copies.rate.as_ref().ok()?.median());
-    ratio(ours, copies.map(|rate| rate / 1e9), "GB/s")
+    let ours = best(rows);
+    let theirs = report.copies.first().and_then(|copies| copies.rate.as_ref().ok());
+    let copied = theirs.and_then(|rates| rates.median()).map(|rate| rate / 1e9);
+    let found = ratio(ours.and_then(Throughput::gigabytes), copied, "GB/s")?;
+    let spread = ours.zip(theirs).and_then(|(ours, theirs)| {
+        let bytes = ours.runs().iter().map(|rate| rate * ours.shape.bytes as f64);
+        in_turn(&bytes.collect::<Vec<_>>(), theirs.samples())
+    });
+    Ok(found.within(spread))
 }
 
-fn many(report: &Report) -> Result<(f64, String), String> {
+fn many(report: &Report) -> Result<Ratio, String> {
     let many = report.many.as_ref();
     let alone = many.and_then(|many| many.alone.as_ref().ok()?.percentile(50.0));
     let p50s = many.and_then(|many| many.each.as_ref().ok());
@@ -157,19 +266,22 @@ fn many(report: &Report) -> Result<(f64, String), String> {
     ratio(slowest, alone, "us, the slowest")
 }
 
-fn cpu_rate(report: &Report) -> Result<(f64, String), String> {
+fn cpu_rate(report: &Report) -> Result<Ratio, String> {
     let of = |name: &'static str| {
         best(report.sweep("cpu").filter(move |row| row.name.starts_with(name)))
     };
-    ratio(of("echo"), of("rtrb"), "M/s")
+    rates(of("echo"), of("rtrb"))
 }
 
 /// The slowest and the fastest row.
-fn flat(rows: &[Growth]) -> Result<(f64, String), String> {
-    let rates = rows.iter().filter_map(|row| row.rate.as_ref().ok()?.median());
-    let rates = rates.map(|rate| rate / 1e6);
-    let (least, most) = (rates.clone().min_by(f64::total_cmp), rates.max_by(f64::total_cmp));
-    ratio(least, most, "M/s")
+fn flat(rows: &[Growth]) -> Result<Ratio, String> {
+    let rates = rows.iter().filter_map(|row| row.rate.as_ref().ok());
+    let rates = rates.filter_map(|rates| Some((rates.median()? / 1e6, rates.samples())));
+    let least = rates.clone().min_by(|a, b| a.0.total_cmp(&b.0));
+    let most = rates.max_by(|a, b| a.0.total_cmp(&b.0));
+    let found = ratio(least.map(|(rate, _)| rate), most.map(|(rate, _)| rate), "M/s")?;
+    // One row was measured after the other.
+    Ok(found.within(least.zip(most).and_then(|(least, most)| one_by_one(least.1, most.1))))
 }
 
 /// Rows of growing numbers of messages, if they reach as far as was asked.
@@ -182,18 +294,19 @@ fn far_enough(report: &Report) -> Result<&[Growth], String> {
     }
 }
 
-fn messages(report: &Report) -> Result<(f64, String), String> {
+fn messages(report: &Report) -> Result<Ratio, String> {
     flat(far_enough(report)?)
 }
 
-fn slots(report: &Report) -> Result<(f64, String), String> {
+fn slots(report: &Report) -> Result<Ratio, String> {
     flat(report.growth_rows().1)
 }
 
-fn memory(report: &Report) -> Result<(f64, String), String> {
+fn memory(report: &Report) -> Result<Ratio, String> {
     let rows = far_enough(report)?;
-    let after = |row: Option<&Growth>| Some(row?.resident_kib[1] as f64).filter(|kib| *kib > 0.0);
-    ratio(after(rows.last()), after(rows.first()), "KiB")
+    let known = |kib: u64| Some(kib as f64).filter(|kib| *kib > 0.0);
+    let before = rows.first().and_then(|row| known(row.resident_kib[0]));
+    ratio(rows.last().and_then(|row| known(row.resident_kib[1])), before, "KiB")
 }
 
 #[cfg(test)]

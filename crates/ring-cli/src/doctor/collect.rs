@@ -1,13 +1,16 @@
 //! Finding out.
 
 use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
 use ring_host::driver;
 use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_places, wsl_signs};
 use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
-use ring_host::{Device, Launch, LaunchError, Memory, Mode, OpenError, Refusal, Runtime};
+use ring_host::{
+    Choice, Device, DeviceKind, Launch, LaunchError, Memory, Mode, OpenError, Refusal, Runtime,
+};
 
 /// Where NVIDIA's kernel module says its version, on Linux.
 const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
@@ -22,7 +25,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     };
     let fell_back = gpu.is_some();
     troubles.extend(gpu);
-    let (mut device, mut seen) = (None, None);
+    let (mut device, mut seen, mut sharing) = (None, None, None);
     match host::open(asked, emulation) {
         Err(trouble) => troubles.push(trouble),
         Ok(Host { info, why, runtime }) => {
@@ -30,7 +33,10 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
             device = Some(Found::new(&info, why));
             match runtime {
                 Err(trouble) => troubles.push(trouble),
-                Ok(runtime) => seen = Some(see(&runtime)),
+                Ok(runtime) => {
+                    seen = Some(see(&runtime));
+                    sharing = stays_on_gpu(&runtime).then(|| Sharing::look(&runtime));
+                }
             }
         }
     }
@@ -48,6 +54,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
         troubles,
         device,
         seen,
+        sharing,
         forced: forced(),
     }
 }
@@ -86,6 +93,14 @@ fn forced() -> Vec<(&'static str, String)> {
     [MODE_VARIABLE, MEMORY_VARIABLE].into_iter().filter_map(value).collect()
 }
 
+/// Whether kernels stay on a GPU, in memory that both sides see: only then do turns of others show.
+fn stays_on_gpu(runtime: &Runtime) -> bool {
+    let persistent =
+        |choice: &Choice| (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
+    let chosen = runtime.report().choice.as_ref().is_ok_and(persistent);
+    chosen && runtime.device().kind == DeviceKind::Cuda
+}
+
 fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
@@ -97,11 +112,11 @@ fn see(runtime: &Runtime) -> Seen {
     });
     Seen {
         pinned: report.pinned.clone(),
-        mapped: probe.mapped.map_err(|lack| lack.to_string()),
-        resident: probe.resident.map_err(|lack| lack.to_string()),
-        beside: probe.beside.map_err(|lack| lack.to_string()),
-        launch: probe.launch.map_err(|lack| lack.to_string()),
-        graph: probe.graph.map_err(|lack| lack.to_string()),
+        mapped: probe.mapped,
+        resident: probe.resident,
+        beside: probe.beside,
+        launch: probe.launch,
+        graph: probe.graph,
         took: probe.took,
         choice: taken.map_err(String::clone),
         ways: ways(runtime),
@@ -146,7 +161,7 @@ mod tests {
     fn the_cpu_is_seen_to_run_kernels_each_way_but_one() {
         let facts = collect(Device::Cpu, None);
         let seen = facts.seen.as_ref().expect("the CPU device opens");
-        assert!(facts.opened() && facts.troubles.is_empty());
+        assert!(facts.opened() && facts.troubles.is_empty() && facts.sharing.is_none());
         assert_eq!(facts.device.as_ref().unwrap().kind, "cpu");
         assert_eq!(seen.ways.len(), 9);
         let refused: Vec<_> = seen.ways.iter().filter(|way| way.refused.is_some()).collect();

@@ -1,6 +1,7 @@
 //! Facts of machines that tests need and may not have.
 
 use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::sharing::{Sharing, Trips};
 use ring_host::platform::{Place, WSL_LIBRARIES};
 use ring_host::probe::Answers;
 use ring_host::{Device, Memory, Mode, OpenError};
@@ -40,6 +41,10 @@ pub fn gpu() -> Facts {
             watchdog: false,
         }),
         seen: Some(seen()),
+        sharing: Some(Sharing {
+            users: Vec::new(),
+            trips: Ok(Trips { count: 20_000, median: US(2), longest: US(30), late: 0 }),
+        }),
         forced: Vec::new(),
     }
 }
@@ -70,6 +75,7 @@ pub fn without_driver() -> Facts {
     (facts.library.loaded, facts.library.kernel_module) = (Some(false), None);
     facts.gpus = Err(OpenError::NoDriver.to_string());
     facts.troubles = vec![OpenError::NoDriver];
+    facts.sharing = None;
     if let Some(device) = &mut facts.device {
         (device.kind, device.name) = ("cpu", "CPU threads (2 processors)".to_owned());
         (device.cuda, device.compute_capability) = (None, None);

@@ -1,7 +1,8 @@
 //! What was found out.
 
+use super::sharing::Sharing;
 use ring_host::platform::{Place, WslSign};
-use ring_host::probe::Answers;
+use ring_host::probe::{Answers, Lack};
 use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct Facts {
     pub device: Option<Found>,
     /// What the opened device was seen to do.
     pub seen: Option<Seen>,
+    /// Whether others use the GPU; only where kernels stay on one.
+    pub sharing: Option<Sharing>,
     /// What the environment forces: variable and value.
     pub forced: Vec<(&'static str, String)>,
 }
@@ -101,21 +104,35 @@ pub struct Seen {
     /// Bytes of pinned memory that were had.
     pub pinned: Result<usize, String>,
     /// Whether kernels work on pinned memory in place.
-    pub mapped: Result<(), String>,
+    pub mapped: Result<(), Lack>,
     /// Answers of a kernel that stays.
-    pub resident: Result<Answers, String>,
+    pub resident: Result<Answers, Lack>,
     /// Time of a copy beside a kernel that stays.
-    pub beside: Result<Duration, String>,
+    pub beside: Result<Duration, Lack>,
     /// Time of a message to a kernel at rest, by launch.
-    pub launch: Result<Duration, String>,
+    pub launch: Result<Duration, Lack>,
     /// The same by a graph.
-    pub graph: Result<Duration, String>,
+    pub graph: Result<Duration, Lack>,
     /// How long finding that out took.
     pub took: Duration,
     /// What `Auto` chooses, and why; or why nothing serves.
     pub choice: Result<Taken, String>,
     /// All ways to run a kernel that were considered, best first.
     pub ways: Vec<Way>,
+}
+
+impl Seen {
+    /// What could not be told, if something could not: the machine was too busy.
+    pub fn unknown(&self) -> Option<&Lack> {
+        let lacks = [
+            self.mapped.as_ref().err(),
+            self.resident.as_ref().err(),
+            self.beside.as_ref().err(),
+            self.launch.as_ref().err(),
+            self.graph.as_ref().err(),
+        ];
+        lacks.into_iter().flatten().find(|lack| !lack.is_certain())
+    }
 }
 
 /// The way that is taken.

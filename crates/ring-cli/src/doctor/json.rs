@@ -2,7 +2,9 @@
 
 use super::advice::Advice;
 use super::facts::{Facts, Found, Seen};
+use super::sharing::Sharing;
 use ring_host::platform::LIBRARY;
+use ring_host::probe::Lack;
 use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,6 +40,7 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> Value {
         "errors": texts(&facts.troubles.iter().map(ToString::to_string).collect::<Vec<_>>()),
         "device": facts.device.as_ref().map(device),
         "probe": facts.seen.as_ref().map(probe),
+        "sharing": facts.sharing.as_ref().map(sharing),
         "choice": facts.seen.as_ref().map(choice),
         "ways": facts.seen.as_ref().map(ways),
         "to_do": to_do.iter().map(|a| {
@@ -68,15 +71,35 @@ fn probe(seen: &Seen) -> Value {
     json!({
         "took_us": micros(&seen.took),
         "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err() },
-        "mapped": { "works": seen.mapped.is_ok(), "error": seen.mapped.as_ref().err() },
+        "mapped": {
+            "works": seen.mapped.is_ok(),
+            "error": why(&seen.mapped),
+            "certain": is_certain(&seen.mapped),
+        },
         "resident": {
             "answers": resident.ok().map(|answers| answers.count),
             "median_us": resident.ok().map(|answers| micros(&answers.median)),
-            "error": resident.err(),
+            "error": why(&seen.resident),
+            "certain": is_certain(&seen.resident),
         },
         "copy_beside_resident": timed(&seen.beside),
         "message_by_launch": timed(&seen.launch),
         "message_by_graph": timed(&seen.graph),
+    })
+}
+
+fn sharing(found: &Sharing) -> Value {
+    let users = found.users.iter().map(|user| json!({ "pid": user.pid, "name": user.name }));
+    let trips = found.trips.as_ref();
+    json!({
+        "other_processes": users.collect::<Vec<_>>(),
+        "round_trips": {
+            "count": trips.ok().map(|trips| trips.count),
+            "median_us": trips.ok().map(|trips| micros(&trips.median)),
+            "longest_us": trips.ok().map(|trips| micros(&trips.longest)),
+            "of_1_ms_or_longer": trips.ok().map(|trips| trips.late),
+            "error": trips.err(),
+        },
     })
 }
 
@@ -102,8 +125,21 @@ fn ways(seen: &Seen) -> Value {
     seen.ways.iter().map(way).collect()
 }
 
-fn timed(fact: &Result<Duration, String>) -> Value {
-    json!({ "us": fact.as_ref().ok().map(micros), "error": fact.as_ref().err() })
+fn timed(fact: &Result<Duration, Lack>) -> Value {
+    json!({
+        "us": fact.as_ref().ok().map(micros),
+        "error": why(fact),
+        "certain": is_certain(fact),
+    })
+}
+
+fn why<T>(fact: &Result<T, Lack>) -> Option<&str> {
+    fact.as_ref().err().map(Lack::why)
+}
+
+/// Whether it was found out; else the machine was too busy to tell.
+fn is_certain<T>(fact: &Result<T, Lack>) -> bool {
+    fact.as_ref().err().is_none_or(Lack::is_certain)
 }
 
 fn micros(time: &Duration) -> f64 {
@@ -135,6 +171,7 @@ mod tests {
             "machine",
             "opened",
             "probe",
+            "sharing",
             "to_do",
             "ways",
         ];
@@ -159,12 +196,18 @@ mod tests {
             ("/probe/copy_beside_resident/us", json!(12.0)),
             ("/probe/message_by_launch/us", json!(9.25)),
             ("/probe/message_by_graph/error", json!(null)),
+            ("/probe/resident/certain", json!(true)),
+            ("/probe/copy_beside_resident/certain", json!(true)),
             ("/probe/took_us", json!(1500.0)),
             ("/choice/mode", json!("persistent")),
             ("/choice/memory", json!("mapped")),
             ("/ways/0/works", json!(true)),
             ("/ways/1/refused", json!("copied between launches")),
             ("/to_do", json!([])),
+            ("/sharing/other_processes", json!([])),
+            ("/sharing/round_trips/longest_us", json!(30.0)),
+            ("/sharing/round_trips/of_1_ms_or_longer", json!(0)),
+            ("/sharing/round_trips/error", json!(null)),
         ] {
             assert_eq!(value.pointer(pointer), Some(&expected), "{pointer}");
         }

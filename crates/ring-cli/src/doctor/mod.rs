@@ -9,15 +9,16 @@ mod collect;
 mod example;
 mod facts;
 mod json;
+mod sharing;
 mod text;
 
-use crate::args::Doctor;
+use crate::args::{Doctor, Emulate};
 use crate::failure::Failure;
 use std::io::Write;
 
 /// Finds out and reports to `out`. An error if the device asked for was not opened.
 pub fn run(options: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
-    let facts = collect::collect(options.device, options.emulate.as_ref());
+    let facts = collect::collect(options.device, options.emulate.as_ref().and_then(Emulate::names));
     let to_do = advice::of(&facts);
     match options.json {
         true => writeln!(out, "{:#}", json::report(&facts, &to_do))?,

@@ -2,9 +2,11 @@
 
 use super::advice::Advice;
 use super::facts::{Facts, Found, Library, Seen};
-use crate::reasons::by_reason;
+use super::sharing::Sharing;
+use crate::reasons::{by_reason, listed};
 use crate::text::{grouped, plural, wrapped};
 use ring_host::platform::LIBRARY;
+use ring_host::probe::Lack;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> String {
     device(&mut page, facts);
     if let Some(seen) = &facts.seen {
         probe(&mut page, seen);
+        facts.sharing.iter().for_each(|found| sharing(&mut page, found));
         choice(&mut page, seen);
     }
     page.section("What to do");
@@ -123,7 +126,8 @@ fn attributes(page: &mut Page, device: &Found) {
 fn probe(page: &mut Page, seen: &Seen) {
     page.section(&format!("Tried on it, in {:.1} ms", seen.took.as_secs_f64() * 1e3));
     let bytes = |bytes: &usize| format!("{} bytes", grouped(*bytes as u64));
-    page.fact("pinned memory", found(&seen.pinned, bytes));
+    let pinned = seen.pinned.clone().map_err(Lack::No);
+    page.fact("pinned memory", found(&pinned, bytes));
     page.fact("kernels use it in place", found(&seen.mapped, |()| "yes".to_owned()));
     let answers = found(&seen.resident, |answers| {
         let count = plural(answers.count.into(), "answer");
@@ -133,6 +137,21 @@ fn probe(page: &mut Page, seen: &Seen) {
     page.fact("copy beside it", found(&seen.beside, micros));
     page.fact("message by launch", found(&seen.launch, micros));
     page.fact("message by graph", found(&seen.graph, micros));
+}
+
+fn sharing(page: &mut Page, sharing: &Sharing) {
+    let trips = found(&sharing.trips.clone().map_err(Lack::No), |trips| {
+        let (count, median) = (plural(trips.count, "round trip"), micros(&trips.median));
+        let (late, longest) = (grouped(trips.late), micros(&trips.longest));
+        format!("{count}: {median} (median), {longest} (longest), {late} of 1 ms or longer")
+    });
+    page.fact("watched a while", trips);
+    match sharing.users.is_empty() {
+        true => page.fact("other processes", "none is seen to have a GPU open"),
+        false => {
+            page.fact("other processes", format!("{}: a GPU open", listed(&sharing.names(), "and")))
+        }
+    }
 }
 
 fn choice(page: &mut Page, seen: &Seen) {
@@ -154,8 +173,12 @@ fn choice(page: &mut Page, seen: &Seen) {
     }
 }
 
-fn found<T>(fact: &Result<T, String>, show: impl Fn(&T) -> String) -> String {
-    fact.as_ref().map_or_else(|why| format!("no: {why}"), show)
+fn found<T>(fact: &Result<T, Lack>, show: impl Fn(&T) -> String) -> String {
+    match fact {
+        Ok(found) => show(found),
+        Err(Lack::No(why)) => format!("no: {why}"),
+        Err(Lack::Unknown(why)) => format!("not known, the machine was too busy to tell: {why}"),
+    }
 }
 
 fn micros(time: &Duration) -> String {
@@ -196,12 +219,25 @@ mod tests {
             "pinned memory 67,108,864 bytes",
             "resident kernel 9 answers, 2.5 us there and back",
             "copy beside it 12.0 us",
+            "20,000 round trips: 2.0 us (median), 30.0 us (longest), 0 of 1 ms or longer",
+            "other processes none is seen to have a GPU open",
             "kernels run persistent in mapped memory; the best that works",
             "refused persistent in staged-sync memory: copied between launches",
             "What to do - nothing: this machine runs persistent kernels",
         ] {
             assert!(words.contains(part), "'{part}' is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn what_a_busy_machine_hid_is_not_told_as_missing() {
+        let mut facts = example::gpu();
+        let seen = facts.seen.as_mut().unwrap();
+        seen.resident = Err(Lack::Unknown("message 3 took another launch".to_owned()));
+        let words = words(&report(&facts, &advice::of(&facts)));
+        let part = "resident kernel not known, the machine was too busy to tell: message 3 took";
+        assert!(words.contains(part), "{words}");
+        assert!(words.contains("run `ring doctor` again"), "{words}");
     }
 
     #[test]

@@ -18,9 +18,19 @@ const TAKEN: &str = "abstract alloc as async await aux become box break build co
                      test trait true try type typeof unsafe unsized use virtual where while yield";
 
 impl Name {
+    /// That of a package which cargo has taken: no rule of ours is asked of it.
+    pub fn of_package(name: &str) -> Name {
+        Name(name.to_owned())
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the package with its kernels.
+    pub fn kernels(&self) -> String {
+        format!("{}-kernels", self.0)
     }
 }
 

@@ -18,20 +18,22 @@ pub enum Source {
 }
 
 impl Source {
-    /// The clone that this command was built in, or, if it is there no more, the version.
-    pub fn of_this_command() -> Source {
-        let clone = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-        match clone.filter(|clone| is_clone(clone)) {
-            Some(clone) => Source::Folder(clone.to_owned()),
-            None => Source::Version(env!("CARGO_PKG_VERSION").to_owned()),
-        }
+    /// What was asked for, or else the clone that this command was built in.
+    pub fn chosen(wish: Option<&Source>) -> Result<Source, Failure> {
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+        Source::chosen_or(wish, built_in.unwrap_or(Path::new("")))
     }
 
-    /// Whether a folder is a clone of ring.
-    pub fn check(&self) -> Result<(), Failure> {
-        match self {
-            Source::Folder(folder) if !is_clone(folder) => Err(Failure::NoClone(folder.clone())),
-            _ => Ok(()),
+    /// What was asked for, or else that clone. If it is there no more, nothing can be written that builds:
+    /// the crates of ring are in no public registry.
+    pub(super) fn chosen_or(wish: Option<&Source>, clone: &Path) -> Result<Source, Failure> {
+        match wish {
+            Some(Source::Folder(folder)) if !is_clone(folder) => {
+                Err(Failure::NoClone(folder.clone()))
+            }
+            Some(source) => Ok(source.clone()),
+            None if is_clone(clone) => Ok(Source::Folder(clone.to_owned())),
+            None => Err(Failure::CloneGone(clone.to_owned())),
         }
     }
 
@@ -45,18 +47,33 @@ impl Source {
         }
     }
 
-    /// What stands in the Cargo.toml of a project in the working folder behind the name of a crate.
-    pub fn of(&self, name: &str) -> String {
-        match self {
+    /// What stands behind the name of a crate in a Cargo.toml that lies `below` the working folder by so
+    /// many folders; `more` follows, within the braces.
+    pub fn of(&self, name: &str, below: usize, more: &str) -> String {
+        let (key, value) = match self {
             Source::Folder(clone) => {
-                let path = Path::new("..").join(clone).join("crates").join(name);
+                let up: PathBuf = std::iter::repeat_n("..", below).collect();
+                let path = up.join(clone).join("crates").join(name);
                 let path: PathBuf = path.components().collect();
                 let path = path.to_string_lossy();
                 let path = if cfg!(windows) { path.replace('\\', "/") } else { path.into() };
-                format!("{{ path = {} }}", quoted(&path))
+                ("path", quoted(&path))
             }
-            Source::Git(url) => format!("{{ git = {} }}", quoted(url)),
-            Source::Version(version) => quoted(version),
+            Source::Git(url) => ("git", quoted(url)),
+            Source::Version(version) if more.is_empty() => return quoted(version),
+            Source::Version(version) => ("version", quoted(version)),
+        };
+        format!("{{ {key} = {value}{more} }}")
+    }
+
+    /// What to know of a source that may not have ring.
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Source::Version(version) => Some(format!(
+                "ring is not published: version {version} must be in a registry of your own, or it does \
+                 not build (--ring takes the folder of a clone or a git URL too)"
+            )),
+            _ => None,
         }
     }
 }
@@ -110,7 +127,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> String {
-        text.parse::<Source>().unwrap().of("ring-host")
+        text.parse::<Source>().unwrap().of("ring-host", 1, "")
     }
 
     #[test]
@@ -130,11 +147,34 @@ mod tests {
     }
 
     #[test]
+    fn a_manifest_may_lie_deeper_and_say_more() {
+        let of = |text: &str, below| {
+            text.parse::<Source>().unwrap().of("ring-host", below, ", optional = true")
+        };
+        assert_eq!(of("a", 0), "{ path = \"a/crates/ring-host\", optional = true }");
+        assert_eq!(of("..", 2), "{ path = \"../../../crates/ring-host\", optional = true }");
+        assert_eq!(of("0.1.0", 1), "{ version = \"0.1.0\", optional = true }");
+    }
+
+    #[test]
     fn the_clone_of_this_command_is_found() {
-        let source = Source::of_this_command();
+        let source = Source::chosen(None).unwrap();
         assert!(matches!(source, Source::Folder(_)), "{source}");
-        assert!(source.check().is_ok());
-        let said = Source::Folder("/ring/none".into()).check().unwrap_err().to_string();
+        assert_eq!(Source::chosen(Some(&source)).unwrap(), source);
+        let none = Source::Folder("/ring/none".into());
+        let said = Source::chosen(Some(&none)).unwrap_err().to_string();
         assert!(said.contains("/ring/none") && said.contains("--ring"), "{said}");
+    }
+
+    #[test]
+    fn without_a_clone_it_says_what_to_give() {
+        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().to_string();
+        for part in ["/ring/none", "--ring", "clone", "git URL"] {
+            assert!(said.contains(part), "{part} is not in: {said}");
+        }
+        let git = Source::Git("https://host/ring".to_owned());
+        assert_eq!(Source::chosen_or(Some(&git), Path::new("/ring/none")).unwrap(), git);
+        assert!(git.note().is_none());
+        assert!(Source::Version("1.0.0".to_owned()).note().unwrap().contains("not published"));
     }
 }

@@ -10,7 +10,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 fn files(name: &str, source: &Source) -> Vec<(&'static str, String)> {
-    template::files(&name.parse::<Name>().unwrap(), source)
+    template::files(&name.parse::<Name>().unwrap(), source, true)
 }
 
 /// `examples/04-own-kernel` is what a user gets, so that one of the two can be read and tested.
@@ -18,14 +18,17 @@ fn files(name: &str, source: &Source) -> Vec<(&'static str, String)> {
 fn the_example_is_the_template_filled_in() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let example = root.join("examples/04-own-kernel");
-    for (file, text) in files("own-kernel", &Source::Folder("..".into())) {
+    let anew = std::env::var_os("RING_WRITE_EXAMPLE").is_some();
+    for (file, text) in files("squares", &Source::Folder("..".into())) {
+        if anew {
+            fs::write(example.join(file), &text).unwrap();
+        }
         let there = fs::read_to_string(example.join(file)).unwrap_or_default();
         assert_eq!(
             there.replace("\r\n", "\n"),
             text,
-            "examples/04-own-kernel/{file} is not as crates/ring-cli/template has it; to make it anew: \
-             rm -r examples/04-own-kernel, and in examples: ring new own-kernel --ring .., \
-             mv own-kernel 04-own-kernel"
+            "examples/04-own-kernel/{file} is not as crates/ring-cli/template has it; to write it anew: \
+             this test, with RING_WRITE_EXAMPLE=1 in its environment"
         );
     }
 }
@@ -39,9 +42,22 @@ fn nothing_is_left_to_fill_in() {
 
 #[test]
 fn what_the_user_wrote_is_not_filled_in() {
-    let files = files("x", &Source::Git("https://host/{{nightly}}{{name}}".to_owned()));
-    let (_, text) = files.iter().find(|(file, _)| *file == "Cargo.toml").unwrap();
-    assert!(text.contains("git = \"https://host/{{nightly}}{{name}}\""), "{text}");
+    let files =
+        files("x", &Source::Git("https://host/{{nightly}}{{name}}{{ring-host}}".to_owned()));
+    for name in ["Cargo.toml", "kernels/Cargo.toml"] {
+        let (_, text) = files.iter().find(|(file, _)| *file == name).unwrap();
+        assert!(text.contains("git = \"https://host/{{nightly}}{{name}}{{ring-host}}\""), "{text}");
+    }
+}
+
+/// `ring_host` has a module `kernels`, and a program names both.
+#[test]
+fn the_crate_of_the_kernels_is_named_after_the_project() {
+    let files = files("my-app", &Source::Git("https://host/ring".to_owned()));
+    let text = |name: &str| &files.iter().find(|(file, _)| *file == name).unwrap().1;
+    assert!(text("kernels/Cargo.toml").contains("name = \"my-app-kernels\""));
+    assert!(text("Cargo.toml").contains("my-app-kernels = { path = \"kernels\" }"));
+    assert!(text("src/main.rs").contains("use my_app_kernels::Square;"));
 }
 
 #[test]

@@ -10,11 +10,12 @@ mod vectors;
 mod way;
 mod word;
 
-use crate::args::Validate;
+use crate::args::{Emulate, Validate};
 use crate::failure::Failure;
 use crate::host;
+use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::text::wrapped;
+use crate::text::{plural, wrapped};
 use report::Case;
 use ring_host::kernels::{Echo, VectorAdd};
 use ring_host::{Error, Kernel, Lane, Resident, Runtime};
@@ -23,17 +24,21 @@ use soak::Soaked;
 use std::io::Write;
 use way::Ways;
 
+/// Checks before the soak.
+const CASES: usize = vectors::CASES.len() + 1;
+
 /// Opens the device and runs every check on it, reporting to `out`. An error if one failed.
 pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
-    let device = options.device;
+    let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
-    let found = host::open(device, options.emulate.as_ref()).map_err(failure)?;
+    let emulation = options.emulate.as_ref().and_then(Emulate::names);
+    let found = host::open(device, emulation).map_err(failure)?;
     let host = found.runtime.map_err(failure)?;
     writeln!(out, "{}", report::device(&found.info.name, host::kind(&found.info), &found.why))?;
 
     let (mut cases, mut ways) = (Vec::new(), Ways::default());
-    let all_run = add_vectors(&host, options, &mut cases, &mut ways)
-        .and_then(|()| make_round_trips(&host, options, &mut cases, &mut ways));
+    let all_run = add_vectors(&host, options, interrupt, &mut cases, &mut ways)
+        .and_then(|()| make_round_trips(&host, options, interrupt, &mut cases, &mut ways));
     if !cases.is_empty() {
         write!(out, "{}", report::cases(&cases))?;
     }
@@ -45,14 +50,23 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     let mut results: Vec<bool> = cases.iter().map(|case| case.passed.is_ok()).collect();
     all_run.or_else(|failure| stopped(failure, &results, out))?;
 
+    let mut left_out = results.len() < CASES;
     if options.messages == 0 {
         writeln!(out, "soak    skipped (--messages 0)")?;
-    } else {
-        let soaked = soak_lanes(&host, options, out, &mut ways);
-        results.push(soaked.or_else(|failure| stopped(failure, &results, out).map(|()| false))?);
+    } else if !left_out {
+        let soaked = soak_lanes(&host, options, interrupt, out, &mut ways);
+        let soaked =
+            soaked.or_else(|failure| stopped(failure, &results, out).map(|()| Some(false)))?;
+        left_out = soaked.is_none();
+        results.extend(soaked);
         write!(out, "{}", ways.untold())?;
     }
     let failed = failed(&results);
+    if left_out {
+        let (passed, of) = (results.len() - failed, plural(results.len() as u64, "check"));
+        writeln!(out, "interrupted; until then {passed} of {of} passed")?;
+        return Err(Failure::Interrupted);
+    }
     if failed > 0 {
         return Err(Failure::Checks { failed, of: results.len() });
     }
@@ -85,10 +99,14 @@ fn passed_sums(cases: &[Case]) -> (usize, usize) {
 fn add_vectors(
     host: &Runtime,
     options: &Validate,
+    interrupt: Interrupt,
     cases: &mut Vec<Case>,
     ways: &mut Ways,
 ) -> Result<(), Failure> {
     for elements in vectors::CASES {
+        if interrupt.asked() {
+            return Ok(());
+        }
         let session = session::with::<VectorAdd, _>(host, options, |kernel| {
             let add = |a: &_, b: &_, c: &mut _, deadline| kernel.add(a, b, c, deadline);
             let (latency, passed) = vectors::check(elements, options.timeout, add);
@@ -105,9 +123,13 @@ fn add_vectors(
 fn make_round_trips(
     host: &Runtime,
     options: &Validate,
+    interrupt: Interrupt,
     cases: &mut Vec<Case>,
     ways: &mut Ways,
 ) -> Result<(), Failure> {
+    if interrupt.asked() {
+        return Ok(());
+    }
     let session = session::with::<Echo, _>(host, options, |kernel| {
         round_trip::check(options.timeout, |request, deadline| -> Result<_, Error> {
             kernel.send(request, deadline)?;
@@ -120,31 +142,36 @@ fn make_round_trips(
     Ok(())
 }
 
-/// Whether the soak passed.
+/// Whether the soak passed; none if it was interrupted, and nothing was wrong until then.
 fn soak_lanes(
     host: &Runtime,
     options: &Validate,
+    interrupt: Interrupt,
     out: &mut impl Write,
     ways: &mut Ways,
-) -> Result<bool, Failure> {
+) -> Result<Option<bool>, Failure> {
     let (messages, timeout) = (options.messages, options.timeout);
     let session = session::with::<Echo, _>(host, options, |kernel| {
         let ports = match take_lanes(kernel) {
             Ok(ports) => ports,
             Err(error) => return (0, Soaked::default(), Err(error.to_string())),
         };
-        let (soaked, ended) = soak::soak(ports, messages, timeout, &mut Progress::new(messages));
+        let progress = &mut Progress::new(messages);
+        let (soaked, ended) = soak::soak(ports, messages, timeout, interrupt, progress);
         let passed = match ended {
             Err(error) => Err(error.to_string()),
             Ok(()) if !soaked.sound => Err(report::unsound(&soaked, messages, timeout)),
             Ok(()) => Ok(()),
         };
-        (messages, soaked, passed)
+        (soaked.sent, soaked, passed)
     })?;
     let Session { result: soaked, passed, way } = session;
     write!(out, "{}", report::soak(&soaked, messages, options.kernel.lanes, &passed))?;
     ways.add(way);
-    Ok(passed.is_ok())
+    Ok(match passed {
+        Ok(()) if soaked.interrupted => None,
+        passed => Some(passed.is_ok()),
+    })
 }
 
 fn take_lanes(kernel: &mut Resident<Echo>) -> Result<Vec<Lane<Echo>>, Error> {

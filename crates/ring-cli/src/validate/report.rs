@@ -57,13 +57,15 @@ pub fn cases(cases: &[Case]) -> String {
 /// What came of the soak, what was wrong below it.
 pub fn soak(soaked: &Soaked, messages: u64, lanes: u32, passed: &Result<(), String>) -> String {
     let Soaked { lost, duplicated, reordered, corrupt, time, .. } = soaked;
+    let (count, word) = match soaked.interrupted {
+        true => {
+            let word = if passed.is_ok() { "interrupted" } else { "interrupted, failed" };
+            (format!("{} of {}", grouped(soaked.sent), plural(messages, "message")), word)
+        }
+        false => (plural(messages, "message"), verdict(passed.is_ok())),
+    };
     let mut lines = vec![
-        format!(
-            "soak    {} over {}: {}",
-            plural(messages, "message"),
-            plural(lanes.into(), "lane"),
-            verdict(passed.is_ok())
-        ),
+        format!("soak    {count} over {}: {word}", plural(lanes.into(), "lane")),
         format!(
             "        {} lost, {} duplicated, {} reordered, {} corrupt",
             grouped(*lost),
@@ -82,7 +84,7 @@ pub fn soak(soaked: &Soaked, messages: u64, lanes: u32, passed: &Result<(), Stri
 /// What was wrong with a soak that nothing stopped, in words.
 pub fn unsound(soaked: &Soaked, messages: u64, timeout: Duration) -> String {
     let mut words = Vec::new();
-    if soaked.lost > 0 || soaked.sent < messages {
+    if soaked.lost > 0 || soaked.sent < messages && !soaked.interrupted {
         words.push(format!(
             "no answer came for {} s; {} of {} were sent, {} not answered",
             timeout.as_secs_f64(),
@@ -163,6 +165,19 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn an_interrupted_soak_says_how_far_it_came() {
+        let time = Duration::from_millis(500);
+        let soaked =
+            Soaked { sent: 1500, time, interrupted: true, sound: true, ..Soaked::default() };
+        let text = soak(&soaked, 1_000_000, 1, &Ok(()));
+        assert!(text.contains("1,500 of 1,000,000 messages over 1 lane: interrupted\n"), "{text}");
+        let soaked = Soaked { duplicated: 1, sound: false, ..soaked };
+        assert_eq!(unsound(&soaked, 1_000_000, time), "");
+        let text = soak(&soaked, 1_000_000, 1, &Err(String::new()));
+        assert!(text.contains("1 lane: interrupted, failed\n"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod flow;
 
 use super::tally::Wrong;
+use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use flow::{BATCH, Flow, Port};
 use ring_host::kernels::EchoMessage;
@@ -34,35 +35,46 @@ pub struct Soaked {
     pub time: Duration,
     /// Whether all messages were sent and each was answered once, in order.
     pub sound: bool,
+    /// Whether it ended before all were sent because that was asked for. Those that were sent are all
+    /// there are then.
+    pub interrupted: bool,
 }
 
 /// Sends `messages`, dealt out to the ports in turn, and checks the answers. Ends with the last
-/// answer, or when none has come for `timeout`. An error comes with what was counted until then.
+/// answer, or when none has come for `timeout`; when it is interrupted, with the answers to what was sent.
+/// An error comes with what was counted until then.
 pub fn soak<P: Port>(
     ports: Vec<P>,
     messages: u64,
     timeout: Duration,
+    interrupt: Interrupt,
     progress: &mut Progress,
 ) -> (Soaked, Result<(), P::Error>) {
     let lanes = ports.len() as u64;
     let mut flows: Vec<_> =
         (0..lanes).zip(ports).map(|(lane, port)| Flow::new(port, lane, lanes, messages)).collect();
     let begun = Instant::now();
-    let done = exchange(&mut flows, timeout, progress);
+    let done = exchange(&mut flows, timeout, interrupt, progress);
     let time = done.as_ref().map_or_else(|_| begun.elapsed(), |last| *last - begun);
     let listened = done.and_then(|_| listen(&mut flows));
-    (summed(&flows, time), listened)
+    let mut soaked = summed(&flows, time);
+    soaked.interrupted = flows.iter().map(|flow| flow.total).sum::<u64>() < messages;
+    (soaked, listened)
 }
 
 /// Until all is settled or nothing moves; when the last message did.
 fn exchange<P: Port>(
     flows: &mut [Flow<P>],
     timeout: Duration,
+    interrupt: Interrupt,
     progress: &mut Progress,
 ) -> Result<Instant, P::Error> {
     let mut answers = [EchoMessage { words: [0; 8] }; BATCH];
     let (mut idle, mut moved_at) = (0u32, Instant::now());
     while !flows.iter().all(Flow::settled) {
+        if interrupt.asked() {
+            flows.iter_mut().for_each(Flow::send_no_more);
+        }
         let mut moved = 0;
         for flow in flows.iter_mut() {
             moved += flow.send()?;

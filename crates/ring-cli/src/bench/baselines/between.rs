@@ -13,6 +13,7 @@ const TRIPS: u64 = 100_000;
 
 /// Microseconds one way.
 pub fn one_way(bed: &Bed<'_>, gpu: &mut Gpu) -> Found<f64> {
+    bed.proceed()?;
     trips(bed, gpu, TRIPS / 100)?;
     let nanoseconds = trips(bed, gpu, TRIPS)?;
     Ok(nanoseconds as f64 / (2 * TRIPS) as f64 / 1000.0)

@@ -79,11 +79,9 @@ impl Speeds {
     /// Measures each direction once.
     pub fn round(&mut self, bed: &Bed<'_>, gpu: &Gpu) {
         for (rates, back) in self.0.iter_mut().zip([false, true]) {
-            let Ok(known) = rates else { continue };
-            match bed.cores.on(0, || speed(gpu, back)) {
-                Ok(rate) => known.add(rate),
-                Err(stop) => *rates = Err(stop),
-            }
+            bed.go_on(rates, |rates| {
+                bed.cores.on(0, || speed(gpu, back)).map(|rate| rates.add(rate))
+            });
         }
     }
 

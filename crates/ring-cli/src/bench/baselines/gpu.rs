@@ -35,7 +35,7 @@ const ENTRIES: [(Entry, &CStr); 6] = [
 ];
 
 /// Pinned memory that both sides see, for whatever is measured at the moment.
-const HOST_BYTES: usize = 64 << 20;
+pub(super) const HOST_BYTES: usize = 64 << 20;
 
 /// Device memory likewise.
 const DEVICE_BYTES: usize = 64 << 20;

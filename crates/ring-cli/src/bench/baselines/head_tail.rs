@@ -1,36 +1,41 @@
 //! Rings with a head and a tail each, in mapped memory: a block a pair on the GPU, a thread a pair on
-//! the host, which writes its messages straight into the slots.
+//! the host, which writes its messages straight into the slots. How many slots, how many messages on
+//! their way and in what batches is what ours has, taken from its [`Shape`].
 
 use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::bed::{Bed, wrong};
 use crate::bench::drive::{Load, Pipe, together};
-use crate::bench::ours::BATCH;
 use crate::bench::report::{Found, Shape, Throughput, Whose};
 use crate::bench::stats::Rates;
 use ring_bench::baselines::{HeadTail, Pair};
 use std::sync::atomic::Ordering;
 
-/// Slots of a ring.
-const CAPACITY: usize = 8192;
+/// Most messages that the device takes at once; the name of a row says which. The best counts.
+const MOST: [(u64, &str); 2] = [(512, "head/tail 512"), (4096, "head/tail 4096")];
 
-/// Threads of a block, and most messages that the device takes at once. Of each pair count the best
-/// counts.
-const WAYS: [(u32, u64); 4] = [(512, 512), (512, 4096), (1024, 512), (1024, 4096)];
+/// Threads of a block that are tried beside as many as ours has. The best counts.
+const OTHER_THREADS: u32 = 1024;
 
-/// A way by its name.
-fn name(most: u64) -> &'static str {
-    if most == 512 { "head/tail 512" } else { "head/tail 4096" }
+/// Bytes of a message: the kernel moves four atoms of 16.
+const BYTES: usize = size_of::<[u64; 8]>();
+
+/// Where the pairs of rings begin in the pinned memory, and where their slots do.
+const PAIRS_AT: usize = 4 << 10;
+const SLOTS_AT: usize = 64 << 10;
+
+/// Bytes of all request slots of that shape, and of all response slots.
+fn slot_bytes(shape: &Shape) -> usize {
+    shape.lanes as usize * shape.capacity as usize * BYTES
 }
-
-/// Pairs that there is room for.
-const PAIRS: usize = 8;
 
 /// The host's end of a pair.
 struct Host<'a> {
     pair: &'a Pair,
     requests: *mut [u64; 8],
     responses: *const [u64; 8],
+    /// Slots of each ring, a power of two.
+    capacity: u64,
     sent: u64,
     got: u64,
 }
@@ -43,10 +48,10 @@ impl Pipe for Host<'_> {
     fn send(&mut self, most: usize) -> Result<usize, String> {
         // SYNC: acquires the device's release: it has read those slots.
         let taken = self.pair.request_head.0.load(Ordering::Acquire);
-        let end = (self.sent + most as u64).min(taken + CAPACITY as u64);
+        let end = (self.sent + most as u64).min(taken + self.capacity);
         let first = self.sent;
         while self.sent < end {
-            let slot = self.sent as usize & (CAPACITY - 1);
+            let slot = (self.sent & (self.capacity - 1)) as usize;
             // SAFETY: the slot is free, so only this thread touches it until the tail below moves.
             unsafe { self.requests.add(slot).write([self.sent; 8]) };
             self.sent += 1;
@@ -65,7 +70,7 @@ impl Pipe for Host<'_> {
         let end = there.min(self.got + most as u64);
         let (first, mut wrong) = (self.got, 0);
         while self.got < end {
-            let slot = self.got as usize & (CAPACITY - 1);
+            let slot = (self.got & (self.capacity - 1)) as usize;
             // SAFETY: the device has written it and leaves it alone until the head below moves.
             let words = unsafe { self.responses.add(slot).read() };
             wrong |= words.iter().fold(0, |x, word| x | (word ^ (self.got + 1)));
@@ -83,90 +88,142 @@ impl Pipe for Host<'_> {
 }
 
 /// Messages a second, once, by a kernel launched for that.
-fn rate(
-    bed: &Bed<'_>,
-    gpu: &mut Gpu,
-    pairs: u32,
-    (threads, most): (u32, u64),
-    load: &Load,
-) -> Found<f64> {
-    const RINGS: usize = 64 << 10;
-    const BYTES: usize = PAIRS * CAPACITY * 64;
+fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
+    let bytes = slot_bytes(shape);
     gpu.bind()?;
-    gpu.clear(RINGS + 2 * BYTES);
-    let (requests, requests_at) = gpu.pinned(RINGS, BYTES);
-    let (responses, responses_at) = gpu.pinned(RINGS + BYTES, BYTES);
+    gpu.clear(SLOTS_AT + 2 * bytes);
+    let (requests, requests_at) = gpu.pinned(SLOTS_AT, bytes);
+    let (responses, responses_at) = gpu.pinned(SLOTS_AT + bytes, bytes);
     let (head, head_at) = gpu.pinned(0, size_of::<HeadTail>());
-    let (_, pairs_at) = gpu.pinned(4096, PAIRS * size_of::<Pair>());
+    let (_, pairs_at) = gpu.pinned(PAIRS_AT, shape.lanes as usize * size_of::<Pair>());
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
-    (of.capacity, of.most) = (CAPACITY as u64, most);
+    (of.capacity, of.most) = (shape.capacity.into(), most);
     of.limit = bed.settings.leash().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
-    for k in 0..pairs as usize {
+    for k in 0..shape.lanes as usize {
         // SAFETY: zeros are a pair; the device writes atomics.
-        let (pair, _) = unsafe { gpu.shared::<Pair>(4096 + k * size_of::<Pair>()) };
-        let first = k * CAPACITY;
+        let (pair, _) = unsafe { gpu.shared::<Pair>(PAIRS_AT + k * size_of::<Pair>()) };
+        let first = k * shape.capacity as usize;
         let (requests, responses) = (requests.cast::<[u64; 8]>(), responses.cast::<[u64; 8]>());
         let (requests, responses) = (requests.wrapping_add(first), responses.wrapping_add(first));
-        hosts.push(Host { pair, requests, responses, sent: 0, got: 0 });
+        let capacity = of.capacity;
+        hosts.push(Host { pair, requests, responses, capacity, sent: 0, got: 0 });
     }
     // SAFETY: the struct, its pairs and its slots are set, and stay.
-    unsafe { gpu.launch(Entry::HeadTail, pairs, threads, head_at) }?;
+    unsafe { gpu.launch(Entry::HeadTail, shape.lanes, shape.threads, head_at) }?;
     gpu.nudge();
-    let warm = Load { time: load.time / 10, ..*load };
+    let load = shape.load(&bed.load());
+    let warm = Load { time: load.time / 10, ..load };
     let driven = together(&mut hosts, &warm, bed.cores)
-        .and_then(|_| together(&mut hosts, load, bed.cores))
+        .and_then(|_| together(&mut hosts, &load, bed.cores))
         .map_err(wrong);
     of.stop.0.store(1, Ordering::Release);
     gpu.finish(bed.settings.leash())?;
+    bed.proceed()?; // else it may have been cut short
     driven
 }
 
-/// Rates of each way while they are being measured.
+/// A way to run them, and its rates while they are being measured.
 #[derive(Debug)]
-pub struct HeadTails {
-    pairs: u32,
-    ways: Vec<Found<Rates>>,
+struct Way {
+    shape: Shape,
+    most: u64,
+    name: &'static str,
+    rates: Found<Rates>,
 }
 
+/// Rings with head and tail in every way.
+#[derive(Debug)]
+pub struct HeadTails(Vec<Way>);
+
 impl HeadTails {
-    /// Nothing measured yet.
-    pub fn new(pairs: u32) -> HeadTails {
-        HeadTails { pairs, ways: vec![Ok(Rates::default()); WAYS.len()] }
+    /// As many pairs, slots, messages on their way and messages a batch as `ours`; nothing measured yet.
+    ///
+    /// # Panics
+    /// If messages of that shape are not those of the kernel.
+    pub fn beside(ours: &Shape) -> HeadTails {
+        assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
+        let way = |threads: u32, (most, name)| {
+            let shape = Shape { threads, ..ours.clone() };
+            Way { shape, most, name, rates: Ok(Rates::default()) }
+        };
+        let threads = [ours.threads, OTHER_THREADS];
+        HeadTails(threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect())
     }
 
     /// Measures each once.
     pub fn round(&mut self, bed: &Bed<'_>, gpu: &mut Gpu) {
-        for (rates, way) in self.ways.iter_mut().zip(WAYS) {
-            let Ok(known) = rates else { continue };
-            match rate(bed, gpu, self.pairs, way, &bed.load()) {
-                Ok(rate) => known.add(rate),
-                Err(stop) => *rates = Err(stop),
-            }
+        for Way { shape, most, rates, .. } in &mut self.0 {
+            bed.go_on(rates, |rates| rate(bed, gpu, shape, *most).map(|rate| rates.add(rate)));
         }
     }
 
     /// What was found.
     pub fn rows(self) -> Vec<Throughput> {
-        let row = |(rate, (threads, most)): (_, (u32, u64))| Throughput {
+        let row = |Way { shape, name, rates, .. }: Way| Throughput {
             sweep: "head_tail",
-            name: name(most),
+            name,
             device: "cuda",
             whose: Whose::Baseline,
-            shape: Shape {
-                lanes: self.pairs,
-                bytes: 64,
-                answer_bytes: 64,
-                threads,
-                batch: BATCH,
-                depth: 2 * CAPACITY as u64,
-                capacity: CAPACITY as u32,
-            },
-            rate,
+            shape,
+            rate: rates,
         };
-        self.ways.into_iter().zip(WAYS).map(row).collect()
+        self.0.into_iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::baselines::gpu::HOST_BYTES;
+    use crate::bench::ours::Setup;
+    use ring_bench::baselines::Line;
+    use ring_host::kernels::Echo;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn the_pinned_memory_has_room_for_all_pairs() {
+        let shape = Setup::of::<Echo>().lanes(8).shape;
+        assert!(SLOTS_AT + 2 * slot_bytes(&shape) <= HOST_BYTES);
+        assert!(size_of::<HeadTail>() <= PAIRS_AT);
+        assert!(PAIRS_AT + 8 * size_of::<Pair>() <= SLOTS_AT);
+    }
+
+    #[test]
+    fn a_pair_takes_as_many_messages_as_it_has_slots() {
+        const SLOTS: usize = 8;
+        let line = || Line(AtomicU64::new(0));
+        let pair = Pair {
+            request_head: line(),
+            request_tail: line(),
+            response_head: line(),
+            response_tail: line(),
+        };
+        let (mut requests, mut responses) = ([[0u64; 8]; SLOTS], [[0u64; 8]; SLOTS]);
+        let (requests, responses) = (requests.as_mut_ptr(), responses.as_mut_ptr());
+        let capacity = SLOTS as u64;
+        let mut host = Host { pair: &pair, requests, responses, capacity, sent: 0, got: 0 };
+        for round in 1..4 {
+            let answered = |n: u64| {
+                for i in n - capacity..n {
+                    // SAFETY: inside both arrays, which live; nothing else uses them meanwhile.
+                    unsafe {
+                        responses
+                            .add(i as usize % SLOTS)
+                            .write(requests.add(i as usize % SLOTS).read().map(|word| word + 1))
+                    };
+                }
+                pair.request_head.0.store(n, Ordering::Release);
+                pair.response_tail.0.store(n, Ordering::Release);
+            };
+            assert_eq!((host.send(3), host.send(100), host.send(1)), (Ok(3), Ok(5), Ok(0)));
+            assert_eq!(host.receive(100), Ok(0));
+            answered(round * capacity);
+            assert_eq!((host.receive(6), host.receive(100)), (Ok(6), Ok(2)));
+        }
+        assert_eq!((host.sent, host.got), (3 * capacity, 3 * capacity));
     }
 }

@@ -5,11 +5,11 @@ mod partner;
 mod rtrb;
 
 use self::crossbeam::Array;
-use self::partner::{DEPTH, Queue};
+use self::partner::{CAPACITY, Queue};
 use self::rtrb::{Chunks, Single};
-use super::bed::{Bed, go_on};
+use super::bed::Bed;
 use super::ours::{self, BATCH, Setup, latency};
-use super::report::{Found, Latency, Report, Shape, Throughput, Whose};
+use super::report::{Found, Latency, Report, Round, Shape, Throughput, Whose};
 use super::stats::{Rates, Times};
 use ring_host::Launch;
 use ring_host::kernels::Echo;
@@ -29,13 +29,13 @@ struct Row {
     batch: usize,
     round: fn(&Bed<'_>, &mut Times) -> Found<()>,
     rate: fn(&Bed<'_>) -> Found<f64>,
-    times: Found<Times>,
+    times: Found<(Times, Vec<Round>)>,
     rates: Found<Rates>,
 }
 
 fn rows() -> [Row; 4] {
     let new = |id, name, batch, round, rate| {
-        let (times, rates) = (Ok(Times::new()), Ok(Rates::default()));
+        let (times, rates) = (Ok((Times::new(), Vec::new())), Ok(Rates::default()));
         Row { id, name, whose: Whose::Baseline, batch, round, rate, times, rates }
     };
     let ours = new("ring", "echo", BATCH, our_round, our_rate);
@@ -62,10 +62,10 @@ fn our_rate(bed: &Bed<'_>) -> Found<f64> {
     ours::rate::<Echo>(bed, &setup(), &bed.load())
 }
 
-/// The default launch, with no more messages on their way than the others may have.
+/// As many slots and as many messages on their way as the others have.
 fn setup() -> Setup {
-    let mut setup = Setup::of::<Echo>();
-    setup.shape.depth = DEPTH;
+    let mut setup = Setup::of::<Echo>().capacity(CAPACITY);
+    setup.shape.depth = CAPACITY.into();
     setup
 }
 
@@ -75,25 +75,29 @@ pub fn measure(bed: &Bed<'_>, report: &mut Report) {
     for round in 1..=ROUNDS {
         bed.steps.next(&format!("CPU device, round trips, round {round}"));
         for Row { times, round, .. } in &mut rows {
-            go_on(times, |times| round(bed, times));
+            bed.go_on(times, |(all, rounds)| {
+                let mut times = Times::new();
+                round(bed, &mut times)?;
+                all.add(&times);
+                rounds.extend(Round::of(&times));
+                Ok(())
+            });
         }
     }
     for round in 1..=ROUNDS {
         bed.steps.next(&format!("CPU device, throughput, round {round}"));
         for Row { rates, rate, .. } in &mut rows {
-            go_on(rates, |rates| rate(bed).map(|rate| rates.add(rate)));
+            bed.go_on(rates, |rates| rate(bed).map(|rate| rates.add(rate)));
         }
     }
     for Row { id, name, whose, batch, times, rates, .. } in rows {
         let device = "cpu";
-        report.latency.push(Latency {
-            id,
-            name: name.to_owned(),
-            device,
-            whose,
-            times,
-            rounds: Vec::new(),
-        });
+        let (times, rounds) = match times {
+            Ok((times, rounds)) => (Ok(times), rounds),
+            Err(stop) => (Err(stop), Vec::new()),
+        };
+        let (named, by_page) = (name.to_owned(), false);
+        report.latency.push(Latency { id, name: named, device, whose, times, rounds, by_page });
         let shape = Shape { threads: 0, batch, ..setup().shape };
         report.throughput.push(Throughput {
             sweep: "cpu",

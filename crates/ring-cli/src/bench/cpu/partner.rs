@@ -14,11 +14,8 @@ use std::time::{Duration, Instant};
 /// A message of 64 bytes.
 pub type Words = [u64; 8];
 
-/// Messages that a queue holds.
-const CAPACITY: usize = 4096;
-
-/// Messages on their way at most: what one queue holds.
-pub const DEPTH: u64 = CAPACITY as u64;
+/// Messages that a queue holds, and that are on their way at most.
+pub const CAPACITY: u32 = 4096;
 
 /// The answer to a message: what [`Echo`](ring_host::kernels::Echo) gives.
 #[inline]
@@ -47,7 +44,7 @@ pub trait Queue {
     /// Takes messages out as long as there are some, at most so many; how many.
     fn pop(from: &mut Self::Pop, most: usize, take: impl FnMut(Words)) -> usize;
     /// Answers messages as long as there are some; how many. There is room for as many answers as
-    /// [`DEPTH`] messages.
+    /// [`CAPACITY`] messages.
     fn echo(from: &mut Self::Pop, to: &mut Self::Push) -> usize;
 }
 
@@ -90,8 +87,8 @@ fn with<Q: Queue, T: Send>(
     bed: &Bed<'_>,
     work: impl FnOnce(&mut Ends<Q>) -> Found<T> + Send,
 ) -> Found<T> {
-    let (push, mut from) = Q::new(CAPACITY);
-    let (mut to, pop) = Q::new(CAPACITY);
+    let (push, mut from) = Q::new(CAPACITY as usize);
+    let (mut to, pop) = Q::new(CAPACITY as usize);
     let stop = AtomicBool::new(false);
     let mut ends: Ends<Q> = Ends { push, pop, sent: 0, got: 0 };
     thread::scope(|scope| {
@@ -147,12 +144,13 @@ fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
 
 /// Messages a second, once.
 pub fn rate<Q: Queue>(bed: &Bed<'_>) -> Found<f64> {
-    let load = Load { depth: DEPTH, ..bed.load() };
+    let load = Load { depth: CAPACITY.into(), ..bed.load() };
     with::<Q, _>(bed, |ends| {
         let warm = Load { time: load.time / 10, ..load };
         drive(ends, &warm, Instant::now()).map_err(wrong)?;
         let begun = Instant::now();
         let messages = drive(ends, &load, begun).map_err(wrong)?;
+        bed.proceed()?; // else it may have been cut short
         Ok(messages as f64 / begun.elapsed().as_secs_f64())
     })
 }

@@ -30,6 +30,10 @@ pub fn escaped(text: &str) -> String {
 pub fn page(report: &Report) -> String {
     let device = escaped(&report.machine.device.name);
     let wrong = report.wrong();
+    let interrupted = report
+        .interrupted
+        .as_ref()
+        .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
     let parts = [
         tables::wrong(&wrong),
         section("Targets", &tables::targets(&targets(report))),
@@ -44,7 +48,7 @@ pub fn page(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
          name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>ring bench: \
          {device}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header><h1>ring \
-         bench</h1><p>{device}, {}</p></header>\n<main>\n{}</main>\n</body>\n</html>\n",
+         bench</h1><p>{device}, {}{interrupted}</p></header>\n<main>\n{}</main>\n</body>\n</html>\n",
         escaped(&super::machine::date(report.machine.at)),
         parts.concat(),
     )
@@ -97,6 +101,27 @@ mod tests {
             assert!(opened > 0, "{name}");
         }
         assert!(!page.contains("NaN") && !page.contains("inf"), "a figure is none");
+    }
+
+    #[test]
+    fn each_figure_says_what_it_is_where_there_is_no_room_for_columns() {
+        let page = page(&example::report());
+        assert!(page.contains("@media (max-width: 640px)"));
+        for label in ["asked", "p50", "p99.9", "in flight", "slots", "M/s", "GB/s", "staged-sync"] {
+            assert!(page.contains(&format!("<td data-label=\"{label}\">")), "{label}");
+        }
+        // The first of a row needs none, and is all that has none but for headings that are empty.
+        let tables =
+            page.split("<table").skip(1).map(|part| part.split("</table>").next().unwrap());
+        for table in tables.filter(|table| !table.starts_with(" class=\"facts\"")) {
+            for line in
+                table.lines().filter(|line| line.starts_with("<tr class") && !line.contains("<th"))
+            {
+                let (all, labelled) =
+                    (line.matches("<td").count(), line.matches("<td data-").count());
+                assert!(all - labelled <= 2, "{line}");
+            }
+        }
     }
 
     #[test]

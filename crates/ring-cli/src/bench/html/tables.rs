@@ -7,14 +7,32 @@ use crate::bench::targets::{Target, Verdict};
 use crate::text::grouped;
 use ring_host::{Memory, Mode};
 
-fn row(class: &str, cells: impl IntoIterator<Item = String>) -> String {
-    let cells: String = cells.into_iter().map(|cell| format!("<td>{cell}</td>")).collect();
-    format!("<tr class=\"{class}\">{cells}</tr>\n")
+/// A row of a table: its class, and what its cells hold.
+struct Row {
+    class: &'static str,
+    cells: Vec<String>,
 }
 
-fn table(class: &str, headings: &[&str], rows: &str) -> String {
+fn row(class: &'static str, cells: impl IntoIterator<Item = String>) -> Row {
+    Row { class, cells: cells.into_iter().collect() }
+}
+
+/// A table. Where the page is too narrow for its columns, each cell stands by itself below the first of
+/// its row, and says its heading.
+fn table(class: &str, headings: &[&str], rows: impl IntoIterator<Item = Row>) -> String {
+    let cell = |(k, cell): (usize, String)| match headings.get(k).map(|heading| heading.trim()) {
+        Some(heading) if k > 0 && !heading.is_empty() => {
+            format!("<td data-label=\"{heading}\">{cell}</td>")
+        }
+        _ => format!("<td>{cell}</td>"),
+    };
+    let line = |Row { class, cells }: Row| {
+        let cells: String = cells.into_iter().enumerate().map(cell).collect();
+        format!("<tr class=\"{class}\">{cells}</tr>\n")
+    };
+    let rows: String = rows.into_iter().map(line).collect();
     if rows.is_empty() {
-        return String::new();
+        return rows;
     }
     // Two spaces before a heading: words stand below it, not figures.
     let heading = |heading: &&str| match heading.strip_prefix("  ") {
@@ -23,7 +41,8 @@ fn table(class: &str, headings: &[&str], rows: &str) -> String {
     };
     let headings: String = headings.iter().map(heading).collect();
     format!(
-        "<div class=\"scroll\"><table class=\"{class}\">\n<tr>{headings}</tr>\n{rows}</table></div>\n"
+        "<div class=\"scroll\"><table class=\"{class}\">\n<tr class=\"head\">{headings}</tr>\n\
+         {rows}</table></div>\n"
     )
 }
 
@@ -33,8 +52,7 @@ pub fn wrong(wrong: &[(String, String)]) -> String {
         return String::new();
     }
     let line = |(what, why): &(String, String)| row("", [escaped(what), escaped(why)]);
-    let rows: String = wrong.iter().map(line).collect();
-    let table = table("", &["measured", "what was wrong"], &rows);
+    let table = table("", &["measured", "what was wrong"], wrong.iter().map(line));
     format!("<section class=\"wrong\">\n<h2>Something went wrong</h2>\n{table}</section>\n")
 }
 
@@ -44,23 +62,22 @@ pub fn targets(all: &[Target]) -> String {
         let class = match target.verdict() {
             Verdict::Met => "met",
             Verdict::NotMet => "not",
-            Verdict::NotMeasured => "none",
+            Verdict::WithinNoise | Verdict::NotMeasured | Verdict::NeedsGpu => "none",
         };
-        let (ratio, figures) = match &target.measured {
-            Ok((ratio, figures)) => (format!("{ratio:.3}"), figures),
-            Err(why) => ("-".to_owned(), why),
-        };
-        let verdict = target.verdict().word();
-        format!(
-            "<tr><td>{}</td><td>{}</td><td>{ratio}</td><td class=\"{class}\">{verdict}</td><td \
-             class=\"why\">{}</td></tr>\n",
-            escaped(target.what),
-            escaped(&target.asked()),
-            escaped(figures)
-        )
+        let measured = target.measured.as_ref();
+        let ratio = measured.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.value));
+        let verdict = format!("<span class=\"{class}\">{}</span>", target.verdict().word());
+        let (what, asked) = (escaped(target.what), escaped(&target.asked()));
+        row("", [what, asked, ratio, verdict, escaped(&target.from())])
     };
-    let rows: String = all.iter().map(line).collect();
-    table("", &["ratio", "asked", "measured", "", "  from"], &rows)
+    let headings = ["ratio", "asked", "measured", "", "  from"];
+    let (without, listed): (Vec<_>, Vec<_>) =
+        all.iter().partition(|target| target.verdict() == Verdict::NeedsGpu);
+    let note = match without.len() {
+        0 => String::new(),
+        gpu => format!("<p class=\"note\">{gpu} more need a GPU</p>\n"),
+    };
+    table("targets", &headings, listed.into_iter().map(line)) + &note
 }
 
 /// Round trips in figures.
@@ -76,15 +93,14 @@ pub fn latency(report: &Report) -> String {
             Err(stop) => row(class, [name, reason(stop)]),
         }
     };
-    let rows: String = report.latency.iter().map(line).collect();
     let headings =
         ["round trip, microseconds", "samples", "min", "p50", "p90", "p99", "p99.9", "max"];
     let on_device = report.on_device.iter().map(|found| match &found.us {
         Ok(us) => row("", [escaped(found.name), format!("{us:.3}")]),
         Err(stop) => row("", [escaped(found.name), reason(stop)]),
     });
-    let on_device: String = on_device.collect();
-    table("", &headings, &rows) + &table("", &["by the device's clock", "microseconds"], &on_device)
+    table("", &headings, report.latency.iter().map(line))
+        + &table("", &["by the device's clock", "microseconds"], on_device)
 }
 
 /// Why there is no figure.
@@ -118,17 +134,26 @@ pub fn throughput(report: &Report) -> String {
         ];
         row(class, cells.into_iter().chain(spread(&found.rate, 1e6)).chain([bandwidth]))
     };
-    let rows: String = report.throughput.iter().map(line).collect();
     let headings = [
-        "sweep", "lanes", "bytes", "answer", "threads", "batch", "depth", "slots", "M/s", "min",
-        "max", "GB/s",
+        "sweep",
+        "lanes",
+        "bytes",
+        "answer",
+        "threads",
+        "batch",
+        "in flight",
+        "slots",
+        "M/s",
+        "min",
+        "max",
+        "GB/s",
     ];
     let copies = report.copies.iter().map(|copies| {
         let name = format!("cuMemcpyAsync, {} MiB, {}", copies.bytes >> 20, copies.name);
         row("", [name].into_iter().chain(spread(&copies.rate, 1e9)))
     });
-    let copies: String = copies.collect();
-    table("", &headings, &rows) + &table("", &["plain copies", "GB/s", "min", "max"], &copies)
+    table("", &headings, report.throughput.iter().map(line))
+        + &table("", &["plain copies", "GB/s", "min", "max"], copies)
 }
 
 /// Modes by memories.
@@ -144,8 +169,8 @@ pub fn ways(report: &Report) -> String {
     if report.ways.is_empty() {
         return String::new();
     }
-    let rows = [Mode::Persistent, Mode::EventDriven, Mode::Graph].map(line).concat();
-    table("ways", &["", "mapped", "staged-async", "staged-sync"], &rows)
+    let rows = [Mode::Persistent, Mode::EventDriven, Mode::Graph].map(line);
+    table("ways", &["", "mapped", "staged-async", "staged-sync"], rows)
 }
 
 fn way_cell(way: &Way) -> String {
@@ -154,7 +179,7 @@ fn way_cell(way: &Way) -> String {
         Err(Stop::Refused(why)) => {
             return format!("<span class=\"none\">refused: {}</span>", escaped(why));
         }
-        Err(Stop::Wrong(why)) => return format!("<span class=\"not\">{}</span>", escaped(why)),
+        Err(stop) => return format!("<span class=\"not\">{}</span>", escaped(stop.why())),
     };
     let [rate, ..] = spread(&way.rate, 1e6);
     let at_rest = match &way.at_rest {
@@ -175,7 +200,7 @@ fn way_cell(way: &Way) -> String {
 /// What it was measured on, and how.
 pub fn machine(report: &Report) -> String {
     let facts = report.machine.facts().into_iter();
-    let mut rows: String =
+    let mut rows: Vec<Row> =
         facts.map(|(name, fact)| row("", [name.into(), escaped(&fact)])).collect();
     let settings = &report.settings;
     let how = format!(
@@ -188,9 +213,9 @@ pub fn machine(report: &Report) -> String {
         settings.run.as_millis(),
         report.took
     );
-    rows += &row("", ["measured".to_owned(), how]);
+    rows.push(row("", ["measured".to_owned(), how]));
     for (section, why) in &report.skipped {
-        rows += &row("", [format!("left out: {section}"), escaped(why)]);
+        rows.push(row("", [format!("left out: {section}"), escaped(why)]));
     }
-    table("facts", &["", ""], &rows)
+    table("facts", &["", ""], rows)
 }

@@ -23,11 +23,9 @@ impl Bandwidth {
     /// Measures each once.
     pub fn round(&mut self, bed: &Bed<'_>) {
         for (setup, rates) in &mut self.0 {
-            let Ok(known) = rates else { continue };
-            match rate::<Digest>(bed, setup, &bed.load()) {
-                Ok(rate) => known.add(rate),
-                Err(stop) => *rates = Err(stop),
-            }
+            bed.go_on(rates, |rates| {
+                rate::<Digest>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+            });
         }
     }
 

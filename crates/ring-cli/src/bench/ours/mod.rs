@@ -81,23 +81,26 @@ pub fn lanes<K: Measured>(kernel: &mut Resident<K>) -> Found<Vec<Lane<K>>> {
 pub fn rate<K: Measured>(bed: &Bed<'_>, setup: &Setup, load: &Load) -> Found<f64> {
     let mut kernel = bed.active::<K>(setup.launch())?;
     let mut pipes: Vec<_> = lanes(&mut kernel)?.into_iter().map(RingPipe::new).collect();
-    let load = Load { batch: setup.shape.batch, depth: setup.shape.depth, ..*load };
+    let load = setup.shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
     together(&mut pipes, &warm, bed.cores).map_err(wrong)?;
     let rate = together(&mut pipes, &load, bed.cores).map_err(wrong)?;
     drop(pipes);
     ended(kernel)?;
+    bed.proceed()?; // else it may have been cut short
     Ok(rate)
 }
 
 /// The same as often as the settings say.
 pub fn rates<K: Measured>(bed: &Bed<'_>, setup: &Setup) -> Found<Rates> {
-    let mut rates = Rates::default();
+    let mut rates = Ok(Rates::default());
     for _ in 0..bed.settings.repeats {
-        rates.add(rate::<K>(bed, setup, &bed.load())?);
+        bed.go_on(&mut rates, |rates| {
+            rate::<K>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+        });
     }
-    Ok(rates)
+    rates
 }
 
 #[cfg(test)]

@@ -66,7 +66,9 @@ fn throughput(bed: &Bed<'_>, launch: Launch, launches: &mut u64) -> Found<Rates>
     let mut kernel = bed.active::<Echo>(launch)?;
     let mut pipes: Vec<_> = lanes(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
-        rates.add(together(&mut pipes, &bed.load(), bed.cores).map_err(wrong)?);
+        let rate = together(&mut pipes, &bed.load(), bed.cores).map_err(wrong)?;
+        bed.proceed()?; // else it may have been cut short
+        rates.add(rate);
     }
     *launches = kernel.launches();
     drop(pipes);

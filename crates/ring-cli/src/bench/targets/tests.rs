@@ -1,5 +1,7 @@
 use super::*;
 use crate::bench::example;
+use crate::bench::report::Round;
+use crate::bench::stats::Rates;
 
 fn found<'a>(all: &'a [Target], id: &str) -> &'a Target {
     all.iter().find(|target| target.id == id).unwrap()
@@ -12,29 +14,44 @@ fn each_is_judged_by_its_own_figures() {
         ("flag_p50", Verdict::NotMet),
         ("launch", Verdict::Met),
         ("one_lane", Verdict::Met),
-        ("eight_lanes", Verdict::NotMeasured),
+        ("eight_lanes", Verdict::NeedsGpu),
         ("bandwidth", Verdict::NotMet),
         ("many", Verdict::Met),
         ("cpu_rate", Verdict::NotMet),
         ("messages", Verdict::NotMeasured),
-        ("capacity", Verdict::Met),
+        ("capacity", Verdict::WithinNoise),
     ] {
         let target = found(&all, id);
         assert_eq!(target.verdict(), verdict, "{target:?}");
     }
-    let (ratio, figures) = found(&all, "launch").measured.clone().unwrap();
-    assert!(
-        (ratio - 0.2).abs() < 0.001 && figures.starts_with("2.000 / 10."),
-        "{ratio}: {figures}"
-    );
+    let ratio = found(&all, "launch").measured.clone().unwrap();
+    let same = (ratio.value - 0.2).abs() < 0.001;
+    assert!(same && ratio.figures.starts_with("2.000 / 10."), "{ratio:?}");
+}
+
+fn verdict_of(sense: Sense, value: f64, spread: Option<[f64; 2]>) -> Verdict {
+    let measured = Ok(Ratio { value, figures: String::new(), spread });
+    Target { id: "x", what: "x", sense, bound: 0.65, measured, needs_gpu: false }.verdict()
+}
+
+#[test]
+fn a_bound_that_single_runs_lie_on_both_sides_of_is_within_noise() {
+    for sense in [Sense::AtMost, Sense::AtLeast] {
+        for value in [0.6, 0.64, 0.66, 0.7] {
+            assert_eq!(verdict_of(sense, value, Some([0.6, 0.7])), Verdict::WithinNoise);
+        }
+        let (low, high) = match sense {
+            Sense::AtMost => (Verdict::Met, Verdict::NotMet),
+            Sense::AtLeast => (Verdict::NotMet, Verdict::Met),
+        };
+        assert_eq!(verdict_of(sense, 0.62, Some([0.6, 0.64])), low);
+        assert_eq!(verdict_of(sense, 0.68, Some([0.66, 0.7])), high);
+    }
 }
 
 #[test]
 fn a_bound_is_met_exactly_and_not_a_hair_beyond() {
-    let of = |sense, ratio| {
-        let measured = Ok((ratio, String::new()));
-        Target { id: "x", what: "x", sense, bound: 0.65, measured }.verdict()
-    };
+    let of = |sense, value| verdict_of(sense, value, None);
     assert_eq!(of(Sense::AtMost, 0.65), Verdict::Met);
     assert_eq!(of(Sense::AtMost, 0.6501), Verdict::NotMet);
     assert_eq!(of(Sense::AtLeast, 0.65), Verdict::Met);
@@ -46,14 +63,20 @@ fn a_bound_is_met_exactly_and_not_a_hair_beyond() {
 #[test]
 fn the_best_of_the_others_counts() {
     let report = example::report();
-    let rate = |name| best(report.sweep("cpu").filter(move |row| row.name == name)).unwrap();
-    let (ratio, _) = found(&targets(&report), "cpu_rate").measured.clone().unwrap();
-    assert_eq!(ratio, rate("echo") / rate("rtrb").max(rate("rtrb (chunks)")));
+    let rate = |name| {
+        let rows = report.sweep("cpu").filter(move |row| row.name == name);
+        best(rows).and_then(Throughput::millions).unwrap()
+    };
+    let ratio = found(&targets(&report), "cpu_rate").measured.clone().unwrap();
+    assert_eq!(ratio.value, rate("echo") / rate("rtrb").max(rate("rtrb (chunks)")));
 }
 
 #[test]
 fn growth_counts_only_as_far_as_it_was_asked_for() {
     let mut report = example::report();
+    let mut once = Rates::default();
+    once.add(100e6);
+    report.growth[0].rate = Ok(once);
     let mut row = report.growth[0].clone();
     row.messages = 1_000_000_000;
     row.resident_kib = [200, 200];
@@ -64,10 +87,87 @@ fn growth_counts_only_as_far_as_it_was_asked_for() {
 }
 
 #[test]
+fn memory_is_compared_with_what_there_was_before_the_first_row() {
+    let mut report = example::report();
+    let mut last = report.growth[0].clone();
+    last.messages = 1_000_000_000;
+    (report.growth[0].resident_kib, last.resident_kib) = ([100, 200], [200, 200]);
+    report.growth.insert(1, last);
+    assert_eq!(found(&targets(&report), "memory").verdict(), Verdict::NotMet);
+}
+
+#[test]
+fn only_rings_made_of_the_same_numbers_are_compared() {
+    let mut report = example::report();
+    let of = |report: &Report| found(&targets(report), "one_lane").measured.clone();
+    let known = of(&report).unwrap();
+    let theirs = report.throughput.iter_mut().filter(|row| row.name == "head/tail");
+    let theirs: Vec<_> = theirs.collect();
+    assert_eq!(theirs.len(), 2);
+    for row in theirs {
+        row.shape.capacity /= 4;
+    }
+    assert_eq!(of(&report).unwrap_err(), "it needs a GPU", "of a machine without one");
+    report.throughput[2].shape.capacity *= 4;
+    let ratio = of(&report).unwrap();
+    assert!(ratio.value > known.value, "the slower is the only one of the same size: {ratio:?}");
+    assert!(
+        ratio.figures.contains("both 16,384 slots, 4,096 in flight, batches of 512"),
+        "{ratio:?}"
+    );
+}
+
+#[test]
+fn rings_with_head_and_tail_have_the_threads_that_suit_them() {
+    let mut report = example::report();
+    let known = found(&targets(&report), "one_lane").measured.clone().unwrap();
+    let ours = best(report.sweep("head_tail").filter(|row| row.whose == Whose::Ours)).unwrap();
+    let mut rates = Rates::default();
+    rates.add(ours.millions().unwrap() * 1e6);
+    let mut row = report.throughput.iter().find(|row| row.name == "head/tail").unwrap().clone();
+    row.shape.threads *= 2;
+    row.rate = Ok(rates);
+    report.throughput.push(row);
+    let ratio = found(&targets(&report), "one_lane").measured.clone().unwrap();
+    assert!(known.value > 1.0 && ratio.value == 1.0, "{ratio:?}");
+    assert!(ratio.figures.contains("ours 512 threads a block, theirs 1024"), "{ratio:?}");
+}
+
+#[test]
 fn nothing_measured_is_nothing_met() {
     let mut report = example::report();
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many) = (Vec::new(), None);
     let all = targets(&report);
+    let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (8, all.len() - 8), "{all:#?}");
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");
+}
+
+#[test]
+fn what_the_runs_leave_open_is_within_noise() {
+    let mut report = example::report();
+    let mut runs = |name, runs: [f64; 3]| {
+        let mut rows = report.throughput.iter_mut();
+        let row = rows.find(|row| row.sweep == "cpu" && row.name == name).unwrap();
+        let mut rates = Rates::default();
+        runs.into_iter().for_each(|rate| rates.add(rate * 1e6));
+        row.rate = Ok(rates);
+    };
+    runs("echo", [20.0, 26.0, 24.0]);
+    runs("rtrb (chunks)", [25.0, 24.0, 25.0]);
+    let all = targets(&report);
+    let target = found(&all, "cpu_rate");
+    assert_eq!(target.verdict(), Verdict::WithinNoise);
+    assert_eq!(target.from(), "24.000 / 25.000 M/s; runs gave 0.800 to 1.083");
+    // Each round of round trips is a run.
+    let row = report.latency.iter_mut().find(|row| (row.device, row.id) == ("cpu", "ring"));
+    row.unwrap().rounds = [0.28, 0.29, 0.32].map(|us| Round { p50: us, p99: us }).into();
+    assert_eq!(found(&targets(&report), "cpu_trip").verdict(), Verdict::WithinNoise);
+    // One ring after the other: any run over any.
+    let all = targets(&report);
+    let spread = found(&all, "capacity").measured.as_ref().unwrap().spread.unwrap();
+    assert!(spread[0] < 0.85 && spread[1] > 1.1, "{spread:?}");
 }

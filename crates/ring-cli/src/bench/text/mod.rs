@@ -65,20 +65,25 @@ fn judged(report: &Report) -> String {
         ("", Align::Left),
     ]);
     let all = targets(report);
-    for target in &all {
-        let ratio = target.measured.as_ref().map_or("-".to_owned(), |(r, _)| format!("{r:.3}"));
+    for target in all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu) {
+        let ratio = target.measured.as_ref().map_or("-".to_owned(), |r| format!("{:.3}", r.value));
         let verdict = target.verdict().word().to_owned();
         table.row([target.what.to_owned(), target.asked(), ratio, verdict]);
-        match &target.measured {
-            Ok((_, figures)) => table.note(figures),
-            Err(why) => table.note(why),
-        }
+        table.note(&target.from());
     }
     let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    let (met, not) = (count(Verdict::Met), count(Verdict::NotMet));
-    let unknown = count(Verdict::NotMeasured);
-    let table = heading("Targets") + &table.to_string();
-    table + &format!("{met} met, {not} not met, {unknown} not measured\n")
+    let mut counts = format!(
+        "{} met, {} not met, {} within noise, {} not measured",
+        count(Verdict::Met),
+        count(Verdict::NotMet),
+        count(Verdict::WithinNoise),
+        count(Verdict::NotMeasured)
+    );
+    match count(Verdict::NeedsGpu) {
+        0 => {}
+        gpu => counts += &format!("; {gpu} more need a GPU"),
+    }
+    heading("Targets") + &table.to_string() + &counts + "\n"
 }
 
 fn left_out(report: &Report) -> String {
@@ -89,6 +94,10 @@ fn left_out(report: &Report) -> String {
     for (what, why) in report.wrong() {
         let _ = writeln!(text, "{}", wrapped("WRONG     ", &format!("{what}: {why}")));
     }
+    if let Some(during) = &report.interrupted {
+        let line = format!("during: {during}; what is above was measured before");
+        let _ = writeln!(text, "{}", wrapped("interrupted  ", &line));
+    }
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -97,7 +106,9 @@ mod tests {
     use super::*;
     use crate::bench::example;
     use crate::bench::report::Stop;
+    use crate::bench::stats::Times;
     use crate::text::WIDTH;
+    use std::time::Duration;
 
     fn words(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -114,17 +125,34 @@ mod tests {
         for part in [
             "cuda: ring <there & back> 1,000 2.00 2.00",
             "one way: 0.500 us, by the device's clock",
-            "echo 2 64 512 512 4096 250.00 225.00 275.00",
+            "echo 2 64 512 512 4096 16384 250.00 225.00 275.00",
             "cuMemcpyAsync to the device 55.0",
             "persistent mapped 2.00",
             "graphs fail <here>",
             "16 at once, driven by 16 host threads: p50 2.00 to 2.75 us",
             "round trip / launch and poll, p50 <= 0.25 0.200 met 2.000 / 10.",
+            "us; runs gave 0.200 to 0.200",
+            "not measured; 1 more need a GPU",
             "left out many: it needs a GPU",
             "WRONG head/tail 1 x 64 bytes: an answer is wrong",
         ] {
             assert!(words.contains(part), "'{part}' is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn round_trips_of_a_busy_machine_fit_the_page() {
+        let mut example = example::report();
+        for row in &mut example.latency {
+            row.name = "rtrb (chunks)".to_owned();
+            let mut times = Times::new();
+            (0..1000).for_each(|k| times.record(Duration::from_micros(28_260 + k * 600_000)));
+            row.times = Ok(times);
+        }
+        let text = report(&example);
+        assert!(words(&text).contains("cuda: rtrb (chunks) 1,000 282"), "{text}");
+        let long: Vec<_> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
+        assert!(long.is_empty(), "{long:#?}");
     }
 
     #[test]

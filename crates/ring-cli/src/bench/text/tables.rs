@@ -7,8 +7,18 @@ use crate::table::{Align, Table};
 use crate::text::{grouped, plural, wrapped};
 use std::fmt::Write;
 
+/// Microseconds in no more than six columns: without fractions from a thousand on, in seconds from a million.
+fn short(us: f64) -> String {
+    match us {
+        ..1e3 => format!("{us:.2}"),
+        ..1e6 => format!("{us:.0}"),
+        _ => format!("{:.1}s", us / 1e6),
+    }
+}
+
 fn percentiles(times: &Times) -> [String; 6] {
-    [0.0, 50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| times.shown(percent))
+    [0.0, 50.0, 90.0, 99.0, 99.9, 100.0]
+        .map(|percent| times.percentile(percent).map_or("-".to_owned(), short))
 }
 
 /// Round trips.
@@ -41,8 +51,9 @@ pub fn latency(report: &Report) -> String {
         }
     }
     let mut text = heading("Latency") + &table.to_string();
-    for row in report.latency.iter().filter(|row| !row.rounds.is_empty()) {
-        let medians: Vec<String> = row.rounds.iter().map(|us| format!("{us:.2}")).collect();
+    for row in report.latency.iter().filter(|row| row.by_page && !row.rounds.is_empty()) {
+        let medians = row.rounds.iter().map(|round| format!("{:.2}", round.p50));
+        let medians: Vec<String> = medians.collect();
         let line = format!("p50 of each round, in a page of its own: {}", medians.join(" "));
         let _ = writeln!(text, "{}", wrapped("", &format!("{}: {line}", row.name)));
     }
@@ -81,7 +92,8 @@ const SWEEPS: [(&str, &str); 9] = [
     ("cpu", "CPU device, two threads"),
 ];
 
-/// Messages a second, a table a sweep.
+/// Messages a second, a table a sweep. `block` are the threads of one, `depth` the messages on their way at
+/// most.
 pub fn throughput(report: &Report) -> String {
     let mut text = String::new();
     for (sweep, title) in SWEEPS {
@@ -89,9 +101,10 @@ pub fn throughput(report: &Report) -> String {
             ("", Align::Left),
             ("lanes", Align::Right),
             ("bytes", Align::Right),
-            ("threads", Align::Right),
+            ("block", Align::Right),
             ("batch", Align::Right),
             ("depth", Align::Right),
+            ("slots", Align::Right),
             ("M/s", Align::Right),
             ("min", Align::Right),
             ("max", Align::Right),
@@ -107,6 +120,7 @@ pub fn throughput(report: &Report) -> String {
                 shape.threads.to_string(),
                 shape.batch.to_string(),
                 shape.depth.to_string(),
+                shape.capacity.to_string(),
                 median,
                 min,
                 max,

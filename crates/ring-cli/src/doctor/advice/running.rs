@@ -2,14 +2,20 @@
 
 use super::Advice;
 use crate::doctor::facts::{Facts, Found, Seen};
+use crate::doctor::sharing::Sharing;
+use crate::reasons::listed;
 use ring_host::Options;
+use ring_host::probe::Lack;
 
 /// Adds what to do about each thing that is missing. What follows from another is left out.
 pub fn remedies(device: &Found, seen: &Seen, facts: &Facts, to_do: &mut Vec<Advice>) {
     to_do.extend(pinned(seen, facts));
-    if seen.pinned.is_ok() {
-        to_do.extend(answering(seen, facts));
+    match seen.unknown() {
+        Some(lack) => to_do.push(busy(lack)),
+        None if seen.pinned.is_ok() => to_do.extend(answering(seen, facts)),
+        None => {}
     }
+    to_do.extend(facts.sharing.as_ref().and_then(shared));
     if device.watchdog {
         to_do.push(Advice::new(
             "watchdog",
@@ -25,14 +31,17 @@ pub fn remedies(device: &Found, seen: &Seen, facts: &Facts, to_do: &mut Vec<Advi
             "do without: several lanes are launched in the ordinary way, as Cooperative::Auto does",
         ));
     }
-    if let Err(why) = &seen.launch {
+    let fails = |lack: &Lack| lack.is_certain(); // else `busy` has told
+    if let Err(why) = &seen.launch
+        && fails(why)
+    {
         to_do.push(Advice::new(
             "launch",
             format!("messages by launch failed ({why})"),
             "run nvidia-smi, and `ring validate` for more; --device cpu needs no GPU",
         ));
     }
-    if seen.graph.is_err() {
+    if seen.graph.as_ref().is_err_and(fails) {
         to_do.push(Advice::new(
             "graph",
             "no graphs",
@@ -69,6 +78,39 @@ fn pinned(seen: &Seen, facts: &Facts) -> Option<Advice> {
         }
     };
     Some(Advice::new("pinned_memory", missing, remedy))
+}
+
+fn busy(lack: &Lack) -> Advice {
+    Advice::new(
+        "busy",
+        format!("the machine was too busy to find out everything ({})", lack.why()),
+        "run `ring doctor` again when less runs beside it; a program finds out by itself, when it \
+         opens the device anew or launches another kernel, and what it asks for by name is tried in \
+         any case",
+    )
+}
+
+/// What several processes on one GPU mean, if there may be several. MPS spares them the turns.
+fn shared(sharing: &Sharing) -> Option<Advice> {
+    let others = sharing.users.first().filter(|_| !sharing.mps());
+    let missing = match (&sharing.trips, others) {
+        (Ok(trips), _) if trips.in_turns() => format!(
+            "{} of {} round trips took 1 ms or longer, up to {:.1} ms, as if another process took \
+             turns on this GPU (or the host thread did not run)",
+            trips.late,
+            trips.count,
+            trips.longest.as_secs_f64() * 1e3
+        ),
+        (_, Some(_)) => format!("{} may share this GPU", listed(&sharing.names(), "and")),
+        _ => return None,
+    };
+    Some(Advice::new(
+        "shared_gpu",
+        missing,
+        "processes with kernels on one GPU take turns of some 2.4 ms: the p50 of a round trip stays 2 \
+         to 3 us, p99.9 is 2.4 ms, and half as many messages a second come through; launch all \
+         kernels from one process, or run the processes under MPS (nvidia-cuda-mps-control -d)",
+    ))
 }
 
 /// The first thing that kernels lack to stay and answer.
@@ -109,7 +151,7 @@ mod tests {
     use crate::doctor::{advice, example};
     use ring_host::platform::WslSign;
 
-    const NO: fn() -> String = || "refused (801)".to_owned();
+    const NO: fn() -> Lack = || Lack::No("refused (801)".to_owned());
 
     fn ids(facts: &Facts) -> Vec<&'static str> {
         advice::of(facts).iter().map(|advice| advice.id).collect()
@@ -124,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_and_not_what_follows_from_it() {
         let no_pinned = |seen: &mut Seen| {
-            seen.pinned = Err(NO());
+            seen.pinned = Err(NO().to_string());
             (seen.mapped, seen.resident, seen.beside) = (Err(NO()), Err(NO()), Err(NO()));
         };
         assert_eq!(ids(&changed(no_pinned)), ["pinned_memory"]);
@@ -138,7 +180,44 @@ mod tests {
         assert_eq!(ids(&changed(|seen| seen.beside = Err(NO()))), ["calls_block"]);
         assert_eq!(ids(&changed(|seen| seen.graph = Err(NO()))), ["graph"]);
         assert_eq!(ids(&changed(|seen| seen.launch = Err(NO()))), ["launch"]);
-        assert_eq!(ids(&changed(|seen| seen.choice = Err(NO()))), ["choice"]);
+        assert_eq!(ids(&changed(|seen| seen.choice = Err(NO().to_string()))), ["choice"]);
+    }
+
+    #[test]
+    fn what_a_busy_machine_hid_is_no_lack() {
+        const BUSY: fn() -> Lack = || Lack::Unknown("it left before".to_owned());
+        let hidden = |seen: &mut Seen| (seen.resident, seen.beside) = (Err(BUSY()), Err(BUSY()));
+        assert_eq!(ids(&changed(hidden)), ["busy"]);
+        assert_eq!(ids(&changed(|seen| seen.graph = Err(BUSY()))), ["busy"]);
+        assert_eq!(ids(&changed(|seen| seen.launch = Err(BUSY()))), ["busy"]);
+        let told = advice::of(&changed(hidden))[0].to_string();
+        assert!(told.contains("too busy") && told.contains("it left before"), "{told}");
+    }
+
+    #[test]
+    fn a_gpu_that_others_use_is_told_with_what_helps() {
+        use crate::doctor::sharing::User;
+        let shared = |late, names: &[&str]| {
+            let mut facts = example::gpu();
+            let sharing = facts.sharing.as_mut().unwrap();
+            sharing.trips.as_mut().unwrap().late = late;
+            let user = |name: &&str| User { pid: 7, name: (*name).to_owned() };
+            sharing.users = names.iter().map(user).collect();
+            advice::of(&facts).first().map(|advice| (advice.id, advice.to_string()))
+        };
+        assert_eq!(shared(4, &[]), None, "the host thread may not have run for a moment");
+        assert_eq!(shared(0, &["nvidia-cuda-mps", "python"]), None, "no turns under MPS");
+        for (late, names, part) in [
+            (9, &[][..], "9 of 20000 round trips took 1 ms or longer"),
+            (9, &["nvidia-cuda-mps"], "9 of 20000 round trips"),
+            (0, &["python"], "python (process 7) may share this GPU"),
+        ] {
+            let (id, text) = shared(late, names).unwrap();
+            assert_eq!(id, "shared_gpu");
+            for part in [part, "turns of some 2.4 ms", "p99.9 is 2.4 ms", "one process", "MPS"] {
+                assert!(text.contains(part), "'{part}' is not in: {text}");
+            }
+        }
     }
 
     #[test]
@@ -153,13 +232,13 @@ mod tests {
 
     #[test]
     fn remedies_fit_the_machine() {
-        let mut facts = changed(|seen| seen.pinned = Err(NO()));
+        let mut facts = changed(|seen| seen.pinned = Err(NO().to_string()));
         let linux = advice::of(&facts)[0].to_string();
         assert!(linux.contains("ulimit -l") && linux.contains("Options::pinned_bytes"), "{linux}");
         facts.wsl = vec![WslSign::Kernel];
         let wsl = advice::of(&facts)[0].to_string();
         assert!(wsl.contains("WSL2 limits its quantity"), "{wsl}");
-        let mut forced = changed(|seen| seen.choice = Err(NO()));
+        let mut forced = changed(|seen| seen.choice = Err(NO().to_string()));
         forced.forced = vec![("RING_MODE", "persistent".to_owned())];
         assert!(advice::of(&forced)[0].to_string().contains("unset RING_MODE"));
     }

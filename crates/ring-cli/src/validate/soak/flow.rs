@@ -80,6 +80,11 @@ impl<P: Port> Flow<P> {
         Ok(sent as u64)
     }
 
+    /// Leaves it at what was sent.
+    pub fn send_no_more(&mut self) {
+        (self.start, self.end, self.total) = (0, 0, self.sent);
+    }
+
     /// Receives what has come; how many messages that settled. A repeated answer settles none, so
     /// a device that only repeats itself does not keep the soak going.
     pub fn receive(&mut self, answers: &mut [EchoMessage]) -> Result<u64, P::Error> {

@@ -67,7 +67,8 @@ impl Port for Loopback {
 fn run(lanes: usize, messages: u64, room: usize, at: u64, fault: Fault) -> Soaked {
     let port = || Loopback { ring: VecDeque::new(), held: None, room, seen: 0, at, fault };
     let ports = (0..lanes).map(|_| port()).collect();
-    let (soaked, done) = soak(ports, messages, SHORT, &mut Progress::new(messages));
+    let never = Interrupt::never();
+    let (soaked, done) = soak(ports, messages, SHORT, never, &mut Progress::new(messages));
     assert_eq!(done, if fault == Fault::Break { Err("broken") } else { Ok(()) });
     soaked
 }
@@ -130,4 +131,57 @@ fn a_device_that_is_silent_or_repeats_itself_ends_the_soak() {
 fn an_error_ends_the_soak_with_what_was_counted() {
     let soaked = run(1, 1000, 64, 500, Fault::Break);
     assert!(!soaked.sound && soaked.sent >= 384 && soaked.sent < 1000, "{soaked:?}");
+}
+
+/// Asks for the end after so many calls of its port.
+struct Interrupting {
+    loopback: Loopback,
+    calls: u32,
+    flag: &'static std::sync::atomic::AtomicBool,
+}
+
+impl Port for Interrupting {
+    type Error = &'static str;
+
+    fn send(&mut self, messages: &[EchoMessage]) -> Result<usize, &'static str> {
+        self.calls -= 1;
+        if self.calls == 0 {
+            self.flag.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        self.loopback.send(messages)
+    }
+
+    fn receive(&mut self, answers: &mut [EchoMessage]) -> Result<usize, &'static str> {
+        let most = answers.len().min(7); // slower than what is sent
+        self.loopback.receive(&mut answers[..most])
+    }
+}
+
+fn interrupted(at: u64, fault: Fault) -> Soaked {
+    let flag = Box::leak(Box::default());
+    let loopback = Loopback { ring: VecDeque::new(), held: None, room: 300, seen: 0, at, fault };
+    let port = Interrupting { loopback, calls: 50, flag };
+    let messages = 1_000_000_000;
+    let progress = &mut Progress::new(messages);
+    let (soaked, done) = soak(vec![port], messages, SHORT, Interrupt::by(flag), progress);
+    assert_eq!(done, Ok(()));
+    assert!(soaked.interrupted && soaked.sent > 300 && soaked.sent < 2000, "{soaked:?}");
+    soaked
+}
+
+#[test]
+fn an_interrupted_soak_ends_with_the_answers_to_what_was_sent() {
+    let soaked = interrupted(u64::MAX, Fault::None);
+    assert!(soaked.sound, "{soaked:?}");
+    assert_eq!((counts(&soaked), soaked.first_wrong), ([0; 4], None));
+    let soaked = interrupted(5, Fault::Drop);
+    assert_eq!((counts(&soaked), soaked.sound), ([1, 0, 0, 0], false));
+}
+
+#[test]
+fn a_soak_that_was_interrupted_before_it_began_sends_nothing() {
+    let port =
+        Loopback { ring: VecDeque::new(), held: None, room: 9, seen: 0, at: 0, fault: Fault::None };
+    let (soaked, done) = soak(vec![port], 10, SHORT, Interrupt::come(), &mut Progress::new(10));
+    assert_eq!((done, soaked.sent, soaked.sound, soaked.interrupted), (Ok(()), 0, true, true));
 }

@@ -1,94 +1,50 @@
-//! `ring new` and `ring build`, as a user goes through them: from nothing to a kernel of one's own.
+//! `ring new`, `ring init` and `ring build`, as a user goes through them: from nothing, or from a package, to a
+//! kernel of one's own.
 
+#[allow(dead_code, reason = "others look at how long a run took")]
+#[path = "../common/mod.rs"]
 mod common;
+mod init;
+mod project;
 
-use common::{Ran, ring, ring_at};
-use ring_builder::{environment, toolchain};
+use common::{ring, ring_at};
+use project::{FIRST, build, cargo, folder, has_nightly, lock, package, read, turn};
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-/// The longest that a project's first test may take, with all that it depends on compiled.
-const FIRST: Duration = Duration::from_secs(120);
-
-/// One build at a time: all share a target folder, so that what they depend on is compiled once.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn temporary() -> &'static Path {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
-}
-
-fn target() -> PathBuf {
-    temporary().join("new-target")
-}
-
-/// An empty folder.
-fn folder(name: &str) -> PathBuf {
-    let folder = temporary().join("new").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
+use std::path::PathBuf;
 
 /// A new project in a folder of that name, with the versions of this clone's Cargo.lock.
 fn project(name: &str) -> PathBuf {
     let parent = folder(name);
     let ran = ring_at(&parent, FIRST, "new my-kernels", &[]).ends(0);
-    assert!(ran.time < Duration::from_secs(10), "{:?}", ran.time);
     ran.says(&["wrote my-kernels/ with ring from", "next cd my-kernels cargo test"]);
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     let project = parent.join("my-kernels");
-    fs::copy(lock, project.join("Cargo.lock")).unwrap();
+    lock(&project);
     project
 }
 
-/// What cargo says of that task in the project; it must succeed.
-#[track_caller]
-fn cargo(project: &Path, task: &str) -> String {
-    let mut command: Command = environment::command("cargo");
-    command.current_dir(project).args(task.split(' ')).arg("--offline");
-    let output = command.env("CARGO_TARGET_DIR", target()).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let said = text(&output.stdout) + &text(&output.stderr);
-    assert!(output.status.success(), "cargo {task}:\n{said}");
-    said
-}
-
-#[track_caller]
-fn build(project: &Path, options: &str) -> Ran {
-    let target = target();
-    let variables = [("CARGO_NET_OFFLINE", "true"), ("CARGO_TARGET_DIR", target.to_str().unwrap())];
-    ring_at(project, FIRST, &format!("build{options}"), &variables)
-}
-
-/// Whether there is a nightly that compiles kernels. Without one it says so.
-fn has_nightly() -> bool {
-    let Err(missing) = toolchain::find(None) else { return true };
-    let required = std::env::var("RING_TEST_NIGHTLY").is_ok_and(|wish| wish == "required");
-    assert!(!required, "RING_TEST_NIGHTLY is required, but {missing}");
-    // Not eprintln!, which the harness keeps to itself.
-    let _ = writeln!(std::io::stderr(), "SKIPPED WITHOUT A NIGHTLY: {missing}");
-    false
+/// A workspace of one package and what else is said of it.
+fn workspace(name: &str, members: &str) -> PathBuf {
+    let root = folder(name);
+    let toml = format!("[workspace]\nresolver = \"3\"\n{members}\n");
+    fs::write(root.join("Cargo.toml"), toml).unwrap();
+    package(&root.join("mine"), "mine");
+    lock(&root);
+    root
 }
 
 #[test]
 fn a_new_project_passes_its_test_at_once() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     let project = project("at-once");
-    let begun = Instant::now();
     let said = cargo(&project, "test");
     assert!(said.contains("test tests::every_answer_is_right ... ok"), "{said}");
-    assert!(begun.elapsed() < FIRST, "{:?}", begun.elapsed());
     let said = cargo(&project, "run --quiet -- cpu 5000");
     assert!(said.contains("5000 answers, all right"), "{said}");
 }
 
 #[test]
 fn a_new_project_s_kernels_become_ptx() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     if !has_nightly() {
         return;
     }
@@ -115,6 +71,47 @@ fn a_new_project_s_kernels_become_ptx() {
     build(&project, "").ends(1).complains(&["cannot compile to PTX", "mismatched types"]);
     fs::write(&broken, "#![no_std]\npub use ring_device::Echo;\n").unwrap();
     build(&project, "").ends(1).complains(&["kernels has no entry point", "forget ring_kernel!?"]);
+}
+
+#[test]
+fn a_workspace_with_a_new_project_in_it_builds_and_so_does_the_project() {
+    let _turn = turn();
+    // One that takes every folder for a member of its own.
+    let root = workspace("in-all", "members = [\"*\"]");
+    let ran = ring_at(&root, FIRST, "new my-app", &[]).ends(0);
+    ran.says(&["It is a member of the workspace of", "in-all/Cargo.toml"]);
+    let said = cargo(&root, "test");
+    assert!(said.contains("test tests::every_answer_is_right ... ok"), "{said}");
+    cargo(&root.join("my-app"), "build");
+    if has_nightly() {
+        let said = cargo(&root.join("my-app"), "run --features gpu -- auto 5000");
+        assert!(said.contains("5000 answers, all right"), "{said}");
+    }
+
+    // Those that do not: cargo reads both, or neither would build.
+    for (name, members) in [
+        ("in-one", "members = [\"mine\", \"crates/theirs\"]"),
+        ("in-deeper", "members = [\"mine\", \"crates/*\"]"),
+        ("in-without", "members = [\"mine\", \"*\"]\nexclude = [\"my-app\", \"crates\"]"),
+    ] {
+        let root = workspace(name, members);
+        package(&root.join("crates/theirs"), "theirs");
+        ring_at(&root, FIRST, "new my-app", &[]).ends(0);
+        read(&root);
+        read(&root.join("my-app"));
+    }
+}
+
+/// What `ring_host` calls its kernels, and those of the project.
+#[test]
+fn a_program_names_kernels_of_both() {
+    let _turn = turn();
+    let project = project("both");
+    let main = project.join("src/main.rs");
+    let text = fs::read_to_string(&main).unwrap();
+    let text = text.replace("use ring_host::{", "use ring_host::{kernels, ");
+    fs::write(main, text + "\n/// Ours.\npub type Ours = kernels::Echo;\n").unwrap();
+    cargo(&project, "build");
 }
 
 #[test]
