@@ -37,13 +37,15 @@ impl Gate {
 
     /// Changes the state. To become active the kernel must have been waited for to have no write under way.
     pub fn set(&self, state: State) {
-        self.word.store(state as u32, Ordering::SeqCst);
+        // SYNC: acquires and releases `set` on other threads: whoever writes over `Faulted` finds the fault
+        // that was noted before it, and puts it back (`Shared::set_state`).
+        self.word.swap(state as u32, Ordering::AcqRel);
     }
 
     /// Messages wait from now on: a write of the caller's is under way that it waits for no longer.
     pub fn close(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        self.word.fetch_or(WRITING, Ordering::SeqCst);
+        self.word.fetch_or(WRITING, Ordering::Relaxed); // the lock orders it before `reopens`
     }
 
     /// Whether messages waited for a write only; if it `has_landed`, they need no longer.

@@ -3,9 +3,10 @@
 use super::rig::{Lane, Receiving, Rig, check};
 use crate::mode::{Memory, Mode};
 use crate::shared::Shared;
-use loom::thread;
+use loom::thread::{self, yield_now};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Once the lane is known to have obeyed, its counters and all its answers are here.
@@ -69,4 +70,76 @@ fn express_there_and_back() {
 fn slots_there_and_back() {
     carried(false, false);
     carried(true, false);
+}
+
+/// The halves on two threads, each of which drives the courier now and then, with the lane between their trips:
+/// what one of them carries is there for the other.
+fn by_either_half(express: bool) {
+    check(3, move || {
+        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), express, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let mut lane = rig.lane();
+        let shared = rig.kernel.shared();
+        let answer = if express { Lane::answer } else { Lane::answer_two };
+        let receiving = thread::spawn(move || Receiving::new(receiver).looks(2));
+        let messages = if express { &[0][..] } else { &[0, 1] };
+        assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
+        for _ in 0..2 {
+            shared.drive();
+            answer(&mut lane);
+        }
+        let mut receiving = receiving.join().unwrap();
+        while receiving.received < messages.len() as u64 {
+            answer(&mut lane);
+            receiving = receiving.looks(1);
+        }
+        lane.acknowledge(1, State::Terminated);
+        lane.leave(1);
+        rig.place.end();
+    });
+}
+
+#[test]
+fn express_by_either_half() {
+    by_either_half(true);
+}
+
+#[test]
+fn slots_by_either_half() {
+    by_either_half(false);
+}
+
+/// One thread carries, another looks: once it is told that the lane has obeyed, or left, all of that is here.
+#[test]
+fn told_to_who_does_not_carry() {
+    check(3, || {
+        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), false, false);
+        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
+        let mut lane = rig.lane();
+        let shared = Arc::clone(rig.kernel.shared());
+        shared.order(1, State::Inactive);
+        assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
+        shared.drive();
+        lane.answer_two();
+        lane.acknowledge(1, State::Inactive);
+        lane.leave(1);
+        let looking = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let status = &shared.region().lane(0).status;
+                while status.launches_left() < 1 {
+                    all_that_is_told_is_here(&shared);
+                    yield_now();
+                }
+                assert_eq!(status.obeyed().epoch, 1, "it left before it obeyed");
+                all_that_is_told_is_here(&shared);
+            })
+        };
+        let mut receiving = Receiving::new(receiver);
+        while receiving.received < 2 || shared.region().lane(0).status.launches_left() < 1 {
+            receiving = receiving.looks(1);
+        }
+        looking.join().unwrap();
+        rig.place.end();
+    });
 }

@@ -1,7 +1,8 @@
 //! Messages that wait for a payload write whose own wait ended early.
 
-use super::rig::check;
+use super::rig::{Rig, check};
 use crate::gate::{Gate, Reopens};
+use crate::mode::{Memory, Mode};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::thread::{self, yield_now};
@@ -79,5 +80,22 @@ fn no_message_passes_a_write() {
         assert_eq!(found, 2);
         assert!(sending.join().unwrap().is_none_or(|found| found == 2));
         copying.join().unwrap();
+    });
+}
+
+/// A state that one thread sets while another notes a fault: the fault stays, whichever comes last.
+#[test]
+fn a_fault_stays() {
+    check(2, || {
+        let rig = Rig::new((Mode::Persistent, Memory::Mapped), false, false);
+        let shared = rig.kernel.shared();
+        let setting = {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || shared.set_state(State::Active))
+        };
+        shared.fail(shared.refused());
+        setting.join().unwrap();
+        rig.place.end();
+        assert_eq!((shared.state(), shared.is_active()), (State::Faulted, false));
     });
 }

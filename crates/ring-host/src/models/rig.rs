@@ -22,6 +22,7 @@ use ring_shared::{Consumer, Producer};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -207,6 +208,27 @@ fn of_lane(at: usize, express: bool) -> Option<Kind> {
     atomic.then_some(Kind::Atomic)
 }
 
+/// Lets loom watch what both sides use of the device's copy (0) or the host's (1).
+fn watch(region: &Region, copy: usize, express: bool) -> [Watched; 4] {
+    let at = |offset| match copy {
+        0 => rig::on_device::<u8>(region, offset),
+        _ => region.host_at(offset),
+    };
+    let command = |at| (at == offset_of!(HostLine, command)).then_some(Kind::Atomic);
+    let slots = |which| {
+        let slots = at(region.slots_at(0, which)).cast::<Atom>();
+        // SAFETY: so many slots of one atom each, which stay as long as the region.
+        let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.capacity() as usize) };
+        share(slots, |_| Some(Kind::Cell))
+    };
+    // SAFETY: both are laid out there, of atomics only.
+    let (host, lane) = unsafe {
+        let lane = at(region.lane_at(0)).cast::<LaneBlock>();
+        (at(0).cast::<HostLine>().as_ref(), lane.as_ref())
+    };
+    [share(host, command), share(lane, |at| of_lane(at, express)), slots(0), slots(1)]
+}
+
 /// A kernel that is active, and on no device yet; loom watches its memory until this is dropped.
 pub struct Rig {
     pub kernel: Resident<Alone>,
@@ -232,17 +254,11 @@ impl Rig {
                 to.as_ptr().copy_from_nonoverlapping(region.host_at::<u8>(0).as_ptr(), bytes);
             }
         }
-        // In staged memory only one thread of a model uses the host's copy; the device's is used by two.
+        // The device's copy, and the host's where it is another.
         let mut watched = Vec::new();
-        let host = |at| (at == offset_of!(HostLine, command)).then_some(Kind::Atomic);
-        // SAFETY: laid out there, of atomics only.
-        watched.push(share(unsafe { rig::on_device::<HostLine>(&region, 0).as_ref() }, host));
-        watched.push(share(rig::block(&region), |at| of_lane(at, express)));
-        for which in [0, 1] {
-            let slots = rig::on_device::<Atom>(&region, region.slots_at(0, which));
-            // SAFETY: so many slots of one atom each, which stay as long as the region.
-            let slots = unsafe { std::slice::from_raw_parts(slots.as_ptr(), capacity as usize) };
-            watched.push(share(slots, |_| Some(Kind::Cell)));
+        let copies = if memory == Memory::Mapped { 1 } else { 2 };
+        for copy in 0..copies {
+            watched.extend(watch(&region, copy, express));
         }
         let kernel = Rig::kernel(region, mode, memory, &place);
         Rig { kernel, place, _watched: watched }
