@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use crate::{Result, Workspace, shell};
 
+/// The toolchain by which rustup goes before any file.
+const OVERRIDE: &str = "RUSTUP_TOOLCHAIN";
+
 /// A tool of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
@@ -33,6 +36,8 @@ impl Tool {
         let mut cargo = shell::stable_cargo(ws.root());
         // What they do takes seconds either way, and to optimise them takes minutes.
         cargo.args(["install", name, "--version", version, "--locked", "--debug", "--quiet"]);
+        // A crate may name a toolchain of its own, which is not there; rustup sets this for what it runs.
+        cargo.envs(std::env::var_os(OVERRIDE).map(|ours| (OVERRIDE, ours)));
         shell::show_and_run(cargo.args(with).arg("--root").arg(&root))?;
         Ok(program)
     }
