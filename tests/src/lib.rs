@@ -9,6 +9,7 @@ use ring_host::{
     Output, Resident, Runtime, Thread, ThreadContext, ThreadHandler,
 };
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,37 @@ use std::time::{Duration, Instant};
 pub struct Readme;
 
 /// A deadline that a working runtime never reaches: it bounds a test, it measures nothing.
-pub const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// A deadline for what a busy machine may have to try again and again.
-const MOST: Duration = Duration::from_secs(60);
+const MOST: Duration = Duration::from_secs(180);
+
+/// Fails a test that hangs, in which nothing is counted for [`LONG`]: how long it takes in all is the machine's.
+#[derive(Debug)]
+pub struct Progress {
+    count: u64,
+    since: Instant,
+}
+
+impl Progress {
+    /// Nothing was counted yet.
+    #[allow(clippy::new_without_default, reason = "it begins to wait")]
+    pub fn new() -> Progress {
+        Progress { count: 0, since: Instant::now() }
+    }
+
+    /// It has come to `count`.
+    ///
+    /// # Panics
+    /// If it had come there long ago.
+    #[track_caller]
+    pub fn is_at(&mut self, count: u64, what: impl Display) {
+        if self.count != count {
+            *self = Progress { count, since: Instant::now() };
+        }
+        assert!(self.since.elapsed() < LONG, "{what}: not for {LONG:?}");
+    }
+}
 
 /// All modes and memories that make sense together.
 pub const WAYS: [(Mode, Memory); 8] = [

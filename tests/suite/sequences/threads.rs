@@ -4,10 +4,10 @@ use super::life::{Life, Order};
 use super::track::Track;
 use ring_host::kernels::Echo;
 use ring_host::{DeviceFault, Receiver, RecvError, Resident, SendError, Sender};
-use ring_tests::LONG;
+use ring_tests::Progress;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// After how long a thread looks whether it should go on waiting.
 const A_WHILE: Duration = Duration::from_millis(5);
@@ -75,11 +75,11 @@ fn send(
     of: std::ops::Range<u64>,
     may_pause: bool,
 ) -> (u64, Option<DeviceFault>) {
-    let begun = Instant::now();
+    let mut progress = Progress::new();
     for i in of.clone() {
         let request = Track::request(lane, i);
         loop {
-            assert!(begun.elapsed() < LONG, "{i} of {of:?} sent");
+            progress.is_at(i, format_args!("more than {i} of {of:?} sent"));
             match sender.send(&request, A_WHILE) {
                 Ok(()) => break,
                 Err(SendError::Full(back)) => assert_eq!(back, request),
@@ -98,9 +98,9 @@ fn receive(
     track: &mut Track,
     sent: &AtomicU64,
 ) -> Option<DeviceFault> {
-    let begun = Instant::now();
+    let mut progress = Progress::new();
     while track.received != sent.load(SeqCst) {
-        assert!(begun.elapsed() < LONG, "{} received", track.received);
+        progress.is_at(track.received, format_args!("more than {} received", track.received));
         match receiver.recv(A_WHILE) {
             Ok(response) => track.take(&response),
             Err(RecvError::Timeout { .. }) => {}
@@ -108,7 +108,7 @@ fn receive(
                 track.over = true;
                 // How many were sent is needed all the same.
                 while sent.load(SeqCst) == NOT_YET {
-                    assert!(begun.elapsed() < LONG, "a lost kernel, and nobody tells who sends");
+                    progress.is_at(track.received, "a lost kernel, and who sends learns of it");
                     thread::yield_now();
                 }
                 return Some(fault);

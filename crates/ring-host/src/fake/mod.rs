@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A deadline that no working call reaches.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A deadline that is reached at once.
 const NONE: Duration = Duration::ZERO;

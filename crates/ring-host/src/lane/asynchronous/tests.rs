@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct Counter(AtomicU32);
