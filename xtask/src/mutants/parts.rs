@@ -102,7 +102,7 @@ pub const PARTS: [Part; 3] = [
                 ],
                 names: &[],
                 env: &[FEW],
-                seconds: 30,
+                seconds: 12,
             },
             Stage {
                 what: "its tests, and threads",
@@ -118,7 +118,7 @@ pub const PARTS: [Part; 3] = [
                 cargo: &["--lib", "--test=hostile", "--test=properties"],
                 names: &[],
                 env: &[FEW, PLAIN],
-                seconds: 30,
+                seconds: 12,
             },
             MODELS,
         ],
@@ -135,7 +135,7 @@ pub const PARTS: [Part; 3] = [
                 cargo: &["--lib", "--test=resume", "--test=stream", "--test=lost", "--test=stamps"],
                 names: &[],
                 env: &[],
-                seconds: 30,
+                seconds: 12,
             },
             Stage {
                 what: "its tests of budgets, times and leases",
@@ -172,7 +172,7 @@ pub const PARTS: [Part; 3] = [
                 cargo: &["--all-features", "--lib"],
                 names: &["fake::", "lane::", "staging::"],
                 env: &[],
-                seconds: 30,
+                seconds: 12,
             },
             Stage {
                 what: "all its unit tests",
