@@ -2,98 +2,24 @@
 
 mod rig;
 
-use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, Rig, until};
+use rig::traffic::{NEAR_END, many_launches};
+use rig::{Budgets, ENDLESS, Ends, MS, Next, Rig, until};
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::sync::atomic::Ordering::Relaxed;
-
-const NEAR_END: u64 = (1 << 32) - 37;
-
-/// What the host does to a lane between and during launches: sends and takes at random, and checks
-/// the order.
-struct Traffic {
-    ends: Ends,
-    sent: u64,
-    got: u64,
-    total: u64,
-}
-
-impl Traffic {
-    fn step(&mut self, dice: &mut Dice) {
-        let left = self.total - self.sent;
-        match dice.roll(4) {
-            0 if left > 0 => self.sent += u64::from(self.ends.push(self.sent)),
-            1 if left > 0 => {
-                let n = left.min(1 + dice.roll(7));
-                let messages: Vec<u64> = (self.sent..self.sent + n).collect();
-                self.sent += self.ends.push_slice(&messages) as u64;
-            }
-            _ => {
-                for _ in 0..dice.roll(6) {
-                    let Some(answer) = self.ends.pop::<u64>() else { break };
-                    assert_eq!(answer, self.got + 1, "answer {} of {}", self.got, self.total);
-                    self.got += 1;
-                }
-            }
-        }
-        if dice.roll(3) == 0 {
-            self.ends.consumer.publish();
-        }
-    }
-}
-
-fn many_launches(seed: u64, lanes: u32, start: u64, during: bool) {
-    let mut dice = Dice(seed);
-    let mut rig = Rig::<Next>::new(lanes, dice.pick(&[1, 4, 16]), start);
-    rig.command(State::Active);
-    let traffic = |lane| Traffic { ends: rig.ends(lane), sent: 0, got: 0, total: 150 };
-    let mut traffic: Vec<Traffic> = (0..lanes).map(traffic).collect();
-    while traffic.iter().any(|t| t.got < t.total) {
-        for t in &mut traffic {
-            (0..dice.roll(4)).for_each(|_| t.step(&mut dice));
-        }
-        let budgets = match dice.roll(4) {
-            0 => Budgets { iterations: 1 + dice.roll(3), ..ENDLESS },
-            1 => Budgets { idle: 0, ..ENDLESS },
-            2 => Budgets { idle: 20_000, iterations: dice.pick(&[1, 30, UNLIMITED]), ..ENDLESS },
-            _ => Budgets { time: dice.pick(&[0, 1000, 50_000]), ..ENDLESS },
-        };
-        rig.budgets(budgets);
-        let mode = dice.pick(&[Processing::Continuous, Processing::Batch, Processing::Adaptive]);
-        rig.processing(mode as u32, dice.pick(&[1, 3, u32::MAX]));
-        assert!(rig.launches < 20_000, "no progress");
-        let running = rig.launch();
-        while during && !running.ended() {
-            for t in &mut traffic {
-                t.step(&mut dice);
-            }
-            std::thread::yield_now(); // the lanes may want this core
-        }
-        running.join();
-        rig.check_left();
-        for lane in 0..lanes {
-            assert!(rig.exit(lane).is_yield(), "{:?} after {budgets:?}", rig.exit(lane));
-        }
-    }
-    for lane in 0..lanes {
-        assert_eq!(rig.processed(lane), 150);
-    }
-    rig.command(State::Terminated);
-    assert_eq!(rig.whole(), Exit::Asked);
-}
 
 #[test]
 fn each_message_once_with_the_host_quiet_during_a_launch() {
     for (seed, start) in [0, 1, NEAR_END, 1 << 40].into_iter().enumerate() {
-        many_launches(seed as u64, 1, start, false);
-        many_launches(seed as u64 + 100, 2, start, false);
+        many_launches::<Next>(seed as u64, 1, start, false);
+        many_launches::<Next>(seed as u64 + 100, 2, start, false);
     }
 }
 
 #[test]
 fn each_message_once_with_the_host_busy_during_a_launch() {
     for (seed, start) in [0, NEAR_END, NEAR_END + 30].into_iter().enumerate() {
-        many_launches(seed as u64 + 200, 1, start, true);
-        many_launches(seed as u64 + 300, 3, start, true);
+        many_launches::<Next>(seed as u64 + 200, 1, start, true);
+        many_launches::<Next>(seed as u64 + 300, 3, start, true);
     }
 }
 

@@ -2,7 +2,11 @@
 //! threads, every wait bounded.
 #![allow(dead_code)] // each test file uses a part
 
-use ring_device::{Hooks, Kernel, Team, TeamMemory, Thread, ThreadContext, ThreadHandler, run};
+pub mod traffic;
+
+use ring_device::{
+    Hooks, Kernel, Scope, Team, TeamMemory, Thread, ThreadContext, ThreadHandler, run,
+};
 use ring_shared::layout::{
     Command, ControlBlock, Exit, LaneBlock, Processing, RingDescriptor, State, UNLIMITED,
 };
@@ -109,10 +113,14 @@ pub struct Rig<K> {
 }
 
 impl<K: Kernel> Rig<K> {
+    /// Room for a lane's state: whole lines.
+    const STATE: usize = <K::Scope as Scope<K>>::STATE_BYTES.next_multiple_of(128);
+
     pub fn new(lanes: u32, capacity: u32, start: u64) -> Rig<K> {
         let slots = 16 * (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS) * capacity as usize;
-        let bytes = size_of::<ControlBlock>() + lanes as usize * (size_of::<LaneBlock>() + slots);
-        let layout = Layout::from_size_align(bytes, 128).unwrap();
+        let lane = size_of::<LaneBlock>() + slots + Self::STATE;
+        let bytes = size_of::<ControlBlock>() + lanes as usize * lane;
+        let layout = Layout::from_size_align(bytes, 128).unwrap().pad_to_align();
         // SAFETY: not of size zero.
         let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
         base.as_ptr().expose_provenance();
@@ -143,6 +151,8 @@ impl<K: Kernel> Rig<K> {
             describe(&block.response, response, K::Response::SLOT_ATOMS);
             block.status.last_express.store(start.wrapping_sub(1), Relaxed);
             block.status.scrubbed.store(start, Relaxed);
+            block.state.store(rig.state(lane).as_ptr().addr() as u64, Relaxed);
+            block.state_bytes.store(<K::Scope as Scope<K>>::STATE_BYTES as u64, Relaxed);
         }
         rig
     }
@@ -156,6 +166,13 @@ impl<K: Kernel> Rig<K> {
         assert!(lane < self.lanes);
         // SAFETY: the blocks lie right behind the control block.
         unsafe { self.base.cast::<ControlBlock>().add(1).cast().add(lane as usize).as_ref() }
+    }
+
+    /// A lane's state, at the end of the memory.
+    fn state(&self, lane: u32) -> NonNull<u8> {
+        let at = self.layout.size() - (self.lanes - lane) as usize * Self::STATE;
+        // SAFETY: inside the memory by its layout, or at its end where there is no state.
+        unsafe { self.base.add(at) }
     }
 
     /// Request slots and response slots.

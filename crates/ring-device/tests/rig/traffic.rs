@@ -1,0 +1,139 @@
+//! Messages at random through many launches: each once, in order, whatever ends a launch.
+
+use super::{Budgets, Dice, ENDLESS, Ends, Next, Rig};
+use ring_device::Kernel;
+use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use std::marker::PhantomData;
+
+/// An index near which its low 32 bits come round.
+pub const NEAR_END: u64 = (1 << 32) - 37;
+
+/// Messages of a lane in [`many_launches`].
+const TOTAL: u64 = 150;
+
+/// A kernel whose requests and responses follow from their number, from 0 on.
+pub trait Numbered: Kernel {
+    /// Request `i`.
+    fn request(i: u64) -> Self::Request;
+    /// Fails if this is not the response to request `i`.
+    fn check(i: u64, response: &Self::Response);
+}
+
+impl Numbered for Next {
+    fn request(i: u64) -> u64 {
+        i
+    }
+
+    fn check(i: u64, response: &u64) {
+        assert_eq!(*response, i + 1, "response {i}");
+    }
+}
+
+/// What the host does to a lane between and during launches: sends and takes at random, and checks
+/// the order.
+pub struct Traffic<K> {
+    pub ends: Ends,
+    pub sent: u64,
+    pub got: u64,
+    total: u64,
+    kernel: PhantomData<K>,
+}
+
+impl<K: Numbered> Traffic<K> {
+    /// No message yet, of `total` on this lane.
+    pub fn new(ends: Ends, total: u64) -> Traffic<K> {
+        Traffic { ends, sent: 0, got: 0, total, kernel: PhantomData }
+    }
+
+    /// Whether every message was sent and answered.
+    pub fn is_done(&self) -> bool {
+        self.got == self.total
+    }
+
+    /// Sends one message, by the line if it may be; whether there was room.
+    pub fn one(&mut self) -> bool {
+        let sent = self.ends.push(K::request(self.sent));
+        self.sent += u64::from(sent);
+        sent
+    }
+
+    /// Sends up to `n` messages through slots; how many there was room for.
+    pub fn some(&mut self, n: u64) -> u64 {
+        let messages: Vec<K::Request> = (self.sent..self.sent + n).map(K::request).collect();
+        let sent = self.ends.push_slice(&messages) as u64;
+        self.sent += sent;
+        sent
+    }
+
+    /// Takes a response, if there is one, and checks it.
+    pub fn take(&mut self) -> bool {
+        let Some(response) = self.ends.pop::<K::Response>() else { return false };
+        K::check(self.got, &response);
+        self.got += 1;
+        true
+    }
+
+    /// Takes up to `n` responses.
+    pub fn take_some(&mut self, n: u64) {
+        for _ in 0..n {
+            if !self.take() {
+                break;
+            }
+        }
+    }
+
+    /// Does something at random.
+    pub fn step(&mut self, dice: &mut Dice) {
+        let left = self.total - self.sent;
+        match dice.roll(4) {
+            0 if left > 0 => drop(self.one()),
+            1 if left > 0 => drop(self.some(left.min(1 + dice.roll(7)))),
+            _ => self.take_some(dice.roll(6)),
+        }
+        if dice.roll(3) == 0 {
+            self.ends.consumer.publish();
+        }
+    }
+}
+
+/// Launches with random budgets until every message is answered; with messages sent and taken between
+/// launches, and `during` them.
+pub fn many_launches<K: Numbered>(seed: u64, lanes: u32, start: u64, during: bool) {
+    let mut dice = Dice(seed);
+    let mut rig = Rig::<K>::new(lanes, dice.pick(&[1, 4, 16]), start);
+    rig.command(State::Active);
+    let mut traffic: Vec<Traffic<K>> =
+        (0..lanes).map(|lane| Traffic::new(rig.ends(lane), TOTAL)).collect();
+    while !traffic.iter().all(Traffic::is_done) {
+        for t in &mut traffic {
+            (0..dice.roll(4)).for_each(|_| t.step(&mut dice));
+        }
+        let budgets = match dice.roll(4) {
+            0 => Budgets { iterations: 1 + dice.roll(3), ..ENDLESS },
+            1 => Budgets { idle: 0, ..ENDLESS },
+            2 => Budgets { idle: 20_000, iterations: dice.pick(&[1, 30, UNLIMITED]), ..ENDLESS },
+            _ => Budgets { time: dice.pick(&[0, 1000, 50_000]), ..ENDLESS },
+        };
+        rig.budgets(budgets);
+        let mode = dice.pick(&[Processing::Continuous, Processing::Batch, Processing::Adaptive]);
+        rig.processing(mode as u32, dice.pick(&[1, 3, u32::MAX]));
+        assert!(rig.launches < 20_000, "no progress");
+        let running = rig.launch();
+        while during && !running.ended() {
+            for t in &mut traffic {
+                t.step(&mut dice);
+            }
+            std::thread::yield_now(); // the lanes may want this core
+        }
+        running.join();
+        rig.check_left();
+        for lane in 0..lanes {
+            assert!(rig.exit(lane).is_yield(), "{:?} after {budgets:?}", rig.exit(lane));
+        }
+    }
+    for lane in 0..lanes {
+        assert_eq!(rig.processed(lane), TOTAL);
+    }
+    rig.command(State::Terminated);
+    assert_eq!(rig.whole(), Exit::Asked);
+}
