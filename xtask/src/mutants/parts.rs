@@ -72,6 +72,8 @@ const SUITE: Stage = Stage {
         "vectors::",
         "abandoned::",
         "hostile::idle",
+        "payload::",
+        "lease::",
         "quirks::",
     ],
     env: &[("RING_SEQUENCES", "0.03")],

@@ -1,8 +1,10 @@
 //! Commands, and what counts as their being obeyed.
 
 use super::{Bed, LONG, NONE, drive};
+use crate::driver::{Launched, Station};
 use crate::error::{ControlError, DeviceFault};
 use crate::mode::{Memory, Mode};
+use crate::pump::Drive;
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::Corrupt;
 
@@ -119,4 +121,52 @@ fn leaving_is_waited_for() {
     assert!(matches!(staying, ControlError::Staying { .. }), "{staying}");
     bed.leave();
     bed.shared.left_device(LONG.into()).unwrap();
+}
+
+/// A kernel in staged memory that was asked to leave and has left has ended once its last answers are here,
+/// and not before.
+#[test]
+fn what_has_left_ends_with_its_last_answers() {
+    let mut bed = Bed::active(drive(Mode::EventDriven, Memory::StagedAsync), 1);
+    let mut worker = bed.worker(0);
+    bed.send(0, 3);
+    (0..3).for_each(|_| bed.step());
+    assert_eq!(worker.work(3), 3);
+    assert!(bed.kernel.terminate(NONE).is_err());
+    bed.device().obey_as(bed.ordered().epoch, State::Terminated);
+    bed.leave();
+    assert_eq!(bed.shared.check(), Ok(()));
+    assert!(!bed.shared.has_ended(), "its answers are on the device");
+    bed.receive(0, 3);
+    (0..5).for_each(|_| bed.step());
+    assert_eq!(bed.shared.check(), Ok(()));
+    assert!(bed.shared.has_ended());
+}
+
+/// The driver says that nothing runs, and another thread launches the kernel before that is looked into: it
+/// is not taken for one that has ended without a word.
+#[test]
+fn a_launch_made_between_two_looks_is_not_over() {
+    let drive = drive(Mode::Persistent, Memory::StagedAsync);
+    let mut bed = Bed::active(Drive { memory_is_free: false, mode_is_free: false, ..drive }, 1);
+    let mut worker = bed.worker(0);
+    bed.send(0, 1);
+    (0..3).for_each(|_| bed.step());
+    let launches = bed.launches();
+    bed.station.end();
+    let (station, mut looks) = (bed.station.clone(), 0);
+    bed.station.on_state(move || {
+        looks += 1;
+        if looks == 2 {
+            // SAFETY: nothing is launched by it.
+            let launched = unsafe { station.launch(false) };
+            assert_eq!(launched, Ok(Launched::Yes));
+        }
+    });
+    assert_eq!(bed.shared.check(), Ok(()));
+    assert_eq!(bed.launches(), launches + 1, "both looks were made");
+    assert_eq!(worker.work(1), 1);
+    (0..5).for_each(|_| bed.step());
+    assert_eq!(bed.shared.fault(), None);
+    bed.receive(0, 1);
 }

@@ -101,9 +101,15 @@ fn a_counted_launch_is_followed_at_once() {
     let alone = Drive { calls_block: true, ..endless };
     let sync = Drive { memory: Memory::StagedSync, ..endless };
     let graph = Drive { mode: Mode::Graph, ..endless };
-    for (drive, follows) in
-        [(endless, true), (graph, true), (alone, false), (sync, false), (stays, false)]
-    {
+    let beside = Drive { memory: Memory::StagedAsync, ..endless };
+    for (drive, follows) in [
+        (endless, true),
+        (graph, true),
+        (beside, true),
+        (alone, false),
+        (sync, false),
+        (stays, false),
+    ] {
         let mut bed = Bed::active(Drive { budgets: counted, ..drive }, 1);
         let before = bed.launches();
         bed.send(0, 2);

@@ -379,6 +379,21 @@ fn copies_that_fail_are_made_again_a_few_times() {
     }
 }
 
+/// What was there and back is a success, though nothing was launched meanwhile.
+#[test]
+fn copies_that_fail_now_and_then_beside_one_launch_are_made_again() {
+    let (mut bed, mut worker) = running(1);
+    for round in 1..7 {
+        bed.station.refuse_copies(0, 3); // three tries of one copy
+        bed.send(round, round + 1);
+        (0..3).for_each(|_| bed.step());
+        assert_eq!(worker.work(1), 1, "{round}");
+        (0..6).for_each(|_| bed.step());
+        bed.receive(round, round + 1);
+    }
+    assert_eq!(bed.shared.fault(), None);
+}
+
 /// Where copies beside a launch fail and nobody asked for them, they are made between launches, which
 /// leave when they find nothing; and a kernel that stayed is launched anew.
 #[test]
@@ -409,6 +424,9 @@ fn copies_that_fail_beside_a_launch_are_made_between_launches() {
         bed.receive(0, 2);
         bed.send(2, 3);
         (0..4).for_each(|_| bed.step());
+        let bytes = size_of::<ring_shared::layout::ControlBlock>() - config_at();
+        let budgets = copied(&bed, true).into_iter().filter(|(at, _)| *at == config_at());
+        assert_eq!(budgets.collect::<Vec<_>>(), [(config_at(), bytes)]);
         assert_eq!(config(&bed), [fallback.time, fallback.iterations, 0], "{mode}");
         assert_eq!(worker.work(2), 1);
         bed.rest();
@@ -479,8 +497,14 @@ fn times_come_back_on_request() {
     let (mut bed, mut worker) = running(1);
     let shared = bed.shared.clone();
     let pump = shared.pump.as_ref().unwrap();
+    for seed in 1..9 {
+        bed.send(seed, seed + 1);
+        assert_eq!(worker.work(1), 1);
+        (0..3).for_each(|_| bed.step());
+        bed.receive(seed, seed + 1);
+    }
     bed.device().lane(0).times.handler[3].store(7, Relaxed);
-    bed.send(1, 2);
+    bed.send(9, 10);
     assert_eq!(worker.work(1), 1);
     bed.step();
     assert_eq!(bed.shared.region().lane(0).times.handler[3].load(Relaxed), 0);
@@ -493,14 +517,14 @@ fn times_come_back_on_request() {
             break;
         }
         steps += 1;
-        assert!(steps < 10);
+        assert!(steps < 10, "the trips made before do not count");
     }
     assert!(steps > 1, "one may have been under way");
     assert_eq!(bed.shared.region().lane(0).times.handler[3].load(Relaxed), 7);
     assert!(copied(&bed, false).contains(&lines_back(&bed, 0, true)));
     // No trip is late because of it: the next one is without times again.
-    bed.receive(1, 2);
-    bed.send(2, 3);
+    bed.receive(9, 10);
+    bed.send(10, 11);
     bed.step();
     assert!(!copied(&bed, false).contains(&lines_back(&bed, 0, true)));
     bed.device().lane(0).times.handler[3].store(9, Relaxed);
