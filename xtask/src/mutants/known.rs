@@ -21,8 +21,8 @@ pub struct Known {
     pub why: String,
 }
 
-/// Reads the list: blocks of file, change, source line and reason, with empty lines between; lines that
-/// begin with `#` are for readers.
+/// Reads the list: blocks of file, one or more changes, source line and reason, with empty lines between;
+/// lines that begin with `#` are for readers.
 ///
 /// # Errors
 /// When it cannot be read, or a block is not complete.
@@ -33,19 +33,27 @@ pub fn read(ws: &Workspace) -> Result<Vec<Known>> {
 fn parse(text: &str) -> Result<Vec<Known>> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let blocks = lines.split(|line| line.trim().is_empty()).filter(|block| !block.is_empty());
-    blocks
-        .map(|block| {
-            let [file, change, line, why @ ..] = block else {
-                return Err(Error::new(format!("{LIST}: `{}` is not complete", block[0])));
-            };
-            if why.is_empty() {
-                return Err(Error::new(format!("{LIST}: {file}, `{line}`: no reason is given")));
-            }
+    let mut all = Vec::new();
+    for block in blocks {
+        let is_change = |line: &&&str| {
+            ["replace ", "delete "].iter().any(|begin| line.trim().starts_with(begin))
+        };
+        let [file, rest @ ..] = block else { continue };
+        let (changes, rest) = rest.split_at(rest.iter().take_while(is_change).count());
+        let [line, why @ ..] = rest else {
+            return Err(Error::new(format!("{LIST}: `{file}` is not complete")));
+        };
+        if changes.is_empty() || why.is_empty() {
+            let lacks = if why.is_empty() { "reason" } else { "change" };
+            return Err(Error::new(format!("{LIST}: {file}, `{line}`: no {lacks} is given")));
+        }
+        let why = why.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        all.extend(changes.iter().map(|change| {
             let [file, change, line] = [file, change, line].map(|text| text.trim().to_owned());
-            let why = why.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-            Ok(Known { file, change, line, why })
-        })
-        .collect()
+            Known { file, change, line, why: why.clone() }
+        }));
+    }
+    Ok(all)
 }
 
 impl Known {
@@ -79,7 +87,13 @@ mod tests {
         let known = parse(text).unwrap();
         assert_eq!(known.len(), 1);
         assert_eq!(known[0].why, "why so");
-        assert!(parse("a\nb\n").is_err() && parse("a\nb\nc\n").is_err());
+        for bad in ["a\n", "a\nreplace b\n", "a\nreplace b\nc\n", "a\nb\nc\n"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        let known = parse("a.rs\nreplace + with -\ndelete !\n!b + c\nwhy\n").unwrap();
+        let changes: Vec<_> = known.iter().map(|known| known.change.as_str()).collect();
+        assert_eq!(changes, ["replace + with -", "delete !"]);
+        assert!(known.iter().all(|known| known.line == "!b + c" && known.why == "why"));
         assert_eq!(
             split("a/b.rs:3:17: replace x: y with z"),
             Some(("a/b.rs", 3, "replace x: y with z"))
