@@ -3,32 +3,14 @@
 
 mod rig;
 
-use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, Rig, until};
-use ring_device::{InOrder, InOrderHandler, Kernel, ThreadContext};
+use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, NextInOrder, Rig, until};
+use ring_device::Kernel;
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 const HOUR: u64 = 3600 * 1000 * MS;
-
-/// As [`Next`], one message after the other.
-struct NextInOrder;
-
-impl Kernel for NextInOrder {
-    const NAME: &'static str = "next in order";
-    const ENTRY: &'static str = "test_next_in_order";
-    type Request = u64;
-    type Response = u64;
-    type Scope = InOrder;
-}
-
-impl InOrderHandler for NextInOrder {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
-        request + 1
-    }
-}
 
 trait Any: Kernel<Request = u64, Response = u64> {}
 impl<K: Kernel<Request = u64, Response = u64>> Any for K {}

@@ -3,8 +3,9 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, Next, Rig, Running, until};
-use ring_shared::layout::{Exit, State};
+use rig::traffic::{Numbered, Traffic};
+use rig::{Budgets, ENDLESS, Next, NextInOrder, Rig, Running, until};
+use ring_shared::layout::{Exit, Processing, State};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -108,6 +109,58 @@ fn a_clock_that_jumps_ends_no_lease() {
     rig.command(State::Terminated);
     running.join();
     assert_eq!(rig.exit(0), Exit::Asked);
+}
+
+/// A clock that goes back, however often, is no sign that the host is gone.
+#[test]
+fn a_clock_that_goes_back_again_and_again_ends_no_lease() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(1, 8);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    for back in 0..30 {
+        pass(&rig, &running, 0u64.wrapping_sub(3 * LEASE));
+        assert!(!running.ended(), "{back} times back");
+    }
+    rig.command(State::Terminated);
+    running.join();
+    assert_eq!(rig.exit(0), Exit::Asked);
+}
+
+/// A host that never renews has its whole lease, from the launch on.
+#[test]
+fn a_lease_that_is_never_renewed_lasts_from_the_launch_on() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(2, 8);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    (0..9).for_each(|_| pass(&rig, &running, STEP)); // the first look is none that was missed
+    assert!((0..rig.lanes).all(|lane| rig.exit(lane) == Exit::Running), "too early");
+    CLOCK.fetch_add(STEP, Relaxed);
+    running.join();
+    assert_eq!((rig.exit(0), rig.exit(1)), (Exit::LeaseOver, Exit::LeaseOver));
+}
+
+/// A lane that always has something to do finds out, too: time goes on by a tenth of the lease with each
+/// look at the clock, and messages are answered one by one.
+fn under_way<K: Numbered>() {
+    CLOCK.store(1 << 40, Relaxed);
+    let mut rig = Rig::<K>::new(1, 1024, 0);
+    rig.clock = Some(Arc::new(|_| CLOCK.fetch_add(STEP, Relaxed)));
+    rig.control().config.lease.store(LEASE, Relaxed);
+    rig.processing(Processing::Continuous as u32, 1);
+    rig.command(State::Active);
+    let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
+    assert_eq!(traffic.some(1000), 1000);
+    assert_eq!(rig.whole(), Exit::LeaseOver);
+    assert!((1..100).contains(&rig.processed(0)), "{}", rig.processed(0));
+}
+
+#[test]
+fn a_lane_that_always_has_work_leaves_when_its_lease_is_over() {
+    let _one = ONE_AT_A_TIME.lock();
+    under_way::<Next>();
+    under_way::<NextInOrder>();
 }
 
 /// What was answered is there, and what was not is counted.

@@ -246,3 +246,18 @@ fn a_kernel_of_another_kind_is_left_alone() {
     rig.launch().join();
     assert_eq!(rig.lane(0).status.left.load(Relaxed), 0);
 }
+
+/// What a lane says when it obeys is so at that moment: it counts what the host has sent before the launch.
+#[test]
+fn what_was_sent_before_a_launch_is_told_with_the_first_acknowledgement() {
+    let mut rig = Rig::<Next>::new(1, 8, NEAR_END);
+    rig.clock = Some(std::sync::Arc::new(|_| 1 << 41)); // so that no heartbeat tells more
+    rig.command(State::Inactive);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[1u64, 2, 3, 4, 5]), 5);
+    let running = rig.launch();
+    until("acknowledged", || rig.acknowledged(0).1 == Some(State::Inactive));
+    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 5);
+    rig.obeyed(State::Terminated);
+    running.join();
+}

@@ -3,14 +3,15 @@
 mod rig;
 
 use rig::traffic::{NEAR_END, Numbered, Traffic, many_launches};
-use rig::{Budgets, ENDLESS, MS, Rig, until};
+use rig::{Budgets, ENDLESS, MS, Rig, now, until};
 use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Thread,
     ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
 };
 use ring_shared::layout::{Exit, Processing, State};
 use ring_shared::ring::CONTROL;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Declares a kernel of the given scope and messages.
 macro_rules! kernel {
@@ -42,6 +43,7 @@ kernel!(FromLong, Thread, [u32; 24], u32);
 kernel!(ToLong, Thread, u64, [u32; 24]);
 kernel!(ByWarp, Warp, [u32; 4], u32);
 kernel!(ByWarpLong, Warp, [u32; 80], [u32; 80]);
+kernel!(ByWarpOut, Warp, u64, [u32; 256]);
 kernel!(ByBlock, Block, [u32; 4], u32);
 // 40 messages are more than a window holds.
 kernel!(ByBlockLong, Block, [u32; 128], [u32; 128]);
@@ -113,6 +115,25 @@ impl Numbered for ByWarpLong {
 
     fn check(i: u64, response: &[u32; 80]) {
         assert_eq!(response.map(|word| word - 1), words(i), "response {i}");
+    }
+}
+
+impl WarpHandler for ByWarpOut {
+    fn handle(ctx: &WarpContext<'_>, request: &u64, response: &Output<[u32; 256]>) {
+        let words = words::<256>(*request);
+        for (k, word) in words.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
+            response.set(0, k, *word);
+        }
+    }
+}
+
+impl Numbered for ByWarpOut {
+    fn request(i: u64) -> u64 {
+        i
+    }
+
+    fn check(i: u64, response: &[u32; 256]) {
+        assert_eq!(*response, words(i), "response {i}");
     }
 }
 
@@ -203,6 +224,7 @@ macro_rules! each {
         $test::<ToLong>($($argument),*);
         $test::<ByWarp>($($argument),*);
         $test::<ByWarpLong>($($argument),*);
+        $test::<ByWarpOut>($($argument),*);
         $test::<ByBlock>($($argument),*);
         $test::<ByBlockLong>($($argument),*);
         $test::<Running>($($argument),*);
@@ -237,20 +259,21 @@ fn answer<K: Numbered>(traffic: &mut Traffic<K>) {
 }
 
 /// Ends a kernel that stays.
-fn end<K: Numbered>(mut rig: Rig<K>, running: rig::Running, messages: u64) {
+fn end<K: Numbered>(rig: &mut Rig<K>, running: rig::Running, messages: u64) {
     rig.command(State::Terminated);
     running.join();
     rig.check_left();
     assert_eq!((rig.exit(0), rig.processed(0)), (Exit::Asked, messages));
+    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 0, "commands and messages refused");
 }
 
 fn one_after_the_other<K: Numbered>() {
-    let (rig, running, mut traffic) = resident::<K>(4, NEAR_END);
+    let (mut rig, running, mut traffic) = resident::<K>(4, NEAR_END);
     for _ in 0..60 {
         assert!(traffic.one());
         answer(&mut traffic);
     }
-    end(rig, running, 60);
+    end(&mut rig, running, 60);
 }
 
 #[test]
@@ -274,7 +297,7 @@ fn a_ring_full<K: Numbered>(mode: Processing) {
         traffic.ends.consumer.publish();
     }
     let sent = traffic.sent;
-    end(rig, running, sent);
+    end(&mut rig, running, sent);
 }
 
 #[test]
@@ -294,6 +317,11 @@ fn no_room<K: Numbered>() {
     assert_eq!(traffic.some(3), 3);
     rig.obeyed(State::Inactive);
     rig.obeyed(State::Active);
+    for _ in 0..3 {
+        let beat = || rig.lane(0).status.heartbeat.load(Relaxed);
+        let last = beat();
+        until("a heartbeat", || beat() > last);
+    }
     assert_eq!(consumed(&rig), 4, "no answer without room");
     traffic.take_some(4);
     assert_eq!(traffic.got, 4);
@@ -301,7 +329,7 @@ fn no_room<K: Numbered>() {
     while traffic.got < 7 {
         answer(&mut traffic);
     }
-    end(rig, running, 7);
+    end(&mut rig, running, 7);
 }
 
 #[test]
@@ -309,19 +337,117 @@ fn answers_without_room_wait_and_commands_do_not() {
     each!(no_room);
 }
 
-/// As above, but the host says by its doorbell only that it has read, and the message comes alone.
-fn room_by_the_doorbell<K: Numbered>() {
-    let (rig, running, mut traffic) = resident::<K>(4, 0);
+/// One message without room for its answer waits for the host's credit line.
+fn no_room_for_one<K: Numbered>() {
+    let (mut rig, running, mut traffic) = resident::<K>(4, 0);
+    let consumed = |rig: &Rig<K>| rig.lane(0).request_credit.consumed.load(Acquire);
     assert_eq!(traffic.some(4), 4);
-    while traffic.got < 4 {
-        answer(&mut traffic);
-    }
-    // The line of credits is not renewed: the next message's doorbell says it.
+    until("four answers", || consumed(&rig) == 4);
+    traffic.ends.producer.note_consumed(4);
+    assert!(traffic.one());
     for _ in 0..3 {
-        assert!(traffic.one());
+        let beat = || rig.lane(0).status.heartbeat.load(Relaxed);
+        let last = beat();
+        until("a heartbeat", || beat() > last);
+    }
+    assert_eq!(consumed(&rig), 4, "no answer without room");
+    traffic.take_some(4);
+    traffic.ends.consumer.publish();
+    while traffic.got < 5 {
         answer(&mut traffic);
     }
-    end(rig, running, 7);
+    end(&mut rig, running, 5);
+}
+
+#[test]
+fn an_answer_without_room_waits_for_the_line_of_credits() {
+    each!(no_room_for_one);
+}
+
+/// One message after the other, whose answers nobody reads: they stay, the line is not written over.
+fn unread<K: Numbered>() {
+    let (mut rig, running, mut traffic) = resident::<K>(8, 5);
+    for i in 1..=8 {
+        assert!(traffic.one());
+        until("an answer", || rig.lane(0).request_credit.consumed.load(Acquire) == 5 + i);
+    }
+    while traffic.got < 8 {
+        answer(&mut traffic);
+    }
+    end(&mut rig, running, 8);
+}
+
+#[test]
+fn answers_that_nobody_reads_go_to_slots() {
+    each!(unread);
+}
+
+/// Requests are given back to the host before the lane waits for room, be they ever so few.
+fn credit_before_waiting<K: Numbered>() {
+    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+    let consumed = |n| {
+        until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == n);
+    };
+    assert_eq!(traffic.some(14), 14);
+    consumed(14);
+    traffic.ends.producer.note_consumed(14);
+    assert_eq!(traffic.some(5), 5);
+    consumed(16);
+    while traffic.got < 19 {
+        answer(&mut traffic);
+        traffic.ends.consumer.publish();
+    }
+    end(&mut rig, running, 19);
+}
+
+#[test]
+fn a_lane_without_room_has_given_back_what_it_read() {
+    each!(credit_before_waiting);
+}
+
+/// Without idle time a launch answers what there is, in windows of any size, and leaves.
+fn all_there_is<K: Numbered>(mode: Processing, max: u32) {
+    let mut rig = Rig::<K>::new(1, 64, 3);
+    rig.command(State::Active);
+    rig.processing(mode as u32, max);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
+    assert_eq!(traffic.some(20), 20);
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!(rig.processed(0), 20, "{}, {mode:?}", K::NAME);
+    traffic.take_some(20);
+    assert_eq!(traffic.got, 20);
+}
+
+#[test]
+fn what_there_is_is_answered_without_idle_time() {
+    each!(all_there_is, Processing::Continuous, 1);
+    each!(all_there_is, Processing::Batch, 3);
+    each!(all_there_is, Processing::Adaptive, u32::MAX);
+}
+
+/// The host says by its doorbell only that it has read answers, fewer than it would renew its credit line
+/// for. That line is behind from then on, and old doorbells too.
+fn room_by_the_doorbell<K: Numbered>() {
+    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+    let answered = |rig: &Rig<K>, n| {
+        until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == n);
+    };
+    assert_eq!(traffic.some(16), 16);
+    answered(&rig, 16);
+    traffic.ends.producer.note_consumed(16);
+    // Always one more than there is room for.
+    for n in [2, 1, 1] {
+        assert!(traffic.take());
+        assert_eq!(rig.lane(0).response_credit.consumed.load(Relaxed), 0);
+        assert_eq!((0..n).filter(|_| traffic.one()).count(), n);
+        answered(&rig, 16 + traffic.got);
+    }
+    let sent = traffic.sent;
+    while traffic.got < sent {
+        answer(&mut traffic);
+    }
+    end(&mut rig, running, sent);
 }
 
 #[test]
@@ -358,21 +484,22 @@ fn a_launch_without_room_ends_by_its_budgets() {
     each!(no_room_and_no_time);
 }
 
-/// A credit line that cannot be ends a lane that waits for room.
-fn impossible_credit<K: Numbered>() {
+/// A credit line that cannot be ends a lane that waits for room, for one message or for several.
+fn impossible_credit<K: Numbered>(n: u64) {
     let (rig, running, mut traffic) = resident::<K>(4, 1000);
     assert_eq!(traffic.some(4), 4);
     until("four answers", || rig.lane(0).request_credit.consumed.load(Acquire) == 1004);
     rig.lane(0).response_credit.consumed.store(7, Relaxed);
     traffic.ends.producer.note_consumed(1004);
-    assert_eq!(traffic.some(4), 4);
+    assert_eq!(traffic.some(n), n);
     running.join();
     assert_eq!((rig.exit(0), rig.processed(0)), (Exit::CorruptRing, 4));
 }
 
 #[test]
 fn an_impossible_credit_ends_a_lane_that_waits_for_room() {
-    each!(impossible_credit);
+    each!(impossible_credit, 1);
+    each!(impossible_credit, 4);
 }
 
 /// A doorbell whose tail is further ahead than the ring is long.
@@ -405,4 +532,148 @@ fn a_state_without_room_for_it_is_refused() {
     rig.lane(0).state_bytes.store(17, Relaxed);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     assert_eq!(rig.whole(), Exit::Idle);
+}
+
+/// So many windows of so many messages, as the mode says; budgets count windows, and one look before them.
+fn windows<K: Numbered>() {
+    use Processing::{Adaptive, Batch, Continuous};
+    for (mode, max, windows, expected) in [
+        (Continuous, 100, 1, 1),
+        (Continuous, 100, 3, 3),
+        (Batch, 7, 1, 7),
+        (Batch, 7, 3, 21),
+        (Adaptive, 100, 1, 1),
+        (Adaptive, 100, 3, 1 + 2 + 4),
+        (Adaptive, 5, 4, 1 + 2 + 4 + 5),
+        (Adaptive, 1, 4, 4),
+    ] {
+        let mut rig = Rig::<K>::new(1, 64, 0);
+        rig.command(State::Active);
+        rig.processing(mode as u32, max);
+        rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });
+        let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
+        assert_eq!(traffic.some(60), 60);
+        assert_eq!(rig.whole(), Exit::IterationsSpent);
+        let name = K::NAME;
+        assert_eq!(rig.processed(0), expected, "{name}, {mode:?} of {max}, {windows} windows");
+        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
+    }
+}
+
+#[test]
+fn windows_are_as_large_as_the_mode_says() {
+    each!(windows);
+}
+
+/// Declares a kernel that waits with message `i` until its gate is above `i`.
+macro_rules! gated {
+    ($name:ident, $scope:ty, $gate:ident) => {
+        static $gate: AtomicU64 = AtomicU64::new(0);
+        kernel!($name, $scope, u64, u64);
+    };
+}
+
+gated!(GatedAlone, Thread, ALONE);
+gated!(GatedInOrder, InOrder, IN_ORDER);
+gated!(HeldInOrder, InOrder, HELD_IN_ORDER);
+
+fn gate(gate: &AtomicU64, request: u64) -> u64 {
+    until("the gate opens", || gate.load(Acquire) > request);
+    request
+}
+
+impl ThreadHandler for GatedAlone {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        gate(&ALONE, *request)
+    }
+}
+
+impl InOrderHandler for GatedInOrder {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+        gate(&IN_ORDER, *request)
+    }
+}
+
+impl InOrderHandler for HeldInOrder {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+        gate(&HELD_IN_ORDER, *request)
+    }
+}
+
+fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) {
+    let mut rig = Rig::<K>::new(1, 64, 0);
+    rig.processing(Processing::Continuous as u32, 1);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&(0..60).collect::<Vec<u64>>()), 60);
+    let running = rig.launch();
+    gate.store(1, Release);
+    until("a message", || ends.pop::<u64>().is_some());
+    // The lane has the second message by now, or sees the command before.
+    let epoch = rig.command(State::Inactive);
+    gate.store(u64::MAX, Release);
+    until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
+    let processed = rig.processed(0);
+    assert!((1..=2).contains(&processed), "{processed}");
+    rig.obeyed(State::Terminated);
+    running.join();
+    rig.check_left();
+}
+
+#[test]
+fn continuous_obeys_after_each_message() {
+    obeys_after_each::<GatedAlone>(&ALONE);
+    obeys_after_each::<GatedInOrder>(&IN_ORDER);
+}
+
+/// Adaptive windows double while messages are left behind, and halve when none are.
+fn halves<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) {
+    let mut rig = Rig::<K>::new(1, 64, 0);
+    rig.processing(Processing::Adaptive as u32, 100);
+    rig.command(State::Active);
+    rig.budgets(Budgets { iterations: 1 + 4, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&(0..7).collect::<Vec<u64>>()), 7);
+    let running = rig.launch();
+    gate.store(3, Release);
+    until("two windows", || (0..3).all(|_| ends.pop::<u64>().is_some()));
+    // The third window, of the four that are left, is held: what comes now comes behind it.
+    assert_eq!(ends.push_slice(&(7..20).collect::<Vec<u64>>()), 13);
+    gate.store(u64::MAX, Release);
+    running.join();
+    assert_eq!((rig.exit(0), rig.processed(0)), (Exit::IterationsSpent, 7 + 2));
+}
+
+#[test]
+fn adaptive_windows_halve_when_nothing_is_left_behind() {
+    halves::<HeldInOrder>(&HELD_IN_ORDER);
+}
+
+/// No time of a lane lies in a later bucket than that of the time that all took.
+fn times<K: Numbered>() {
+    let began = now();
+    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+    for n in 1..9 {
+        assert_eq!(traffic.some(n), n);
+        while traffic.got < traffic.sent {
+            answer(&mut traffic);
+        }
+        assert!(traffic.one());
+        answer(&mut traffic);
+        traffic.ends.consumer.publish();
+    }
+    let sent = traffic.sent;
+    end(&mut rig, running, sent);
+    let most = (now() - began).ilog2() as usize;
+    let last = |of: &[AtomicU64]| of.iter().rposition(|n| n.load(Relaxed) > 0).unwrap();
+    let times = &rig.lane(0).times;
+    assert!(last(&times.handler) <= most, "{}: handlers", K::NAME);
+    assert!(last(&times.queueing) <= most, "{}: queueing", K::NAME);
+}
+
+#[test]
+fn no_message_takes_longer_than_all_of_them() {
+    each!(times);
 }

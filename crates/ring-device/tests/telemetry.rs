@@ -8,7 +8,7 @@ use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler, VectorAdd};
 use ring_shared::layout::{BUCKETS, State, Times};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Refuses odd numbers.
 struct Picky;
@@ -139,6 +139,57 @@ fn times_are_in_their_buckets() {
         assert_eq!((slowest(handler), slowest(queueing)), (bucket, 0), "{took} ns");
         assert_eq!(ends.drain::<u64>(), [took]);
     }
+}
+
+/// Messages that [`Slow`] may answer, those that it has begun with, and the clock of its lane.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+static SLOW: AtomicU64 = AtomicU64::new(1 << 40);
+
+/// Waits with message `i` until `OPEN` is above it. Message 0 takes 2 to the power of 24 nanoseconds, message 2
+/// to that of 16, others no time.
+struct Slow;
+
+impl Kernel for Slow {
+    const NAME: &'static str = "slow";
+    const ENTRY: &'static str = "test_slow";
+    type Request = u64;
+    type Response = u64;
+    type Scope = Thread;
+}
+
+impl ThreadHandler for Slow {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        BEGUN.store(request + 1, Release);
+        until("it may be answered", || OPEN.load(Acquire) > *request);
+        let took = [1 << 24, 0, 1 << 16].get(*request as usize).copied().unwrap_or(0);
+        SLOW.fetch_add(took, Relaxed);
+        *request
+    }
+}
+
+/// A message has waited since the last look that did not show it: those that come while others are
+/// handled, for as long as these take, and not for what was before.
+#[test]
+fn messages_wait_since_the_last_look_that_did_not_show_them() {
+    let mut rig = Rig::<Slow>::new(1, 8, 0);
+    rig.clock = Some(Arc::new(|_| SLOW.load(Relaxed)));
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[0u64, 1]), 2);
+    let running = rig.launch();
+    for at in [0, 2] {
+        until("a message is handled", || BEGUN.load(Acquire) == at + 1);
+        assert_eq!(ends.push_slice(&[at + 2, at + 3]), 2);
+        OPEN.store(at + 2, Release);
+    }
+    OPEN.store(u64::MAX, Release);
+    until("all are answered", || rig.lane(0).request_credit.consumed.load(Acquire) == 6);
+    rig.command(State::Terminated);
+    running.join();
+    rig.check_left();
+    let waited = |bucket: usize| rig.lane(0).times.queueing[bucket].load(Relaxed);
+    assert_eq!([waited(0), waited(24), waited(16)], [2, 2, 2]);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 pub mod traffic;
 
 use ring_device::{
-    Hooks, Kernel, Scope, Team, TeamMemory, Thread, ThreadContext, ThreadHandler, run,
+    Hooks, InOrder, InOrderHandler, Kernel, Scope, Team, TeamMemory, Thread, ThreadContext,
+    ThreadHandler, run,
 };
 use ring_shared::layout::{
     Command, ControlBlock, Exit, LaneBlock, Processing, RingDescriptor, State, UNLIMITED,
@@ -82,6 +83,24 @@ impl Kernel for Next {
 
 impl ThreadHandler for Next {
     fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        request + 1
+    }
+}
+
+/// As [`Next`], one message after the other.
+pub struct NextInOrder;
+
+impl Kernel for NextInOrder {
+    const NAME: &'static str = "next in order";
+    const ENTRY: &'static str = "test_next_in_order";
+    type Request = u64;
+    type Response = u64;
+    type Scope = InOrder;
+}
+
+impl InOrderHandler for NextInOrder {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
         request + 1
     }
 }
@@ -248,15 +267,16 @@ impl<K: Kernel> Rig<K> {
     pub fn launch(&mut self) -> Running {
         self.launches += 1;
         let address = self.base.as_ptr().addr();
+        // As on a GPU, where block-shared memory holds what somebody left in it.
+        let left = if self.launches.is_multiple_of(2) { 0xa5 } else { 0 };
         let lane = |lane| {
             let own = (lane, self.clock.clone(), self.rest.clone());
             std::thread::spawn(move || {
                 OWN.set(own);
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
                 let mut memory = Box::new(const { TeamMemory::new() });
-                // As on a GPU, where block-shared memory holds what somebody left in it.
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
-                unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), 0xa5, 1) };
+                unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), left, 1) };
                 let team = Team::new(lane, &mut memory, Hooks { now: lane_now, rest: lane_rest });
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.

@@ -1,6 +1,6 @@
 //! Messages at random through many launches: each once, in order, whatever ends a launch.
 
-use super::{Budgets, Dice, ENDLESS, Ends, Next, Rig};
+use super::{Budgets, Dice, ENDLESS, Ends, Next, NextInOrder, Rig};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::marker::PhantomData;
@@ -26,6 +26,16 @@ impl Numbered for Next {
 
     fn check(i: u64, response: &u64) {
         assert_eq!(*response, i + 1, "response {i}");
+    }
+}
+
+impl Numbered for NextInOrder {
+    fn request(i: u64) -> u64 {
+        i
+    }
+
+    fn check(i: u64, response: &u64) {
+        Next::check(i, response);
     }
 }
 

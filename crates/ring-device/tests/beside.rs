@@ -1,0 +1,220 @@
+//! Lanes beside each other in launches of limited budgets: who keeps whom, and who calls whom to leave.
+//! What a lane waits for here is that another one's heart beats, not that time passes.
+
+mod rig;
+
+use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
+use ring_device::{InOrder, InOrderHandler, Kernel, Thread, ThreadContext, ThreadHandler};
+use ring_shared::layout::{Exit, Processing, State};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Where a handler waits.
+struct Gate {
+    /// Messages below this may be answered.
+    open: AtomicU64,
+    /// Messages that handlers have begun with.
+    begun: AtomicU64,
+}
+
+impl Gate {
+    const fn new() -> Gate {
+        Gate { open: AtomicU64::new(0), begun: AtomicU64::new(0) }
+    }
+
+    fn close(&self) {
+        self.open.store(0, Release);
+        self.begun.store(0, Release);
+    }
+
+    fn open(&self) {
+        self.open.store(u64::MAX, Release);
+    }
+
+    /// The handler of message `request`.
+    fn pass(&self, request: u64) -> u64 {
+        self.begun.fetch_add(1, Release);
+        until("the gate opens", || self.open.load(Acquire) > request);
+        request
+    }
+}
+
+/// Declares a kernel that waits with message `i` until its gate is above `i`.
+macro_rules! gated {
+    ($name:ident, $scope:ty, $gate:ident) => {
+        static $gate: Gate = Gate::new();
+
+        struct $name;
+
+        impl Kernel for $name {
+            const NAME: &'static str = stringify!($name);
+            const ENTRY: &'static str = concat!("test_", stringify!($name));
+            type Request = u64;
+            type Response = u64;
+            type Scope = $scope;
+        }
+    };
+}
+
+gated!(Alone, Thread, ALONE);
+gated!(Ordered, InOrder, ORDERED);
+gated!(AloneToo, Thread, ALONE_TOO);
+gated!(OrderedToo, InOrder, ORDERED_TOO);
+
+impl ThreadHandler for Alone {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        ALONE.pass(*request)
+    }
+}
+
+impl InOrderHandler for Ordered {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+        ORDERED.pass(*request)
+    }
+}
+
+impl ThreadHandler for AloneToo {
+    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+        ALONE_TOO.pass(*request)
+    }
+}
+
+impl InOrderHandler for OrderedToo {
+    type State = ();
+    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+        ORDERED_TOO.pass(*request)
+    }
+}
+
+/// A kernel whose messages are plain numbers.
+trait Plain: Kernel<Request = u64, Response = u64> {}
+impl<K: Kernel<Request = u64, Response = u64>> Plain for K {}
+
+/// Waits until a lane's clock has gone on by so many nanoseconds; fails if lane `left` leaves meanwhile.
+fn goes_on<K: Plain>(rig: &Rig<K>, lane: u32, time: u64, left: u32) {
+    let beat = || rig.lane(lane).status.heartbeat.load(Relaxed);
+    let begin = now();
+    until("a lane's heart beats", || {
+        assert_eq!(rig.lane(left).status.left.load(Acquire), rig.launches - 1, "lane {left} left");
+        beat() >= begin + time
+    });
+}
+
+/// A lane at work keeps the launch, whichever lane it is, and however long it is at it.
+fn a_lane_at_work_keeps_all<K: Plain>(gate: &'static Gate) {
+    for lane in [1, 2, 3, 4, 5, 9] {
+        for n in [1, 2] {
+            gate.close();
+            let mut rig = Rig::<K>::new(10, 8, 0);
+            // For lane 0 time begins when the other is at work.
+            let begun = |lane| lane > 0 || gate.begun.load(Acquire) > 0;
+            rig.clock = Some(Arc::new(move |lane| if begun(lane) { now() } else { 1 << 41 }));
+            rig.command(State::Active);
+            rig.budgets(Budgets { idle: MS, ..ENDLESS });
+            let mut ends = rig.ends(lane);
+            if n == 1 {
+                assert!(ends.push(0u64));
+            } else {
+                assert_eq!(ends.push_slice(&[0u64, 1]), 2);
+            }
+            let running = rig.launch();
+            goes_on(&rig, 0, 5 * MS, 0);
+            gate.open();
+            running.join();
+            rig.check_left();
+            assert_eq!((rig.exit(0), rig.processed(lane)), (Exit::Idle, n));
+        }
+    }
+}
+
+#[test]
+fn a_lane_at_work_keeps_the_others() {
+    a_lane_at_work_keeps_all::<Alone>(&ALONE);
+    a_lane_at_work_keeps_all::<Ordered>(&ORDERED);
+}
+
+/// Whether the launch has nothing to do is for lane 0 to say: for it no time passes here.
+#[test]
+fn a_lane_with_nothing_to_do_stays_until_it_is_called() {
+    let mut rig = Rig::<Next>::new(2, 8, 0);
+    rig.clock = Some(Arc::new(|lane| if lane == 0 { 1 << 41 } else { now() }));
+    rig.budgets(Budgets { idle: MS, ..ENDLESS });
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    goes_on(&rig, 1, 5 * MS, 1);
+    // Neither does it leave when it has had messages.
+    let mut ends = rig.ends(1);
+    for n in 1..4 {
+        assert_eq!(ends.push_slice(&vec![7u64; n]), n);
+        let mut got = 0;
+        until("answers", || {
+            got += usize::from(ends.pop::<u64>().is_some());
+            got == n
+        });
+        ends.consumer.publish();
+        goes_on(&rig, 1, 2 * MS, 1);
+    }
+    rig.obeyed(State::Terminated);
+    running.join();
+    rig.check_left();
+    assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Asked, Exit::Asked));
+}
+
+/// Without idle time each lane leaves by itself, when it has answered what there is: it is not called by
+/// lane 0, which has left before.
+fn each_by_itself<K: Plain>(gate: &Gate) {
+    let mut rig = Rig::<K>::new(2, 16, 0);
+    rig.command(State::Active);
+    rig.processing(Processing::Continuous as u32, 1);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut ends = rig.ends(1);
+    assert_eq!(ends.push_slice(&(0..10).collect::<Vec<u64>>()), 10);
+    let running = rig.launch();
+    until("lane 0 leaves", || rig.lane(0).status.left.load(Acquire) == 1);
+    gate.open();
+    running.join();
+    rig.check_left();
+    assert_eq!((rig.exit(1), rig.processed(1)), (Exit::Idle, 10));
+}
+
+#[test]
+fn without_idle_time_each_lane_leaves_by_itself() {
+    each_by_itself::<AloneToo>(&ALONE_TOO);
+    each_by_itself::<OrderedToo>(&ORDERED_TOO);
+}
+
+/// Lane 0 looks at lanes only, not at what lies behind them: slots full of what a lane at work would say.
+#[test]
+fn what_lies_behind_the_lanes_is_no_lane() {
+    for lanes in 2..6 {
+        let mut rig = Rig::<Next>::new(lanes, 64, 0);
+        rig.command(State::Active);
+        let mut ends: Vec<_> = (0..lanes).map(|lane| rig.ends(lane)).collect();
+        rig.budgets(Budgets { idle: 0, ..ENDLESS });
+        // An answer is one more.
+        for ends in &mut ends {
+            assert_eq!(ends.push_slice(&[u64::MAX - 1; 64]), 64);
+        }
+        assert_eq!(rig.whole(), Exit::Idle);
+        for ends in &mut ends {
+            assert_eq!(ends.drain::<u64>(), [u64::MAX; 64]);
+        }
+        rig.budgets(Budgets { idle: MS, ..ENDLESS });
+        assert_eq!(rig.whole(), Exit::Idle);
+    }
+}
+
+/// A block beyond the lanes that the host laid out touches nothing.
+#[test]
+fn a_block_beyond_the_lanes_touches_nothing() {
+    let mut rig = Rig::<Next>::new(3, 8, 0);
+    rig.command(State::Active);
+    rig.control().host.lanes.store(2, Relaxed);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    rig.launch().join();
+    let left = |lane| rig.lane(lane).status.left.load(Relaxed);
+    assert_eq!([left(0), left(1), left(2)], [1, 1, 0]);
+    assert_eq!(rig.acknowledged(2), (0, Some(State::Launched)), "nothing was written");
+}
