@@ -141,6 +141,20 @@ fn a_lease_that_is_never_renewed_lasts_from_the_launch_on() {
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::LeaseOver, Exit::LeaseOver));
 }
 
+/// However often a lane's heart beats: it looks at the lease a tenth of that apart.
+#[test]
+fn heartbeats_do_not_shorten_a_lease() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut rig = leased(1, 8);
+    let running = rig.launch();
+    rig.obeyed(State::Active);
+    for beats in 0..100 {
+        pass(&rig, &running, 200_000);
+        assert!(!running.ended(), "after {beats} heartbeats");
+    }
+    runs_out(&rig, running);
+}
+
 /// A lane that always has something to do finds out, too: time goes on by a tenth of the lease with each
 /// look at the clock, and messages are answered one by one.
 fn under_way<K: Numbered>() {

@@ -141,55 +141,108 @@ fn times_are_in_their_buckets() {
     }
 }
 
-/// Messages that [`Slow`] may answer, those that it has begun with, and the clock of its lane.
-static OPEN: AtomicU64 = AtomicU64::new(0);
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-static SLOW: AtomicU64 = AtomicU64::new(1 << 40);
-
-/// Waits with message `i` until `OPEN` is above it. Message 0 takes 2 to the power of 24 nanoseconds, message 2
-/// to that of 16, others no time.
-struct Slow;
-
-impl Kernel for Slow {
-    const NAME: &'static str = "slow";
-    const ENTRY: &'static str = "test_slow";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
+/// Where a slow handler waits, and its lane's clock.
+struct Pace {
+    /// Messages below this may be answered.
+    open: AtomicU64,
+    /// The message after the last that the handler has begun with.
+    begun: AtomicU64,
+    time: AtomicU64,
 }
 
-impl ThreadHandler for Slow {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
-        BEGUN.store(request + 1, Release);
-        until("it may be answered", || OPEN.load(Acquire) > *request);
-        let took = [1 << 24, 0, 1 << 16].get(*request as usize).copied().unwrap_or(0);
-        SLOW.fetch_add(took, Relaxed);
-        *request
+impl Pace {
+    const fn new() -> Pace {
+        Pace { open: AtomicU64::new(0), begun: AtomicU64::new(0), time: AtomicU64::new(1 << 40) }
+    }
+
+    /// The handler of message `i`, which takes 2 to the power of `took[i]` nanoseconds, or no time.
+    fn handle(&self, i: u64, took: &[u32]) -> u64 {
+        self.begun.store(i + 1, Release);
+        until("it may be answered", || self.open.load(Acquire) > i);
+        self.time.fetch_add(took.get(i as usize).map_or(0, |took| 1 << took), Relaxed);
+        i
+    }
+
+    /// Sends two messages while the handler of message `i` waits, and lets it go on.
+    fn send_during(&self, i: u64, ends: &mut rig::Ends, first: u64) {
+        until("a message is handled", || self.begun.load(Acquire) == i + 1);
+        assert_eq!(ends.push_slice(&[first, first + 1]), 2);
+        self.open.store(i + 1, Release);
+    }
+
+    /// Lets all go on, and ends the kernel when all before index `end` are answered; how many waited how
+    /// long.
+    fn end(&self, mut rig: Rig<impl Kernel>, running: rig::Running, end: u64) -> Vec<u64> {
+        self.open.store(u64::MAX, Release);
+        let consumed = || rig.lane(0).request_credit.consumed.load(Acquire);
+        until("all are answered", || consumed() == end);
+        rig.command(State::Terminated);
+        running.join();
+        rig.check_left();
+        rig.lane(0).times.queueing.iter().map(|n| n.load(Relaxed)).collect()
     }
 }
+
+/// Declares a kernel of that pace.
+macro_rules! paced {
+    ($name:ident, $pace:ident, $took:expr) => {
+        static $pace: Pace = Pace::new();
+
+        struct $name;
+
+        impl Kernel for $name {
+            const NAME: &'static str = stringify!($name);
+            const ENTRY: &'static str = concat!("test_", stringify!($name));
+            type Request = u64;
+            type Response = u64;
+            type Scope = Thread;
+        }
+
+        impl ThreadHandler for $name {
+            fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+                $pace.handle(*request, &$took)
+            }
+        }
+    };
+}
+
+paced!(InPairs, IN_PAIRS, [24, 0, 16]);
+paced!(OneByOne, ONE_BY_ONE, [24, 20, 16]);
 
 /// A message has waited since the last look that did not show it: those that come while others are
 /// handled, for as long as these take, and not for what was before.
 #[test]
 fn messages_wait_since_the_last_look_that_did_not_show_them() {
-    let mut rig = Rig::<Slow>::new(1, 8, 0);
-    rig.clock = Some(Arc::new(|_| SLOW.load(Relaxed)));
+    // So that the last two are in two chunks.
+    let mut rig = Rig::<InPairs>::new(1, 8, 3);
+    rig.clock = Some(Arc::new(|_| IN_PAIRS.time.load(Relaxed)));
     rig.command(State::Active);
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&[0u64, 1]), 2);
     let running = rig.launch();
-    for at in [0, 2] {
-        until("a message is handled", || BEGUN.load(Acquire) == at + 1);
-        assert_eq!(ends.push_slice(&[at + 2, at + 3]), 2);
-        OPEN.store(at + 2, Release);
+    for i in [0, 2] {
+        IN_PAIRS.send_during(i, &mut ends, i + 2);
+        IN_PAIRS.open.store(i + 2, Release);
     }
-    OPEN.store(u64::MAX, Release);
-    until("all are answered", || rig.lane(0).request_credit.consumed.load(Acquire) == 6);
-    rig.command(State::Terminated);
-    running.join();
-    rig.check_left();
-    let waited = |bucket: usize| rig.lane(0).times.queueing[bucket].load(Relaxed);
-    assert_eq!([waited(0), waited(24), waited(16)], [2, 2, 2]);
+    let waited = IN_PAIRS.end(rig, running, 9);
+    assert_eq!([waited[0], waited[24], waited[16]], [2, 2, 2]);
+}
+
+/// Nor are those forgotten that have waited longer, while more and more come behind them.
+#[test]
+fn a_message_that_waits_for_its_window_has_waited_since_it_came() {
+    let mut rig = Rig::<OneByOne>::new(1, 16, 0);
+    rig.clock = Some(Arc::new(|_| ONE_BY_ONE.time.load(Relaxed)));
+    rig.processing(ring_shared::layout::Processing::Continuous as u32, 1);
+    rig.command(State::Active);
+    let mut ends = rig.ends(0);
+    assert_eq!(ends.push_slice(&[0u64, 1, 2, 3]), 4);
+    let running = rig.launch();
+    for i in 0..3 {
+        ONE_BY_ONE.send_during(i, &mut ends, 2 * i + 4);
+    }
+    let waited = ONE_BY_ONE.end(rig, running, 10);
+    assert_eq!(waited[24], 3, "messages 1 to 3, since before the first was handled: {waited:?}");
 }
 
 #[test]
