@@ -250,6 +250,29 @@ fn an_acknowledgement_comes_back() {
     assert_eq!(copied(&bed, false)[0], lines_back(&bed, 0, false));
 }
 
+/// A lane's last words come with its last answers, and are shown although nothing more is owed.
+#[test]
+fn last_words_are_shown_though_nothing_is_owed() {
+    let (mut bed, mut worker) = running(1);
+    bed.send(1, 3);
+    assert_eq!(worker.work(2), 2);
+    bed.device().panics(0);
+    (0..5).for_each(|_| bed.step());
+    let fault = bed.shared.check_lanes().unwrap_err();
+    assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 0, .. }), "{fault:?}");
+}
+
+/// As many answers as there are slots come back at once.
+#[test]
+fn a_ring_full_of_answers_comes_back() {
+    let (mut bed, mut worker) = running(1);
+    let end = 1 + u64::from(SLOTS);
+    bed.send(1, end);
+    assert_eq!(worker.work(20), SLOTS as usize);
+    (0..3).for_each(|_| bed.step());
+    bed.receive(1, end);
+}
+
 /// What is under way is waited for: nothing is begun before it is over, and nothing shown.
 #[test]
 fn one_trip_at_a_time() {
