@@ -28,9 +28,11 @@ const LANES: Load = Load {
         "hostile",
         "properties",
         "threads", // of ring-shared
+        "beside",
         "budgets",
         "clock",
         "resume",
+        "scopes",
         "stream",
         "telemetry", // of ring-device
     ],
