@@ -5,6 +5,7 @@ mod rig;
 use rig::traffic::{NEAR_END, many_launches};
 use rig::{Budgets, ENDLESS, Ends, MS, Next, Rig, until};
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
+use ring_shared::ring::MAX_START;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[test]
@@ -159,6 +160,36 @@ fn what_cannot_be_resumed_is_refused() {
     fault(|rig| rig.lane(0).status.last_express.store(5, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.lane(0).status.scrubbed.store(4, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.lane(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
+}
+
+/// A lane that was told things, and is then spoilt, says of which command it knew last.
+#[test]
+fn a_refusal_says_which_command_was_obeyed_last() {
+    let mut rig = Rig::<Next>::new(1, 8, 5);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut epoch = 0;
+    while epoch < 1000 {
+        epoch = rig.command(State::Active); // no number of a state
+    }
+    assert_eq!(rig.whole(), Exit::Idle);
+    assert_eq!(rig.acknowledged(0).0, epoch);
+    rig.lane(0).status.scrubbed.store(4, Relaxed);
+    rig.launch().join();
+    assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
+}
+
+/// From the greatest index that a ring may begin at, launches go on.
+#[test]
+fn a_lane_that_begins_at_the_greatest_index_goes_on() {
+    let mut rig = Rig::<Next>::new(1, 8, MAX_START);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut ends = rig.ends(0);
+    for launch in 0..4u64 {
+        assert_eq!(ends.push_slice(&[launch, 7, 9]), 3);
+        assert_eq!(rig.whole(), Exit::Idle);
+        assert_eq!(ends.drain::<u64>(), [launch + 1, 8, 10]);
+    }
 }
 
 /// So near to the end of 64 bits no lane comes, and none may count on from there.

@@ -48,6 +48,8 @@ kernel!(ByWarpOut, Warp, u64, [u32; 256]);
 kernel!(ByBlock, Block, [u32; 4], u32);
 // 40 messages are more than a window holds.
 kernel!(ByBlockLong, Block, [u32; 128], [u32; 128]);
+kernel!(ByBlockIn, Block, [u32; 128], u32);
+kernel!(ByBlockOut, Block, u64, [u32; 128]);
 kernel!(Running, InOrder, u64, u64);
 kernel!(RunningLong, InOrder, [u32; 24], [u32; 24]);
 
@@ -174,6 +176,43 @@ impl Numbered for ByBlockLong {
     }
 }
 
+impl BlockHandler for ByBlockIn {
+    fn handle(ctx: &BlockContext<'_>, request: &[u32; 128], response: &Output<u32>) {
+        if ctx.thread() == 0 {
+            response.set(0, 0, sum(request));
+        }
+    }
+}
+
+impl Numbered for ByBlockIn {
+    fn request(i: u64) -> [u32; 128] {
+        words(i)
+    }
+
+    fn check(i: u64, response: &u32) {
+        assert_eq!(*response, sum(&words::<128>(i)), "response {i}");
+    }
+}
+
+impl BlockHandler for ByBlockOut {
+    fn handle(ctx: &BlockContext<'_>, request: &u64, response: &Output<[u32; 128]>) {
+        let words = words::<128>(*request);
+        for (k, word) in words.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
+            response.set(0, k, *word);
+        }
+    }
+}
+
+impl Numbered for ByBlockOut {
+    fn request(i: u64) -> u64 {
+        i
+    }
+
+    fn check(i: u64, response: &[u32; 128]) {
+        assert_eq!(*response, words(i), "response {i}");
+    }
+}
+
 /// How many messages there were, and their sum.
 impl InOrderHandler for Running {
     type State = [u64; 2];
@@ -228,6 +267,8 @@ macro_rules! each {
         $test::<ByWarpOut>($($argument),*);
         $test::<ByBlock>($($argument),*);
         $test::<ByBlockLong>($($argument),*);
+        $test::<ByBlockIn>($($argument),*);
+        $test::<ByBlockOut>($($argument),*);
         $test::<Running>($($argument),*);
         $test::<RunningLong>($($argument),*);
     };

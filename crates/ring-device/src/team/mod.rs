@@ -57,6 +57,7 @@ impl Pool {
     /// The room from `at` bytes on, a multiple of 16 inside the pool.
     #[inline(always)]
     pub(crate) fn bytes(&self, at: usize) -> *mut u8 {
+        debug_assert!(at < POOL_BYTES, "{at} is beyond the pool");
         self.0.get().cast::<u8>().wrapping_add(at)
     }
 }
