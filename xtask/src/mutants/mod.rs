@@ -111,6 +111,9 @@ fn judge(
             let exactly = |name: &String| format!("^{}$", escaped(name));
             command.args(left.iter().flat_map(|name| ["--re".to_owned(), exactly(name)]));
         }
+        if let Some(package) = stage.tests_of {
+            unchanged(package, stage, folder)?;
+        }
         add(&mut command, stage, &kept, folder);
         let status = command.status();
         let status = status.map_err(|e| Error::new(format!("cargo-mutants did not start: {e}")))?;
@@ -123,20 +126,41 @@ fn judge(
     Ok(())
 }
 
+/// Runs a stage's tests, which are another package's, on the code as it is: cargo-mutants would run those of
+/// the package that it changes.
+fn unchanged(package: &str, stage: &Stage, folder: &Path) -> Result {
+    let mut cargo = shell::stable_cargo(&folder.join("tree"));
+    cargo.args(["test", "--quiet", "--profile", PROFILE, "-p", package]).args(stage.cargo);
+    cargo.arg("--").args(stage.names);
+    environment(&mut cargo, stage, folder);
+    shell::run(&mut cargo)
+}
+
 /// A stage's arguments.
 fn add(command: &mut Command, stage: &Stage, out: &Path, folder: &Path) {
-    let build =
-        if stage.env.iter().any(|(name, _)| *name == "RUSTFLAGS") { "loom" } else { "build" };
     command.args(["--in-place", "--profile", PROFILE, "--output"]).arg(out);
-    // Five times what the tests take without a mutant: a busy machine is slow then, too.
-    command.args(["--timeout-multiplier", "5"]);
-    command.args(["--minimum-test-timeout", &stage.seconds.to_string()]);
+    let seconds = stage.seconds.to_string();
+    match stage.tests_of {
+        Some(package) => {
+            command.args(["--test-package", package, "--baseline", "skip", "--timeout", &seconds]);
+        }
+        None => {
+            // Five times what the tests take without a mutant: a busy machine is slow then, too.
+            command.args(["--timeout-multiplier", "5", "--minimum-test-timeout", &seconds]);
+        }
+    }
     command.args(["--build-timeout", &BUILD.to_string()]);
-    command.args(stage.tests_of.iter().flat_map(|package| ["--test-package", package]));
     command.args(stage.cargo.iter().map(|arg| format!("--cargo-arg={arg}")));
     if !stage.names.is_empty() {
         command.args(["--", "--"]).args(stage.names);
     }
+    environment(command, stage, folder);
+}
+
+/// Where a stage is built, and its variables.
+fn environment(command: &mut Command, stage: &Stage, folder: &Path) {
+    let build =
+        if stage.env.iter().any(|(name, _)| *name == "RUSTFLAGS") { "loom" } else { "build" };
     command.env("CARGO_TARGET_DIR", folder.join(build));
     command.env("CARGO_INCREMENTAL", "1").env("CARGO_TERM_COLOR", "never");
     command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");

@@ -28,8 +28,8 @@ pub struct Stage {
     pub names: &'static [&'static str],
     /// Variables.
     pub env: &'static [(&'static str, &'static str)],
-    /// Seconds before which the tests of a mutant are not taken for hanging; nor before five times what
-    /// they take without one.
+    /// Seconds before which the tests of a mutant are not taken for hanging; nor, where they are the
+    /// package's own, before five times what they take without one.
     pub seconds: u32,
 }
 
