@@ -3,90 +3,16 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
-use ring_device::{InOrder, InOrderHandler, Kernel, Thread, ThreadContext, ThreadHandler};
+use rig::{Budgets, ENDLESS, Gate, MS, Next, Rig, gated, kernel, now, until};
+use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
 use ring_shared::layout::{Exit, Processing, State};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-/// Where a handler waits.
-struct Gate {
-    /// Messages below this may be answered.
-    open: AtomicU64,
-    /// Messages that handlers have begun with.
-    begun: AtomicU64,
-}
-
-impl Gate {
-    const fn new() -> Gate {
-        Gate { open: AtomicU64::new(0), begun: AtomicU64::new(0) }
-    }
-
-    fn close(&self) {
-        self.open.store(0, Release);
-        self.begun.store(0, Release);
-    }
-
-    fn open(&self) {
-        self.open.store(u64::MAX, Release);
-    }
-
-    /// The handler of message `request`.
-    fn pass(&self, request: u64) -> u64 {
-        self.begun.fetch_add(1, Release);
-        until("the gate opens", || self.open.load(Acquire) > request);
-        request
-    }
-}
-
-/// Declares a kernel that waits with message `i` until its gate is above `i`.
-macro_rules! gated {
-    ($name:ident, $scope:ty, $gate:ident) => {
-        static $gate: Gate = Gate::new();
-
-        struct $name;
-
-        impl Kernel for $name {
-            const NAME: &'static str = stringify!($name);
-            const ENTRY: &'static str = concat!("test_", stringify!($name));
-            type Request = u64;
-            type Response = u64;
-            type Scope = $scope;
-        }
-    };
-}
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 gated!(Alone, Thread, ALONE);
 gated!(Ordered, InOrder, ORDERED);
 gated!(AloneToo, Thread, ALONE_TOO);
 gated!(OrderedToo, InOrder, ORDERED_TOO);
-
-impl ThreadHandler for Alone {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
-        ALONE.pass(*request)
-    }
-}
-
-impl InOrderHandler for Ordered {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
-        ORDERED.pass(*request)
-    }
-}
-
-impl ThreadHandler for AloneToo {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
-        ALONE_TOO.pass(*request)
-    }
-}
-
-impl InOrderHandler for OrderedToo {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
-        ORDERED_TOO.pass(*request)
-    }
-}
 
 /// A kernel whose messages are plain numbers.
 trait Plain: Kernel<Request = u64, Response = u64> {}
@@ -121,7 +47,7 @@ fn a_lane_at_work_keeps_all<K: Plain>(gate: &'static Gate) {
             }
             let running = rig.launch();
             goes_on(&rig, 0, 5 * MS, 0);
-            gate.open();
+            gate.open(u64::MAX);
             running.join();
             rig.check_left();
             assert_eq!((rig.exit(0), rig.processed(lane)), (Exit::Idle, n));
@@ -173,7 +99,7 @@ fn each_by_itself<K: Plain>(gate: &Gate) {
     assert_eq!(ends.push_slice(&(0..10).collect::<Vec<u64>>()), 10);
     let running = rig.launch();
     until("lane 0 leaves", || rig.lane(0).status.left.load(Acquire) == 1);
-    gate.open();
+    gate.open(u64::MAX);
     running.join();
     rig.check_left();
     assert_eq!((rig.exit(1), rig.processed(1)), (Exit::Idle, 10));
@@ -185,16 +111,10 @@ fn without_idle_time_each_lane_leaves_by_itself() {
     each_by_itself::<OrderedToo>(&ORDERED_TOO);
 }
 
-/// Answers with what was asked.
-struct Same;
-
-impl Kernel for Same {
-    const NAME: &'static str = "same";
-    const ENTRY: &'static str = "test_same";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
+kernel!(
+    /// Answers with what was asked.
+    Same, Thread, u64, u64
+);
 
 impl ThreadHandler for Same {
     fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {

@@ -170,76 +170,17 @@ fn a_lane_that_comes_late_still_takes_a_window() {
     }
 }
 
+/// A window of Batch takes what there is, where that is not more than it may.
 #[test]
-fn windows_are_as_large_as_the_mode_says() {
-    use Processing::{Adaptive, Batch, Continuous};
-    // A look, then as many windows as iterations are left.
-    for (mode, max, windows, expected) in [
-        (Continuous, 100, 1, 1),
-        (Continuous, 100, 3, 3),
-        (Batch, 100, 1, 60),
-        (Batch, 7, 1, 7),
-        (Batch, 7, 3, 21),
-        (Adaptive, 100, 1, 1),
-        (Adaptive, 100, 3, 1 + 2 + 4),
-        (Adaptive, 5, 4, 1 + 2 + 4 + 5),
-        (Adaptive, 1, 4, 4),
-    ] {
-        let mut rig = Rig::<Next>::new(1, 64, 0);
-        rig.command(State::Active);
-        rig.processing(mode as u32, max);
-        rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });
-        let mut ends = rig.ends(0);
-        let messages: Vec<u64> = (0..60).collect();
-        assert_eq!(ends.push_slice(&messages), 60);
-        assert_eq!(rig.whole(), Exit::IterationsSpent);
-        assert_eq!(rig.processed(0), expected, "{mode:?} of {max}, {windows} windows");
-        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
-    }
-}
-
-/// Messages that [`Gated`] may answer.
-static GATE: AtomicU64 = AtomicU64::new(0);
-
-/// Waits with message `i` until `GATE` is above.
-struct Gated;
-
-impl Kernel for Gated {
-    const NAME: &'static str = "gated";
-    const ENTRY: &'static str = "test_gated";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Gated {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
-        until("the gate opens", || GATE.load(Relaxed) > *request);
-        *request
-    }
-}
-
-#[test]
-fn continuous_obeys_after_each_message() {
-    let mut rig = Rig::<Gated>::new(1, 64, 0);
-    rig.processing(Processing::Continuous as u32, 1);
+fn a_window_takes_all_that_there_is() {
+    let mut rig = Rig::<Next>::new(1, 64, 0);
     rig.command(State::Active);
+    rig.processing(Processing::Batch as u32, 100);
+    rig.budgets(Budgets { iterations: 2, ..ENDLESS }); // a look, and a window
     let mut ends = rig.ends(0);
-    let messages: Vec<u64> = (0..60).collect();
-    assert_eq!(ends.push_slice(&messages), 60);
-    let running = rig.launch();
-    GATE.store(1, Relaxed);
-    until("a message", || ends.pop::<u64>().is_some());
-    // The lane has the second message by now, or sees the command before.
-    let epoch = rig.command(State::Inactive);
-    GATE.store(u64::MAX, Relaxed);
-    until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
-    let processed = rig.processed(0);
-    assert!((1..=2).contains(&processed), "{processed}");
-    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - processed);
-    rig.obeyed(State::Terminated);
-    running.join();
-    rig.check_left();
+    assert_eq!(ends.push_slice(&(0..60).collect::<Vec<u64>>()), 60);
+    assert_eq!(rig.whole(), Exit::IterationsSpent);
+    assert_eq!((rig.processed(0), rig.lane(0).status.depth.load(Relaxed)), (60, 0));
 }
 
 #[test]

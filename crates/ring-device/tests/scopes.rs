@@ -2,8 +2,8 @@
 
 mod rig;
 
-use rig::traffic::{NEAR_END, Numbered, Traffic, many_launches};
-use rig::{Budgets, ENDLESS, MS, Rig, now, until};
+use rig::traffic::{NEAR_END, Numbered, Traffic, many_launches, windows};
+use rig::{Budgets, Clock, ENDLESS, Gate, MS, Next, Rig, gated, kernel, now, until};
 use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Thread,
     ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
@@ -12,206 +12,79 @@ use ring_shared::layout::{Exit, Processing, State};
 use ring_shared::ring::CONTROL;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-/// Declares a kernel of the given scope and messages.
-macro_rules! kernel {
-    ($name:ident, $scope:ty, $request:ty, $response:ty) => {
-        struct $name;
-        impl Kernel for $name {
-            const NAME: &'static str = stringify!($name);
-            const ENTRY: &'static str = concat!("test_", stringify!($name));
-            type Request = $request;
-            type Response = $response;
-            type Scope = $scope;
-        }
-    };
-}
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Numbers that differ from message to message and from word to word.
 fn words<const N: usize>(i: u64) -> [u32; N] {
     std::array::from_fn(|k| (i as u32 + 1) << 8 | k as u32)
 }
 
-/// The response of all kernels here that have no state, if it has one word.
-fn sum(request: &[u32]) -> u32 {
-    request.iter().fold(1, |sum, word| sum + word)
+/// The response of all kernels here that have no state: each word depends on all of the request, on their
+/// order, and on its own place.
+fn respond<const N: usize, const M: usize>(request: &[u32; N]) -> [u32; M] {
+    let all = request.iter().fold(1, |all: u32, word| all.wrapping_mul(31).wrapping_add(*word));
+    std::array::from_fn(|k| all.wrapping_add(k as u32))
+}
+
+/// Declares a kernel with requests and responses of so many words, and its handler.
+macro_rules! responds {
+    ($name:ident, $scope:ident, $request:literal, $response:literal) => {
+        kernel!($name, $scope, [u32; $request], [u32; $response]);
+        responds!(@ $scope, $name, $request, $response);
+
+        impl Numbered for $name {
+            fn request(i: u64) -> [u32; $request] {
+                words(i)
+            }
+
+            fn check(i: u64, response: &[u32; $response]) {
+                assert_eq!(*response, respond(&Self::request(i)), "response {i}");
+            }
+        }
+    };
+    (@ Thread, $name:ident, $request:literal, $response:literal) => {
+        impl ThreadHandler for $name {
+            fn handle(_: &ThreadContext<'_>, request: &[u32; $request]) -> [u32; $response] {
+                respond(request)
+            }
+        }
+    };
+    (@ Warp, $name:ident, $request:literal, $response:literal) => {
+        responds!(@ WarpHandler, WarpContext, $name, $request, $response);
+    };
+    (@ Block, $name:ident, $request:literal, $response:literal) => {
+        responds!(@ BlockHandler, BlockContext, $name, $request, $response);
+    };
+    (@ $handler:ident, $context:ident, $name:ident, $request:literal, $response:literal) => {
+        impl $handler for $name {
+            fn handle(
+                ctx: &$context<'_>,
+                request: &[u32; $request],
+                response: &Output<[u32; $response]>,
+            ) {
+                let words: [u32; $response] = respond(request);
+                for k in (ctx.thread()..words.len()).step_by(ctx.threads()) {
+                    response.set(0, k, words[k]);
+                }
+            }
+        }
+    };
 }
 
 // The request does not fit the line.
-kernel!(FromLong, Thread, [u32; 24], u32);
+responds!(FromLong, Thread, 24, 1);
 // The response does not fit the line.
-kernel!(ToLong, Thread, u64, [u32; 24]);
-kernel!(ByWarp, Warp, [u32; 4], u32);
-kernel!(ByWarpLong, Warp, [u32; 80], [u32; 80]);
-kernel!(ByWarpOut, Warp, u64, [u32; 256]);
-kernel!(ByBlock, Block, [u32; 4], u32);
-// 40 messages are more than a window holds.
-kernel!(ByBlockLong, Block, [u32; 128], [u32; 128]);
-kernel!(ByBlockIn, Block, [u32; 128], u32);
-kernel!(ByBlockOut, Block, u64, [u32; 128]);
+responds!(ToLong, Thread, 2, 24);
+responds!(ByWarp, Warp, 4, 1);
+responds!(ByWarpLong, Warp, 80, 80);
+responds!(ByWarpOut, Warp, 2, 256);
+responds!(ByBlock, Block, 4, 1);
+// 40 messages are about as many as a window of the block holds, and 64 are more.
+responds!(ByBlockLong, Block, 128, 128);
+responds!(ByBlockIn, Block, 128, 1);
+responds!(ByBlockOut, Block, 2, 128);
 kernel!(Running, InOrder, u64, u64);
 kernel!(RunningLong, InOrder, [u32; 24], [u32; 24]);
-
-impl ThreadHandler for FromLong {
-    fn handle(_: &ThreadContext<'_>, request: &[u32; 24]) -> u32 {
-        sum(request)
-    }
-}
-
-impl Numbered for FromLong {
-    fn request(i: u64) -> [u32; 24] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &u32) {
-        assert_eq!(*response, sum(&words::<24>(i)), "response {i}");
-    }
-}
-
-impl ThreadHandler for ToLong {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> [u32; 24] {
-        words(*request)
-    }
-}
-
-impl Numbered for ToLong {
-    fn request(i: u64) -> u64 {
-        i
-    }
-
-    fn check(i: u64, response: &[u32; 24]) {
-        assert_eq!(*response, words(i), "response {i}");
-    }
-}
-
-impl WarpHandler for ByWarp {
-    fn handle(ctx: &WarpContext<'_>, request: &[u32; 4], response: &Output<u32>) {
-        if ctx.thread() == 0 {
-            response.set(0, 0, sum(request));
-        }
-    }
-}
-
-impl Numbered for ByWarp {
-    fn request(i: u64) -> [u32; 4] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &u32) {
-        assert_eq!(*response, sum(&words::<4>(i)), "response {i}");
-    }
-}
-
-impl WarpHandler for ByWarpLong {
-    fn handle(ctx: &WarpContext<'_>, request: &[u32; 80], response: &Output<[u32; 80]>) {
-        for (k, word) in request.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
-            response.set(0, k, word + 1);
-        }
-    }
-}
-
-impl Numbered for ByWarpLong {
-    fn request(i: u64) -> [u32; 80] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &[u32; 80]) {
-        assert_eq!(response.map(|word| word - 1), words(i), "response {i}");
-    }
-}
-
-impl WarpHandler for ByWarpOut {
-    fn handle(ctx: &WarpContext<'_>, request: &u64, response: &Output<[u32; 256]>) {
-        let words = words::<256>(*request);
-        for (k, word) in words.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
-            response.set(0, k, *word);
-        }
-    }
-}
-
-impl Numbered for ByWarpOut {
-    fn request(i: u64) -> u64 {
-        i
-    }
-
-    fn check(i: u64, response: &[u32; 256]) {
-        assert_eq!(*response, words(i), "response {i}");
-    }
-}
-
-impl BlockHandler for ByBlock {
-    fn handle(ctx: &BlockContext<'_>, request: &[u32; 4], response: &Output<u32>) {
-        if ctx.thread() == 0 {
-            response.set(0, 0, sum(request));
-        }
-    }
-}
-
-impl Numbered for ByBlock {
-    fn request(i: u64) -> [u32; 4] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &u32) {
-        assert_eq!(*response, sum(&words::<4>(i)), "response {i}");
-    }
-}
-
-impl BlockHandler for ByBlockLong {
-    fn handle(ctx: &BlockContext<'_>, request: &[u32; 128], response: &Output<[u32; 128]>) {
-        for (k, word) in request.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
-            response.set(0, k, word + 1);
-        }
-    }
-}
-
-impl Numbered for ByBlockLong {
-    fn request(i: u64) -> [u32; 128] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &[u32; 128]) {
-        assert_eq!(response.map(|word| word - 1), words(i), "response {i}");
-    }
-}
-
-impl BlockHandler for ByBlockIn {
-    fn handle(ctx: &BlockContext<'_>, request: &[u32; 128], response: &Output<u32>) {
-        if ctx.thread() == 0 {
-            response.set(0, 0, sum(request));
-        }
-    }
-}
-
-impl Numbered for ByBlockIn {
-    fn request(i: u64) -> [u32; 128] {
-        words(i)
-    }
-
-    fn check(i: u64, response: &u32) {
-        assert_eq!(*response, sum(&words::<128>(i)), "response {i}");
-    }
-}
-
-impl BlockHandler for ByBlockOut {
-    fn handle(ctx: &BlockContext<'_>, request: &u64, response: &Output<[u32; 128]>) {
-        let words = words::<128>(*request);
-        for (k, word) in words.iter().enumerate().skip(ctx.thread()).step_by(ctx.threads()) {
-            response.set(0, k, *word);
-        }
-    }
-}
-
-impl Numbered for ByBlockOut {
-    fn request(i: u64) -> u64 {
-        i
-    }
-
-    fn check(i: u64, response: &[u32; 128]) {
-        assert_eq!(*response, words(i), "response {i}");
-    }
-}
 
 /// How many messages there were, and their sum.
 impl InOrderHandler for Running {
@@ -349,14 +222,14 @@ fn a_ring_full_of_messages() {
     each!(a_ring_full, Processing::Continuous);
 }
 
-/// The host reads no answer: the lane answers as many as there is room for, and obeys meanwhile.
-fn no_room<K: Numbered>() {
+/// The host reads no answer: the lane answers as many as there is room for, and obeys meanwhile. `n` more
+/// wait for the host's credit line.
+fn no_room<K: Numbered>(n: u64) {
     let (mut rig, running, mut traffic) = resident::<K>(4, 0);
     assert_eq!(traffic.some(4), 4);
-    let consumed = |rig: &Rig<K>| rig.lane(0).request_credit.consumed.load(Acquire);
-    until("four answers", || consumed(&rig) == 4);
+    rig.consumes(0, 4);
     traffic.ends.producer.note_consumed(4);
-    assert_eq!(traffic.some(3), 3);
+    assert_eq!(traffic.some(n), n);
     rig.obeyed(State::Inactive);
     rig.obeyed(State::Active);
     for _ in 0..3 {
@@ -364,46 +237,20 @@ fn no_room<K: Numbered>() {
         let last = beat();
         until("a heartbeat", || beat() > last);
     }
-    assert_eq!(consumed(&rig), 4, "no answer without room");
+    assert_eq!(rig.lane(0).request_credit.consumed.load(Acquire), 4, "no answer without room");
     traffic.take_some(4);
     assert_eq!(traffic.got, 4);
     traffic.ends.consumer.publish();
-    while traffic.got < 7 {
+    while traffic.got < 4 + n {
         answer(&mut traffic);
     }
-    end(&mut rig, running, 7);
+    end(&mut rig, running, 4 + n);
 }
 
 #[test]
 fn answers_without_room_wait_and_commands_do_not() {
-    each!(no_room);
-}
-
-/// One message without room for its answer waits for the host's credit line.
-fn no_room_for_one<K: Numbered>() {
-    let (mut rig, running, mut traffic) = resident::<K>(4, 0);
-    let consumed = |rig: &Rig<K>| rig.lane(0).request_credit.consumed.load(Acquire);
-    assert_eq!(traffic.some(4), 4);
-    until("four answers", || consumed(&rig) == 4);
-    traffic.ends.producer.note_consumed(4);
-    assert!(traffic.one());
-    for _ in 0..3 {
-        let beat = || rig.lane(0).status.heartbeat.load(Relaxed);
-        let last = beat();
-        until("a heartbeat", || beat() > last);
-    }
-    assert_eq!(consumed(&rig), 4, "no answer without room");
-    traffic.take_some(4);
-    traffic.ends.consumer.publish();
-    while traffic.got < 5 {
-        answer(&mut traffic);
-    }
-    end(&mut rig, running, 5);
-}
-
-#[test]
-fn an_answer_without_room_waits_for_the_line_of_credits() {
-    each!(no_room_for_one);
+    each!(no_room, 1);
+    each!(no_room, 3);
 }
 
 /// One message after the other, whose answers nobody reads: they stay, the line is not written over.
@@ -411,7 +258,7 @@ fn unread<K: Numbered>() {
     let (mut rig, running, mut traffic) = resident::<K>(8, 5);
     for i in 1..=8 {
         assert!(traffic.one());
-        until("an answer", || rig.lane(0).request_credit.consumed.load(Acquire) == 5 + i);
+        rig.consumes(0, 5 + i);
     }
     while traffic.got < 8 {
         answer(&mut traffic);
@@ -427,14 +274,11 @@ fn answers_that_nobody_reads_go_to_slots() {
 /// Requests are given back to the host before the lane waits for room, be they ever so few.
 fn credit_before_waiting<K: Numbered>() {
     let (mut rig, running, mut traffic) = resident::<K>(16, 0);
-    let consumed = |n| {
-        until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == n);
-    };
     assert_eq!(traffic.some(14), 14);
-    consumed(14);
+    rig.consumes(0, 14);
     traffic.ends.producer.note_consumed(14);
     assert_eq!(traffic.some(5), 5);
-    consumed(16);
+    rig.consumes(0, 16);
     while traffic.got < 19 {
         answer(&mut traffic);
         traffic.ends.consumer.publish();
@@ -472,18 +316,15 @@ fn what_there_is_is_answered_without_idle_time() {
 /// for. That line is behind from then on, and old doorbells too.
 fn room_by_the_doorbell<K: Numbered>() {
     let (mut rig, running, mut traffic) = resident::<K>(16, 0);
-    let answered = |rig: &Rig<K>, n| {
-        until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == n);
-    };
     assert_eq!(traffic.some(16), 16);
-    answered(&rig, 16);
+    rig.consumes(0, 16);
     traffic.ends.producer.note_consumed(16);
     // Always one more than there is room for.
     for n in [2, 1, 1] {
         assert!(traffic.take());
         assert_eq!(rig.lane(0).response_credit.consumed.load(Relaxed), 0);
         assert_eq!((0..n).filter(|_| traffic.one()).count(), n);
-        answered(&rig, 16 + traffic.got);
+        rig.consumes(0, 16 + traffic.got);
     }
     let sent = traffic.sent;
     while traffic.got < sent {
@@ -530,7 +371,7 @@ fn a_launch_without_room_ends_by_its_budgets() {
 fn impossible_credit<K: Numbered>(n: u64) {
     let (rig, running, mut traffic) = resident::<K>(4, 1000);
     assert_eq!(traffic.some(4), 4);
-    until("four answers", || rig.lane(0).request_credit.consumed.load(Acquire) == 1004);
+    rig.consumes(0, 1004);
     rig.lane(0).response_credit.consumed.store(7, Relaxed);
     traffic.ends.producer.note_consumed(1004);
     assert_eq!(traffic.some(n), n);
@@ -576,90 +417,34 @@ fn a_state_without_room_for_it_is_refused() {
     assert_eq!(rig.whole(), Exit::Idle);
 }
 
-/// So many windows of so many messages, as the mode says; budgets count windows, and one look before them.
-fn windows<K: Numbered>() {
-    use Processing::{Adaptive, Batch, Continuous};
-    for (mode, max, windows, expected) in [
-        (Continuous, 100, 1, 1),
-        (Continuous, 100, 3, 3),
-        (Batch, 7, 1, 7),
-        (Batch, 7, 3, 21),
-        (Adaptive, 100, 1, 1),
-        (Adaptive, 100, 3, 1 + 2 + 4),
-        (Adaptive, 5, 4, 1 + 2 + 4 + 5),
-        (Adaptive, 1, 4, 4),
-    ] {
-        let mut rig = Rig::<K>::new(1, 64, 0);
-        rig.command(State::Active);
-        rig.processing(mode as u32, max);
-        rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });
-        let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
-        assert_eq!(traffic.some(60), 60);
-        assert_eq!(rig.whole(), Exit::IterationsSpent);
-        let name = K::NAME;
-        assert_eq!(rig.processed(0), expected, "{name}, {mode:?} of {max}, {windows} windows");
-        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
-    }
-}
-
 #[test]
 fn windows_are_as_large_as_the_mode_says() {
     each!(windows);
-}
-
-/// Declares a kernel that waits with message `i` until its gate is above `i`.
-macro_rules! gated {
-    ($name:ident, $scope:ty, $gate:ident) => {
-        static $gate: AtomicU64 = AtomicU64::new(0);
-        kernel!($name, $scope, u64, u64);
-    };
+    windows::<Next>();
 }
 
 gated!(GatedAlone, Thread, ALONE);
 gated!(GatedInOrder, InOrder, IN_ORDER);
 gated!(HeldInOrder, InOrder, HELD_IN_ORDER);
 
-fn gate(gate: &AtomicU64, request: u64) -> u64 {
-    until("the gate opens", || gate.load(Acquire) > request);
-    request
-}
-
-impl ThreadHandler for GatedAlone {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
-        gate(&ALONE, *request)
-    }
-}
-
-impl InOrderHandler for GatedInOrder {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
-        gate(&IN_ORDER, *request)
-    }
-}
-
-impl InOrderHandler for HeldInOrder {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
-        gate(&HELD_IN_ORDER, *request)
-    }
-}
-
-fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) {
+fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock: Clock) {
+    gate.close();
     let mut rig = Rig::<K>::new(1, 64, 0);
-    rig.clock = Some(Arc::new(|_| 1 << 41)); // no heartbeat, with which a lane looks for commands too
+    rig.clock = Some(clock);
     rig.processing(Processing::Continuous as u32, 1);
     rig.command(State::Active);
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&(0..60).collect::<Vec<u64>>()), 60);
     let running = rig.launch();
-    gate.store(1, Release);
+    gate.open(1);
     until("a message", || ends.pop::<u64>().is_some());
     // The lane has the second message by now, or sees the command before.
     let epoch = rig.command(State::Inactive);
-    gate.store(u64::MAX, Release);
+    gate.open(u64::MAX);
     until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
     let processed = rig.processed(0);
     assert!((1..=2).contains(&processed), "{processed}");
+    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - processed);
     rig.obeyed(State::Terminated);
     running.join();
     rig.check_left();
@@ -667,12 +452,16 @@ fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) 
 
 #[test]
 fn continuous_obeys_after_each_message() {
-    obeys_after_each::<GatedAlone>(&ALONE);
-    obeys_after_each::<GatedInOrder>(&IN_ORDER);
+    // With a clock that stands still no heart beats, with which a lane looks for commands, too.
+    let clocks: [Clock; 2] = [Arc::new(|_| now()), Arc::new(|_| 1 << 41)];
+    for clock in clocks {
+        obeys_after_each::<GatedAlone>(&ALONE, Arc::clone(&clock));
+        obeys_after_each::<GatedInOrder>(&IN_ORDER, clock);
+    }
 }
 
 /// Adaptive windows double while messages are left behind, and halve when none are.
-fn halves<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) {
+fn halves<K: Kernel<Request = u64, Response = u64>>(gate: &Gate) {
     let mut rig = Rig::<K>::new(1, 64, 0);
     rig.processing(Processing::Adaptive as u32, 100);
     rig.command(State::Active);
@@ -680,11 +469,11 @@ fn halves<K: Kernel<Request = u64, Response = u64>>(gate: &AtomicU64) {
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&(0..7).collect::<Vec<u64>>()), 7);
     let running = rig.launch();
-    gate.store(3, Release);
+    gate.open(3);
     until("two windows", || (0..3).all(|_| ends.pop::<u64>().is_some()));
     // The third window, of the four that are left, is held: what comes now comes behind it.
     assert_eq!(ends.push_slice(&(7..20).collect::<Vec<u64>>()), 13);
-    gate.store(u64::MAX, Release);
+    gate.open(u64::MAX);
     running.join();
     assert_eq!((rig.exit(0), rig.processed(0)), (Exit::IterationsSpent, 7 + 2));
 }

@@ -2,13 +2,13 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, Rig, until};
+use rig::{Budgets, ENDLESS, Gate, Rig, kernel, until};
 use ring_device::kernels::{VectorAddRequest, VectorAddResponse, status};
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler, VectorAdd};
 use ring_shared::layout::{BUCKETS, State, Times};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Refuses odd numbers.
 struct Picky;
@@ -143,39 +143,34 @@ fn times_are_in_their_buckets() {
 
 /// Where a slow handler waits, and its lane's clock.
 struct Pace {
-    /// Messages below this may be answered.
-    open: AtomicU64,
-    /// The message after the last that the handler has begun with.
-    begun: AtomicU64,
+    gate: Gate,
     time: AtomicU64,
 }
 
 impl Pace {
     const fn new() -> Pace {
-        Pace { open: AtomicU64::new(0), begun: AtomicU64::new(0), time: AtomicU64::new(1 << 40) }
+        Pace { gate: Gate::new(), time: AtomicU64::new(1 << 40) }
     }
 
     /// The handler of message `i`, which takes 2 to the power of `took[i]` nanoseconds, or no time.
     fn handle(&self, i: u64, took: &[u32]) -> u64 {
-        self.begun.store(i + 1, Release);
-        until("it may be answered", || self.open.load(Acquire) > i);
+        self.gate.pass(i);
         self.time.fetch_add(took.get(i as usize).map_or(0, |took| 1 << took), Relaxed);
         i
     }
 
-    /// Sends two messages while the handler of message `i` waits, and lets it go on.
-    fn send_during(&self, i: u64, ends: &mut rig::Ends, first: u64) {
-        until("a message is handled", || self.begun.load(Acquire) == i + 1);
+    /// Sends two messages while the handler of message `i` waits, and lets those below `open` be answered.
+    fn send_during(&self, i: u64, ends: &mut rig::Ends, first: u64, open: u64) {
+        until("a message is handled", || self.gate.begun.load(Acquire) == i + 1);
         assert_eq!(ends.push_slice(&[first, first + 1]), 2);
-        self.open.store(i + 1, Release);
+        self.gate.open(open);
     }
 
     /// Lets all go on, and ends the kernel when all before index `end` are answered; how many waited how
     /// long.
     fn end(&self, mut rig: Rig<impl Kernel>, running: rig::Running, end: u64) -> Vec<u64> {
-        self.open.store(u64::MAX, Release);
-        let consumed = || rig.lane(0).request_credit.consumed.load(Acquire);
-        until("all are answered", || consumed() == end);
+        self.gate.open(u64::MAX);
+        rig.consumes(0, end);
         rig.command(State::Terminated);
         running.join();
         rig.check_left();
@@ -187,16 +182,7 @@ impl Pace {
 macro_rules! paced {
     ($name:ident, $pace:ident, $took:expr) => {
         static $pace: Pace = Pace::new();
-
-        struct $name;
-
-        impl Kernel for $name {
-            const NAME: &'static str = stringify!($name);
-            const ENTRY: &'static str = concat!("test_", stringify!($name));
-            type Request = u64;
-            type Response = u64;
-            type Scope = Thread;
-        }
+        kernel!($name, Thread, u64, u64);
 
         impl ThreadHandler for $name {
             fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
@@ -221,8 +207,7 @@ fn messages_wait_since_the_last_look_that_did_not_show_them() {
     assert_eq!(ends.push_slice(&[0u64, 1]), 2);
     let running = rig.launch();
     for i in [0, 2] {
-        IN_PAIRS.send_during(i, &mut ends, i + 2);
-        IN_PAIRS.open.store(i + 2, Release);
+        IN_PAIRS.send_during(i, &mut ends, i + 2, i + 2);
     }
     let waited = IN_PAIRS.end(rig, running, 9);
     assert_eq!([waited[0], waited[24], waited[16]], [2, 2, 2]);
@@ -239,7 +224,7 @@ fn a_message_that_waits_for_its_window_has_waited_since_it_came() {
     assert_eq!(ends.push_slice(&[0u64, 1, 2, 3]), 4);
     let running = rig.launch();
     for i in 0..3 {
-        ONE_BY_ONE.send_during(i, &mut ends, 2 * i + 4);
+        ONE_BY_ONE.send_during(i, &mut ends, 2 * i + 4, i + 1);
     }
     let waited = ONE_BY_ONE.end(rig, running, 10);
     assert_eq!(waited[24], 3, "messages 1 to 3, since before the first was handled: {waited:?}");

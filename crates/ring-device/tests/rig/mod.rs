@@ -1,6 +1,6 @@
 //! A host of its own for the tests: control block, lane blocks and slots on the heap, lanes on
 //! threads, every wait bounded.
-#![allow(dead_code)] // each test file uses a part
+#![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part
 
 pub mod traffic;
 
@@ -16,6 +16,7 @@ use std::alloc::Layout;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -70,32 +71,93 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Answers with one more.
-pub struct Next;
+/// Declares a kernel of the given scope and messages.
+macro_rules! kernel {
+    ($(#[$about:meta])* $vis:vis $name:ident, $scope:ty, $request:ty, $response:ty) => {
+        $(#[$about])*
+        $vis struct $name;
 
-impl Kernel for Next {
-    const NAME: &'static str = "next";
-    const ENTRY: &'static str = "test_next";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
+        impl ring_device::Kernel for $name {
+            const NAME: &'static str = stringify!($name);
+            const ENTRY: &'static str = concat!("test_", stringify!($name));
+            type Request = $request;
+            type Response = $response;
+            type Scope = $scope;
+        }
+    };
 }
+pub(crate) use kernel;
+
+/// Where a handler waits.
+pub struct Gate {
+    /// Messages below this may be answered.
+    pub below: AtomicU64,
+    /// The message after the last that a handler has begun with; 0 before the first.
+    pub begun: AtomicU64,
+}
+
+impl Gate {
+    pub const fn new() -> Gate {
+        Gate { below: AtomicU64::new(0), begun: AtomicU64::new(0) }
+    }
+
+    pub fn close(&self) {
+        self.open(0);
+        self.begun.store(0, Release);
+    }
+
+    /// Messages below that may be answered.
+    pub fn open(&self, below: u64) {
+        self.below.store(below, Release);
+    }
+
+    /// The handler of message `i`, which it gives back.
+    pub fn pass(&self, i: u64) -> u64 {
+        self.begun.store(i + 1, Release);
+        until("the gate opens", || self.below.load(Acquire) > i);
+        i
+    }
+}
+
+/// Declares a kernel that answers with the message, and waits with it at a gate of its own.
+macro_rules! gated {
+    ($name:ident, Thread, $gate:ident) => {
+        static $gate: crate::rig::Gate = crate::rig::Gate::new();
+        crate::rig::kernel!($name, ring_device::Thread, u64, u64);
+
+        impl ring_device::ThreadHandler for $name {
+            fn handle(_: &ring_device::ThreadContext<'_>, request: &u64) -> u64 {
+                $gate.pass(*request)
+            }
+        }
+    };
+    ($name:ident, InOrder, $gate:ident) => {
+        static $gate: crate::rig::Gate = crate::rig::Gate::new();
+        crate::rig::kernel!($name, ring_device::InOrder, u64, u64);
+
+        impl ring_device::InOrderHandler for $name {
+            type State = ();
+            fn handle(_: &ring_device::ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+                $gate.pass(*request)
+            }
+        }
+    };
+}
+pub(crate) use gated;
+
+kernel!(
+    /// Answers with one more.
+    pub Next, Thread, u64, u64
+);
+kernel!(
+    /// As [`Next`], one message after the other.
+    pub NextInOrder, InOrder, u64, u64
+);
 
 impl ThreadHandler for Next {
     fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
         request + 1
     }
-}
-
-/// As [`Next`], one message after the other.
-pub struct NextInOrder;
-
-impl Kernel for NextInOrder {
-    const NAME: &'static str = "next in order";
-    const ENTRY: &'static str = "test_next_in_order";
-    type Request = u64;
-    type Response = u64;
-    type Scope = InOrder;
 }
 
 impl InOrderHandler for NextInOrder {
@@ -320,6 +382,12 @@ impl<K: Kernel> Rig<K> {
 
     pub fn exit(&self, lane: u32) -> Exit {
         Exit::from_u32(self.lane(lane).status.exit.load(Relaxed) as u32).unwrap()
+    }
+
+    /// Waits until a lane has consumed all requests below index `end`, and no more.
+    pub fn consumes(&self, lane: u32, end: u64) {
+        let consumed = &self.lane(lane).request_credit.consumed;
+        until("requests are consumed", || consumed.load(Acquire) == end);
     }
 
     pub fn processed(&self, lane: u32) -> u64 {

@@ -4,6 +4,7 @@ use super::{Budgets, Dice, ENDLESS, Ends, Next, NextInOrder, Rig};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// An index near which its low 32 bits come round.
 pub const NEAR_END: u64 = (1 << 32) - 37;
@@ -146,4 +147,30 @@ pub fn many_launches<K: Numbered>(seed: u64, lanes: u32, start: u64, during: boo
     }
     rig.command(State::Terminated);
     assert_eq!(rig.whole(), Exit::Asked);
+}
+
+/// So many windows of so many messages, as the mode says; budgets count windows, and one look before them.
+pub fn windows<K: Numbered>() {
+    use Processing::{Adaptive, Batch, Continuous};
+    for (mode, max, windows, expected) in [
+        (Continuous, 100, 1, 1),
+        (Continuous, 100, 3, 3),
+        (Batch, 7, 1, 7),
+        (Batch, 7, 3, 21),
+        (Adaptive, 100, 1, 1),
+        (Adaptive, 100, 3, 1 + 2 + 4),
+        (Adaptive, 5, 4, 1 + 2 + 4 + 5),
+        (Adaptive, 1, 4, 4),
+    ] {
+        let mut rig = Rig::<K>::new(1, 64, 0);
+        rig.command(State::Active);
+        rig.processing(mode as u32, max);
+        rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });
+        let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
+        assert_eq!(traffic.some(60), 60);
+        assert_eq!(rig.whole(), Exit::IterationsSpent);
+        let name = K::NAME;
+        assert_eq!(rig.processed(0), expected, "{name}, {mode:?} of {max}, {windows} windows");
+        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
+    }
 }
