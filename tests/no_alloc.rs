@@ -4,7 +4,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, Memory, Mode, RequestSink, ResponseStream, Runtime};
+use ring_host::{LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Runtime};
 use ring_tests::{LONG, WAYS, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,7 +41,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
-    let launch = Launch::default().mode(mode).memory(memory);
+    let launch = LaunchConfig::default().mode(mode).memory(memory);
     let mut kernel = runtime.launch::<Echo>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     let mut answers = [EchoMessage::from_seed(0); 64];
@@ -110,10 +110,10 @@ async fn exchange(
 }
 
 fn run_asynchronously(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
-    let launch = Launch::default().mode(mode).memory(memory).capacity(256);
+    let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(256);
     let mut kernel = runtime.launch::<Echo>(launch).unwrap();
     kernel.activate(LONG).unwrap();
-    let (sender, receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (sender, receiver) = kernel.take_channel(0).unwrap().into_split();
     let (mut requests, mut responses) = (sender.into_sink(), receiver.into_stream());
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     // The executor's and the watch's first use is not counted.

@@ -2,7 +2,7 @@
 //! numbers. What is accepted and never resident would stop every later launch of the process.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{DeviceKind, Kernel, Launch, LaunchError, Mode, Resident, Runtime};
+use ring_host::{DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError, Mode, Runtime};
 use ring_tests::{cpu, gpu};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,32 +16,35 @@ fn alone() -> MutexGuard<'static, ()> {
     DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn small() -> Launch {
-    Launch::default().capacity(16).payload_bytes(64)
+fn small() -> LaunchConfig {
+    LaunchConfig::default().capacity(16).payload_bytes(64)
 }
 
 /// A kernel of either kind that was activated.
 #[derive(Debug)]
 enum Placed {
-    Echo(Resident<Echo>),
-    VectorAdd(#[allow(dead_code)] Resident<VectorAdd>),
+    Echo(KernelHandle<Echo>),
+    VectorAdd(#[allow(dead_code)] KernelHandle<VectorAdd>),
 }
 
 impl Placed {
-    /// Every lane answers.
+    /// Every channel answers.
     fn answers(&mut self) {
         let Placed::Echo(kernel) = self else { return };
-        for lane in 0..kernel.lanes() {
-            let request = EchoMessage::from_seed(lane.into());
-            let lane = kernel.lane(lane).unwrap();
-            lane.send(&request, LONG).unwrap();
-            assert_eq!(lane.recv(LONG).unwrap(), request.answer());
+        for channel in 0..kernel.channels() {
+            let request = EchoMessage::from_seed(channel.into());
+            let channel = kernel.channel(channel).unwrap();
+            channel.send(&request, LONG).unwrap();
+            assert_eq!(channel.recv(LONG).unwrap(), request.answer());
         }
     }
 }
 
 /// Launches and activates, or says why it is refused.
-fn placed<K: Kernel>(runtime: &Runtime, launch: Launch) -> Result<Resident<K>, LaunchError> {
+fn placed<K: Kernel>(
+    runtime: &Runtime,
+    launch: LaunchConfig,
+) -> Result<KernelHandle<K>, LaunchError> {
     let shape = format!("{} {launch:?}", K::NAME);
     let mut kernel = runtime.launch::<K>(launch)?;
     kernel.activate(LONG).unwrap_or_else(|error| panic!("accepted, but {error}: {shape}"));
@@ -58,7 +61,7 @@ fn names_the_numbers(error: &LaunchError) {
             }
             assert!(text.contains(c.kernel) && text.contains(c.resource), "{text}");
         }
-        LaunchError::Lanes { limit, .. } | LaunchError::Threads { limit, .. } => {
+        LaunchError::Channels { limit, .. } | LaunchError::Threads { limit, .. } => {
             assert!(text.contains(&limit.to_string()), "{text}");
         }
         error => panic!("{error}"),
@@ -73,7 +76,7 @@ fn what_cannot_become_resident_is_refused_and_stops_nothing() {
     let Some(runtime) = gpu() else { return };
     let multiprocessors = runtime.device().multiprocessors;
     for threads in [32, 512] {
-        let everywhere = small().lanes(multiprocessors).threads(threads);
+        let everywhere = small().channels(multiprocessors).threads(threads);
         let mut everywhere = Placed::Echo(placed(&runtime, everywhere).unwrap());
         let error = placed::<Echo>(&runtime, small().threads(1024)).unwrap_err();
         let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
@@ -86,7 +89,7 @@ fn what_cannot_become_resident_is_refused_and_stops_nothing() {
         everywhere.answers();
     }
     // The same by default, as a program would meet it.
-    let echo = placed::<Echo>(&runtime, small().lanes(multiprocessors)).unwrap();
+    let echo = placed::<Echo>(&runtime, small().channels(multiprocessors)).unwrap();
     match placed::<VectorAdd>(&runtime, small()) {
         Ok(_) => {} // it has room beside `Echo` if it takes as few registers
         Err(error) => names_the_numbers(&error),
@@ -128,7 +131,7 @@ fn mixed_shapes(runtime: &Runtime, seed: u64, steps: u32) {
         while live.len() > 12 || (roll(4) == 0 && !live.is_empty()) {
             live.swap_remove(roll(live.len() as u32) as usize).answers();
         }
-        let lanes = match (on_gpu, roll(4)) {
+        let channels = match (on_gpu, roll(4)) {
             (false, _) => 1 + roll(100),
             (true, 0) => 1,
             (true, 1) => 1 + roll(8),
@@ -137,7 +140,7 @@ fn mixed_shapes(runtime: &Runtime, seed: u64, steps: u32) {
         };
         let threads = 32 << roll(6);
         let mode = if roll(3) == 0 { Mode::EventDriven } else { Mode::Persistent };
-        let launch = small().lanes(lanes).threads(threads).mode(mode);
+        let launch = small().channels(channels).threads(threads).mode(mode);
         let done = match roll(2) {
             0 => placed(runtime, launch).map(Placed::Echo),
             _ => placed(runtime, launch).map(Placed::VectorAdd),

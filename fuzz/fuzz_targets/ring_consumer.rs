@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Line {
     tail: Lie,
-    express: Lie,
+    inline: Lie,
     credit: u32,
 }
 
@@ -32,8 +32,8 @@ enum Act {
 
 impl Line {
     fn write(self, ring: &Ring, next: u64) {
-        let (tail, express) = (self.tail.told(next) as u32, self.express.told(next) as u32);
-        let control = Control { credit: self.credit, express, tail };
+        let (tail, inline) = (self.tail.told(next) as u32, self.inline.told(next) as u32);
+        let control = Control { credit: self.credit, inline, tail };
         ring.bell().atoms[CONTROL].store(control.to_words());
     }
 }

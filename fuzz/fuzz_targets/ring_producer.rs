@@ -43,13 +43,13 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                     Err(PushError::Full) => Ok(0),
                     Err(PushError::Corrupt(corrupt)) => Err(corrupt),
                 };
-                let must_look = looks(1) || (T::FITS_EXPRESS && consumed != next);
+                let must_look = looks(1) || (T::FITS_INLINE && consumed != next);
                 check(got, must_look, producer.next() - next);
             }
             Act::PushSlice(n, credit) => {
                 let n = usize::from(n);
                 let got = producer.push_slice(&vec![T::zeroed(); n], credit.told(next));
-                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
                 assert!(got.unwrap_or(0) <= n);
                 check(got, must_look, producer.next() - next);
             }
@@ -61,7 +61,7 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                     }
                     T::zeroed()
                 });
-                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
                 assert!(got.unwrap_or(0) <= n);
                 check(got, must_look, producer.next() - next);
             }

@@ -1,5 +1,5 @@
 //! What several targets share: [`lie`], what a hostile side writes; [`input`], a ring and what is done to
-//! it; [`parts`], a ring of separate allocations; [`rig`], a lane with a host that keeps no rule.
+//! it; [`parts`], a ring of separate allocations; [`rig`], a channel with a host that keeps no rule.
 
 pub mod input;
 pub mod kernels;

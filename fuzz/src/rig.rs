@@ -1,6 +1,6 @@
-//! A lane on a host that keeps no rule but that of `ring_device::run`: addresses lead to memory as large
-//! as is said. All else is the script's: it edits before each launch, and while the lane rests or looks
-//! at the clock. In the end it commands termination, and goes on lying until the lane has left.
+//! A channel on a host that keeps no rule but that of `ring_device::run`: addresses lead to memory as large
+//! as is said. All else is the script's: it edits before each launch, and while the channel rests or looks
+//! at the clock. In the end it commands termination, and goes on lying until the channel has left.
 //!
 //! Time is the script's too, so a run depends on nothing else.
 
@@ -25,12 +25,12 @@ pub struct Input {
     /// How large everything is.
     pub shape: Shape,
     /// One launch each, at most [`LAUNCHES`].
-    pub launches: Vec<Launch>,
+    pub launches: Vec<LaunchConfig>,
 }
 
 /// What is done to one launch.
 #[derive(Arbitrary, Debug)]
-pub struct Launch {
+pub struct LaunchConfig {
     /// Before it.
     pub before: Vec<Edit>,
     /// While it runs.
@@ -57,13 +57,13 @@ pub fn launches<K: Kernel>(input: Input) {
 
 fn one<K: Kernel>(mut host: Host, steps: Vec<Step>) -> Host {
     let expected = host.before_launch();
-    let (control, lane) = (host.control(), host.shape.team());
+    let (control, channel) = (host.control(), host.shape.team());
     script::begin(Script::new(host, steps));
     MEMORY.with_borrow_mut(|memory| {
         // As on a GPU, where block-shared memory holds what somebody left in it.
         // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
         unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut **memory), 0xa5, 1) };
-        let team = Team::new(lane, memory, Hooks { now: script::now, rest: script::rest });
+        let team = Team::new(channel, memory, Hooks { now: script::now, rest: script::rest });
         // SAFETY: the host's memory, as large as its words say, which stays for as long as the script
         // does; no other launch runs over it.
         unsafe { run::<K>(&team, control) };

@@ -3,7 +3,7 @@
 //! What is fast beside what else is `ring bench`.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{Device, Error, Launch, Resident, Runtime};
+use ring_host::{Device, Error, KernelHandle, LaunchConfig, Runtime};
 use ring_tests::with_ptx;
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,13 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn active(host: &Runtime, launch: Launch) -> Result<Resident<Echo>, Error> {
+fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {
     let mut kernel = host.launch::<Echo>(launch)?;
     kernel.activate(SECONDS)?;
     Ok(kernel)
 }
 
-fn answer(kernel: &mut Resident<Echo>, i: u64) -> Result<(), Error> {
+fn answer(kernel: &mut KernelHandle<Echo>, i: u64) -> Result<(), Error> {
     let request = EchoMessage::from_seed(i);
     kernel.send(&request, SECONDS)?;
     assert_eq!(kernel.recv(SECONDS)?, request.answer());
@@ -58,7 +58,7 @@ fn print(what: &str, times: &[f64]) {
 }
 
 fn round_trips(host: &Runtime, threads: u32) -> Result<(), Error> {
-    let mut kernel = active(host, Launch::default().threads(threads))?;
+    let mut kernel = active(host, LaunchConfig::default().threads(threads))?;
     println!("pinned memory of a kernel with default rings: {} bytes", kernel.pinned_bytes());
     let times = times(100_000, |i| answer(&mut kernel, i))?;
     print(&format!("round trip, 64-byte message, {threads} threads"), &times);
@@ -74,7 +74,7 @@ fn resident_set() -> u64 {
 
 fn launch_cycles(host: &Runtime, cycles: u64) -> Result<(), Error> {
     let mut cycle = |i| -> Result<(), Error> {
-        let mut kernel = active(host, Launch::default())?;
+        let mut kernel = active(host, LaunchConfig::default())?;
         answer(&mut kernel, i)?;
         kernel.deactivate(SECONDS)?;
         kernel.terminate(SECONDS)?;
@@ -93,7 +93,7 @@ fn launch_cycles(host: &Runtime, cycles: u64) -> Result<(), Error> {
 fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
     let mut kernels = Vec::new();
     for _ in 0..16 {
-        kernels.push(active(host, Launch::default())?);
+        kernels.push(active(host, LaunchConfig::default())?);
     }
     for (i, kernel) in kernels.iter_mut().enumerate() {
         for k in 0..1000 {
@@ -104,28 +104,28 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
     let one = times(20_000, |i| answer(&mut kernels[7], i))?;
     print("  round trip of one of them", &one);
     let launch = times(100, |_| {
-        let mut kernel = host.launch::<VectorAdd>(Launch::default())?;
+        let mut kernel = host.launch::<VectorAdd>(LaunchConfig::default())?;
         kernel.activate(SECONDS)?;
         drop(kernel);
         Ok(())
     })?;
     print("  launch, activate and drop another", &launch);
     let launch = times(20, |_| {
-        let mut kernel = active(host, Launch::default().lanes(2))?;
+        let mut kernel = active(host, LaunchConfig::default().channels(2))?;
         kernel.terminate(SECONDS)?;
         Ok(())
     })?;
-    print("  launch, activate and terminate another of two lanes", &launch);
+    print("  launch, activate and terminate another of two channels", &launch);
     for (mode, memory) in ring_tests::WAYS {
         let launch = times(20, |i| {
-            let mut kernel = active(host, Launch::default().mode(mode).memory(memory))?;
+            let mut kernel = active(host, LaunchConfig::default().mode(mode).memory(memory))?;
             answer(&mut kernel, i)?;
             kernel.terminate(SECONDS)?;
             Ok(())
         })?;
         print(&format!("  launch, one message, terminate another, {mode} in {memory}"), &launch);
     }
-    let mut other = host.launch::<VectorAdd>(Launch::default())?;
+    let mut other = host.launch::<VectorAdd>(LaunchConfig::default())?;
     let mut words = [7u32; 16];
     let copy = times(100, |_| {
         other.write_payload(0, &words, SECONDS)?;
@@ -139,14 +139,14 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
     })?;
     print("  status of one", &query);
     let open = times(20, |_| {
-        let mut kernel = active(&Runtime::open(device)?, Launch::default())?;
+        let mut kernel = active(&Runtime::open(device)?, LaunchConfig::default())?;
         answer(&mut kernel, 1)
     })?;
     print("  open, launch, drop of another runtime", &open);
     // A module that was not loaded before: the built-in one, with a comment that makes it new.
     let ptx = format!("{}\n// {}\n", ring_host::image::BUILT_IN, std::process::id());
     let begun = Instant::now();
-    let prepared = host.prepare::<Echo>(&with_ptx(Launch::default(), ptx.into_bytes()));
+    let prepared = host.prepare::<Echo>(&with_ptx(LaunchConfig::default(), ptx.into_bytes()));
     println!("  load of a module not seen before: {prepared:?} after {:.1?}", begun.elapsed());
     for (i, kernel) in kernels.iter_mut().enumerate() {
         answer(kernel, i as u64)?;

@@ -4,7 +4,7 @@ use ring_host::driver::{Driver, Function, Mapped, Program, Residency};
 use ring_host::error::DriverError;
 use ring_host::image::ImageError;
 use ring_host::probe::Probed;
-use ring_host::{DeviceInfo, Options, Runtime};
+use ring_host::{DeviceInfo, RuntimeConfig, Runtime};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -34,5 +34,5 @@ impl Driver for Mine {
 }
 
 fn main() {
-    let _ = Runtime::over(Mine, Options::default());
+    let _ = Runtime::over(Mine, RuntimeConfig::default());
 }

@@ -1,12 +1,12 @@
-//! A kernel that is terminated while another thread uses a lane that was not taken out.
+//! A kernel that is terminated while another thread uses a channel that was not taken out.
 
-use ring_host::{Resident, kernels::Echo};
+use ring_host::{KernelHandle, kernels::Echo};
 use std::time::Duration;
 
-fn both(kernel: &mut Resident<Echo>) {
-    let lane = kernel.lane(0).unwrap();
+fn both(kernel: &mut KernelHandle<Echo>) {
+    let channel = kernel.channel(0).unwrap();
     std::thread::scope(|threads| {
-        threads.spawn(|| lane.try_recv().is_ok());
+        threads.spawn(|| channel.try_recv().is_ok());
         let _ = kernel.terminate(Duration::ZERO);
     });
 }

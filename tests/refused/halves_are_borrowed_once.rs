@@ -1,10 +1,10 @@
-//! Two pairs of halves of one lane.
+//! Two pairs of halves of one channel.
 
-use ring_host::{Lane, kernels::Echo};
+use ring_host::{Channel, kernels::Echo};
 
-fn twice(lane: &mut Lane<Echo>) {
-    let (sender, _) = lane.split();
-    let (other, _) = lane.split();
+fn twice(channel: &mut Channel<Echo>) {
+    let (sender, _) = channel.split();
+    let (other, _) = channel.split();
     drop((sender, other));
 }
 

@@ -1,7 +1,7 @@
 //! Kernels from text that nobody has vouched for.
 
-use ring_host::{Kernels, Launch};
+use ring_host::{Kernels, LaunchConfig};
 
 fn main() {
-    let _ = Launch::default().kernels(Kernels { ptx: "an entry that writes anywhere" });
+    let _ = LaunchConfig::default().kernels(Kernels { ptx: "an entry that writes anywhere" });
 }

@@ -1,9 +1,9 @@
-//! Episodes of one kernel, one after the other: launched, used on all lanes by threads of their own while it is
+//! Episodes of one kernel, one after the other: launched, used on all channels by threads of their own while it is
 //! deactivated and activated, and terminated.
 
 use crate::dice::Dice;
 use crate::load::Load;
-use ring_host::{Kernel, Lane, Launch, Processing, RecvError, Runtime, SendError};
+use ring_host::{Channel, Kernel, LaunchConfig, Processing, RecvError, Runtime, SendError};
 use ring_tests::{LONG, WAYS, mixed};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -54,33 +54,33 @@ impl fmt::Display for Tally {
 ///
 /// # Panics
 /// If a message is lost, doubled, reordered, changed or not accounted for, or a call fails.
-pub fn episodes<L: Load>(host: &Runtime, lanes: u32, seed: u64, tally: &Tally) {
+pub fn episodes<L: Load>(host: &Runtime, channels: u32, seed: u64, tally: &Tally) {
     let (mut dice, mut launches, mut answers) = (Dice(seed), 0, 0);
     while !tally.is_enough() {
-        answers += episode::<L>(host, lanes, &mut dice, tally);
+        answers += episode::<L>(host, channels, &mut dice, tally);
         launches += 1;
     }
     println!("{}: {answers} answers in {launches} launches", L::Kernel::NAME);
 }
 
-fn episode<L: Load>(host: &Runtime, lanes: u32, dice: &mut Dice, tally: &Tally) -> u64 {
+fn episode<L: Load>(host: &Runtime, channels: u32, dice: &mut Dice, tally: &Tally) -> u64 {
     let name = L::Kernel::NAME;
     // Three of four in the first way: persistent in mapped memory.
     let (mode, memory) = if dice.below(4) > 0 { WAYS[0] } else { dice.pick(&WAYS[1..]) };
     let processing = dice.pick(&[Processing::Batch, Processing::Batch, Processing::Adaptive]);
     let capacity = dice.pick(&[64, 1024, 4096, 8192]);
     let start = dice.pick(&[0, (1 << 32) - 1000, 1 << 40]);
-    let launch = Launch::default().mode(mode).memory(memory).capacity(capacity);
-    let launch = L::launch(launch.lanes(lanes).processing(processing).start_index(start));
+    let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(capacity);
+    let launch = L::launch(launch.channels(channels).processing(processing).start_index(start));
     let mut kernel = host.launch::<L::Kernel>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     tally.launches.fetch_add(1, Relaxed);
     let (leave, end) =
         (AtomicBool::new(false), Instant::now() + Duration::from_millis(200 + dice.below(1500)));
     let users: Vec<_> = std::thread::scope(|threads| {
-        let users: Vec<_> = (0..lanes)
-            .map(|lane| {
-                let user = User::<L>::new(kernel.take_lane(lane).unwrap(), dice.roll());
+        let users: Vec<_> = (0..channels)
+            .map(|channel| {
+                let user = User::<L>::new(kernel.take_channel(channel).unwrap(), dice.roll());
                 let leave = &leave;
                 threads.spawn(move || user.run(leave, tally))
             })
@@ -102,15 +102,15 @@ fn episode<L: Load>(host: &Runtime, lanes: u32, dice: &mut Dice, tally: &Tally) 
         tally.unhandled.fetch_add(summary.unhandled, Relaxed);
         users
     });
-    for (lane, user) in (0..).zip(&users) {
-        L::check(&mut kernel, lane, &user.twin);
+    for (channel, user) in (0..).zip(&users) {
+        L::check(&mut kernel, channel, &user.twin);
     }
     users.iter().map(|user| user.received).sum()
 }
 
-/// Who uses a lane.
+/// Who uses a channel.
 struct User<L: Load> {
-    lane: Lane<L::Kernel>,
+    channel: Channel<L::Kernel>,
     dice: Dice,
     key: u64,
     sent: u64,
@@ -122,9 +122,9 @@ struct User<L: Load> {
 }
 
 impl<L: Load> User<L> {
-    fn new(lane: Lane<L::Kernel>, seed: u64) -> User<L> {
+    fn new(channel: Channel<L::Kernel>, seed: u64) -> User<L> {
         let (dice, key) = (Dice(seed), mixed(seed));
-        User { lane, dice, key, sent: 0, received: 0, told: 0, twin: L::twin(), wrong: None }
+        User { channel, dice, key, sent: 0, received: 0, told: 0, twin: L::twin(), wrong: None }
     }
 
     /// Sends and receives until it is told to leave, then receives what is left.
@@ -163,11 +163,11 @@ impl<L: Load> User<L> {
         let (key, first, singly) = (self.key, self.sent, self.dice.below(8) == 0);
         let request = |k: usize| L::request(key ^ (first + k as u64));
         let sent = match singly {
-            true => self.lane.try_send(&request(0)).map(|()| 1).or_else(|error| match error {
+            true => self.channel.try_send(&request(0)).map(|()| 1).or_else(|error| match error {
                 SendError::Full(_) => Ok(0),
                 error => Err(error),
             }),
-            false => self.lane.try_send_each(most, request),
+            false => self.channel.try_send_each(most, request),
         };
         let sent = match sent {
             Ok(sent) => sent as u64,
@@ -181,8 +181,8 @@ impl<L: Load> User<L> {
     /// How many were received; `None` when there will be no more.
     fn receive(&mut self) -> Option<u64> {
         let most = 1 + self.dice.below(MOST) as usize;
-        let User { lane, key, received, twin, wrong, .. } = self;
-        let taken = lane.try_recv_each(most, |response| {
+        let User { channel, key, received, twin, wrong, .. } = self;
+        let taken = channel.try_recv_each(most, |response| {
             if !L::answers(twin, &L::request(*key ^ *received), response) {
                 wrong.get_or_insert(*received);
             }

@@ -6,16 +6,16 @@ use ring_example_kernels::{Book, BookState, FragileWarp, Order, TICKS};
 use ring_host::kernels::{
     Echo, EchoMessage, INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, status,
 };
-use ring_host::{Kernel, Launch, Resident};
+use ring_host::{Kernel, KernelHandle, LaunchConfig};
 use ring_tests::{LONG, mixed};
 
-/// A kernel under load: request `key` and its answer, by a twin of what the lane keeps.
+/// A kernel under load: request `key` and its answer, by a twin of what the channel keeps.
 pub trait Load {
     type Kernel: Kernel;
     type Twin: Clone + Send;
     /// How the kernel is launched.
-    fn launch(launch: Launch) -> Launch;
-    /// What a lane keeps at first.
+    fn launch(launch: LaunchConfig) -> LaunchConfig;
+    /// What a channel keeps at first.
     fn twin() -> Self::Twin;
     fn request(key: u64) -> <Self::Kernel as Kernel>::Request;
     /// Whether that is the answer.
@@ -24,8 +24,8 @@ pub trait Load {
         request: &<Self::Kernel as Kernel>::Request,
         response: &<Self::Kernel as Kernel>::Response,
     ) -> bool;
-    /// Checks what the lane keeps once the kernel has ended.
-    fn check(_: &mut Resident<Self::Kernel>, _lane: u32, _: &Self::Twin) {}
+    /// Checks what the channel keeps once the kernel has ended.
+    fn check(_: &mut KernelHandle<Self::Kernel>, _channel: u32, _: &Self::Twin) {}
 }
 
 /// 64 bytes, a thread each.
@@ -35,7 +35,7 @@ impl Load for Echoes {
     type Kernel = Echo;
     type Twin = ();
 
-    fn launch(launch: Launch) -> Launch {
+    fn launch(launch: LaunchConfig) -> LaunchConfig {
         launch
     }
 
@@ -57,7 +57,7 @@ impl Load for Add {
     type Kernel = VectorAdd;
     type Twin = ();
 
-    fn launch(launch: Launch) -> Launch {
+    fn launch(launch: LaunchConfig) -> LaunchConfig {
         launch.threads(128)
     }
 
@@ -92,7 +92,7 @@ impl Load for Squares {
     type Kernel = FragileWarp;
     type Twin = ();
 
-    fn launch(launch: Launch) -> Launch {
+    fn launch(launch: LaunchConfig) -> LaunchConfig {
         example(launch)
     }
 
@@ -114,7 +114,7 @@ impl Load for Books {
     type Kernel = Book;
     type Twin = Box<BookState>;
 
-    fn launch(launch: Launch) -> Launch {
+    fn launch(launch: LaunchConfig) -> LaunchConfig {
         example(launch)
     }
 
@@ -136,8 +136,8 @@ impl Load for Books {
         *response == twin.take(request)
     }
 
-    fn check(kernel: &mut Resident<Book>, lane: u32, twin: &Box<BookState>) {
-        let found = kernel.read_state(lane, LONG).unwrap();
-        assert!(found == **twin, "the book of lane {lane} is not what its orders make of it");
+    fn check(kernel: &mut KernelHandle<Book>, channel: u32, twin: &Box<BookState>) {
+        let found = kernel.read_state(channel, LONG).unwrap();
+        assert!(found == **twin, "the book of channel {channel} is not what its orders make of it");
     }
 }

@@ -1,6 +1,6 @@
-//! A long mixed load: four kernels of all scopes, each on several lanes, resident at the same time, with random
+//! A long mixed load: four kernels of all scopes, each on several channels, resident at the same time, with random
 //! sizes, pauses, deactivations and relaunches; each answer checked, each message accounted for, and the
-//! process's and the device's memory watched. `soak [auto|cpu|cuda:0] [MESSAGES] [LANES] [SEED]`.
+//! process's and the device's memory watched. `soak [auto|cpu|cuda:0] [MESSAGES] [CHANNELS] [SEED]`.
 
 mod dice;
 mod episode;
@@ -12,7 +12,7 @@ use episode::{Tally, episodes};
 use load::{Add, Books, Echoes, Squares};
 use memory::Memory;
 use ring_example_kernels::{Book, FragileWarp, PTX};
-use ring_host::{Device, Launch, LaunchError, Runtime};
+use ring_host::{Device, LaunchConfig, LaunchError, Runtime};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
     let messages: u64 = arguments.next().map_or(Ok(10_000_000), |n| n.parse())?;
-    let lanes: u32 = arguments.next().map_or(Ok(8), |n| n.parse())?;
+    let channels: u32 = arguments.next().map_or(Ok(8), |n| n.parse())?;
     let now =
         || std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
     let seed: u64 = arguments.next().map_or_else(|| Ok(now()), |n| n.parse())?;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let host = Runtime::open(device)?;
     prepare(&host)?; // nothing is loaded beside a resident kernel
     println!(
-        "device {}, {messages} messages, 4 kernels x {lanes} lanes, seed {seed}",
+        "device {}, {messages} messages, 4 kernels x {channels} channels, seed {seed}",
         host.device().name
     );
     let tally = Tally::new(messages);
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut dice = Dice(seed);
         let mut start = |run: fn(&Runtime, u32, u64, &Tally)| {
             let (host, tally, seed) = (&host, &tally, dice.roll());
-            threads.spawn(move || run(host, lanes, seed, tally))
+            threads.spawn(move || run(host, channels, seed, tally))
         };
         let kernels = [
             start(episodes::<Echoes>),
@@ -74,7 +74,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:6.1} s: {tally}", time.as_secs_f64());
     println!("memory after a tenth: {early}; at the end: {late}");
     if failed {
-        return Err(format!("failed; again with: soak {device} {messages} {lanes} {seed}").into());
+        return Err(
+            format!("failed; again with: soak {device} {messages} {channels} {seed}").into()
+        );
     }
     if late.grown_since(early) > MOST_GROWTH {
         return Err(format!("memory has grown by {} bytes", late.grown_since(early)).into());
@@ -84,11 +86,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn prepare(host: &Runtime) -> Result<(), LaunchError> {
-    host.prepare::<Book>(&example(Launch::default()))?;
-    host.prepare::<FragileWarp>(&example(Launch::default()))
+    host.prepare::<Book>(&example(LaunchConfig::default()))?;
+    host.prepare::<FragileWarp>(&example(LaunchConfig::default()))
 }
 
 /// The launch of a kernel of the examples.
-fn example(launch: Launch) -> Launch {
+fn example(launch: LaunchConfig) -> LaunchConfig {
     ring_tests::with_ptx(launch, PTX.as_bytes())
 }

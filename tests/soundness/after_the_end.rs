@@ -4,7 +4,9 @@
 use futures_util::{Sink, Stream};
 use ring_example_kernels::{Book, PTX};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{AddError, ControlError, Kernel, Launch, RecvError, Resident, SendError, State};
+use ring_host::{
+    AddError, ControlError, Kernel, KernelHandle, LaunchConfig, RecvError, SendError, State,
+};
 use ring_tests::{LONG, WAYS, cpu, with_ptx};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -36,19 +38,19 @@ macro_rules! every_call {
 #[test]
 fn every_use_is_an_error_on_every_part() {
     for (mode, memory) in WAYS {
-        let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(4);
+        let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(4);
         let mut kernel = cpu().launch::<Echo>(launch).unwrap();
         kernel.activate(LONG).unwrap();
-        let mut lane = kernel.take_lane(1).unwrap();
-        let (mut sender, mut receiver) = kernel.take_lane(2).unwrap().into_split();
-        let (sink, stream) = kernel.take_lane(3).unwrap().into_split();
+        let mut channel = kernel.take_channel(1).unwrap();
+        let (mut sender, mut receiver) = kernel.take_channel(2).unwrap().into_split();
+        let (sink, stream) = kernel.take_channel(3).unwrap().into_split();
         let (mut sink, mut stream) = (sink.into_sink(), stream.into_stream());
         kernel.terminate(LONG).unwrap();
 
         every_call!(kernel, kernel);
-        every_call!(lane, lane);
+        every_call!(channel, channel);
         every_call!(sender, receiver);
-        let (sending, receiving) = lane.split();
+        let (sending, receiving) = channel.split();
         every_call!(sending, receiving);
         has_ended(receiving.try_recv_into(&mut heapless::Vec::<_, 4>::new()));
 
@@ -68,7 +70,7 @@ fn every_use_is_an_error_on_every_part() {
 
         // The same of what is left when the kernel's handle is gone.
         drop(kernel);
-        every_call!(lane, lane);
+        every_call!(channel, channel);
         every_call!(sender, receiver);
     }
 }
@@ -77,9 +79,10 @@ fn every_use_is_an_error_on_every_part() {
 #[test]
 fn state_and_payload_stay_as_long_as_the_handle() {
     let host = cpu();
-    let launch = with_ptx(Launch::default().capacity(16), PTX.as_bytes());
-    let mut book: Resident<Book> = host.launch(launch).unwrap();
-    let mut vectors: Resident<VectorAdd> = host.launch(Launch::default().capacity(16)).unwrap();
+    let launch = with_ptx(LaunchConfig::default().capacity(16), PTX.as_bytes());
+    let mut book: KernelHandle<Book> = host.launch(launch).unwrap();
+    let mut vectors: KernelHandle<VectorAdd> =
+        host.launch(LaunchConfig::default().capacity(16)).unwrap();
     vectors.activate(LONG).unwrap();
     book.terminate(LONG).unwrap();
     vectors.terminate(LONG).unwrap();

@@ -2,7 +2,7 @@
 //! kernel that runs them, race with the host for the payload, answer in odd sizes.
 
 use ring_device::ring_kernel;
-use ring_host::{Launch, Output, Resident, Runtime, SendError};
+use ring_host::{KernelHandle, LaunchConfig, Output, Runtime, SendError};
 use ring_tests::{LONG, WAYS, cpu, cpu_with};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -22,7 +22,7 @@ ring_kernel! {
         };
         // Gives up waiting for this very handler. Nobody else has a part of it.
         drop(kernel);
-        let launch = Launch::default().capacity(16).payload_bytes(4096);
+        let launch = LaunchConfig::default().capacity(16).payload_bytes(4096);
         let mut beside = host.launch::<Peeking>(launch).expect("there is room for two");
         beside.write_payload(0, &[0u32; 1024], LONG).unwrap();
         let words = ctx.payload().words::<u32>(0, 1024).expect("it is still there");
@@ -34,7 +34,7 @@ ring_kernel! {
     }
 }
 
-static ON: Mutex<Option<(Resident<Sawing>, Runtime)>> = Mutex::new(None);
+static ON: Mutex<Option<(KernelHandle<Sawing>, Runtime)>> = Mutex::new(None);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 static WAS_ALONE: Mutex<Option<bool>> = Mutex::new(None);
 
@@ -42,7 +42,8 @@ static WAS_ALONE: Mutex<Option<bool>> = Mutex::new(None);
 fn a_handler_that_drops_its_kernel_keeps_its_memory() {
     for (mode, memory) in WAYS {
         let host = cpu_with(64 << 10, 64 << 10);
-        let launch = Launch::default().mode(mode).memory(memory).capacity(16).payload_bytes(4096);
+        let launch =
+            LaunchConfig::default().mode(mode).memory(memory).capacity(16).payload_bytes(4096);
         let mut kernel = host.launch::<Sawing>(launch).unwrap();
         kernel.activate(LONG).unwrap();
         BEGUN.store(false, SeqCst);
@@ -78,10 +79,10 @@ ring_kernel! {
 #[test]
 fn words_are_never_torn() {
     let host = cpu();
-    let mut kernel = host.launch::<Peeking>(Launch::default().payload_bytes(4096)).unwrap();
+    let mut kernel = host.launch::<Peeking>(LaunchConfig::default().payload_bytes(4096)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.write_payload(0, &[0u32; 1024], LONG).unwrap();
-    let mut lane = kernel.take_lane(0).unwrap();
+    let mut channel = kernel.take_channel(0).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -92,8 +93,8 @@ fn words_are_never_torn() {
             stop.store(true, SeqCst);
         });
         while !stop.load(SeqCst) {
-            lane.send(&(4 * 100), LONG).unwrap();
-            let seen = lane.recv(LONG).unwrap();
+            channel.send(&(4 * 100), LONG).unwrap();
+            let seen = channel.recv(LONG).unwrap();
             assert!(seen.iter().all(|word| [0, u32::MAX].contains(word)), "{seen:x?}");
         }
     });
@@ -102,7 +103,7 @@ fn words_are_never_torn() {
 /// Requests that name what is not in the arena, or not at a word, show a handler nothing.
 #[test]
 fn a_request_cannot_name_memory_outside_the_arena() {
-    let mut kernel = cpu().launch::<Peeking>(Launch::default().payload_bytes(64)).unwrap();
+    let mut kernel = cpu().launch::<Peeking>(LaunchConfig::default().payload_bytes(64)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.write_payload(0, &[u32::MAX; 16], LONG).unwrap();
     let outside = [33, 36, 60, 64, 68, 1 << 31, 1 << 40, u64::MAX - 31, u64::MAX - 28, u64::MAX];
@@ -193,7 +194,7 @@ fn goes_round<K: ring_host::Kernel>(
     request: impl Fn(u8) -> K::Request,
     mut check: impl FnMut(u8, K::Response),
 ) {
-    let mut kernel = host.launch::<K>(Launch::default().capacity(8)).unwrap();
+    let mut kernel = host.launch::<K>(LaunchConfig::default().capacity(8)).unwrap();
     kernel.activate(LONG).unwrap();
     for n in 0..3 {
         kernel.send(&request(n), LONG).map_err(SendError::without_message).unwrap();

@@ -1,4 +1,4 @@
-//! What safe code can and cannot do with kernels, lanes and halves: as the compiler sees it, and where only
+//! What safe code can and cannot do with kernels, channels and halves: as the compiler sees it, and where only
 //! a run can tell, by doing it.
 
 mod after_the_end;
@@ -8,22 +8,22 @@ mod memory;
 use ring_host::driver::Driver;
 use ring_host::kernels::Echo;
 use ring_host::{
-    BlockContext, Deadline, DeviceFault, Error, Kernels, Lane, Launch, Output, Payload, Receiver,
-    Report, RequestSink, Resident, ResponseStream, Runtime, SendError, Sender, ThreadContext,
-    WarpContext, Words,
+    BlockContext, Channel, Deadline, DeviceFault, Error, KernelHandle, Kernels, LaunchConfig,
+    Output, Payload, Receiver, Report, RequestSink, ResponseStream, Runtime, SendError, Sender,
+    ThreadContext, WarpContext, Words,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
-// A kernel and its lanes may go to another thread, but are of one thread at a time, and there is one of
+// A kernel and its channels may go to another thread, but are of one thread at a time, and there is one of
 // each: a ring has one producer and one consumer.
-assert_impl_all!(Resident<Echo>: Send);
-assert_impl_all!(Lane<Echo>: Send);
+assert_impl_all!(KernelHandle<Echo>: Send);
+assert_impl_all!(Channel<Echo>: Send);
 assert_impl_all!(Sender<Echo>: Send);
 assert_impl_all!(Receiver<Echo>: Send);
 assert_impl_all!(RequestSink<Echo>: Send, Unpin);
 assert_impl_all!(ResponseStream<Echo>: Send, Unpin);
-assert_not_impl_any!(Resident<Echo>: Sync, Clone);
-assert_not_impl_any!(Lane<Echo>: Sync, Clone);
+assert_not_impl_any!(KernelHandle<Echo>: Sync, Clone);
+assert_not_impl_any!(Channel<Echo>: Sync, Clone);
 assert_not_impl_any!(Sender<Echo>: Sync, Clone);
 assert_not_impl_any!(Receiver<Echo>: Sync, Clone);
 assert_not_impl_any!(RequestSink<Echo>: Sync, Clone);
@@ -49,7 +49,7 @@ assert_impl_all!(Receiver<OfOneThread>: Send);
 
 // A runtime is shared, and so is what it says.
 assert_impl_all!(Runtime: Send, Sync, Clone);
-assert_impl_all!(Launch: Send, Sync, Clone);
+assert_impl_all!(LaunchConfig: Send, Sync, Clone);
 assert_impl_all!(Kernels: Send, Sync, Copy);
 assert_impl_all!(Report: Send, Sync);
 assert_impl_all!(Deadline: Send, Sync, Copy);
@@ -58,7 +58,7 @@ assert_impl_all!(SendError<u64>: Send, Sync, std::error::Error);
 assert_impl_all!(DeviceFault: Send, Sync, Clone);
 assert_impl_all!(dyn Driver: Send, Sync);
 
-// What a handler sees is of the threads that the lane consists of. The payload arena is of atomics.
+// What a handler sees is of the threads that the channel consists of. The payload arena is of atomics.
 assert_not_impl_any!(ThreadContext<'static>: Send, Sync, Clone);
 assert_not_impl_any!(WarpContext<'static>: Send, Sync, Clone);
 assert_not_impl_any!(BlockContext<'static>: Send, Sync, Clone);

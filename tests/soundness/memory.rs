@@ -2,7 +2,7 @@
 //! exchanged.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{Lane, Launch, RecvError, Resident, Runtime};
+use ring_host::{Channel, KernelHandle, LaunchConfig, RecvError, Runtime};
 use ring_tests::{LONG, WAYS, cpu_with};
 use std::mem;
 
@@ -11,26 +11,26 @@ fn small_device() -> Runtime {
     cpu_with(64 << 10, 64 << 10)
 }
 
-fn launched(host: &Runtime) -> Resident<Echo> {
-    let mut kernel = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+fn launched(host: &Runtime) -> KernelHandle<Echo> {
+    let mut kernel = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
 }
 
-fn exchange(lane: &mut Lane<Echo>, seeds: std::ops::Range<u64>) {
+fn exchange(channel: &mut Channel<Echo>, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let request = EchoMessage::from_seed(seed);
-        lane.send(&request, LONG).unwrap();
-        assert_eq!(lane.recv(LONG).unwrap(), request.answer());
+        channel.send(&request, LONG).unwrap();
+        assert_eq!(channel.recv(LONG).unwrap(), request.answer());
     }
 }
 
 /// Launches kernels until there is no memory for another, and uses each.
-fn fill(host: &Runtime) -> Vec<Resident<Echo>> {
+fn fill(host: &Runtime) -> Vec<KernelHandle<Echo>> {
     let mut kernels = Vec::new();
-    while let Ok(mut kernel) = host.launch::<Echo>(Launch::default().capacity(16)) {
+    while let Ok(mut kernel) = host.launch::<Echo>(LaunchConfig::default().capacity(16)) {
         kernel.activate(LONG).unwrap();
-        exchange(kernel.lane(0).unwrap(), 0..40);
+        exchange(kernel.channel(0).unwrap(), 0..40);
         kernels.push(kernel);
     }
     kernels
@@ -40,15 +40,15 @@ fn fill(host: &Runtime) -> Vec<Resident<Echo>> {
 fn a_forgotten_kernel_keeps_its_memory() {
     let host = small_device();
     let mut kernel = launched(&host);
-    let mut lane = kernel.take_lane(0).unwrap();
+    let mut channel = kernel.take_channel(0).unwrap();
     mem::forget(kernel); // nobody can terminate it now
-    exchange(&mut lane, 0..40);
+    exchange(&mut channel, 0..40);
     let others = fill(&host);
     assert!(!others.is_empty());
-    exchange(&mut lane, 40..80);
+    exchange(&mut channel, 40..80);
     let most = others.len();
     drop(others);
-    drop(lane);
+    drop(channel);
     assert!(fill(&host).len() <= most, "what a kernel uses that runs on is not lent again");
 }
 
@@ -56,7 +56,7 @@ fn a_forgotten_kernel_keeps_its_memory() {
 fn forgotten_halves_keep_what_they_use() {
     let host = small_device();
     let mut kernel = launched(&host);
-    let (sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
     mem::forget(sender);
     kernel.terminate(LONG).unwrap();
     drop(kernel);
@@ -71,41 +71,41 @@ fn forgotten_halves_keep_what_they_use() {
 fn kernels_outlive_their_runtime() {
     for (mode, memory) in WAYS {
         let host = cpu_with(256 << 10, 256 << 10);
-        let launch = Launch::default().mode(mode).memory(memory).capacity(16);
+        let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(16);
         let mut kernel = host.launch::<Echo>(launch.clone()).unwrap();
         let mut adding = host.launch::<VectorAdd>(launch.payload_bytes(4096)).unwrap();
         drop((host.clone(), host));
         kernel.activate(LONG).unwrap();
         adding.activate(LONG).unwrap();
-        exchange(kernel.lane(0).unwrap(), 0..40);
+        exchange(kernel.channel(0).unwrap(), 0..40);
         let (a, b, mut c) = ([1.0; 100], [2.0; 100], [0.0; 100]);
         adding.add(&a, &b, &mut c, LONG).unwrap();
         assert_eq!(c, [3.0; 100]);
     }
 }
 
-/// `lane` lends a lane as `&mut`, so safe code may exchange it for another kernel's.
+/// `channel` lends a channel as `&mut`, so safe code may exchange it for another kernel's.
 #[test]
-fn exchanged_lanes_stay_what_they_are() {
+fn exchanged_channels_stay_what_they_are() {
     let host = small_device();
     let (mut one, mut other) = (launched(&host), launched(&host));
     one.send(&EchoMessage::from_seed(1), LONG).unwrap();
     other.send(&EchoMessage::from_seed(2), LONG).unwrap();
-    mem::swap(one.lane(0).unwrap(), other.lane(0).unwrap());
+    mem::swap(one.channel(0).unwrap(), other.channel(0).unwrap());
     assert_eq!(one.recv(LONG).unwrap(), EchoMessage::from_seed(2).answer());
     assert_eq!(other.recv(LONG).unwrap(), EchoMessage::from_seed(1).answer());
 
-    // Halves too: what a lane counts is then without meaning, but each message is where it was sent.
-    let (mut lane, mut another) = (one.take_lane(0).unwrap(), other.take_lane(0).unwrap());
-    mem::swap(lane.split().0, another.split().0);
-    lane.send(&EchoMessage::from_seed(3), LONG).unwrap();
+    // Halves too: what a channel counts is then without meaning, but each message is where it was sent.
+    let (mut channel, mut another) = (one.take_channel(0).unwrap(), other.take_channel(0).unwrap());
+    mem::swap(channel.split().0, another.split().0);
+    channel.send(&EchoMessage::from_seed(3), LONG).unwrap();
     assert_eq!(another.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
-    let _ = (lane.unanswered(), another.unanswered());
+    let _ = (channel.unanswered(), another.unanswered());
 
     // What is behind them ends with the kernel that they are of, whoever has them.
     drop(other);
     assert_eq!(one.summary().unhandled, 0);
     let others = fill(&host);
-    assert_eq!(lane.recv(LONG).map(drop), Err(RecvError::Terminated { kernel: "echo" }));
-    drop((lane, another, one, others));
+    assert_eq!(channel.recv(LONG).map(drop), Err(RecvError::Terminated { kernel: "echo" }));
+    drop((channel, another, one, others));
 }

@@ -5,8 +5,8 @@ pub mod hostile;
 use ring_host::driver::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Block, BlockContext, BlockHandler, Device, Kernel, Launch, Memory, Mode, OpenError, Options,
-    Output, Resident, Runtime, Thread, ThreadContext, ThreadHandler,
+    Block, BlockContext, BlockHandler, Device, Kernel, KernelHandle, LaunchConfig, Memory, Mode,
+    OpenError, Output, Runtime, RuntimeConfig, Thread, ThreadContext, ThreadHandler,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -97,7 +97,7 @@ pub fn cpu() -> Runtime {
 /// # Panics
 /// If it cannot be opened.
 pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
-    let options = Options { pinned_bytes, device_bytes };
+    let options = RuntimeConfig { pinned_bytes, device_bytes };
     certainly(|| Runtime::open_with(Device::Cpu, options))
 }
 
@@ -105,7 +105,7 @@ pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
 ///
 /// # Panics
 /// If it cannot be opened.
-pub fn opened<D: Driver + 'static>(device: &Arc<D>, options: Options) -> Runtime {
+pub fn opened<D: Driver + 'static>(device: &Arc<D>, options: RuntimeConfig) -> Runtime {
     certainly(|| Runtime::over(Arc::clone(device), options))
 }
 
@@ -132,7 +132,7 @@ pub fn certainly(open: impl Fn() -> Result<Runtime, OpenError>) -> Runtime {
 /// If it cannot be opened, or does not work.
 pub fn over<D: Driver + 'static>(
     quirks: impl FnOnce() -> Quirks<D>,
-    options: Options,
+    options: RuntimeConfig,
 ) -> (Arc<Quirks<D>>, Runtime) {
     let device = Arc::new(quirks());
     let host = opened(&device, options);
@@ -146,7 +146,7 @@ pub fn over<D: Driver + 'static>(
 ///
 /// # Panics
 /// If it cannot be.
-pub fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
+pub fn active(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     let mut kernel = host.launch::<Echo>(launch).unwrap_or_else(|error| panic!("{error}"));
     kernel.activate(LONG).unwrap_or_else(|error| panic!("{error}"));
     kernel
@@ -156,7 +156,7 @@ pub fn active(host: &Runtime, launch: Launch) -> Resident<Echo> {
 ///
 /// # Panics
 /// If it is another's, or there is none.
-pub fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
+pub fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
     let request = EchoMessage::from_seed(seed);
     kernel.send(&request, LONG).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(kernel.recv(LONG), Ok(request.answer()));
@@ -178,7 +178,7 @@ pub fn on_each_device(test: impl Fn(&Runtime)) {
 }
 
 /// The launch with PTX of a test's own.
-pub fn with_ptx(launch: Launch, ptx: impl Into<Cow<'static, [u8]>>) -> Launch {
+pub fn with_ptx(launch: LaunchConfig, ptx: impl Into<Cow<'static, [u8]>>) -> LaunchConfig {
     // SAFETY: the tests' PTX is refused, or touches no memory, or is the built-in one.
     unsafe { launch.ptx(ptx) }
 }

@@ -2,7 +2,7 @@
 //! nothing else is.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Lane, Launch, Receiver, Resident, Runtime, Sender};
+use ring_host::{Channel, KernelHandle, LaunchConfig, Receiver, Runtime, Sender};
 use ring_tests::{LONG, WAYS, on_each_device};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,33 +47,33 @@ fn with_both(accepted: &Accepted, mut sender: Sender<Echo>, mut receiver: Receiv
     panic_quietly()
 }
 
-fn with_a_lane(accepted: &Accepted, mut lane: Lane<Echo>) {
-    accepted.send(lane.split().0, 0);
-    assert_eq!(lane.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
-    accepted.send(lane.split().0, 1);
+fn with_a_channel(accepted: &Accepted, mut channel: Channel<Echo>) {
+    accepted.send(channel.split().0, 0);
+    assert_eq!(channel.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
+    accepted.send(channel.split().0, 1);
     panic_quietly()
 }
 
-fn go_on(kernel: &mut Resident<Echo>, accepted: &Accepted, lane: u32) {
-    let lane = kernel.lane(lane).unwrap();
+fn go_on(kernel: &mut KernelHandle<Echo>, accepted: &Accepted, channel: u32) {
+    let channel = kernel.channel(channel).unwrap();
     for seed in 0..100 {
-        accepted.send(lane.split().0, seed);
-        assert_eq!(lane.recv(LONG).unwrap(), EchoMessage::from_seed(seed).answer());
+        accepted.send(channel.split().0, seed);
+        assert_eq!(channel.recv(LONG).unwrap(), EchoMessage::from_seed(seed).answer());
     }
 }
 
-fn survives(host: &Runtime, launch: &Launch) {
+fn survives(host: &Runtime, launch: &LaunchConfig) {
     let mut kernel = host.launch::<Echo>(launch.clone()).unwrap();
     kernel.activate(LONG).unwrap();
     let accepted = Accepted::default();
-    let [apart, both] = [0, 1].map(|lane| kernel.take_lane(lane).unwrap().into_split());
-    let lane = kernel.take_lane(2).unwrap();
+    let [apart, both] = [0, 1].map(|channel| kernel.take_channel(channel).unwrap().into_split());
+    let channel = kernel.take_channel(2).unwrap();
     std::thread::scope(|threads| {
         let all = [
             threads.spawn(|| with_a_sender(&accepted, apart.0)),
             threads.spawn(|| with_a_receiver(apart.1)),
             threads.spawn(|| with_both(&accepted, both.0, both.1)),
-            threads.spawn(|| with_a_lane(&accepted, lane)),
+            threads.spawn(|| with_a_channel(&accepted, channel)),
         ];
         go_on(&mut kernel, &accepted, 3); // beside them
         for thread in all {
@@ -85,7 +85,7 @@ fn survives(host: &Runtime, launch: &Launch) {
     let summary = kernel.terminate(LONG).unwrap();
     let accepted = accepted.0.into_inner();
     assert_eq!(summary.processed + summary.unhandled, accepted, "{summary:?}");
-    assert!(summary.unhandled > 0, "a lane whose answers nobody takes");
+    assert!(summary.unhandled > 0, "a channel whose answers nobody takes");
     assert_eq!(kernel.telemetry().errors, 0);
 }
 
@@ -93,7 +93,7 @@ fn survives(host: &Runtime, launch: &Launch) {
 fn what_a_panicking_thread_held_is_all_that_is_lost() {
     on_each_device(|host| {
         for (mode, memory) in WAYS {
-            let launch = Launch::default().mode(mode).memory(memory).lanes(4).capacity(16);
+            let launch = LaunchConfig::default().mode(mode).memory(memory).channels(4).capacity(16);
             (0..3).for_each(|_| survives(host, &launch));
         }
     });

@@ -1,11 +1,11 @@
-//! A lane's halves as `Sink` and `Stream` under tokio: exactly once and in order, without blocking the
+//! A channel's halves as `Sink` and `Stream` under tokio: exactly once and in order, without blocking the
 //! executor, until the kernel is terminated or lost.
 
 use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    DeviceFault, Kernel, Launch, Memory, Mode, RequestSink, Resident, ResponseStream, Runtime,
-    SendError,
+    DeviceFault, Kernel, KernelHandle, LaunchConfig, Memory, Mode, RequestSink, ResponseStream,
+    Runtime, SendError,
 };
 use ring_tests::{LONG, Slow, Unlucky, WAYS, cpu, on_each_device};
 use std::sync::Arc;
@@ -14,14 +14,17 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
 
-fn active<K: Kernel>(runtime: &Runtime, launch: Launch) -> Resident<K> {
+fn active<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> KernelHandle<K> {
     let mut kernel = runtime.launch::<K>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
 }
 
-fn lane<K: Kernel>(kernel: &mut Resident<K>, lane: u32) -> (RequestSink<K>, ResponseStream<K>) {
-    let (sender, receiver) = kernel.take_lane(lane).unwrap().into_split();
+fn channel<K: Kernel>(
+    kernel: &mut KernelHandle<K>,
+    channel: u32,
+) -> (RequestSink<K>, ResponseStream<K>) {
+    let (sender, receiver) = kernel.take_channel(channel).unwrap().into_split();
     (sender.into_sink(), receiver.into_stream())
 }
 
@@ -54,8 +57,8 @@ fn in_order_and_exactly_once_across_threads() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     let executor = executor.unwrap();
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(256));
-        let (mut requests, mut responses) = lane(&mut kernel, 0);
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(256));
+        let (mut requests, mut responses) = channel(&mut kernel, 0);
         let sending = executor.spawn(async move { send(&mut requests, 0..COUNT).await });
         let receiving = executor.spawn(async move {
             receive(&mut responses, 0..COUNT).await;
@@ -75,9 +78,9 @@ fn in_order_and_exactly_once_across_threads() {
 fn in_every_mode_and_memory() {
     on_each_device(|runtime| {
         for (mode, memory) in WAYS {
-            let launch = Launch::default().mode(mode).memory(memory).capacity(64);
+            let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(64);
             let mut kernel = active(runtime, launch);
-            let (mut requests, mut responses) = lane(&mut kernel, 0);
+            let (mut requests, mut responses) = channel(&mut kernel, 0);
             one_thread().block_on(async {
                 tokio::join!(send(&mut requests, 0..3000), receive(&mut responses, 0..3000));
                 for i in 3000..3010 {
@@ -105,14 +108,14 @@ async fn others_turn() {
     turn.await;
 }
 
-/// The tasks of two lanes and one that counts its turns, on one thread, while the lanes are busy and
+/// The tasks of two channels and one that counts its turns, on one thread, while the channels are busy and
 /// while they wait.
 #[test]
 fn other_tasks_run_all_the_while() {
     const COUNT: u64 = 20_000;
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().lanes(2).capacity(128));
-        let lanes = [0, 1].map(|i| lane(&mut kernel, i));
+        let mut kernel = active(runtime, LaunchConfig::default().channels(2).capacity(128));
+        let channels = [0, 1].map(|i| channel(&mut kernel, i));
         let ticks = Arc::new(AtomicU64::new(0));
         let ticking = Arc::clone(&ticks);
         one_thread().block_on(async {
@@ -122,7 +125,7 @@ fn other_tasks_run_all_the_while() {
                     others_turn().await;
                 }
             });
-            let tasks = lanes.map(|(mut requests, mut responses)| {
+            let tasks = channels.map(|(mut requests, mut responses)| {
                 let sending = tokio::spawn(async move { send(&mut requests, 0..COUNT).await });
                 let receiving = tokio::spawn(async move {
                     receive(&mut responses, 0..COUNT).await;
@@ -137,13 +140,13 @@ fn other_tasks_run_all_the_while() {
             }
             // Each half lets others run after 256 messages at the latest; twice that is tolerated.
             let busy = ticks.load(Relaxed);
-            assert!(busy >= COUNT / 512, "{busy} turns while the lanes were busy");
+            assert!(busy >= COUNT / 512, "{busy} turns while the channels were busy");
             // Nobody sends: the streams wait, and nobody is blocked.
             let [first, second] = &mut waiting[..] else { unreachable!() };
             let both = async { tokio::join!(first.next(), second.next()) };
             let nothing = timeout(Duration::from_millis(20), both).await;
             assert!(nothing.is_err(), "{nothing:?}");
-            assert!(ticks.load(Relaxed) > busy, "no turn while the lanes waited");
+            assert!(ticks.load(Relaxed) > busy, "no turn while the channels waited");
             ticking.abort();
         });
         kernel.terminate(LONG).unwrap();
@@ -153,8 +156,8 @@ fn other_tasks_run_all_the_while() {
 #[test]
 fn termination_ends_a_stream_that_waits_after_all_answers() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default());
-        let (mut requests, mut responses) = lane(&mut kernel, 0);
+        let mut kernel = active(runtime, LaunchConfig::default());
+        let (mut requests, mut responses) = channel(&mut kernel, 0);
         one_thread().block_on(async {
             send(&mut requests, 0..10).await;
             receive(&mut responses, 0..5).await;
@@ -178,9 +181,9 @@ fn termination_ends_a_stream_that_waits_after_all_answers() {
 #[test]
 fn a_panic_of_the_handler_ends_a_stream_that_waits_with_the_fault() {
     for (mode, memory) in [WAYS[0], (Mode::EventDriven, Memory::Mapped)] {
-        let launch = Launch::default().mode(mode).memory(memory);
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
         let mut kernel = active::<Unlucky>(&cpu(), launch);
-        let (mut requests, mut responses) = lane(&mut kernel, 0);
+        let (mut requests, mut responses) = channel(&mut kernel, 0);
         one_thread().block_on(async {
             for request in 1..=3 {
                 requests.send(request).await.unwrap();
@@ -203,7 +206,7 @@ fn a_panic_of_the_handler_ends_a_stream_that_waits_with_the_fault() {
             let [Err(ring_host::RecvError::Fault(fault))] = &items[..] else {
                 panic!("the fault, once: {items:?}")
             };
-            assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 0, .. }), "{fault}");
+            assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault}");
             assert_eq!(requests.send(1).await, Err(SendError::Fault(fault.clone())));
         });
     }
@@ -212,8 +215,8 @@ fn a_panic_of_the_handler_ends_a_stream_that_waits_with_the_fault() {
 /// A sink that waits for room learns of the fault too, although nobody receives.
 #[test]
 fn a_panic_of_the_handler_ends_a_sink_that_waits_with_the_fault() {
-    let mut kernel = active::<Unlucky>(&cpu(), Launch::default().capacity(4));
-    let (mut requests, _responses) = lane(&mut kernel, 0);
+    let mut kernel = active::<Unlucky>(&cpu(), LaunchConfig::default().capacity(4));
+    let (mut requests, _responses) = channel(&mut kernel, 0);
     let refused = one_thread().block_on(async {
         for request in [1, 2, 13].into_iter().chain([1; 16]) {
             if let Err(refused) = timeout(LONG, requests.send(request)).await.expect("in time") {
@@ -229,8 +232,8 @@ fn a_panic_of_the_handler_ends_a_sink_that_waits_with_the_fault() {
 #[test]
 fn what_is_dropped_midway_loses_nothing() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(8));
-        let (mut requests, mut responses) = lane(&mut kernel, 0);
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(8));
+        let (mut requests, mut responses) = channel(&mut kernel, 0);
         let (mut sent, mut received, mut dropped) = (0, 0, 0);
         for round in 0..50 {
             one_thread().block_on(async {
@@ -273,8 +276,8 @@ fn what_is_dropped_midway_loses_nothing() {
 /// `forward`, `buffer` and the like rely on `feed`, `flush` and `close` as the trait says.
 #[test]
 fn combinators_of_the_traits() {
-    let mut kernel = active::<Slow>(&cpu(), Launch::default().capacity(4));
-    let (mut requests, responses) = lane(&mut kernel, 0);
+    let mut kernel = active::<Slow>(&cpu(), LaunchConfig::default().capacity(4));
+    let (mut requests, responses) = channel(&mut kernel, 0);
     one_thread().block_on(async {
         let mut all = futures_util::stream::iter((0..20).map(Ok));
         let sending = async {

@@ -5,14 +5,14 @@ use crate::faults::{in_child, is_child, names, promptly, ptx, until};
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
-    AddError, ControlError, Device, DeviceKind, Kernel, LaneError, Launch, LaunchError, OpenError,
-    Options, PayloadError, RecvError, Resident, Runtime, SendError, State, Thread, ThreadContext,
-    ThreadHandler,
+    AddError, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
+    LaunchError, OpenError, PayloadError, RecvError, Runtime, RuntimeConfig, SendError, State,
+    Thread, ThreadContext, ThreadHandler,
 };
 use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device, with_ptx};
 use std::time::{Duration, Instant};
 
-fn refused<K: Kernel>(runtime: &Runtime, launch: Launch) -> LaunchError {
+fn refused<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> LaunchError {
     match runtime.launch::<K>(launch) {
         Ok(_) => panic!("it was launched"),
         Err(error) => error,
@@ -23,13 +23,13 @@ fn refused<K: Kernel>(runtime: &Runtime, launch: Launch) -> LaunchError {
 fn on_each_with(pinned_bytes: usize, device_bytes: usize, test: impl Fn(&Runtime)) {
     test(&cpu_with(pinned_bytes, device_bytes));
     if gpu().is_some() {
-        let options = Options { pinned_bytes, device_bytes };
+        let options = RuntimeConfig { pinned_bytes, device_bytes };
         test(&Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
 }
 
-fn active(runtime: &Runtime) -> Resident<Echo> {
-    let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+fn active(runtime: &Runtime) -> KernelHandle<Echo> {
+    let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
 }
@@ -38,12 +38,13 @@ fn active(runtime: &Runtime) -> Resident<Echo> {
 fn capacities() {
     on_each_device(|runtime| {
         for capacity in [0, 3, 4095, 1 << 21, u32::MAX] {
-            let error = refused::<Echo>(runtime, Launch::default().capacity(capacity));
+            let error = refused::<Echo>(runtime, LaunchConfig::default().capacity(capacity));
             assert!(matches!(error, LaunchError::Capacity(c) if c == capacity), "{error}");
             names(&error, &[&format!("capacity {capacity} "), "power of two", "1..=1048576"]);
         }
         for capacity in [1, 2] {
-            let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(capacity)).unwrap();
+            let mut kernel =
+                runtime.launch::<Echo>(LaunchConfig::default().capacity(capacity)).unwrap();
             kernel.activate(LONG).unwrap();
             for i in 0..20 {
                 let request = EchoMessage::from_seed(i);
@@ -59,32 +60,35 @@ fn start_indices() {
     on_each_device(|runtime| {
         let most = ring_shared::ring::MAX_START;
         for start in [most + 1, u64::MAX] {
-            let error = refused::<Echo>(runtime, Launch::default().start_index(start));
+            let error = refused::<Echo>(runtime, LaunchConfig::default().start_index(start));
             assert!(matches!(error, LaunchError::StartIndex(s) if s == start), "{error}");
             names(&error, &[&format!("start index {start} "), &most.to_string()]);
         }
-        runtime.launch::<Echo>(Launch::default().start_index(most)).unwrap();
+        runtime.launch::<Echo>(LaunchConfig::default().start_index(most)).unwrap();
     });
 }
 
 #[test]
 fn too_large_for_the_arena() {
     on_each_device(|runtime| {
-        let error = refused::<Echo>(runtime, Launch::default().capacity(1 << 20));
+        let error = refused::<Echo>(runtime, LaunchConfig::default().capacity(1 << 20));
         let LaunchError::Arena { kernel: "echo", which: "pinned", needed, free, arena } = error
         else {
             panic!("{error}")
         };
         let slots = 2 * 64 * (1 << 20);
         assert!((slots..slots + 4096).contains(&needed), "{needed}");
-        assert!(free <= arena && arena == Options::default().pinned_bytes, "{free} of {arena}");
+        assert!(
+            free <= arena && arena == RuntimeConfig::default().pinned_bytes,
+            "{free} of {arena}"
+        );
         let parts = ["kernel echo", "pinned"].map(str::to_owned);
         let numbers = [needed, free, arena].map(|n| n.to_string());
         let all: Vec<&str> = parts.iter().chain(&numbers).map(String::as_str).collect();
         names(&error, &all);
 
         for bytes in [(64 << 20) + 1, usize::MAX] {
-            let error = refused::<VectorAdd>(runtime, Launch::default().payload_bytes(bytes));
+            let error = refused::<VectorAdd>(runtime, LaunchConfig::default().payload_bytes(bytes));
             assert!(
                 matches!(error, LaunchError::Arena { which: "device", needed, .. } if needed == bytes),
                 "{error}"
@@ -93,13 +97,13 @@ fn too_large_for_the_arena() {
         }
     });
     on_each_with(4096, 4096, |runtime| {
-        let error = refused::<Echo>(runtime, Launch::default());
+        let error = refused::<Echo>(runtime, LaunchConfig::default());
         let same = matches!(error, LaunchError::Arena { free: 4096, arena: 4096, .. });
         assert!(same, "{error}");
         names(&error, &["4096"]);
     });
     on_each_with(100, 100, |runtime| {
-        let error = refused::<Echo>(runtime, Launch::default().capacity(1));
+        let error = refused::<Echo>(runtime, LaunchConfig::default().capacity(1));
         assert!(matches!(error, LaunchError::Arena { .. }), "{error}");
     });
 }
@@ -109,22 +113,23 @@ fn arenas_that_cannot_be_had() {
     let mut devices = vec![Device::Cpu];
     devices.extend(gpu().map(|_| Device::Cuda(0)));
     for device in devices {
-        let options = Options { device_bytes: usize::MAX, ..Options::default() };
+        let options = RuntimeConfig { device_bytes: usize::MAX, ..RuntimeConfig::default() };
         let error = Runtime::open_with(device, options).unwrap_err();
         assert!(matches!(error, OpenError::Arena { bytes: usize::MAX, .. }), "{error}");
         names(&error, &[&format!("arena of {} bytes", usize::MAX)]);
         // Less pinned memory does, and even none: then what is chosen needs none.
         let pinned = |pinned_bytes| {
-            let options = Options { pinned_bytes, ..Options::default() };
+            let options = RuntimeConfig { pinned_bytes, ..RuntimeConfig::default() };
             Runtime::open_with(device, options).unwrap()
         };
         assert_eq!(pinned(usize::MAX).report().pinned, Ok(32 << 20));
         let none = pinned(0);
         assert!(none.report().pinned.as_ref().unwrap_err().contains("none was asked for"));
-        let kernel = none.launch::<Echo>(Launch::default()).unwrap();
+        let kernel = none.launch::<Echo>(LaunchConfig::default()).unwrap();
         assert_eq!(kernel.runs_as().1, ring_host::Memory::StagedSync);
         assert_eq!(kernel.pinned_bytes(), 0);
-        let error = refused::<Echo>(&none, Launch::default().memory(ring_host::Memory::Mapped));
+        let error =
+            refused::<Echo>(&none, LaunchConfig::default().memory(ring_host::Memory::Mapped));
         names(&error, &["memory mapped", "there is no pinned memory", "none was asked for"]);
     }
 }
@@ -133,49 +138,49 @@ fn arenas_that_cannot_be_had() {
 fn messages_larger_than_a_slot() {
     on_each_device(|runtime| {
         for slot in [0, 1, 63] {
-            let error = refused::<Echo>(runtime, Launch::default().slot_bytes(slot));
+            let error = refused::<Echo>(runtime, LaunchConfig::default().slot_bytes(slot));
             assert!(matches!(error, LaunchError::Slot { bytes: 64, slot: s } if s == slot));
             names(&error, &["64 bytes", &format!("slots of {slot} bytes")]);
         }
         // The larger of request (216 bytes) and response counts.
-        let error = refused::<VectorAdd>(runtime, Launch::default().slot_bytes(215));
+        let error = refused::<VectorAdd>(runtime, LaunchConfig::default().slot_bytes(215));
         assert!(matches!(error, LaunchError::Slot { bytes: 216, slot: 215 }), "{error}");
-        runtime.launch::<Echo>(Launch::default().slot_bytes(64)).unwrap();
+        runtime.launch::<Echo>(LaunchConfig::default().slot_bytes(64)).unwrap();
     });
 }
 
 #[test]
-fn lanes() {
+fn channels() {
     on_each_device(|runtime| {
-        let grid = runtime.device().max_lanes;
-        for lanes in [0, grid.saturating_add(1), u32::MAX] {
-            let error = refused::<Echo>(runtime, Launch::default().lanes(lanes));
+        let grid = runtime.device().max_channels;
+        for channels in [0, grid.saturating_add(1), u32::MAX] {
+            let error = refused::<Echo>(runtime, LaunchConfig::default().channels(channels));
             assert!(
-                matches!(error, LaunchError::Lanes { lanes: l, limit, .. }
-                    if l == lanes && limit == grid),
+                matches!(error, LaunchError::Channels { channels: l, limit, .. }
+                    if l == channels && limit == grid),
                 "{error}"
             );
-            names(&error, &[&format!("{lanes} lanes"), &format!("1..={grid}"), "grid"]);
+            names(&error, &[&format!("{channels} channels"), &format!("1..={grid}"), "grid"]);
         }
         // More than can be resident at once; on the CPU that is the grid.
         let many = grid.min(1 << 20) + u32::from(grid < 1 << 20);
-        let small = Launch::default().capacity(1);
-        let error = refused::<Echo>(runtime, small.clone().lanes(many));
-        let LaunchError::Lanes { limit, why, .. } = error else { panic!("{error}") };
+        let small = LaunchConfig::default().capacity(1);
+        let error = refused::<Echo>(runtime, small.clone().channels(many));
+        let LaunchError::Channels { limit, why, .. } = error else { panic!("{error}") };
         assert!((1..many).contains(&limit), "{error}");
         if runtime.device().kind == DeviceKind::Cuda {
             assert_eq!(why, "what can be resident at once");
         }
         // And more than can be resident beside what is.
-        let two = runtime.launch::<Echo>(small.clone().lanes(2)).unwrap();
-        let error = refused::<Echo>(runtime, small.clone().lanes(limit));
+        let two = runtime.launch::<Echo>(small.clone().channels(2)).unwrap();
+        let error = refused::<Echo>(runtime, small.clone().channels(limit));
         let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
         assert_eq!((crowded.kernel, crowded.blocks), (Echo::NAME, limit), "{error}");
         assert!(crowded.fit <= limit - 2 && crowded.beside >= 2, "{error}");
         let numbers = [crowded.fit, crowded.beside, crowded.needed, crowded.of];
         let numbers = numbers.map(|number| number.to_string());
         names(&error, &numbers.each_ref().map(String::as_str));
-        names(&error, &[&format!("{limit} blocks"), "beside", crowded.resource, "fewer lanes"]);
+        names(&error, &[&format!("{limit} blocks"), "beside", crowded.resource, "fewer channels"]);
         drop(two);
     });
 }
@@ -185,7 +190,7 @@ fn threads() {
     on_each_device(|runtime| {
         let most = runtime.device().max_threads;
         for threads in [0, 1, 31, 33, most + 1, most + 32, u32::MAX] {
-            let error = refused::<Echo>(runtime, Launch::default().threads(threads));
+            let error = refused::<Echo>(runtime, LaunchConfig::default().threads(threads));
             assert!(
                 matches!(error, LaunchError::Threads { threads: t, limit, .. }
                     if t == threads && limit == most),
@@ -195,7 +200,7 @@ fn threads() {
             names(&error, &[&format!("{threads} threads"), "multiple of 32", &limit, "device"]);
         }
         for threads in [32, 96] {
-            runtime.launch::<Echo>(Launch::default().threads(threads)).unwrap();
+            runtime.launch::<Echo>(LaunchConfig::default().threads(threads)).unwrap();
         }
     });
 }
@@ -210,7 +215,7 @@ fn threads_beyond_the_kernels_limit() {
 
 fn narrow_kernel() {
     let gpu = gpu().unwrap();
-    let narrow = with_ptx(Launch::default(), ptx(".maxntid 64, 1, 1", "\tret;"));
+    let narrow = with_ptx(LaunchConfig::default(), ptx(".maxntid 64, 1, 1", "\tret;"));
     let error = refused::<Echo>(&gpu, narrow.clone().threads(96));
     assert!(
         matches!(error, LaunchError::Threads { threads: 96, limit: 64, why } if why.contains("kernel")),
@@ -232,8 +237,9 @@ fn ptx_that_cannot_be_used() {
     let good = || String::from_utf8(ptx("", "\tret;")).unwrap();
     let abi = ring_shared::ABI_VERSION;
     on_each_device(|runtime| {
-        let try_bytes =
-            |bytes: Vec<u8>| source(refused::<Echo>(runtime, with_ptx(Launch::default(), bytes)));
+        let try_bytes = |bytes: Vec<u8>| {
+            source(refused::<Echo>(runtime, with_ptx(LaunchConfig::default(), bytes)))
+        };
         let try_text = |text: String| try_bytes(text.into_bytes());
         for empty in ["", " \n\t"] {
             let error = try_text(empty.to_owned());
@@ -261,7 +267,8 @@ fn ptx_that_cannot_be_used() {
         let has = "ring_other".to_owned();
         assert_eq!(error, ImageError::NoEntry { entry: "ring_echo", has });
         names(&error, &["'ring_echo'", "ring_other"]);
-        let error = refused::<VectorAdd>(runtime, with_ptx(Launch::default(), ptx("", "\tret;")));
+        let error =
+            refused::<VectorAdd>(runtime, with_ptx(LaunchConfig::default(), ptx("", "\tret;")));
         names(&error, &["kernel vector_add", "'ring_vector_add'", "ring_echo"]);
     });
 }
@@ -277,8 +284,8 @@ fn ptx_that_only_the_driver_can_refuse() {
     }
 }
 
-fn nonsense() -> Launch {
-    with_ptx(Launch::default(), ptx("", "\tnot_an_instruction 7;\n\tret;"))
+fn nonsense() -> LaunchConfig {
+    with_ptx(LaunchConfig::default(), ptx("", "\tnot_an_instruction 7;\n\tret;"))
 }
 
 fn refused_by_the_driver() {
@@ -291,7 +298,7 @@ fn refused_by_the_driver() {
     names(&error, &["kernel echo", "the driver refused the PTX", &code.to_string()]);
     let future =
         String::from_utf8(ptx("", "\tret;")).unwrap().replace(".version 8.4", ".version 99.9");
-    let error = refused::<Echo>(&gpu, with_ptx(Launch::default(), future.into_bytes()));
+    let error = refused::<Echo>(&gpu, with_ptx(LaunchConfig::default(), future.into_bytes()));
     let LaunchError::Image { source: ImageError::Refused { code, .. }, .. } = &error else {
         panic!("{error}")
     };
@@ -304,15 +311,15 @@ fn refused_by_the_driver() {
 /// The driver would block until no kernel is resident, so it is not asked.
 #[test]
 fn ptx_that_is_not_loaded_while_a_kernel_is_resident() {
-    let unknown = || with_ptx(Launch::default(), ptx("", "\tret;"));
+    let unknown = || with_ptx(LaunchConfig::default(), ptx("", "\tret;"));
     let name = concat!(module_path!(), "::ptx_that_is_not_loaded_while_a_kernel_is_resident");
     on_each_device(|runtime| {
-        let error = runtime.prepare::<Echo>(&Launch::default().capacity(3)).unwrap_err();
+        let error = runtime.prepare::<Echo>(&LaunchConfig::default().capacity(3)).unwrap_err();
         assert!(
             matches!(error, LaunchError::Capacity(3)),
             "prepare checks as launch does: {error}"
         );
-        runtime.prepare::<Echo>(&Launch::default()).unwrap(); // built in, whatever is resident
+        runtime.prepare::<Echo>(&LaunchConfig::default()).unwrap(); // built in, whatever is resident
     });
     cpu().prepare::<Echo>(&unknown()).unwrap();
     if gpu().is_none() {
@@ -360,13 +367,13 @@ impl ThreadHandler for Nobody {
 
 #[test]
 fn a_kernel_without_an_entry_in_the_built_in_ptx() {
-    let mut kernel = cpu().launch::<Nobody>(Launch::default()).unwrap();
+    let mut kernel = cpu().launch::<Nobody>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.send(&1, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(!1));
 
     let Some(gpu) = gpu() else { return };
-    let error = refused::<Nobody>(&gpu, Launch::default());
+    let error = refused::<Nobody>(&gpu, LaunchConfig::default());
     assert!(
         matches!(
             &error,
@@ -423,7 +430,7 @@ fn a_driver_without_devices() {
 fn messages_and_commands_at_the_wrong_time() {
     on_each_device(|runtime| {
         let request = EchoMessage::from_seed(9);
-        let refuses = |kernel: &mut Resident<Echo>, state: State| {
+        let refuses = |kernel: &mut KernelHandle<Echo>, state: State| {
             let expected = SendError::NotActive { kernel: "echo", state };
             let advice =
                 if state == State::Terminated { "launch it again" } else { "call activate" };
@@ -433,7 +440,7 @@ fn messages_and_commands_at_the_wrong_time() {
             assert_eq!(kernel.try_send(&request).unwrap_err(), expected);
             assert_eq!(kernel.try_send_batch(&[request; 2]).unwrap_err(), expected);
         };
-        let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         refuses(&mut kernel, State::Launched);
         kernel.activate(LONG).unwrap();
         kernel.send(&request, LONG).unwrap();
@@ -472,18 +479,18 @@ fn messages_and_commands_at_the_wrong_time() {
 #[test]
 fn nothing_comes() {
     on_each_device(|runtime| {
-        let times_out = |kernel: &mut Resident<Echo>, limit: Duration| {
+        let times_out = |kernel: &mut KernelHandle<Echo>, limit: Duration| {
             let begun = Instant::now();
             let error = kernel.recv(limit).unwrap_err();
             let took = begun.elapsed();
-            let RecvError::Timeout { kernel: "echo", lane: 0, waited, .. } = error else {
+            let RecvError::Timeout { kernel: "echo", channel: 0, waited, .. } = error else {
                 panic!("{error}")
             };
             assert!(waited >= limit && took >= limit, "{waited:?}, {took:?} of {limit:?}");
             assert!(took < limit + Duration::from_secs(2), "{took:?} of {limit:?}");
-            names(&error, &["kernel echo", "lane 0", &format!("{waited:?}")]);
+            names(&error, &["kernel echo", "channel 0", &format!("{waited:?}")]);
         };
-        let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         times_out(&mut kernel, Duration::from_millis(20));
         kernel.activate(LONG).unwrap();
         for limit in [0, 1, 150] {
@@ -503,11 +510,11 @@ fn nothing_comes() {
 fn nothing_comes_from_a_kernel_that_is_not_active() {
     const SHORT: Duration = Duration::from_millis(20);
     on_each_device(|runtime| {
-        let told = |kernel: &mut Resident<Echo>, state: &str| {
+        let told = |kernel: &mut KernelHandle<Echo>, state: &str| {
             let error = kernel.recv(SHORT).unwrap_err();
-            names(&error, &["kernel echo", "lane 0", "not active", state, "call activate"]);
+            names(&error, &["kernel echo", "channel 0", "not active", state, "call activate"]);
         };
-        let mut kernel = runtime.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         told(&mut kernel, "Launched");
         kernel.activate(LONG).unwrap();
         let error = kernel.recv(SHORT).unwrap_err();
@@ -527,7 +534,7 @@ fn nothing_comes_from_a_kernel_that_is_not_active() {
         told(&mut kernel, "Inactive");
 
         // A half on another thread waits for who activates the kernel, and only then says no.
-        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
         std::thread::scope(|threads| {
             let answer = threads.spawn(move || receiver.recv(LONG));
             kernel.activate(LONG).unwrap();
@@ -543,7 +550,7 @@ fn vectors_that_cannot_be_added() {
         let limit = 64 * 1024 / 12;
         let ones = vec![1.0f32; limit + 2];
         let mut sum = vec![0.0f32; limit + 2];
-        let mut kernel = runtime.launch::<VectorAdd>(Launch::default().capacity(8)).unwrap();
+        let mut kernel = runtime.launch::<VectorAdd>(LaunchConfig::default().capacity(8)).unwrap();
         let error = kernel.add(&ones[..10], &ones[..10], &mut sum[..10], LONG).unwrap_err();
         let state = State::Launched;
         assert_eq!(error, AddError::Send(SendError::NotActive { kernel: "vector_add", state }));
@@ -572,12 +579,12 @@ fn vectors_that_cannot_be_added() {
 
         kernel.add(&ones[..limit], &ones[..limit], &mut sum[..limit], LONG).unwrap();
         assert!(sum[..limit].iter().all(|s| *s == 2.0) && sum[limit] == 0.0);
-        let _taken = kernel.take_lane(0).unwrap();
+        let _taken = kernel.take_channel(0).unwrap();
         let error = kernel.add(&ones[..3], &ones[..3], &mut sum[..3], LONG).unwrap_err();
-        assert_eq!(error, AddError::Lane(LaneError::Taken(0)));
+        assert_eq!(error, AddError::Channel(ChannelError::Taken(0)));
 
         // Without a payload arena, what fits the message is the limit.
-        let launch = Launch::default().capacity(8).payload_bytes(0);
+        let launch = LaunchConfig::default().capacity(8).payload_bytes(0);
         let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
         kernel.activate(LONG).unwrap();
         let error = kernel.add(&ones[..26], &ones[..26], &mut sum[..26], LONG).unwrap_err();
@@ -593,7 +600,7 @@ fn requests_that_the_handler_refuses() {
         VectorAddRequest { in_payload: 0, ..VectorAddRequest::in_payload(len, 0) }
     }
     on_each_device(|runtime| {
-        let launch = Launch::default().capacity(8).payload_bytes(4096);
+        let launch = LaunchConfig::default().capacity(8).payload_bytes(4096);
         let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
         kernel.activate(LONG).unwrap();
         let cases = [
@@ -622,7 +629,7 @@ fn requests_that_the_handler_refuses() {
 #[test]
 fn payload_out_of_bounds() {
     on_each_device(|runtime| {
-        let launch = Launch::default().capacity(8).payload_bytes(4096);
+        let launch = LaunchConfig::default().capacity(8).payload_bytes(4096);
         let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
         assert_eq!(kernel.payload_bytes(), 4096);
         let mut words = vec![7u32; 1025];
@@ -653,45 +660,45 @@ fn payload_out_of_bounds() {
         let unaligned = kernel.write_payload(1, &words[..1], LONG).unwrap_err();
         assert_eq!(unaligned, PayloadError::Unaligned { offset: 1 });
         names(&unaligned, &["offset 1", "multiple of 4"]);
-        let mut without = runtime.launch::<Echo>(Launch::default().capacity(8)).unwrap();
+        let mut without = runtime.launch::<Echo>(LaunchConfig::default().capacity(8)).unwrap();
         without.write_payload(0, &[0u32; 0], LONG).unwrap();
         without.read_payload(0, &mut [0u32; 0], LONG).unwrap();
         let error = without.write_payload(0, &[1.0f32], LONG).unwrap_err();
         let kernel = "echo";
         assert_eq!(error, PayloadError::OutOfBounds { kernel, offset: 0, bytes: 4, arena: 0 });
-        names(&error, &["kernel echo", "payload arena of 0 bytes", "Launch::payload_bytes"]);
+        names(&error, &["kernel echo", "payload arena of 0 bytes", "LaunchConfig::payload_bytes"]);
     });
 }
 
 #[test]
-fn lanes_that_are_not_there() {
+fn channels_that_are_not_there() {
     on_each_device(|runtime| {
-        let launch = Launch::default().capacity(8).lanes(3);
+        let launch = LaunchConfig::default().capacity(8).channels(3);
         let mut kernel = runtime.launch::<Echo>(launch).unwrap();
-        for lane in [3, u32::MAX] {
-            let error = kernel.lane(lane).unwrap_err();
-            assert_eq!(error, LaneError::OutOfRange { lane, lanes: 3 });
-            assert_eq!(kernel.take_lane(lane).unwrap_err(), error);
-            names(&error, &[&format!("no lane {lane}"), "has 3"]);
+        for channel in [3, u32::MAX] {
+            let error = kernel.channel(channel).unwrap_err();
+            assert_eq!(error, ChannelError::OutOfRange { channel, channels: 3 });
+            assert_eq!(kernel.take_channel(channel).unwrap_err(), error);
+            names(&error, &[&format!("no channel {channel}"), "has 3"]);
         }
-        let _taken = kernel.take_lane(1).unwrap();
-        let error = kernel.lane(1).unwrap_err();
-        assert_eq!(error, LaneError::Taken(1));
-        assert_eq!(kernel.take_lane(1).unwrap_err(), error);
-        names(&error, &["lane 1", "take_lane"]);
-        kernel.lane(2).unwrap();
+        let _taken = kernel.take_channel(1).unwrap();
+        let error = kernel.channel(1).unwrap_err();
+        assert_eq!(error, ChannelError::Taken(1));
+        assert_eq!(kernel.take_channel(1).unwrap_err(), error);
+        names(&error, &["channel 1", "take_channel"]);
+        kernel.channel(2).unwrap();
     });
 }
 
-/// The kernel's own calls are those of lane 0.
+/// The kernel's own calls are those of channel 0.
 #[test]
-fn calls_on_a_kernel_whose_first_lane_was_taken() {
+fn calls_on_a_kernel_whose_first_channel_was_taken() {
     on_each_device(|runtime| {
         let mut kernel = active(runtime);
-        let mut taken = kernel.take_lane(0).unwrap();
+        let mut taken = kernel.take_channel(0).unwrap();
         let request = EchoMessage::from_seed(4);
         let says = |error: &dyn std::fmt::Display| {
-            names(&error, &["lane 0 was taken out of this kernel by take_lane"]);
+            names(&error, &["channel 0 was taken out of this kernel by take_channel"]);
         };
         says(&kernel.try_send(&request).unwrap_err());
         says(&kernel.send(&request, LONG).unwrap_err());
@@ -703,11 +710,11 @@ fn calls_on_a_kernel_whose_first_lane_was_taken() {
         says(&kernel.try_recv_each(2, |_| unreachable!("nothing is shown")).unwrap_err());
         says(&ring_host::Error::from(kernel.send(&request, LONG).unwrap_err()));
         taken.send(&request, LONG).unwrap();
-        assert_eq!(taken.recv(LONG), Ok(request.answer()), "the lane itself works");
+        assert_eq!(taken.recv(LONG), Ok(request.answer()), "the channel itself works");
         kernel.terminate(LONG).unwrap();
 
-        let mut adding = runtime.launch::<VectorAdd>(Launch::default().capacity(8)).unwrap();
-        let _taken = adding.take_lane(0).unwrap();
+        let mut adding = runtime.launch::<VectorAdd>(LaunchConfig::default().capacity(8)).unwrap();
+        let _taken = adding.take_channel(0).unwrap();
         says(&adding.add(&[1.0], &[2.0], &mut [0.0], LONG).unwrap_err());
     });
 }
@@ -716,7 +723,7 @@ fn calls_on_a_kernel_whose_first_lane_was_taken() {
 #[test]
 fn refused_launches_leave_nothing_behind() {
     const PAYLOAD: usize = 8192;
-    let small = || Launch::default().capacity(16).payload_bytes(PAYLOAD);
+    let small = || LaunchConfig::default().capacity(16).payload_bytes(PAYLOAD);
     let each = {
         let probe = cpu().launch::<Echo>(small()).unwrap();
         probe.pinned_bytes().next_multiple_of(256)
@@ -743,8 +750,8 @@ fn refused_launches_leave_nothing_behind() {
                 small().capacity(3),
                 small().slot_bytes(8),
                 small().threads(33),
-                small().lanes(0),
-                small().lanes(u32::MAX),
+                small().channels(0),
+                small().channels(u32::MAX),
                 with_ptx(small(), &b"rubbish"[..]),
                 small().capacity(1 << 20), // no room for the rings
                 small().payload_bytes(PAYLOAD * 4 + 1), // room for the rings, not for the payload
@@ -758,7 +765,7 @@ fn refused_launches_leave_nothing_behind() {
         fill();
         if runtime.device().kind == DeviceKind::Cpu {
             // Nor is a share of the device kept: the whole of it can be had, if not the memory.
-            let error = refused::<Echo>(runtime, small().lanes(runtime.device().max_lanes));
+            let error = refused::<Echo>(runtime, small().channels(runtime.device().max_channels));
             assert!(matches!(error, LaunchError::Arena { .. }), "{error}");
         }
     });

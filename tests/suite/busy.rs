@@ -6,12 +6,12 @@ use ring_host::driver::quirks::Quirks;
 use ring_host::driver::{Driver, cpu::Cpu};
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Lack, Probe};
-use ring_host::{Launch, LaunchError, Memory, Mode, Options, Runtime};
+use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, opened};
 use std::sync::Arc;
 
 fn open<D: Driver + 'static>(device: &Arc<D>) -> Runtime {
-    Runtime::over(Arc::clone(device), Options::default()).unwrap()
+    Runtime::over(Arc::clone(device), RuntimeConfig::default()).unwrap()
 }
 
 /// A device at whose first opening the host is busy.
@@ -39,7 +39,7 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     names(choice, &["not persistent in mapped memory", "not certain, the machine was too busy"]);
 
     // The next opening finds out, and that is kept.
-    let again = opened(&device, Options::default());
+    let again = opened(&device, RuntimeConfig::default());
     let probe = &again.report().probe;
     assert!(probe.resident.is_ok() && probe.beside.is_ok(), "{probe:?}");
     let choice = again.report().choice.as_ref().unwrap();
@@ -51,7 +51,7 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
 fn what_is_asked_for_is_tried_after_a_busy_moment() {
     let host = open(&busy_at_first());
     for (mode, memory) in WAYS {
-        let mut kernel = active(&host, Launch::default().mode(mode).memory(memory));
+        let mut kernel = active(&host, LaunchConfig::default().mode(mode).memory(memory));
         exchange(&mut kernel, 3);
         assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.choice());
         if mode == Mode::Persistent || memory == Memory::StagedAsync {
@@ -59,7 +59,7 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
         }
     }
     // With a payload that is copied beside it, too.
-    let launch = Launch::default().mode(Mode::Persistent).payload_bytes(64 << 10);
+    let launch = LaunchConfig::default().mode(Mode::Persistent).payload_bytes(64 << 10);
     let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     let (a, mut sum) = (vec![1.5; 5000], vec![0.0; 5000]);
@@ -74,7 +74,7 @@ fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
     let host = open(&busy_at_first());
     is_not_told(&host.report().probe);
     let kernel = until("a persistent kernel", || {
-        let mut kernel = active(&host, Launch::default());
+        let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 4);
         (kernel.runs_as() == WAYS[0]).then_some(kernel)
     });
@@ -89,7 +89,7 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     in_child(here, &[("RING_MODE", "persistent")], || {
         let host = open(&busy_at_first());
         names(host.report().choice.as_ref().unwrap(), &["forced by RING_MODE", "tried although"]);
-        let mut kernel = active(&host, Launch::default());
+        let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 5);
         assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.choice());
     });
@@ -99,12 +99,12 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
 #[test]
 fn what_the_device_does_not_do_is_kept_and_refused() {
     let device = Arc::new(Quirks::of(Cpu::open()).calls_block());
-    let host = opened(&device, Options::default());
+    let host = opened(&device, RuntimeConfig::default());
     let probe = &host.report().probe;
     let Err(Lack::No(why)) = &probe.beside else { panic!("{probe:?}") };
     names(why, &["the call returned after", "when the kernel had left"]);
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
-    let launch = Launch::default().memory(Memory::StagedAsync);
+    let launch = LaunchConfig::default().memory(Memory::StagedAsync);
     let error = host.launch::<VectorAdd>(launch).map(drop).unwrap_err();
     assert!(matches!(error, LaunchError::Unfit { .. }), "{error}");
 }

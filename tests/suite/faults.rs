@@ -6,8 +6,8 @@ use ring_host::driver::Driver;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, Device, DeviceFault, Kernel, Launch, LaunchError, OpenError, PayloadError,
-    RecoverError, RecvError, Resident, Runtime, SendError, State,
+    ControlError, Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, OpenError,
+    PayloadError, RecoverError, RecvError, Runtime, SendError, State,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
 use std::io::Read;
@@ -136,14 +136,14 @@ pub(crate) fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOn
     print!("{err}");
 }
 
-fn unlucky(runtime: &Runtime, launch: Launch) -> Resident<Unlucky> {
+fn unlucky(runtime: &Runtime, launch: LaunchConfig) -> KernelHandle<Unlucky> {
     let mut kernel = runtime.launch::<Unlucky>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
 }
 
 /// That `kernel`, which has been found lost, answers everything with that fault, at once.
-fn is_lost<K: Kernel>(kernel: &mut Resident<K>, request: &K::Request, fault: &DeviceFault) {
+fn is_lost<K: Kernel>(kernel: &mut KernelHandle<K>, request: &K::Request, fault: &DeviceFault) {
     promptly("using a lost kernel", || {
         let refused = Some(SendError::Fault(fault.clone()));
         assert_eq!(kernel.try_send(request).err().map(SendError::without_message), refused);
@@ -167,13 +167,13 @@ fn is_lost<K: Kernel>(kernel: &mut Resident<K>, request: &K::Request, fault: &De
 }
 
 pub(crate) fn answers(runtime: &Runtime) {
-    let mut kernel = active(runtime, Launch::default().capacity(16));
+    let mut kernel = active(runtime, LaunchConfig::default().capacity(16));
     exchange(&mut kernel, 1);
     kernel.terminate(LONG).unwrap();
 }
 
 /// The fault that a receiver finds.
-fn fault_of<K: Kernel>(kernel: &mut Resident<K>) -> DeviceFault {
+fn fault_of<K: Kernel>(kernel: &mut KernelHandle<K>) -> DeviceFault {
     match kernel.recv(LONG) {
         Err(RecvError::Fault(fault)) => fault,
         Err(error) => panic!("{error}"),
@@ -184,25 +184,25 @@ fn fault_of<K: Kernel>(kernel: &mut Resident<K>) -> DeviceFault {
 #[test]
 fn a_panic_is_named_and_every_later_use_is_an_error() {
     let runtime = cpu();
-    let mut beside = unlucky(&runtime, Launch::default());
-    let mut kernel = unlucky(&runtime, Launch::default());
+    let mut beside = unlucky(&runtime, LaunchConfig::default());
+    let mut kernel = unlucky(&runtime, LaunchConfig::default());
     kernel.send(&13, LONG).unwrap();
     let fault = fault_of(&mut kernel);
-    assert_eq!(fault, DeviceFault::HandlerPanicked { kernel: "unlucky", lane: 0, processed: 0 });
-    names(&fault, &["kernel unlucky", "panicked", "lane 0", "after 0 messages"]);
+    assert_eq!(fault, DeviceFault::HandlerPanicked { kernel: "unlucky", channel: 0, processed: 0 });
+    names(&fault, &["kernel unlucky", "panicked", "channel 0", "after 0 messages"]);
     is_lost(&mut kernel, &2, &fault);
     beside.send(&3, LONG).unwrap();
     assert_eq!(beside.recv(LONG), Ok(9), "a kernel that was there before goes on");
     promptly("dropping it", || drop(kernel));
     answers(&runtime);
-    let mut again = unlucky(&runtime, Launch::default());
+    let mut again = unlucky(&runtime, LaunchConfig::default());
     again.send(&4, LONG).unwrap();
     assert_eq!(again.recv(LONG), Ok(16));
 }
 
 #[test]
 fn answers_from_before_a_panic_are_received_first() {
-    let mut kernel = unlucky(&cpu(), Launch::default());
+    let mut kernel = unlucky(&cpu(), LaunchConfig::default());
     for request in 1..=5 {
         kernel.send(&request, LONG).unwrap();
     }
@@ -224,7 +224,7 @@ fn answers_from_before_a_panic_are_received_first() {
 
 #[test]
 fn whoever_uses_a_kernel_learns_that_it_panicked() {
-    type Use = fn(&mut Resident<Unlucky>) -> Option<DeviceFault>;
+    type Use = fn(&mut KernelHandle<Unlucky>) -> Option<DeviceFault>;
     let uses: [(&str, Use); 7] = [
         ("try_recv", |k| match k.try_recv() {
             Err(RecvError::Fault(fault)) => Some(fault),
@@ -260,18 +260,21 @@ fn whoever_uses_a_kernel_learns_that_it_panicked() {
     ];
     let runtime = cpu();
     for (name, used) in uses {
-        let mut kernel = unlucky(&runtime, Launch::default().capacity(4));
+        let mut kernel = unlucky(&runtime, LaunchConfig::default().capacity(4));
         kernel.send(&13, LONG).unwrap();
         let fault = until(name, || used(&mut kernel));
-        assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 0, .. }), "{name}: {fault}");
+        assert!(
+            matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }),
+            "{name}: {fault}"
+        );
         is_lost(&mut kernel, &2, &fault);
     }
 }
 
 #[test]
 fn both_halves_learn_of_a_panic() {
-    let mut kernel = unlucky(&cpu(), Launch::default().capacity(8));
-    let (sender, receiver) = kernel.lane(0).unwrap().split();
+    let mut kernel = unlucky(&cpu(), LaunchConfig::default().capacity(8));
+    let (sender, receiver) = kernel.channel(0).unwrap().split();
     std::thread::scope(|threads| {
         let sending = threads.spawn(|| {
             for request in 0.. {
@@ -292,35 +295,35 @@ fn both_halves_learn_of_a_panic() {
         }
         let end = receiver.recv(LONG).unwrap_err();
         let RecvError::Fault(fault) = end else { panic!("{end}") };
-        assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 0, .. }), "{fault}");
+        assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault}");
         assert_eq!(sending.join().unwrap(), SendError::Fault(fault));
     });
 }
 
-/// A panic on one lane ends the kernel: the other lanes' answers are still there, and their threads
+/// A panic on one channel ends the kernel: the other channels' answers are still there, and their threads
 /// leave when it is dropped, so that the memory comes back.
 #[test]
-fn a_panic_on_one_lane_among_several() {
-    let launch = Launch::default().capacity(16).lanes(3);
+fn a_panic_on_one_channel_among_several() {
+    let launch = LaunchConfig::default().capacity(16).channels(3);
     let bytes = {
         let probe = cpu().launch::<Unlucky>(launch.clone()).unwrap();
         probe.pinned_bytes().next_multiple_of(256)
     };
     let runtime = cpu_with(bytes, 4096);
     let mut kernel = unlucky(&runtime, launch.clone());
-    for lane in [0, 2] {
-        kernel.lane(lane).unwrap().send(&(5 + u64::from(lane)), LONG).unwrap();
+    for channel in [0, 2] {
+        kernel.channel(channel).unwrap().send(&(5 + u64::from(channel)), LONG).unwrap();
     }
     until("two answers", || (kernel.status().processed == 2).then_some(()));
-    kernel.lane(1).unwrap().send(&13, LONG).unwrap();
-    let found = kernel.lane(1).unwrap().recv(LONG).unwrap_err();
-    let fault = DeviceFault::HandlerPanicked { kernel: "unlucky", lane: 1, processed: 0 };
+    kernel.channel(1).unwrap().send(&13, LONG).unwrap();
+    let found = kernel.channel(1).unwrap().recv(LONG).unwrap_err();
+    let fault = DeviceFault::HandlerPanicked { kernel: "unlucky", channel: 1, processed: 0 };
     assert_eq!(found, RecvError::Fault(fault.clone()));
-    for (lane, answer) in [(0, 25), (2, 49)] {
-        let lane = kernel.lane(lane).unwrap();
-        assert_eq!(lane.recv(LONG), Ok(answer));
-        assert_eq!(lane.recv(LONG), Err(RecvError::Fault(fault.clone())));
-        assert_eq!(lane.send(&1, LONG), Err(SendError::Fault(fault.clone())));
+    for (channel, answer) in [(0, 25), (2, 49)] {
+        let channel = kernel.channel(channel).unwrap();
+        assert_eq!(channel.recv(LONG), Ok(answer));
+        assert_eq!(channel.recv(LONG), Err(RecvError::Fault(fault.clone())));
+        assert_eq!(channel.send(&1, LONG), Err(SendError::Fault(fault.clone())));
     }
     is_lost(&mut kernel, &2, &fault);
     promptly("dropping it", || drop(kernel));
@@ -336,7 +339,7 @@ fn a_kernel_that_ends_at_once_was_refused() {
     }
     in_child(concat!(module_path!(), "::a_kernel_that_ends_at_once_was_refused"), &[], || {
         let runtime = gpu().unwrap();
-        let launch = with_ptx(Launch::default(), ptx("", "\tret;"));
+        let launch = with_ptx(LaunchConfig::default(), ptx("", "\tret;"));
         let mut kernel = runtime.launch::<Echo>(launch).unwrap();
         let fault = DeviceFault::Refused { kernel: "echo" };
         assert_eq!(kernel.activate(LONG), Err(ControlError::Fault(fault.clone())));
@@ -354,14 +357,14 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
     }
     in_child(concat!(module_path!(), "::a_trap_on_a_gpu_is_reported_by_every_handle"), &[], || {
         let runtime = gpu().unwrap();
-        let launch = with_ptx(Launch::default(), ptx("", "\ttrap;\n\tret;"));
+        let launch = with_ptx(LaunchConfig::default(), ptx("", "\ttrap;\n\tret;"));
         runtime.prepare::<Echo>(&launch).unwrap(); // nothing is loaded beside a resident kernel
         let request = EchoMessage::from_seed(1);
-        let mut beside = runtime.launch::<Echo>(Launch::default()).unwrap();
+        let mut beside = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
         beside.activate(LONG).unwrap();
         beside.send(&request, LONG).unwrap();
         assert_eq!(beside.recv(LONG).unwrap(), request.answer());
-        let idle = runtime.launch::<Echo>(Launch::default()).unwrap();
+        let idle = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
 
         let mut kernel = runtime.launch::<Echo>(launch).unwrap();
         let error = promptly("activating it", || kernel.activate(LONG)).unwrap_err();
@@ -376,7 +379,7 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let error = promptly("receiving from the other", || beside.recv(LONG)).unwrap_err();
         let RecvError::Fault(fault @ DeviceFault::Device { .. }) = error else { panic!("{error}") };
         is_lost(&mut beside, &request, &fault);
-        let launched = promptly("launching", || runtime.launch::<Echo>(Launch::default()));
+        let launched = promptly("launching", || runtime.launch::<Echo>(LaunchConfig::default()));
         let error = launched.map(drop).unwrap_err();
         assert!(
             matches!(error, LaunchError::Driver(_) | LaunchError::Fault(_)),
@@ -397,12 +400,12 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
 #[test]
 fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
     on_each_device_alone(here!("after_a_panic_kernels_go_on_and_a_fresh_one_works"), |host| {
-        let launch = with_ptx(Launch::default(), PTX.as_bytes());
+        let launch = with_ptx(LaunchConfig::default(), PTX.as_bytes());
         host.prepare::<Fragile>(&launch).unwrap(); // nothing is loaded beside a resident kernel
-        let mut beside = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+        let mut beside = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         beside.activate(LONG).unwrap();
         for (round, (mode, memory)) in (0..).zip(WAYS) {
-            let launch = Launch::default().mode(mode).memory(memory);
+            let launch = LaunchConfig::default().mode(mode).memory(memory);
             panics::<Fragile>(host, &launch);
             panics::<FragileWarp>(host, &launch);
             panics::<FragileBlock>(host, &launch);
@@ -416,8 +419,8 @@ fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
 }
 
 /// Lets a kernel panic: by a message that comes alone, and amid many; and launches it anew.
-fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Launch) {
-    let launch = || with_ptx(launch.clone().capacity(256).lanes(2), PTX.as_bytes());
+fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &LaunchConfig) {
+    let launch = || with_ptx(launch.clone().capacity(256).channels(2), PTX.as_bytes());
     let answer = |request: u64| request * request;
     for many in [false, true] {
         let mut kernel = host.launch::<K>(launch()).unwrap();
@@ -442,7 +445,7 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
             answered += 1;
         };
         assert!(many || answered == 0, "{answered}");
-        let DeviceFault::HandlerPanicked { kernel: name, lane: 0, .. } = fault else {
+        let DeviceFault::HandlerPanicked { kernel: name, channel: 0, .. } = fault else {
             panic!("{fault}")
         };
         assert_eq!(name, K::NAME);
@@ -466,12 +469,12 @@ fn a_kernel_that_never_obeys_times_out_and_is_set_aside() {
         const SPIN: &str = "\t.reg .pred %p<2>;\n\t.reg .b64 %rd<4>;
 \tmov.u64 %rd1, %globaltimer;\n\tadd.s64 %rd2, %rd1, 4000000000;
 LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra LOOK;\n\tret;";
-        let launch = Launch::default().capacity(16);
+        let launch = LaunchConfig::default().capacity(16);
         let bytes = {
             let probe = cpu().launch::<Echo>(launch.clone()).unwrap();
             probe.pinned_bytes().next_multiple_of(256)
         };
-        let options = ring_host::Options { pinned_bytes: 2 * bytes, device_bytes: 4096 };
+        let options = ring_host::RuntimeConfig { pinned_bytes: 2 * bytes, device_bytes: 4096 };
         let mut runtime = Runtime::open_with(ring_host::Device::Cuda(0), options).unwrap();
         let begun = Instant::now();
         let mut deaf = runtime.launch::<Echo>(with_ptx(launch.clone(), ptx("", SPIN))).unwrap();
@@ -481,11 +484,11 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         let took = asked.elapsed();
         assert!(took >= limit && took < limit + Duration::from_secs(1), "{took:?}");
         assert!(
-            matches!(&error, ControlError::Timeout { kernel: "echo", lane: 0, asked: State::Active, waited }
+            matches!(&error, ControlError::Timeout { kernel: "echo", channel: 0, asked: State::Active, waited }
                 if *waited >= limit),
             "{error}"
         );
-        names(&error, &["kernel echo", "lane 0", "Active"]);
+        names(&error, &["kernel echo", "channel 0", "Active"]);
         assert_eq!(deaf.status().state, State::Launched);
         assert!(matches!(
             deaf.send(&EchoMessage::from_seed(0), limit),

@@ -2,7 +2,7 @@
 
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Kernel, Kernels, Launch, LaunchError, Thread, ThreadContext, ThreadHandler};
+use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Thread, ThreadContext, ThreadHandler};
 use ring_tests::{LONG, cpu, on_each_device};
 
 /// What `tests/build.rs` put there.
@@ -30,7 +30,7 @@ impl ThreadHandler for Absent {
 fn they_answer_on_every_device() {
     assert_eq!(KERNELS, MORE);
     on_each_device(|runtime| {
-        let mut kernel = runtime.launch::<Echo>(Launch::default().kernels(KERNELS)).unwrap();
+        let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().kernels(KERNELS)).unwrap();
         kernel.activate(LONG).unwrap();
         for seed in 0..100 {
             let request = EchoMessage::from_seed(seed);
@@ -43,11 +43,11 @@ fn they_answer_on_every_device() {
 
 #[test]
 fn they_are_checked_on_every_device() {
-    let image = |launch: Launch| match cpu().launch::<Absent>(launch).map(|_| ()) {
+    let image = |launch: LaunchConfig| match cpu().launch::<Absent>(launch).map(|_| ()) {
         Err(LaunchError::Image { kernel: "absent", source }) => source,
         other => panic!("{other:?}"),
     };
-    let error = image(Launch::default().kernels(KERNELS));
+    let error = image(LaunchConfig::default().kernels(KERNELS));
     assert!(matches!(error, ImageError::NoEntry { entry: "ring_absent", .. }), "{error}");
     assert!(error.to_string().contains("it has: ring_"), "{error}");
     for (text, expected) in
@@ -55,6 +55,6 @@ fn they_are_checked_on_every_device() {
     {
         // SAFETY: no device runs it: it is refused.
         let kernels = unsafe { Kernels::new(text) };
-        assert_eq!(image(Launch::default().kernels(kernels)), expected);
+        assert_eq!(image(LaunchConfig::default().kernels(kernels)), expected);
     }
 }

@@ -6,8 +6,8 @@ use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, Options, RecvError, Runtime,
-    SendError, State,
+    Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvError, Runtime,
+    RuntimeConfig, SendError, State,
 };
 use ring_tests::{LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
 use std::io::{BufRead, BufReader};
@@ -17,16 +17,17 @@ use std::time::{Duration, Instant};
 /// The shortest that is allowed.
 const SHORT: Duration = Duration::from_millis(100);
 
-fn small() -> Launch {
-    Launch::default().capacity(64)
+fn small() -> LaunchConfig {
+    LaunchConfig::default().capacity(64)
 }
 
 #[test]
 fn a_kernel_whose_host_is_silent_leaves() {
-    let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
+    let host =
+        Runtime::over(Quirks::of(Cpu::open()).silent_host(), RuntimeConfig::default()).unwrap();
     let request = EchoMessage::from_seed(5);
-    for lanes in [1, 3] {
-        let launch = small().mode(Mode::Persistent).memory(Memory::Mapped).lanes(lanes);
+    for channels in [1, 3] {
+        let launch = small().mode(Mode::Persistent).memory(Memory::Mapped).channels(channels);
         // It must answer before its lease is over: a host that is too late for that tries again.
         let mut kernel = until("a kernel that answers in time", || {
             let mut kernel = host.launch::<Echo>(launch.clone().lease(4 * SHORT)).unwrap();
@@ -38,7 +39,7 @@ fn a_kernel_whose_host_is_silent_leaves() {
         let error = kernel.recv(LONG).unwrap_err();
         let RecvError::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
-        names(fault, &["kernel echo", "lane", "LeaseOver", "renew", "Launch::lease"]);
+        names(fault, &["kernel echo", "channel", "LeaseOver", "renew", "LaunchConfig::lease"]);
         assert_eq!(kernel.status().state, State::Faulted);
         let refused = kernel.try_send(&request).unwrap_err();
         assert_eq!(refused, SendError::Fault(fault.clone()));
@@ -49,7 +50,8 @@ fn a_kernel_whose_host_is_silent_leaves() {
 /// Event-driven launches end by their budgets long before; and staged memory bounds them by itself.
 #[test]
 fn a_lease_does_not_end_what_leaves_by_itself() {
-    let host = Runtime::over(Quirks::of(Cpu::open()).silent_host(), Options::default()).unwrap();
+    let host =
+        Runtime::over(Quirks::of(Cpu::open()).silent_host(), RuntimeConfig::default()).unwrap();
     for (mode, memory) in WAYS.into_iter().skip(1) {
         let mut kernel = active(&host, small().mode(mode).memory(memory).lease(SHORT));
         exchange(&mut kernel, 1);
@@ -76,7 +78,8 @@ fn a_kernel_whose_host_lives_stays() {
 #[test]
 fn a_lease_too_short_to_be_renewed_is_refused() {
     for lease in [Duration::ZERO, SHORT - Duration::from_nanos(1)] {
-        let error = cpu().launch::<Echo>(Launch::default().lease(lease)).map(drop).unwrap_err();
+        let error =
+            cpu().launch::<Echo>(LaunchConfig::default().lease(lease)).map(drop).unwrap_err();
         assert!(matches!(error, LaunchError::Lease { .. }), "{error}");
         names(&error, &["lease", "100ms", "Duration::MAX"]);
     }
@@ -124,7 +127,8 @@ fn after_a_killed_process_the_next_one_works() {
     let here = here!("after_a_killed_process_the_next_one_works");
     if std::env::var_os("RING_TEST_HOST").is_some() {
         let host = told();
-        let mut kernels: Vec<_> = (1..4).map(|lanes| active(&host, small().lanes(lanes))).collect();
+        let mut kernels: Vec<_> =
+            (1..4).map(|channels| active(&host, small().channels(channels))).collect();
         kernels.iter_mut().for_each(|kernel| exchange(kernel, 1));
         println!("resident");
         std::thread::sleep(LONG);
@@ -146,7 +150,7 @@ fn a_process_that_forgets_its_kernels_ends() {
     let here = here!("a_process_that_forgets_its_kernels_ends");
     if is_child() {
         let host = told();
-        let mut kernel = active(&host, small().lanes(2));
+        let mut kernel = active(&host, small().channels(2));
         exchange(&mut kernel, 1);
         println!("resident");
         std::mem::forget(kernel);
@@ -167,7 +171,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// A GPU goes on while its host is stopped, so its kernel is lost, says so, and is launched again; CPU
-/// lanes are stopped with their host, and go on with it.
+/// channels are stopped with their host, and go on with it.
 #[cfg(unix)]
 #[test]
 fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {

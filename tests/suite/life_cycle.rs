@@ -4,16 +4,17 @@
 use crate::faults::{in_child, names, promptly, until};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, Cooperative, Device, DeviceKind, Kernel, Launch, LaunchError, Options, RecvError,
-    Resident, Runtime, SendError, State, Summary, Thread, ThreadContext, ThreadHandler,
+    ControlError, Cooperative, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError,
+    RecvError, Runtime, RuntimeConfig, SendError, State, Summary, Thread, ThreadContext,
+    ThreadHandler,
 };
 use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A launch so small that dozens fit anywhere.
-fn small() -> Launch {
-    Launch::default().capacity(16)
+fn small() -> LaunchConfig {
+    LaunchConfig::default().capacity(16)
 }
 
 /// Opens the device of `runtime` once more.
@@ -24,21 +25,25 @@ fn open_again(runtime: &Runtime) -> Runtime {
     }
 }
 
-/// One round trip on every lane.
-fn exchange(kernel: &mut Resident<Echo>, seed: u64) {
-    for lane in 0..kernel.lanes() {
-        let request = EchoMessage::from_seed(seed + u64::from(lane));
-        kernel.lane(lane).unwrap().send(&request, LONG).unwrap();
+/// One round trip on every channel.
+fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
+    for channel in 0..kernel.channels() {
+        let request = EchoMessage::from_seed(seed + u64::from(channel));
+        kernel.channel(channel).unwrap().send(&request, LONG).unwrap();
     }
-    for lane in 0..kernel.lanes() {
-        let answer = kernel.lane(lane).unwrap().recv(LONG).unwrap();
-        assert_eq!(answer, EchoMessage::from_seed(seed + u64::from(lane)).answer(), "lane {lane}");
+    for channel in 0..kernel.channels() {
+        let answer = kernel.channel(channel).unwrap().recv(LONG).unwrap();
+        assert_eq!(
+            answer,
+            EchoMessage::from_seed(seed + u64::from(channel)).answer(),
+            "channel {channel}"
+        );
     }
 }
 
 /// Sends until both rings, of 8 slots each, are full: 8 are answered, the rest waits for room. How
-/// many were sent: a lane that waits for room may not have told all that it consumed.
-fn clog(kernel: &mut Resident<Echo>) -> u64 {
+/// many were sent: a channel that waits for room may not have told all that it consumed.
+fn clog(kernel: &mut KernelHandle<Echo>) -> u64 {
     let mut sent = 0;
     until("eight answers, and eight requests behind them", || {
         let answered = kernel.status().processed == 8;
@@ -50,14 +55,14 @@ fn clog(kernel: &mut Resident<Echo>) -> u64 {
     sent
 }
 
-fn receive(kernel: &mut Resident<Echo>, which: std::ops::Range<u64>) {
+fn receive(kernel: &mut KernelHandle<Echo>, which: std::ops::Range<u64>) {
     for i in which {
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer(), "answer {i}");
     }
 }
 
 /// Pinned memory that one such kernel takes of an arena.
-fn bytes_of<K: Kernel>(launch: &Launch) -> usize {
+fn bytes_of<K: Kernel>(launch: &LaunchConfig) -> usize {
     cpu().launch::<K>(launch.clone()).unwrap().pinned_bytes().next_multiple_of(256)
 }
 
@@ -96,7 +101,7 @@ impl ThreadHandler for Held {
 }
 
 /// A kernel that is busy until its place is [released](release).
-fn busy(runtime: &Runtime, place: u32) -> Resident<Held> {
+fn busy(runtime: &Runtime, place: u32) -> KernelHandle<Held> {
     let mut kernel = runtime.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.send(&place, LONG).unwrap();
@@ -112,10 +117,10 @@ fn release(place: u32) {
 #[test]
 fn every_transition_is_acknowledged() {
     on_each_device(|runtime| {
-        let state = |kernel: &Resident<Echo>| kernel.status().state;
+        let state = |kernel: &KernelHandle<Echo>| kernel.status().state;
         let mut kernel = runtime.launch::<Echo>(small()).unwrap();
         assert_eq!(state(&kernel), State::Launched);
-        assert_eq!(kernel.lanes(), 1);
+        assert_eq!(kernel.channels(), 1);
         kernel.deactivate(LONG).unwrap();
         assert_eq!(state(&kernel), State::Inactive);
         for round in 0..3 {
@@ -147,7 +152,7 @@ fn every_transition_is_acknowledged() {
 #[test]
 fn what_is_in_the_ring_waits_for_the_next_activation() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(8));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(8));
         let sent = clog(&mut kernel);
         kernel.deactivate(LONG).unwrap();
         assert_eq!(kernel.summary(), Summary { processed: 8, unhandled: sent - 8 });
@@ -167,7 +172,7 @@ fn what_is_in_the_ring_waits_for_the_next_activation() {
 #[test]
 fn terminate_counts_and_leaves_the_answers() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(8));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(8));
         let sent = clog(&mut kernel);
         let summary = kernel.terminate(LONG).unwrap();
         assert_eq!(summary, Summary { processed: 8, unhandled: sent - 8 });
@@ -176,7 +181,7 @@ fn terminate_counts_and_leaves_the_answers() {
 
         // However far it came: what was accepted was handled or is counted, and can be received.
         for sent in [1, 5, 40, 64] {
-            let mut kernel = active(runtime, Launch::default().capacity(64));
+            let mut kernel = active(runtime, LaunchConfig::default().capacity(64));
             let requests: Vec<_> = (0..sent).map(EchoMessage::from_seed).collect();
             assert_eq!(kernel.try_send_batch(&requests).unwrap() as u64, sent);
             let summary = kernel.terminate(LONG).unwrap();
@@ -189,16 +194,16 @@ fn terminate_counts_and_leaves_the_answers() {
 
 #[test]
 fn dropped_kernels_leave_the_device() {
-    let each = bytes_of::<Echo>(&small().lanes(2));
+    let each = bytes_of::<Echo>(&small().channels(2));
     let mut runtimes = vec![cpu_with(each, 4096)];
     if gpu().is_some() {
-        let options = Options { pinned_bytes: each, device_bytes: 4096 };
+        let options = RuntimeConfig { pinned_bytes: each, device_bytes: 4096 };
         runtimes.push(Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
     for runtime in runtimes {
         for round in 0..20 {
             // There is room for one: the one before has to be gone.
-            let launch = || runtime.launch::<Echo>(small().lanes(2)).ok();
+            let launch = || runtime.launch::<Echo>(small().channels(2)).ok();
             let mut kernel = until("the memory of the last one", launch);
             if round % 4 > 0 {
                 kernel.activate(LONG).unwrap();
@@ -215,24 +220,24 @@ fn dropped_kernels_leave_the_device() {
 }
 
 #[test]
-fn lanes_obey_together() {
+fn channels_obey_together() {
     on_each_device(|runtime| {
         for cooperative in [Cooperative::Always, Cooperative::Never, Cooperative::Auto] {
-            let mut kernel = active(runtime, small().lanes(4).cooperative(cooperative));
-            assert_eq!(kernel.lanes(), 4);
+            let mut kernel = active(runtime, small().channels(4).cooperative(cooperative));
+            assert_eq!(kernel.channels(), 4);
             exchange(&mut kernel, 10);
             kernel.deactivate(LONG).unwrap();
-            for lane in 0..4 {
-                let sent = kernel.lane(lane).unwrap().try_send(&EchoMessage::from_seed(0));
+            for channel in 0..4 {
+                let sent = kernel.channel(channel).unwrap().try_send(&EchoMessage::from_seed(0));
                 let (kernel, state) = ("echo", State::Inactive);
-                assert_eq!(sent, Err(SendError::NotActive { kernel, state }), "lane {lane}");
+                assert_eq!(sent, Err(SendError::NotActive { kernel, state }), "channel {channel}");
             }
             kernel.activate(LONG).unwrap();
             exchange(&mut kernel, 20);
             assert_eq!(kernel.terminate(LONG).unwrap(), Summary { processed: 8, unhandled: 0 });
-            for lane in 0..4 {
-                let end = kernel.lane(lane).unwrap().recv(LONG);
-                assert_eq!(end, Err(RecvError::Terminated { kernel: "echo" }), "lane {lane}");
+            for channel in 0..4 {
+                let end = kernel.channel(channel).unwrap().recv(LONG);
+                assert_eq!(end, Err(RecvError::Terminated { kernel: "echo" }), "channel {channel}");
             }
         }
         let mut one = active(runtime, small().cooperative(Cooperative::Always));
@@ -243,9 +248,9 @@ fn lanes_obey_together() {
 #[test]
 fn halves_outlive_the_handle() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, small().lanes(2));
-        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
-        let mut other = kernel.take_lane(1).unwrap();
+        let mut kernel = active(runtime, small().channels(2));
+        let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
+        let mut other = kernel.take_channel(1).unwrap();
         let request = EchoMessage::from_seed(5);
         for _ in 0..3 {
             sender.send(&request, LONG).unwrap();
@@ -274,7 +279,7 @@ fn halves_of_a_kernel_that_left_late_see_the_end() {
         let launch = small().capacity(512).mode(mode).memory(memory);
         let mut kernel = cpu().launch::<ring_tests::Slow>(launch).unwrap();
         kernel.activate(LONG).unwrap();
-        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
         assert_eq!(sender.try_send_batch(&[1; 400]), Ok(400)); // 200 ms, where a drop waits 40
         assert_eq!(receiver.recv(LONG), Ok(1));
         promptly("dropping the handle", || drop(kernel));
@@ -299,7 +304,7 @@ fn halves_of_a_kernel_that_left_late_see_the_end() {
 fn halves_on_other_threads_see_the_end() {
     on_each_device(|runtime| {
         let mut kernel = active(runtime, small());
-        let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+        let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
         let (sent, received) = std::thread::scope(|threads| {
             let sending = threads.spawn(move || {
                 for i in 0.. {
@@ -408,7 +413,7 @@ fn sixteen_resident_at_once_while_others_come_and_go() {
                 rounds
             });
             for round in 0..10 {
-                let mut other = promptly("launching", || active(runtime, small().lanes(2)));
+                let mut other = promptly("launching", || active(runtime, small().channels(2)));
                 promptly("querying", || (other.status(), other.summary(), runtime.device()));
                 exchange(&mut other, round);
                 promptly("copying", || {
@@ -457,7 +462,7 @@ fn a_thousand_cycles_grow_nothing() {
     in_child(concat!(module_path!(), "::a_thousand_cycles_grow_nothing"), &[], || {
         on_each_device(|runtime| {
             let cycle = |i: u64| {
-                let mut kernel = runtime.launch::<Echo>(Launch::default()).unwrap();
+                let mut kernel = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
                 kernel.activate(LONG).unwrap();
                 exchange(&mut kernel, i);
                 kernel.deactivate(LONG).unwrap();
@@ -485,12 +490,13 @@ fn a_command_that_is_not_obeyed_in_time() {
     let error = kernel.deactivate(limit).unwrap_err();
     let took = begun.elapsed();
     assert!(took >= limit && took < limit + Duration::from_secs(2), "{took:?}");
-    let ControlError::Timeout { kernel: "held", lane: 0, asked: State::Inactive, waited } = error
+    let ControlError::Timeout { kernel: "held", channel: 0, asked: State::Inactive, waited } =
+        error
     else {
         panic!("{error}")
     };
     assert!(waited >= limit);
-    names(&error, &["kernel held", "lane 0", "Inactive", &format!("{waited:?}")]);
+    names(&error, &["kernel held", "channel 0", "Inactive", &format!("{waited:?}")]);
     release(0);
     kernel.deactivate(LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(0), "the batch it was at is finished");
@@ -503,14 +509,14 @@ fn a_command_that_is_not_obeyed_in_time() {
 fn terminate_may_be_called_again_after_a_timeout() {
     let runtime = cpu();
     let mut kernel = busy(&runtime, 1);
-    let (mut sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
     let limit = Duration::from_millis(20);
     for _ in 0..2 {
         let error = kernel.terminate(limit).unwrap_err();
         assert!(matches!(error, ControlError::Timeout { asked: State::Terminated, .. }), "{error}");
     }
     assert_eq!(kernel.status().state, State::Terminated);
-    // There is no way back: the lane may have left by now, or not.
+    // There is no way back: the channel may have left by now, or not.
     let ended = ControlError::Terminated { kernel: "held" };
     assert_eq!(kernel.activate(LONG), Err(ended.clone()));
     assert_eq!(kernel.deactivate(LONG), Err(ended.clone()));
@@ -533,8 +539,8 @@ fn dropped_while_busy() {
     drop(kernel);
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
-    let whole = small().lanes(runtime.device().max_lanes);
-    let refused = |launch: Launch| match runtime.launch::<Held>(launch) {
+    let whole = small().channels(runtime.device().max_channels);
+    let refused = |launch: LaunchConfig| match runtime.launch::<Held>(launch) {
         Ok(_) => panic!("launched in memory for one"),
         Err(error) => error,
     };
@@ -554,7 +560,7 @@ fn dropped_while_busy() {
     // Runtime, handle and all.
     let runtime = cpu();
     let mut kernel = busy(&runtime, 3);
-    let (_sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (_sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
     drop((kernel, runtime));
     release(3);
     assert_eq!(receiver.recv(LONG), Ok(3));

@@ -5,7 +5,7 @@ use crate::faults::gpu_alone;
 use ring_host::driver::cpu::Cpu;
 use ring_host::driver::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, Memory, Mode, Options, RecvError, Runtime};
+use ring_host::{LaunchConfig, Memory, Mode, RecvError, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, with_ptx};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 fn a_receive_that_must_launch_ends_at_its_deadline() {
     let quirks = Quirks::of(Cpu::open());
     let tap = quirks.tap();
-    let host = Runtime::over(quirks, Options::default()).unwrap();
+    let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     for (mode, memory) in WAYS {
         if mode == Mode::Persistent {
             continue; // it is resident, or would be launched when it is made
         }
-        let mut kernel = active(&host, Launch::default().mode(mode).memory(memory));
+        let mut kernel = active(&host, LaunchConfig::default().mode(mode).memory(memory));
         exchange(&mut kernel, 1);
         kernel.rest(LONG).unwrap();
         tap.set_loading(true);
@@ -39,10 +39,10 @@ fn a_receive_that_must_launch_ends_at_its_deadline() {
 fn a_launch_waits_for_the_driver() {
     let quirks = Quirks::of(Cpu::open());
     let tap = quirks.tap();
-    let host = Runtime::over(quirks, Options::default()).unwrap();
+    let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     for memory in [Memory::Mapped, Memory::StagedAsync] {
         tap.set_loading(true);
-        let launch = Launch::default().mode(Mode::Persistent).memory(memory);
+        let launch = LaunchConfig::default().mode(Mode::Persistent).memory(memory);
         let mut kernel = std::thread::scope(|scope| {
             let launched = scope.spawn(|| host.launch::<Echo>(launch).unwrap());
             std::thread::sleep(Duration::from_millis(30));
@@ -60,13 +60,13 @@ fn messages_and_loads_beside_each_other() {
     gpu_alone(concat!(module_path!(), "::messages_and_loads_beside_each_other"), |host| {
         let ptx = include_str!("../../crates/ring-host/ptx/kernels.ptx");
         let done = AtomicBool::new(false);
-        let mut kernel = active(&host, Launch::default().mode(Mode::EventDriven));
+        let mut kernel = active(&host, LaunchConfig::default().mode(Mode::EventDriven));
         let (mut answered, mut late, mut longest) = (0u64, 0u64, Duration::ZERO);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 0..8 {
                     let launch =
-                        with_ptx(Launch::default(), format!("{ptx}\n// {n}\n").into_bytes());
+                        with_ptx(LaunchConfig::default(), format!("{ptx}\n// {n}\n").into_bytes());
                     // A kernel may be resident just now; then it is tried again.
                     let begun = Instant::now();
                     while let Err(error) = host.prepare::<Echo>(&launch) {

@@ -1,8 +1,8 @@
-//! Exactly once, in order, per lane: through lines and slots, singly and in batches, from one
+//! Exactly once, in order, per channel: through lines and slots, singly and in batches, from one
 //! thread and from two, across a full ring, a pause, and 32 bits of index.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Launch, RecvError, Resident, SendError};
+use ring_host::{KernelHandle, LaunchConfig, RecvError, SendError};
 use ring_tests::{LONG, Progress, active, on_each_device};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn message(i: u64) -> EchoMessage {
 }
 
 /// Sends and receives `count` messages, never more than `depth` unanswered.
-fn exchange(kernel: &mut Resident<Echo>, count: u64, depth: u64) {
+fn exchange(kernel: &mut KernelHandle<Echo>, count: u64, depth: u64) {
     let (mut sent, mut received) = (0, 0);
     while received < count {
         while sent < count && sent - received < depth {
@@ -26,7 +26,7 @@ fn exchange(kernel: &mut Resident<Echo>, count: u64, depth: u64) {
 
 #[test]
 fn one_at_a_time() {
-    on_each_device(|runtime| exchange(&mut active(runtime, Launch::default()), 20_000, 1));
+    on_each_device(|runtime| exchange(&mut active(runtime, LaunchConfig::default()), 20_000, 1));
 }
 
 #[test]
@@ -34,18 +34,18 @@ fn every_depth_and_capacity() {
     on_each_device(|runtime| {
         for capacity in [1, 2, 8, 64, 4096] {
             for depth in [1, 2, 3, 5, 64] {
-                let launch = Launch::default().capacity(capacity);
+                let launch = LaunchConfig::default().capacity(capacity);
                 exchange(&mut active(runtime, launch), 1000, depth.min(u64::from(capacity)));
             }
         }
     });
 }
 
-/// Express messages while answers are still unread: those answers go through slots.
+/// Inline messages while answers are still unread: those answers go through slots.
 #[test]
 fn answers_read_late() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(8));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(8));
         for round in 0..200 {
             for i in 0..8 {
                 kernel.send(&message(round * 8 + i), LONG).unwrap();
@@ -63,7 +63,7 @@ fn answers_read_late() {
 #[test]
 fn a_full_ring_gives_the_message_back() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(4));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(4));
         kernel.deactivate(LONG).unwrap();
         kernel.activate(LONG).unwrap();
         let mut accepted = 0;
@@ -87,7 +87,7 @@ fn a_full_ring_gives_the_message_back() {
 #[test]
 fn batches() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(256));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(256));
         let all: Vec<EchoMessage> = (0..20_000).map(message).collect();
         let (mut sent, mut received, mut step) = (0, 0, 1);
         let mut answers = [message(0); 100];
@@ -107,13 +107,13 @@ fn batches() {
 #[test]
 fn fixed_capacity_vectors() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default());
+        let mut kernel = active(runtime, LaunchConfig::default());
         let mut answers = heapless::Vec::<EchoMessage, 16>::new();
         for i in 0..20 {
             kernel.send(&message(i), LONG).unwrap();
         }
-        let mut lane = kernel.take_lane(0).unwrap();
-        let (_, receiver) = lane.split();
+        let mut channel = kernel.take_channel(0).unwrap();
+        let (_, receiver) = channel.split();
         while !answers.is_full() {
             receiver.try_recv_into(&mut answers).unwrap();
         }
@@ -126,21 +126,21 @@ fn fixed_capacity_vectors() {
 }
 
 #[test]
-fn two_threads_and_several_lanes() {
+fn two_threads_and_several_channels() {
     const COUNT: u64 = 30_000;
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().lanes(3).capacity(128));
-        let lanes: Vec<_> = (0..3).map(|i| kernel.take_lane(i).unwrap()).collect();
+        let mut kernel = active(runtime, LaunchConfig::default().channels(3).capacity(128));
+        let channels: Vec<_> = (0..3).map(|i| kernel.take_channel(i).unwrap()).collect();
         std::thread::scope(|scope| {
-            for (k, lane) in lanes.into_iter().enumerate() {
-                let (mut sender, mut receiver) = lane.into_split();
+            for (k, channel) in channels.into_iter().enumerate() {
+                let (mut sender, mut receiver) = channel.into_split();
                 let seed = move |i| message(i + k as u64 * COUNT);
                 scope.spawn(move || {
                     (0..COUNT).for_each(|i| sender.send(&seed(i), LONG).unwrap());
                 });
                 scope.spawn(move || {
                     for i in 0..COUNT {
-                        assert_eq!(receiver.recv(LONG).unwrap(), seed(i).answer(), "lane {k}");
+                        assert_eq!(receiver.recv(LONG).unwrap(), seed(i).answer(), "channel {k}");
                     }
                 });
             }
@@ -156,7 +156,7 @@ fn indices_pass_32_bits() {
     on_each_device(|runtime| {
         for start in [(1 << 32) - 700, (1 << 33) - 1, u64::from(u32::MAX), 1 << 62] {
             for depth in [1, 7] {
-                let launch = Launch::default().capacity(64).start_index(start);
+                let launch = LaunchConfig::default().capacity(64).start_index(start);
                 exchange(&mut active(runtime, launch), 1500, depth);
             }
         }
@@ -166,7 +166,7 @@ fn indices_pass_32_bits() {
 #[test]
 fn nothing_is_lost_across_pauses() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default().capacity(64));
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(64));
         let (mut sent, mut received) = (0, 0);
         for round in 0..200 {
             for _ in 0..round % 13 {
@@ -196,7 +196,7 @@ fn nothing_is_lost_across_pauses() {
 #[test]
 fn what_was_answered_can_be_received_after_the_end() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default());
+        let mut kernel = active(runtime, LaunchConfig::default());
         for i in 0..100 {
             kernel.send(&message(i), LONG).unwrap();
         }
@@ -210,12 +210,12 @@ fn what_was_answered_can_be_received_after_the_end() {
 }
 
 /// After one answer is received there is room for one more request, at any capacity: the sender
-/// passes the credit on although it has nothing to send, and a stalled lane says what it consumed.
+/// passes the credit on although it has nothing to send, and a stalled channel says what it consumed.
 #[test]
 fn one_answer_makes_room_for_one_request() {
     on_each_device(|runtime| {
         for capacity in [4, 64, 1024] {
-            let mut kernel = active(runtime, Launch::default().capacity(capacity));
+            let mut kernel = active(runtime, LaunchConfig::default().capacity(capacity));
             let (mut sent, mut received) = (0, 0);
             while sent < 2 * u64::from(capacity) {
                 kernel.send(&message(sent), LONG).unwrap();
@@ -237,7 +237,7 @@ fn one_answer_makes_room_for_one_request() {
 #[test]
 fn a_command_does_not_wait_for_the_ring() {
     let runtime = ring_tests::cpu();
-    let mut kernel = runtime.launch::<ring_tests::Slow>(Launch::default()).unwrap();
+    let mut kernel = runtime.launch::<ring_tests::Slow>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     let requests = [0u64; 4000];
     assert_eq!(kernel.try_send_batch(&requests).unwrap(), 4000);
@@ -250,7 +250,7 @@ fn a_command_does_not_wait_for_the_ring() {
 #[test]
 fn the_heart_beats_under_load() {
     on_each_device(|runtime| {
-        let mut kernel = active(runtime, Launch::default());
+        let mut kernel = active(runtime, LaunchConfig::default());
         let (mut i, mut beats, mut last) = (0, 0, kernel.status().heartbeat);
         let mut progress = Progress::new();
         while beats < 20 {
@@ -273,7 +273,7 @@ fn the_heart_beats_under_load() {
 fn commands_are_obeyed_while_answers_have_no_room() {
     on_each_device(|runtime| {
         for capacity in [1, 2] {
-            let launch = Launch::default().capacity(capacity).threads(64);
+            let launch = LaunchConfig::default().capacity(capacity).threads(64);
             let mut kernel = active(runtime, launch);
             let mut sent = 0;
             for round in 0..300 {

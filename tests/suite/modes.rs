@@ -3,18 +3,18 @@
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, DeviceFault, Exit, Launch, LaunchError, Memory, Mode, OpenError, Options, Processing,
-    RecvError, Resident, Runtime,
+    Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
+    Processing, RecvError, Runtime, RuntimeConfig,
 };
 use ring_tests::{LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
 use std::time::Duration;
 
-fn way((mode, memory): (Mode, Memory)) -> Launch {
-    Launch::default().mode(mode).memory(memory)
+fn way((mode, memory): (Mode, Memory)) -> LaunchConfig {
+    LaunchConfig::default().mode(mode).memory(memory)
 }
 
 /// Sends and receives `count` messages in batches through the whole ring.
-fn stream(kernel: &mut Resident<Echo>, count: u64) {
+fn stream(kernel: &mut KernelHandle<Echo>, count: u64) {
     let (mut sent, mut received, mut progress) = (0u64, 0u64, Progress::new());
     let mut responses = [EchoMessage { words: [0; 8] }; 100];
     while received < count {
@@ -49,16 +49,16 @@ fn each_way_answers_singly_and_in_streams() {
 }
 
 #[test]
-fn each_way_has_lanes_that_do_not_wait_for_each_other() {
+fn each_way_has_channels_that_do_not_wait_for_each_other() {
     on_each_device(|host| {
         for both in WAYS {
-            let mut kernel = active(host, way(both).lanes(3).capacity(64));
+            let mut kernel = active(host, way(both).channels(3).capacity(64));
             for round in 0..30 {
-                for lane in [2, 0, 1, 2] {
-                    let request = EchoMessage::from_seed(round * 4 + u64::from(lane));
-                    let lane = kernel.lane(lane).unwrap();
-                    lane.send(&request, LONG).unwrap();
-                    assert_eq!(lane.recv(LONG).unwrap(), request.answer(), "{both:?}");
+                for channel in [2, 0, 1, 2] {
+                    let request = EchoMessage::from_seed(round * 4 + u64::from(channel));
+                    let channel = kernel.channel(channel).unwrap();
+                    channel.send(&request, LONG).unwrap();
+                    assert_eq!(channel.recv(LONG).unwrap(), request.answer(), "{both:?}");
                 }
                 if round % 10 == 0 && both.0 != Mode::Persistent {
                     kernel.rest(LONG).unwrap();
@@ -91,8 +91,8 @@ fn two_threads_drive_an_event_driven_kernel() {
     on_each_device(|host| {
         for both in WAYS {
             let mut kernel = active(host, way(both).capacity(64));
-            let lane = kernel.lane(0).unwrap();
-            let (sender, receiver) = lane.split();
+            let channel = kernel.channel(0).unwrap();
+            let (sender, receiver) = channel.split();
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     for i in 0..5000 {
@@ -177,7 +177,7 @@ fn residency_is_bounded_by_one_handler_call() {
     assert!(kernel.launches() >= 10, "{} launches", kernel.launches());
 }
 
-/// The lost lane is not run again, neither by a launch queued behind nor by a new one. CPU only.
+/// The lost channel is not run again, neither by a launch queued behind nor by a new one. CPU only.
 #[test]
 fn a_panic_is_told_in_each_way() {
     let host = ring_tests::cpu();
@@ -209,7 +209,11 @@ fn a_panic_is_told_in_each_way() {
             assert!(answered <= 13, "{both:?}: {answered} answers");
             let panicked = matches!(
                 fault,
-                RecvError::Fault(DeviceFault::HandlerPanicked { kernel: "unlucky", lane: 0, .. })
+                RecvError::Fault(DeviceFault::HandlerPanicked {
+                    kernel: "unlucky",
+                    channel: 0,
+                    ..
+                })
             );
             assert!(panicked, "{both:?}: {fault}");
             assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel obeyed");
@@ -222,9 +226,9 @@ fn a_panic_is_told_in_each_way() {
 fn small_arenas_do_not_spoil_the_probe() {
     let driver = std::sync::Arc::new(ring_host::driver::cpu::Cpu::open());
     for options in [
-        Options { device_bytes: 0, ..Options::default() },
-        Options { pinned_bytes: 1024, ..Options::default() },
-        Options::default(),
+        RuntimeConfig { device_bytes: 0, ..RuntimeConfig::default() },
+        RuntimeConfig { pinned_bytes: 1024, ..RuntimeConfig::default() },
+        RuntimeConfig::default(),
     ] {
         let host = opened(&driver, options);
         assert!(host.report().probe.mapped.is_ok() && host.report().probe.resident.is_ok());
@@ -253,10 +257,10 @@ fn each_processing_answers_in_each_mode() {
 fn telemetry_counts_in_each_way() {
     on_each_device(|host| {
         for both in WAYS {
-            let mut kernel = active(host, way(both).lanes(2));
+            let mut kernel = active(host, way(both).channels(2));
             stream(&mut kernel, 500);
-            kernel.lane(1).unwrap().send(&EchoMessage::from_seed(1), LONG).unwrap();
-            kernel.lane(1).unwrap().recv(LONG).unwrap();
+            kernel.channel(1).unwrap().send(&EchoMessage::from_seed(1), LONG).unwrap();
+            kernel.channel(1).unwrap().recv(LONG).unwrap();
             kernel.deactivate(LONG).unwrap(); // counters are exact now
             let before = kernel.status().heartbeat;
             let all = kernel.telemetry();
@@ -268,9 +272,9 @@ fn telemetry_counts_in_each_way() {
             assert_eq!(end.queueing.count(), 501, "{both:?}");
             assert!(end.handler.quantile(0.5) <= end.handler.quantile(1.0));
             assert!(end.heartbeat >= before);
-            let one = kernel.lane_telemetry(1).unwrap();
+            let one = kernel.channel_telemetry(1).unwrap();
             assert_eq!((one.processed, one.handler.count()), (1, 1), "{both:?}");
-            assert!(kernel.lane_telemetry(2).is_err());
+            assert!(kernel.channel_telemetry(2).is_err());
         }
     });
 }
@@ -278,7 +282,7 @@ fn telemetry_counts_in_each_way() {
 #[test]
 fn refused_messages_are_counted() {
     on_each_device(|host| {
-        let mut kernel = host.launch::<VectorAdd>(Launch::default()).unwrap();
+        let mut kernel = host.launch::<VectorAdd>(LaunchConfig::default()).unwrap();
         kernel.activate(LONG).unwrap();
         for len in [0, 26, 3] {
             let mut request = ring_host::kernels::VectorAddRequest::in_payload(len, 0);
@@ -295,7 +299,7 @@ fn refused_messages_are_counted() {
 fn what_makes_no_sense_is_refused_before_anything_is_launched() {
     on_each_device(|host| {
         let zero = |budgets| {
-            let launch = Launch::default().budgets(budgets);
+            let launch = LaunchConfig::default().budgets(budgets);
             match host.launch::<Echo>(launch) {
                 Err(LaunchError::Budget(which)) => which,
                 other => panic!("{other:?}"),
@@ -305,7 +309,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_launched() {
         assert_eq!(zero(Budgets { time: Duration::ZERO, ..d }), "time");
         assert_eq!(zero(Budgets { iterations: 0, ..d }), "iterations");
         assert_eq!(zero(Budgets { idle: Duration::ZERO, ..d }), "idle");
-        let none = host.launch::<Echo>(Launch::default().max_messages(0));
+        let none = host.launch::<Echo>(LaunchConfig::default().max_messages(0));
         assert!(matches!(none, Err(LaunchError::MaxMessages)));
         let error = host.launch::<Echo>(way((Mode::Persistent, Memory::StagedSync))).unwrap_err();
         let text = error.to_string();

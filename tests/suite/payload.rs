@@ -5,7 +5,9 @@ use crate::faults::until;
 use futures_util::SinkExt;
 use ring_host::driver::{Quirks, cpu::Cpu};
 use ring_host::kernels::{VectorAdd, VectorAddRequest, status};
-use ring_host::{Lane, Launch, Options, PayloadError, Resident, Runtime, SendError, State};
+use ring_host::{
+    Channel, KernelHandle, LaunchConfig, PayloadError, Runtime, RuntimeConfig, SendError, State,
+};
 use ring_tests::{LONG, WAYS, over};
 use std::time::Duration;
 
@@ -19,15 +21,15 @@ fn late() -> Quirks<Cpu> {
 
 /// The same, opened, for kernels in whichever way is chosen.
 fn opened() -> Runtime {
-    Runtime::over(late(), Options::default()).unwrap()
+    Runtime::over(late(), RuntimeConfig::default()).unwrap()
 }
 
-fn launched(host: &Runtime, launch: Launch) -> Resident<VectorAdd> {
+fn launched(host: &Runtime, launch: LaunchConfig) -> KernelHandle<VectorAdd> {
     host.launch::<VectorAdd>(launch.payload_bytes(12 * N).capacity(16)).unwrap()
 }
 
 /// Writes all three vectors with no time to wait for it; whether it timed out.
-fn write(kernel: &mut Resident<VectorAdd>, element: f32) -> bool {
+fn write(kernel: &mut KernelHandle<VectorAdd>, element: f32) -> bool {
     match kernel.write_payload(0, &[element; 3 * N], Duration::ZERO) {
         Ok(()) => false,
         Err(PayloadError::Timeout { .. }) => true,
@@ -36,7 +38,7 @@ fn write(kernel: &mut Resident<VectorAdd>, element: f32) -> bool {
 }
 
 /// Receives the answer to a request for C = A + B, after which all of C is the sum of what is there.
-fn is_added(kernel: &mut Resident<VectorAdd>, what: &str) {
+fn is_added(kernel: &mut KernelHandle<VectorAdd>, what: &str) {
     let response = kernel.recv(LONG).unwrap();
     assert_eq!((response.status, response.len), (status::PAYLOAD, N as u32), "{what}");
     let mut words = [0f32; 3 * N];
@@ -52,11 +54,11 @@ fn is_added(kernel: &mut Resident<VectorAdd>, what: &str) {
 fn a_write_that_timed_out_lands_over_no_result() {
     let request = VectorAddRequest::in_payload(N as u32, 0);
     let mut timed_out = 0;
-    let (_, host) = over(late, Options::default());
+    let (_, host) = over(late, RuntimeConfig::default());
     for round in 0..12 {
         for (mode, memory) in WAYS {
             let what = format!("{mode} in {memory}, round {round}");
-            let mut kernel = launched(&host, Launch::default().mode(mode).memory(memory));
+            let mut kernel = launched(&host, LaunchConfig::default().mode(mode).memory(memory));
             kernel.write_payload(0, &[1f32; 3 * N], LONG).unwrap();
             // Before the kernel takes messages at all.
             timed_out += u32::from(write(&mut kernel, 2.0));
@@ -76,13 +78,13 @@ fn a_write_that_timed_out_lands_over_no_result() {
 }
 
 /// A message by one of the ways of sending; how many were taken.
-fn send(lane: &mut Lane<VectorAdd>, way: usize) -> Result<usize, SendError<()>> {
+fn send(channel: &mut Channel<VectorAdd>, way: usize) -> Result<usize, SendError<()>> {
     let request = VectorAddRequest::in_payload(N as u32, 0);
     let sent = match way {
-        0 => lane.try_send(&request).map(|()| 1),
-        1 => lane.try_send_batch(&[request]),
-        2 => lane.try_send_each(1, |_| request),
-        _ => lane.send(&request, Duration::ZERO).map(|()| 1),
+        0 => channel.try_send(&request).map(|()| 1),
+        1 => channel.try_send_batch(&[request]),
+        2 => channel.try_send_each(1, |_| request),
+        _ => channel.send(&request, Duration::ZERO).map(|()| 1),
     };
     sent.map_err(SendError::without_message)
 }
@@ -91,9 +93,9 @@ fn send(lane: &mut Lane<VectorAdd>, way: usize) -> Result<usize, SendError<()>> 
 #[test]
 fn messages_wait_for_a_write_that_timed_out() {
     let host = opened();
-    let mut kernel = launched(&host, Launch::default());
+    let mut kernel = launched(&host, LaunchConfig::default());
     kernel.activate(LONG).unwrap();
-    let mut lane = kernel.take_lane(0).unwrap();
+    let mut channel = kernel.take_channel(0).unwrap();
     let waits = SendError::Writing { kernel: "vector_add" };
     let mut element = 1.0;
     for way in 0..4 {
@@ -104,7 +106,7 @@ fn messages_wait_for_a_write_that_timed_out() {
             }
             assert_eq!(kernel.status().state, State::Active, "for the device it is");
             let mut refused = 0;
-            let taken = until("a message is taken", || match send(&mut lane, way) {
+            let taken = until("a message is taken", || match send(&mut channel, way) {
                 Ok(taken) => Some(taken),
                 Err(error) => {
                     assert_eq!(error, waits);
@@ -113,7 +115,7 @@ fn messages_wait_for_a_write_that_timed_out() {
                 }
             });
             assert_eq!(taken, 1, "the ring is empty");
-            lane.recv(LONG).unwrap();
+            channel.recv(LONG).unwrap();
             let mut words = [0f32; 3 * N];
             kernel.read_payload(0, &mut words, LONG).unwrap();
             assert!(words[..2 * N].iter().all(|word| *word == element));
@@ -124,8 +126,9 @@ fn messages_wait_for_a_write_that_timed_out() {
     // On another thread, which waits for it.
     until("it timed out", || write(&mut kernel, 0.5).then_some(()));
     let request = VectorAddRequest::in_payload(N as u32, 0);
-    let sending =
-        std::thread::spawn(move || lane.send(&request, LONG).map_err(SendError::without_message));
+    let sending = std::thread::spawn(move || {
+        channel.send(&request, LONG).map_err(SendError::without_message)
+    });
     sending.join().unwrap().unwrap();
     kernel.terminate(LONG).unwrap();
     let said = waits.to_string();
@@ -137,9 +140,9 @@ fn messages_wait_for_a_write_that_timed_out() {
 fn a_sink_waits_for_a_write_that_timed_out() {
     let request = VectorAddRequest::in_payload(N as u32, 0);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut kernel = launched(&opened(), Launch::default());
+    let mut kernel = launched(&opened(), LaunchConfig::default());
     kernel.activate(LONG).unwrap();
-    let (sender, mut receiver) = kernel.take_lane(0).unwrap().into_split();
+    let (sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
     let mut sink = sender.into_sink();
     let (mut timed_out, mut element) = (0, 1.0);
     until("five writes timed out", || {

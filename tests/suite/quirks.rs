@@ -6,8 +6,8 @@ use ring_host::driver::quirks::NAMES;
 use ring_host::driver::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, ControlError, Cooperative, DeviceFault, Launch, LaunchError, Memory, Mode, Options,
-    RecvError, Resident, Runtime, SendError, State,
+    Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,
+    Memory, Mode, RecvError, Runtime, RuntimeConfig, SendError, State,
 };
 use ring_tests::{LONG, Progress, WAYS, active, opened};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const MANY: u64 = 2000;
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn over(quirks: impl Driver + 'static) -> Runtime {
-    opened(&Arc::new(quirks), Options::default())
+    opened(&Arc::new(quirks), RuntimeConfig::default())
 }
 
 /// Opens a device on which launches by a graph are the cheaper ones: by so much that the probe's times show
@@ -45,7 +45,7 @@ fn cpu() -> Quirks<Cpu> {
 
 /// Sends `count` messages and receives the answers, in order; if the kernel is lost meanwhile, how
 /// many were accepted and how many answered by then, and why.
-fn exchange(kernel: &mut Resident<Echo>, count: u64) -> Result<(), (u64, u64, DeviceFault)> {
+fn exchange(kernel: &mut KernelHandle<Echo>, count: u64) -> Result<(), (u64, u64, DeviceFault)> {
     let (mut sent, mut received, mut progress) = (0, 0, Progress::new());
     while received < count {
         if sent < count && sent - received < 48 {
@@ -79,7 +79,7 @@ fn exchange(kernel: &mut Resident<Echo>, count: u64) -> Result<(), (u64, u64, De
 }
 
 /// Exchanges messages until the kernel is lost: as [`exchange`].
-fn until_lost(kernel: &mut Resident<Echo>) -> (u64, u64, DeviceFault) {
+fn until_lost(kernel: &mut KernelHandle<Echo>) -> (u64, u64, DeviceFault) {
     for _ in 0..1000 {
         if let Err(lost) = exchange(kernel, 300) {
             return lost;
@@ -88,7 +88,7 @@ fn until_lost(kernel: &mut Resident<Echo>) -> (u64, u64, DeviceFault) {
     panic!("{:?}: it is not lost", kernel.runs_as())
 }
 
-fn soak(kernel: &mut Resident<Echo>) {
+fn soak(kernel: &mut KernelHandle<Echo>) {
     if let Err((sent, received, fault)) = exchange(kernel, MANY) {
         panic!("after {received} answers to {sent} messages: {fault}");
     }
@@ -96,14 +96,14 @@ fn soak(kernel: &mut Resident<Echo>) {
 
 /// Launches a kernel and exchanges messages with it until it is lost, which may be before it is
 /// active. What was accepted and not answered is known then.
-fn launch_until_lost(host: &Runtime, launch: Launch) -> (Resident<Echo>, DeviceFault) {
+fn launch_until_lost(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<Echo>, DeviceFault) {
     let mut kernel = host.launch::<Echo>(launch).unwrap();
     let (sent, received, fault) = match kernel.activate(LONG) {
         Ok(()) => until_lost(&mut kernel),
         Err(ControlError::Fault(fault)) => (0, 0, fault),
         Err(error) => panic!("{error}"),
     };
-    assert_eq!(kernel.lane(0).unwrap().unanswered(), sent - received);
+    assert_eq!(kernel.channel(0).unwrap().unanswered(), sent - received);
     assert_eq!(kernel.status().state, State::Faulted);
     (kernel, fault)
 }
@@ -125,7 +125,7 @@ fn nothing_is_said_to_lack_where_nothing_does() {
         let (mode, memory, why) = choice(&host);
         assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why}");
         names(&why, &["the best that works", "a resident kernel answered in"]);
-        assert_eq!(host.report().pinned, Ok(Options::default().pinned_bytes));
+        assert_eq!(host.report().pinned, Ok(RuntimeConfig::default().pinned_bytes));
         assert_eq!(host.why(), "given by the caller");
     }
     assert!(!named("no-cooperative").device().cooperative_launch);
@@ -186,7 +186,7 @@ fn messages_go_round_whatever_lacks() {
             continue; // lost, or changed: below
         }
         let host = named(name);
-        let mut kernel = active(&host, Launch::default());
+        let mut kernel = active(&host, LaunchConfig::default());
         soak(&mut kernel);
         let (changes, summary) = (kernel.changes().count(), kernel.terminate(LONG).unwrap());
         assert_eq!((summary.processed, summary.unhandled), (MANY, 0), "{name}");
@@ -204,10 +204,10 @@ fn what_is_forced_works_or_is_refused() {
     };
     for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(name)) {
         let device = Arc::new(Quirks::named(Cpu::open(), name).unwrap());
-        let host = opened(&device, Options::default());
+        let host = opened(&device, RuntimeConfig::default());
         let mut works = 0;
         for (mode, memory) in WAYS {
-            match host.launch::<Echo>(Launch::default().mode(mode).memory(memory)) {
+            match host.launch::<Echo>(LaunchConfig::default().mode(mode).memory(memory)) {
                 Ok(mut kernel) => {
                     kernel.activate(LONG).unwrap();
                     soak(&mut kernel);
@@ -258,13 +258,13 @@ fn what_is_refused_is_refused_with_its_reason() {
         ("held-launches", Mode::Persistent, Memory::StagedSync, "has only one"),
     ];
     for (name, mode, memory, reason) in cases {
-        let launch = Launch::default().mode(mode).memory(memory);
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
         let error = named(name).launch::<Echo>(launch).map(drop).unwrap_err();
         assert!(matches!(error, LaunchError::Unfit { .. }), "{name}: {error}");
         names(&error, &[&mode.to_string(), &memory.to_string(), reason]);
     }
     let host = named("no-cooperative");
-    let launch = Launch::default().lanes(2);
+    let launch = LaunchConfig::default().channels(2);
     let error = host.launch::<Echo>(launch.clone().cooperative(Cooperative::Always)).unwrap_err();
     assert!(matches!(error, LaunchError::NotCooperative(_)), "{error}");
     active(&host, launch).terminate(LONG).unwrap(); // side by side without it
@@ -273,7 +273,7 @@ fn what_is_refused_is_refused_with_its_reason() {
 #[test]
 fn an_event_driven_kernel_goes_on_without_graphs() {
     let host = over_slow_launches(|quirks| quirks.failing_graphs(40));
-    let mut kernel = active(&host, Launch::default());
+    let mut kernel = active(&host, LaunchConfig::default());
     assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.choice());
     soak(&mut kernel);
     for i in 0..60 {
@@ -295,7 +295,7 @@ fn an_event_driven_kernel_goes_on_without_graphs() {
 /// between launches.
 #[test]
 fn a_staged_kernel_goes_on_without_copies_beside_it() {
-    let launch = |mode| Launch::default().mode(mode);
+    let launch = |mode| LaunchConfig::default().mode(mode);
     let device = || over(cpu().unmapped().failing_copies_beside(2000));
     for asked in [Mode::Auto, Mode::EventDriven, Mode::Graph] {
         let runs = if asked == Mode::Auto { Mode::Persistent } else { asked };
@@ -329,7 +329,8 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
 fn endless_budgets_do_not_outlive_the_copies() {
     let endless = Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
     let host = over(cpu().unmapped().failing_copies_beside(2000));
-    let mut kernel = active(&host, Launch::default().mode(Mode::EventDriven).budgets(endless));
+    let mut kernel =
+        active(&host, LaunchConfig::default().mode(Mode::EventDriven).budgets(endless));
     until("a change", || {
         soak(&mut kernel);
         kernel.changes().next()
@@ -341,25 +342,25 @@ fn endless_budgets_do_not_outlive_the_copies() {
 
 /// One failure among many copies does not undo the others.
 #[test]
-fn many_lanes_are_carried_although_copies_fail_now_and_then() {
+fn many_channels_are_carried_although_copies_fail_now_and_then() {
     let host = over(cpu().invalid_handles(10));
     for memory in [Memory::StagedAsync, Memory::StagedSync] {
-        let launch = Launch::default().mode(Mode::EventDriven).memory(memory);
-        let mut kernel = active(&host, launch.lanes(16).capacity(64));
-        for lane in 0..16 {
-            let lane = kernel.lane(lane).unwrap();
-            lane.send(&EchoMessage::from_seed(3), LONG).unwrap();
-            assert_eq!(lane.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
+        let launch = LaunchConfig::default().mode(Mode::EventDriven).memory(memory);
+        let mut kernel = active(&host, launch.channels(16).capacity(64));
+        for channel in 0..16 {
+            let channel = kernel.channel(channel).unwrap();
+            channel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+            assert_eq!(channel.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
         }
-        // Through slots too, round the ring's end, on all lanes at once.
+        // Through slots too, round the ring's end, on all channels at once.
         let batch: Vec<_> = (0..40).map(EchoMessage::from_seed).collect();
         for _ in 0..4 {
-            for lane in 0..16 {
-                assert_eq!(kernel.lane(lane).unwrap().try_send_batch(&batch), Ok(40));
+            for channel in 0..16 {
+                assert_eq!(kernel.channel(channel).unwrap().try_send_batch(&batch), Ok(40));
             }
-            for lane in 0..16 {
+            for channel in 0..16 {
                 for request in &batch {
-                    let answer = kernel.lane(lane).unwrap().recv(LONG).unwrap();
+                    let answer = kernel.channel(channel).unwrap().recv(LONG).unwrap();
                     assert_eq!(answer, request.answer());
                 }
             }
@@ -373,7 +374,7 @@ fn many_lanes_are_carried_although_copies_fail_now_and_then() {
 fn a_staged_kernel_without_copies_is_given_up() {
     for (mode, memory) in WAYS.into_iter().filter(|(_, memory)| *memory != Memory::Mapped) {
         let host = over(cpu().failing_copies(2000));
-        let launch = Launch::default().mode(mode).memory(memory);
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
         let (kernel, fault) = launch_until_lost(&host, launch);
         assert!(matches!(fault, DeviceFault::Driver { kernel: "echo", .. }), "{fault}");
         names(&fault, &["copies fail by now (a quirk)"]);
@@ -386,7 +387,7 @@ fn a_staged_kernel_without_copies_is_given_up() {
 fn stale_handles_are_tried_again() {
     let host = over(cpu().invalid_handles(10));
     for (mode, memory) in WAYS {
-        let launch = Launch::default().mode(mode).memory(memory);
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
         let mut kernel = until("a launch", || match host.launch::<Echo>(launch.clone()) {
             Ok(kernel) => Some(kernel),
             Err(LaunchError::Driver(error)) if error.code == 400 => None,
@@ -403,7 +404,7 @@ fn stale_handles_are_tried_again() {
 fn is_lost(
     device: &impl Driver,
     host: Runtime,
-    (mut lost, mut beside): (Resident<Echo>, Resident<Echo>),
+    (mut lost, mut beside): (KernelHandle<Echo>, KernelHandle<Echo>),
     (code, reason): (i32, &str),
     fault: &DeviceFault,
 ) {
@@ -417,13 +418,13 @@ fn is_lost(
         assert_eq!(end, RecvError::Fault(fault.clone()));
         let other = beside.recv(LONG).unwrap_err();
         names(&other, &[&code.to_string(), reason]);
-        let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
+        let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
         names(&error, &[reason]);
     });
     promptly("dropping everything", || drop((lost, beside, host)));
     is_left_behind(device);
     promptly("opening it again", || {
-        let error = Runtime::over(cpu(), Options::default()).map(drop);
+        let error = Runtime::over(cpu(), RuntimeConfig::default()).map(drop);
         assert!(error.is_ok(), "another device is sound");
     });
 }
@@ -431,14 +432,14 @@ fn is_lost(
 #[test]
 fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
     let device = Arc::new(cpu().watchdog(Duration::from_secs(3)));
-    let host = opened(&device, Options::default());
+    let host = opened(&device, RuntimeConfig::default());
     for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
-        soak(&mut active(&host, Launch::default().memory(memory))); // no launch is that long
+        soak(&mut active(&host, LaunchConfig::default().memory(memory))); // no launch is that long
     }
-    let beside = active(&host, Launch::default());
+    let beside = active(&host, LaunchConfig::default());
     let long = Duration::from_secs(60);
     let budgets = Budgets { time: long, idle: long, iterations: u64::MAX };
-    let mut kernel = active(&host, Launch::default().budgets(budgets));
+    let mut kernel = active(&host, LaunchConfig::default().budgets(budgets));
     let (sent, answer) = (EchoMessage::from_seed(3), EchoMessage::from_seed(3).answer());
     kernel.send(&sent, LONG).unwrap();
     assert_eq!(kernel.recv(LONG).unwrap(), answer);
@@ -450,12 +451,12 @@ fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
 fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
     for (mode, memory) in WAYS {
         let device = Arc::new(cpu().fault_after(1000));
-        let host = opened(&device, Options::default());
-        let launch = Launch::default().mode(mode).memory(memory);
+        let host = opened(&device, RuntimeConfig::default());
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
         let beside = active(&host, launch.clone());
         let mut kernel = active(&host, launch);
         let (sent, received, fault) = until_lost(&mut kernel);
-        assert_eq!(kernel.lane(0).unwrap().unanswered(), sent - received, "{mode}, {memory}");
+        assert_eq!(kernel.channel(0).unwrap().unanswered(), sent - received, "{mode}, {memory}");
         assert!(kernel.status().processed >= 1000);
         is_lost(&device, host, (kernel, beside), (700, "illegal memory access"), &fault);
     }
@@ -467,9 +468,9 @@ fn a_program_comes_to_its_end_where_calls_block() {
     for quirks in ["calls-block", "wsl2", "calls-block,held-launches", "calls-block,no-graphs"] {
         let device = Arc::new(Quirks::named(Cpu::open(), quirks).unwrap());
         let begun = Instant::now();
-        let open = || Runtime::over(Arc::clone(&device), Options::default()).unwrap();
+        let open = || Runtime::over(Arc::clone(&device), RuntimeConfig::default()).unwrap();
         let host = promptly("opening it", open);
-        let mut kernel = host.launch::<VectorAdd>(Launch::default()).unwrap();
+        let mut kernel = host.launch::<VectorAdd>(LaunchConfig::default()).unwrap();
         promptly("activating it", || kernel.activate(LONG)).unwrap();
         for n in [10, 25, 100, 5000] {
             let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
@@ -481,7 +482,7 @@ fn a_program_comes_to_its_end_where_calls_block() {
             promptly("reading", || kernel.read_payload(0, &mut back, LONG)).unwrap();
         }
         let budgets = Budgets::default();
-        let other = Launch::default().mode(Mode::EventDriven).budgets(budgets);
+        let other = LaunchConfig::default().mode(Mode::EventDriven).budgets(budgets);
         let mut beside = promptly("launching another", || active(&host, other));
         promptly("messages", || soak(&mut beside));
         let again = promptly("opening it again", open);
@@ -498,10 +499,10 @@ fn a_program_comes_to_its_end_where_calls_block() {
 #[test]
 fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     let device = Arc::new(cpu().calls_block());
-    let host = opened(&device, Options::default());
+    let host = opened(&device, RuntimeConfig::default());
     let stay = Duration::from_millis(400);
     let budgets = Budgets { time: stay, idle: stay, iterations: u64::MAX };
-    let launch = Launch::default().mode(Mode::EventDriven).budgets(budgets);
+    let launch = LaunchConfig::default().mode(Mode::EventDriven).budgets(budgets);
     let mut kernel = active(&host, launch);
     kernel.rest(LONG).unwrap();
     kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();

@@ -7,23 +7,24 @@ use ring_host::driver::quirks::Quirks;
 use ring_host::driver::{Demand, Driver, Resources};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Kernel, Launch, LaunchError, Memory, Mode, OpenError, Options,
-    RecoverError, RecvError, Resident, Runtime, SendError, Thread, ThreadContext, ThreadHandler,
+    Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
+    RecoverError, RecvError, Runtime, RuntimeConfig, SendError, Thread, ThreadContext,
+    ThreadHandler,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-fn small() -> Launch {
-    Launch::default().capacity(64)
+fn small() -> LaunchConfig {
+    LaunchConfig::default().capacity(64)
 }
 
 /// A device that is full of kernels works, and is not tried: what the trial would need is not there.
 #[test]
 fn a_device_that_is_full_is_not_tried() {
     let device = Arc::new(Quirks::of(Cpu::open()));
-    let options = Options { device_bytes: 0, ..Options::default() }; // nor is the caller's arena needed
+    let options = RuntimeConfig { device_bytes: 0, ..RuntimeConfig::default() }; // nor is the caller's arena needed
     let mut host = Runtime::over(Arc::clone(&device), options).unwrap();
     assert!(host.recover(LONG).unwrap().tried);
     let block = Resources { blocks: 1, ..Resources::default() };
@@ -36,7 +37,7 @@ fn a_device_that_is_full_is_not_tried() {
 }
 
 /// Sends and receives until the kernel is lost; the fault.
-fn lost(kernel: &mut Resident<Echo>) -> DeviceFault {
+fn lost(kernel: &mut KernelHandle<Echo>) -> DeviceFault {
     for seed in 0.. {
         let request = EchoMessage::from_seed(seed);
         match kernel.send(&request, LONG) {
@@ -69,13 +70,13 @@ fn where_nothing_is_wrong_nothing_is_done() {
 #[test]
 fn after_a_panic() {
     let mut host = cpu();
-    let mut kernel = host.launch::<Unlucky>(Launch::default()).unwrap();
+    let mut kernel = host.launch::<Unlucky>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.send(&13, LONG).unwrap();
     assert!(matches!(kernel.recv(LONG), Err(RecvError::Fault(_))));
     drop(kernel);
     assert!(!host.recover(LONG).unwrap().reopened);
-    let mut kernel = host.launch::<Unlucky>(Launch::default()).unwrap();
+    let mut kernel = host.launch::<Unlucky>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.send(&12, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(144));
@@ -85,7 +86,7 @@ fn after_a_panic() {
 fn after_the_device_was_reset() {
     for (mode, memory) in WAYS {
         let device = Arc::new(Quirks::of(Cpu::open()).reset_after(100));
-        let mut host = Runtime::over(Arc::clone(&device), Options::default()).unwrap();
+        let mut host = Runtime::over(Arc::clone(&device), RuntimeConfig::default()).unwrap();
         let mut other = host.clone();
         let launch = small().mode(mode).memory(memory);
         let mut kernel = active(&host, launch.clone());
@@ -119,7 +120,8 @@ fn after_what_no_call_helps() {
     let quirks: [fn(Quirks<Cpu>) -> Quirks<Cpu>; 2] =
         [|of| of.fault_after(100), |of| of.watchdog(Duration::from_secs(3))];
     for quirk in quirks {
-        let mut host = Runtime::over(quirk(Quirks::of(Cpu::open())), Options::default()).unwrap();
+        let mut host =
+            Runtime::over(quirk(Quirks::of(Cpu::open())), RuntimeConfig::default()).unwrap();
         let endless =
             ring_host::Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
         let launch = small().mode(Mode::EventDriven).memory(Memory::Mapped);
@@ -213,7 +215,7 @@ fn resets(mut host: Runtime, uses_it: bool) {
     let fault = lost(&mut resting);
     assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
     assert_eq!(kernel.status().processed, 1, "its lines can still be read");
-    let error = host.launch::<Echo>(Launch::default()).map(drop).unwrap_err();
+    let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
     names(&error, &["fail"]);
     let mut beside = host.clone();
     drop(terminated);

@@ -5,18 +5,18 @@ use crate::faults::{names, promptly, until};
 use ring_host::driver::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, Device, DeviceFault, Launch, LaunchError, Memory, Mode, OpenError, Options,
-    RecvError, Resident, Runtime, SendError,
+    ControlError, Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
+    OpenError, RecvError, Runtime, RuntimeConfig, SendError,
 };
 use ring_tests::{LONG, WAYS, over};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// Memory for one kernel of [`launch`] and not for two.
-const ONE: Options = Options { pinned_bytes: 8 << 10, device_bytes: 8 << 10 };
+const ONE: RuntimeConfig = RuntimeConfig { pinned_bytes: 8 << 10, device_bytes: 8 << 10 };
 
-fn launch(mode: Mode, memory: Memory) -> Launch {
-    Launch::default().mode(mode).memory(memory).capacity(16)
+fn launch(mode: Mode, memory: Memory) -> LaunchConfig {
+    LaunchConfig::default().mode(mode).memory(memory).capacity(16)
 }
 
 fn lost(fault: &DeviceFault) -> String {
@@ -24,7 +24,7 @@ fn lost(fault: &DeviceFault) -> String {
 }
 
 /// Messages there and back; or why there are none.
-fn exchange(kernel: &mut Resident<Echo>) -> Result<(), String> {
+fn exchange(kernel: &mut KernelHandle<Echo>) -> Result<(), String> {
     match kernel.activate(LONG) {
         Ok(()) => {}
         Err(ControlError::Fault(fault)) => return Err(lost(&fault)),
@@ -73,12 +73,12 @@ fn memory_that_is_refused_is_named_or_done_without() {
             let said = format!("allocation {n} is refused (a quirk)");
             let device = Arc::new(Quirks::of(Cpu::open()).refused_allocations(which));
             let tap = device.tap();
-            let found = Runtime::over(Arc::clone(&device), Options::default());
+            let found = Runtime::over(Arc::clone(&device), RuntimeConfig::default());
             match &found {
                 Ok(host) => {
                     let report = host.report();
                     let told = format!("{:?} {:?}", report.pinned, report.probe);
-                    let less = report.pinned != Ok(Options::default().pinned_bytes);
+                    let less = report.pinned != Ok(RuntimeConfig::default().pinned_bytes);
                     let whole = !less && !told.contains("refused") && n > 4;
                     opened += u32::from(whole);
                     assert!(whole || less || told.contains(&said), "{n}: {told}");
@@ -89,7 +89,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
                             Err(error) => panic!("{error}"),
                         }
                     }
-                    let mut kernel = host.launch::<Echo>(Launch::default()).unwrap();
+                    let mut kernel = host.launch::<Echo>(LaunchConfig::default()).unwrap();
                     exchange(&mut kernel).unwrap();
                 }
                 Err(OpenError::Arena { source, .. } | OpenError::Driver(source)) => {
@@ -102,10 +102,10 @@ fn memory_that_is_refused_is_named_or_done_without() {
             is_empty(&device);
             assert_eq!(tap.blocks(), 0, "memory was kept after refusal {n}");
             if which.1 != Bound::Unbounded {
-                let open = || Runtime::over(Arc::clone(&device), Options::default()).ok();
+                let open = || Runtime::over(Arc::clone(&device), RuntimeConfig::default()).ok();
                 let again = until("an opening without refusal", open);
                 if again.report().pinned.is_ok() && again.report().probe.mapped.is_ok() {
-                    let mut kernel = again.launch::<Echo>(Launch::default()).unwrap();
+                    let mut kernel = again.launch::<Echo>(LaunchConfig::default()).unwrap();
                     exchange(&mut kernel).unwrap();
                 }
             }
@@ -151,13 +151,13 @@ fn a_launch_that_is_refused_is_named_or_made_again() {
 #[test]
 fn what_one_way_is_refused_another_serves() {
     let (_, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..=1), ONE);
-    let mut kernel = host.launch::<Echo>(Launch::default().capacity(16)).unwrap();
+    let mut kernel = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
     let choice = kernel.choice().to_string();
     names(&choice, &["not persistent in mapped memory", "launch 1 is refused (a quirk)"]);
     exchange(&mut kernel).unwrap();
     drop(kernel);
     let (device, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..), ONE);
-    let error = host.launch::<Echo>(Launch::default().capacity(16)).map(drop).unwrap_err();
+    let error = host.launch::<Echo>(LaunchConfig::default().capacity(16)).map(drop).unwrap_err();
     names(&error, &["is refused (a quirk)"]);
     is_empty(&device);
 }

@@ -1,9 +1,11 @@
 //! What a kernel of scope `InOrder` keeps: exact and in order in every mode and memory, over
-//! deactivation and relaunches, a lane's own, and the host's only while no message is taken.
+//! deactivation and relaunches, a channel's own, and the host's only while no message is taken.
 
 use crate::faults::{on_each_device_alone, until};
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
-use ring_host::{Budgets, ControlError, LaneError, Launch, Mode, Resident, Runtime, StateError};
+use ring_host::{
+    Budgets, ChannelError, ControlError, KernelHandle, LaunchConfig, Mode, Runtime, StateError,
+};
 use ring_tests::{LONG, Progress, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -54,28 +56,28 @@ impl Naive {
     }
 }
 
-/// The `n`th order of a lane.
-pub(crate) fn order(lane: u32, n: u64) -> Order {
-    let random = (n + 1 + (u64::from(lane) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17;
+/// The `n`th order of a channel.
+pub(crate) fn order(channel: u32, n: u64) -> Order {
+    let random = (n + 1 + (u64::from(channel) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17;
     let price = 100 + (random >> 1) as u32 % 50;
     Order { side: random as u32 & 1, price, quantity: (random >> 9) as u32 % 40, reserved: 0 }
 }
 
-fn launched(host: &Runtime, launch: Launch) -> Resident<Book> {
+fn launched(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Book> {
     host.launch::<Book>(with_ptx(launch, PTX.as_bytes())).unwrap()
 }
 
-/// Sends orders `from..to` on a lane, in batches and one by one, and compares every answer.
-fn trade(kernel: &mut Resident<Book>, lane: u32, naive: &mut Naive, from: u64, to: u64) {
+/// Sends orders `from..to` on a channel, in batches and one by one, and compares every answer.
+fn trade(kernel: &mut KernelHandle<Book>, channel: u32, naive: &mut Naive, from: u64, to: u64) {
     let (mut sent, mut received, mut progress) = (from, from, Progress::new());
-    let lane_of = kernel.lane(lane).unwrap();
+    let channel_of = kernel.channel(channel).unwrap();
     while received < to {
         let most = if sent % 3 == 0 { 1 } else { 1 + sent as usize % 20 };
         let most = most.min((to - sent) as usize);
-        sent += lane_of.try_send_each(most, |k| order(lane, sent + k as u64)).unwrap() as u64;
-        lane_of
+        sent += channel_of.try_send_each(most, |k| order(channel, sent + k as u64)).unwrap() as u64;
+        channel_of
             .try_recv_each(64, |fill| {
-                assert_eq!(*fill, naive.take(order(lane, received)), "order {received}");
+                assert_eq!(*fill, naive.take(order(channel, received)), "order {received}");
                 received += 1;
             })
             .unwrap();
@@ -88,22 +90,23 @@ fn it_is_exact_in_every_mode_and_memory() {
     on_each_device_alone(here!("it_is_exact_in_every_mode_and_memory"), |host| {
         for (mode, memory) in WAYS {
             let budgets = Budgets { idle: Duration::from_micros(50), ..Budgets::default() };
-            let launch = Launch::default().mode(mode).memory(memory).budgets(budgets).lanes(2);
+            let launch =
+                LaunchConfig::default().mode(mode).memory(memory).budgets(budgets).channels(2);
             let mut kernel = launched(host, launch.capacity(64));
             let mut books = [Naive::default(), Naive::default()];
             kernel.activate(LONG).unwrap();
-            for (lane, book) in (0..).zip(&mut books) {
-                trade(&mut kernel, lane, book, 0, 1500);
+            for (channel, book) in (0..).zip(&mut books) {
+                trade(&mut kernel, channel, book, 0, 1500);
             }
             kernel.deactivate(LONG).unwrap();
-            for (lane, book) in (0..).zip(&books) {
-                book.is(&kernel.read_state(lane, LONG).unwrap());
+            for (channel, book) in (0..).zip(&books) {
+                book.is(&kernel.read_state(channel, LONG).unwrap());
             }
             kernel.activate(LONG).unwrap();
             trade(&mut kernel, 1, &mut books[1], 1500, 2000);
             kernel.terminate(LONG).unwrap();
-            for (lane, book) in (0..).zip(&books) {
-                book.is(&kernel.read_state(lane, LONG).unwrap());
+            for (channel, book) in (0..).zip(&books) {
+                book.is(&kernel.read_state(channel, LONG).unwrap());
             }
         }
     });
@@ -112,7 +115,7 @@ fn it_is_exact_in_every_mode_and_memory() {
 #[test]
 fn the_host_writes_it_while_no_message_is_taken() {
     on_each_device_alone(here!("the_host_writes_it_while_no_message_is_taken"), |host| {
-        let mut kernel = launched(host, Launch::default().capacity(64));
+        let mut kernel = launched(host, LaunchConfig::default().capacity(64));
         let mut state: BookState = bytemuck::Zeroable::zeroed();
         state.best_ask = TICKS as u32 - 3;
         for offered in [7, 9] {
@@ -129,7 +132,7 @@ fn the_host_writes_it_while_no_message_is_taken() {
         assert_eq!(kernel.read_state(0, LONG).unwrap().asks[3], 0);
         drop(kernel);
         // The next kernel in that memory begins with nothing.
-        let mut kernel = launched(host, Launch::default().capacity(64));
+        let mut kernel = launched(host, LaunchConfig::default().capacity(64));
         assert_eq!(kernel.read_state(0, LONG).unwrap(), bytemuck::Zeroable::zeroed());
         kernel.terminate(LONG).unwrap();
     });
@@ -148,7 +151,7 @@ ring_device::ring_kernel! {
 
 #[test]
 fn it_may_be_larger_than_a_stack() {
-    let mut kernel = cpu().launch::<Large>(Launch::default().capacity(16)).unwrap();
+    let mut kernel = cpu().launch::<Large>(LaunchConfig::default().capacity(16)).unwrap();
     kernel.activate(LONG).unwrap();
     for answer in 1..=3 {
         kernel.send(&((1 << 20) - 1), LONG).unwrap();
@@ -186,7 +189,8 @@ fn a_command_that_timed_out_does_not_open_it() {
     for (mode, memory) in WAYS {
         for end in [false, true] {
             let budgets = Budgets { idle: Duration::from_micros(50), ..Budgets::default() };
-            let launch = Launch::default().mode(mode).memory(memory).budgets(budgets).capacity(16);
+            let launch =
+                LaunchConfig::default().mode(mode).memory(memory).budgets(budgets).capacity(16);
             let mut kernel = cpu().launch::<Torn>(launch).unwrap();
             kernel.activate(LONG).unwrap();
             // Launched at least once before, so that the next launch finds its command known.
@@ -221,7 +225,7 @@ fn a_command_that_timed_out_does_not_open_it() {
 
 #[test]
 fn it_cannot_be_looked_at_while_messages_are_taken() {
-    let mut kernel = launched(&cpu(), Launch::default().capacity(16).lanes(2));
+    let mut kernel = launched(&cpu(), LaunchConfig::default().capacity(16).channels(2));
     kernel.activate(LONG).unwrap();
     let active = StateError::Active { kernel: "book" };
     assert_eq!(kernel.read_state(0, LONG).unwrap_err(), active);
@@ -230,6 +234,6 @@ fn it_cannot_be_looked_at_while_messages_are_taken() {
     assert_eq!(kernel.write_state(0, &zero, LONG), Err(active));
     kernel.terminate(LONG).unwrap();
     let none = kernel.read_state(2, LONG).unwrap_err();
-    assert_eq!(none, StateError::Lane(LaneError::OutOfRange { lane: 2, lanes: 2 }));
-    assert_eq!(none.to_string(), "there is no lane 2: the kernel has 2 (indices from 0)");
+    assert_eq!(none, StateError::Channel(ChannelError::OutOfRange { channel: 2, channels: 2 }));
+    assert_eq!(none.to_string(), "there is no channel 2: the kernel has 2 (indices from 0)");
 }

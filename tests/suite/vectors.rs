@@ -2,11 +2,11 @@
 //! arena), and around those.
 
 use ring_host::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest, status};
-use ring_host::{Launch, Resident, Runtime};
+use ring_host::{KernelHandle, LaunchConfig, Runtime};
 use ring_tests::{LONG, on_each_device};
 
-fn active(runtime: &Runtime) -> Resident<VectorAdd> {
-    let mut kernel = runtime.launch::<VectorAdd>(Launch::default()).unwrap();
+fn active(runtime: &Runtime) -> KernelHandle<VectorAdd> {
+    let mut kernel = runtime.launch::<VectorAdd>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel
 }
@@ -54,7 +54,7 @@ fn impossible_requests_are_refused() {
 #[test]
 fn payload_survives_the_copies() {
     on_each_device(|runtime| {
-        let launch = Launch::default().payload_bytes(1 << 20);
+        let launch = LaunchConfig::default().payload_bytes(1 << 20);
         let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
         let words: Vec<u32> = (0..1 << 18).map(|i: u32| i.wrapping_mul(2654435761)).collect();
         kernel.write_payload(0, &words, LONG).unwrap();
@@ -85,7 +85,7 @@ fn late_answers_do_not_shift_the_sums() {
 #[test]
 fn a_block_may_not_write_beyond_its_response() {
     let runtime = ring_tests::cpu();
-    let mut kernel = runtime.launch::<ring_tests::Stray>(Launch::default()).unwrap();
+    let mut kernel = runtime.launch::<ring_tests::Stray>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
     assert_eq!(kernel.try_send_batch(&[1u32, 2, 3]).unwrap(), 3);
     for request in 1..=3 {

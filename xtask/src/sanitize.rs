@@ -21,8 +21,8 @@ struct Load {
     unfit: &'static [&'static str],
 }
 
-/// The ring, and the lanes of the CPU device, by tests that know no host.
-const LANES: Load = Load {
+/// The ring, and the channels of the CPU device, by tests that know no host.
+const CHANNELS: Load = Load {
     packages: &["ring-shared", "ring-device"],
     tests: &[
         "hostile",
@@ -67,7 +67,7 @@ const RUNTIME: Load = Load {
 /// Tests that open some hundred devices: AddressSanitizer takes seconds for them, ThreadSanitizer minutes.
 const OF_MANY_DEVICES: &str = "is_refused_is";
 
-/// Every interleaving of the accesses to what host and lane share, and threads of the host, up to a few
+/// Every interleaving of the accesses to what host and channel share, and threads of the host, up to a few
 /// forced switches of thread.
 ///
 /// # Errors
@@ -79,12 +79,12 @@ pub fn loom(ws: &Workspace) -> Result {
         cargo.env("RUSTFLAGS", "--cfg loom");
         cargo
     };
-    let mut lanes = cargo();
-    lanes.args(["--test", "loom"]);
+    let mut channels = cargo();
+    channels.args(["--test", "loom"]);
     for package in MODELS {
-        lanes.args(["-p", package]);
+        channels.args(["-p", package]);
     }
-    shell::show_and_run(&mut lanes)?;
+    shell::show_and_run(&mut channels)?;
     // The host's other tests are not for loom.
     let host = ["-p", "ring-host", "--no-default-features", "--lib", "--", "models::"];
     shell::show_and_run(cargo().args(host))
@@ -100,7 +100,7 @@ pub fn loom(ws: &Workspace) -> Result {
 pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
     supported(name)?;
     let toolchain = toolchain::find(ws)?;
-    for load in [LANES, RUNTIME] {
+    for load in [CHANNELS, RUNTIME] {
         let mut cargo = toolchain.cargo(ws.root());
         cargo.args(["test", "--lib", "--target", HOST, "--target-dir"]).arg(ws.target(name));
         for package in load.packages {

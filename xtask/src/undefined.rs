@@ -26,7 +26,7 @@ const INTERPRETED: [Interpreted; 3] = [
             "tests::",
             "commands_reach",
             "refused",
-            "ends_the_lane",
+            "ends_the_channel",
             "is_answered_before",
             "credit_of",
         ],
@@ -154,7 +154,7 @@ pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
     };
     let mut cargo = shell::stable_cargo(ws.root());
     cargo.args(["test", "--release", "--target", HOST]).args(NATIVE_TESTS).arg("--target-dir");
-    // Threads take turns there, and lanes spin.
+    // Threads take turns there, and channels spin.
     let runner = "valgrind --quiet --error-exitcode=99 --fair-sched=yes --leak-check=no";
     cargo.arg(ws.target("valgrind")).env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     cargo.env("RUSTFLAGS", "--cfg ring_atomic_slots"); // fewer messages too

@@ -143,7 +143,7 @@ impl Failure {
             Failure::Unopened(_) => "The end of the report says what to do.",
             Failure::Launch { source, .. } => launch_advice(source),
             Failure::Activate(ControlError::Fault(fault)) => fault_advice(fault),
-            Failure::Activate(_) => "Wait longer with --timeout, or ask for fewer --lanes.",
+            Failure::Activate(_) => "Wait longer with --timeout, or ask for fewer --channels.",
             Failure::Checks { .. } => {
                 "The report says what was wrong. Does it pass with --device cpu?"
             }
@@ -195,7 +195,7 @@ fn launch_advice(source: &LaunchError) -> &'static str {
         LaunchError::Driver(_) | LaunchError::Image { .. } => {
             "`ring doctor` says what this machine can do."
         }
-        _ => "What can be chosen: --lanes, --capacity and --threads.",
+        _ => "What can be chosen: --channels, --capacity and --threads.",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::Emulation;
 use ring_host::driver::{self, Driver};
-use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Options, Runtime};
+use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Runtime, RuntimeConfig};
 
 /// A device that was found, and what became of opening it.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenE
 
 fn over(driver: impl Driver + 'static, why: String) -> Host {
     let info = driver.info().clone();
-    Host { info, why, runtime: Runtime::over(driver, Options::default()) }
+    Host { info, why, runtime: Runtime::over(driver, RuntimeConfig::default()) }
 }
 
 /// What the device is made of, in a word.

@@ -16,7 +16,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `1 lane`, `2 lanes`.
+/// `1 channel`, `2 channels`.
 pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn nouns_follow_their_number() {
-        assert_eq!(plural(1, "lane"), "1 lane");
+        assert_eq!(plural(1, "channel"), "1 channel");
         assert_eq!(plural(4096, "message"), "4,096 messages");
     }
 

@@ -78,7 +78,7 @@ fn what_wsl2_lacks_is_told_with_what_to_do() {
         "refused persistent, event-driven or graph in mapped memory",
         "- pinned memory was refused, so messages are copied: raise",
         "`ulimit -l`",
-        "Options::pinned_bytes",
+        "RuntimeConfig::pinned_bytes",
         "- a watchdog ends kernels",
         "under 2 s",
     ]);

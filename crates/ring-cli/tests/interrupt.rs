@@ -47,7 +47,7 @@ fn interrupted(options: &str, line: &str) -> Ran {
 fn a_soak_that_is_interrupted_says_what_it_did() {
     let ran = interrupted("validate --device cpu --messages 1000000000000", "vector_add: 3/3");
     let ran = ran.ends(130).says(&[
-        " of 1,000,000,000,000 messages over 1 lane: interrupted",
+        " of 1,000,000,000,000 messages over 1 channel: interrupted",
         "0 lost, 0 duplicated, 0 reordered, 0 corrupt",
         "interrupted; until then 4 of 4 checks passed",
     ]);

@@ -13,7 +13,7 @@ fn the_cpu_passes() {
         "device cpu: ",
         "vector_add: 3/3 passed",
         "ran vector_add and echo: persistent in mapped memory; the best that works",
-        "soak 20,000 messages over 1 lane: passed",
+        "soak 20,000 messages over 1 channel: passed",
         "0 lost, 0 duplicated, 0 reordered, 0 corrupt",
         "passed all 5 checks",
     ]);
@@ -24,9 +24,9 @@ fn the_cpu_passes() {
 }
 
 #[test]
-fn several_small_lanes_pass() {
-    let ran = ring("validate --device cpu --messages 20001 --lanes 3 --capacity 64");
-    ran.ends(0).says(&["soak 20,001 messages over 3 lanes: passed"]);
+fn several_small_channels_pass() {
+    let ran = ring("validate --device cpu --messages 20001 --channels 3 --capacity 64");
+    ran.ends(0).says(&["soak 20,001 messages over 3 channels: passed"]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn budgets_and_ways_of_processing_pass() {
         "--mode graph --iterations 1",
         "--mode event-driven --iterations 3 --processing continuous",
         "--processing adaptive --max-messages 5",
-        "--processing batch --max-messages 1 --lanes 2",
+        "--processing batch --max-messages 1 --channels 2",
     ] {
         ring(&format!("{CPU} {options}")).ends(0).says(&["passed all 5 checks"]);
     }
@@ -95,7 +95,7 @@ fn calls_that_fail_now_and_then_pass() {
 #[test]
 fn a_million_messages_pass_as_under_wsl2() {
     let ran = ring("validate --device cpu --emulate wsl2");
-    let ran = ran.ends(0).says(&["3/3 passed", "soak 1,000,000 messages over 1 lane: passed"]);
+    let ran = ran.ends(0).says(&["3/3 passed", "soak 1,000,000 messages over 1 channel: passed"]);
     println!("a million messages took {:?}", ran.time);
 }
 
@@ -150,8 +150,8 @@ fn what_the_device_cannot_do_has_status_1_and_names_value_and_limit() {
     for (options, parts) in [
         ("--capacity 0", ["capacity 0 is not a power of two in 1..=", "--capacity"]),
         ("--capacity 3", ["capacity 3 is not a power of two in 1..=", "--capacity"]),
-        ("--lanes 0", ["0 lanes, but there must be 1..=", "--lanes"]),
-        ("--lanes 100000", ["100000 lanes, but there must be 1..=", "--lanes"]),
+        ("--channels 0", ["0 channels, but there must be 1..=", "--channels"]),
+        ("--channels 100000", ["100000 channels, but there must be 1..=", "--channels"]),
         ("--threads 33", ["33 threads", "--threads"]),
         ("--time-budget 0", ["the time budget is zero", "--time-budget"]),
         ("--idle-budget 0", ["the idle budget is zero", "--idle-budget"]),

@@ -34,7 +34,7 @@ impl<'a> ThreadContext<'a> {
         ThreadContext { team, payload }
     }
 
-    /// Counts this message as refused in the lane's telemetry. Call it once a message.
+    /// Counts this message as refused in the channel's telemetry. Call it once a message.
     #[inline(always)]
     pub fn refuse(&self) {
         self.team.add(&self.team.shared().refused, 1);
@@ -72,7 +72,7 @@ impl<'a> WarpContext<'a> {
         self.team.warp_size() as usize
     }
 
-    /// Counts this message as refused in the lane's telemetry. Call it once a message: by one of
+    /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of
     /// the warp's threads.
     #[inline(always)]
     pub fn refuse(&self) {
@@ -123,7 +123,7 @@ impl<'a> BlockContext<'a> {
         self.team.threads() as usize
     }
 
-    /// Counts this message as refused in the lane's telemetry. Call it once a message: by one of
+    /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of
     /// the block's threads.
     #[inline(always)]
     pub fn refuse(&self) {

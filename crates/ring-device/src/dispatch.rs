@@ -2,7 +2,7 @@
 //!
 //! A team keeps three things in common: `head`, the next request's index; an [`event`] that sends
 //! all threads from waiting to work; and after a barrier whatever one thread found for all.
-//! Response `i` goes to index `i` of the response ring, so lanes answer in order. Work is a
+//! Response `i` goes to index `i` of the response ring, so channels answer in order. Work is a
 //! [`stream`] where a warp answers messages by itself, and [`batch`]es where the whole block does.
 //!
 //! A kernel is launched once and stays, or many times over the same memory: each launch goes on
@@ -23,8 +23,8 @@ use crate::kernel::{Kernel, Scope};
 use crate::team::{Shared, Team, opaque};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use ring_shared::layout::{Command, ControlBlock, Exit, HostLine, LaneBlock, State};
-use ring_shared::ring::{CONTROL, Control, SCRUB, express_field};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, HostLine, State};
+use ring_shared::ring::{CONTROL, Control, SCRUB, inline_field};
 
 /// What sends a team from waiting to work.
 pub(crate) mod event {
@@ -33,14 +33,14 @@ pub(crate) mod event {
     /// Requests up to `Shared::tail` are in slots.
     pub const SLOTS: u32 = 1;
     /// Request `Shared::staged` came in the line and is in the input window.
-    pub const EXPRESS: u32 = 2;
+    pub const INLINE: u32 = 2;
     /// The host wrote `Shared::command`.
     pub const COMMAND: u32 = 3;
-    /// The lane is to leave; `Shared::verdict` says why.
+    /// The channel is to leave; `Shared::verdict` says why.
     pub const LEAVE: u32 = 4;
 }
 
-/// What the thread that looked tells the others: one of these, or an [`Exit`]: the lane leaves.
+/// What the thread that looked tells the others: one of these, or an [`Exit`]: the channel leaves.
 pub(crate) mod verdict {
     /// Go on. No exit has this number.
     pub const GO_ON: u64 = 0;
@@ -54,11 +54,11 @@ pub(crate) mod verdict {
 /// Nanoseconds between two heartbeats.
 const HEARTBEAT: u64 = 100_000;
 
-/// Runs one lane of kernel `K` until the host terminates it or a budget of the launch is spent.
-/// Every thread of the lane calls it.
+/// Runs one channel of kernel `K` until the host terminates it or a budget of the launch is spent.
+/// Every thread of the channel calls it.
 ///
 /// # Safety
-/// `control` points to a [`ControlBlock`] that, with everything it names and a [`LaneBlock`] for
+/// `control` points to a [`ControlBlock`] that, with everything it names and a [`ChannelBlock`] for
 /// every team of the launch right behind it, was set up by `ring-host` for `K` and stays until this
 /// returns; `team` is the calling thread's team, in memory no other team uses; no other launch
 /// runs over the same memory.
@@ -68,8 +68,8 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     let began = (team.now(), team.ticks());
     // SAFETY: the caller's promise: the blocks are there.
     unsafe { team.boot(control) };
-    let blocks = control.wrapping_add(1).cast::<LaneBlock>();
-    let at = blocks.wrapping_add(team.lane() as usize);
+    let blocks = control.wrapping_add(1).cast::<ChannelBlock>();
+    let at = blocks.wrapping_add(team.channel() as usize);
     if team.thread() == 0 {
         team.shared().broken.store(0, Relaxed);
         team.shared().block.store(at as u64, Relaxed);
@@ -80,22 +80,22 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     if !resume::is_ours(team) {
         return; // the host sees the kernel gone without an acknowledgement
     }
-    // SAFETY: the caller's promise: the block of each lane, all atomics and padding.
+    // SAFETY: the caller's promise: the block of each channel, all atomics and padding.
     let block = unsafe { &*at };
     if resume::is_lost(team) {
         return resume::pass(team, block);
     }
     // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
     match unsafe { resume::check::<K>(team, block) } {
-        None => Lane::<K> { team, control, block, kernel: PhantomData }.run(began, first),
+        None => Channel::<K> { team, control, block, kernel: PhantomData }.run(began, first),
         Some(why) => resume::refuse(team, block, why),
     }
 }
 
-/// All that the entry point of kernel `K` does on a GPU: runs the block's lane.
+/// All that the entry point of kernel `K` does on a GPU: runs the block's channel.
 ///
 /// In a module with kernels of `ring` an entry point that is not made of this must not panic: the panic
-/// handler tells the lane that it thinks it is in.
+/// handler tells the channel that it thinks it is in.
 ///
 /// # Safety
 /// As for [`run`]: `control` is the parameter of a launch by `ring-host`. Called by every thread of the
@@ -109,9 +109,9 @@ pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
     unsafe { run::<K>(&team, control) }
 }
 
-/// One thread: writes a lane's last words. Nothing is written after them.
+/// One thread: writes a channel's last words. Nothing is written after them.
 #[inline(always)]
-fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
+fn part(team: Team<'_>, block: &ChannelBlock, epoch: u32, why: Exit) {
     let (status, launch) = (&block.status, budget::launch(team));
     let state = match why {
         Exit::Asked => State::Terminated,
@@ -120,7 +120,7 @@ fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
     };
     status.exit.store(why as u64, Relaxed);
     let last = Command { epoch, state: state as u32 }.to_word();
-    // SYNC: releases the lane's last answers, counters and what the next launch resumes from, of
+    // SYNC: releases the channel's last answers, counters and what the next launch resumes from, of
     // all threads that we met at a barrier, to the host's acquire of it.
     status.acknowledged.store(last, Release);
     // SYNC: releases all of that, and the acknowledgement, to the host's acquire of it.
@@ -135,12 +135,12 @@ fn part(team: Team<'_>, block: &LaneBlock, epoch: u32, why: Exit) {
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) unsafe fn panicked(team: Team<'_>) {
     let s = team.shared();
-    // SAFETY: `run` stored the address of this lane's block before any handler was called.
-    let block = unsafe { &*(s.block.load(Relaxed) as usize as *const LaneBlock) };
+    // SAFETY: `run` stored the address of this channel's block before any handler was called.
+    let block = unsafe { &*(s.block.load(Relaxed) as usize as *const ChannelBlock) };
     s.broken.store(1, Relaxed);
-    // The other lanes must not wait for this one.
+    // The other channels must not wait for this one.
     block.status.busy.store(0, Relaxed);
-    if team.lane() == 0 {
+    if team.channel() == 0 {
         block.status.leave.store(budget::launch(team), Relaxed);
     }
     let epoch = Command::from_word(s.obeyed.load(Relaxed)).epoch;
@@ -151,25 +151,25 @@ pub(crate) unsafe fn panicked(team: Team<'_>) {
     team.fence_team();
 }
 
-struct Lane<'a, K> {
+struct Channel<'a, K> {
     team: Team<'a>,
     control: *const ControlBlock,
-    block: *const LaneBlock,
+    block: *const ChannelBlock,
     kernel: PhantomData<K>,
 }
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn shared(&self) -> &Shared {
         self.team.shared()
     }
 
-    /// The same lane; the compiler takes it for another. It would compute whatever it can from a lane
+    /// The same channel; the compiler takes it for another. It would compute whatever it can from a channel
     /// before a loop begins, and keep it in registers, of which a block of many threads has few.
     #[inline(always)]
     fn afresh(&self) -> Self {
         let (team, kernel) = (self.team.afresh(), self.kernel);
-        Lane { team, control: opaque(self.control), block: opaque(self.block), kernel }
+        Channel { team, control: opaque(self.control), block: opaque(self.block), kernel }
     }
 
     #[inline(always)]
@@ -178,16 +178,16 @@ impl<K: Kernel> Lane<'_, K> {
         unsafe { &(*self.control).host }
     }
 
-    /// The blocks of all lanes.
+    /// The blocks of all channels.
     #[inline(always)]
-    fn blocks(&self) -> *const LaneBlock {
+    fn blocks(&self) -> *const ChannelBlock {
         self.control.wrapping_add(1).cast()
     }
 
-    /// This lane's block.
+    /// This channel's block.
     #[inline(always)]
-    fn block(&self) -> &LaneBlock {
-        // SAFETY: `run`'s caller promised the block of each lane, all atomics and padding.
+    fn block(&self) -> &ChannelBlock {
+        // SAFETY: `run`'s caller promised the block of each channel, all atomics and padding.
         unsafe { &*self.block }
     }
 
@@ -201,8 +201,8 @@ impl<K: Kernel> Lane<'_, K> {
             this.team.sync();
             let mut found = match this.shared().event.load(Relaxed) as u32 {
                 event::SLOTS if <K::Scope as Scope<K>>::ALONE => this.stream(),
-                found @ (event::SLOTS | event::EXPRESS) if !<K::Scope as Scope<K>>::ALONE => {
-                    this.answer(found == event::EXPRESS)
+                found @ (event::SLOTS | event::INLINE) if !<K::Scope as Scope<K>>::ALONE => {
+                    this.answer(found == event::INLINE)
                 }
                 event::COMMAND => verdict::COMMAND,
                 _ => this.shared().verdict.load(Relaxed),
@@ -226,7 +226,7 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
-    /// Obeys the host's command: `GO_ON`, or that the lane is to leave.
+    /// Obeys the host's command: `GO_ON`, or that the channel is to leave.
     #[inline(always)]
     fn obey(&self) -> u64 {
         let s = self.shared();
@@ -258,7 +258,7 @@ impl<K: Kernel> Lane<'_, K> {
         self.team.uniform(self.shared().active.load(Relaxed)) != 0
     }
 
-    /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the lane.
+    /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the channel.
     #[inline(always)]
     fn leave(&self, why: Exit) {
         self.flush();
@@ -268,7 +268,7 @@ impl<K: Kernel> Lane<'_, K> {
             let (s, status) = (self.shared(), &self.block().status);
             let errors = self.errors_before().wrapping_add(u64::from(why == Exit::CorruptRing));
             status.errors.store(errors, Relaxed);
-            status.last_express.store(s.last_express.load(Relaxed), Relaxed);
+            status.last_inline.store(s.last_inline.load(Relaxed), Relaxed);
             status.scrubbed.store(s.scrubbed.load(Relaxed), Relaxed);
             let epoch = Command::from_word(s.obeyed.load(Relaxed)).epoch;
             part(self.team, self.block(), epoch, why);
@@ -349,17 +349,17 @@ impl<K: Kernel> Lane<'_, K> {
     /// One thread: rings the response doorbell for answers in slots below `tail`.
     #[inline(always)]
     fn publish_tail(&self, tail: u64, credit: u64) {
-        let last_express = self.shared().last_express.load(Relaxed);
-        let stamped = self.shared().scrubbed.load(Relaxed).max(last_express.wrapping_add(1));
+        let last_inline = self.shared().last_inline.load(Relaxed);
+        let stamped = self.shared().scrubbed.load(Relaxed).max(last_inline.wrapping_add(1));
         let bell = &self.block().response_bell;
-        if tail - stamped > SCRUB && last_express.wrapping_add(1) <= credit {
+        if tail - stamped > SCRUB && last_inline.wrapping_add(1) <= credit {
             for atom in bell.atoms.iter().take(CONTROL) {
                 atom.publish([0, credit << 32]);
             }
             self.shared().scrubbed.store(tail, Relaxed);
         }
-        let express = express_field(last_express, credit, tail);
-        let control = Control { credit: tail as u32, express, tail: tail as u32 };
+        let inline = inline_field(last_inline, credit, tail);
+        let control = Control { credit: tail as u32, inline, tail: tail as u32 };
         // SYNC: with the fence before it, releases the slots to `Consumer::find`.
         bell.atoms[CONTROL].publish(control.to_words());
     }

@@ -48,7 +48,7 @@ pub trait Messages {
 
 /// The state of a kernel, likewise.
 pub trait State {
-    /// What a lane keeps.
+    /// What a channel keeps.
     type State: PlainState;
 }
 

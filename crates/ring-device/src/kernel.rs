@@ -7,19 +7,19 @@ use core::mem::offset_of;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
-use ring_shared::layout::LaneBlock;
+use ring_shared::layout::ChannelBlock;
 #[cfg(not(target_arch = "nvptx64"))]
 use ring_shared::slot;
 
-/// Threads of a lane's block where neither kernel nor launch chose.
+/// Threads of a channel's block where neither kernel nor launch chose.
 pub const DEFAULT_THREADS: u32 = 512;
 
-/// Largest state of a lane, in bytes.
+/// Largest state of a channel, in bytes.
 pub const MAX_STATE_BYTES: usize = 1 << 24;
 
 /// A ring kernel: a name, two message types, and the scope in which its handler runs.
 ///
-/// Response `i` answers request `i`, in order, on every lane.
+/// Response `i` answers request `i`, in order, on every channel.
 pub trait Kernel: Sized + 'static {
     /// Name for reports and errors.
     const NAME: &'static str;
@@ -29,7 +29,7 @@ pub trait Kernel: Sized + 'static {
     /// the messages. It costs a fence for each message that comes in the line, and for each batch of
     /// scope [`Block`]; without it what the handler sees of that memory may be old.
     const USES_PAYLOAD: bool = false;
-    /// Threads of a lane's block on a GPU where a launch does not say otherwise: a multiple of 32.
+    /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
     // The compiler shows these lines where a type does not fit.
     /// What the host sends.
@@ -102,16 +102,16 @@ pub trait BlockHandler: Kernel {
     fn handle(ctx: &BlockContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
 }
 
-/// A handler with a state: one thread of a lane runs it on one message after the other, in order, and
+/// A handler with a state: one thread of a channel runs it on one message after the other, in order, and
 /// keeps the state from message to message. For what has to be exact and in sequence: an order book, a
-/// counter, a session. A lane takes some million messages a second so; more lanes take more, each with a
+/// counter, a session. A channel takes some million messages a second so; more channels take more, each with a
 /// state of its own.
 pub trait InOrderHandler: Kernel<Scope = InOrder> {
-    /// What a lane keeps, in device memory: plain bytes, zero at first unless the host writes it. It
+    /// What a channel keeps, in device memory: plain bytes, zero at first unless the host writes it. It
     /// stays through deactivation and relaunches, and can be read by the host while the kernel is not
     /// active, and after it was terminated.
     type State: Pod; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    /// Answers one request. If it panics, the lane is lost, and its state with it.
+    /// Answers one request. If it panics, the channel is lost, and its state with it.
     fn handle(
         ctx: &ThreadContext<'_>,
         state: &mut Self::State,
@@ -131,7 +131,7 @@ pub struct Warp;
 #[derive(Debug)]
 pub struct Block;
 
-/// Messages of a lane are handled one after the other, with a state ([`InOrderHandler`]).
+/// Messages of a channel are handled one after the other, with a state ([`InOrderHandler`]).
 #[derive(Debug)]
 pub struct InOrder;
 
@@ -141,7 +141,7 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     const ALONE: bool;
 
-    /// Bytes of state that a lane keeps.
+    /// Bytes of state that a channel keeps.
     #[doc(hidden)]
     const STATE_BYTES: usize = 0;
 
@@ -321,14 +321,14 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
         if team.thread() != 0 {
             return;
         }
-        let at = team.memory().boot.word(boot::RINGS, offset_of!(LaneBlock, state));
+        let at = team.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state));
         let at: *mut K::State = match size_of::<K::State>() {
             0 => NonNull::dangling().as_ptr(),
             _ => with_exposed_provenance_mut(at as usize),
         };
-        // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this lane's own
-        // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the lane
-        // touches it, and the host only while the lane is not active.
+        // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this channel's own
+        // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the channel
+        // touches it, and the host only while the channel is not active.
         let state = unsafe { &mut *at };
         for m in 0..n as usize {
             // SAFETY: message `m < n` of the input window, plain bytes, aligned, that nobody writes now.

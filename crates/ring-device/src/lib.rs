@@ -18,7 +18,7 @@
 //! hand as well, as the built-in [`kernels`] are.
 //!
 //! Where to look: [`macro@ring_kernel`] and [`kernel`] (what a user writes), [`context`] (what a handler sees), `dispatch`
-//! (the resident loop: wait, handle, answer, obey), `team` (the threads that run one lane: a GPU
+//! (the resident loop: wait, handle, answer, obey), `team` (the threads that run one channel: a GPU
 //! block or one CPU thread), [`kernels`] (the built-in ones).
 //!
 //! Nothing here allocates, formats or panics; the PTX is checked for it.
@@ -71,5 +71,5 @@ pub use ring_shared::layout::ControlBlock;
 pub use team::Hooks;
 pub use team::{Team, TeamMemory};
 
-/// Fewest threads of a lane's block on a GPU: one warp, which polls.
+/// Fewest threads of a channel's block on a GPU: one warp, which polls.
 pub const MIN_THREADS: u32 = 32;

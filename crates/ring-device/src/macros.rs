@@ -46,7 +46,7 @@
 ///     pub struct Most {
 ///         name: "most",          // in reports and errors; the type's name if left out
 ///         entry: "acme_most",    // the symbol in the PTX; "ring_" and the type's name if left out
-///         threads: 64,           // of a lane's block on a GPU, unless the launch says otherwise
+///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
 ///     }
@@ -60,7 +60,7 @@
 /// assert_eq!((Most::NAME, Most::ENTRY, Most::THREADS), ("most", "acme_most", 64));
 /// ```
 ///
-/// A handler that panics ends its lane, and the kernel answers no more (`DeviceFault::HandlerPanicked`).
+/// A handler that panics ends its channel, and the kernel answers no more (`DeviceFault::HandlerPanicked`).
 /// Index with `get`, and use wrapping or checked arithmetic where a message decides.
 ///
 /// [`Kernel`]: crate::Kernel

@@ -7,7 +7,7 @@ use crate::team::{Team, exit};
 #[unsafe(no_mangle)]
 pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
 
-/// A handler that panics ends its lane, and the host gets `DeviceFault::HandlerPanicked`; a trap would end
+/// A handler that panics ends its channel, and the host gets `DeviceFault::HandlerPanicked`; a trap would end
 /// all that the process has on the GPU, for good. For kernels entered by [`enter`](crate::enter).
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

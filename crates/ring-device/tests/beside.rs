@@ -1,5 +1,5 @@
-//! Lanes beside each other in launches of limited budgets: who keeps whom, and who calls whom to leave.
-//! What a lane waits for here is that another one's heart beats, not that time passes.
+//! Channels beside each other in launches of limited budgets: who keeps whom, and who calls whom to leave.
+//! What a channel waits for here is that another one's heart beats, not that time passes.
 
 mod rig;
 
@@ -18,28 +18,32 @@ gated!(OrderedToo, InOrder, ORDERED_TOO);
 trait Plain: Kernel<Request = u64, Response = u64> {}
 impl<K: Kernel<Request = u64, Response = u64>> Plain for K {}
 
-/// Waits until a lane's clock has gone on by so many nanoseconds; fails if lane `left` leaves meanwhile.
-fn goes_on<K: Plain>(rig: &Rig<K>, lane: u32, time: u64, left: u32) {
-    let beat = || rig.lane(lane).status.heartbeat.load(Relaxed);
+/// Waits until a channel's clock has gone on by so many nanoseconds; fails if channel `left` leaves meanwhile.
+fn goes_on<K: Plain>(rig: &Rig<K>, channel: u32, time: u64, left: u32) {
+    let beat = || rig.channel(channel).status.heartbeat.load(Relaxed);
     let begin = now();
-    until("a lane's heart beats", || {
-        assert_eq!(rig.lane(left).status.left.load(Acquire), rig.launches - 1, "lane {left} left");
+    until("a channel's heart beats", || {
+        assert_eq!(
+            rig.channel(left).status.left.load(Acquire),
+            rig.launches - 1,
+            "channel {left} left"
+        );
         beat() >= begin + time
     });
 }
 
-/// A lane at work keeps the launch, whichever lane it is, and however long it is at it.
-fn a_lane_at_work_keeps_all<K: Plain>(gate: &'static Gate) {
-    for lane in [1, 2, 3, 4, 5, 9] {
+/// A channel at work keeps the launch, whichever channel it is, and however long it is at it.
+fn a_channel_at_work_keeps_all<K: Plain>(gate: &'static Gate) {
+    for channel in [1, 2, 3, 4, 5, 9] {
         for n in [1, 2] {
             gate.close();
             let mut rig = Rig::<K>::new(10, 8, 0);
-            // For lane 0 time begins when the other is at work.
-            let begun = |lane| lane > 0 || gate.begun.load(Acquire) > 0;
-            rig.clock = Some(Arc::new(move |lane| if begun(lane) { now() } else { 1 << 41 }));
+            // For channel 0 time begins when the other is at work.
+            let begun = |channel| channel > 0 || gate.begun.load(Acquire) > 0;
+            rig.clock = Some(Arc::new(move |channel| if begun(channel) { now() } else { 1 << 41 }));
             rig.command(State::Active);
             rig.budgets(Budgets { idle: MS, ..ENDLESS });
-            let mut ends = rig.ends(lane);
+            let mut ends = rig.ends(channel);
             if n == 1 {
                 assert!(ends.push(0u64));
             } else {
@@ -50,22 +54,22 @@ fn a_lane_at_work_keeps_all<K: Plain>(gate: &'static Gate) {
             gate.open(u64::MAX);
             running.join();
             rig.check_left();
-            assert_eq!((rig.exit(0), rig.processed(lane)), (Exit::Idle, n));
+            assert_eq!((rig.exit(0), rig.processed(channel)), (Exit::Idle, n));
         }
     }
 }
 
 #[test]
-fn a_lane_at_work_keeps_the_others() {
-    a_lane_at_work_keeps_all::<Alone>(&ALONE);
-    a_lane_at_work_keeps_all::<Ordered>(&ORDERED);
+fn a_channel_at_work_keeps_the_others() {
+    a_channel_at_work_keeps_all::<Alone>(&ALONE);
+    a_channel_at_work_keeps_all::<Ordered>(&ORDERED);
 }
 
-/// Whether the launch has nothing to do is for lane 0 to say: for it no time passes here.
+/// Whether the launch has nothing to do is for channel 0 to say: for it no time passes here.
 #[test]
-fn a_lane_with_nothing_to_do_stays_until_it_is_called() {
+fn a_channel_with_nothing_to_do_stays_until_it_is_called() {
     let mut rig = Rig::<Next>::new(2, 8, 0);
-    rig.clock = Some(Arc::new(|lane| if lane == 0 { 1 << 41 } else { now() }));
+    rig.clock = Some(Arc::new(|channel| if channel == 0 { 1 << 41 } else { now() }));
     rig.budgets(Budgets { idle: MS, ..ENDLESS });
     let running = rig.launch();
     rig.obeyed(State::Active);
@@ -88,8 +92,8 @@ fn a_lane_with_nothing_to_do_stays_until_it_is_called() {
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Asked, Exit::Asked));
 }
 
-/// Without idle time each lane leaves by itself, when it has answered what there is: it is not called by
-/// lane 0, which has left before.
+/// Without idle time each channel leaves by itself, when it has answered what there is: it is not called by
+/// channel 0, which has left before.
 fn each_by_itself<K: Plain>(gate: &Gate) {
     let mut rig = Rig::<K>::new(2, 16, 0);
     rig.command(State::Active);
@@ -98,7 +102,7 @@ fn each_by_itself<K: Plain>(gate: &Gate) {
     let mut ends = rig.ends(1);
     assert_eq!(ends.push_slice(&(0..10).collect::<Vec<u64>>()), 10);
     let running = rig.launch();
-    until("lane 0 leaves", || rig.lane(0).status.left.load(Acquire) == 1);
+    until("channel 0 leaves", || rig.channel(0).status.left.load(Acquire) == 1);
     gate.open(u64::MAX);
     running.join();
     rig.check_left();
@@ -106,7 +110,7 @@ fn each_by_itself<K: Plain>(gate: &Gate) {
 }
 
 #[test]
-fn without_idle_time_each_lane_leaves_by_itself() {
+fn without_idle_time_each_channel_leaves_by_itself() {
     each_by_itself::<AloneToo>(&ALONE_TOO);
     each_by_itself::<OrderedToo>(&ORDERED_TOO);
 }
@@ -122,13 +126,13 @@ impl ThreadHandler for Same {
     }
 }
 
-/// Lane 0 looks at lanes only, not at what lies behind them: slots full of what a lane at work would say.
+/// Channel 0 looks at channels only, not at what lies behind them: slots full of what a channel at work would say.
 #[test]
-fn what_lies_behind_the_lanes_is_no_lane() {
-    for lanes in 2..6 {
-        let mut rig = Rig::<Same>::new(lanes, 64, 0);
+fn what_lies_behind_the_channels_is_no_channel() {
+    for channels in 2..6 {
+        let mut rig = Rig::<Same>::new(channels, 64, 0);
         rig.command(State::Active);
-        let mut ends: Vec<_> = (0..lanes).map(|lane| rig.ends(lane)).collect();
+        let mut ends: Vec<_> = (0..channels).map(|channel| rig.ends(channel)).collect();
         rig.budgets(Budgets { idle: 0, ..ENDLESS });
         for ends in &mut ends {
             assert_eq!(ends.push_slice(&[u64::MAX; 64]), 64);
@@ -142,15 +146,15 @@ fn what_lies_behind_the_lanes_is_no_lane() {
     }
 }
 
-/// A block beyond the lanes that the host laid out touches nothing.
+/// A block beyond the channels that the host laid out touches nothing.
 #[test]
-fn a_block_beyond_the_lanes_touches_nothing() {
+fn a_block_beyond_the_channels_touches_nothing() {
     let mut rig = Rig::<Next>::new(3, 8, 0);
     rig.command(State::Active);
-    rig.control().host.lanes.store(2, Relaxed);
+    rig.control().host.channels.store(2, Relaxed);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     rig.launch().join();
-    let left = |lane| rig.lane(lane).status.left.load(Relaxed);
+    let left = |channel| rig.channel(channel).status.left.load(Relaxed);
     assert_eq!([left(0), left(1), left(2)], [1, 1, 0]);
     assert_eq!(rig.acknowledged(2), (0, Some(State::Launched)), "nothing was written");
 }

@@ -33,15 +33,15 @@ impl ThreadHandler for Slow {
 
 #[test]
 fn the_time_budget_ends_an_idle_launch() {
-    for (lanes, state) in [(1, State::Active), (3, State::Active), (1, State::Inactive)] {
-        let mut rig = Rig::<Next>::new(lanes, 8, 0);
+    for (channels, state) in [(1, State::Active), (3, State::Active), (1, State::Inactive)] {
+        let mut rig = Rig::<Next>::new(channels, 8, 0);
         rig.command(state);
         rig.budgets(Budgets { time: 2 * MS, ..ENDLESS });
         let began = now();
         assert_eq!(rig.whole(), Exit::TimeSpent);
         assert!(now() - began >= 2 * MS);
-        for lane in 0..lanes {
-            assert!(matches!(rig.exit(lane), Exit::TimeSpent | Exit::Idle));
+        for channel in 0..channels {
+            assert!(matches!(rig.exit(channel), Exit::TimeSpent | Exit::Idle));
         }
     }
 }
@@ -80,13 +80,13 @@ fn a_launch_without_time_answers_one_message() {
 
 #[test]
 fn a_launch_that_finds_nothing_does_not_wait_for_the_idle_budget() {
-    for lanes in [1, 3] {
-        let mut rig = Rig::<Next>::new(lanes, 8, 0);
+    for channels in [1, 3] {
+        let mut rig = Rig::<Next>::new(channels, 8, 0);
         rig.command(State::Active);
         rig.budgets(Budgets { time: 3_600_000 * MS, idle: 3_600_000 * MS, ..ENDLESS });
         assert_eq!(rig.whole(), Exit::Idle);
-        for lane in 0..lanes {
-            assert_eq!(rig.exit(lane), Exit::Idle);
+        for channel in 0..channels {
+            assert_eq!(rig.exit(channel), Exit::Idle);
         }
     }
 }
@@ -106,7 +106,7 @@ fn an_idle_launch_ends_after_its_budget() {
 
 /// The clock is the test's own, so that it stands still while the test waits.
 #[test]
-fn a_message_on_any_lane_keeps_all_of_them() {
+fn a_message_on_any_channel_keeps_all_of_them() {
     const IDLE: u64 = 10 * MS;
     let mut rig = Rig::<Next>::new(3, 8, 0);
     rig.command(State::Active);
@@ -115,12 +115,12 @@ fn a_message_on_any_lane_keeps_all_of_them() {
     let seen = Arc::clone(&time);
     rig.clock = Some(Arc::new(move |_| seen.load(Relaxed)));
     let (mut first, mut last) = (rig.ends(0), rig.ends(2));
-    assert!(first.push(0u64)); // or lane 0 may leave before the others are there
+    assert!(first.push(0u64)); // or channel 0 may leave before the others are there
     let running = rig.launch();
     let pass = |by| {
         let now = time.fetch_add(by, Relaxed) + by;
-        until("lane 0 sees it", || {
-            running.ended() || rig.lane(0).status.heartbeat.load(Relaxed) == now
+        until("channel 0 sees it", || {
+            running.ended() || rig.channel(0).status.heartbeat.load(Relaxed) == now
         });
         now
     };
@@ -130,7 +130,7 @@ fn a_message_on_any_lane_keeps_all_of_them() {
         sent += 1;
         until("an answer", || last.pop::<u64>() == Some(sent));
         let now = time.load(Relaxed);
-        until("lane 2 rests", || rig.lane(2).status.busy.load(Relaxed) == now);
+        until("channel 2 rests", || rig.channel(2).status.busy.load(Relaxed) == now);
         pass(IDLE / 2);
         assert!(!running.ended(), "after {sent} messages");
     }
@@ -139,26 +139,26 @@ fn a_message_on_any_lane_keeps_all_of_them() {
     pass(1);
     running.join();
     rig.check_left();
-    for lane in 0..3 {
-        assert_eq!(rig.exit(lane), Exit::Idle);
+    for channel in 0..3 {
+        assert_eq!(rig.exit(channel), Exit::Idle);
     }
     assert_eq!(rig.processed(2), sent);
 }
 
 #[test]
-fn lane_0_counts_iterations_for_all_lanes() {
+fn channel_0_counts_iterations_for_all_channels() {
     let mut rig = Rig::<Next>::new(3, 8, 0);
     rig.command(State::Active);
     rig.budgets(Budgets { iterations: 1000, ..ENDLESS });
     assert_eq!(rig.whole(), Exit::IterationsSpent);
-    for lane in [1, 2] {
-        assert_eq!(rig.exit(lane), Exit::Idle, "called by lane 0");
-        assert_eq!(rig.lane(0).status.leave.load(Relaxed), 1);
+    for channel in [1, 2] {
+        assert_eq!(rig.exit(channel), Exit::Idle, "called by channel 0");
+        assert_eq!(rig.channel(0).status.leave.load(Relaxed), 1);
     }
 }
 
 #[test]
-fn a_lane_that_comes_late_still_takes_a_window() {
+fn a_channel_that_comes_late_still_takes_a_window() {
     let mut rig = Rig::<Next>::new(2, 8, 0);
     rig.command(State::Active);
     rig.budgets(Budgets { idle: MS, ..ENDLESS });
@@ -180,7 +180,7 @@ fn a_window_takes_all_that_there_is() {
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&(0..60).collect::<Vec<u64>>()), 60);
     assert_eq!(rig.whole(), Exit::IterationsSpent);
-    assert_eq!((rig.processed(0), rig.lane(0).status.depth.load(Relaxed)), (60, 0));
+    assert_eq!((rig.processed(0), rig.channel(0).status.depth.load(Relaxed)), (60, 0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Clocks that jump forwards by hours, go back, stand still, come round at the end of 64 bits: no lane
+//! Clocks that jump forwards by hours, go back, stand still, come round at the end of 64 bits: no channel
 //! panics, loses a message, or stays beyond its budgets once the clock goes on; all obey.
 
 mod rig;
@@ -16,14 +16,14 @@ trait Any: Kernel<Request = u64, Response = u64> {}
 impl<K: Kernel<Request = u64, Response = u64>> Any for K {}
 
 /// Time that goes on by `step` with each look at it, and jumps when it is told to. What is counted of a
-/// lane is counted by its own looks, so it does not depend on when which thread runs.
+/// channel is counted by its own looks, so it does not depend on when which thread runs.
 struct Jumpy {
     at: AtomicU64,
     step: AtomicU64,
-    lanes: Vec<Looks>,
+    channels: Vec<Looks>,
 }
 
-/// One lane's looks at the clock.
+/// One channel's looks at the clock.
 #[derive(Default)]
 struct Looks {
     /// Since the last jump.
@@ -32,7 +32,7 @@ struct Looks {
     last: AtomicU64,
     /// What the first showed after the clock had jumped, or come round.
     since: AtomicU64,
-    /// Those that came when the lane was to leave.
+    /// Those that came when the channel was to leave.
     late: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl Jumpy {
         Jumpy::with(rig, at, step, |_, _| false)
     }
 
-    /// With `is_late`, which says of a lane whether it is to leave when it has seen the clock go on by so
+    /// With `is_late`, which says of a channel whether it is to leave when it has seen the clock go on by so
     /// much since that jumped.
     fn with<K: Any>(
         rig: &mut Rig<K>,
@@ -49,21 +49,22 @@ impl Jumpy {
         step: u64,
         is_late: impl Fn(u32, u64) -> bool + Send + Sync + 'static,
     ) -> Arc<Jumpy> {
-        let lanes = (0..rig.lanes).map(|_| Looks::default()).collect();
-        let clock = Arc::new(Jumpy { at: AtomicU64::new(at), step: AtomicU64::new(step), lanes });
+        let channels = (0..rig.channels).map(|_| Looks::default()).collect();
+        let clock =
+            Arc::new(Jumpy { at: AtomicU64::new(at), step: AtomicU64::new(step), channels });
         let seen = Arc::clone(&clock);
-        rig.clock = Some(Arc::new(move |lane| seen.look(lane, &is_late)));
+        rig.clock = Some(Arc::new(move |channel| seen.look(channel, &is_late)));
         clock
     }
 
-    fn look(&self, lane: u32, is_late: impl Fn(u32, u64) -> bool) -> u64 {
+    fn look(&self, channel: u32, is_late: impl Fn(u32, u64) -> bool) -> u64 {
         let now = self.at.fetch_add(self.step.load(Relaxed), Relaxed);
-        let mine = &self.lanes[lane as usize];
+        let mine = &self.channels[channel as usize];
         if mine.looks.fetch_add(1, Relaxed) == 0 || now < mine.last.load(Relaxed) {
             mine.since.store(now, Relaxed);
         }
         mine.last.store(now, Relaxed);
-        if is_late(lane, now - mine.since.load(Relaxed)) {
+        if is_late(channel, now - mine.since.load(Relaxed)) {
             mine.late.fetch_add(1, Relaxed);
         }
         now
@@ -71,14 +72,14 @@ impl Jumpy {
 
     fn jump(&self, to: u64) {
         self.at.store(to, Relaxed);
-        self.lanes.iter().for_each(|lane| lane.looks.store(0, Relaxed));
+        self.channels.iter().for_each(|channel| channel.looks.store(0, Relaxed));
     }
 
-    /// Waits until each lane has looked so often that it has nothing left to do.
+    /// Waits until each channel has looked so often that it has nothing left to do.
     fn goes_on(&self) {
-        for lane in &self.lanes {
-            let looks = lane.looks.load(Relaxed);
-            until("looks at the clock", || lane.looks.load(Relaxed) >= looks + 40);
+        for channel in &self.channels {
+            let looks = channel.looks.load(Relaxed);
+            until("looks at the clock", || channel.looks.load(Relaxed) >= looks + 40);
         }
     }
 }
@@ -88,7 +89,7 @@ fn jumps(from: u64) -> [u64; 6] {
     [from + 3 * HOUR, from - HOUR, from - 2000 * MS, 0, u64::MAX - 20_000, u64::MAX]
 }
 
-/// One express message, then two in slots, answered.
+/// One inline message, then two in slots, answered.
 fn works(ends: &mut Ends) {
     for n in [1, 2] {
         let messages: Vec<u64> = (10..10 + n).collect();
@@ -134,30 +135,30 @@ fn obeys_with_the_clock_standing_still_or_jumping() {
 }
 
 /// A launch whose clock jumps while it runs ends by what it was told of time or idleness, counted from
-/// the jump at the latest: each lane a few looks after it has seen that the time is over, or that lane 0
+/// the jump at the latest: each channel a few looks after it has seen that the time is over, or that channel 0
 /// calls it.
 fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
-    // How far the clock goes with a look. Looks of a lane that may come when it is to leave: it looks for
+    // How far the clock goes with a look. Looks of a channel that may come when it is to leave: it looks for
     // the call, as for the host's command, each sixteenth time.
     const STEP: u64 = 1000;
     const LATE: u64 = 40;
     let from = 10 * HOUR;
-    for lanes in [1, 3] {
+    for channels in [1, 3] {
         for jump in jumps(from) {
-            let mut rig = Rig::<K>::new(lanes, 8, 0);
+            let mut rig = Rig::<K>::new(channels, 8, 0);
             rig.budgets(budgets);
             rig.command(State::Active);
-            let call = std::ptr::from_ref(&rig.lane(0).status.leave).addr();
-            let clock = Jumpy::with(&mut rig, from, 0, move |lane, time| {
+            let call = std::ptr::from_ref(&rig.channel(0).status.leave).addr();
+            let clock = Jumpy::with(&mut rig, from, 0, move |channel, time| {
                 // SAFETY: in the rig's memory, which outlives its launches.
                 let call = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(call) };
-                let keeps_time = lane == 0 || budgets.time != UNLIMITED;
+                let keeps_time = channel == 0 || budgets.time != UNLIMITED;
                 (keeps_time && time >= told) || call.load(Relaxed) == 1
             });
-            let mut ends = rig.ends(lanes - 1);
+            let mut ends = rig.ends(channels - 1);
             let running = rig.launch();
             until("active", || {
-                (0..lanes).all(|lane| rig.acknowledged(lane) == (1, Some(State::Active)))
+                (0..channels).all(|channel| rig.acknowledged(channel) == (1, Some(State::Active)))
             });
             works(&mut ends);
             clock.goes_on();
@@ -166,9 +167,9 @@ fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
             clock.step.store(STEP, Relaxed);
             running.join();
             rig.check_left();
-            for (lane, looks) in clock.lanes.iter().enumerate() {
+            for (channel, looks) in clock.channels.iter().enumerate() {
                 let late = looks.late.load(Relaxed);
-                assert!(late <= LATE, "{late} looks of lane {lane} of {lanes}, to {jump}");
+                assert!(late <= LATE, "{late} looks of channel {channel} of {channels}, to {jump}");
             }
             assert!([exit, Exit::Idle].contains(&rig.exit(0)), "{:?}", rig.exit(0));
         }
@@ -210,13 +211,13 @@ fn each_message_once<K: Any>(seed: u64) {
         rig.processing(mode as u32, dice.pick(&[1, 3, u32::MAX]));
         assert!(rig.launches < 20_000, "no progress");
         let mut step = |dice: &mut Dice| {
-            for (lane, ends) in ends.iter_mut().enumerate() {
-                let n = dice.roll(5).min(TOTAL - sent[lane]);
-                let messages: Vec<u64> = (sent[lane]..sent[lane] + n).collect();
-                sent[lane] += ends.push_slice(&messages) as u64;
+            for (channel, ends) in ends.iter_mut().enumerate() {
+                let n = dice.roll(5).min(TOTAL - sent[channel]);
+                let messages: Vec<u64> = (sent[channel]..sent[channel] + n).collect();
+                sent[channel] += ends.push_slice(&messages) as u64;
                 while let Some(answer) = ends.pop::<u64>() {
-                    assert_eq!(answer, got[lane] + 1, "lost, doubled or out of order");
-                    got[lane] += 1;
+                    assert_eq!(answer, got[channel] + 1, "lost, doubled or out of order");
+                    got[channel] += 1;
                 }
             }
         };
@@ -227,7 +228,7 @@ fn each_message_once<K: Any>(seed: u64) {
                 clock.jump(dice.pick(&jumps(10 * HOUR)));
             }
             step(&mut dice);
-            std::thread::yield_now(); // the lanes may want this core
+            std::thread::yield_now(); // the channels may want this core
         }
         running.join();
         rig.check_left();

@@ -1,5 +1,5 @@
-//! A lane that finds nothing says so to its host's hook, with a number that grows: by it the host lets the
-//! lane look less and less often. What there is to do begins the count anew.
+//! A channel that finds nothing says so to its host's hook, with a number that grows: by it the host lets the
+//! channel look less and less often. What there is to do begins the count anew.
 
 mod rig;
 
@@ -8,20 +8,20 @@ use ring_shared::layout::{Command, State};
 use std::sync::atomic::Ordering::Release;
 use std::sync::{Arc, Mutex};
 
-/// Fruitless looks after which the test gives the lane something to do.
+/// Fruitless looks after which the test gives the channel something to do.
 const IDLE: u32 = 5000;
 
 enum Step {
-    /// So many messages: one goes express, more go through slots.
+    /// So many messages: one goes inline, more go through slots.
     Send(u64),
     Order(State),
 }
 
-/// What the host does, on the lane's own thread while that rests: nothing here depends on when threads run.
+/// What the host does, on the channel's own thread while that rests: nothing here depends on when threads run.
 struct Script {
     steps: std::vec::IntoIter<Step>,
     ends: Ends,
-    /// The last number that the lane said.
+    /// The last number that the channel said.
     last: u32,
     /// The last number of each row of fruitless looks.
     rows: Vec<u32>,
@@ -91,7 +91,7 @@ impl Script {
                 let word = Command { epoch: self.epoch, state: state as u32 }.to_word();
                 control.host.command.store(word, Release);
             }
-            None => panic!("the lane did not obey"),
+            None => panic!("the channel did not obey"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A lane leaves by itself when its host has not renewed the lease, and only then. The clock is the
+//! A channel leaves by itself when its host has not renewed the lease, and only then. The clock is the
 //! test's own, so that nothing here depends on how busy the machine is.
 
 mod rig;
@@ -13,21 +13,21 @@ use std::sync::{Arc, Mutex};
 /// A lease, in nanoseconds.
 const LEASE: u64 = 1_000_000_000;
 
-/// A tenth of it: how far apart a lane looks.
+/// A tenth of it: how far apart a channel looks.
 const STEP: u64 = LEASE / 10;
 
-/// The lanes' clock. One test at a time sets it.
+/// The channels' clock. One test at a time sets it.
 static CLOCK: AtomicU64 = AtomicU64::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// How often each lane has read it.
+/// How often each channel has read it.
 static READS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
-fn leased(lanes: u32, capacity: u32) -> Rig<Next> {
+fn leased(channels: u32, capacity: u32) -> Rig<Next> {
     CLOCK.store(1 << 40, Relaxed);
-    let mut rig = Rig::<Next>::new(lanes, capacity, 0);
-    rig.clock = Some(Arc::new(|lane| {
-        READS[lane as usize].fetch_add(1, Release);
+    let mut rig = Rig::<Next>::new(channels, capacity, 0);
+    rig.clock = Some(Arc::new(|channel| {
+        READS[channel as usize].fetch_add(1, Release);
         CLOCK.load(Relaxed)
     }));
     rig.control().config.lease.store(LEASE, Relaxed);
@@ -38,41 +38,41 @@ fn renew(rig: &Rig<Next>) {
     rig.control().host.renewed.fetch_add(1, Relaxed);
 }
 
-/// Lets the clock go on (or back), and waits until every lane has seen it, and looked at its lease, or left.
+/// Lets the clock go on (or back), and waits until every channel has seen it, and looked at its lease, or left.
 fn pass(rig: &Rig<Next>, running: &Running, time: u64) {
     let now = CLOCK.load(Relaxed).wrapping_add(time);
     CLOCK.store(now, Relaxed);
-    for lane in 0..rig.lanes {
-        let beat = || rig.lane(lane).status.heartbeat.load(Acquire) == now;
-        until("the lane's heart beats", || running.ended() || beat());
+    for channel in 0..rig.channels {
+        let beat = || rig.channel(channel).status.heartbeat.load(Acquire) == now;
+        until("the channel's heart beats", || running.ended() || beat());
         // Of its reads of the clock one belongs to that heartbeat; before the next it looks at its lease.
-        let reads = || READS[lane as usize].load(Acquire);
+        let reads = || READS[channel as usize].load(Acquire);
         let before = reads();
-        until("the lane reads the clock again", || running.ended() || reads() >= before + 2);
+        until("the channel reads the clock again", || running.ended() || reads() >= before + 2);
     }
 }
 
-/// Renews the lease once more, and lets it run out: no lane leaves before nine looks have shown nothing
+/// Renews the lease once more, and lets it run out: no channel leaves before nine looks have shown nothing
 /// new, and then all do.
 fn runs_out(rig: &Rig<Next>, running: Running) {
     renew(rig);
     (0..9).for_each(|_| pass(rig, &running, STEP)); // the first shows the renewal
-    assert!((0..rig.lanes).all(|lane| rig.exit(lane) == Exit::Running), "too early");
+    assert!((0..rig.channels).all(|channel| rig.exit(channel) == Exit::Running), "too early");
     CLOCK.fetch_add(STEP, Relaxed);
     running.join();
-    for lane in 0..rig.lanes {
-        assert_eq!(rig.exit(lane), Exit::LeaseOver);
-        assert_eq!(rig.acknowledged(lane).1, Some(State::Faulted));
+    for channel in 0..rig.channels {
+        assert_eq!(rig.exit(channel), Exit::LeaseOver);
+        assert_eq!(rig.acknowledged(channel).1, Some(State::Faulted));
     }
     rig.check_left();
 }
 
 #[test]
-fn a_lane_leaves_when_its_lease_is_over() {
+fn a_channel_leaves_when_its_lease_is_over() {
     let _one = ONE_AT_A_TIME.lock();
-    for lanes in [1, 3] {
+    for channels in [1, 3] {
         for state in [None, Some(State::Active), Some(State::Inactive)] {
-            let mut rig = leased(lanes, 8);
+            let mut rig = leased(channels, 8);
             let running = rig.launch();
             if let Some(state) = state {
                 rig.obeyed(state);
@@ -84,7 +84,7 @@ fn a_lane_leaves_when_its_lease_is_over() {
 }
 
 #[test]
-fn a_lane_stays_while_its_lease_is_renewed() {
+fn a_channel_stays_while_its_lease_is_renewed() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(2, 8);
     let running = rig.launch();
@@ -145,13 +145,13 @@ fn a_lease_that_is_never_renewed_lasts_from_the_launch_on() {
     let running = rig.launch();
     rig.obeyed(State::Active);
     (0..9).for_each(|_| pass(&rig, &running, STEP)); // the first look is none that was missed
-    assert!((0..rig.lanes).all(|lane| rig.exit(lane) == Exit::Running), "too early");
+    assert!((0..rig.channels).all(|channel| rig.exit(channel) == Exit::Running), "too early");
     CLOCK.fetch_add(STEP, Relaxed);
     running.join();
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::LeaseOver, Exit::LeaseOver));
 }
 
-/// However often a lane's heart beats: it looks at the lease a tenth of that apart.
+/// However often a channel's heart beats: it looks at the lease a tenth of that apart.
 #[test]
 fn heartbeats_do_not_shorten_a_lease() {
     let _one = ONE_AT_A_TIME.lock();
@@ -165,7 +165,7 @@ fn heartbeats_do_not_shorten_a_lease() {
     runs_out(&rig, running);
 }
 
-/// A lane that always has something to do finds out, too: time goes on by a tenth of the lease with each
+/// A channel that always has something to do finds out, too: time goes on by a tenth of the lease with each
 /// look at the clock, and messages are answered one by one.
 fn under_way<K: Numbered>() {
     CLOCK.store(1 << 40, Relaxed);
@@ -181,7 +181,7 @@ fn under_way<K: Numbered>() {
 }
 
 #[test]
-fn a_lane_that_always_has_work_leaves_when_its_lease_is_over() {
+fn a_channel_that_always_has_work_leaves_when_its_lease_is_over() {
     let _one = ONE_AT_A_TIME.lock();
     under_way::<Next>();
     under_way::<NextInOrder>();
@@ -220,9 +220,9 @@ fn under_load_nothing_is_lost_with_the_lease() {
     }
 }
 
-/// A lane that waits for room for its answers leaves too.
+/// A channel that waits for room for its answers leaves too.
 #[test]
-fn a_lane_without_room_for_answers_leaves() {
+fn a_channel_without_room_for_answers_leaves() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(1, 4);
     let mut ends = rig.ends(0);

@@ -1,4 +1,4 @@
-//! Lanes that cannot go on: launches behind a lost one leave everything as it is, and a lane that leaves
+//! Channels that cannot go on: launches behind a lost one leave everything as it is, and a channel that leaves
 //! before it has begun does not keep the others.
 
 mod rig;
@@ -9,7 +9,7 @@ use ring_shared::layout::{Command, Exit, State};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Idle time that no test waits for: a lane beside lane 0 leaves when it is called, and not before.
+/// Idle time that no test waits for: a channel beside channel 0 leaves when it is called, and not before.
 const NEVER: Budgets = Budgets { idle: 3_600_000 * MS, ..ENDLESS };
 
 /// Messages that [`Counted`] was called with.
@@ -32,9 +32,9 @@ impl ThreadHandler for Counted {
     }
 }
 
-/// Leaves the lane as a handler's panic does, in a launch that had obeyed the command `epoch`.
-fn lose<K: Kernel>(rig: &Rig<K>, lane: u32, epoch: u32) {
-    let status = &rig.lane(lane).status;
+/// Leaves the channel as a handler's panic does, in a launch that had obeyed the command `epoch`.
+fn lose<K: Kernel>(rig: &Rig<K>, channel: u32, epoch: u32) {
+    let status = &rig.channel(channel).status;
     status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
     status.acknowledged.store(Command { epoch, state: State::Faulted as u32 }.to_word(), Relaxed);
 }
@@ -47,9 +47,9 @@ fn a_launch_behind_a_lost_one_does_not_run_its_message_again() {
     let epoch = rig.command(State::Active);
     let mut ends = rig.ends(0);
     lose(&rig, 0, epoch);
-    assert!(ends.push(7u64), "it goes express");
+    assert!(ends.push(7u64), "it goes inline");
     rig.launch().join();
-    let block = rig.lane(0);
+    let block = rig.channel(0);
     assert_eq!(CALLS.load(Relaxed), 0, "the handler ran again");
     assert_eq!(block.request_credit.consumed.load(Acquire), 5, "the message stays unhandled");
     assert_eq!(ends.pop::<u64>(), None);
@@ -57,45 +57,45 @@ fn a_launch_behind_a_lost_one_does_not_run_its_message_again() {
     assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
 }
 
-/// Lane 0 counts for all lanes when to leave. Lost before the launch, or refused as it begins, it leaves
+/// Channel 0 counts for all channels when to leave. Lost before the launch, or refused as it begins, it leaves
 /// at once, and must take the others with it.
 fn the_others_leave(spoil: fn(&Rig<Next>, u32), exit: Exit) {
     let mut rig = Rig::<Next>::new(3, 8, 5);
     let epoch = rig.command(State::Active);
     rig.budgets(NEVER);
     spoil(&rig, epoch);
-    rig.lane(0).status.busy.store(u64::MAX, Relaxed);
+    rig.channel(0).status.busy.store(u64::MAX, Relaxed);
     rig.launch().join();
     assert_eq!(rig.exit(0), exit);
-    for lane in [1, 2] {
-        assert_eq!(rig.exit(lane), Exit::Idle, "called by lane 0");
-        assert_eq!(rig.acknowledged(lane), (epoch, Some(State::Yielded)));
+    for channel in [1, 2] {
+        assert_eq!(rig.exit(channel), Exit::Idle, "called by channel 0");
+        assert_eq!(rig.acknowledged(channel), (epoch, Some(State::Yielded)));
     }
 }
 
 #[test]
-fn a_refused_lane_0_calls_the_others() {
-    the_others_leave(|rig, _| rig.lane(0).request.capacity.store(7, Relaxed), Exit::BadConfig);
-    the_others_leave(|rig, _| rig.lane(0).status.scrubbed.store(9, Relaxed), Exit::CorruptRing);
+fn a_refused_channel_0_calls_the_others() {
+    the_others_leave(|rig, _| rig.channel(0).request.capacity.store(7, Relaxed), Exit::BadConfig);
+    the_others_leave(|rig, _| rig.channel(0).status.scrubbed.store(9, Relaxed), Exit::CorruptRing);
 }
 
 #[test]
-fn a_lost_lane_0_calls_the_others() {
+fn a_lost_channel_0_calls_the_others() {
     the_others_leave(|rig, epoch| lose(rig, 0, epoch), Exit::HandlerPanicked);
 }
 
-/// A lane that was lost while it had a message said that it was busy. The launches behind it say that it
-/// is not, or lane 0 would wait for it.
+/// A channel that was lost while it had a message said that it was busy. The launches behind it say that it
+/// is not, or channel 0 would wait for it.
 #[test]
-fn a_lost_lane_is_not_busy() {
+fn a_lost_channel_is_not_busy() {
     let mut rig = Rig::<Next>::new(2, 8, 5);
     let epoch = rig.command(State::Active);
     rig.budgets(Budgets { idle: MS, ..ENDLESS });
     lose(&rig, 1, epoch);
-    rig.lane(1).status.busy.store(u64::MAX, Relaxed);
+    rig.channel(1).status.busy.store(u64::MAX, Relaxed);
     let running = rig.launch();
-    until("lane 1 leaves", || rig.lane(1).status.left.load(Acquire) == 1);
+    until("channel 1 leaves", || rig.channel(1).status.left.load(Acquire) == 1);
     running.join();
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Idle, Exit::HandlerPanicked));
-    assert_eq!(rig.lane(1).status.busy.load(Relaxed), 0);
+    assert_eq!(rig.channel(1).status.busy.load(Relaxed), 0);
 }

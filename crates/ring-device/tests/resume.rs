@@ -35,7 +35,7 @@ fn what_there_is_is_answered_before_a_launch_without_idle_time_leaves() {
     assert_eq!(b.push_slice(&all), 50);
     assert_eq!(rig.whole(), Exit::Idle);
     assert_eq!((a.drain::<u64>().len(), b.drain::<u64>().len()), (3, 50));
-    assert!(a.push(3u64), "express");
+    assert!(a.push(3u64), "inline");
     assert_eq!(rig.whole(), Exit::Idle);
     assert_eq!(a.drain::<u64>(), [4]);
 }
@@ -66,7 +66,7 @@ fn answers_without_room_wait_for_a_later_launch() {
         settle(&mut rig, 4);
         assert_eq!(send(&mut ends, 4), 4, "the requests are consumed");
         settle(&mut rig, 4);
-        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 4);
+        assert_eq!(rig.channel(0).status.depth.load(Relaxed), 4);
         assert_eq!(rig.exit(0) == Exit::Idle, budgets.idle != UNLIMITED);
         assert_eq!((ends.pop::<u64>(), ends.pop::<u64>()), (Some(1), Some(2)));
         ends.consumer.publish();
@@ -88,7 +88,7 @@ fn commands_reach_across_launches() {
     assert_eq!(ends.push_slice(&[1u64, 2, 3]), 3);
     assert_eq!(rig.whole(), Exit::Idle);
     assert_eq!(rig.acknowledged(1), (1, Some(State::Yielded)));
-    assert_eq!((rig.processed(1), rig.lane(1).status.depth.load(Relaxed)), (0, 3));
+    assert_eq!((rig.processed(1), rig.channel(1).status.depth.load(Relaxed)), (0, 3));
     rig.command(State::Active);
     rig.whole();
     assert_eq!(rig.acknowledged(1), (2, Some(State::Yielded)));
@@ -144,25 +144,25 @@ fn what_cannot_be_resumed_is_refused() {
         rig.command(State::Active);
         spoil(&rig);
         rig.launch().join();
-        let status = &rig.lane(0).status;
+        let status = &rig.channel(0).status;
         assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (exit, errors));
         assert_eq!(rig.acknowledged(0), (0, Some(State::Faulted)));
         assert_eq!(status.left.load(Relaxed), 1);
     };
     fault(|rig| rig.processing(Processing::Batch as u32, 0), Exit::BadConfig, 0);
     fault(|rig| rig.processing(3, 1), Exit::BadConfig, 0);
-    fault(|rig| rig.lane(0).request.capacity.store(7, Relaxed), Exit::BadConfig, 0);
-    fault(|rig| rig.lane(0).response.start.store(6, Relaxed), Exit::BadConfig, 0);
-    fault(|rig| rig.lane(0).response_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).response_credit.consumed.store(6, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).request_credit.consumed.store(99, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).request_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).status.last_express.store(5, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).status.scrubbed.store(4, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.lane(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).request.capacity.store(7, Relaxed), Exit::BadConfig, 0);
+    fault(|rig| rig.channel(0).response.start.store(6, Relaxed), Exit::BadConfig, 0);
+    fault(|rig| rig.channel(0).response_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).response_credit.consumed.store(6, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).request_credit.consumed.store(99, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).request_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).status.last_inline.store(5, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).status.scrubbed.store(4, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
 }
 
-/// A lane that was told things, and is then spoilt, says of which command it knew last.
+/// A channel that was told things, and is then spoilt, says of which command it knew last.
 #[test]
 fn a_refusal_says_which_command_was_obeyed_last() {
     let mut rig = Rig::<Next>::new(1, 8, 5);
@@ -173,14 +173,14 @@ fn a_refusal_says_which_command_was_obeyed_last() {
     }
     assert_eq!(rig.whole(), Exit::Idle);
     assert_eq!(rig.acknowledged(0).0, epoch);
-    rig.lane(0).status.scrubbed.store(4, Relaxed);
+    rig.channel(0).status.scrubbed.store(4, Relaxed);
     rig.launch().join();
     assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
 }
 
 /// From the greatest index that a ring may begin at, launches go on.
 #[test]
-fn a_lane_that_begins_at_the_greatest_index_goes_on() {
+fn a_channel_that_begins_at_the_greatest_index_goes_on() {
     let mut rig = Rig::<Next>::new(1, 8, MAX_START);
     rig.command(State::Active);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
@@ -192,21 +192,21 @@ fn a_lane_that_begins_at_the_greatest_index_goes_on() {
     }
 }
 
-/// So near to the end of 64 bits no lane comes, and none may count on from there.
+/// So near to the end of 64 bits no channel comes, and none may count on from there.
 #[test]
 fn indices_at_the_end_of_64_bits_are_refused() {
     for below in [0, 1, 40] {
         let mut rig = Rig::<Next>::new(1, 8, 5);
         rig.command(State::Active);
-        let (lane, head) = (rig.lane(0), u64::MAX - below);
-        lane.request_credit.consumed.store(head, Relaxed);
-        lane.response_credit.consumed.store(head, Relaxed);
+        let (channel, head) = (rig.channel(0), u64::MAX - below);
+        channel.request_credit.consumed.store(head, Relaxed);
+        channel.response_credit.consumed.store(head, Relaxed);
         let tail = (head as u32).wrapping_add(8);
-        let control = ring_shared::ring::Control { credit: head as u32, express: tail, tail };
-        lane.request_bell.atoms[7].store(control.to_words());
+        let control = ring_shared::ring::Control { credit: head as u32, inline: tail, tail };
+        channel.request_bell.atoms[7].store(control.to_words());
         rig.launch().join();
         assert_eq!(rig.exit(0), Exit::CorruptRing);
-        assert_eq!(rig.lane(0).request_credit.consumed.load(Relaxed), head, "nothing was taken");
+        assert_eq!(rig.channel(0).request_credit.consumed.load(Relaxed), head, "nothing was taken");
     }
 }
 
@@ -215,13 +215,13 @@ fn indices_at_the_end_of_64_bits_are_refused() {
 fn the_last_index_of_all_is_refused_with_a_message_too() {
     let mut rig = Rig::<Next>::new(1, 8, 5);
     let epoch = rig.command(State::Active);
-    let (lane, head) = (rig.lane(0), u64::MAX);
-    lane.status.acknowledged.store(u64::from(epoch) << 32, Relaxed);
-    lane.request_credit.consumed.store(head, Relaxed);
-    lane.response_credit.consumed.store(head, Relaxed);
-    let control = ring_shared::ring::Control { credit: !0, express: !0, tail: 0 };
-    lane.request_bell.atoms[0].store([7, 0]);
-    lane.request_bell.atoms[7].store(control.to_words());
+    let (channel, head) = (rig.channel(0), u64::MAX);
+    channel.status.acknowledged.store(u64::from(epoch) << 32, Relaxed);
+    channel.request_credit.consumed.store(head, Relaxed);
+    channel.response_credit.consumed.store(head, Relaxed);
+    let control = ring_shared::ring::Control { credit: !0, inline: !0, tail: 0 };
+    channel.request_bell.atoms[0].store([7, 0]);
+    channel.request_bell.atoms[7].store(control.to_words());
     rig.launch().join();
     assert_eq!(rig.exit(0), Exit::CorruptRing);
 }
@@ -232,27 +232,27 @@ fn credit_of_the_doorbell_counts_when_a_launch_begins() {
     let mut rig = Rig::<Next>::new(1, 8, 5);
     rig.command(State::Active);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
-    let (lane, head) = (rig.lane(0), 5 + 20);
-    lane.request_credit.consumed.store(head, Relaxed);
+    let (channel, head) = (rig.channel(0), 5 + 20);
+    channel.request_credit.consumed.store(head, Relaxed);
     let control =
-        ring_shared::ring::Control { credit: head as u32 - 3, express: 0, tail: head as u32 };
-    lane.request_bell.atoms[7].store(control.to_words());
+        ring_shared::ring::Control { credit: head as u32 - 3, inline: 0, tail: head as u32 };
+    channel.request_bell.atoms[7].store(control.to_words());
     rig.launch().join();
     assert_eq!(rig.exit(0), Exit::Idle);
     let late = ring_shared::ring::Control { credit: head as u32 - 9, ..control };
-    rig.lane(0).request_bell.atoms[7].store(late.to_words());
+    rig.channel(0).request_bell.atoms[7].store(late.to_words());
     rig.launch().join();
     assert_eq!(rig.exit(0), Exit::CorruptRing);
 }
 
 #[test]
-fn an_impossible_tail_ends_the_lane_and_is_counted() {
+fn an_impossible_tail_ends_the_channel_and_is_counted() {
     let mut rig = Rig::<Next>::new(1, 8, 0);
     rig.command(State::Active);
-    let control = ring_shared::ring::Control { credit: 0, express: 100, tail: 100 };
-    rig.lane(0).request_bell.atoms[7].store(control.to_words());
+    let control = ring_shared::ring::Control { credit: 0, inline: 100, tail: 100 };
+    rig.channel(0).request_bell.atoms[7].store(control.to_words());
     assert_eq!(rig.whole(), Exit::CorruptRing);
-    assert_eq!(rig.lane(0).status.errors.load(Relaxed), 1);
+    assert_eq!(rig.channel(0).status.errors.load(Relaxed), 1);
     assert_eq!(rig.acknowledged(0), (1, Some(State::Faulted)));
 }
 
@@ -260,11 +260,11 @@ fn an_impossible_tail_ends_the_lane_and_is_counted() {
 fn a_count_of_errors_that_is_full_comes_round() {
     let mut rig = Rig::<Next>::new(1, 8, 0);
     rig.command(State::Active);
-    rig.lane(0).status.errors.store(u64::MAX, Relaxed);
-    let control = ring_shared::ring::Control { credit: 0, express: 100, tail: 100 };
-    rig.lane(0).request_bell.atoms[7].store(control.to_words());
+    rig.channel(0).status.errors.store(u64::MAX, Relaxed);
+    let control = ring_shared::ring::Control { credit: 0, inline: 100, tail: 100 };
+    rig.channel(0).request_bell.atoms[7].store(control.to_words());
     assert_eq!(rig.whole(), Exit::CorruptRing);
-    assert_eq!(rig.lane(0).status.errors.load(Relaxed), 0);
+    assert_eq!(rig.channel(0).status.errors.load(Relaxed), 0);
 }
 
 #[test]
@@ -275,10 +275,10 @@ fn a_kernel_of_another_kind_is_left_alone() {
     rig.control().host.abi_version.store(ring_shared::ABI_VERSION, Relaxed);
     rig.control().host.magic.store(1, Relaxed);
     rig.launch().join();
-    assert_eq!(rig.lane(0).status.left.load(Relaxed), 0);
+    assert_eq!(rig.channel(0).status.left.load(Relaxed), 0);
 }
 
-/// What a lane says when it obeys is so at that moment: it counts what the host has sent before the launch.
+/// What a channel says when it obeys is so at that moment: it counts what the host has sent before the launch.
 #[test]
 fn what_was_sent_before_a_launch_is_told_with_the_first_acknowledgement() {
     let mut rig = Rig::<Next>::new(1, 8, NEAR_END);
@@ -288,7 +288,7 @@ fn what_was_sent_before_a_launch_is_told_with_the_first_acknowledgement() {
     assert_eq!(ends.push_slice(&[1u64, 2, 3, 4, 5]), 5);
     let running = rig.launch();
     until("acknowledged", || rig.acknowledged(0).1 == Some(State::Inactive));
-    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 5);
+    assert_eq!(rig.channel(0).status.depth.load(Relaxed), 5);
     rig.obeyed(State::Terminated);
     running.join();
 }

@@ -159,7 +159,7 @@ fn each_message_once_with_the_host_busy_during_a_launch() {
     each!(many_launches, 4, 2, 1 << 40, true);
 }
 
-/// A kernel of one lane that is active, on the device until it is asked to leave.
+/// A kernel of one channel that is active, on the device until it is asked to leave.
 fn resident<K: Numbered>(capacity: u32, start: u64) -> (Rig<K>, rig::Running, Traffic<K>) {
     let mut rig = Rig::<K>::new(1, capacity, start);
     rig.command(State::Active);
@@ -179,7 +179,7 @@ fn end<K: Numbered>(rig: &mut Rig<K>, running: rig::Running, messages: u64) {
     running.join();
     rig.check_left();
     assert_eq!((rig.exit(0), rig.processed(0)), (Exit::Asked, messages));
-    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 0, "commands and messages refused");
+    assert_eq!(rig.channel(0).status.refused.load(Relaxed), 0, "commands and messages refused");
 }
 
 fn one_after_the_other<K: Numbered>() {
@@ -222,7 +222,7 @@ fn a_ring_full_of_messages() {
     each!(a_ring_full, Processing::Continuous);
 }
 
-/// The host reads no answer: the lane answers as many as there is room for, and obeys meanwhile. `n` more
+/// The host reads no answer: the channel answers as many as there is room for, and obeys meanwhile. `n` more
 /// wait for the host's credit line.
 fn no_room<K: Numbered>(n: u64) {
     let (mut rig, running, mut traffic) = resident::<K>(4, 0);
@@ -233,11 +233,11 @@ fn no_room<K: Numbered>(n: u64) {
     rig.obeyed(State::Inactive);
     rig.obeyed(State::Active);
     for _ in 0..3 {
-        let beat = || rig.lane(0).status.heartbeat.load(Relaxed);
+        let beat = || rig.channel(0).status.heartbeat.load(Relaxed);
         let last = beat();
         until("a heartbeat", || beat() > last);
     }
-    assert_eq!(rig.lane(0).request_credit.consumed.load(Acquire), 4, "no answer without room");
+    assert_eq!(rig.channel(0).request_credit.consumed.load(Acquire), 4, "no answer without room");
     traffic.take_some(4);
     assert_eq!(traffic.got, 4);
     traffic.ends.consumer.publish();
@@ -271,7 +271,7 @@ fn answers_that_nobody_reads_go_to_slots() {
     each!(unread);
 }
 
-/// Requests are given back to the host before the lane waits for room, be they ever so few.
+/// Requests are given back to the host before the channel waits for room, be they ever so few.
 fn credit_before_waiting<K: Numbered>() {
     let (mut rig, running, mut traffic) = resident::<K>(16, 0);
     assert_eq!(traffic.some(14), 14);
@@ -287,7 +287,7 @@ fn credit_before_waiting<K: Numbered>() {
 }
 
 #[test]
-fn a_lane_without_room_has_given_back_what_it_read() {
+fn a_channel_without_room_has_given_back_what_it_read() {
     each!(credit_before_waiting);
 }
 
@@ -322,7 +322,7 @@ fn room_by_the_doorbell<K: Numbered>() {
     // Always one more than there is room for.
     for n in [2, 1, 1] {
         assert!(traffic.take());
-        assert_eq!(rig.lane(0).response_credit.consumed.load(Relaxed), 0);
+        assert_eq!(rig.channel(0).response_credit.consumed.load(Relaxed), 0);
         assert_eq!((0..n).filter(|_| traffic.one()).count(), n);
         rig.consumes(0, 16 + traffic.got);
     }
@@ -338,7 +338,7 @@ fn credit_that_comes_by_the_doorbell_counts() {
     each!(room_by_the_doorbell);
 }
 
-/// A lane that waits for room leaves when its time is over, and a later launch answers the rest.
+/// A channel that waits for room leaves when its time is over, and a later launch answers the rest.
 fn no_room_and_no_time<K: Numbered>() {
     let mut rig = Rig::<K>::new(1, 4, 0);
     rig.command(State::Active);
@@ -367,12 +367,12 @@ fn a_launch_without_room_ends_by_its_budgets() {
     each!(no_room_and_no_time);
 }
 
-/// A credit line that cannot be ends a lane that waits for room, for one message or for several.
+/// A credit line that cannot be ends a channel that waits for room, for one message or for several.
 fn impossible_credit<K: Numbered>(n: u64) {
     let (rig, running, mut traffic) = resident::<K>(4, 1000);
     assert_eq!(traffic.some(4), 4);
     rig.consumes(0, 1004);
-    rig.lane(0).response_credit.consumed.store(7, Relaxed);
+    rig.channel(0).response_credit.consumed.store(7, Relaxed);
     traffic.ends.producer.note_consumed(1004);
     assert_eq!(traffic.some(n), n);
     running.join();
@@ -380,7 +380,7 @@ fn impossible_credit<K: Numbered>(n: u64) {
 }
 
 #[test]
-fn an_impossible_credit_ends_a_lane_that_waits_for_room() {
+fn an_impossible_credit_ends_a_channel_that_waits_for_room() {
     each!(impossible_credit, 1);
     each!(impossible_credit, 4);
 }
@@ -392,7 +392,7 @@ fn impossible_tail<K: Numbered>() {
     while traffic.got < 4 {
         answer(&mut traffic);
     }
-    let bell = &rig.lane(0).request_bell.atoms[CONTROL];
+    let bell = &rig.channel(0).request_bell.atoms[CONTROL];
     let [credit, _] = bell.observe();
     bell.publish([credit, 9 << 32 | 3]);
     running.join();
@@ -400,7 +400,7 @@ fn impossible_tail<K: Numbered>() {
 }
 
 #[test]
-fn an_impossible_tail_ends_a_lane() {
+fn an_impossible_tail_ends_a_channel() {
     each!(impossible_tail);
 }
 
@@ -408,11 +408,11 @@ fn an_impossible_tail_ends_a_lane() {
 fn a_state_without_room_for_it_is_refused() {
     let mut rig = Rig::<Running>::new(1, 4, 0);
     rig.command(State::Active);
-    rig.lane(0).state_bytes.store(15, Relaxed);
+    rig.channel(0).state_bytes.store(15, Relaxed);
     assert_eq!(rig.whole(), Exit::BadConfig);
     let mut rig = Rig::<Running>::new(1, 4, 0);
     rig.command(State::Active);
-    rig.lane(0).state_bytes.store(17, Relaxed);
+    rig.channel(0).state_bytes.store(17, Relaxed);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     assert_eq!(rig.whole(), Exit::Idle);
 }
@@ -438,13 +438,13 @@ fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock
     let running = rig.launch();
     gate.open(1);
     until("a message", || ends.pop::<u64>().is_some());
-    // The lane has the second message by now, or sees the command before.
+    // The channel has the second message by now, or sees the command before.
     let epoch = rig.command(State::Inactive);
     gate.open(u64::MAX);
     until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
     let processed = rig.processed(0);
     assert!((1..=2).contains(&processed), "{processed}");
-    assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - processed);
+    assert_eq!(rig.channel(0).status.depth.load(Relaxed), 60 - processed);
     rig.obeyed(State::Terminated);
     running.join();
     rig.check_left();
@@ -452,7 +452,7 @@ fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock
 
 #[test]
 fn continuous_obeys_after_each_message() {
-    // With a clock that stands still no heart beats, with which a lane looks for commands, too.
+    // With a clock that stands still no heart beats, with which a channel looks for commands, too.
     let clocks: [Clock; 2] = [Arc::new(|_| now()), Arc::new(|_| 1 << 41)];
     for clock in clocks {
         obeys_after_each::<GatedAlone>(&ALONE, Arc::clone(&clock));
@@ -483,7 +483,7 @@ fn adaptive_windows_halve_when_nothing_is_left_behind() {
     halves::<HeldInOrder>(&HELD_IN_ORDER);
 }
 
-/// No time of a lane lies in a later bucket than that of the time that all took.
+/// No time of a channel lies in a later bucket than that of the time that all took.
 fn times<K: Numbered>() {
     let began = now();
     let (mut rig, running, mut traffic) = resident::<K>(16, 0);
@@ -500,7 +500,7 @@ fn times<K: Numbered>() {
     end(&mut rig, running, sent);
     let most = (now() - began).ilog2() as usize;
     let last = |of: &[AtomicU64]| of.iter().rposition(|n| n.load(Relaxed) > 0).unwrap();
-    let times = &rig.lane(0).times;
+    let times = &rig.channel(0).times;
     assert!(last(&times.handler) <= most, "{}: handlers", K::NAME);
     assert!(last(&times.queueing) <= most, "{}: queueing", K::NAME);
 }

@@ -1,4 +1,4 @@
-//! Stamps of express answers come round after 2^32 messages, so a lane overwrites old ones before.
+//! Stamps of inline answers come round after 2^32 messages, so a channel overwrites old ones before.
 
 mod rig;
 
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 const START: u64 = 5;
 
-/// A lane at rest whose first answer went express, and whose next are those after index `head`: all
+/// A channel at rest whose first answer went inline, and whose next are those after index `head`: all
 /// between went through slots, and were received.
 fn at(head: u64) -> (Rig<Next>, rig::Ends) {
     let mut rig = Rig::<Next>::new(1, 8, START);
@@ -28,7 +28,7 @@ fn go_on(rig: &Rig<Next>, ends: &mut rig::Ends, head: u64) {
     let ahead = head - ends.consumer.next();
     ends.consumer.fast_forward(ahead);
     ends.producer.fast_forward(ahead, head);
-    let block = rig.lane(0);
+    let block = rig.channel(0);
     block.request_credit.consumed.store(head, Release);
     block.status.processed.store(head - START, Relaxed);
 }
@@ -42,17 +42,17 @@ fn two(rig: &mut Rig<Next>, ends: &mut rig::Ends) {
 }
 
 fn stamps(rig: &Rig<Next>) -> Vec<u32> {
-    let atoms = &rig.lane(0).response_bell.atoms[..CONTROL];
+    let atoms = &rig.channel(0).response_bell.atoms[..CONTROL];
     atoms.iter().map(|atom| (atom.load()[1] >> 32) as u32).collect()
 }
 
 fn scrubbed(rig: &Rig<Next>) -> u64 {
-    rig.lane(0).status.scrubbed.load(Relaxed)
+    rig.channel(0).status.scrubbed.load(Relaxed)
 }
 
 #[test]
-fn a_lane_overwrites_stamps_before_they_come_round() {
-    let stamped = START + 1; // index after the express answer, and its stamp
+fn a_channel_overwrites_stamps_before_they_come_round() {
+    let stamped = START + 1; // index after the inline answer, and its stamp
     // Up to SCRUB answers behind it, it stays.
     let (mut rig, mut ends) = at(stamped + SCRUB - 2);
     two(&mut rig, &mut ends);

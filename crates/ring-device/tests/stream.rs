@@ -7,9 +7,9 @@ use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Rings `control`, and an express message with that stamp in the first atom.
+/// Rings `control`, and an inline message with that stamp in the first atom.
 fn ring(rig: &Rig<Next>, message: Option<(u64, u32)>, control: Control) {
-    let bell = &rig.lane(0).request_bell;
+    let bell = &rig.channel(0).request_bell;
     if let Some((word, stamp)) = message {
         bell.atoms[0].publish([word, u64::from(stamp) << 32]);
     }
@@ -17,17 +17,17 @@ fn ring(rig: &Rig<Next>, message: Option<(u64, u32)>, control: Control) {
 }
 
 #[test]
-fn a_credit_that_is_far_behind_does_not_keep_a_lane_from_leaving() {
+fn a_credit_that_is_far_behind_does_not_keep_a_channel_from_leaving() {
     let mut rig = Rig::<Next>::new(1, 4, 0);
     rig.command(State::Active);
     let running = rig.launch();
     for i in 0..10u32 {
         // Answers that went out by the line; the credit line is never renewed.
-        ring(&rig, Some((u64::from(i), i + 1)), Control { credit: i, express: i, tail: i + 1 });
-        let consumed = || rig.lane(0).request_credit.consumed.load(Acquire);
+        ring(&rig, Some((u64::from(i), i + 1)), Control { credit: i, inline: i, tail: i + 1 });
+        let consumed = || rig.channel(0).request_credit.consumed.load(Acquire);
         until("an answer", || consumed() == u64::from(i) + 1);
     }
-    ring(&rig, None, Control { credit: 500, express: 12, tail: 12 });
+    ring(&rig, None, Control { credit: 500, inline: 12, tail: 12 });
     std::thread::sleep(std::time::Duration::from_millis(20));
     rig.command(State::Terminated);
     running.join();
@@ -35,38 +35,38 @@ fn a_credit_that_is_far_behind_does_not_keep_a_lane_from_leaving() {
 }
 
 #[test]
-fn a_tail_beyond_the_ring_ends_the_lane_in_a_stream_too() {
+fn a_tail_beyond_the_ring_ends_the_channel_in_a_stream_too() {
     let mut rig = Rig::<Next>::new(1, 4, 0);
     rig.command(State::Active);
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&[1u64, 2, 3, 4]), 4);
     let running = rig.launch();
-    until("answers", || rig.lane(0).request_credit.consumed.load(Acquire) == 4);
-    ring(&rig, None, Control { credit: 0, express: 40, tail: 40 });
+    until("answers", || rig.channel(0).request_credit.consumed.load(Acquire) == 4);
+    ring(&rig, None, Control { credit: 0, inline: 40, tail: 40 });
     running.join();
     assert_eq!(rig.exit(0), Exit::CorruptRing);
 }
 
-/// Each tail is no further ahead of the one before than the ring is long, but both together are: the lane
+/// Each tail is no further ahead of the one before than the ring is long, but both together are: the channel
 /// has answered none of what is between.
 #[test]
-fn a_tail_beyond_what_is_answered_ends_the_lane() {
+fn a_tail_beyond_what_is_answered_ends_the_channel() {
     let mut rig = Rig::<Next>::new(1, 4, 0);
     rig.command(State::Active);
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&[1u64, 2, 3, 4]), 4);
     let running = rig.launch();
-    let status = &rig.lane(0).status;
+    let status = &rig.channel(0).status;
     let counted = || (status.processed.load(Relaxed), status.depth.load(Relaxed));
     until("answers", || counted() == (4, 0));
     // No answer is received, so these four wait for room.
-    ring(&rig, None, Control { credit: 0, express: 8, tail: 8 });
-    until("the lane knows of them", || counted() == (4, 4));
+    ring(&rig, None, Control { credit: 0, inline: 8, tail: 8 });
+    until("the channel knows of them", || counted() == (4, 4));
     assert!(!running.ended());
-    ring(&rig, None, Control { credit: 0, express: 12, tail: 12 });
+    ring(&rig, None, Control { credit: 0, inline: 12, tail: 12 });
     running.join();
     assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (Exit::CorruptRing, 1));
-    assert_eq!(rig.lane(0).request_credit.consumed.load(Acquire), 4);
+    assert_eq!(rig.channel(0).request_credit.consumed.load(Acquire), 4);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a lane counts. That its histograms add up is checked by the rig after every launch.
+//! What a channel counts. That its histograms add up is checked by the rig after every launch.
 
 mod rig;
 
@@ -30,7 +30,7 @@ impl ThreadHandler for Picky {
     }
 }
 
-/// The clock of the lanes of [`Timed`], in nanoseconds.
+/// The clock of the channels of [`Timed`], in nanoseconds.
 static TIME: AtomicU64 = AtomicU64::new(1 << 40);
 
 /// Takes as many nanoseconds as it is told.
@@ -65,11 +65,11 @@ fn refusals_are_counted_over_launches() {
         assert_eq!(ends.push_slice(&[0u64, 1, 2, 3]), 4);
         rig.whole();
         assert_eq!(ends.drain::<u64>().len(), 4);
-        assert_eq!(rig.lane(0).status.refused.load(Relaxed), 2 * launch);
+        assert_eq!(rig.channel(0).status.refused.load(Relaxed), 2 * launch);
     }
-    assert!(ends.push(7u64), "express");
+    assert!(ends.push(7u64), "inline");
     rig.whole();
-    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 11);
+    assert_eq!(rig.channel(0).status.refused.load(Relaxed), 11);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_block_refuses_a_message_once() {
         ends.drain::<VectorAddResponse>().iter().map(|answer| answer.status).collect();
     let expected = [status::INLINE, status::BAD_LENGTH, status::BAD_PAYLOAD, status::INLINE];
     assert_eq!(statuses, expected);
-    assert_eq!(rig.lane(0).status.refused.load(Relaxed), 2);
+    assert_eq!(rig.channel(0).status.refused.load(Relaxed), 2);
 }
 
 /// A reference is checked before any address is made of it.
@@ -117,12 +117,12 @@ fn commands_not_understood_are_counted_and_not_acknowledged() {
     rig.obeyed(State::Active);
     rig.command(State::Faulted);
     rig.command(State::Launched);
-    until("one of them is counted", || rig.lane(0).status.refused.load(Relaxed) > 0);
+    until("one of them is counted", || rig.channel(0).status.refused.load(Relaxed) > 0);
     rig.obeyed(State::Terminated);
     running.join();
     rig.check_left();
-    // Two were written, but the lane may have seen only the second.
-    assert!((1..=2).contains(&rig.lane(0).status.refused.load(Relaxed)));
+    // Two were written, but the channel may have seen only the second.
+    assert!((1..=2).contains(&rig.channel(0).status.refused.load(Relaxed)));
 }
 
 #[test]
@@ -135,13 +135,13 @@ fn times_are_in_their_buckets() {
     for (took, bucket) in [(0, 0), (1, 0), (2, 1), (1023, 9), (1024, 10), (1 << 21, 21)] {
         assert!(ends.push(took));
         rig.whole();
-        let Times { handler, queueing } = &rig.lane(0).times;
+        let Times { handler, queueing } = &rig.channel(0).times;
         assert_eq!((slowest(handler), slowest(queueing)), (bucket, 0), "{took} ns");
         assert_eq!(ends.drain::<u64>(), [took]);
     }
 }
 
-/// Where a slow handler waits, and its lane's clock.
+/// Where a slow handler waits, and its channel's clock.
 struct Pace {
     gate: Gate,
     time: AtomicU64,
@@ -174,7 +174,7 @@ impl Pace {
         rig.command(State::Terminated);
         running.join();
         rig.check_left();
-        rig.lane(0).times.queueing.iter().map(|n| n.load(Relaxed)).collect()
+        rig.channel(0).times.queueing.iter().map(|n| n.load(Relaxed)).collect()
     }
 }
 
@@ -238,12 +238,12 @@ fn times_and_heartbeat_are_renewed_while_a_launch_stays() {
     let running = rig.launch();
     assert!(ends.push(0u64));
     until("an answer", || ends.pop::<u64>().is_some());
-    let sum = || rig.lane(0).times.handler.iter().map(|n| n.load(Relaxed)).sum::<u64>();
+    let sum = || rig.channel(0).times.handler.iter().map(|n| n.load(Relaxed)).sum::<u64>();
     until("the histogram", || sum() == 1);
-    let beat = rig.lane(0).status.heartbeat.load(Relaxed);
-    until("a heartbeat", || rig.lane(0).status.heartbeat.load(Relaxed) > beat);
-    assert_eq!(rig.lane(0).status.processed.load(Relaxed), 1);
-    assert!(rig.lane(0).status.ticks.load(Relaxed) > 0);
+    let beat = rig.channel(0).status.heartbeat.load(Relaxed);
+    until("a heartbeat", || rig.channel(0).status.heartbeat.load(Relaxed) > beat);
+    assert_eq!(rig.channel(0).status.processed.load(Relaxed), 1);
+    assert!(rig.channel(0).status.ticks.load(Relaxed) > 0);
     rig.command(State::Terminated);
     running.join();
     rig.check_left();

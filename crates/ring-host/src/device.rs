@@ -9,7 +9,7 @@ pub enum Device {
     /// The first NVIDIA GPU that can be used, else CPU threads.
     #[default]
     Auto,
-    /// CPU threads, one a lane.
+    /// CPU threads, one a channel.
     Cpu,
     /// The NVIDIA GPU of that index, from 0.
     Cuda(usize),
@@ -93,8 +93,8 @@ pub struct DeviceInfo {
     pub multiprocessors: u32,
     /// Most threads a block.
     pub max_threads: u32,
-    /// Most lanes a grid.
-    pub max_lanes: u32,
+    /// Most channels a grid.
+    pub max_channels: u32,
     /// Whether a grid can be launched all at once or not at all.
     pub cooperative_launch: bool,
     /// Whether the device can read host memory in place.

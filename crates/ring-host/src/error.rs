@@ -37,23 +37,23 @@ pub enum DeviceFault {
     },
     /// A handler panicked. Other kernels go on.
     #[error(
-        "kernel {kernel}: the handler panicked on lane {lane} (after {processed} messages, as last reported)"
+        "kernel {kernel}: the handler panicked on channel {channel} (after {processed} messages, as last reported)"
     )]
     HandlerPanicked {
         /// The kernel.
         kernel: &'static str,
-        /// The lane.
-        lane: u32,
-        /// Messages the lane had handled when it last said so; it may have handled more.
+        /// The channel.
+        channel: u32,
+        /// Messages the channel had handled when it last said so; it may have handled more.
         processed: u64,
     },
-    /// A lane left the device without being asked.
-    #[error("kernel {kernel}: lane {lane} left the device by itself ({exit:?}: {})", meaning(*exit))]
+    /// A channel left the device without being asked.
+    #[error("kernel {kernel}: channel {channel} left the device by itself ({exit:?}: {})", meaning(*exit))]
     Left {
         /// The kernel.
         kernel: &'static str,
-        /// The lane.
-        lane: u32,
+        /// The channel.
+        channel: u32,
         /// The reason it gave.
         exit: Exit,
     },
@@ -68,14 +68,14 @@ pub enum DeviceFault {
     },
     /// The device wrote an index that cannot be.
     #[error(
-        "kernel {kernel}, lane {lane}: the device wrote index {}, but it must be {}..={}",
+        "kernel {kernel}, channel {channel}: the device wrote index {}, but it must be {}..={}",
         corrupt.found, corrupt.low, corrupt.high
     )]
     Corrupt {
         /// The kernel.
         kernel: &'static str,
-        /// The lane.
-        lane: u32,
+        /// The channel.
+        channel: u32,
         /// What it wrote.
         corrupt: Corrupt,
     },
@@ -130,7 +130,9 @@ pub enum OpenError {
         device: String,
     },
     /// The arena could not be had.
-    #[error("an arena of {bytes} bytes could not be had: {source}; choose another size (Options)")]
+    #[error(
+        "an arena of {bytes} bytes could not be had: {source}; choose another size (RuntimeConfig)"
+    )]
     Arena {
         /// Its size.
         bytes: usize,
@@ -178,7 +180,7 @@ pub enum LaunchError {
     /// The rings do not fit what is left of the arena.
     #[error(
         "kernel {kernel} needs {needed} bytes of {which} memory side by side, but of the arena's \
-         {arena} bytes {free} are free; choose a smaller capacity, or a larger arena (Options)"
+         {arena} bytes {free} are free; choose a smaller capacity, or a larger arena (RuntimeConfig)"
     )]
     Arena {
         /// The kernel.
@@ -192,17 +194,17 @@ pub enum LaunchError {
         /// The whole arena, in bytes.
         arena: usize,
     },
-    /// More lanes than the device or the grid allows, or none.
-    #[error("{lanes} lanes, but there must be 1..={limit} ({why})")]
-    Lanes {
-        /// Lanes asked for.
-        lanes: u32,
+    /// More channels than the device or the grid allows, or none.
+    #[error("{channels} channels, but there must be 1..={limit} ({why})")]
+    Channels {
+        /// Channels asked for.
+        channels: u32,
         /// The most there can be now.
         limit: u32,
         /// What sets the limit.
         why: &'static str,
     },
-    /// The lanes may never all become resident beside the kernels that are launched, or would keep one
+    /// The channels may never all become resident beside the kernels that are launched, or would keep one
     /// of those from it.
     #[error(transparent)]
     Crowded(#[from] Crowded),
@@ -288,19 +290,19 @@ pub enum LaunchError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// A lane did not acknowledge in time. The kernel may still do it.
-    #[error("kernel {kernel}: lane {lane} did not acknowledge {asked:?} within {waited:?}")]
+    /// A channel did not acknowledge in time. The kernel may still do it.
+    #[error("kernel {kernel}: channel {channel} did not acknowledge {asked:?} within {waited:?}")]
     Timeout {
         /// The kernel.
         kernel: &'static str,
-        /// The first lane that had not.
-        lane: u32,
+        /// The first channel that had not.
+        channel: u32,
         /// The state asked for.
         asked: State,
         /// How long was waited.
         waited: Duration,
     },
-    /// All lanes acknowledged, but the kernel has not left the device yet. Try again.
+    /// All channels acknowledged, but the kernel has not left the device yet. Try again.
     #[error("kernel {kernel} obeyed, but did not leave the device within {waited:?}")]
     Staying {
         /// The kernel.
@@ -344,9 +346,9 @@ pub enum SendError<T> {
         /// The state it is in.
         state: State,
     },
-    /// The kernel's own calls are those of its first lane, which it no longer has.
+    /// The kernel's own calls are those of its first channel, which it no longer has.
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    Channel(#[from] ChannelError),
     /// The kernel can answer no more.
     #[error(transparent)]
     Fault(#[from] DeviceFault),
@@ -358,12 +360,12 @@ pub enum SendError<T> {
 pub enum RecvError {
     /// Nothing came within the deadline. A kernel that is not active answers nothing; another thread may
     /// activate it while this one waits, so that is told only at the end.
-    #[error("kernel {kernel}, lane {lane}: no message within {waited:?}{}", why_none(*state))]
+    #[error("kernel {kernel}, channel {channel}: no message within {waited:?}{}", why_none(*state))]
     Timeout {
         /// The kernel.
         kernel: &'static str,
-        /// The lane.
-        lane: u32,
+        /// The channel.
+        channel: u32,
         /// How long was waited.
         waited: Duration,
         /// The state that the kernel was in when the wait ended.
@@ -375,28 +377,28 @@ pub enum RecvError {
         /// The kernel.
         kernel: &'static str,
     },
-    /// The kernel's own calls are those of its first lane, which it no longer has.
+    /// The kernel's own calls are those of its first channel, which it no longer has.
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    Channel(#[from] ChannelError),
     /// The kernel can answer no more.
     #[error(transparent)]
     Fault(#[from] DeviceFault),
 }
 
-/// Why there is no such lane.
+/// Why there is no such channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LaneError {
-    /// The kernel has fewer lanes.
-    #[error("there is no lane {lane}: the kernel has {lanes} (indices from 0)")]
+pub enum ChannelError {
+    /// The kernel has fewer channels.
+    #[error("there is no channel {channel}: the kernel has {channels} (indices from 0)")]
     OutOfRange {
-        /// The lane asked for.
-        lane: u32,
+        /// The channel asked for.
+        channel: u32,
         /// How many there are.
-        lanes: u32,
+        channels: u32,
     },
-    /// The lane was taken out of the kernel.
-    #[error("lane {0} was taken out of this kernel by take_lane; use it there")]
+    /// The channel was taken out of the kernel.
+    #[error("channel {0} was taken out of this kernel by take_channel; use it there")]
     Taken(u32),
 }
 
@@ -407,7 +409,7 @@ pub enum PayloadError {
     /// Not all inside the arena.
     #[error(
         "kernel {kernel}: {bytes} bytes at offset {offset} are not inside its payload arena of \
-         {arena} bytes; choose its size when the kernel is launched (Launch::payload_bytes)"
+         {arena} bytes; choose its size when the kernel is launched (LaunchConfig::payload_bytes)"
     )]
     OutOfBounds {
         /// The kernel.
@@ -445,9 +447,9 @@ pub enum PayloadError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// No such lane.
+    /// No such channel.
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    Channel(#[from] ChannelError),
     /// It changes with every message.
     #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
     Active {
@@ -486,9 +488,9 @@ pub enum AddError {
     /// The payload arena was not read or written.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// Lane 0 was taken.
+    /// Channel 0 was taken.
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    Channel(#[from] ChannelError),
 }
 
 /// Any of them, for `?` in programs.
@@ -513,9 +515,9 @@ pub enum Error {
     /// Receiving.
     #[error(transparent)]
     Recv(#[from] RecvError),
-    /// Naming a lane.
+    /// Naming a channel.
     #[error(transparent)]
-    Lane(#[from] LaneError),
+    Channel(#[from] ChannelError),
     /// Using the payload arena.
     #[error(transparent)]
     Payload(#[from] PayloadError),
@@ -538,7 +540,7 @@ fn meaning(exit: Exit) -> &'static str {
         Exit::BadConfig => "what the host wrote before the launch does not fit the kernel",
         Exit::CorruptRing => "an index that the host wrote could not be",
         Exit::LeaseOver => {
-            "the host did not renew its lease: it was stopped, or too busy; Launch::lease sets the time"
+            "the host did not renew its lease: it was stopped, or too busy; LaunchConfig::lease sets the time"
         }
         _ => "it gave no reason that it may leave for",
     }
@@ -566,7 +568,7 @@ impl<T> SendError<T> {
             SendError::Full(_) => SendError::Full(()),
             SendError::Writing { kernel } => SendError::Writing { kernel },
             SendError::NotActive { kernel, state } => SendError::NotActive { kernel, state },
-            SendError::Lane(error) => SendError::Lane(error),
+            SendError::Channel(error) => SendError::Channel(error),
             SendError::Fault(fault) => SendError::Fault(fault),
         }
     }

@@ -30,7 +30,7 @@ pub enum ImageError {
     /// No such entry.
     #[error(
         "the PTX has no entry '{entry}'; it has: {has}; a kernel of your own is launched with its own \
-         PTX (Launch::kernels)"
+         PTX (LaunchConfig::kernels)"
     )]
     NoEntry {
         /// The entry asked for.
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the PTX has no entry 'ring_echo'; it has: none; a kernel of your own is launched with its \
-             own PTX (Launch::kernels)"
+             own PTX (LaunchConfig::kernels)"
         );
     }
 }

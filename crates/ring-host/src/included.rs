@@ -1,6 +1,6 @@
 //! Kernels of a user's own, as `ring-builder` compiled them.
 
-/// PTX of a crate's kernels, for [`Launch::kernels`](crate::Launch::kernels).
+/// PTX of a crate's kernels, for [`LaunchConfig::kernels`](crate::LaunchConfig::kernels).
 ///
 /// Made by [`include_kernels!`](crate::include_kernels) of what the package's build script compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Kernels {
 /// ```ignore
 /// // build.rs compiled the crate `my-app-kernels`, where `Square` is.
 /// const KERNELS: ring_host::Kernels = ring_host::include_kernels!();
-/// let kernel = runtime.launch::<my_app_kernels::Square>(Launch::default().kernels(KERNELS))?;
+/// let kernel = runtime.launch::<my_app_kernels::Square>(LaunchConfig::default().kernels(KERNELS))?;
 /// ```
 ///
 /// A name is that of `Builder::name`, for a build script that compiles several crates:

@@ -22,15 +22,15 @@ const SILENCE: Duration = Duration::from_millis(100);
 /// The shortest lease: a host that is merely busy must be able to renew it.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
 
-/// Whether all lanes are launched at once or not at all.
+/// Whether all channels are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cooperative {
-    /// Yes, if there are several lanes and the device can.
+    /// Yes, if there are several channels and the device can.
     #[default]
     Auto,
     /// Yes, or the launch is refused.
     Always,
-    /// No. The lanes are still checked against what can be resident at once.
+    /// No. The channels are still checked against what can be resident at once.
     Never,
 }
 
@@ -46,8 +46,8 @@ fn default_capacity(bytes: usize) -> u32 {
 
 /// How a kernel is launched. The default serves one host thread.
 #[derive(Clone, Debug)]
-pub struct Launch {
-    lanes: u32,
+pub struct LaunchConfig {
+    channels: u32,
     threads: Option<u32>,
     capacity: Option<u32>,
     slot_bytes: Option<usize>,
@@ -63,12 +63,12 @@ pub struct Launch {
     ptx: Option<Cow<'static, [u8]>>,
 }
 
-impl Default for Launch {
-    /// One lane of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
+impl Default for LaunchConfig {
+    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
     /// a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
-    fn default() -> Launch {
-        Launch {
-            lanes: 1,
+    fn default() -> LaunchConfig {
+        LaunchConfig {
+            channels: 1,
             threads: None,
             capacity: None,
             slot_bytes: None,
@@ -80,14 +80,14 @@ impl Default for Launch {
             budgets: Budgets::default(),
             processing: Processing::Batch,
             max_messages: u32::MAX,
-            lease: Launch::DEFAULT_LEASE,
+            lease: LaunchConfig::DEFAULT_LEASE,
             ptx: None,
         }
     }
 }
 
-impl Launch {
-    /// Threads of a lane's block, if neither launch nor kernel chose.
+impl LaunchConfig {
+    /// Threads of a channel's block, if neither launch nor kernel chose.
     pub const DEFAULT_THREADS: u32 = DEFAULT_THREADS;
 
     /// How long a kernel stays on the device after its host has died or was stopped, if nobody chose.
@@ -99,82 +99,82 @@ impl Launch {
         self.capacity.unwrap_or_else(|| default_capacity(bytes))
     }
 
-    /// Lanes: independent pairs of rings, each answered by a block of its own.
-    pub fn lanes(self, lanes: u32) -> Launch {
-        Launch { lanes, ..self }
+    /// Channels: independent pairs of rings, each answered by a block of its own.
+    pub fn channels(self, channels: u32) -> LaunchConfig {
+        LaunchConfig { channels, ..self }
     }
 
-    /// Threads of a lane's block, a multiple of 32. The CPU device uses one all the same.
-    pub fn threads(self, threads: u32) -> Launch {
-        Launch { threads: Some(threads), ..self }
+    /// Threads of a channel's block, a multiple of 32. The CPU device uses one all the same.
+    pub fn threads(self, threads: u32) -> LaunchConfig {
+        LaunchConfig { threads: Some(threads), ..self }
     }
 
     /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
-    /// no more than 32,768: enough for full speed also of eight lanes. Where the runtime's memory is
+    /// no more than 32,768: enough for full speed also of eight channels. Where the runtime's memory is
     /// short, fewer: a kernel takes two thirds of what is left of it at most.
-    pub fn capacity(self, capacity: u32) -> Launch {
-        Launch { capacity: Some(capacity), ..self }
+    pub fn capacity(self, capacity: u32) -> LaunchConfig {
+        LaunchConfig { capacity: Some(capacity), ..self }
     }
 
     /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
-    pub fn slot_bytes(self, bytes: usize) -> Launch {
-        Launch { slot_bytes: Some(bytes), ..self }
+    pub fn slot_bytes(self, bytes: usize) -> LaunchConfig {
+        LaunchConfig { slot_bytes: Some(bytes), ..self }
     }
 
     /// Bytes of the payload arena, in device memory.
-    pub fn payload_bytes(self, bytes: usize) -> Launch {
-        Launch { payload_bytes: Some(bytes), ..self }
+    pub fn payload_bytes(self, bytes: usize) -> LaunchConfig {
+        LaunchConfig { payload_bytes: Some(bytes), ..self }
     }
 
-    /// Whether all lanes are launched at once or not at all.
-    pub fn cooperative(self, cooperative: Cooperative) -> Launch {
-        Launch { cooperative, ..self }
+    /// Whether all channels are launched at once or not at all.
+    pub fn cooperative(self, cooperative: Cooperative) -> LaunchConfig {
+        LaunchConfig { cooperative, ..self }
     }
 
     /// Index of the first message: for tests of what happens after billions of messages.
-    pub fn start_index(self, start_index: u64) -> Launch {
-        Launch { start_index, ..self }
+    pub fn start_index(self, start_index: u64) -> LaunchConfig {
+        LaunchConfig { start_index, ..self }
     }
 
     /// How the kernel is kept answering.
-    pub fn mode(self, mode: Mode) -> Launch {
-        Launch { mode, ..self }
+    pub fn mode(self, mode: Mode) -> LaunchConfig {
+        LaunchConfig { mode, ..self }
     }
 
     /// Where its rings lie.
-    pub fn memory(self, memory: Memory) -> Launch {
-        Launch { memory, ..self }
+    pub fn memory(self, memory: Memory) -> LaunchConfig {
+        LaunchConfig { memory, ..self }
     }
 
     /// What one launch of an event-driven kernel may spend.
-    pub fn budgets(self, budgets: Budgets) -> Launch {
-        Launch { budgets, ..self }
+    pub fn budgets(self, budgets: Budgets) -> LaunchConfig {
+        LaunchConfig { budgets, ..self }
     }
 
     /// How many messages an iteration takes.
-    pub fn processing(self, processing: Processing) -> Launch {
-        Launch { processing, ..self }
+    pub fn processing(self, processing: Processing) -> LaunchConfig {
+        LaunchConfig { processing, ..self }
     }
 
     /// Most messages of an iteration, at least 1; by default what the device's windows hold.
-    pub fn max_messages(self, max_messages: u32) -> Launch {
-        Launch { max_messages, ..self }
+    pub fn max_messages(self, max_messages: u32) -> LaunchConfig {
+        LaunchConfig { max_messages, ..self }
     }
 
     /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
     /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
-    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several lanes perhaps not
+    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several channels perhaps not
     /// all: each looks for itself. Where a debugger may stop the program for longer, choose more, or
     /// `Duration::MAX` for ever. In staged memory a kernel leaves when nothing has come for 100 ms anyway.
-    pub fn lease(self, lease: Duration) -> Launch {
-        Launch { lease, ..self }
+    pub fn lease(self, lease: Duration) -> LaunchConfig {
+        LaunchConfig { lease, ..self }
     }
 
     /// Kernels of your own in place of the built-in ones, as [`include_kernels!`](crate::include_kernels)
     /// gives them. They are checked on every device; the CPU device then runs the handler compiled for
     /// the host.
-    pub fn kernels(self, kernels: Kernels) -> Launch {
-        Launch { ptx: Some(Cow::Borrowed(kernels.ptx().as_bytes())), ..self }
+    pub fn kernels(self, kernels: Kernels) -> LaunchConfig {
+        LaunchConfig { ptx: Some(Cow::Borrowed(kernels.ptx().as_bytes())), ..self }
     }
 
     /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU
@@ -184,8 +184,8 @@ impl Launch {
     /// A GPU will run this code with access to all memory it can reach, the host's pinned memory
     /// included. Its entry must be what `ring_device::run` makes of this kernel type, and must
     /// touch nothing else.
-    pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> Launch {
-        Launch { ptx: Some(ptx.into()), ..self }
+    pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> LaunchConfig {
+        LaunchConfig { ptx: Some(ptx.into()), ..self }
     }
 
     /// Whether the slots of the rings were chosen.
@@ -222,7 +222,7 @@ impl Launch {
     }
 
     pub(crate) fn wants<K: Kernel>(&self) -> (u32, u32) {
-        (self.lanes, self.threads.unwrap_or(K::THREADS))
+        (self.channels, self.threads.unwrap_or(K::THREADS))
     }
 
     /// The checked image.
@@ -259,18 +259,18 @@ impl Launch {
             return Err(LaunchError::Lease { lease: self.lease, least: LEAST_LEASE });
         }
         self.check_threads::<K>(device.max_threads, "the device's limit")?;
-        self.check_lanes(device.max_lanes, "the device's largest grid")?;
+        self.check_channels(device.max_channels, "the device's largest grid")?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
             return Err(LaunchError::NotCooperative(device.name.clone()));
         }
         let payload = if K::USES_PAYLOAD { 64 * 1024 } else { 0 };
         Ok(Plan {
             memory: Memory::Mapped,
-            lanes: self.lanes,
+            channels: self.channels,
             capacity,
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
-            answer_stamps: K::Response::EXPRESS_ATOMS,
+            answer_stamps: K::Response::INLINE_ATOMS,
             payload_bytes: self.payload_bytes.unwrap_or(payload),
             state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
@@ -283,7 +283,7 @@ impl Launch {
     /// Checks what depends on the loaded kernel.
     pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
         self.check_threads::<K>(limits.threads, "the kernel's limit on this device")?;
-        self.check_lanes(limits.lanes, "what can be resident at once")
+        self.check_channels(limits.channels, "what can be resident at once")
     }
 
     fn check_threads<K: Kernel>(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
@@ -295,17 +295,17 @@ impl Launch {
         }
     }
 
-    fn check_lanes(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
-        match (1..=limit).contains(&self.lanes) {
+    fn check_channels(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        match (1..=limit).contains(&self.channels) {
             true => Ok(()),
-            false => Err(LaunchError::Lanes { lanes: self.lanes, limit, why }),
+            false => Err(LaunchError::Channels { channels: self.channels, limit, why }),
         }
     }
 
     /// Whether the launch is cooperative on this device.
     pub(crate) fn is_cooperative(&self, device: &DeviceInfo) -> bool {
         match self.cooperative {
-            Cooperative::Auto => self.lanes > 1 && device.cooperative_launch,
+            Cooperative::Auto => self.channels > 1 && device.cooperative_launch,
             Cooperative::Always => true,
             Cooperative::Never => false,
         }

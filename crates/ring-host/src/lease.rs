@@ -91,7 +91,7 @@ impl Keeper {
                 // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under
                 // the lock that we hold.
                 let word = unsafe { kept.word.as_ref() };
-                // The host's line has this one writer of the word; the lane reads it.
+                // The host's line has this one writer of the word; the channel reads it.
                 word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             }
             let every = leases.kept.iter().map(|kept| kept.every).min().unwrap_or(Duration::MAX);

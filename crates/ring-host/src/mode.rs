@@ -68,7 +68,7 @@ pub struct Budgets {
     /// How many looks and batches it may make, also when nothing comes; `u64::MAX`: as many as it
     /// likes.
     pub iterations: u64,
-    /// How long it waits without a message on any lane.
+    /// How long it waits without a message on any channel.
     pub idle: Duration,
 }
 

@@ -5,11 +5,11 @@ use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{Cells, RunState};
 use crate::error::{ControlError, PayloadError};
 use crate::pump::{Hold, patiently};
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use ring_device::{Kernel, Word};
 use ring_shared::layout::State;
 
-impl<K: Kernel> Resident<K> {
+impl<K: Kernel> KernelHandle<K> {
     /// Bytes of the payload arena.
     pub fn payload_bytes(&self) -> usize {
         self.shared().region().payload_bytes()
@@ -138,7 +138,7 @@ impl<K: Kernel> Resident<K> {
             PayloadError::Fault(fault) => fault.into(),
             _ => ControlError::Timeout {
                 kernel: K::NAME,
-                lane: 0,
+                channel: 0,
                 asked: State::Active,
                 waited: deadline.waited(),
             },

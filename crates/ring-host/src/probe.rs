@@ -15,9 +15,9 @@ use crate::arena::Arena;
 use crate::choice::Chosen;
 use crate::driver::Driver;
 use crate::error::DriverError;
-use crate::launch::Launch;
+use crate::launch::LaunchConfig;
 use crate::mode::{Budgets, Memory, Mode};
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use crate::runtime::Core;
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
@@ -121,8 +121,9 @@ fn start(
     mode: Mode,
     memory: Memory,
     budgets: Budgets,
-) -> Result<Resident<Echo>, Lack> {
-    let launch = Launch::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
+) -> Result<KernelHandle<Echo>, Lack> {
+    let launch =
+        LaunchConfig::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Chosen::for_probe(mode, memory);
     let mut kernel = core.start::<Echo>(&launch, chosen)?;
@@ -132,9 +133,9 @@ fn start(
 
 /// Message `i` there and back, waiting by `recv`; how long that took.
 fn exchange(
-    kernel: &mut Resident<Echo>,
+    kernel: &mut KernelHandle<Echo>,
     i: u32,
-    recv: impl FnOnce(&mut Resident<Echo>) -> Result<EchoMessage, Lack>,
+    recv: impl FnOnce(&mut KernelHandle<Echo>) -> Result<EchoMessage, Lack>,
 ) -> Result<Duration, Lack> {
     let (request, begun) = (EchoMessage::from_seed(i.into()), Instant::now());
     kernel.send(&request, LIMIT)?;
@@ -147,7 +148,7 @@ fn exchange(
 }
 
 /// Message `i` there and back, however often the kernel is launched for it.
-fn answer(kernel: &mut Resident<Echo>, i: u32) -> Result<Duration, Lack> {
+fn answer(kernel: &mut KernelHandle<Echo>, i: u32) -> Result<Duration, Lack> {
     exchange(kernel, i, |kernel| Ok(kernel.recv(LIMIT)?))
 }
 
@@ -234,7 +235,7 @@ mod tests {
         assert!(of_kernels(&log, Level::DEBUG) >= 4, "{log:?}");
 
         let host = Runtime::open(Device::Cpu).unwrap();
-        let launch = Launch::default().mode(Mode::EventDriven).memory(Memory::Mapped);
+        let launch = LaunchConfig::default().mode(Mode::EventDriven).memory(Memory::Mapped);
         let log = Log::of(|| {
             let mut kernel = host.launch::<Echo>(launch).unwrap();
             kernel.terminate(LIMIT).unwrap();

@@ -75,7 +75,7 @@ struct Inner {
     launched_at: Instant,
     /// New budgets are to be carried out.
     budgets_changed: bool,
-    /// Somebody wants the lanes' times: with the next trip back.
+    /// Somebody wants the channels' times: with the next trip back.
     times_wanted: bool,
     /// No launch, for now: somebody copies between launches.
     hold: bool,
@@ -255,7 +255,7 @@ impl Inner {
             }
             let delivered = courier.delivered;
             if let Err(error) =
-                courier.arrive(region, station, |lane, found| shared.corrupt(lane, found))?
+                courier.arrive(region, station, |channel, found| shared.corrupt(channel, found))?
             {
                 if self.phase == Phase::Landing {
                     self.phase = Phase::Running; // the last answers are still to be fetched
@@ -267,7 +267,7 @@ impl Inner {
             }
             return Ok(true);
         }
-        let received = |lane| shared.received(lane);
+        let received = |channel| shared.received(channel);
         let begun = match self.phase {
             Phase::Resting if self.budgets_changed => {
                 courier.go_with_budgets(region, station).map(|()| self.budgets_changed = false)
@@ -299,7 +299,7 @@ impl Inner {
             }
             Phase::Landing => {
                 if shared.left() < self.submitted {
-                    shared.check_lanes()?;
+                    shared.check_channels()?;
                     return Err(shared.refused());
                 }
                 tracing::trace!(kernel = shared.kernel, launches = self.submitted, "at rest");
@@ -333,7 +333,7 @@ impl Inner {
         if self.drive.memory == Memory::StagedSync {
             return Ok(false);
         }
-        if courier.go_out(both, |lane| shared.received(lane), false)? {
+        if courier.go_out(both, |channel| shared.received(channel), false)? {
             // Straight back, twice: the first copy takes about as long as the device needs for an
             // answer, which the second one then brings.
             courier.go_back(both.0, both.1, Back { times: false, last: false })?;
@@ -366,9 +366,10 @@ impl Inner {
         if !shared.has_acknowledged() {
             return Ok(true);
         }
-        Ok((0..shared.region().lanes()).any(|lane| {
-            let (pending, head) = pending(shared.region(), lane);
-            let room = head.wrapping_sub(shared.received(lane)) < shared.region().capacity().into();
+        Ok((0..shared.region().channels()).any(|channel| {
+            let (pending, head) = pending(shared.region(), channel);
+            let room =
+                head.wrapping_sub(shared.received(channel)) < shared.region().capacity().into();
             pending > 0 && room
         }))
     }
@@ -388,12 +389,13 @@ impl Inner {
         let half = Duration::from_nanos(drive.budgets.time / 2);
         let counted = drive.budgets.iterations != u64::MAX;
         shared.ordered().state == State::Active as u32
-            && (0..shared.region().lanes()).any(|lane| pending(shared.region(), lane).0 > 0)
+            && (0..shared.region().channels())
+                .any(|channel| pending(shared.region(), channel).0 > 0)
             && (counted || self.launched_at.elapsed() >= half)
     }
 
     fn launch(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
-        shared.check_lanes()?; // a lost lane is not run again
+        shared.check_channels()?; // a lost channel is not run again
         if self.unseen >= MOST_UNSEEN {
             match shared.station().state() {
                 RunState::Running => return Ok(()), // a later step will do it
@@ -490,10 +492,10 @@ enum Work {
     Copy,
 }
 
-/// Requests of a lane that the device has not consumed, and the index of the first of them, as far
+/// Requests of a channel that the device has not consumed, and the index of the first of them, as far
 /// as the host knows.
-fn pending(region: &Region, lane: u32) -> (u32, u64) {
-    let block = region.lane(lane);
+fn pending(region: &Region, channel: u32) -> (u32, u64) {
+    let block = region.channel(channel);
     let head = block.consumed();
     let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
     (tail.wrapping_sub(head as u32).min(region.capacity()), head)

@@ -23,7 +23,7 @@ impl Runtime {
     /// After a fault: makes sure that kernels can be launched again. Drop what was lost, recover, and
     /// launch anew.
     ///
-    /// A device that was reset is opened anew, with the same [`Options`](crate::Options); then kernels
+    /// A device that was reset is opened anew, with the same [`RuntimeConfig`](crate::RuntimeConfig); then kernels
     /// of the device that the process has dropped but that still run are waited for until the deadline; and
     /// the device is tried by a small kernel, for 5 s at most.
     ///

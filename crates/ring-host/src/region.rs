@@ -1,4 +1,4 @@
-//! A kernel's shared memory, laid out: control block, lanes, slots; what is copied through; and its
+//! A kernel's shared memory, laid out: control block, channels, slots; what is copied through; and its
 //! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
 //! and `staging` keeps both alike.
 
@@ -7,8 +7,8 @@ use crate::driver::pages;
 use crate::error::LaunchError;
 use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ControlBlock, LINE, LaneBlock, Processing, RingDescriptor};
-use ring_shared::message::EXPRESS_ATOMS;
+use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
+use ring_shared::message::INLINE_ATOMS;
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,21 +20,21 @@ const STAGING: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub memory: Memory,
-    pub lanes: u32,
+    pub channels: u32,
     pub capacity: u32,
     pub start: u64,
     /// Atoms a slot, requests and responses.
     pub slot_atoms: [u32; 2],
-    /// Stamped atoms of an express response.
+    /// Stamped atoms of an inline response.
     pub answer_stamps: usize,
     pub payload_bytes: usize,
-    /// Bytes that each lane keeps in device memory from message to message.
+    /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
     /// A launch's budgets, as the device counts them.
     pub budgets: WireBudgets,
     pub processing: Processing,
     pub max_messages: u32,
-    /// How long a lane stays that the host tells nothing, in nanoseconds.
+    /// How long a channel stays that the host tells nothing, in nanoseconds.
     pub lease: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct WireBudgets {
     pub idle: u64,
 }
 
-/// Room to compose the lines of a lane that go to the device, and to receive those that come back.
+/// Room to compose the lines of a channel that go to the device, and to receive those that come back.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub(crate) struct Mail {
@@ -54,12 +54,12 @@ pub(crate) struct Mail {
     pub back: [Atom; BACK_ATOMS],
 }
 
-/// Atoms of the lines of a lane that the host writes, and of those that the device writes.
-pub(crate) const OUT_ATOMS: usize = (size_of::<LaneBlock>() - OUT_AT) / size_of::<Atom>();
+/// Atoms of the lines of a channel that the host writes, and of those that the device writes.
+pub(crate) const OUT_ATOMS: usize = (size_of::<ChannelBlock>() - OUT_AT) / size_of::<Atom>();
 pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
-/// Where they begin in a lane's block.
-pub(crate) const OUT_AT: usize = std::mem::offset_of!(LaneBlock, request_bell);
-pub(crate) const BACK_AT: usize = std::mem::offset_of!(LaneBlock, status);
+/// Where they begin in a channel's block.
+pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
+pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 
 /// Offsets into the host's memory, and but for the last three into the device's.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +78,9 @@ impl Plan {
     }
 
     fn offsets(&self) -> Option<Offsets> {
-        let n = self.lanes as usize;
+        let n = self.channels as usize;
         let requests =
-            size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<LaneBlock>())?)?;
+            size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
         let all = |which| n.checked_mul(self.slots_bytes(which)?);
         let responses = requests.checked_add(all(0)?)?;
         let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
@@ -91,7 +91,7 @@ impl Plan {
         Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
     }
 
-    /// Bytes from one lane's state to the next.
+    /// Bytes from one channel's state to the next.
     fn state_stride(&self) -> usize {
         self.state_bytes.next_multiple_of(LINE)
     }
@@ -193,7 +193,7 @@ impl Region {
             0 => None,
             bytes => Some(lend("device", device, bytes)?),
         };
-        let state = match plan.state_stride() * plan.lanes as usize {
+        let state = match plan.state_stride() * plan.channels as usize {
             0 => None,
             bytes => Some(lend("device", device, bytes)?),
         };
@@ -214,7 +214,7 @@ impl Region {
         let (control, relaxed) = (self.control(), Ordering::Relaxed);
         control.host.magic.store(MAGIC, relaxed);
         control.host.abi_version.store(ABI_VERSION, relaxed);
-        control.host.lanes.store(self.plan.lanes, relaxed);
+        control.host.channels.store(self.plan.channels, relaxed);
         if let Some(payload) = &self.payload {
             control.config.payload.store(payload.device(), relaxed);
             control.config.payload_bytes.store(self.plan.payload_bytes as u64, relaxed);
@@ -223,16 +223,16 @@ impl Region {
         control.config.max_messages.store(self.plan.max_messages, relaxed);
         control.config.lease.store(self.plan.lease, relaxed);
         self.set_budgets(self.plan.budgets);
-        for lane in 0..self.plan.lanes {
-            let (block, start) = (self.lane(lane), self.plan.start);
-            block.state.store(self.state(lane), relaxed);
+        for channel in 0..self.plan.channels {
+            let (block, start) = (self.channel(channel), self.plan.start);
+            block.state.store(self.state(channel), relaxed);
             block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
             for (which, d) in [(0, &block.request), (1, &block.response)] {
-                self.describe(d, lane, which);
-                self.ring(lane, which).reset();
+                self.describe(d, channel, which);
+                self.ring(channel, which).reset();
             }
-            // What a lane finds when it goes on from the launch before, of which there is none.
-            block.status.last_express.store(start.wrapping_sub(1), relaxed);
+            // What a channel finds when it goes on from the launch before, of which there is none.
+            block.status.last_inline.store(start.wrapping_sub(1), relaxed);
             block.status.scrubbed.store(start, relaxed);
         }
     }
@@ -245,24 +245,24 @@ impl Region {
         config.idle.store(budgets.idle, relaxed);
     }
 
-    fn describe(&self, d: &RingDescriptor, lane: u32, which: usize) {
+    fn describe(&self, d: &RingDescriptor, channel: u32, which: usize) {
         let relaxed = Ordering::Relaxed;
-        d.slots.store(self.device_at(self.slots_at(lane, which)), relaxed);
+        d.slots.store(self.device_at(self.slots_at(channel, which)), relaxed);
         d.start.store(self.plan.start, relaxed);
         d.capacity.store(self.plan.capacity, relaxed);
         d.slot_bytes.store(16 * self.plan.slot_atoms[which], relaxed);
     }
 
-    /// Offset of a lane's block.
-    pub fn lane_at(&self, lane: u32) -> usize {
-        assert!(lane < self.plan.lanes, "lane {lane} of {}", self.plan.lanes);
-        size_of::<ControlBlock>() + lane as usize * size_of::<LaneBlock>()
+    /// Offset of a channel's block.
+    pub fn channel_at(&self, channel: u32) -> usize {
+        assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
+        size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
     }
 
-    /// Offset of the slots of a lane's ring (0: requests, 1: responses).
-    pub fn slots_at(&self, lane: u32, which: usize) -> usize {
+    /// Offset of the slots of a channel's ring (0: requests, 1: responses).
+    pub fn slots_at(&self, channel: u32, which: usize) -> usize {
         let bytes = self.plan.capacity as usize * self.slot_bytes(which);
-        self.offsets.slots[which] + lane as usize * bytes
+        self.offsets.slots[which] + channel as usize * bytes
     }
 
     pub fn slot_bytes(&self, which: usize) -> usize {
@@ -281,17 +281,17 @@ impl Region {
         unsafe { self.host.at().add(offset) }.cast()
     }
 
-    /// Room for what is copied on behalf of a lane; not in mapped memory.
-    pub fn mail(&self, lane: u32) -> &Mail {
-        assert!(lane < self.plan.lanes && self.plan.memory != Memory::Mapped);
-        let at = self.offsets.mail + lane as usize * size_of::<Mail>();
+    /// Room for what is copied on behalf of a channel; not in mapped memory.
+    pub fn mail(&self, channel: u32) -> &Mail {
+        assert!(channel < self.plan.channels && self.plan.memory != Memory::Mapped);
+        let at = self.offsets.mail + channel as usize * size_of::<Mail>();
         // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
         unsafe { self.host_at::<Mail>(at).as_ref() }
     }
 
-    /// Stamped atoms that an express response has in the doorbell line.
+    /// Stamped atoms that an inline response has in the doorbell line.
     pub fn answer_stamps(&self) -> usize {
-        self.plan.answer_stamps.min(EXPRESS_ATOMS)
+        self.plan.answer_stamps.min(INLINE_ATOMS)
     }
 
     /// Address of the control block for the device: the kernel's parameter.
@@ -304,21 +304,21 @@ impl Region {
         unsafe { self.host_at::<ControlBlock>(0).as_ref() }
     }
 
-    /// The host's copy of the block of lane `lane`, which must be below the plan's.
-    pub fn lane(&self, lane: u32) -> &LaneBlock {
-        // SAFETY: as for `control`, and the lane is in range.
-        unsafe { self.host_at::<LaneBlock>(self.lane_at(lane)).as_ref() }
+    /// The host's copy of the block of channel `channel`, which must be below the plan's.
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        // SAFETY: as for `control`, and the channel is in range.
+        unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
     }
 
-    /// A lane's ring, the host's copy: 0 for requests, 1 for responses. Whoever uses it keeps the
+    /// A channel's ring, the host's copy: 0 for requests, 1 for responses. Whoever uses it keeps the
     /// region alive.
-    pub fn ring(&self, lane: u32, which: usize) -> Ring {
-        let block = self.lane(lane);
+    pub fn ring(&self, channel: u32, which: usize) -> Ring {
+        let block = self.channel(channel);
         let (bell, credit) = match which {
             0 => (&block.request_bell, &block.request_credit),
             _ => (&block.response_bell, &block.response_credit),
         };
-        let slots = self.host_at::<Atom>(self.slots_at(lane, which));
+        let slots = self.host_at::<Atom>(self.slots_at(channel, which));
         let parts = (NonNull::from(bell), NonNull::from(credit), slots);
         // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
         // kept beside an `Arc` of the region (`Sender`, `Receiver`).
@@ -336,8 +336,8 @@ impl Region {
         self.plan.start
     }
 
-    pub fn lanes(&self) -> u32 {
-        self.plan.lanes
+    pub fn channels(&self) -> u32 {
+        self.plan.channels
     }
 
     /// Bytes of the payload arena.
@@ -350,15 +350,16 @@ impl Region {
         self.payload.as_ref().map_or(0, Piece::device)
     }
 
-    /// Bytes of a lane's state.
+    /// Bytes of a channel's state.
     pub fn state_bytes(&self) -> usize {
         self.plan.state_bytes
     }
 
-    /// Device address of a lane's state, at a multiple of 128, with room for whole lines; 0 if there is
+    /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
     /// none.
-    pub fn state(&self, lane: u32) -> u64 {
-        let at = |piece: &Piece| piece.device() + (lane as usize * self.plan.state_stride()) as u64;
+    pub fn state(&self, channel: u32) -> u64 {
+        let at =
+            |piece: &Piece| piece.device() + (channel as usize * self.plan.state_stride()) as u64;
         self.state.as_ref().map_or(0, at)
     }
 

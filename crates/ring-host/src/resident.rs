@@ -1,8 +1,8 @@
 //! A launched kernel: its life cycle.
 
+use crate::channel::{Channel, messages};
 use crate::deadline::{Deadline, wait};
-use crate::error::{ControlError, LaneError, RecvError, SendError};
-use crate::lane::{Lane, messages};
+use crate::error::{ChannelError, ControlError, RecvError, SendError};
 use crate::mode::{Memory, Mode};
 use crate::pump::Pump;
 use crate::report::{Change, Choice};
@@ -17,11 +17,11 @@ use std::time::Duration;
 /// How long a dropped kernel is waited for before its memory is set aside.
 const DROP_WAIT: Duration = Duration::from_millis(40);
 
-/// A kernel on the device, with its lanes. Dropping it terminates it.
+/// A kernel on the device, with its channels. Dropping it terminates it.
 #[derive(Debug)]
-pub struct Resident<K: Kernel> {
+pub struct KernelHandle<K: Kernel> {
     shared: Arc<Shared>,
-    lanes: Vec<Option<Lane<K>>>,
+    channels: Vec<Option<Channel<K>>>,
     epoch: u32,
     choice: Choice,
     /// It is the runtime's own, to find something out.
@@ -30,7 +30,7 @@ pub struct Resident<K: Kernel> {
     terminated: bool,
 }
 
-/// Counters of a kernel, summed over its lanes.
+/// Counters of a kernel, summed over its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Messages handled.
@@ -46,26 +46,27 @@ pub struct Status {
     pub state: State,
     /// Messages handled, as of the last heartbeat or acknowledgement.
     pub processed: u64,
-    /// The oldest heartbeat of a lane, in nanoseconds of the device's clock; renewed at most every
+    /// The oldest heartbeat of a channel, in nanoseconds of the device's clock; renewed at most every
     /// 100 us.
     pub heartbeat: u64,
     /// Launches so far.
     pub launches: u64,
-    /// Why the last launch that left did, or `Running` before one has. Of several lanes the gravest.
+    /// Why the last launch that left did, or `Running` before one has. Of several channels the gravest.
     pub exit: Exit,
 }
 
-impl<K: Kernel> Resident<K> {
-    pub(crate) fn new(shared: Arc<Shared>, choice: Choice, of_probe: bool) -> Resident<K> {
-        let lanes = (0..shared.region().lanes()).map(|i| Some(Lane::new(&shared, i))).collect();
-        Resident { shared, lanes, epoch: 0, choice, of_probe, terminated: false }
+impl<K: Kernel> KernelHandle<K> {
+    pub(crate) fn new(shared: Arc<Shared>, choice: Choice, of_probe: bool) -> KernelHandle<K> {
+        let channels =
+            (0..shared.region().channels()).map(|i| Some(Channel::new(&shared, i))).collect();
+        KernelHandle { shared, channels, epoch: 0, choice, of_probe, terminated: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Lets the kernel take messages. Returns when every lane has acknowledged. Waits first for a write of
+    /// Lets the kernel take messages. Returns when every channel has acknowledged. Waits first for a write of
     /// payload or state that timed out.
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
@@ -84,7 +85,7 @@ impl<K: Kernel> Resident<K> {
         self.ask(State::Inactive, deadline.into())
     }
 
-    /// Makes the kernel leave the device, and waits until it has. A lane finishes the batch it is
+    /// Makes the kernel leave the device, and waits until it has. A channel finishes the batch it is
     /// at; requests behind that are counted as unhandled. Answers can still be received. After a
     /// timeout it may be called again.
     pub fn terminate(&mut self, deadline: impl Into<Deadline>) -> Result<Summary, ControlError> {
@@ -111,7 +112,7 @@ impl<K: Kernel> Resident<K> {
         }
     }
 
-    /// There is no way back from `terminate`, even if it timed out: a lane may have left.
+    /// There is no way back from `terminate`, even if it timed out: a channel may have left.
     fn check_commandable(&self) -> Result<(), ControlError> {
         self.check_alive()?;
         match self.shared.state() {
@@ -131,12 +132,12 @@ impl<K: Kernel> Resident<K> {
     /// Counters as of now; exact when the kernel is inactive or terminated and nobody sends.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { processed: 0, unhandled: 0 };
-        for lane in 0..self.lanes() {
-            let block = self.shared.region().lane(lane);
+        for channel in 0..self.channels() {
+            let block = self.shared.region().channel(channel);
             let [lo, hi] = block.request_bell.atoms[CONTROL].load();
             let tail = Control::from_words([lo, hi]).tail;
             let consumed = block.consumed();
-            let capacity = self.shared.region().ring(lane, 0).capacity();
+            let capacity = self.shared.region().ring(channel, 0).capacity();
             let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
             summary.processed =
                 summary.processed.wrapping_add(block.status.processed.load(Ordering::Relaxed));
@@ -147,13 +148,13 @@ impl<K: Kernel> Resident<K> {
 
     /// State and heartbeat, without a driver call while all is well.
     pub fn status(&self) -> Status {
-        let beats = (0..self.lanes()).map(|lane| {
-            let status = &self.shared.region().lane(lane).status;
+        let beats = (0..self.channels()).map(|channel| {
+            let status = &self.shared.region().channel(channel).status;
             status.heartbeat.load(Ordering::Relaxed)
         });
         let heartbeat = beats.min().unwrap_or(0);
-        let exits = (0..self.lanes()).map(|lane| {
-            let exit = self.shared.region().lane(lane).status.exit.load(Ordering::Relaxed);
+        let exits = (0..self.channels()).map(|channel| {
+            let exit = self.shared.region().channel(channel).status.exit.load(Ordering::Relaxed);
             u32::try_from(exit).ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
         });
         Status {
@@ -205,9 +206,9 @@ impl<K: Kernel> Resident<K> {
         rests.ok_or(ControlError::Staying { kernel, waited })
     }
 
-    /// Number of lanes.
-    pub fn lanes(&self) -> u32 {
-        self.shared.region().lanes()
+    /// Number of channels.
+    pub fn channels(&self) -> u32 {
+        self.shared.region().channels()
     }
 
     /// Bytes of pinned memory that this kernel occupies.
@@ -215,36 +216,40 @@ impl<K: Kernel> Resident<K> {
         self.shared.region().pinned_bytes()
     }
 
-    /// A lane, to send and receive on.
-    pub fn lane(&mut self, lane: u32) -> Result<&mut Lane<K>, LaneError> {
-        self.slot(lane)?.as_mut().ok_or(LaneError::Taken(lane))
+    /// A channel, to send and receive on.
+    pub fn channel(&mut self, channel: u32) -> Result<&mut Channel<K>, ChannelError> {
+        self.slot(channel)?.as_mut().ok_or(ChannelError::Taken(channel))
     }
 
-    /// Takes a lane out, to use it on another thread.
-    pub fn take_lane(&mut self, lane: u32) -> Result<Lane<K>, LaneError> {
-        self.slot(lane)?.take().ok_or(LaneError::Taken(lane))
+    /// Takes a channel out, to use it on another thread.
+    pub fn take_channel(&mut self, channel: u32) -> Result<Channel<K>, ChannelError> {
+        self.slot(channel)?.take().ok_or(ChannelError::Taken(channel))
     }
 
-    fn slot(&mut self, lane: u32) -> Result<&mut Option<Lane<K>>, LaneError> {
-        self.check_lane(lane)?;
-        Ok(&mut self.lanes[lane as usize])
+    fn slot(&mut self, channel: u32) -> Result<&mut Option<Channel<K>>, ChannelError> {
+        self.check_channel(channel)?;
+        Ok(&mut self.channels[channel as usize])
     }
 
-    /// Whether there is such a lane, taken out or not.
-    pub(crate) fn check_lane(&self, lane: u32) -> Result<(), LaneError> {
-        let lanes = self.lanes();
-        if lane < lanes { Ok(()) } else { Err(LaneError::OutOfRange { lane, lanes }) }
+    /// Whether there is such a channel, taken out or not.
+    pub(crate) fn check_channel(&self, channel: u32) -> Result<(), ChannelError> {
+        let channels = self.channels();
+        if channel < channels {
+            Ok(())
+        } else {
+            Err(ChannelError::OutOfRange { channel, channels })
+        }
     }
 }
 
-impl<K: Kernel> Drop for Resident<K> {
+impl<K: Kernel> Drop for KernelHandle<K> {
     fn drop(&mut self) {
         if self.terminated {
             return;
         }
         let mut left = self.terminate(DROP_WAIT).map(drop);
         if let Err(ControlError::Fault(_)) = left {
-            // One lane is lost, but the others still wait for commands.
+            // One channel is lost, but the others still wait for commands.
             self.shared.order(self.epoch.wrapping_add(1), State::Terminated);
             left = self.shared.left_device(DROP_WAIT.into());
         }
@@ -255,7 +260,7 @@ impl<K: Kernel> Drop for Resident<K> {
 }
 
 messages! {
-    /// On lane 0. If it was taken out by [`take_lane`](Resident::take_lane), each of these is a
-    /// [`LaneError::Taken`].
-    impl Resident, by |kernel| kernel.lane(0)?
+    /// On channel 0. If it was taken out by [`take_channel`](KernelHandle::take_channel), each of these is a
+    /// [`ChannelError::Taken`].
+    impl KernelHandle, by |kernel| kernel.channel(0)?
 }

@@ -10,7 +10,7 @@ use crate::driver::{
 use crate::error::{DriverError, LaunchError, OpenError};
 use crate::findings::Findings;
 use crate::image::Image;
-use crate::launch::Launch;
+use crate::launch::LaunchConfig;
 use crate::lease::Lease;
 use crate::lingering::{Used, linger, sweep};
 use crate::mode::{Memory, Mode, nanoseconds};
@@ -18,11 +18,11 @@ use crate::platform::wsl_signs;
 use crate::pump::{Drive, Pump, patiently};
 use crate::region::{NoRoom, Plan, Region};
 use crate::report::{Refusal, Report};
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use crate::shared::Shared;
 use ring_device::{Hooks, Kernel, Scope, Team, TeamMemory, run};
 use ring_shared::layout::{
-    Command, ControlBlock, Exit, LaneBlock, State, TABLE_LEN, UNLIMITED, table,
+    ChannelBlock, Command, ControlBlock, Exit, State, TABLE_LEN, UNLIMITED, table,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -62,7 +62,7 @@ pub const MEMORY_VARIABLE: &str = "RING_MEMORY";
 
 /// Memory that a runtime takes when it opens a device, once.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct RuntimeConfig {
     /// Pinned memory for control blocks, rings and staging, in bytes. If so much is refused, less is
     /// tried; without any, kernels run in staged-sync memory.
     pub pinned_bytes: usize,
@@ -70,11 +70,11 @@ pub struct Options {
     pub device_bytes: usize,
 }
 
-impl Default for Options {
-    /// 64 MiB pinned, 64 MiB on the device: eight lanes with the largest default rings, or sixty kernels,
+impl Default for RuntimeConfig {
+    /// 64 MiB pinned, 64 MiB on the device: eight channels with the largest default rings, or sixty kernels,
     /// since rings whose capacity was not chosen leave room for others.
-    fn default() -> Options {
-        Options { pinned_bytes: 64 << 20, device_bytes: 64 << 20 }
+    fn default() -> RuntimeConfig {
+        RuntimeConfig { pinned_bytes: 64 << 20, device_bytes: 64 << 20 }
     }
 }
 
@@ -83,7 +83,7 @@ impl Default for Options {
 pub struct Runtime {
     pub(crate) core: Arc<Core>,
     findings: Arc<Findings>,
-    options: Options,
+    options: RuntimeConfig,
 }
 
 /// A loaded function, what it may be launched with, and what memory a launch needs.
@@ -99,9 +99,9 @@ pub(crate) struct Core {
 }
 
 impl Runtime {
-    /// Opens a device with the default [`Options`].
+    /// Opens a device with the default [`RuntimeConfig`].
     pub fn open(device: Device) -> Result<Runtime, OpenError> {
-        Runtime::open_with(device, Options::default())
+        Runtime::open_with(device, RuntimeConfig::default())
     }
 
     /// Opens a device. The first time in a process it is probed, which takes some milliseconds. If the
@@ -110,21 +110,24 @@ impl Runtime {
     ///
     /// The environment variables [`RING_MODE`](MODE_VARIABLE) and [`RING_MEMORY`](MEMORY_VARIABLE)
     /// force what every launch would else choose or ask for.
-    pub fn open_with(device: Device, options: Options) -> Result<Runtime, OpenError> {
+    pub fn open_with(device: Device, options: RuntimeConfig) -> Result<Runtime, OpenError> {
         let (driver, why) = driver::open(device)?;
         Runtime::of_driver(driver, why, options)
     }
 
     /// Opens a device that was made before: one with [`Quirks`](crate::driver::Quirks), say.
     #[cfg(feature = "quirks")]
-    pub fn over(driver: impl Driver + 'static, options: Options) -> Result<Runtime, OpenError> {
+    pub fn over(
+        driver: impl Driver + 'static,
+        options: RuntimeConfig,
+    ) -> Result<Runtime, OpenError> {
         Runtime::of_driver(Arc::new(driver), "given by the caller".to_owned(), options)
     }
 
     fn of_driver(
         driver: Arc<dyn Driver>,
         why: String,
-        options: Options,
+        options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
         sweep();
         let forced = forced_by_environment()?;
@@ -167,13 +170,13 @@ impl Runtime {
     /// Checks a launch and loads its code, without launching it. The driver loads nothing while a
     /// kernel is resident, so PTX of your own is to be prepared before; the built-in kernels are
     /// loaded when the device is opened.
-    pub fn prepare<K: Kernel>(&self, launch: &Launch) -> Result<(), LaunchError> {
+    pub fn prepare<K: Kernel>(&self, launch: &LaunchConfig) -> Result<(), LaunchError> {
         self.chosen::<K>(launch)?;
         self.core.ready::<K>(launch).map(drop)
     }
 
     /// All ways in which the kernel can be run as asked, best first.
-    fn chosen<K: Kernel>(&self, launch: &Launch) -> Result<Vec<Chosen>, LaunchError> {
+    fn chosen<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Vec<Chosen>, LaunchError> {
         launch.check_device::<K>(self.device())?;
         let report = self.report_for(launch);
         let (serve, refused) = self.core.choices(report, launch.asked(), copies::<K>());
@@ -189,7 +192,7 @@ impl Runtime {
 
     /// The findings to choose by. If a busy moment kept something from being found out, and the launch
     /// leaves it to us, it is tried again.
-    fn report_for(&self, launch: &Launch) -> &Report {
+    fn report_for(&self, launch: &LaunchConfig) -> &Report {
         let asked = asked(self.report(), launch.asked());
         if asked.mode == Mode::Auto || asked.memory == Memory::Auto {
             let driver = &self.core.driver;
@@ -203,7 +206,7 @@ impl Runtime {
 
     /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
     /// on the device, any other is launched when there is something to do.
-    pub fn launch<K: Kernel>(&self, launch: Launch) -> Result<Resident<K>, LaunchError> {
+    pub fn launch<K: Kernel>(&self, launch: LaunchConfig) -> Result<KernelHandle<K>, LaunchError> {
         let (mut refused, mut last) = (Vec::new(), None);
         for mut chosen in self.chosen::<K>(&launch)? {
             chosen.choice.refused.extend(refused.iter().cloned());
@@ -234,7 +237,7 @@ impl Runtime {
         let program = Program { entry: LAYOUT_PROBE, image: &image, cpu: cpu_layout_probe };
         let function = self.core.driver.load(program);
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
-        let grid = Grid { lanes: 1, threads: 1, cooperative: false };
+        let grid = Grid { channels: 1, threads: 1, cooperative: false };
         let block = function.limits(grid.threads)?.block;
         let demand = Demand { kernel, blocks: 1, block, relaunched: false };
         let share = self.core.driver.residency().reserve(demand)?;
@@ -280,7 +283,7 @@ fn take_pinned(
     driver: &Arc<dyn Driver>,
     wanted: usize,
 ) -> (Option<Arc<Arena>>, Result<usize, String>) {
-    let mut why = "none was asked for (Options::pinned_bytes)".to_owned();
+    let mut why = "none was asked for (RuntimeConfig::pinned_bytes)".to_owned();
     let less = LESS_PINNED.into_iter().filter(|less| *less < wanted);
     for bytes in std::iter::once(wanted).chain(less).filter(|bytes| *bytes > 0) {
         match Arena::pinned(driver, bytes) {
@@ -385,12 +388,12 @@ impl Core {
     }
 
     /// The loaded function, what it may be launched with, and what memory it needs.
-    fn ready<K: Kernel>(&self, launch: &Launch) -> Result<Ready, LaunchError> {
+    fn ready<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Ready, LaunchError> {
         sweep();
         let plan = launch.check_device::<K>(self.driver.info())?;
         let image = launch.image::<K>()?;
         let program = Program { entry: K::ENTRY, image: &image, cpu: cpu_entry::<K> };
-        let function = self.driver.load(program).map_err(Launch::refused::<K>)?;
+        let function = self.driver.load(program).map_err(LaunchConfig::refused::<K>)?;
         let limits = function.limits(launch.wants::<K>().1)?;
         launch.check_kernel::<K>(limits)?;
         Ok((function, limits, plan))
@@ -424,15 +427,15 @@ impl Core {
     /// Starts a kernel in exactly the chosen way.
     pub fn start<K: Kernel>(
         self: &Arc<Core>,
-        launch: &Launch,
+        launch: &LaunchConfig,
         chosen: Chosen,
-    ) -> Result<Resident<K>, LaunchError> {
+    ) -> Result<KernelHandle<K>, LaunchError> {
         let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
         let (function, limits, plan) = self.ready::<K>(launch)?;
-        let (lanes, threads) = launch.wants::<K>();
+        let (channels, threads) = launch.wants::<K>();
         let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
         let demand =
-            Demand { kernel: K::NAME, blocks: lanes, block: limits.block, relaunched: !simple };
+            Demand { kernel: K::NAME, blocks: channels, block: limits.block, relaunched: !simple };
         let share = self.driver.residency().reserve(demand)?;
         let budgets = launch.wire_budgets(mode, memory);
         // What the driver allocated is gone after a reset: nobody may write a lease there.
@@ -441,7 +444,8 @@ impl Core {
         let plan = Plan { memory, budgets, lease: lease.map_or(UNLIMITED, nanoseconds), ..plan };
         let region = self.region(plan, launch.has_capacity());
         let region = region.map_err(|none| none.of_kernel(K::NAME))?;
-        let grid = Grid { lanes, threads, cooperative: launch.is_cooperative(self.driver.info()) };
+        let grid =
+            Grid { channels, threads, cooperative: launch.is_cooperative(self.driver.info()) };
         let station = function.station(grid, region.parameter(), mode == Mode::Graph)?;
         let pump = match simple {
             true => None,
@@ -483,10 +487,10 @@ impl Core {
         match chosen.of_probe {
             true => tracing::debug!(kernel, %mode, %memory, "launched"),
             false => {
-                tracing::info!(kernel, lanes, threads, cooperative, %mode, %memory, "launched");
+                tracing::info!(kernel, channels, threads, cooperative, %mode, %memory, "launched");
             }
         }
-        let mut kernel = Resident::new(shared, chosen.choice, chosen.of_probe);
+        let mut kernel = KernelHandle::new(shared, chosen.choice, chosen.of_probe);
         kernel.clear_state(STATE_CLEARED)?;
         Ok(kernel)
     }
@@ -504,21 +508,27 @@ impl Core {
 ///
 /// # Safety
 /// `parameter` is the address of a control block as `ring_device::run` needs it.
-unsafe fn cpu_entry<K: Kernel>(parameter: u64, lane: u32, memory: &mut TeamMemory, hooks: Hooks) {
+unsafe fn cpu_entry<K: Kernel>(
+    parameter: u64,
+    channel: u32,
+    memory: &mut TeamMemory,
+    hooks: Hooks,
+) {
     let control = std::ptr::with_exposed_provenance::<ControlBlock>(parameter as usize);
-    let team = Team::new(lane, memory, hooks);
+    let team = Team::new(channel, memory, hooks);
     // SAFETY: the caller's promise; the team is this thread's.
     let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&team, control) }));
     if let Err(panic) = done {
         std::mem::forget(panic); // its drop could panic too, and then nobody would report it
-        // SAFETY: this lane's block, behind the control block; the lane was in range, or `run` had
+        // SAFETY: this channel's block, behind the control block; the channel was in range, or `run` had
         // returned.
-        let status = unsafe { &(*control.add(1).cast::<LaneBlock>().add(lane as usize)).status };
+        let status =
+            unsafe { &(*control.add(1).cast::<ChannelBlock>().add(channel as usize)).status };
         let epoch = Command::from_word(status.acknowledged.load(Ordering::Relaxed)).epoch;
         let left = status.left.load(Ordering::Relaxed).wrapping_add(1);
-        // The other lanes must not wait for this one.
+        // The other channels must not wait for this one.
         status.busy.store(0, Ordering::Relaxed);
-        if lane == 0 {
+        if channel == 0 {
             status.leave.store(left, Ordering::Relaxed);
         }
         status.exit.store(Exit::HandlerPanicked as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a kernel's handle and its lanes' halves have in common: its memory, its state, its faults.
+//! What a kernel's handle and its channels' halves have in common: its memory, its state, its faults.
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::driver::{Residency, RunState, Share, Station};
@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 #[repr(align(128))]
 pub(crate) struct Padded(pub AtomicU64);
 
-/// What a kernel's handle and its lanes' halves have in common.
+/// What a kernel's handle and its channels' halves have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub kernel: &'static str,
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// It was asked to leave the device, and has.
     ended: AtomicBool,
     fault: OnceLock<DeviceFault>,
-    /// For each lane, index after the last response received: written by the receiver only.
+    /// For each channel, index after the last response received: written by the receiver only.
     pub received: Box<[Padded]>,
 }
 
@@ -59,7 +59,7 @@ impl Shared {
             kernel,
             clock_khz,
             patience,
-            received: (0..region.lanes()).map(|_| Padded(AtomicU64::new(start))).collect(),
+            received: (0..region.channels()).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
             lease: Mutex::new(lease),
             station,
@@ -80,10 +80,10 @@ impl Shared {
         &*self.station
     }
 
-    /// Index after the last response that lane `lane`'s receiver has taken.
-    pub fn received(&self, lane: u32) -> u64 {
+    /// Index after the last response that channel `channel`'s receiver has taken.
+    pub fn received(&self, channel: u32) -> u64 {
         // SYNC: acquires `Receiver::note`: its reads of the response slots come before our credit.
-        self.received[lane as usize].0.load(Ordering::Acquire)
+        self.received[channel as usize].0.load(Ordering::Acquire)
     }
 
     /// After a message was accepted: a kernel at rest is launched for it. A fault is remembered and
@@ -108,28 +108,28 @@ impl Shared {
         Command::from_word(self.region.control().host.command.load(Ordering::Relaxed))
     }
 
-    /// Whether every lane has acknowledged that command, as far as the host knows.
+    /// Whether every channel has acknowledged that command, as far as the host knows.
     pub fn has_acknowledged(&self) -> bool {
         let epoch = self.ordered().epoch;
-        (0..self.region.lanes()).all(|lane| {
-            let word = self.region.lane(lane).status.acknowledged.load(Ordering::Relaxed);
+        (0..self.region.channels()).all(|channel| {
+            let word = self.region.channel(channel).status.acknowledged.load(Ordering::Relaxed);
             epoch_of(word) == epoch
         })
     }
 
-    /// Launches that every lane has left, as far as the host knows.
+    /// Launches that every channel has left, as far as the host knows.
     pub fn left(&self) -> u64 {
-        let left = |lane| self.region.lane(lane).status.launches_left();
-        (0..self.region.lanes()).map(left).min().unwrap_or(0)
+        let left = |channel| self.region.channel(channel).status.launches_left();
+        (0..self.region.channels()).map(left).min().unwrap_or(0)
     }
 
-    /// Of so many launches, those that every lane has left; a fault if a lane says that it has left more.
+    /// Of so many launches, those that every channel has left; a fault if a channel says that it has left more.
     pub fn left_of(&self, launches: u64) -> Result<u64, DeviceFault> {
         let mut least = launches;
-        for lane in 0..self.region.lanes() {
-            let found = self.region.lane(lane).status.launches_left();
+        for channel in 0..self.region.channels() {
+            let found = self.region.channel(channel).status.launches_left();
             if found > launches {
-                return Err(self.corrupt(lane, Corrupt { found, low: 0, high: launches }));
+                return Err(self.corrupt(channel, Corrupt { found, low: 0, high: launches }));
             }
             least = least.min(found);
         }
@@ -223,11 +223,11 @@ impl Shared {
 
     /// The device wrote an index that cannot be.
     #[cold]
-    pub fn corrupt(&self, lane: u32, corrupt: Corrupt) -> DeviceFault {
-        self.fail(DeviceFault::Corrupt { kernel: self.kernel, lane, corrupt })
+    pub fn corrupt(&self, channel: u32, corrupt: Corrupt) -> DeviceFault {
+        self.fail(DeviceFault::Corrupt { kernel: self.kernel, channel, corrupt })
     }
 
-    /// Asks the driver, and each lane's status, whether the kernel can still answer.
+    /// Asks the driver, and each channel's status, whether the kernel can still answer.
     #[cold]
     pub fn check(&self) -> Result<(), DeviceFault> {
         if let Some(fault) = self.fault.get() {
@@ -236,21 +236,22 @@ impl Shared {
         if self.has_ended() {
             return Ok(());
         }
-        let processed = |lane| self.region.lane(lane).status.processed.load(Ordering::Relaxed);
-        let processed = (0..self.region.lanes()).map(processed).fold(0, u64::wrapping_add);
+        let processed =
+            |channel| self.region.channel(channel).status.processed.load(Ordering::Relaxed);
+        let processed = (0..self.region.channels()).map(processed).fold(0, u64::wrapping_add);
         self.station.note_processed(processed);
         let state = self.station.state();
         if let RunState::Faulted(error) = &state {
             return Err(self.fail(self.device_fault(error)));
         }
-        self.check_lanes()?;
+        self.check_channels()?;
         let early = match &self.pump {
             Some(pump) => state == RunState::Ended && pump.ended_early(self),
             // Ended without being asked and without a reason: it never began to poll.
             None => state == RunState::Ended && self.state() != State::Terminated,
         };
         if early {
-            self.check_lanes()?; // it may have told why meanwhile
+            self.check_channels()?; // it may have told why meanwhile
             return Err(self.fail(self.refused()));
         }
         let rests = || self.pump.as_ref().is_none_or(|pump| pump.has_come_to_rest(self));
@@ -260,11 +261,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a lane has left with an error.
-    pub fn check_lanes(&self) -> Result<(), DeviceFault> {
+    /// Whether a channel has left with an error.
+    pub fn check_channels(&self) -> Result<(), DeviceFault> {
         let kernel = self.kernel;
-        for lane in 0..self.region.lanes() {
-            let status = &self.region.lane(lane).status;
+        for channel in 0..self.region.channels() {
+            let status = &self.region.channel(channel).status;
             if status.obeyed().state != State::Faulted as u32 {
                 continue;
             }
@@ -272,8 +273,10 @@ impl Shared {
             let exit = exit.ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing);
             let processed = status.processed.load(Ordering::Relaxed);
             return Err(self.fail(match exit {
-                Exit::HandlerPanicked => DeviceFault::HandlerPanicked { kernel, lane, processed },
-                exit => DeviceFault::Left { kernel, lane, exit },
+                Exit::HandlerPanicked => {
+                    DeviceFault::HandlerPanicked { kernel, channel, processed }
+                }
+                exit => DeviceFault::Left { kernel, channel, exit },
             }));
         }
         Ok(())
@@ -290,7 +293,7 @@ impl Shared {
         DeviceFault::Refused { kernel: self.kernel }
     }
 
-    /// Why nothing more will come from `lane`, if so.
+    /// Why nothing more will come from `channel`, if so.
     #[cold]
     pub fn end_of(&self) -> Option<RecvError> {
         match self.fault.get() {
@@ -300,7 +303,7 @@ impl Shared {
         }
     }
 
-    /// Writes a command and waits until every lane has acknowledged it.
+    /// Writes a command and waits until every channel has acknowledged it.
     pub fn command(
         &self,
         epoch: u32,
@@ -311,12 +314,12 @@ impl Shared {
         let obeyed = |acknowledged: Command| {
             let yielded = acknowledged.state == State::Yielded as u32;
             match asked {
-                // A lane that has left obeyed some earlier order to leave, and obeys no more.
+                // A channel that has left obeyed some earlier order to leave, and obeys no more.
                 State::Terminated => acknowledged.state == asked as u32,
                 _ => acknowledged == command || (yielded && acknowledged.epoch == epoch),
             }
         };
-        let mut lane = 0;
+        let mut channel = 0;
         let done = wait(
             deadline,
             Patience::Yield,
@@ -327,21 +330,21 @@ impl Shared {
                 {
                     return Ok(Some(())); // nobody is there to acknowledge, or to disobey
                 }
-                while lane < self.region.lanes() {
-                    let status = &self.region.lane(lane).status;
+                while channel < self.region.channels() {
+                    let status = &self.region.channel(channel).status;
                     if !obeyed(status.obeyed()) {
                         return Ok(None);
                     }
-                    lane += 1;
+                    channel += 1;
                 }
                 Ok(Some(()))
             },
             || self.check(),
         )?;
         let (kernel, waited) = (self.kernel, deadline.waited());
-        done.ok_or(ControlError::Timeout { kernel, lane, asked, waited })?;
+        done.ok_or(ControlError::Timeout { kernel, channel, asked, waited })?;
         if let Some(share) = &*self.share.lock().unwrap_or_else(PoisonError::into_inner) {
-            share.placed(); // every lane has answered
+            share.placed(); // every channel has answered
         }
         Ok(())
     }

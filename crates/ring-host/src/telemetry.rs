@@ -1,11 +1,11 @@
-//! What a kernel's lanes count, and how long messages took there, as the device wrote it.
+//! What a kernel's channels count, and how long messages took there, as the device wrote it.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::error::{DeviceFault, LaneError};
-use crate::resident::Resident;
+use crate::error::{ChannelError, DeviceFault};
+use crate::resident::KernelHandle;
 use ring_device::Kernel;
 use ring_shared::atomics::{AtomicU64, Ordering};
-use ring_shared::layout::{BUCKETS, LaneBlock};
+use ring_shared::layout::{BUCKETS, ChannelBlock};
 use std::time::Duration;
 
 /// How long fresh counters are waited for where they are carried.
@@ -46,7 +46,7 @@ impl Histogram {
     }
 }
 
-/// What a lane counts, or several lanes together. Written by the device, at most every 100 us.
+/// What a channel counts, or several channels together. Written by the device, at most every 100 us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Telemetry {
     /// Messages handled.
@@ -57,9 +57,9 @@ pub struct Telemetry {
     pub errors: u64,
     /// Requests in the rings.
     pub depth: u64,
-    /// The oldest heartbeat of a lane, in nanoseconds of the device's clock.
+    /// The oldest heartbeat of a channel, in nanoseconds of the device's clock.
     pub heartbeat: u64,
-    /// Launches that every lane has left.
+    /// Launches that every channel has left.
     pub launches: u64,
     /// How long handlers ran.
     pub handler: Histogram,
@@ -69,7 +69,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    fn of(block: &LaneBlock, rate: f64) -> Telemetry {
+    fn of(block: &ChannelBlock, rate: f64) -> Telemetry {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let histogram = |buckets: &[AtomicU64; BUCKETS]| Histogram {
             buckets: std::array::from_fn(|k| read(&buckets[k])),
@@ -106,25 +106,25 @@ impl Telemetry {
     }
 }
 
-impl<K: Kernel> Resident<K> {
-    /// What all lanes count, together. In mapped memory it is read in place; else as it came back
+impl<K: Kernel> KernelHandle<K> {
+    /// What all channels count, together. In mapped memory it is read in place; else as it came back
     /// last, after a wait of up to 5 ms for it to come back anew.
     pub fn telemetry(&self) -> Telemetry {
         self.refresh();
         let rate = self.shared().nanoseconds_per_tick();
-        let lane = |i| Telemetry::of(self.shared().region().lane(i), rate);
-        (1..self.lanes()).map(lane).fold(lane(0), Telemetry::add)
+        let channel = |i| Telemetry::of(self.shared().region().channel(i), rate);
+        (1..self.channels()).map(channel).fold(channel(0), Telemetry::add)
     }
 
-    /// What one lane counts; see [`telemetry`](Self::telemetry).
-    pub fn lane_telemetry(&self, lane: u32) -> Result<Telemetry, LaneError> {
-        let lanes = self.lanes();
-        if lane >= lanes {
-            return Err(LaneError::OutOfRange { lane, lanes });
+    /// What one channel counts; see [`telemetry`](Self::telemetry).
+    pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
+        let channels = self.channels();
+        if channel >= channels {
+            return Err(ChannelError::OutOfRange { channel, channels });
         }
         self.refresh();
         let rate = self.shared().nanoseconds_per_tick();
-        Ok(Telemetry::of(self.shared().region().lane(lane), rate))
+        Ok(Telemetry::of(self.shared().region().channel(channel), rate))
     }
 
     fn refresh(&self) {

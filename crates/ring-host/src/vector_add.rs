@@ -1,9 +1,9 @@
 use crate::deadline::Deadline;
 use crate::error::AddError;
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use ring_device::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest, status};
 
-impl Resident<VectorAdd> {
+impl KernelHandle<VectorAdd> {
     /// C = A + B: in one message up to [`INLINE_ELEMENTS`], else through the payload arena.
     /// Answers not received before, after an error say, are received and dropped first.
     pub fn add(
@@ -19,7 +19,7 @@ impl Resident<VectorAdd> {
         if c.len() != len {
             return Err(AddError::Sum { c: c.len(), len });
         }
-        while self.lane(0)?.unanswered() > 0 {
+        while self.channel(0)?.unanswered() > 0 {
             self.recv(deadline)?;
         }
         let request = if len <= INLINE_ELEMENTS {

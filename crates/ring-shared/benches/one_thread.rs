@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// One in, one out. In the ring of this crate the message travels express.
+/// One in, one out. In the ring of this crate the message travels inline.
 #[divan::bench(types = [Ring, Rtrb, Crossbeam])]
 fn single<Q: Queue>(bencher: Bencher) {
     let (mut sender, mut receiver) = Q::new();

@@ -13,17 +13,17 @@ use std::hint::black_box;
 /// Times that a batch is moved.
 const ROUNDS: usize = 20;
 
-const NAMES: &str = "push_slot push_express push_slice push_each pop_slot pop_express pop_slice \
+const NAMES: &str = "push_slot push_inline push_slice push_each pop_slot pop_inline pop_slice \
     pop_each rtrb_push rtrb_push_slice rtrb_pop rtrb_pop_slice";
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("push_slot") => rounds::<Ring>(push_slot, pop_all::<Ring>),
-        Some("push_express") => express(),
+        Some("push_inline") => inline(),
         Some("push_slice") => rounds::<Ring>(push_slice, pop_all::<Ring>),
         Some("push_each") => rounds::<Ring>(push_each, pop_all::<Ring>),
         Some("pop_slot") => rounds::<Ring>(push_all::<Ring>, pop_slot),
-        Some("pop_express") => express(),
+        Some("pop_inline") => inline(),
         Some("pop_slice") => rounds::<Ring>(push_all::<Ring>, pop_slice),
         Some("pop_each") => rounds::<Ring>(push_all::<Ring>, pop_each),
         Some("rtrb_push") => rounds::<Rtrb>(rtrb_push, pop_all::<Rtrb>),
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// Into slots: the first message is not consumed, so none travels express.
+/// Into slots: the first message is not consumed, so none travels inline.
 #[inline(never)]
 fn push_slot(producer: &mut Producer, messages: &[Message]) {
     for message in messages {
@@ -44,7 +44,7 @@ fn push_slot(producer: &mut Producer, messages: &[Message]) {
 
 /// Into the line: what was pushed before is said to be answered. One message a call.
 #[inline(never)]
-fn push_express(producer: &mut Producer, message: &Message) {
+fn push_inline(producer: &mut Producer, message: &Message) {
     producer.note_consumed(producer.next());
     black_box(producer.push(message, 0).is_ok());
 }
@@ -71,7 +71,7 @@ fn pop_slot(consumer: &mut Consumer, out: &mut [Message]) {
 
 /// One message a call.
 #[inline(never)]
-fn pop_express(consumer: &mut Consumer, out: &mut Message) {
+fn pop_inline(consumer: &mut Consumer, out: &mut Message) {
     if let Ok(Some(message)) = consumer.pop() {
         *out = message;
     }
@@ -143,13 +143,13 @@ fn pop_all<Q: Queue>(receiver: &mut Q::Receiver, out: &mut [Message]) {
     assert_eq!(Q::pop_batch(receiver, out), out.len());
 }
 
-/// As many, one at a time, all of them express.
-fn express() {
+/// As many, one at a time, all of them inline.
+fn inline() {
     let (mut producer, mut consumer) = Ring::new();
     for k in 0..(ROUNDS * BATCH) as u64 {
         let mut out = [0; 8];
-        push_express(&mut producer, black_box(&[k; 8]));
-        pop_express(&mut consumer, black_box(&mut out));
+        push_inline(&mut producer, black_box(&[k; 8]));
+        pop_inline(&mut consumer, black_box(&mut out));
         assert_eq!(out, [k; 8]);
     }
 }

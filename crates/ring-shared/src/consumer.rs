@@ -23,7 +23,7 @@ pub struct Consumer {
 enum Found {
     Nothing,
     /// A message in the line, if all of it has arrived.
-    Express,
+    Inline,
     /// So many messages in slots.
     Slots(usize),
 }
@@ -68,7 +68,7 @@ impl Consumer {
     fn pop_found<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
         match self.find::<T>()? {
             Found::Nothing => Ok(None),
-            Found::Express => Ok(self.take_express()),
+            Found::Inline => Ok(self.take_inline()),
             Found::Slots(_) => {
                 let mut message = T::zeroed();
                 slot::read(self.ring.slot(self.next), &mut message);
@@ -87,7 +87,7 @@ impl Consumer {
         while let Some(free) = out.get_mut(taken..).filter(|free| !free.is_empty()) {
             taken += match self.find::<T>() {
                 Ok(Found::Nothing) => break,
-                Ok(Found::Express) => match self.take_express() {
+                Ok(Found::Inline) => match self.take_inline() {
                     Some(message) => {
                         free[0] = message;
                         1
@@ -135,7 +135,7 @@ impl Consumer {
         while taken < most {
             taken += match self.find::<T>() {
                 Ok(Found::Nothing) => break,
-                Ok(Found::Express) => match self.take_express() {
+                Ok(Found::Inline) => match self.take_inline() {
                     Some(message) => {
                         each(&message);
                         1
@@ -189,8 +189,8 @@ impl Consumer {
                     }
                     return Ok(Found::Nothing);
                 }
-                Seen::Express if T::FITS_EXPRESS => return Ok(Found::Express),
-                Seen::Express => {
+                Seen::Inline if T::FITS_INLINE => return Ok(Found::Inline),
+                Seen::Inline => {
                     return Err(Corrupt { found: next, low: next + 1, high: next + 1 });
                 }
                 Seen::Slots(n) => self.tail = next + u64::from(n),
@@ -200,11 +200,11 @@ impl Consumer {
         Ok(Found::Slots((self.tail - next) as usize))
     }
 
-    /// Takes the express message if all its atoms have arrived.
+    /// Takes the inline message if all its atoms have arrived.
     #[inline]
-    fn take_express<T: Message>(&mut self) -> Option<T> {
-        // SYNC: acquires the stamps that `push_express` (or the lane) released into these atoms.
-        let atoms = self.ring.bell().atoms[..T::EXPRESS_ATOMS].iter().map(Atom::observe);
+    fn take_inline<T: Message>(&mut self) -> Option<T> {
+        // SYNC: acquires the stamps that `push_inline` (or the channel) released into these atoms.
+        let atoms = self.ring.bell().atoms[..T::INLINE_ATOMS].iter().map(Atom::observe);
         let (mut message, mut late, expected) = (T::zeroed(), 0, stamp(self.next));
         for (k, words) in atoms.enumerate() {
             late |= (words[1] >> 32) as u32 ^ expected;
@@ -272,7 +272,7 @@ impl Consumer {
     #[inline]
     pub fn publish(&mut self) {
         self.published = self.next;
-        // SYNC: releases our reads of the slots to `Producer::refresh`, or to the lane's.
+        // SYNC: releases our reads of the slots to `Producer::refresh`, or to the channel's.
         self.ring.credit().consumed.store(self.next, Ordering::Release);
     }
 

@@ -9,7 +9,7 @@
 //! - [`ring`]: the protocol, one file: what a producer writes and how a consumer reads it.
 //! - [`Producer`] and [`Consumer`]: the protocol run by one thread, as on the host and on the CPU
 //!   device. On the GPU a block runs it together (`ring-device`), with the same decisions.
-//! - [`layout`]: control block, lane, doorbell, descriptors; every size and offset asserted.
+//! - [`layout`]: control block, channel, doorbell, descriptors; every size and offset asserted.
 //! - [`Message`]: what may travel.
 //!
 //! ```

@@ -6,10 +6,10 @@ use bytemuck::Pod;
 pub const MAX_MESSAGE_BYTES: usize = 8192;
 
 /// Bytes of payload in an atom of the doorbell line; the other four are its stamp.
-pub const EXPRESS_ATOM_BYTES: usize = 12;
+pub const INLINE_ATOM_BYTES: usize = 12;
 
 /// Atoms of the doorbell line that can carry payload.
-pub const EXPRESS_ATOMS: usize = 7;
+pub const INLINE_ATOMS: usize = 7;
 
 /// A message: plain bytes without padding ([`bytemuck::Pod`]), at most [`MAX_MESSAGE_BYTES`] long
 /// and aligned to at most 16. Every such type is a message; one that is empty, too large or too
@@ -32,10 +32,10 @@ pub trait Message: Pod {
     };
 
     /// Stamped atoms that this message takes in the doorbell line.
-    const EXPRESS_ATOMS: usize = size_of::<Self>().div_ceil(EXPRESS_ATOM_BYTES);
+    const INLINE_ATOMS: usize = size_of::<Self>().div_ceil(INLINE_ATOM_BYTES);
 
-    /// Whether the message fits the doorbell line and so may travel express.
-    const FITS_EXPRESS: bool = Self::EXPRESS_ATOMS <= EXPRESS_ATOMS;
+    /// Whether the message fits the doorbell line and so may travel inline.
+    const FITS_INLINE: bool = Self::INLINE_ATOMS <= INLINE_ATOMS;
 }
 
 impl<T: Pod> Message for T {}
@@ -64,20 +64,20 @@ pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
     }
 }
 
-/// The two halves of express atom `k` of the message: twelve bytes, then `stamp`.
+/// The two halves of inline atom `k` of the message: twelve bytes, then `stamp`.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn stamped<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
-    let at = k * EXPRESS_ATOM_BYTES;
+    let at = k * INLINE_ATOM_BYTES;
     let third = word64(message, at + 8) as u32;
     [word64(message, at), u64::from(third) | u64::from(stamp) << 32]
 }
 
-/// Puts the twelve payload bytes of express atom `k` into the message.
+/// Puts the twelve payload bytes of inline atom `k` into the message.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn unstamp<T: Message>(message: &mut T, k: usize, [lo, hi]: [u64; 2]) {
-    let at = k * EXPRESS_ATOM_BYTES;
+    let at = k * INLINE_ATOM_BYTES;
     set_word64(message, at, lo);
     let bytes = bytemuck::bytes_of_mut(message);
     let (from, end) = (at + 8, bytes.len().min(at + 12));
@@ -92,16 +92,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn survives<const N: usize>(bytes: [u8; N]) {
-        let (mut slot, mut express) = ([0u8; N], [0u8; N]);
+        let (mut slot, mut inline) = ([0u8; N], [0u8; N]);
         for k in 0..N.div_ceil(8) {
             set_word64(&mut slot, 8 * k, word64(&bytes, 8 * k));
         }
         for k in 0..N.div_ceil(12) {
             let atom = stamped(&bytes, k, 0xdead_beef);
             assert_eq!(atom[1] >> 32, 0xdead_beef, "the stamp is the last word");
-            unstamp(&mut express, k, atom);
+            unstamp(&mut inline, k, atom);
         }
-        assert_eq!((slot, express), (bytes, bytes));
+        assert_eq!((slot, inline), (bytes, bytes));
     }
 
     proptest! {
@@ -120,8 +120,8 @@ mod tests {
     fn sizes() {
         assert_eq!(<[u8; 64] as Message>::SLOT_ATOMS, 4);
         assert_eq!(<[u8; 65] as Message>::SLOT_ATOMS, 5);
-        assert_eq!(<[u8; 64] as Message>::EXPRESS_ATOMS, 6);
-        const { assert!(<[u8; 84] as Message>::FITS_EXPRESS) };
-        const { assert!(!<[u8; 85] as Message>::FITS_EXPRESS) };
+        assert_eq!(<[u8; 64] as Message>::INLINE_ATOMS, 6);
+        const { assert!(<[u8; 84] as Message>::FITS_INLINE) };
+        const { assert!(!<[u8; 85] as Message>::FITS_INLINE) };
     }
 }

@@ -3,7 +3,7 @@
 use crate::atomics::{Atom, Ordering};
 use crate::message::{Message, stamped};
 use crate::ring::{
-    CONTROL, Control, Corrupt, PushError, Ring, SCRUB, express_field, room, runs, stamp,
+    CONTROL, Control, Corrupt, PushError, Ring, SCRUB, inline_field, room, runs, stamp,
 };
 use crate::slot;
 
@@ -14,7 +14,7 @@ pub struct Producer {
     ring: Ring,
     next: u64,
     consumed: u64,
-    last_express: u64,
+    last_inline: u64,
     last_stamped: u64,
     /// Credit last written into the doorbell.
     told: u64,
@@ -28,7 +28,7 @@ impl Producer {
             ring,
             next,
             consumed: next,
-            last_express: next.wrapping_sub(1),
+            last_inline: next.wrapping_sub(1),
             last_stamped: next,
             told: next,
         }
@@ -47,7 +47,7 @@ impl Producer {
     }
 
     /// Says that everything before `index` is consumed, as an answer to message `index - 1`
-    /// proves. Saves the read of the credit line and lets the next message travel express.
+    /// proves. Saves the read of the credit line and lets the next message travel inline.
     #[inline]
     pub fn note_consumed(&mut self, index: u64) {
         if index > self.consumed && index <= self.next {
@@ -61,15 +61,15 @@ impl Producer {
         self.make_room(1, credit).map(|n| n > 0)
     }
 
-    /// Pushes one message, express if everything before it is consumed and it fits. `credit` is
+    /// Pushes one message, inline if everything before it is consumed and it fits. `credit` is
     /// the number of messages this side has consumed from the opposite ring, as an index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
-        if self.consumed != self.next && (T::FITS_EXPRESS || self.room() == 0) {
+        if self.consumed != self.next && (T::FITS_INLINE || self.room() == 0) {
             self.refresh()?;
         }
-        if T::FITS_EXPRESS && self.consumed == self.next {
-            self.push_express(message, credit);
+        if T::FITS_INLINE && self.consumed == self.next {
+            self.push_inline(message, credit);
             return Ok(());
         }
         if self.room() == 0 {
@@ -131,12 +131,12 @@ impl Producer {
         credit: u64,
         mut message: impl FnMut(usize) -> T,
     ) -> Result<usize, Corrupt> {
-        if most == 1 && T::FITS_EXPRESS {
+        if most == 1 && T::FITS_INLINE {
             if self.consumed != self.next {
                 self.refresh()?;
             }
             if self.consumed == self.next {
-                self.push_express(&message(0), credit);
+                self.push_inline(&message(0), credit);
                 return Ok(1);
             }
         }
@@ -197,7 +197,7 @@ impl Producer {
 
     #[inline]
     fn refresh(&mut self) -> Result<(), Corrupt> {
-        // SYNC: acquires the consumer's release in `Consumer::publish` (or the lane's store after
+        // SYNC: acquires the consumer's release in `Consumer::publish` (or the channel's store after
         // its fence): its reads of the slots came before, ours and new writes come after.
         let found = self.ring.credit().consumed.load(Ordering::Acquire);
         let (low, high) = (self.ring.start(), self.next);
@@ -210,30 +210,30 @@ impl Producer {
 
     /// Apart from its callers, which are short without it.
     #[inline(never)]
-    fn push_express<T: Message>(&mut self, message: &T, credit: u64) {
+    fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, bell) = (self.next, self.ring.bell());
-        for k in 0..T::EXPRESS_ATOMS {
+        for k in 0..T::INLINE_ATOMS {
             // SYNC: each stamp is released to the consumer's `observe` of the same atom.
             bell.atoms[k].publish(stamped(message, k, stamp(index)));
         }
-        (self.last_express, self.last_stamped) = (index, index);
+        (self.last_inline, self.last_stamped) = (index, index);
         self.next = index + 1;
         self.publish_control(index as u32, credit);
     }
 
     #[inline]
     fn ring_tail(&mut self, tail: u64, credit: u64) {
-        if tail - self.last_stamped > SCRUB && self.last_express.wrapping_add(1) <= self.consumed {
+        if tail - self.last_stamped > SCRUB && self.last_inline.wrapping_add(1) <= self.consumed {
             self.scrub();
         }
         self.next = tail;
-        self.publish_control(express_field(self.last_express, self.consumed, tail), credit);
+        self.publish_control(inline_field(self.last_inline, self.consumed, tail), credit);
     }
 
     #[inline]
-    fn publish_control(&mut self, express: u32, credit: u64) {
+    fn publish_control(&mut self, inline: u32, credit: u64) {
         self.told = credit;
-        let control = Control { credit: credit as u32, express, tail: self.next as u32 };
+        let control = Control { credit: credit as u32, inline, tail: self.next as u32 };
         // SYNC: releases slots and stamps (with the tail) and our reads of the opposite ring's
         // slots (with the credit) to the consumer's `observe` of the control atom.
         self.ring.bell().atoms[CONTROL].publish(control.to_words());
@@ -244,10 +244,7 @@ impl Producer {
     #[cold]
     fn tell_credit(&mut self, credit: u64) {
         if credit != self.told {
-            self.publish_control(
-                express_field(self.last_express, self.consumed, self.next),
-                credit,
-            );
+            self.publish_control(inline_field(self.last_inline, self.consumed, self.next), credit);
         }
     }
 

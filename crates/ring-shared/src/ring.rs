@@ -1,10 +1,10 @@
 //! The ring protocol, all of it: a doorbell line over plain slots.
 //!
 //! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it travelled
-//! *express*, in the doorbell line itself. Three parts, each with one writer:
+//! *inline*, in the doorbell line itself. Three parts, each with one writer:
 //!
 //! - **doorbell line** (producer): seven atoms of 12 payload bytes and a stamp, `i + 1`; and the
-//!   [`Control`] atom: tail, index of the last express message, credit for the opposite ring.
+//!   [`Control`] atom: tail, index of the last inline message, credit for the opposite ring.
 //! - **slots** (producer): plain bytes, never cleared.
 //! - **credit line** (consumer): how many messages it has consumed.
 //!
@@ -12,10 +12,10 @@
 //! line (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots.
 //! So an idle consumer has a small message after one read, and a busy one takes slots in batches.
 //!
-//! Two rules keep the line unambiguous. A producer rings express only when everything before has
-//! been consumed, so no unread message is overwritten and express never stands behind slots. And
+//! Two rules keep the line unambiguous. A producer rings inline only when everything before has
+//! been consumed, so no unread message is overwritten and inline never stands behind slots. And
 //! indices are 32 bits in the line: a stamp left there for [`SCRUB`] messages is overwritten
-//! before it could match again, and an `express` field that is behind the tail is let go.
+//! before it could match again, and an `inline` field that is behind the tail is let go.
 
 use crate::atomics::Atom;
 use crate::layout::{CreditLine, Doorbell};
@@ -65,14 +65,14 @@ impl From<Corrupt> for PushError {
 }
 
 /// The control atom of a doorbell line. Half `lo` is `[credit, flags]`, half `hi`, which
-/// publishes, `[express, tail]`.
+/// publishes, `[inline, tail]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Control {
     /// Messages that the writer has consumed from the opposite ring.
     pub credit: u32,
-    /// Index of the last express message, or any index not in `next..tail` when it is consumed.
-    pub express: u32,
-    /// Index after the last message, slot or express.
+    /// Index of the last inline message, or any index not in `next..tail` when it is consumed.
+    pub inline: u32,
+    /// Index after the last message, slot or inline.
     pub tail: u32,
 }
 
@@ -80,13 +80,13 @@ impl Control {
     /// The atom's two halves.
     #[inline]
     pub fn to_words(self) -> [u64; 2] {
-        [u64::from(self.credit), u64::from(self.express) | u64::from(self.tail) << 32]
+        [u64::from(self.credit), u64::from(self.inline) | u64::from(self.tail) << 32]
     }
 
     /// The control in an atom read from memory.
     #[inline]
     pub fn from_words([lo, hi]: [u64; 2]) -> Control {
-        Control { credit: lo as u32, express: hi as u32, tail: (hi >> 32) as u32 }
+        Control { credit: lo as u32, inline: hi as u32, tail: (hi >> 32) as u32 }
     }
 }
 
@@ -96,7 +96,7 @@ pub enum Seen {
     /// No message.
     Nothing,
     /// The next message is in the line itself, or about to be: its stamps tell.
-    Express,
+    Inline,
     /// So many messages are in slots, from the next one on.
     Slots(u32),
     /// The tail is further ahead than the ring is long.
@@ -116,9 +116,9 @@ pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
         let high = u64::from(here.wrapping_add(capacity));
         return Seen::Corrupt(Corrupt { found, low, high });
     }
-    match control.express.wrapping_sub(here) {
-        0 => Seen::Express,
-        until_express => Seen::Slots(ahead.min(until_express)),
+    match control.inline.wrapping_sub(here) {
+        0 => Seen::Inline,
+        until_inline => Seen::Slots(ahead.min(until_inline)),
     }
 }
 
@@ -149,12 +149,12 @@ pub fn runs(index: u64, n: usize, capacity: u32) -> [Range<usize>; 2] {
     [at..at + first, 0..(n - first).min(at)]
 }
 
-/// The `express` field of a producer that rings `tail`: the last express message while it may be
-/// unread, else a value that no consumer waits for. Before the first express message
-/// `last_express` is `start - 1`, wrapping: at start 0 the comparison must wrap back with it.
+/// The `inline` field of a producer that rings `tail`: the last inline message while it may be
+/// unread, else a value that no consumer waits for. Before the first inline message
+/// `last_inline` is `start - 1`, wrapping: at start 0 the comparison must wrap back with it.
 #[inline]
-pub fn express_field(last_express: u64, consumed: u64, tail: u64) -> u32 {
-    if last_express.wrapping_add(1) > consumed { last_express as u32 } else { tail as u32 }
+pub fn inline_field(last_inline: u64, consumed: u64, tail: u64) -> u32 {
+    if last_inline.wrapping_add(1) > consumed { last_inline as u32 } else { tail as u32 }
 }
 
 /// A ring in memory: where its three parts are. Copies name the same ring.
@@ -252,7 +252,7 @@ impl Ring {
         for atom in &self.bell().atoms[..CONTROL] {
             atom.store([0, stamp]);
         }
-        let control = Control { credit: tail, express: tail, tail };
+        let control = Control { credit: tail, inline: tail, tail };
         self.bell().atoms[CONTROL].store(control.to_words());
         self.credit().consumed.store(self.start, Relaxed);
     }

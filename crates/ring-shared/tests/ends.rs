@@ -4,8 +4,8 @@
 mod parts;
 
 use parts::Parts;
-use ring_shared::layout::{ControlBlock, LaneBlock, TABLE_LEN, TABLE_NAMES, table};
-use ring_shared::ring::{CONTROL, Control, Seen, decide, express_field};
+use ring_shared::layout::{ChannelBlock, ControlBlock, TABLE_LEN, TABLE_NAMES, table};
+use ring_shared::ring::{CONTROL, Control, Seen, decide, inline_field};
 use ring_shared::{Consumer, Corrupt, Producer};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -27,7 +27,7 @@ fn ends(parts: &Parts) -> (Producer, Consumer) {
 
 /// Tells the consumer of a tail that cannot be.
 fn lie(parts: &Parts) {
-    let control = Control { credit: 0, express: 1000, tail: 1000 };
+    let control = Control { credit: 0, inline: 1000, tail: 1000 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
 }
 
@@ -121,7 +121,7 @@ fn nothing_new_is_not_told() {
     assert!(producer.push(&3u64, 0).is_err());
     assert_eq!(control.load(), mark);
     assert!(producer.push(&3u64, 1).is_err());
-    assert_eq!(Control::from_words(control.load()), Control { credit: 1, express: 2, tail: 2 });
+    assert_eq!(Control::from_words(control.load()), Control { credit: 1, inline: 2, tail: 2 });
 }
 
 /// Credit goes back for every quarter of a ring, and when there is nothing left, not for each message.
@@ -152,7 +152,7 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     for here in [0u64, 5, (1 << 32) - 2, (7 << 32) + 3] {
         let tail = |ahead: u32| {
             let tail = (here as u32).wrapping_add(ahead);
-            Control { credit: 0, express: tail, tail }
+            Control { credit: 0, inline: tail, tail }
         };
         let seen = |ahead| decide(tail(ahead), here, 8);
         assert_eq!(seen(0), Seen::Nothing);
@@ -164,13 +164,13 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     }
 }
 
-/// The last express message is named while it may be unread, and never again once it was read.
+/// The last inline message is named while it may be unread, and never again once it was read.
 #[test]
-fn an_express_message_that_was_read_is_not_named() {
-    assert_eq!(express_field(5, 5, 9), 5);
-    assert_eq!(express_field(5, 6, 9), 9);
-    assert_eq!(express_field(5, 7, 9), 9);
-    assert_eq!(express_field(u64::MAX, 0, 3), 3, "before the first");
+fn an_inline_message_that_was_read_is_not_named() {
+    assert_eq!(inline_field(5, 5, 9), 5);
+    assert_eq!(inline_field(5, 6, 9), 9);
+    assert_eq!(inline_field(5, 7, 9), 9);
+    assert_eq!(inline_field(u64::MAX, 0, 3), 3, "before the first");
 }
 
 /// The table that host and device compare is that of the structs.
@@ -182,9 +182,9 @@ fn the_table_is_of_the_structs() {
     assert_eq!((table.len(), of("ABI version")), (TABLE_LEN, ring_shared::ABI_VERSION.into()));
     assert_eq!(of("magic"), ring_shared::MAGIC);
     assert_eq!(of("size of ControlBlock"), size_of::<ControlBlock>() as u64);
-    assert_eq!(of("size of LaneBlock"), size_of::<LaneBlock>() as u64);
+    assert_eq!(of("size of ChannelBlock"), size_of::<ChannelBlock>() as u64);
     assert_eq!(
-        of("LaneBlock.response_credit"),
-        std::mem::offset_of!(LaneBlock, response_credit) as u64
+        of("ChannelBlock.response_credit"),
+        std::mem::offset_of!(ChannelBlock, response_credit) as u64
     );
 }

@@ -51,7 +51,7 @@ fn starts() -> impl Strategy<Value = u64> {
 
 #[derive(Clone, Debug)]
 enum ToConsumer {
-    /// Tail, express field and credit.
+    /// Tail, inline field and credit.
     Control(Lie, Lie, u32),
     /// A stamp: which atom, and of which message.
     Stamp(usize, Lie),
@@ -86,9 +86,9 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
     for act in acts {
         let next = consumer.next();
         match *act {
-            ToConsumer::Control(tail, express, credit) => {
-                let (tail, express) = (tail.told(next) as u32, express.told(next) as u32);
-                let control = Control { credit, express, tail };
+            ToConsumer::Control(tail, inline, credit) => {
+                let (tail, inline) = (tail.told(next) as u32, inline.told(next) as u32);
+                let control = Control { credit, inline, tail };
                 ring.bell().atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
@@ -179,7 +179,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
             }
             ToProducer::Push => {
                 let got = producer.push(&T::zeroed(), 0);
-                let must_look = looks(1) || (T::FITS_EXPRESS && consumed != next);
+                let must_look = looks(1) || (T::FITS_INLINE && consumed != next);
                 assert_eq!(matches!(got, Err(PushError::Corrupt(_))), must_look && impossible);
                 if let Err(PushError::Corrupt(corrupt)) = got {
                     assert_eq!(corrupt, refused);
@@ -192,7 +192,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
                 } else {
                     producer.push_slice(&vec![T::zeroed(); n], 0)
                 };
-                let must_look = looks(n) || (n == 1 && T::FITS_EXPRESS && consumed != next);
+                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
                 assert_eq!(got.is_err(), must_look && impossible);
                 if let Err(corrupt) = got {
                     assert_eq!(corrupt, refused);
@@ -266,7 +266,7 @@ fn the_first_tail_that_cannot_be() {
             let (ring, mut consumer) = (parts.ring(), Consumer::new(parts.ring()));
             let tell = |ahead: u32| {
                 let tail = (start as u32).wrapping_add(ahead);
-                let control = Control { credit: 0, express: tail, tail };
+                let control = Control { credit: 0, inline: tail, tail };
                 ring.bell().atoms[CONTROL].store(control.to_words());
             };
             tell(capacity + 1);
@@ -291,7 +291,7 @@ fn messages_before_the_lie_are_delivered() {
     let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
     producer.push_slice(&[1u64, 2, 3], 0).unwrap();
     assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
-    let control = Control { credit: 0, express: 0, tail: 1000 };
+    let control = Control { credit: 0, inline: 0, tail: 1000 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
     let mut out = [0u64; 8];
     assert_eq!(consumer.pop_slice(&mut out), Ok(2));
@@ -299,12 +299,12 @@ fn messages_before_the_lie_are_delivered() {
     assert_eq!(consumer.pop_slice(&mut out), Err(Corrupt { found: 1000, low: 3, high: 7 }));
 }
 
-/// A line that says "express" to messages too large for it: nothing may be read as one.
+/// A line that says "inline" to messages too large for it: nothing may be read as one.
 #[test]
-fn express_of_what_does_not_fit() {
+fn inline_of_what_does_not_fit() {
     let parts = Parts::new(4, 8, 7);
     let mut consumer = Consumer::new(parts.ring());
-    let control = Control { credit: 0, express: 7, tail: 8 };
+    let control = Control { credit: 0, inline: 7, tail: 8 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
     assert_eq!(consumer.pop::<[u64; 16]>(), Err(Corrupt { found: 7, low: 8, high: 8 }));
     assert_eq!(consumer.next(), 7);

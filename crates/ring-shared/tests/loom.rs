@@ -99,7 +99,7 @@ fn take(consumer: &mut Consumer, notes: &Cells, gone: &Cells, most: usize) -> us
 
 /// One producer thread pushes in runs of `runs`, one consumer takes. Both give up after a few
 /// tries, so that the model is finite; what is left is taken after the join. A run of one goes
-/// express when it can, a longer run goes through slots.
+/// inline when it can, a longer run goes through slots.
 fn in_order(capacity: u32, start: u64, runs: &'static [u64], tries: usize) {
     check(move || {
         let memory = RingMemory::boxed::<Message>(capacity, start);
@@ -163,7 +163,7 @@ fn two_slots_in_order() {
 }
 
 /// Slots alone, each overwritten as soon as there is credit for it: a run of two into one slot
-/// is never express. A producer that trusts its room by one too much, or a consumer that gives
+/// is never inline. A producer that trusts its room by one too much, or a consumer that gives
 /// credit before it has read, loses or tears a message here.
 #[test]
 fn a_slot_is_reused_only_after_credit() {
@@ -173,14 +173,14 @@ fn a_slot_is_reused_only_after_credit() {
     }
 }
 
-/// Express alone: the line itself is reused only after credit.
+/// Inline alone: the line itself is reused only after credit.
 #[test]
 fn the_line_is_reused_only_after_credit() {
     in_order(1, 0, &[1, 1, 1], 3);
     in_order(2, STARTS[1], &[1, 1, 1], 3);
 }
 
-/// A GPU lane writes its line without fences, so the control atom may arrive before the payload,
+/// A GPU channel writes its line without fences, so the control atom may arrive before the payload,
 /// and the payload in any order. The stamps alone tell when the message is whole.
 #[test]
 fn a_line_written_in_any_order_is_taken_whole() {
@@ -189,7 +189,7 @@ fn a_line_written_in_any_order_is_taken_whole() {
             let memory = RingMemory::boxed::<Message>(1, start);
             let bell_of = ring(&memory);
             let mut consumer = Consumer::new(ring(&memory));
-            let lane = thread::spawn(move || {
+            let channel = thread::spawn(move || {
                 let [a, b] = message(start);
                 let s = u64::from(stamp(start)) << 32;
                 let atoms = [[a, (b & 0xffff_ffff) | s], [b >> 32, s]];
@@ -197,8 +197,8 @@ fn a_line_written_in_any_order_is_taken_whole() {
                     match atoms.get(k) {
                         Some(words) => bell_of.bell().atoms[k].publish(*words),
                         None => {
-                            let (express, tail) = (start as u32, (start + 1) as u32);
-                            let control = Control { credit: 0, express, tail };
+                            let (inline, tail) = (start as u32, (start + 1) as u32);
+                            let control = Control { credit: 0, inline, tail };
                             bell_of.bell().atoms[CONTROL].publish(control.to_words());
                         }
                     }
@@ -212,7 +212,7 @@ fn a_line_written_in_any_order_is_taken_whole() {
                 }
                 yield_now();
             }
-            lane.join().expect("no assertions there");
+            channel.join().expect("no assertions there");
             let got = got.or_else(|| consumer.pop().expect("a sound line"));
             assert_eq!(got, Some(message(start)));
         });

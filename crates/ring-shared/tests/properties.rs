@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use ring_shared::heap::RingMemory;
-use ring_shared::message::{EXPRESS_ATOM_BYTES, EXPRESS_ATOMS};
+use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 use ring_shared::ring::{
-    CONTROL, Control, SCRUB, Seen, decide, express_field, room, runs, stamp, widen,
+    CONTROL, Control, SCRUB, Seen, decide, inline_field, room, runs, stamp, widen,
 };
 use ring_shared::{Consumer, Message, Producer, PushError, Ring};
 use std::collections::VecDeque;
@@ -70,17 +70,17 @@ struct Model {
     queue: VecDeque<u64>,
     next: u64,
     noted: u64,
-    /// The last express message, if there was one.
-    express: Option<u64>,
+    /// The last inline message, if there was one.
+    inline: Option<u64>,
     credit: u64,
-    express_pushes: usize,
+    inline_pushes: usize,
 }
 
 fn control(ring: &Ring) -> Control {
     Control::from_words(ring.bell().atoms[CONTROL].observe())
 }
 
-/// Runs `ops` and says how many messages went through slots and how many express.
+/// Runs `ops` and says how many messages went through slots and how many inline.
 fn run<T>(log2: u32, start: u64, ops: &[Op]) -> (usize, usize)
 where
     T: Message + PartialEq + std::fmt::Debug,
@@ -95,9 +95,9 @@ where
         queue: VecDeque::new(),
         next: start,
         noted: start,
-        express: None,
+        inline: None,
         credit: start, // what `reset` leaves in the line
-        express_pushes: 0,
+        inline_pushes: 0,
     };
     for (step, op) in ops.iter().enumerate() {
         // What the producer must find out if it looks, and so the room it must find.
@@ -108,9 +108,9 @@ where
             Op::Push => {
                 let pushed = producer.push(&message::<T>(m.next), credit);
                 assert_eq!(pushed, if free > 0 { Ok(()) } else { Err(PushError::Full) });
-                if free > 0 && T::FITS_EXPRESS && consumed == m.next {
-                    m.express = Some(m.next);
-                    m.express_pushes += 1;
+                if free > 0 && T::FITS_INLINE && consumed == m.next {
+                    m.inline = Some(m.next);
+                    m.inline_pushes += 1;
                 }
                 m.push(usize::from(free > 0), credit); // a refused push still tells the credit
                 check_line::<T>(&ring, &m);
@@ -119,9 +119,9 @@ where
                 let batch: Vec<T> = (m.next..).take(n).map(message).collect();
                 let want = n.min(free);
                 assert_eq!(producer.push_slice(&batch, credit), Ok(want), "of {n}, room {free}");
-                if want > 0 && n == 1 && T::FITS_EXPRESS && consumed == m.next {
-                    m.express = Some(m.next);
-                    m.express_pushes += 1;
+                if want > 0 && n == 1 && T::FITS_INLINE && consumed == m.next {
+                    m.inline = Some(m.next);
+                    m.inline_pushes += 1;
                 }
                 m.push(want, credit);
                 check_line::<T>(&ring, &m);
@@ -155,9 +155,9 @@ where
                     assert_eq!(pushed, None);
                 } else {
                     assert_eq!(pushed, Some(Ok(want)), "of {n}, room {free}");
-                    if want > 0 && n == 1 && T::FITS_EXPRESS && consumed == m.next {
-                        m.express = Some(m.next);
-                        m.express_pushes += 1;
+                    if want > 0 && n == 1 && T::FITS_INLINE && consumed == m.next {
+                        m.inline = Some(m.next);
+                        m.inline_pushes += 1;
                     }
                     m.push(want, credit);
                 }
@@ -204,7 +204,7 @@ where
     let mut out = vec![T::zeroed(); rest.len() + 1];
     assert_eq!(consumer.pop_slice(&mut out), Ok(rest.len()), "all that was pushed, and no more");
     assert_eq!(out[..rest.len()], rest[..]);
-    ((m.next - start) as usize - m.express_pushes, m.express_pushes)
+    ((m.next - start) as usize - m.inline_pushes, m.inline_pushes)
 }
 
 /// What `call` gives, or nothing if it panics.
@@ -234,11 +234,11 @@ impl Model {
 fn check_line<T: Message>(ring: &Ring, m: &Model) {
     let control = control(ring);
     assert_eq!((control.tail, control.credit), (m.next as u32, m.credit as u32));
-    // Of the unread messages, the one that is named express is the one that is, or none.
-    let unread = m.queue.iter().find(|&&index| index as u32 == control.express);
-    assert_eq!(unread.copied(), m.express.filter(|index| m.queue.contains(index)));
+    // Of the unread messages, the one that is named inline is the one that is, or none.
+    let unread = m.queue.iter().find(|&&index| index as u32 == control.inline);
+    assert_eq!(unread.copied(), m.inline.filter(|index| m.queue.contains(index)));
     if let Some(&index) = unread {
-        for atom in &ring.bell().atoms[..T::EXPRESS_ATOMS] {
+        for atom in &ring.bell().atoms[..T::INLINE_ATOMS] {
             assert_eq!((atom.observe()[1] >> 32) as u32, stamp(index));
         }
     }
@@ -284,7 +284,7 @@ proptest! {
     fn decide_as_without_wrapping(
         next in starts(),
         log2 in 0..=20u32,
-        (pending, express) in (0..=1u64 << 20, prop_oneof![0..4u64, 0..=1u64 << 20]),
+        (pending, inline) in (0..=1u64 << 20, prop_oneof![0..4u64, 0..=1u64 << 20]),
         behind in 0..1u64 << 30,
         is_ahead: bool,
         credit: u32,
@@ -292,22 +292,22 @@ proptest! {
         let capacity = 1u64 << log2;
         let pending = pending % (capacity + 1);
         let tail = u128::from(next) + u128::from(pending);
-        // The express field: an unread message, the tail itself, or one taken long ago.
-        let express = if is_ahead {
-            u128::from(next) + u128::from(express % (pending + 1))
+        // The inline field: an unread message, the tail itself, or one taken long ago.
+        let inline = if is_ahead {
+            u128::from(next) + u128::from(inline % (pending + 1))
         } else {
             u128::from(next.saturating_sub(behind + 1))
         };
         let expected = if pending == 0 {
             Seen::Nothing
-        } else if express == u128::from(next) {
-            Seen::Express
-        } else if express > u128::from(next) {
-            Seen::Slots((express - u128::from(next)) as u32)
+        } else if inline == u128::from(next) {
+            Seen::Inline
+        } else if inline > u128::from(next) {
+            Seen::Slots((inline - u128::from(next)) as u32)
         } else {
             Seen::Slots(pending as u32)
         };
-        let control = Control { credit, express: express as u32, tail: tail as u32 };
+        let control = Control { credit, inline: inline as u32, tail: tail as u32 };
         prop_assert_eq!(decide(control, next, capacity as u32), expected);
     }
 
@@ -315,15 +315,15 @@ proptest! {
     /// either refused or not obeyed.
     #[test]
     fn decide_never_exceeds_the_ring(
-        next: u64, log2 in 0..=20u32, express: u32, credit: u32,
+        next: u64, log2 in 0..=20u32, inline: u32, credit: u32,
         tail in prop_oneof![any::<u32>(), (0..1u32 << 21)], near: bool,
     ) {
         let capacity = 1u32 << log2;
         let tail = if near { (next as u32).wrapping_add(tail) } else { tail };
         let ahead = (i128::from(tail) - i128::from(next)).rem_euclid(1 << 32) as u64;
-        match decide(Control { credit, express, tail }, next, capacity) {
+        match decide(Control { credit, inline, tail }, next, capacity) {
             Seen::Nothing => prop_assert!(ahead == 0 || ahead > u64::from(u32::MAX / 2)),
-            Seen::Express => prop_assert!(express == next as u32 && (1..=u64::from(capacity)).contains(&ahead)),
+            Seen::Inline => prop_assert!(inline == next as u32 && (1..=u64::from(capacity)).contains(&ahead)),
             Seen::Slots(n) => prop_assert!(n >= 1 && u64::from(n) <= ahead && ahead <= u64::from(capacity)),
             Seen::Corrupt(c) => {
                 prop_assert!(ahead > u64::from(capacity) && ahead <= u64::from(u32::MAX / 2));
@@ -344,15 +344,15 @@ proptest! {
         prop_assert_eq!(room(low + u64::from(used), low, capacity), capacity - used);
     }
 
-    /// The express field names the last express message exactly while it may be unread, also
+    /// The inline field names the last inline message exactly while it may be unread, also
     /// before the first one, whose "last" is the index before the start.
     #[test]
-    fn the_express_field_names_only_what_may_be_unread(
+    fn the_inline_field_names_only_what_may_be_unread(
         start in starts(), pushed in 0..64u64, consumed in 0..64u64, which in 0..65u64,
     ) {
         let (consumed, tail) = (start + consumed % (pushed + 1), start + pushed + 1);
         let last = (start + which % (pushed + 2)).checked_sub(1); // from start - 1 to start + pushed
-        let field = express_field(last.unwrap_or(u64::MAX), consumed, tail);
+        let field = inline_field(last.unwrap_or(u64::MAX), consumed, tail);
         let expected = last.filter(|&last| last >= consumed).unwrap_or(tail);
         prop_assert_eq!(field, expected as u32);
     }
@@ -405,14 +405,14 @@ proptest! {
             prop_assert_eq!(consumer.pop::<M>(), Ok(Some(message(index))));
         }
         let index = start + before;
-        let new = Control { credit: 0, express: index as u32, tail: (index + 1) as u32 };
+        let new = Control { credit: 0, inline: index as u32, tail: (index + 1) as u32 };
         ring.bell().atoms[CONTROL].publish(new.to_words());
         let bytes = message::<M>(index);
         for k in order {
             prop_assert_eq!(consumer.pop::<M>(), Ok(None), "before atom {} came", k);
             prop_assert_eq!(consumer.next(), index);
             let mut words = [0u8; 16];
-            words[..12].copy_from_slice(&bytes[k * EXPRESS_ATOM_BYTES..][..EXPRESS_ATOM_BYTES]);
+            words[..12].copy_from_slice(&bytes[k * INLINE_ATOM_BYTES..][..INLINE_ATOM_BYTES]);
             words[12..].copy_from_slice(&stamp(index).to_le_bytes());
             let words = u128::from_le_bytes(words);
             ring.bell().atoms[k].publish([words as u64, (words >> 64) as u64]);
@@ -421,19 +421,19 @@ proptest! {
         prop_assert_eq!(consumer.pop::<M>(), Ok(None));
     }
 
-    /// 2^32 messages after an express message its 32-bit stamps would match again. Go there
+    /// 2^32 messages after an inline message its 32-bit stamps would match again. Go there
     /// through slots, by any steps: no atom may still match, and a control atom that announces an
-    /// express message (its own atoms not yet there) must not bring the old one back.
+    /// inline message (its own atoms not yet there) must not bring the old one back.
     #[test]
-    fn an_express_line_does_not_come_round(
+    fn an_inline_line_does_not_come_round(
         start in starts(), steps in proptest::collection::vec(1..=SCRUB, 0..8), large: bool,
     ) {
         if large { comes_round::<[u8; 84]>(start, &steps) } else { comes_round::<[u8; 1]>(start, &steps) }
     }
 
-    /// Rings that never rang express go round too: what `reset` left in the line must not match
-    /// then, nor may the express field stand still and wait for the index to meet it. At start 0
-    /// the "express message before the first" is index 2^64 - 1, in 32 bits 2^32 - 1.
+    /// Rings that never rang inline go round too: what `reset` left in the line must not match
+    /// then, nor may the inline field stand still and wait for the index to meet it. At start 0
+    /// the "inline message before the first" is index 2^64 - 1, in 32 bits 2^32 - 1.
     #[test]
     fn a_line_that_never_rang_does_not_come_round(start in starts()) {
         never_rang::<[u64; 16]>(start);
@@ -499,8 +499,8 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
     producer.push(&message::<T>(start), 0).unwrap();
     assert_eq!(consumer.pop::<T>(), Ok(Some(message(start))));
-    assert_eq!(control(&ring).express, start as u32, "the message did not go express");
-    // As the next producer may send none express until the very last.
+    assert_eq!(control(&ring).inline, start as u32, "the message did not go inline");
+    // As the next producer may send none inline until the very last.
     let mut steps = steps.iter().copied().chain(std::iter::repeat(SCRUB));
     while producer.next() < start + ROUND {
         let n = steps.next().unwrap_or(SCRUB).min(start + ROUND - producer.next());
@@ -509,9 +509,9 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     }
     let index = start + ROUND;
     assert_eq!((producer.next(), stamp(index)), (index, stamp(start)), "once round");
-    let used = T::EXPRESS_ATOMS;
+    let used = T::INLINE_ATOMS;
     assert!(stamps(&ring).take(used).all(|s| s != stamp(index)), "old stamps match again");
-    let new = Control { credit: 0, express: index as u32, tail: (index + 1) as u32 };
+    let new = Control { credit: 0, inline: index as u32, tail: (index + 1) as u32 };
     ring.bell().atoms[CONTROL].publish(new.to_words());
     assert_eq!(consumer.pop::<T>(), Ok(None), "a message of 2^32 messages ago");
     // The real one still arrives.
@@ -520,5 +520,5 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
 }
 
 fn stamps(ring: &Ring) -> impl Iterator<Item = u32> {
-    ring.bell().atoms[..EXPRESS_ATOMS].iter().map(|atom| (atom.observe()[1] >> 32) as u32)
+    ring.bell().atoms[..INLINE_ATOMS].iter().map(|atom| (atom.observe()[1] >> 32) as u32)
 }

@@ -98,7 +98,7 @@ fn echo<T: Numbered>(mut requests: Consumer, mut responses: Producer, end: &Atom
     requests.publish();
 }
 
-/// Bursts of up to `ahead` requests, single and in runs, so that express messages and slots
+/// Bursts of up to `ahead` requests, single and in runs, so that inline messages and slots
 /// alternate, and both rings run full and empty.
 fn round_trips<T: Numbered>(capacity: u32, start: u64, ahead: u64) {
     let (begun, end) = (Instant::now(), &AtomicU64::new(start + MESSAGES));
@@ -120,7 +120,7 @@ fn round_trips<T: Numbered>(capacity: u32, start: u64, ahead: u64) {
             if echo.is_finished() && hear.next() == ask.next() && ask.next() < end {
                 break; // it failed; the scope tells why
             }
-            // A new burst only when the last one is answered, every so often: then express is due.
+            // A new burst only when the last one is answered, every so often: then inline is due.
             let burst = 1 + ask.next() / 1000 % ahead;
             let free = burst.saturating_sub(ask.next() - hear.next()).min(end - ask.next());
             if free == 1 || (free > 0 && ask.next() % 3 == 0) {
@@ -174,7 +174,7 @@ fn a_million_that_do_not() {
     round_trips::<[u64; 16]>(16, 0, 40);
 }
 
-/// One at a time, so all of them express (no deeper than the line), and one slot each.
+/// One at a time, so all of them inline (no deeper than the line), and one slot each.
 #[test]
 fn a_million_one_at_a_time() {
     round_trips::<[u64; 8]>(1, (2 << 32) - ENOUGH.1 / 2, 1);

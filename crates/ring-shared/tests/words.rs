@@ -3,7 +3,7 @@
 mod parts;
 
 use parts::Memory;
-use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State, bucket};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State, bucket};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Zeroed memory for a `T`.
@@ -29,14 +29,14 @@ fn what_is_said_is_what_is_read() {
     let command = Command { epoch: 7, state: State::Inactive as u32 };
     control.host.order(command);
     assert_eq!(Command::from_word(control.host.command.load(Relaxed)), command);
-    let memory = zeroed::<LaneBlock>();
+    let memory = zeroed::<ChannelBlock>();
     // SAFETY: as above.
-    let lane = unsafe { memory.at::<LaneBlock>().as_ref() };
-    lane.status.acknowledged.store(command.to_word(), Relaxed);
-    lane.status.left.store(5, Relaxed);
-    lane.request_credit.consumed.store(9, Relaxed);
-    assert_eq!((lane.status.obeyed(), lane.status.launches_left()), (command, 5));
-    assert_eq!(lane.consumed(), 9);
+    let channel = unsafe { memory.at::<ChannelBlock>().as_ref() };
+    channel.status.acknowledged.store(command.to_word(), Relaxed);
+    channel.status.left.store(5, Relaxed);
+    channel.request_credit.consumed.store(9, Relaxed);
+    assert_eq!((channel.status.obeyed(), channel.status.launches_left()), (command, 5));
+    assert_eq!(channel.consumed(), 9);
 }
 
 #[test]

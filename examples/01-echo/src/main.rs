@@ -3,7 +3,7 @@
 //! `cargo run --release -p example-echo [device [count]]`, where the device is auto, cpu or cuda.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, Launch, Runtime};
+use ring_host::{Device, Error, LaunchConfig, Runtime};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn run(device: Device, count: u64) -> Result<(), Error> {
     let runtime = Runtime::open(device)?;
-    let mut kernel = runtime.launch::<Echo>(Launch::default())?;
+    let mut kernel = runtime.launch::<Echo>(LaunchConfig::default())?;
     kernel.activate(SECOND)?; // from now on it takes messages
     for seed in 0..count {
         let request = EchoMessage::from_seed(seed);

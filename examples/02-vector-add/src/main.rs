@@ -4,7 +4,7 @@
 //! `cargo run --release -p example-vector-add [device [elements]]`
 
 use ring_host::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest};
-use ring_host::{Device, Error, Launch, Runtime};
+use ring_host::{Device, Error, LaunchConfig, Runtime};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn run(device: Device, elements: usize) -> Result<(), Error> {
     let runtime = Runtime::open(device)?;
     // Three vectors of 4-byte elements side by side: A, B and the sum.
-    let launch = Launch::default().payload_bytes(3 * 4 * elements.max(1));
+    let launch = LaunchConfig::default().payload_bytes(3 * 4 * elements.max(1));
     let mut kernel = runtime.launch::<VectorAdd>(launch)?;
     kernel.activate(SECOND)?;
 

@@ -4,7 +4,7 @@
 //! `cargo run --release -p example-order-book [device [orders]]`, where the device is auto, cpu or cuda.
 
 use ring_example_kernels::{Book, Order, PTX, Side, TICKS};
-use ring_host::{Device, Error, Launch, Runtime};
+use ring_host::{Device, Error, LaunchConfig, Runtime};
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ fn order(n: u64) -> Order {
 fn run(device: Device, orders: u64) -> Result<(), Error> {
     let host = Runtime::open(device)?;
     // SAFETY: the PTX that was made of the crate whose kernel is launched.
-    let launch = unsafe { Launch::default().ptx(PTX.as_bytes()) };
+    let launch = unsafe { LaunchConfig::default().ptx(PTX.as_bytes()) };
     let mut kernel = host.launch::<Book>(launch)?;
     kernel.activate(SECOND)?;
 

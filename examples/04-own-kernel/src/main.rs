@@ -2,7 +2,7 @@
 
 use squares_kernels::Square;
 
-use ring_host::{Device, Launch, Runtime};
+use ring_host::{Device, LaunchConfig, Runtime};
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -50,11 +50,11 @@ fn choose(device: Device) -> Result<Device, String> {
 }
 
 /// The kernels that build.rs compiled, if it did.
-fn launch() -> Launch {
+fn launch() -> LaunchConfig {
     #[cfg(feature = "gpu")]
-    return Launch::default().kernels(ring_host::include_kernels!());
+    return LaunchConfig::default().kernels(ring_host::include_kernels!());
     #[cfg(not(feature = "gpu"))]
-    Launch::default()
+    LaunchConfig::default()
 }
 
 /// Sends so many messages and checks that each was answered once, in order, with its square.

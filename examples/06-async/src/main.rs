@@ -1,11 +1,11 @@
-//! A lane under tokio: requests go into a `Sink`, responses come out of a `Stream`, and another task of
+//! A channel under tokio: requests go into a `Sink`, responses come out of a `Stream`, and another task of
 //! the same thread runs beside. No poll blocks; the clock for deadlines is the executor's.
 //!
 //! `cargo run --release -p example-async [device [count]]`
 
 use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Launch, RequestSink, ResponseStream, Runtime};
+use ring_host::{Device, LaunchConfig, RequestSink, ResponseStream, Runtime};
 use std::time::Duration;
 use tokio::time::{interval, timeout};
 
@@ -25,9 +25,9 @@ async fn main() -> Result<()> {
 async fn run(device: Device, count: u64) -> Result<()> {
     // These calls wait for the device; in a server, make them before it serves.
     let runtime = Runtime::open(device)?;
-    let mut kernel = runtime.launch::<Echo>(Launch::default())?;
+    let mut kernel = runtime.launch::<Echo>(LaunchConfig::default())?;
     kernel.activate(LIMIT)?;
-    let (sender, receiver) = kernel.take_lane(0)?.into_split();
+    let (sender, receiver) = kernel.take_channel(0)?.into_split();
 
     let sending = tokio::spawn(send(sender.into_sink(), count));
     let receiving = tokio::spawn(receive(receiver.into_stream(), count));

@@ -2,12 +2,12 @@
 
 use crate::LIMIT;
 use ring_example_kernels::Fragile;
-use ring_host::{DeviceFault, Error, RecvError, Resident, SendError};
+use ring_host::{DeviceFault, Error, KernelHandle, RecvError, SendError};
 
 /// Sends requests and checks their answers, until all are answered or the kernel is lost: how many were
 /// answered, and the fault.
 pub fn exchange(
-    kernel: &mut Resident<Fragile>,
+    kernel: &mut KernelHandle<Fragile>,
     requests: impl Iterator<Item = u64> + Clone,
 ) -> Result<(u64, Option<DeviceFault>), Error> {
     let (mut to_send, mut answered) = (requests.clone().peekable(), 0);

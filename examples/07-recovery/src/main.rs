@@ -8,7 +8,7 @@ mod exchange;
 use exchange::exchange;
 use ring_example_kernels::{Fragile, PTX};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, Launch, RecvError, Runtime};
+use ring_host::{Device, Error, LaunchConfig, RecvError, Runtime};
 use std::time::Duration;
 
 /// The request that the handler cannot bear.
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn run(device: Device, count: u64) -> Result<(), Error> {
     let runtime = Runtime::open(device)?;
     // SAFETY: the PTX that was made of the crate whose kernel is launched.
-    let launch = unsafe { Launch::default().ptx(PTX.as_bytes()) };
+    let launch = unsafe { LaunchConfig::default().ptx(PTX.as_bytes()) };
     runtime.prepare::<Fragile>(&launch)?; // a GPU loads nothing beside a resident kernel
     let mut beside = runtime.launch::<Echo>(Default::default())?;
     beside.activate(LIMIT)?;

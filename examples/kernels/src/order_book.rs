@@ -43,7 +43,7 @@ pub struct Fill {
     pub ask: u32,
 }
 
-/// The book of a lane: quantities by price.
+/// The book of a channel: quantities by price.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct BookState {

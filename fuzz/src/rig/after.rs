@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What is known before a launch of how it must end.
 #[derive(Debug)]
 pub struct Expected {
-    /// Whether a kernel of our kind is there, with that lane.
+    /// Whether a kernel of our kind is there, with that channel.
     ours: bool,
-    /// Whether an earlier launch lost the lane.
+    /// Whether an earlier launch lost the channel.
     lost: bool,
     left: u64,
     head: u64,
@@ -26,7 +26,7 @@ impl Host {
         let host = unsafe { &self.blocks.at::<ControlBlock>().as_ref().host };
         let ours = host.magic.load(Relaxed) == MAGIC
             && host.abi_version.load(Relaxed) == ABI_VERSION
-            && self.shape.team() < host.lanes.load(Relaxed);
+            && self.shape.team() < host.channels.load(Relaxed);
         let status = &self.own().status;
         Expected {
             ours,
@@ -39,12 +39,16 @@ impl Host {
     /// Checks what must be so after a launch, whatever the host did.
     pub fn check_after(&self, expected: &Expected) {
         let (words, written) = (Self::plain(self.words()), &self.written[..]);
-        let of_lane = match expected.ours {
+        let of_channel = match expected.ours {
             true => self.own_offset() / 8 + OF_DEVICE.start..self.own_offset() / 8 + OF_DEVICE.end,
             false => 0..0,
         };
-        assert_eq!(words[..of_lane.start], written[..of_lane.start], "wrote before its lines");
-        assert_eq!(words[of_lane.end..], written[of_lane.end..], "wrote behind its lines");
+        assert_eq!(
+            words[..of_channel.start],
+            written[..of_channel.start],
+            "wrote before its lines"
+        );
+        assert_eq!(words[of_channel.end..], written[of_channel.end..], "wrote behind its lines");
         assert_eq!(Self::plain(self.request_words()), &self.sent[..], "wrote into requests");
         if !expected.ours {
             return;

@@ -6,7 +6,7 @@ use core::mem::offset_of;
 use core::ops::Range;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use ring_shared::layout::{
-    ConfigLine, ControlBlock, HostLine, LaneBlock, RingDescriptor, StatusLine, Times,
+    ChannelBlock, ConfigLine, ControlBlock, HostLine, RingDescriptor, StatusLine, Times,
 };
 
 /// Which half of a word.
@@ -20,14 +20,14 @@ pub enum Part {
     High,
 }
 
-/// A word: of the control block, or of a lane's.
+/// A word: of the control block, or of a channel's.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Field {
     /// One of [`OF_KERNEL`].
     Kernel(u8),
-    /// The team's own lane: one of [`OF_LANE`].
-    Lane(u8),
-    /// Another lane: which, and one of [`OF_LANE`].
+    /// The team's own channel: one of [`OF_CHANNEL`].
+    Channel(u8),
+    /// Another channel: which, and one of [`OF_CHANNEL`].
     Other(u8, u8),
 }
 
@@ -41,12 +41,12 @@ pub enum Edit {
 }
 
 const CONFIG: usize = offset_of!(ControlBlock, config);
-const REQUEST: usize = offset_of!(LaneBlock, request);
-const RESPONSE: usize = offset_of!(LaneBlock, response);
-const STATUS: usize = offset_of!(LaneBlock, status);
-const REQUEST_BELL: usize = offset_of!(LaneBlock, request_bell);
-const RESPONSE_BELL: usize = offset_of!(LaneBlock, response_bell);
-const TIMES: usize = offset_of!(LaneBlock, times);
+const REQUEST: usize = offset_of!(ChannelBlock, request);
+const RESPONSE: usize = offset_of!(ChannelBlock, response);
+const STATUS: usize = offset_of!(ChannelBlock, status);
+const REQUEST_BELL: usize = offset_of!(ChannelBlock, request_bell);
+const RESPONSE_BELL: usize = offset_of!(ChannelBlock, response_bell);
+const TIMES: usize = offset_of!(ChannelBlock, times);
 
 /// Offsets in the control block.
 pub const OF_KERNEL: [usize; 8] = [
@@ -60,13 +60,13 @@ pub const OF_KERNEL: [usize; 8] = [
     CONFIG + offset_of!(ConfigLine, processing),
 ];
 
-/// Offsets in a lane's block.
-pub const OF_LANE: [usize; 40] = [
+/// Offsets in a channel's block.
+pub const OF_CHANNEL: [usize; 40] = [
     REQUEST + offset_of!(RingDescriptor, start),
     REQUEST + offset_of!(RingDescriptor, capacity),
     RESPONSE + offset_of!(RingDescriptor, start),
     RESPONSE + offset_of!(RingDescriptor, capacity),
-    offset_of!(LaneBlock, state_bytes),
+    offset_of!(ChannelBlock, state_bytes),
     STATUS + offset_of!(StatusLine, acknowledged),
     STATUS + offset_of!(StatusLine, processed),
     STATUS + offset_of!(StatusLine, refused),
@@ -76,11 +76,11 @@ pub const OF_LANE: [usize; 40] = [
     STATUS + offset_of!(StatusLine, left),
     STATUS + offset_of!(StatusLine, busy),
     STATUS + offset_of!(StatusLine, leave),
-    STATUS + offset_of!(StatusLine, last_express),
+    STATUS + offset_of!(StatusLine, last_inline),
     STATUS + offset_of!(StatusLine, scrubbed),
     STATUS + offset_of!(StatusLine, exit),
-    offset_of!(LaneBlock, request_credit),
-    offset_of!(LaneBlock, response_credit),
+    offset_of!(ChannelBlock, request_credit),
+    offset_of!(ChannelBlock, response_credit),
     TIMES + offset_of!(Times, handler),
     TIMES + offset_of!(Times, queueing) + 8,
     RESPONSE_BELL,
@@ -104,7 +104,7 @@ pub const OF_LANE: [usize; 40] = [
     REQUEST_BELL + 120,
 ];
 
-/// Words of a lane's block that only the lane writes while a launch runs; some of them the launch reads
+/// Words of a channel's block that only the channel writes while a launch runs; some of them the launch reads
 /// when it begins.
 pub const OF_DEVICE: Range<usize> = STATUS / 8..REQUEST_BELL / 8;
 

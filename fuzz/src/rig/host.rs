@@ -1,6 +1,6 @@
 //! A kernel's shared memory, what the host wrote into it, and what must be true of it after a launch.
 
-use super::field::{Edit, Field, OF_DEVICE, OF_KERNEL, OF_LANE};
+use super::field::{Edit, Field, OF_CHANNEL, OF_DEVICE, OF_KERNEL};
 use crate::Lie;
 use crate::lie::Start;
 use crate::parts::Memory;
@@ -9,7 +9,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use ring_device::Kernel;
 use ring_device::kernel::Scope;
 use ring_shared::layout::{
-    Command, ConfigLine, ControlBlock, HostLine, LaneBlock, Processing, RingDescriptor, State,
+    ChannelBlock, Command, ConfigLine, ControlBlock, HostLine, Processing, RingDescriptor, State,
     UNLIMITED,
 };
 use ring_shared::ring::{CONTROL, Control, MAX_CAPACITY};
@@ -20,8 +20,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How large everything is.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Shape {
-    pub(super) lanes: u8,
-    pub(super) lane: u8,
+    pub(super) channels: u8,
+    pub(super) channel: u8,
     pub(super) log2: u8,
     pub(super) payload: u8,
     pub(super) start: Start,
@@ -29,14 +29,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Lane blocks that there are.
-    fn lanes(self) -> u32 {
-        1 + u32::from(self.lanes % 3)
+    /// Channel blocks that there are.
+    fn channels(self) -> u32 {
+        1 + u32::from(self.channels % 3)
     }
 
-    /// The team's lane: one of the kernel's, or the first that is none.
+    /// The team's channel: one of the kernel's, or the first that is none.
     pub fn team(self) -> u32 {
-        u32::from(self.lane) % (self.lanes() + 1)
+        u32::from(self.channel) % (self.channels() + 1)
     }
 
     /// Slots of each ring: fewer of large ones, so that a run is short.
@@ -72,8 +72,8 @@ pub struct Host {
 impl Host {
     /// Memory as the host lays it out before the first launch of an active kernel.
     pub fn new<K: Kernel>(shape: Shape) -> Host {
-        let lanes = shape.lanes() as usize;
-        let blocks = size_of::<ControlBlock>() + lanes * size_of::<LaneBlock>();
+        let channels = shape.channels() as usize;
+        let blocks = size_of::<ControlBlock>() + channels * size_of::<ChannelBlock>();
         let (request_atoms, response_atoms) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
         let slots = shape.capacity(request_atoms.max(response_atoms)) as usize;
         let (state_bytes, payload_bytes) =
@@ -98,7 +98,7 @@ impl Host {
     }
 
     fn lay_out(&mut self, request_bytes: u32, response_bytes: u32) {
-        let (lanes, start) = (self.shape.lanes(), self.shape.start.index());
+        let (channels, start) = (self.shape.channels(), self.shape.start.index());
         // As far as launches before are said to have come.
         let head = self.shape.head.map_or(start, |lie| lie.told(start));
         // SAFETY: zeroed atomics, and nobody else looks at them now.
@@ -106,7 +106,7 @@ impl Host {
         let (host, config) = (&control.host, &control.config);
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
-        host.lanes.store(lanes, Relaxed);
+        host.channels.store(channels, Relaxed);
         let active = Command { epoch: 1, state: State::Active as u32 };
         host.command.store(active.to_word(), Relaxed);
         config.payload.store(self.payload.address(), Relaxed);
@@ -116,8 +116,8 @@ impl Host {
         for budget in [&config.time, &config.iterations, &config.idle, &config.lease] {
             budget.store(UNLIMITED, Relaxed);
         }
-        for lane in 0..lanes {
-            let block = self.lane(lane);
+        for channel in 0..channels {
+            let block = self.channel(channel);
             let describe = |ring: &RingDescriptor, slots: &Memory, bytes: u32| {
                 ring.slots.store(slots.address(), Relaxed);
                 ring.start.store(start, Relaxed);
@@ -128,10 +128,10 @@ impl Host {
             describe(&block.response, &self.responses, response_bytes);
             block.state.store(self.state.address(), Relaxed);
             block.state_bytes.store(self.state_bytes, Relaxed);
-            block.status.last_express.store(head.wrapping_sub(1), Relaxed);
+            block.status.last_inline.store(head.wrapping_sub(1), Relaxed);
             block.status.scrubbed.store(head, Relaxed);
             let index = head as u32;
-            let control = Control { credit: index, express: index, tail: index };
+            let control = Control { credit: index, inline: index, tail: index };
             for bell in [&block.request_bell, &block.response_bell] {
                 bell.atoms[..CONTROL].iter().for_each(|atom| atom.store([0, head << 32]));
                 bell.atoms[CONTROL].store(control.to_words());
@@ -147,18 +147,23 @@ impl Host {
         self.blocks.at().as_ptr()
     }
 
-    /// The block of a lane that there is.
-    pub fn lane(&self, lane: u32) -> &LaneBlock {
-        assert!(lane < self.shape.lanes());
+    /// The block of a channel that there is.
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        assert!(channel < self.shape.channels());
         // SAFETY: the blocks lie right behind the control block, all atomics and padding.
         unsafe {
-            self.blocks.at::<ControlBlock>().add(1).cast::<LaneBlock>().add(lane as usize).as_ref()
+            self.blocks
+                .at::<ControlBlock>()
+                .add(1)
+                .cast::<ChannelBlock>()
+                .add(channel as usize)
+                .as_ref()
         }
     }
 
-    /// The team's lane, or the first where it has none.
-    pub fn own(&self) -> &LaneBlock {
-        self.lane(if self.shape.team() < self.shape.lanes() { self.shape.team() } else { 0 })
+    /// The team's channel, or the first where it has none.
+    pub fn own(&self) -> &ChannelBlock {
+        self.channel(if self.shape.team() < self.shape.channels() { self.shape.team() } else { 0 })
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
@@ -197,7 +202,7 @@ impl Host {
         self.written[offset / 8] = word;
     }
 
-    /// Offset of the team's lane's block, or of the first where it has none.
+    /// Offset of the team's channel's block, or of the first where it has none.
     pub fn own_offset(&self) -> usize {
         std::ptr::from_ref(self.own()).addr() - self.control().addr()
     }
@@ -214,13 +219,14 @@ impl Host {
         }
     }
 
-    /// Makes an edit. While a launch runs the words that only its lane writes stay the lane's.
+    /// Makes an edit. While a launch runs the words that only its channel writes stay the channel's.
     pub fn edit(&mut self, edit: &Edit, before: bool) {
         match *edit {
             Edit::Lie(field, part, lie) => {
                 let offset = self.offset(field);
-                let in_own =
-                    offset.checked_sub(self.own_offset()).filter(|at| *at < size_of::<LaneBlock>());
+                let in_own = offset
+                    .checked_sub(self.own_offset())
+                    .filter(|at| *at < size_of::<ChannelBlock>());
                 if before || in_own.is_none_or(|at| !OF_DEVICE.contains(&(at / 8))) {
                     self.amend(offset, |honest| part.told(lie, honest));
                 }
@@ -230,9 +236,9 @@ impl Host {
                 let config = offset_of!(ControlBlock, config);
                 match which % 4 {
                     0 => self.write(config, 0),
-                    1 => self.write(block + offset_of!(LaneBlock, request), 0),
-                    2 => self.write(block + offset_of!(LaneBlock, response), 0),
-                    _ => self.write(block + offset_of!(LaneBlock, state), 0),
+                    1 => self.write(block + offset_of!(ChannelBlock, request), 0),
+                    2 => self.write(block + offset_of!(ChannelBlock, response), 0),
+                    _ => self.write(block + offset_of!(ChannelBlock, state), 0),
                 }
             }
         }
@@ -240,14 +246,14 @@ impl Host {
     }
 
     fn offset(&self, field: Field) -> usize {
-        let lane = |lane: u32, k: u8| {
-            let block = std::ptr::from_ref(self.lane(lane)).addr() - self.control().addr();
-            block + OF_LANE[usize::from(k) % OF_LANE.len()]
+        let channel = |channel: u32, k: u8| {
+            let block = std::ptr::from_ref(self.channel(channel)).addr() - self.control().addr();
+            block + OF_CHANNEL[usize::from(k) % OF_CHANNEL.len()]
         };
         match field {
             Field::Kernel(k) => OF_KERNEL[usize::from(k) % OF_KERNEL.len()],
-            Field::Lane(k) => self.own_offset() + lane(0, k) - size_of::<ControlBlock>(),
-            Field::Other(other, k) => lane(u32::from(other) % self.shape.lanes(), k),
+            Field::Channel(k) => self.own_offset() + channel(0, k) - size_of::<ControlBlock>(),
+            Field::Other(other, k) => channel(u32::from(other) % self.shape.channels(), k),
         }
     }
 
@@ -255,24 +261,24 @@ impl Host {
     /// nothing of memory, nor does a size where there is no address.
     fn keep_promises(&mut self) {
         const CONFIG: usize = offset_of!(ControlBlock, config);
-        let (lanes, slots) = (self.shape.lanes(), self.capacity);
+        let (channels, slots) = (self.shape.channels(), self.capacity);
         let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let few_lanes = |word: u64| join(word as u32, ((word >> 32) as u32).min(lanes));
-        self.amend(offset_of!(HostLine, abi_version), few_lanes);
+        let few_channels = |word: u64| join(word as u32, ((word >> 32) as u32).min(channels));
+        self.amend(offset_of!(HostLine, abi_version), few_channels);
         let payload = self.word(CONFIG + offset_of!(ConfigLine, payload));
         let there = if payload == 0 { 0 } else { self.payload_bytes };
         self.amend(CONFIG + offset_of!(ConfigLine, payload_bytes), |bytes| bytes.min(there));
-        for lane in 0..lanes as usize {
-            let block = size_of::<ControlBlock>() + lane * size_of::<LaneBlock>();
-            for ring in [offset_of!(LaneBlock, request), offset_of!(LaneBlock, response)] {
+        for channel in 0..channels as usize {
+            let block = size_of::<ControlBlock>() + channel * size_of::<ChannelBlock>();
+            for ring in [offset_of!(ChannelBlock, request), offset_of!(ChannelBlock, response)] {
                 self.amend(block + ring + offset_of!(RingDescriptor, capacity), |word| {
                     let said = word as u32;
                     let can_be = said.is_power_of_two() && said <= MAX_CAPACITY;
                     join(if can_be { said.min(slots) } else { said }, (word >> 32) as u32)
                 });
             }
-            if self.word(block + offset_of!(LaneBlock, state)) == 0 {
-                self.amend(block + offset_of!(LaneBlock, state_bytes), |_| 0);
+            if self.word(block + offset_of!(ChannelBlock, state)) == 0 {
+                self.amend(block + offset_of!(ChannelBlock, state_bytes), |_| 0);
             }
         }
     }

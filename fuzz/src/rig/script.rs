@@ -1,19 +1,19 @@
-//! What happens while a launch runs. The lane calls [`now`] and [`rest`]; each call may be a step.
+//! What happens while a launch runs. The channel calls [`now`] and [`rest`]; each call may be a step.
 
 use super::field::{Edit, Field};
 use super::host::Host;
 use crate::Lie;
 use core::mem::offset_of;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use ring_shared::layout::{Command, HostLine, LaneBlock, State};
+use ring_shared::layout::{ChannelBlock, Command, HostLine, State};
 use ring_shared::ring::{CONTROL, Control, stamp};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Calls before the first step: until then the lane has read what a launch begins with.
+/// Calls before the first step: until then the channel has read what a launch begins with.
 const BEGINNING: u32 = 2;
 
-/// Calls that a lane may still make after it was told to leave. It looks at the command at least once
+/// Calls that a channel may still make after it was told to leave. It looks at the command at least once
 /// a ring's length.
 const PATIENCE: u32 = 20_000;
 
@@ -48,10 +48,10 @@ impl Message {
 /// What the host does.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Act {
-    /// Rings any line: tail, express, credit.
+    /// Rings any line: tail, inline, credit.
     Ring(Lie, Lie, Lie),
     /// Sends a message in the line, as it should; but for the credit.
-    Express(Message, Option<Lie>),
+    Inline(Message, Option<Lie>),
     /// Sends so many in slots, as it should; but for the credit.
     Slots(u8, Message, Option<Lie>),
     /// Gives credit by its line.
@@ -78,7 +78,7 @@ pub struct Script {
     next: usize,
     quiet: u32,
     clock: u64,
-    /// Calls since the lane was told to leave.
+    /// Calls since the channel was told to leave.
     over: Option<u32>,
 }
 
@@ -96,7 +96,7 @@ pub fn end() -> Host {
     SCRIPT.take().expect("a script").host
 }
 
-/// The lane looks at the clock.
+/// The channel looks at the clock.
 pub fn now() -> u64 {
     SCRIPT.with_borrow_mut(|script| {
         let script = script.as_mut().expect("a script");
@@ -105,7 +105,7 @@ pub fn now() -> u64 {
     })
 }
 
-/// The lane found nothing.
+/// The channel found nothing.
 pub fn rest(_: u32) {
     SCRIPT.with_borrow_mut(|script| script.as_mut().expect("a script").call());
 }
@@ -121,7 +121,7 @@ impl Script {
         self.clock += 1;
         if let Some(calls) = &mut self.over {
             *calls += 1;
-            assert!(*calls < PATIENCE, "the lane does not leave though it is told to");
+            assert!(*calls < PATIENCE, "the channel does not leave though it is told to");
         }
         if self.quiet > 0 {
             self.quiet -= 1;
@@ -157,12 +157,12 @@ impl Script {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
         let payload = self.host.payload_bytes();
         match act {
-            Act::Ring(tail, express, credit) => self.ring(Control {
+            Act::Ring(tail, inline, credit) => self.ring(Control {
                 credit: credit.told(head) as u32,
-                express: express.told(head) as u32,
+                inline: inline.told(head) as u32,
                 tail: tail.told(head) as u32,
             }),
-            Act::Express(message, credit) => {
+            Act::Inline(message, credit) => {
                 let [a, b] = message.words(payload);
                 let stamp = u64::from(stamp(head)) << 32;
                 for k in 0..CONTROL {
@@ -176,17 +176,17 @@ impl Script {
                 }
                 let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.ring(Control { credit, express: head as u32, tail });
+                self.ring(Control { credit, inline: head as u32, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
-                self.ring(Control { credit, express: tail, tail });
+                self.ring(Control { credit, inline: tail, tail });
             }
             Act::Credit(lie) => {
-                let at = self.host.own_offset() + offset_of!(LaneBlock, response_credit);
+                let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);
                 self.host.write(at, lie.told(head));
             }
             Act::Command(state, epoch) if self.over.is_none() => self.command(state.into(), epoch),
@@ -202,7 +202,7 @@ impl Script {
     }
 
     fn bell(&mut self, atom: usize, [lo, hi]: [u64; 2]) {
-        let at = self.host.own_offset() + offset_of!(LaneBlock, request_bell) + 16 * atom;
+        let at = self.host.own_offset() + offset_of!(ChannelBlock, request_bell) + 16 * atom;
         self.host.write(at, lo);
         self.host.write(at + 8, hi);
     }

@@ -9,7 +9,7 @@ use ring_shared::layout::Exit;
 use std::sync::atomic::Ordering::Relaxed;
 
 fn shape() -> Shape {
-    Shape { lanes: 0, lane: 0, log2: 3, payload: 6, start: Start::Zero, head: None }
+    Shape { channels: 0, channel: 0, log2: 3, payload: 6, start: Start::Zero, head: None }
 }
 
 fn step(act: Act) -> Step {
@@ -27,23 +27,23 @@ fn messages_of_the_script_are_answered() {
     let answers = host.answers::<VectorAddResponse>();
     assert_eq!((answers[0].status, answers[1].status), (status::PAYLOAD, status::BAD_PAYLOAD));
     assert_eq!(host.own().status.exit.load(Relaxed), Exit::Asked as u64);
-    let payload = |at, words| step(Act::Express(Message::Payload(at, words), None));
+    let payload = |at, words| step(Act::Inline(Message::Payload(at, words), None));
     let steps = vec![payload(Lie::Near(-8), Lie::Near(0)), payload(Lie::Near(-8), Lie::Near(1))];
     let host = one::<Counter>(Host::new::<Counter>(shape()), steps);
     assert!(host.own().status.processed.load(Relaxed) >= 2);
     assert!(host.own().status.refused.load(Relaxed) >= 1);
 }
 
-/// Lane 0 looks at the others before it leaves, and a lane leaves when lane 0 calls it.
+/// Channel 0 looks at the others before it leaves, and a channel leaves when channel 0 calls it.
 #[test]
 fn budgets_of_the_script_are_spent() {
     let idle = Edit::Lie(Field::Kernel(6), Part::Word, Lie::Small(200));
     let steps = || (0..4).map(|_| step(Act::Credit(Lie::Near(0)))).collect::<Vec<_>>();
-    let mut host = Host::new::<VectorAdd>(Shape { lanes: 1, ..shape() });
+    let mut host = Host::new::<VectorAdd>(Shape { channels: 1, ..shape() });
     host.edit(&idle, true);
     let host = one::<VectorAdd>(host, steps());
     assert_eq!(host.own().status.exit.load(Relaxed), Exit::Idle as u64);
-    let mut host = Host::new::<VectorAdd>(Shape { lanes: 1, lane: 1, ..shape() });
+    let mut host = Host::new::<VectorAdd>(Shape { channels: 1, channel: 1, ..shape() });
     host.edit(&idle, true);
     host.edit(&Edit::Lie(Field::Other(0, 13), Part::Word, Lie::Small(1)), true);
     let host = one::<VectorAdd>(host, steps());

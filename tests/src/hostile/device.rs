@@ -7,7 +7,7 @@ use ring_host::driver::quirks::{Lines, Tap};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::Command;
-use ring_shared::ring::{CONTROL, Control, express_field, stamp};
+use ring_shared::ring::{CONTROL, Control, inline_field, stamp};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -17,9 +17,9 @@ pub(super) struct Liar<'a> {
 }
 
 impl Liar<'_> {
-    /// The lane's lines, if there are any yet: in staged memory, once it is launched.
-    fn on<T>(&self, lane: usize, act: impl FnOnce(Lines<'_>) -> T) -> Option<T> {
-        self.tap.look(|kernels| Some(act(*kernels.last()?.get(lane)?)))
+    /// The channel's lines, if there are any yet: in staged memory, once it is launched.
+    fn on<T>(&self, channel: usize, act: impl FnOnce(Lines<'_>) -> T) -> Option<T> {
+        self.tap.look(|kernels| Some(act(*kernels.last()?.get(channel)?)))
     }
 
     /// What an honest device does.
@@ -27,7 +27,7 @@ impl Liar<'_> {
         &self,
         truth: &mut Truth,
         script: &mut Bytes<'_>,
-        lane: usize,
+        channel: usize,
         launches: u64,
     ) {
         if launches == truth.left && !truth.stays {
@@ -35,16 +35,18 @@ impl Liar<'_> {
         }
         match script.below(8) {
             0..4 => {
-                let (n, express) = (1 + script.below(40) as u64, script.below(2) == 0);
-                self.on(lane, |lines| answer::<K>(&mut truth.lanes[lane], &lines, n, express));
+                let (n, inline) = (1 + script.below(40) as u64, script.below(2) == 0);
+                self.on(channel, |lines| {
+                    answer::<K>(&mut truth.channels[channel], &lines, n, inline)
+                });
             }
-            4 => drop(self.on(lane, |lines| {
-                let lane = &mut truth.lanes[lane];
-                let consumed = lane.announced;
-                lane.consumed.push(consumed);
-                lines.request_credit.consumed.store(lane.start.wrapping_add(consumed), Release);
+            4 => drop(self.on(channel, |lines| {
+                let channel = &mut truth.channels[channel];
+                let consumed = channel.announced;
+                channel.consumed.push(consumed);
+                lines.request_credit.consumed.store(channel.start.wrapping_add(consumed), Release);
             })),
-            5 | 6 => self.obey(truth.lanes.len(), 0, None),
+            5 | 6 => self.obey(truth.channels.len(), 0, None),
             _ => {
                 truth.ended |= truth.stays;
                 self.leave(truth, launches);
@@ -55,16 +57,16 @@ impl Liar<'_> {
     /// All launches leave.
     pub fn leave(&self, truth: &mut Truth, launches: u64) {
         truth.left = launches;
-        for lane in 0..truth.lanes.len() {
-            self.on(lane, |lines| lines.status.left.store(launches, Release));
+        for channel in 0..truth.channels.len() {
+            self.on(channel, |lines| lines.status.left.store(launches, Release));
         }
         self.tap.end();
     }
 
     /// Acknowledges the command that comes after so many others, or the one that is there.
-    pub fn obey(&self, lanes: usize, after: u32, state: Option<State>) {
-        for lane in 0..lanes {
-            self.on(lane, |lines| {
+    pub fn obey(&self, channels: usize, after: u32, state: Option<State>) {
+        for channel in 0..channels {
+            self.on(channel, |lines| {
                 let Command { epoch, state: ordered } =
                     Command::from_word(lines.command.load(Relaxed));
                 let state = state.map_or(ordered, |state| state as u32);
@@ -77,52 +79,52 @@ impl Liar<'_> {
     /// What no device should do.
     pub fn lie(&self, truth: &mut Truth, script: &mut Bytes<'_>, at: usize) {
         let word = self.on(at, |lines| lines.command.load(Relaxed)).unwrap_or_default();
-        let value = value(script, &truth.lanes[at], word);
-        let lane = &mut truth.lanes[at];
+        let value = value(script, &truth.channels[at], word);
+        let channel = &mut truth.channels[at];
         self.on(at, |lines| {
             let status = lines.status;
             let control = &lines.response_bell.atoms[CONTROL];
             let known = Control::from_words(control.load());
             let mut ring = |control: Control| {
-                lane.lies.bell = true;
+                channel.lies.bell = true;
                 lines.response_bell.atoms[CONTROL].publish(control.to_words());
             };
             match script.below(16) {
                 0 => {
-                    lane.lies.acknowledged = true;
+                    channel.lies.acknowledged = true;
                     status.acknowledged.store(value, Release);
                 }
                 1 => {
-                    lane.lies.acknowledged = true;
+                    channel.lies.acknowledged = true;
                     let epoch = Command::from_word(word).epoch.wrapping_add(script.below(3) as u32);
                     let state = script.below(8) as u32;
                     let told = Command { epoch, state }.to_word();
                     status.acknowledged.store(told, Release);
                 }
                 2 => {
-                    lane.lies.left = true;
+                    channel.lies.left = true;
                     status.left.store(value, Release);
                 }
                 3 => status.exit.store(value, Relaxed),
                 4 | 5 => {
-                    lane.lies.credit = true;
-                    lane.consumed.push(value.wrapping_sub(lane.start));
+                    channel.lies.credit = true;
+                    channel.consumed.push(value.wrapping_sub(channel.start));
                     lines.request_credit.consumed.store(value, Release);
                 }
                 6..9 => ring(Control { tail: value as u32, ..known }),
-                9 => ring(Control { express: value as u32, ..known }),
+                9 => ring(Control { inline: value as u32, ..known }),
                 10 => ring(Control { credit: value as u32, ..known }),
                 11 => {
                     let k = script.below(CONTROL);
-                    lane.lies.bell = true;
+                    channel.lies.bell = true;
                     lines.response_bell.atoms[k].publish([script.word(), value << 32]);
                 }
                 12 => {
-                    lane.lies.bell = true;
+                    channel.lies.bell = true;
                     control.publish([script.word(), value]);
                 }
                 13 => {
-                    lane.lies.slots = true;
+                    channel.lies.slots = true;
                     let k = script.next() as usize % lines.responses.len();
                     lines.responses[k].store([value, script.word()]);
                 }
@@ -136,30 +138,30 @@ impl Liar<'_> {
     }
 }
 
-/// Answers up to `n` requests of the lane: through slots, or express if there is but one and all
+/// Answers up to `n` requests of the channel: through slots, or inline if there is but one and all
 /// before it was read.
-fn answer<K: Known>(lane: &mut super::Lane, lines: &Lines<'_>, n: u64, express: bool) {
-    let free = lane.capacity.saturating_sub(lane.announced.saturating_sub(lane.received));
-    let n = n.min(lane.sent.saturating_sub(lane.announced)).min(free);
-    let (index, alone) = (lane.start.wrapping_add(lane.announced), n == 1);
-    if n == 0 || lane.received > lane.announced {
+fn answer<K: Known>(channel: &mut super::Channel, lines: &Lines<'_>, n: u64, inline: bool) {
+    let free = channel.capacity.saturating_sub(channel.announced.saturating_sub(channel.received));
+    let n = n.min(channel.sent.saturating_sub(channel.announced)).min(free);
+    let (index, alone) = (channel.start.wrapping_add(channel.announced), n == 1);
+    if n == 0 || channel.received > channel.announced {
         return; // nothing is asked, or the host took what was never answered
     }
-    if express && alone && lane.received == lane.announced && K::Response::FITS_EXPRESS {
-        write_express(&lines.response_bell.atoms, &K::answer(lane.announced), stamp(index));
-        lane.express = index;
+    if inline && alone && channel.received == channel.announced && K::Response::FITS_INLINE {
+        write_inline(&lines.response_bell.atoms, &K::answer(channel.announced), stamp(index));
+        channel.inline = index;
     } else {
         for k in 0..n {
-            let slot = (index.wrapping_add(k) & (lane.capacity - 1)) as usize;
+            let slot = (index.wrapping_add(k) & (channel.capacity - 1)) as usize;
             let atoms = &lines.responses[slot * K::Response::SLOT_ATOMS..];
-            write_slot(&atoms[..K::Response::SLOT_ATOMS], &K::answer(lane.announced + k));
+            write_slot(&atoms[..K::Response::SLOT_ATOMS], &K::answer(channel.announced + k));
         }
     }
-    lane.announced += n;
+    channel.announced += n;
     let tail = index.wrapping_add(n);
-    let read = lane.start.wrapping_add(lane.received);
-    let express = express_field(lane.express, read, tail);
-    let control = Control { credit: tail as u32, express, tail: tail as u32 };
+    let read = channel.start.wrapping_add(channel.received);
+    let inline = inline_field(channel.inline, read, tail);
+    let control = Control { credit: tail as u32, inline, tail: tail as u32 };
     lines.response_bell.atoms[CONTROL].publish(control.to_words());
 }
 
@@ -171,7 +173,7 @@ fn write_slot<T: Message>(slot: &[Atom], message: &T) {
     }
 }
 
-fn write_express<T: Message>(line: &[Atom], message: &T, stamp: u32) {
+fn write_inline<T: Message>(line: &[Atom], message: &T, stamp: u32) {
     for (atom, bytes) in line.iter().zip(bytes_of(message).chunks(12)) {
         let mut words = [0u32, 0, 0, stamp];
         bytemuck::bytes_of_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
@@ -184,23 +186,23 @@ fn others<'a>(lines: &Lines<'a>) -> [&'a AtomicU64; 9] {
     let s = lines.status;
     let told = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
     let [a, b, c, d, e] = told;
-    [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.last_express]
+    [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.last_inline]
 }
 
 /// A value to lie with: any, or one close to a truth.
-fn value(script: &mut Bytes<'_>, lane: &super::Lane, command: u64) -> u64 {
+fn value(script: &mut Bytes<'_>, channel: &super::Channel, command: u64) -> u64 {
     let kind = script.below(9);
     let around = script.around();
-    let index = |n: u64| lane.start.wrapping_add(n).wrapping_add(around);
+    let index = |n: u64| channel.start.wrapping_add(n).wrapping_add(around);
     match kind {
         0 => script.word(),
-        1 => index(lane.sent),
-        2 => index(lane.received),
-        3 => index(lane.received.wrapping_add(lane.capacity)),
-        4 => index(lane.sent.wrapping_sub(lane.capacity)),
+        1 => index(channel.sent),
+        2 => index(channel.received),
+        3 => index(channel.received.wrapping_add(channel.capacity)),
+        4 => index(channel.sent.wrapping_sub(channel.capacity)),
         5 => (1u64 << 32).wrapping_add(around),
         6 => around,
-        7 => index(lane.announced.wrapping_add(1 << 31)),
+        7 => index(channel.announced.wrapping_add(1 << 31)),
         _ => {
             let Command { epoch, .. } = Command::from_word(command);
             let state = script.next().into();

@@ -5,7 +5,8 @@ use super::device::Liar;
 use super::{Bytes, Known, Truth};
 use bytemuck::{Zeroable, bytes_of};
 use ring_host::{
-    ControlError, PayloadError, Receiver, RecvError, Resident, SendError, Sender, State, StateError,
+    ControlError, KernelHandle, PayloadError, Receiver, RecvError, SendError, Sender, State,
+    StateError,
 };
 use std::time::{Duration, Instant};
 
@@ -32,39 +33,39 @@ fn ends<T>(what: &str, call: impl FnOnce() -> T) -> T {
 
 /// Who uses a kernel.
 pub(super) struct User<K: Known> {
-    pub kernel: Resident<K>,
+    pub kernel: KernelHandle<K>,
     pub truth: Truth,
-    /// Lanes that were taken out.
+    /// Channels that were taken out.
     halves: Vec<Option<(Sender<K>, Receiver<K>)>>,
 }
 
 impl<K: Known> User<K> {
-    pub fn new(kernel: Resident<K>, truth: Truth) -> User<K> {
-        let halves = truth.lanes.iter().map(|_| None).collect();
+    pub fn new(kernel: KernelHandle<K>, truth: Truth) -> User<K> {
+        let halves = truth.channels.iter().map(|_| None).collect();
         User { kernel, truth, halves }
     }
 
-    fn sender(&mut self, lane: usize) -> &mut Sender<K> {
-        match &mut self.halves[lane] {
+    fn sender(&mut self, channel: usize) -> &mut Sender<K> {
+        match &mut self.halves[channel] {
             Some((sender, _)) => sender,
-            None => self.kernel.lane(lane as u32).expect("a lane").split().0,
+            None => self.kernel.channel(channel as u32).expect("a channel").split().0,
         }
     }
 
-    fn receiver(&mut self, lane: usize) -> &mut Receiver<K> {
-        match &mut self.halves[lane] {
+    fn receiver(&mut self, channel: usize) -> &mut Receiver<K> {
+        match &mut self.halves[channel] {
             Some((_, receiver)) => receiver,
-            None => self.kernel.lane(lane as u32).expect("a lane").split().1,
+            None => self.kernel.channel(channel as u32).expect("a channel").split().1,
         }
     }
 
     /// Activates the kernel, with an honest device.
     pub fn activate(&mut self, device: &Liar<'_>) {
-        let (begun, lanes) = (Instant::now(), self.truth.lanes.len());
+        let (begun, channels) = (Instant::now(), self.truth.channels.len());
         while let Err(error) = self.kernel.activate(Duration::from_micros(200)) {
             assert!(matches!(error, ControlError::Timeout { .. }), "{error}");
             assert!(begun.elapsed() < CARRIED, "{error}");
-            device.obey(lanes, 1, Some(State::Active));
+            device.obey(channels, 1, Some(State::Active));
             if !self.truth.stays {
                 // In staged-sync memory what it says comes back then.
                 device.leave(&mut self.truth, self.kernel.launches());
@@ -74,75 +75,81 @@ impl<K: Known> User<K> {
     }
 
     /// A call of some kind.
-    pub fn act(&mut self, script: &mut Bytes<'_>, lane: usize, device: &Liar<'_>) {
+    pub fn act(&mut self, script: &mut Bytes<'_>, channel: usize, device: &Liar<'_>) {
         match script.below(16) {
-            0 => self.send(lane, script.below(70)),
-            1 => self.send_batch(lane, script.below(70)),
-            2 => self.send_each(lane, script.below(70)),
-            3 => self.send_waiting(lane, deadline(script)),
-            4 => self.receive(lane, script.below(70)),
-            5 => self.receive_batch(lane, script.below(70)),
-            6 => self.receive_each(lane, script.below(70)),
-            7 => self.receive_waiting(lane, deadline(script)),
+            0 => self.send(channel, script.below(70)),
+            1 => self.send_batch(channel, script.below(70)),
+            2 => self.send_each(channel, script.below(70)),
+            3 => self.send_waiting(channel, deadline(script)),
+            4 => self.receive(channel, script.below(70)),
+            5 => self.receive_batch(channel, script.below(70)),
+            6 => self.receive_each(channel, script.below(70)),
+            7 => self.receive_waiting(channel, deadline(script)),
             8..11 => self.ask(State::Active, script, device),
             11 if script.below(2) == 0 => self.ask(State::Inactive, script, device),
             11 if script.below(4) == 0 => self.ask(State::Terminated, script, device),
-            12 => self.look(lane),
+            12 => self.look(channel),
             13 => self.rest(deadline(script)),
-            14 => self.copy(lane, script),
-            15 if script.below(4) == 0 && self.halves[lane].is_none() => {
-                self.halves[lane] = self.kernel.take_lane(lane as u32).ok().map(|l| l.into_split());
+            14 => self.copy(channel, script),
+            15 if script.below(4) == 0 && self.halves[channel].is_none() => {
+                self.halves[channel] =
+                    self.kernel.take_channel(channel as u32).ok().map(|l| l.into_split());
             }
             _ => {}
         }
     }
 
-    fn send(&mut self, lane: usize, n: usize) {
+    fn send(&mut self, channel: usize, n: usize) {
         for _ in 0..n {
-            let request = K::request(self.truth.lanes[lane].sent);
-            let sent = ends("try_send", || self.sender(lane).try_send(&request));
-            if !self.sent(lane, sent.map(|()| 1)) {
+            let request = K::request(self.truth.channels[channel].sent);
+            let sent = ends("try_send", || self.sender(channel).try_send(&request));
+            if !self.sent(channel, sent.map(|()| 1)) {
                 break;
             }
         }
     }
 
-    fn send_batch(&mut self, lane: usize, n: usize) {
-        let requests: Vec<_> = (self.truth.lanes[lane].sent..).take(n).map(K::request).collect();
-        let sent = ends("try_send_batch", || self.sender(lane).try_send_batch(&requests));
-        self.sent(lane, sent);
+    fn send_batch(&mut self, channel: usize, n: usize) {
+        let requests: Vec<_> =
+            (self.truth.channels[channel].sent..).take(n).map(K::request).collect();
+        let sent = ends("try_send_batch", || self.sender(channel).try_send_batch(&requests));
+        self.sent(channel, sent);
     }
 
-    fn send_each(&mut self, lane: usize, most: usize) {
-        let first = self.truth.lanes[lane].sent;
+    fn send_each(&mut self, channel: usize, most: usize) {
+        let first = self.truth.channels[channel].sent;
         let request = |k: usize| K::request(first + k as u64);
-        let sent = ends("try_send_each", || self.sender(lane).try_send_each(most, request));
-        self.sent(lane, sent);
+        let sent = ends("try_send_each", || self.sender(channel).try_send_each(most, request));
+        self.sent(channel, sent);
     }
 
-    fn send_waiting(&mut self, lane: usize, deadline: Duration) {
-        let request = K::request(self.truth.lanes[lane].sent);
-        let sent = ends("send", || self.sender(lane).send(&request, deadline));
-        self.sent(lane, sent.map(|()| 1));
+    fn send_waiting(&mut self, channel: usize, deadline: Duration) {
+        let request = K::request(self.truth.channels[channel].sent);
+        let sent = ends("send", || self.sender(channel).send(&request, deadline));
+        self.sent(channel, sent.map(|()| 1));
     }
 
     /// After a send of any kind; whether another may be accepted.
-    fn sent(&mut self, lane: usize, sent: Result<usize, SendError<K::Request>>) -> bool {
+    fn sent(&mut self, channel: usize, sent: Result<usize, SendError<K::Request>>) -> bool {
         let active = self.truth.active;
         match sent {
             Ok(n) => {
                 assert!(active, "accepted although not active");
-                let lane = &mut self.truth.lanes[lane];
-                lane.sent += n as u64;
-                let told = lane.consumed.iter().copied().filter(|told| *told <= lane.sent).max();
-                let freed = told.unwrap_or(0).max(lane.received.min(lane.sent));
-                assert!(lane.sent - freed <= lane.capacity, "more than the ring holds: {lane:?}");
+                let channel = &mut self.truth.channels[channel];
+                channel.sent += n as u64;
+                let told =
+                    channel.consumed.iter().copied().filter(|told| *told <= channel.sent).max();
+                let freed = told.unwrap_or(0).max(channel.received.min(channel.sent));
+                assert!(
+                    channel.sent - freed <= channel.capacity,
+                    "more than the ring holds: {channel:?}"
+                );
                 n > 0
             }
             Err(SendError::Full(request)) => {
-                let lane = &self.truth.lanes[lane];
-                assert_eq!(bytes_of(&request), bytes_of(&K::request(lane.sent)), "given back");
-                assert!(lane.sent > 0, "full, and nothing was sent");
+                let channel = &self.truth.channels[channel];
+                assert_eq!(bytes_of(&request), bytes_of(&K::request(channel.sent)), "given back");
+                assert!(channel.sent > 0, "full, and nothing was sent");
                 false
             }
             Err(SendError::NotActive { state, .. }) => {
@@ -157,46 +164,46 @@ impl<K: Known> User<K> {
         }
     }
 
-    fn receive(&mut self, lane: usize, n: usize) {
+    fn receive(&mut self, channel: usize, n: usize) {
         for _ in 0..n {
-            let popped = ends("try_recv", || self.receiver(lane).try_recv());
+            let popped = ends("try_recv", || self.receiver(channel).try_recv());
             let popped = popped.map(Vec::from_iter);
-            if !self.received(lane, 1, popped) {
+            if !self.received(channel, 1, popped) {
                 break;
             }
         }
     }
 
-    fn receive_batch(&mut self, lane: usize, n: usize) {
+    fn receive_batch(&mut self, channel: usize, n: usize) {
         let mut room = vec![K::Response::zeroed(); n];
-        let taken = ends("try_recv_batch", || self.receiver(lane).try_recv_batch(&mut room));
-        self.received(lane, n, taken.map(|n| room[..n].to_vec()));
+        let taken = ends("try_recv_batch", || self.receiver(channel).try_recv_batch(&mut room));
+        self.received(channel, n, taken.map(|n| room[..n].to_vec()));
     }
 
-    fn receive_each(&mut self, lane: usize, most: usize) {
+    fn receive_each(&mut self, channel: usize, most: usize) {
         let mut shown = Vec::new();
         let each = |response: &K::Response| shown.push(*response);
-        let taken = ends("try_recv_each", || self.receiver(lane).try_recv_each(most, each));
-        self.received(lane, most, taken.map(|n| Vec::from(&shown[..n])));
+        let taken = ends("try_recv_each", || self.receiver(channel).try_recv_each(most, each));
+        self.received(channel, most, taken.map(|n| Vec::from(&shown[..n])));
     }
 
-    fn receive_waiting(&mut self, lane: usize, deadline: Duration) {
-        let received = match ends("recv", || self.receiver(lane).recv(deadline)) {
+    fn receive_waiting(&mut self, channel: usize, deadline: Duration) {
+        let received = match ends("recv", || self.receiver(channel).recv(deadline)) {
             Err(RecvError::Timeout { .. }) => Ok(Vec::new()),
             received => received.map(|response| vec![response]),
         };
-        self.received(lane, 1, received);
+        self.received(channel, 1, received);
     }
 
     /// After a receive of any kind that had room for so many; whether there may be more.
     fn received(
         &mut self,
-        lane: usize,
+        channel: usize,
         room: usize,
         received: Result<Vec<K::Response>, RecvError>,
     ) -> bool {
         let (mapped, leaving) = (self.truth.mapped, self.truth.leaving);
-        let state = &mut self.truth.lanes[lane];
+        let state = &mut self.truth.channels[channel];
         let (before, certain) = (state.received, state.certain());
         let n = received.as_ref().map_or(0, Vec::len);
         // What it had seen before, and then at most a full ring.
@@ -212,10 +219,10 @@ impl<K: Known> User<K> {
             assert!(state.lies.bell || state.received <= state.announced, "never announced");
         }
         // It looks at the doorbell when it has taken what it saw there last, and sees all that is in
-        // slots; of an express answer it sees that one.
+        // slots; of an inline answer it sees that one.
         let looked = room > 0 && before == state.seen || state.received > state.seen;
-        let express = state.express.wrapping_sub(state.start);
-        let alone = (before..state.announced).contains(&express);
+        let inline = state.inline.wrapping_sub(state.start);
+        let alone = (before..state.announced).contains(&inline);
         if looked && mapped && !state.lies.bell && !alone {
             state.seen = state.announced;
         }
@@ -240,7 +247,7 @@ impl<K: Known> User<K> {
     fn ask(&mut self, asked: State, script: &mut Bytes<'_>, device: &Liar<'_>) {
         let (deadline, foreseen) = (deadline(script), script.below(4) != 0);
         if foreseen {
-            device.obey(self.truth.lanes.len(), 1, Some(asked));
+            device.obey(self.truth.channels.len(), 1, Some(asked));
         }
         let done = ends("a command", || match asked {
             State::Active => self.kernel.activate(deadline),
@@ -271,16 +278,17 @@ impl<K: Known> User<K> {
         self.commanded(rested);
     }
 
-    fn look(&mut self, lane: usize) {
+    fn look(&mut self, channel: usize) {
         ends("looking", || {
             let status = self.kernel.status();
             assert_eq!(status.state == State::Active, self.truth.active && !self.is_lost());
-            let capacities = self.truth.lanes.iter().map(|lane| lane.capacity).sum::<u64>();
+            let capacities =
+                self.truth.channels.iter().map(|channel| channel.capacity).sum::<u64>();
             assert!(self.kernel.summary().unhandled <= capacities);
             let telemetry = self.kernel.telemetry();
             let _ = (telemetry.handler.quantile(0.5), telemetry.queueing.quantile(0.99));
-            assert!(self.kernel.lane_telemetry(lane as u32).is_ok());
-            assert!(self.kernel.lane_telemetry(self.kernel.lanes()).is_err());
+            assert!(self.kernel.channel_telemetry(channel as u32).is_ok());
+            assert!(self.kernel.channel_telemetry(self.kernel.channels()).is_err());
             let _ = (self.kernel.is_resting(), self.kernel.launches(), self.kernel.runs_as());
             assert_eq!(self.kernel.changes().count(), 0, "no operation failed");
         });
@@ -291,7 +299,7 @@ impl<K: Known> User<K> {
         self.truth.fault.is_some() || self.kernel.status().state == State::Faulted
     }
 
-    fn copy(&mut self, lane: usize, script: &mut Bytes<'_>) {
+    fn copy(&mut self, channel: usize, script: &mut Bytes<'_>) {
         let (limit, offset, mut words) = (deadline(script), 4 * script.below(80) as u64, [0u32; 4]);
         let sent = [script.word() as u32; 4];
         let written = ends("write_payload", || self.kernel.write_payload(offset, &sent, limit));
@@ -300,7 +308,7 @@ impl<K: Known> User<K> {
             assert_eq!(words, sent, "payload at {offset}");
         }
         [written, read].into_iter().for_each(|copied| self.copied(copied, offset > 240));
-        match ends("the state", || K::keep(&mut self.kernel, lane as u32, limit)) {
+        match ends("the state", || K::keep(&mut self.kernel, channel as u32, limit)) {
             Ok(()) | Err(StateError::Active { .. }) => {}
             Err(StateError::Copy(error)) => self.copied(Err(error), false),
             Err(error) => panic!("{error}"),
@@ -320,11 +328,12 @@ impl<K: Known> User<K> {
     /// What was announced before the first lie arrives, whatever was lost since; where it must be
     /// carried, unless a fault ended that.
     pub fn receive_what_is_certain(&mut self) {
-        for lane in 0..self.halves.len() {
+        for channel in 0..self.halves.len() {
             let begun = Instant::now();
             loop {
-                self.receive(lane, 100);
-                let left = self.truth.lanes[lane].certain() > self.truth.lanes[lane].received;
+                self.receive(channel, 100);
+                let left =
+                    self.truth.channels[channel].certain() > self.truth.channels[channel].received;
                 if !left || self.truth.mapped || !self.is_carried() {
                     break;
                 }
@@ -336,14 +345,15 @@ impl<K: Known> User<K> {
     /// Whether answers are carried for as long as there are some: between launches they come once.
     fn is_carried(&self) -> bool {
         let (_, memory) = self.kernel.runs_as();
-        let stays = !self.truth.ended && self.truth.lanes.iter().all(|lane| !lane.lies.left);
+        let stays =
+            !self.truth.ended && self.truth.channels.iter().all(|channel| !channel.lies.left);
         stays && !self.is_lost() && memory == ring_host::Memory::StagedAsync
     }
 
     /// Drops everything, the kernel first or last.
     pub fn leave(self) {
         let User { kernel, truth, halves } = self;
-        ends("dropping it", || match truth.lanes[0].received.is_multiple_of(2) {
+        ends("dropping it", || match truth.channels[0].received.is_multiple_of(2) {
             true => drop((kernel, halves)),
             false => drop((halves, kernel)),
         });

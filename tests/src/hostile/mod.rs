@@ -13,7 +13,9 @@ use ring_example_kernels::FragileInOrder;
 use ring_host::driver::quirks::Tap;
 use ring_host::driver::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{DeviceFault, Kernel, Launch, Options, Resident, Runtime, StateError};
+use ring_host::{
+    DeviceFault, Kernel, KernelHandle, LaunchConfig, Runtime, RuntimeConfig, StateError,
+};
 use std::time::Duration;
 
 /// A kernel whose answers are known.
@@ -25,7 +27,7 @@ pub trait Known: Kernel {
     fn answer(i: u64) -> Self::Response;
 
     /// Reads and writes what the kernel keeps from message to message, if it does.
-    fn keep(_: &mut Resident<Self>, _: u32, _: Duration) -> Result<(), StateError> {
+    fn keep(_: &mut KernelHandle<Self>, _: u32, _: Duration) -> Result<(), StateError> {
         Ok(())
     }
 }
@@ -49,9 +51,13 @@ impl Known for FragileInOrder {
         Self::request(i).wrapping_mul(Self::request(i))
     }
 
-    fn keep(kernel: &mut Resident<Self>, lane: u32, limit: Duration) -> Result<(), StateError> {
-        kernel.write_state(lane, &7, limit)?;
-        kernel.read_state(lane, limit).map(|kept| assert_eq!(kept, 7, "nobody else writes it"))
+    fn keep(
+        kernel: &mut KernelHandle<Self>,
+        channel: u32,
+        limit: Duration,
+    ) -> Result<(), StateError> {
+        kernel.write_state(channel, &7, limit)?;
+        kernel.read_state(channel, limit).map(|kept| assert_eq!(kept, 7, "nobody else writes it"))
     }
 }
 
@@ -88,9 +94,9 @@ impl Bytes<'_> {
     }
 }
 
-/// What is true of a lane.
+/// What is true of a channel.
 #[derive(Debug)]
-struct Lane {
+struct Channel {
     capacity: u64,
     /// Index of the first message. All that follows counts from there.
     start: u64,
@@ -104,8 +110,8 @@ struct Lane {
     seen: u64,
     /// Above that, it has seen nothing, honest or not.
     bound: u64,
-    /// Index of the last answer that travelled express.
-    express: u64,
+    /// Index of the last answer that travelled inline.
+    inline: u64,
     /// All that the device ever said to have consumed.
     consumed: Vec<u64>,
     lies: Lies,
@@ -123,9 +129,9 @@ struct Lies {
     left: bool,
 }
 
-impl Lane {
-    fn new(capacity: u32, start: u64) -> Lane {
-        Lane {
+impl Channel {
+    fn new(capacity: u32, start: u64) -> Channel {
+        Channel {
             capacity: capacity.into(),
             start,
             sent: 0,
@@ -133,7 +139,7 @@ impl Lane {
             announced: 0,
             seen: 0,
             bound: 0,
-            express: start.wrapping_sub(1),
+            inline: start.wrapping_sub(1),
             consumed: vec![0],
             lies: Lies::default(),
             over: false,
@@ -149,7 +155,7 @@ impl Lane {
 /// What is true of a kernel, whoever calls.
 #[derive(Debug)]
 struct Truth {
-    lanes: Vec<Lane>,
+    channels: Vec<Channel>,
     /// Answers are there as soon as they are announced.
     mapped: bool,
     /// It is launched once.
@@ -168,10 +174,10 @@ struct Truth {
 impl Truth {
     /// Takes note of a fault, which something must explain, and which stays.
     fn explain(&mut self, fault: &DeviceFault) {
-        let any = |lied: fn(&Lies) -> bool| self.lanes.iter().any(|lane| lied(&lane.lies));
+        let any = |lied: fn(&Lies) -> bool| self.channels.iter().any(|channel| lied(&channel.lies));
         let explained = match fault {
-            DeviceFault::Corrupt { lane, .. } => {
-                let Lies { bell, credit, left, .. } = self.lanes[*lane as usize].lies;
+            DeviceFault::Corrupt { channel, .. } => {
+                let Lies { bell, credit, left, .. } = self.channels[*channel as usize].lies;
                 bell || credit || left
             }
             DeviceFault::Left { .. } | DeviceFault::HandlerPanicked { .. } => {
@@ -208,7 +214,7 @@ impl Bed {
     /// # Panics
     /// If it cannot be opened.
     pub fn new() -> Bed {
-        let options = Options { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
+        let options = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
         let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), options);
         let tap = device.tap();
         Bed { host, blocks: tap.blocks(), tap }
@@ -230,14 +236,15 @@ impl Bed {
 
     fn play_with<K: Known>(&self, script: &mut Bytes<'_>) {
         let (mode, memory) = script.pick(&WAYS);
-        let (capacity, lanes) = (script.pick(&[4, 1, 2, 16, 64]), 1 + script.below(3) as u32);
+        let (capacity, channels) = (script.pick(&[4, 1, 2, 16, 64]), 1 + script.below(3) as u32);
         let start = script.pick(&[0, 0, (1 << 32) - 20, (1 << 32) - 1, 1 << 40, 1 << 63]);
-        let launch = Launch::default().mode(mode).memory(memory).capacity(capacity).lanes(lanes);
+        let launch =
+            LaunchConfig::default().mode(mode).memory(memory).capacity(capacity).channels(channels);
         let launch = launch.threads(64).payload_bytes(256).start_index(start);
         let kernel = self.host.launch::<K>(launch).unwrap_or_else(|error| panic!("{error}"));
         let mapped = memory == ring_host::Memory::Mapped;
         let truth = Truth {
-            lanes: (0..lanes).map(|_| Lane::new(capacity, start)).collect(),
+            channels: (0..channels).map(|_| Channel::new(capacity, start)).collect(),
             mapped,
             stays: mode == ring_host::Mode::Persistent,
             left: 0,
@@ -252,15 +259,15 @@ impl Bed {
             user.activate(&liar);
         }
         while !script.0.is_empty() {
-            let lane = script.below(lanes as usize);
+            let channel = script.below(channels as usize);
             match script.below(10) {
-                0..5 => user.act(script, lane, &liar),
-                5..8 => liar.work::<K>(&mut user.truth, script, lane, user.kernel.launches()),
-                _ => liar.lie(&mut user.truth, script, lane),
+                0..5 => user.act(script, channel, &liar),
+                5..8 => liar.work::<K>(&mut user.truth, script, channel, user.kernel.launches()),
+                _ => liar.lie(&mut user.truth, script, channel),
             }
         }
         user.receive_what_is_certain();
-        if script.0.len().is_multiple_of(2) || user.truth.lanes[0].sent % 16 != 7 {
+        if script.0.len().is_multiple_of(2) || user.truth.channels[0].sent % 16 != 7 {
             self.tap.end();
             user.truth.ended = true;
         }

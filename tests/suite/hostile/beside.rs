@@ -6,8 +6,8 @@ use crate::faults::{promptly, until};
 use ring_host::driver::quirks::{Lines, Tap};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    ControlError, DeviceFault, DeviceKind, Exit, Kernel, Launch, Memory, PayloadError, RecvError,
-    Resident, Runtime, SendError,
+    ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,
+    PayloadError, RecvError, Runtime, SendError,
 };
 use ring_tests::{LONG, WAYS};
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,14 +28,14 @@ const ROUNDS: usize = if cfg!(debug_assertions) { 9 } else { 36 };
 
 /// A kernel beside those whose lines are written over, which must feel nothing of it.
 struct Witness {
-    kernel: Resident<VectorAdd>,
+    kernel: KernelHandle<VectorAdd>,
     kept: Vec<u32>,
 }
 
 impl Witness {
     /// The first kernel of its device.
     fn launch(host: &Runtime) -> Witness {
-        let launch = Launch::default().capacity(4).payload_bytes(4096);
+        let launch = LaunchConfig::default().capacity(4).payload_bytes(4096);
         let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
         kernel.activate(LONG).unwrap();
         let kept: Vec<u32> = (0..512).map(|n| n * 0x9e37 + 1).collect();
@@ -70,9 +70,9 @@ fn storm(tap: &Tap, spoil: impl Fn(&Random, &Lines<'_>) + Sync, work: impl FnOnc
             let random = Random::new();
             while !over.load(Relaxed) {
                 tap.look(|kernels| {
-                    let Some(lanes) = kernels.get(1) else { return };
+                    let Some(channels) = kernels.get(1) else { return };
                     for _ in 0..1 + random.below(3) {
-                        spoil(&random, &lanes[random.below(lanes.len())]);
+                        spoil(&random, &channels[random.below(channels.len())]);
                         blows.fetch_add(1, Relaxed);
                     }
                 });
@@ -86,14 +86,14 @@ fn storm(tap: &Tap, spoil: impl Fn(&Random, &Lines<'_>) + Sync, work: impl FnOnc
 
 /// All memory is given back when kernels have left that were dropped.
 fn is_given_back(host: &Runtime) {
-    let all = Launch::default().capacity(1024).memory(Memory::Mapped);
+    let all = LaunchConfig::default().capacity(1024).memory(Memory::Mapped);
     until("the memory of what was dropped", || match host.launch::<Echo>(all.clone()) {
         Ok(mut kernel) => kernel.terminate(LONG).ok(),
         Err(_) => None,
     });
 }
 
-/// That a fault is of the kind that lines can tell; none of these handlers panics, so no lane may.
+/// That a fault is of the kind that lines can tell; none of these handlers panics, so no channel may.
 fn bears_it(fault: &DeviceFault) {
     is_told(fault);
     assert!(!matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
@@ -101,7 +101,7 @@ fn bears_it(fault: &DeviceFault) {
 
 /// A user who does all sorts of things until the storm is over, or a little beyond the first fault, and
 /// accepts what it may tell.
-fn use_it(kernel: &mut Resident<Echo>, random: &Random, blows: &AtomicU64) {
+fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
     let (begun, mut fault) = (Instant::now(), None);
     let requests = [0, 1, 2, 3, 4, 5, 6, 7].map(EchoMessage::from_seed);
     let mut answers = [EchoMessage::from_seed(0); 8];
@@ -111,20 +111,22 @@ fn use_it(kernel: &mut Resident<Echo>, random: &Random, blows: &AtomicU64) {
     };
     while goes_on(&fault) {
         assert!(begun.elapsed() < LONG, "the machine does nothing else");
-        let lane = random.below(kernel.lanes() as usize) as u32;
+        let channel = random.below(kernel.channels() as usize) as u32;
         let told = promptly("a call", || match random.below(9) {
             0 => of_send((0..8).try_for_each(|_| {
-                let sent = kernel.lane(lane).unwrap().try_send_batch(&requests);
+                let sent = kernel.channel(channel).unwrap().try_send_batch(&requests);
                 sent.map(|_| std::hint::spin_loop())
             })),
-            1 => of_send(
-                requests
-                    .iter()
-                    .try_for_each(|request| kernel.lane(lane).unwrap().send(request, SHORT / 4)),
+            1 => {
+                of_send(requests.iter().try_for_each(|request| {
+                    kernel.channel(channel).unwrap().send(request, SHORT / 4)
+                }))
+            }
+            2 => of_send(
+                kernel.channel(channel).unwrap().try_send_each(5, |k| requests[k]).map(drop),
             ),
-            2 => of_send(kernel.lane(lane).unwrap().try_send_each(5, |k| requests[k]).map(drop)),
-            3 => of_recv(kernel.lane(lane).unwrap().recv(SHORT).map(drop)),
-            4 => of_recv(kernel.lane(lane).unwrap().try_recv_batch(&mut answers).map(drop)),
+            3 => of_recv(kernel.channel(channel).unwrap().recv(SHORT).map(drop)),
+            4 => of_recv(kernel.channel(channel).unwrap().try_recv_batch(&mut answers).map(drop)),
             5 => of_control(kernel.activate(SHORT)),
             6 => {
                 let _ = (kernel.status(), kernel.summary(), kernel.telemetry());
@@ -168,19 +170,20 @@ fn of_control(done: Result<(), ControlError>) -> Option<DeviceFault> {
     }
 }
 
-/// A kernel of two lanes that has answered a message on each.
-fn at_work(host: &Runtime, launch: Launch) -> Resident<Echo> {
+/// A kernel of two channels that has answered a message on each.
+fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     let mut kernel = host.launch::<Echo>(launch).unwrap();
     kernel.activate(LONG).unwrap();
-    for lane in 0..2 {
-        let (lane, request) = (kernel.lane(lane).unwrap(), EchoMessage::from_seed(lane.into()));
-        lane.send(&request, LONG).unwrap();
-        assert_eq!(lane.recv(LONG).unwrap(), request.answer());
+    for channel in 0..2 {
+        let (channel, request) =
+            (kernel.channel(channel).unwrap(), EchoMessage::from_seed(channel.into()));
+        channel.send(&request, LONG).unwrap();
+        assert_eq!(channel.recv(LONG).unwrap(), request.answer());
     }
     kernel
 }
 
-/// A lane may be kept for good from hearing that lane 0 has left, by what is written over lane 0's call: it
+/// A channel may be kept for good from hearing that channel 0 has left, by what is written over channel 0's call: it
 /// stays, and with it what it uses.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
@@ -192,7 +195,8 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
                 continue; // its copy is where the host cannot write
             }
             for round in 0..ROUNDS {
-                let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(2);
+                let launch =
+                    LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
                 let mut kernel = at_work(host, launch);
                 let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_device(lines, round);
                 storm(tap, spoil, |blows| use_it(&mut kernel, &random, blows));
@@ -209,11 +213,11 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
     });
 }
 
-/// What a host writes that it should not; how the lane ended, if it told.
+/// What a host writes that it should not; how the channel ended, if it told.
 fn bears<K: Kernel>(
     tap: &Tap,
     host: &Runtime,
-    launch: &Launch,
+    launch: &LaunchConfig,
     round: usize,
 ) -> Option<DeviceFault> {
     let mut kernel = host.launch::<K>(launch.clone()).unwrap();
@@ -229,7 +233,7 @@ fn bears<K: Kernel>(
     fault
 }
 
-/// The lane ends by its own checks, or obeys the last command.
+/// The channel ends by its own checks, or obeys the last command.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
     on_each_tapped_device(|tap, host| {
@@ -240,7 +244,8 @@ fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
                 continue; // there it reads what the runtime copied
             }
             for round in 0..ROUNDS {
-                let launch = Launch::default().mode(mode).memory(memory).capacity(16).lanes(2);
+                let launch =
+                    LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
                 let big = launch.clone().payload_bytes(4096);
                 let ends = [
                     bears::<Echo>(tap, host, &launch, round),
@@ -255,7 +260,7 @@ fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
                 witness.is_sound();
             }
         }
-        assert!(corrupt > 0, "of {all} lanes none found what the host had done to them");
+        assert!(corrupt > 0, "of {all} channels none found what the host had done to them");
         drop(witness);
         is_given_back(host);
     });

@@ -3,11 +3,13 @@
 use super::is_told;
 use crate::faults::{answers, in_child, promptly, ptx, until};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{ControlError, Launch, Memory, Mode, RecvError, Resident, Runtime, SendError};
+use ring_host::{
+    ControlError, KernelHandle, LaunchConfig, Memory, Mode, RecvError, Runtime, SendError,
+};
 use ring_tests::{LONG, gpu, with_ptx};
 use std::time::{Duration, Instant};
 
-/// For a second, thread 0 of each block writes numbers of all sizes into words of its lane that belong
+/// For a second, thread 0 of each block writes numbers of all sizes into words of its channel that belong
 /// to the device: bytes 128..1024 of the block's 1280, which lie behind the control block of 256.
 pub(super) const SPOILER: &str = "\t.reg .pred %p<4>;\n\t.reg .b32 %r<8>;\n\t.reg .b64 %rd<16>;
 \tmov.u32 %r1, %tid.x;\n\tsetp.ne.u32 %p1, %r1, 0;\n\t@%p1 bra END;
@@ -26,14 +28,15 @@ NEXT:
 END:\n\tret;";
 
 /// All that a kernel shows of itself.
-fn look(kernel: &Resident<Echo>) {
+fn look(kernel: &KernelHandle<Echo>) {
     let _ = (kernel.status(), kernel.telemetry(), kernel.summary());
 }
 
 /// The host uses it meanwhile: nothing hangs, and it is told that the kernel is lost.
 fn is_borne(host: &Runtime, memory: Memory) {
     const SHORT: Duration = Duration::from_millis(2);
-    let launch = Launch::default().mode(Mode::Persistent).memory(memory).capacity(16).lanes(2);
+    let launch =
+        LaunchConfig::default().mode(Mode::Persistent).memory(memory).capacity(16).channels(2);
     let launched =
         promptly("launching", || host.launch::<Echo>(with_ptx(launch, ptx("", SPOILER))));
     let mut kernel = launched.unwrap();
@@ -64,7 +67,7 @@ fn is_borne(host: &Runtime, memory: Memory) {
     }
     promptly("dropping it", || drop(kernel));
     until("it has left", || {
-        host.prepare::<Echo>(&with_ptx(Launch::default(), ptx("", "\tret;"))).ok()
+        host.prepare::<Echo>(&with_ptx(LaunchConfig::default(), ptx("", "\tret;"))).ok()
     });
     answers(host);
 }

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use ring_host::driver::quirks::{Lines, Tap};
 use ring_host::driver::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{DeviceFault, Exit, Launch, Memory, Mode, RecvError, Resident, State};
+use ring_host::{DeviceFault, Exit, KernelHandle, LaunchConfig, Memory, Mode, RecvError, State};
 use ring_shared::layout::Command;
 use ring_shared::ring::{CONTROL, Control};
 use ring_tests::hostile::Bed;
@@ -33,21 +33,21 @@ fn whatever_a_device_writes_between_calls_the_host_stays_sound() {
     }
 }
 
-/// Acts on lane 0 of the only kernel, if its lines are to be had yet.
-fn on_lane(tap: &Tap, act: impl FnOnce(Lines<'_>)) {
-    tap.look(|kernels| kernels.first().map(|lanes| act(lanes[0])));
+/// Acts on channel 0 of the only kernel, if its lines are to be had yet.
+fn on_channel(tap: &Tap, act: impl FnOnce(Lines<'_>)) {
+    tap.look(|kernels| kernels.first().map(|channels| act(channels[0])));
 }
 
 /// An active kernel on an idle device, whose acknowledgement comes before the command.
-fn idle((mode, memory): (Mode, Memory)) -> (Tap, Resident<Echo>) {
+fn idle((mode, memory): (Mode, Memory)) -> (Tap, KernelHandle<Echo>) {
     let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
     let tap = device.tap();
-    let launch = Launch::default().mode(mode).memory(memory).capacity(16);
+    let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(16);
     let mut kernel = host.launch::<Echo>(launch).unwrap();
     let begun = Instant::now();
     while let Err(error) = kernel.activate(Duration::from_millis(1)) {
         assert!(begun.elapsed() < LONG, "{error}");
-        on_lane(&tap, |lines| {
+        on_channel(&tap, |lines| {
             let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
             let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
             lines.status.acknowledged.store(obeyed.to_word(), Release);
@@ -67,14 +67,14 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
         let (tap, mut kernel) = idle((mode, memory));
         kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
         for _ in 0..MANY {
-            on_lane(&tap, |lines| lines.status.left.store(kernel.launches(), Release));
+            on_channel(&tap, |lines| lines.status.left.store(kernel.launches(), Release));
             assert_eq!(kernel.try_recv(), Ok(None));
         }
         let launches = kernel.launches();
         assert!(launches < 1024, "{mode} in {memory}: {launches} launches");
         // Once it has left indeed, it is launched again.
         tap.end();
-        on_lane(&tap, |lines| lines.status.left.store(launches, Release));
+        on_channel(&tap, |lines| lines.status.left.store(launches, Release));
         until("another launch", || {
             assert_eq!(kernel.try_recv(), Ok(None));
             (kernel.launches() > launches).then_some(())
@@ -90,10 +90,10 @@ fn launches_that_never_were_are_an_error() {
         let (tap, mut kernel) = idle((mode, memory));
         kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
         let left = kernel.launches() + 10;
-        on_lane(&tap, |lines| lines.status.left.store(left, Release));
+        on_channel(&tap, |lines| lines.status.left.store(left, Release));
         tap.end();
         let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
-        let DeviceFault::Corrupt { kernel: "echo", lane: 0, corrupt } = fault else {
+        let DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt } = fault else {
             panic!("{mode} in {memory}: {fault}")
         };
         assert_eq!((corrupt.found, corrupt.low, corrupt.high), (left, 0, kernel.launches()));
@@ -107,13 +107,13 @@ fn nothing_follows_the_end_that_was_told() {
     let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {
-        on_lane(&tap, |lines| {
-            let control = Control { credit: 3, express: u32::MAX, tail };
+        on_channel(&tap, |lines| {
+            let control = Control { credit: 3, inline: u32::MAX, tail };
             lines.response_bell.atoms[CONTROL].publish(control.to_words());
         });
     };
     answered(1);
-    on_lane(&tap, |lines| {
+    on_channel(&tap, |lines| {
         lines.status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
         let word = Command { epoch: 1, state: State::Faulted as u32 }.to_word();
         lines.status.acknowledged.store(word, Release);
@@ -136,13 +136,13 @@ fn a_host_writes_its_own_lines_only() {
     let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     let words = || {
         let mut words = Vec::new();
-        on_lane(&tap, |lines| {
+        on_channel(&tap, |lines| {
             let status = lines.status;
             let counters =
                 [&status.acknowledged, &status.processed, &status.refused, &status.errors];
             let marks =
                 [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
-            let kept = [&status.leave, &status.last_express, &status.scrubbed, &status.exit];
+            let kept = [&status.leave, &status.last_inline, &status.scrubbed, &status.exit];
             let times = lines.times.handler.iter().chain(&lines.times.queueing);
             let all = counters.into_iter().chain(marks).chain(kept).chain(times);
             words

@@ -8,7 +8,7 @@ mod idle;
 
 use ring_host::driver::quirks::{Lines, Tap};
 use ring_host::driver::{self, Quirks, cpu::Cpu};
-use ring_host::{Device, DeviceFault, Options, Runtime};
+use ring_host::{Device, DeviceFault, Runtime, RuntimeConfig};
 use ring_shared::atomics::AtomicU64;
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control};
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Memory with room for a few small kernels: what is not given back is soon missed.
-const LITTLE: Options = Options { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
+const LITTLE: RuntimeConfig = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
 fn on_each_tapped_device(test: impl Fn(&Tap, &Runtime)) {
@@ -66,12 +66,12 @@ impl Random {
     /// Something for a doorbell whose tail should be near `known`.
     fn ring(&self, Doorbell { atoms }: &Doorbell, known: u64) {
         let near = || self.near(known) as u32;
-        let Control { credit, express, .. } = Control::from_words(atoms[CONTROL].load());
+        let Control { credit, inline, .. } = Control::from_words(atoms[CONTROL].load());
         let control = match self.below(6) {
-            0 => Control { credit: near(), express, tail: known as u32 },
-            1 => Control { credit, express: near(), tail: known as u32 },
-            2 => Control { credit, express, tail: near() },
-            3 => Control { credit: near(), express: near(), tail: near() },
+            0 => Control { credit: near(), inline, tail: known as u32 },
+            1 => Control { credit, inline: near(), tail: known as u32 },
+            2 => Control { credit, inline, tail: near() },
+            3 => Control { credit: near(), inline: near(), tail: near() },
             _ => {
                 let stamped = [self.next(), self.near(known) << 32];
                 return atoms[self.below(CONTROL)].publish(stamped);
@@ -90,8 +90,8 @@ impl Random {
     fn spoil_device(&self, lines: &Lines<'_>, round: usize) {
         let s = lines.status;
         let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat, &s.ticks];
-        // Not the exit: so that a lane says the truth if it panics.
-        let kept = [&s.last_express, &s.scrubbed, &s.busy, &s.leave];
+        // Not the exit: so that a channel says the truth if it panics.
+        let kept = [&s.last_inline, &s.scrubbed, &s.busy, &s.leave];
         let words = [&counters[..], &kept[..]].concat();
         let sent = u64::from(tail(lines.request_bell));
         match self.kind(7, round) {

@@ -1,11 +1,11 @@
-//! The calls of a lane's ends, wherever they are: on the kernel, on a lane, on its halves, or as sink
+//! The calls of a channel's ends, wherever they are: on the kernel, on a channel, on its halves, or as sink
 //! and stream. What is answered must not depend on which is called.
 
 use futures_util::{Sink, Stream};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Kernel, Lane, Receiver, RecvError, RequestSink, Resident, ResponseStream, SendError, Sender,
-    State,
+    Channel, Kernel, KernelHandle, Receiver, RecvError, RequestSink, ResponseStream, SendError,
+    Sender, State,
 };
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -17,7 +17,7 @@ type Received<T> = Result<T, RecvError>;
 /// Messages that `try_recv_into` takes at most.
 pub const ROOM: usize = 8;
 
-/// Both ends of a lane.
+/// Both ends of a channel.
 pub trait Ends {
     fn try_send(&mut self, request: &EchoMessage) -> Sent<()>;
     fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()>;
@@ -103,13 +103,13 @@ macro_rules! ends {
 }
 
 ends!(
-    Resident<Echo>,
+    KernelHandle<Echo>,
     |kernel| kernel,
     kernel,
-    kernel.lane(0).unwrap().split().1,
-    Some(kernel.lane(0).unwrap().unanswered())
+    kernel.channel(0).unwrap().split().1,
+    Some(kernel.channel(0).unwrap().unanswered())
 );
-ends!(Lane<Echo>, |lane| lane, lane, lane.split().1, Some(lane.unanswered()));
+ends!(Channel<Echo>, |channel| channel, channel, channel.split().1, Some(channel.unanswered()));
 ends!(
     (&mut Sender<Echo>, &mut Receiver<Echo>),
     |halves| halves.0,
@@ -215,7 +215,7 @@ impl Ends for Flow {
                 None => {
                     let waited = begun.elapsed();
                     let (kernel, state) = (Echo::NAME, State::Active);
-                    return Err(RecvError::Timeout { kernel, lane: 0, waited, state });
+                    return Err(RecvError::Timeout { kernel, channel: 0, waited, state });
                 }
             }
         }

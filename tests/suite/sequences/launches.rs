@@ -4,7 +4,8 @@
 use super::platforms::Platform;
 use proptest::prelude::*;
 use ring_host::{
-    Budgets, Cooperative, Kernel, Launch, LaunchError, Memory, Mode, Processing, Resident, Runtime,
+    Budgets, Cooperative, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
+    Processing, Runtime,
 };
 use ring_tests::WAYS;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use std::time::Duration;
 /// How the kernel is launched, and what the model has to know of it.
 #[derive(Clone, Debug)]
 pub struct Launched {
-    pub launch: Launch,
+    pub launch: LaunchConfig,
     pub way: (Mode, Memory),
-    pub lanes: u32,
+    pub channels: u32,
     pub capacity: u32,
 }
 
@@ -24,7 +25,7 @@ pub fn launches() -> impl Strategy<Value = Launched> {
     let processing = [Processing::Continuous, Processing::Batch, Processing::Adaptive];
     let budgets = (1..2000u64, prop_oneof![3 => Just(u64::MAX), 1 => 1..200u64], 1..200u64);
     let start = prop_oneof![Just(0), (1u64 << 32) - 60..1 << 32, Just(1 << 40)];
-    let lanes = prop_oneof![6 => Just(1u32), 2 => Just(2), 1 => Just(3)];
+    let channels = prop_oneof![6 => Just(1u32), 2 => Just(2), 1 => Just(3)];
     (
         prop::sample::select(ways),
         prop::sample::select(vec![1u32, 2, 8, 64, 1024]),
@@ -32,22 +33,22 @@ pub fn launches() -> impl Strategy<Value = Launched> {
         prop::sample::select(processing.to_vec()),
         prop_oneof![Just(u32::MAX), 1..9u32],
         start,
-        lanes,
+        channels,
     )
         .prop_map(
-            |(way, capacity, (time, iterations, idle), processing, most, start, lanes)| {
+            |(way, capacity, (time, iterations, idle), processing, most, start, channels)| {
                 let (time, idle) = (Duration::from_micros(time), Duration::from_micros(idle));
-                let launch = Launch::default()
+                let launch = LaunchConfig::default()
                     .mode(way.0)
                     .memory(way.1)
                     .capacity(capacity)
                     .threads(64)
-                    .lanes(lanes)
+                    .channels(channels)
                     .budgets(Budgets { time, iterations, idle })
                     .processing(processing)
                     .max_messages(most)
                     .start_index(start);
-                Launched { launch, way, lanes, capacity }
+                Launched { launch, way, channels, capacity }
             },
         )
 }
@@ -75,7 +76,7 @@ impl Launched {
     }
 
     /// The same with other things chosen.
-    pub fn with(mut self, change: impl FnOnce(Launch) -> Launch) -> Launched {
+    pub fn with(mut self, change: impl FnOnce(LaunchConfig) -> LaunchConfig) -> Launched {
         self.launch = change(self.launch);
         self
     }
@@ -86,12 +87,12 @@ pub fn launch<K: Kernel>(
     platform: &Platform,
     host: &Runtime,
     launched: &Launched,
-) -> Option<Resident<K>> {
+) -> Option<KernelHandle<K>> {
     let prepared = host.prepare::<K>(&launched.launch);
     let kernel = host.launch::<K>(launched.launch.clone());
     match (prepared, kernel) {
         (Ok(()), Ok(kernel)) => {
-            assert_eq!(kernel.lanes(), launched.lanes);
+            assert_eq!(kernel.channels(), launched.channels);
             let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.choice());
             assert!(mode == Mode::Auto || mode == choice.mode, "{choice}");
             assert!(memory == Memory::Auto || memory == choice.memory, "{choice}");
@@ -119,13 +120,13 @@ pub enum Flaw {
     Budget,
     MaxMessages,
     Threads,
-    Lanes,
+    Channels,
     Cooperative,
 }
 
 pub fn flaws() -> impl Strategy<Value = Flaw> {
     use Flaw::*;
-    let all = [Capacity, StartIndex, Slot, Budget, MaxMessages, Threads, Lanes, Cooperative];
+    let all = [Capacity, StartIndex, Slot, Budget, MaxMessages, Threads, Channels, Cooperative];
     prop::sample::select(all.to_vec())
 }
 
@@ -139,7 +140,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
         Flaw::Budget => launch.budgets(Budgets { iterations: 0, ..Budgets::default() }),
         Flaw::MaxMessages => launch.max_messages(0),
         Flaw::Threads => launch.threads(33),
-        Flaw::Lanes => launch.lanes(0),
+        Flaw::Channels => launch.channels(0),
         Flaw::Cooperative => launch.cooperative(Cooperative::Always),
     };
     if matches!(flaw, Flaw::Cooperative) && host.device().cooperative_launch {
@@ -154,7 +155,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
             Flaw::Budget => matches!(error, LaunchError::Budget("iterations")),
             Flaw::MaxMessages => matches!(error, LaunchError::MaxMessages),
             Flaw::Threads => matches!(error, LaunchError::Threads { threads: 33, .. }),
-            Flaw::Lanes => matches!(error, LaunchError::Lanes { lanes: 0, .. }),
+            Flaw::Channels => matches!(error, LaunchError::Channels { channels: 0, .. }),
             Flaw::Cooperative => matches!(error, LaunchError::NotCooperative(_)),
         };
         assert!(as_expected, "{flaw:?}: {error}");

@@ -1,7 +1,7 @@
 //! The life of a kernel as the model knows it: its state, whether it has ended, and whether it is lost.
 
 use proptest::prelude::*;
-use ring_host::{ControlError, DeviceFault, Kernel, Mode, Resident, SendError, State, Summary};
+use ring_host::{ControlError, DeviceFault, Kernel, KernelHandle, Mode, SendError, State, Summary};
 use ring_tests::LONG;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub fn orders() -> impl Strategy<Value = (Order, bool)> {
 /// What must be true of a kernel.
 pub struct Life {
     pub state: State,
-    /// Every lane has obeyed the last command: counters are exact, if nobody sends.
+    /// Every channel has obeyed the last command: counters are exact, if nobody sends.
     pub settled: bool,
     /// `terminate` has returned a summary.
     pub ended: bool,
@@ -73,7 +73,11 @@ impl Life {
 
     /// Gives an order. With no time to obey it may time out, and then counts all the same, but that a
     /// kernel which was not seen to be activated takes no messages.
-    pub fn order<K: Kernel>(&mut self, kernel: &mut Resident<K>, (order, in_time): (Order, bool)) {
+    pub fn order<K: Kernel>(
+        &mut self,
+        kernel: &mut KernelHandle<K>,
+        (order, in_time): (Order, bool),
+    ) {
         let deadline = if in_time { LONG } else { Duration::ZERO };
         let (target, done) = match order {
             Order::Activate => (State::Active, kernel.activate(deadline)),
@@ -100,10 +104,10 @@ impl Life {
                 assert_eq!(kernel, K::NAME);
                 assert!(before.1 || (before.0 == State::Terminated && target != before.0));
             }
-            Err(ControlError::Timeout { kernel, lane, asked, .. }) if !in_time => {
+            Err(ControlError::Timeout { kernel, channel, asked, .. }) if !in_time => {
                 self.is_kept();
                 assert_eq!((kernel, asked), (K::NAME, target));
-                assert!(lane == 0 || before.0 != State::Faulted);
+                assert!(channel == 0 || before.0 != State::Faulted);
                 self.timed_out(target);
             }
             Err(ControlError::Staying { .. }) if !in_time && target == State::Terminated => {
@@ -126,7 +130,7 @@ impl Life {
     }
 
     /// What can be read at any time.
-    pub fn look<K: Kernel>(&mut self, kernel: &Resident<K>) {
+    pub fn look<K: Kernel>(&mut self, kernel: &KernelHandle<K>) {
         let status = kernel.status();
         // What a send or a look has found out is told by the next call.
         let unseen = self.breaks && status.state == State::Faulted;
@@ -142,7 +146,7 @@ impl Life {
     }
 
     /// Waits until no launch is on the device, or, with no time, asks for it.
-    pub fn rest<K: Kernel>(&mut self, kernel: &mut Resident<K>, in_time: bool) {
+    pub fn rest<K: Kernel>(&mut self, kernel: &mut KernelHandle<K>, in_time: bool) {
         let comes = kernel.runs_as().0 != Mode::Persistent || self.ended;
         let in_time = in_time && comes;
         match kernel.rest(if in_time { LONG } else { Duration::ZERO }) {
@@ -154,7 +158,7 @@ impl Life {
     }
 
     /// Terminates it for good, and tries what must be refused then. The summary, unless it is lost.
-    pub fn end<K: Kernel>(&mut self, kernel: &mut Resident<K>) -> Option<Summary> {
+    pub fn end<K: Kernel>(&mut self, kernel: &mut KernelHandle<K>) -> Option<Summary> {
         if !self.ended {
             self.order(kernel, (Order::Terminate, true));
         }

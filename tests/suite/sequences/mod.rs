@@ -4,19 +4,19 @@
 //! | public operation | model |
 //! |---|---|
 //! | `Runtime`: `prepare`, `launch`, refused launches | [`launches`] |
-//! | `Resident`: `activate`, `deactivate`, `terminate`, also twice, too late, and with no time | [`life`] |
-//! | `Resident`: `status`, `summary`, `choice`, `runs_as`, `changes`, `launches`, `is_resting`, `rest` | [`life`], [`lanes`] |
-//! | `Resident`: `lane`, `take_lane`, `lanes`, `telemetry`, `lane_telemetry`, drop | [`lanes`] |
-//! | `Resident`, `Lane`, `Sender`, `Receiver`: every send and receive; `unanswered` | [`track`], by [`ends`] |
+//! | `KernelHandle`: `activate`, `deactivate`, `terminate`, also twice, too late, and with no time | [`life`] |
+//! | `KernelHandle`: `status`, `summary`, `choice`, `runs_as`, `changes`, `launches`, `is_resting`, `rest` | [`life`], [`channels`] |
+//! | `KernelHandle`: `channel`, `take_channel`, `channels`, `telemetry`, `channel_telemetry`, drop | [`channels`] |
+//! | `KernelHandle`, `Channel`, `Sender`, `Receiver`: every send and receive; `unanswered` | [`track`], by [`ends`] |
 //! | `RequestSink`, `ResponseStream`: polls, there and back | [`track`], by [`ends`] |
-//! | `Lane`: `split`, `into_split`; halves on threads | [`lanes`], [`threads`] |
-//! | `Resident`: `write_payload`, `read_payload`, `payload_bytes`, `add` | [`payload`] |
-//! | `Resident`: `read_state`, `read_state_into`, `write_state` | [`state`] |
+//! | `Channel`: `split`, `into_split`; halves on threads | [`channels`], [`threads`] |
+//! | `KernelHandle`: `write_payload`, `read_payload`, `payload_bytes`, `add` | [`payload`] |
+//! | `KernelHandle`: `read_state`, `read_state_into`, `write_state` | [`state`] |
 //!
 //! A failure names the shortest sequence that fails, and the command that plays all of them again.
 
+mod channels;
 mod ends;
-mod lanes;
 mod launches;
 mod life;
 mod payload;
@@ -127,8 +127,8 @@ macro_rules! sequences {
     };
 }
 
-sequences!(of_lanes, 4000, 30, lanes::acts, |platform, host, launch, acts| {
-    lanes::play(platform, host, launch, acts);
+sequences!(of_channels, 4000, 30, channels::acts, |platform, host, launch, acts| {
+    channels::play(platform, host, launch, acts);
 });
 
 sequences!(of_payload, 800, 15, |length| (payload::sizes(), payload::acts(length)), |platform,

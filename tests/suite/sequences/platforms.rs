@@ -4,7 +4,7 @@ use super::launches::Launched;
 use proptest::prelude::*;
 use ring_host::driver::quirks::NAMES;
 use ring_host::driver::{Driver, Quirks, cpu::Cpu};
-use ring_host::{Memory, Mode, Options, Runtime};
+use ring_host::{Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{cpu, opened};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ enum Host {
 
 fn emulated(name: &'static str) -> Runtime {
     let driver = Quirks::named(Cpu::open(), name).unwrap();
-    opened(&Arc::new(driver), Options::default())
+    opened(&Arc::new(driver), RuntimeConfig::default())
 }
 
 impl Platform {
@@ -107,7 +107,7 @@ impl Break {
         let cpu = || Quirks::of(Cpu::open());
         let open = |driver: Quirks<Cpu>| {
             let slow = driver.info().watchdog;
-            let host = Runtime::over(driver, Options::default());
+            let host = Runtime::over(driver, RuntimeConfig::default());
             match host {
                 Ok(host) => Some(host),
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Kernels with a state, an order book a lane: whenever the host may look, it is what the messages so
+//! Kernels with a state, an order book a channel: whenever the host may look, it is what the messages so
 //! far have made of it, and while it may not, that is said.
 
 use super::launches::{Launched, launch};
@@ -9,14 +9,14 @@ use crate::state::{Naive, order};
 use proptest::prelude::*;
 use ring_example_kernels::{Book, BookState, Fill, PTX};
 use ring_host::{
-    Kernel, LaneError, PayloadError, RecvError, Resident, Runtime, SendError, StateError,
+    ChannelError, Kernel, KernelHandle, PayloadError, RecvError, Runtime, SendError, StateError,
 };
 use ring_tests::{LONG, with_ptx};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What a user does next. Lanes are counted modulo those there are.
+/// What a user does next. Channels are counted modulo those there are.
 #[derive(Clone, Debug)]
 pub enum Act {
     Send(u32, usize),
@@ -26,7 +26,7 @@ pub enum Act {
     ReadInto(u32),
     /// Writes an empty book, or what is there.
     Write(u32, bool, bool),
-    NoLane(u32),
+    NoChannel(u32),
     Order((Command, bool)),
     Look,
     Rest,
@@ -35,16 +35,16 @@ pub enum Act {
 
 /// So many acts, one after the other.
 pub fn acts(count: Range<usize>) -> impl Strategy<Value = Vec<Act>> {
-    let (lane, in_time) = (|| 0..3u32, || prop::bool::weighted(0.9));
+    let (channel, in_time) = (|| 0..3u32, || prop::bool::weighted(0.9));
     let act = prop_oneof![
-        6 => (lane(), 0..40usize).prop_map(|(lane, n)| Act::Send(lane, n)),
-        4 => (lane(), 0..40usize).prop_map(|(lane, n)| Act::Receive(lane, n)),
-        3 => lane().prop_map(Act::ReceiveAll),
-        3 => (lane(), in_time()).prop_map(|(lane, in_time)| Act::Read(lane, in_time)),
-        1 => lane().prop_map(Act::ReadInto),
-        3 => (lane(), any::<bool>(), in_time())
-            .prop_map(|(lane, empty, in_time)| Act::Write(lane, empty, in_time)),
-        1 => (0..3u32).prop_map(Act::NoLane),
+        6 => (channel(), 0..40usize).prop_map(|(channel, n)| Act::Send(channel, n)),
+        4 => (channel(), 0..40usize).prop_map(|(channel, n)| Act::Receive(channel, n)),
+        3 => channel().prop_map(Act::ReceiveAll),
+        3 => (channel(), in_time()).prop_map(|(channel, in_time)| Act::Read(channel, in_time)),
+        1 => channel().prop_map(Act::ReadInto),
+        3 => (channel(), any::<bool>(), in_time())
+            .prop_map(|(channel, empty, in_time)| Act::Write(channel, empty, in_time)),
+        1 => (0..3u32).prop_map(Act::NoChannel),
         7 => orders().prop_map(Act::Order),
         1 => Just(Act::Look),
         1 => Just(Act::Rest),
@@ -52,7 +52,7 @@ pub fn acts(count: Range<usize>) -> impl Strategy<Value = Vec<Act>> {
     mixed(count, act, Just(Act::Terminate))
 }
 
-/// A lane: what its book must be once `applied` orders were handled.
+/// A channel: what its book must be once `applied` orders were handled.
 #[derive(Default)]
 struct Track {
     /// None after a write that may not have been made.
@@ -66,28 +66,28 @@ struct Track {
 
 impl Track {
     /// Applies orders as the kernel has, up to the `to`th.
-    fn apply(&mut self, lane: u32, to: u64) {
+    fn apply(&mut self, channel: u32, to: u64) {
         for n in self.applied..to {
-            self.answers.push_back(self.book.as_mut().map(|book| book.take(order(lane, n))));
+            self.answers.push_back(self.book.as_mut().map(|book| book.take(order(channel, n))));
         }
         self.applied = self.applied.max(to);
     }
 
-    fn take(&mut self, lane: u32, fill: &Fill) {
+    fn take(&mut self, channel: u32, fill: &Fill) {
         assert!(self.received < self.sent, "an answer to nothing");
-        self.apply(lane, self.received + 1);
+        self.apply(channel, self.received + 1);
         let expected = self.answers.pop_front().expect("it was applied");
         let right = expected.is_none_or(|expected| expected == *fill);
-        assert!(right, "answer {} of lane {lane}: {fill:?}, not {expected:?}", self.received);
+        assert!(right, "answer {} of channel {channel}: {fill:?}, not {expected:?}", self.received);
         self.received += 1;
     }
 }
 
 /// A kernel, and what must be true of it.
 struct Model {
-    kernel: Resident<Book>,
+    kernel: KernelHandle<Book>,
     life: Life,
-    lanes: Vec<Track>,
+    channels: Vec<Track>,
 }
 
 impl Model {
@@ -95,19 +95,22 @@ impl Model {
         let launched = launched.clone().with(|launch| with_ptx(launch, PTX.as_bytes()));
         let kernel = launch::<Book>(platform, host, &launched)?;
         let new = |_| Track { book: Some(Naive::default()), ..Track::default() };
-        let lanes = (0..launched.lanes).map(new).collect();
-        Some(Model { kernel, life: Life::new(platform.breaks), lanes })
+        let channels = (0..launched.channels).map(new).collect();
+        Some(Model { kernel, life: Life::new(platform.breaks), channels })
     }
 
-    fn nth(&self, lane: u32) -> u32 {
-        lane % self.lanes.len() as u32
+    fn nth(&self, channel: u32) -> u32 {
+        channel % self.channels.len() as u32
     }
 
-    fn send(&mut self, lane: u32, most: usize) {
-        let track = &mut self.lanes[lane as usize];
+    fn send(&mut self, channel: u32, most: usize) {
+        let track = &mut self.channels[channel as usize];
         let first = track.sent;
-        let sent =
-            self.kernel.lane(lane).unwrap().try_send_each(most, |k| order(lane, first + k as u64));
+        let sent = self
+            .kernel
+            .channel(channel)
+            .unwrap()
+            .try_send_each(most, |k| order(channel, first + k as u64));
         match sent {
             Ok(n) => {
                 self.life.is_kept();
@@ -118,10 +121,10 @@ impl Model {
         }
     }
 
-    fn receive(&mut self, lane: u32, most: usize) {
-        let track = &mut self.lanes[lane as usize];
-        let received = self.kernel.lane(lane).unwrap().try_recv_each(most, |fill| {
-            track.take(lane, fill);
+    fn receive(&mut self, channel: u32, most: usize) {
+        let track = &mut self.channels[channel as usize];
+        let received = self.kernel.channel(channel).unwrap().try_recv_each(most, |fill| {
+            track.take(channel, fill);
         });
         match received {
             Ok(_) => {}
@@ -133,11 +136,11 @@ impl Model {
         }
     }
 
-    fn receive_all(&mut self, lane: u32) {
-        let track = &mut self.lanes[lane as usize];
+    fn receive_all(&mut self, channel: u32) {
+        let track = &mut self.channels[channel as usize];
         while self.life.is_active() && track.received < track.sent {
-            match self.kernel.lane(lane).unwrap().recv(LONG) {
-                Ok(fill) => track.take(lane, &fill),
+            match self.kernel.channel(channel).unwrap().recv(LONG) {
+                Ok(fill) => track.take(channel, &fill),
                 Err(RecvError::Fault(fault)) => self.life.lose(fault),
                 Err(error) => panic!("{error}"),
             }
@@ -176,51 +179,51 @@ impl Model {
         false
     }
 
-    /// The book of a lane is what the orders that it has handled have made of it.
-    fn compare(&mut self, lane: u32, state: &BookState) {
-        let handled = self.kernel.lane_telemetry(lane).unwrap().processed;
-        let track = &mut self.lanes[lane as usize];
+    /// The book of a channel is what the orders that it has handled have made of it.
+    fn compare(&mut self, channel: u32, state: &BookState) {
+        let handled = self.kernel.channel_telemetry(channel).unwrap().processed;
+        let track = &mut self.channels[channel as usize];
         if !self.life.settled {
             return; // how many it has handled is not known yet
         }
         assert!((track.received..=track.sent).contains(&handled), "{handled} handled");
-        track.apply(lane, handled);
+        track.apply(channel, handled);
         if let Some(book) = &track.book {
             book.is(state);
         }
     }
 
-    fn read(&mut self, lane: u32, in_time: bool, into: bool) {
+    fn read(&mut self, channel: u32, in_time: bool, into: bool) {
         let mut state: BookState = bytemuck::Zeroable::zeroed();
         let limit = if in_time { LONG } else { Duration::ZERO };
         let done = match into {
-            true => self.kernel.read_state_into(lane, &mut state, limit),
-            false => self.kernel.read_state(lane, limit).map(|found| state = found),
+            true => self.kernel.read_state_into(channel, &mut state, limit),
+            false => self.kernel.read_state(channel, limit).map(|found| state = found),
         };
         if self.copied(in_time, done) {
-            self.compare(lane, &state);
+            self.compare(channel, &state);
         }
     }
 
-    fn write(&mut self, lane: u32, empty: bool, in_time: bool) {
+    fn write(&mut self, channel: u32, empty: bool, in_time: bool) {
         if !self.life.settled {
             return; // which orders come before it would not be known
         }
         let mut state: BookState = bytemuck::Zeroable::zeroed();
         if !empty {
-            let read = self.kernel.read_state(lane, LONG).map(|found| state = found);
+            let read = self.kernel.read_state(channel, LONG).map(|found| state = found);
             if !self.copied(true, read) {
                 return;
             }
         }
-        let handled = self.kernel.lane_telemetry(lane).unwrap().processed;
+        let handled = self.kernel.channel_telemetry(channel).unwrap().processed;
         let limit = if in_time { LONG } else { Duration::ZERO };
-        let done = self.kernel.write_state(lane, &state, limit);
+        let done = self.kernel.write_state(channel, &state, limit);
         let refused = matches!(done, Err(StateError::Active { .. }));
         let written = self.copied(in_time, done);
         if !refused && self.life.lost.is_none() {
-            let track = &mut self.lanes[lane as usize];
-            track.apply(lane, handled);
+            let track = &mut self.channels[channel as usize];
+            track.apply(channel, handled);
             match (written, empty) {
                 (true, true) => track.book = Some(Naive::default()),
                 (true, false) => {}
@@ -236,35 +239,35 @@ impl Model {
     }
 
     fn end(&mut self) {
-        (0..self.lanes.len() as u32).for_each(|lane| self.receive_all(lane));
+        (0..self.channels.len() as u32).for_each(|channel| self.receive_all(channel));
         self.life.end(&mut self.kernel);
-        for lane in 0..self.lanes.len() as u32 {
-            self.read(lane, true, true);
-            self.receive(lane, usize::MAX);
+        for channel in 0..self.channels.len() as u32 {
+            self.read(channel, true, true);
+            self.receive(channel, usize::MAX);
         }
         self.look();
     }
 
     fn act(&mut self, act: &Act) {
         match *act {
-            Act::Send(lane, n) => self.send(self.nth(lane), n),
-            Act::Receive(lane, n) => self.receive(self.nth(lane), n),
-            Act::ReceiveAll(lane) => self.receive_all(self.nth(lane)),
-            Act::Read(lane, in_time) => self.read(self.nth(lane), in_time, false),
-            Act::ReadInto(lane) => self.read(self.nth(lane), true, true),
-            Act::Write(lane, empty, in_time) => self.write(self.nth(lane), empty, in_time),
-            Act::NoLane(beyond) => {
-                let lanes = self.kernel.lanes();
-                let lane = lanes + beyond;
-                let none = Err(StateError::Lane(LaneError::OutOfRange { lane, lanes }));
-                assert_eq!(self.kernel.read_state(lane, LONG).map(drop), none);
+            Act::Send(channel, n) => self.send(self.nth(channel), n),
+            Act::Receive(channel, n) => self.receive(self.nth(channel), n),
+            Act::ReceiveAll(channel) => self.receive_all(self.nth(channel)),
+            Act::Read(channel, in_time) => self.read(self.nth(channel), in_time, false),
+            Act::ReadInto(channel) => self.read(self.nth(channel), true, true),
+            Act::Write(channel, empty, in_time) => self.write(self.nth(channel), empty, in_time),
+            Act::NoChannel(beyond) => {
+                let channels = self.kernel.channels();
+                let channel = channels + beyond;
+                let none = Err(StateError::Channel(ChannelError::OutOfRange { channel, channels }));
+                assert_eq!(self.kernel.read_state(channel, LONG).map(drop), none);
                 let zero = bytemuck::Zeroable::zeroed();
-                assert_eq!(self.kernel.write_state(lane, &zero, LONG), none);
+                assert_eq!(self.kernel.write_state(channel, &zero, LONG), none);
             }
             Act::Order(order) => self.life.order(&mut self.kernel, order),
             Act::Look => self.look(),
             Act::Rest => {
-                (0..self.lanes.len() as u32).for_each(|lane| self.receive_all(lane));
+                (0..self.channels.len() as u32).for_each(|channel| self.receive_all(channel));
                 self.life.rest(&mut self.kernel, true);
             }
             Act::Terminate => unreachable!("done by the caller"),

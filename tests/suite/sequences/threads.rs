@@ -1,9 +1,9 @@
-//! Halves of lanes on threads of their own for a while, also while the kernel is told to pause.
+//! Halves of channels on threads of their own for a while, also while the kernel is told to pause.
 
 use super::life::{Life, Order};
 use super::track::Track;
 use ring_host::kernels::Echo;
-use ring_host::{DeviceFault, Receiver, RecvError, Resident, SendError, Sender};
+use ring_host::{DeviceFault, KernelHandle, Receiver, RecvError, SendError, Sender};
 use ring_tests::Progress;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -15,28 +15,28 @@ const A_WHILE: Duration = Duration::from_millis(5);
 /// No count yet.
 const NOT_YET: u64 = u64::MAX;
 
-/// A lane's halves, and what went through them.
+/// A channel's halves, and what went through them.
 pub type Pair<'a> = (&'a mut Sender<Echo>, &'a mut Receiver<Echo>, &'a mut Track);
 
-/// Sends `n` requests and receives all answers on every lane, each half on a thread of its own, while
+/// Sends `n` requests and receives all answers on every channel, each half on a thread of its own, while
 /// the kernel is deactivated and activated again so many times.
 ///
 /// The kernel is active before and, unless it is lost, after.
 pub fn together(
-    lanes: Vec<Pair<'_>>,
+    channels: Vec<Pair<'_>>,
     n: u64,
     life: &mut Life,
-    pauses: Option<(&mut Resident<Echo>, u32)>,
+    pauses: Option<(&mut KernelHandle<Echo>, u32)>,
 ) {
     let may_pause = pauses.is_some();
     let faults: Vec<DeviceFault> = thread::scope(|scope| {
         let mut halves = Vec::new();
         let mut counts = Vec::new();
-        for (sender, receiver, track) in lanes {
+        for (sender, receiver, track) in channels {
             let counted = std::sync::Arc::new(AtomicU64::new(NOT_YET));
-            let (lane, first, done) = (track.lane, track.sent, counted.clone());
+            let (channel, first, done) = (track.channel, track.sent, counted.clone());
             halves.push(scope.spawn(move || {
-                let sent = send(sender, lane, first..first + n, may_pause);
+                let sent = send(sender, channel, first..first + n, may_pause);
                 done.store(sent.0, SeqCst);
                 sent.1
             }));
@@ -68,16 +68,16 @@ pub fn together(
     faults.into_iter().for_each(|fault| life.lose(fault));
 }
 
-/// Sends requests `of` lane `lane`: the index after the last that was accepted, and why it was.
+/// Sends requests `of` channel `channel`: the index after the last that was accepted, and why it was.
 fn send(
     sender: &mut Sender<Echo>,
-    lane: u32,
+    channel: u32,
     of: std::ops::Range<u64>,
     may_pause: bool,
 ) -> (u64, Option<DeviceFault>) {
     let mut progress = Progress::new();
     for i in of.clone() {
-        let request = Track::request(lane, i);
+        let request = Track::request(channel, i);
         loop {
             progress.is_at(i, format_args!("more than {i} of {of:?} sent"));
             match sender.send(&request, A_WHILE) {

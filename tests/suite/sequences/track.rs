@@ -1,4 +1,4 @@
-//! What must be true of one lane: each accepted request is answered once, and in order.
+//! What must be true of one channel: each accepted request is answered once, and in order.
 
 use super::ends::{Ends, ROOM};
 use super::life::Life;
@@ -8,9 +8,9 @@ use ring_host::{Kernel, RecvError, SendError};
 use ring_tests::LONG;
 use std::time::Duration;
 
-/// Requests and answers of a lane so far.
+/// Requests and answers of a channel so far.
 pub struct Track {
-    pub lane: u32,
+    pub channel: u32,
     pub sent: u64,
     pub received: u64,
     /// Its receiver was told the end: nothing follows.
@@ -18,7 +18,7 @@ pub struct Track {
     capacity: u64,
 }
 
-/// What is done at the ends of a lane.
+/// What is done at the ends of a channel.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Send(u64),
@@ -49,17 +49,17 @@ pub fn steps() -> impl Strategy<Value = Step> {
 }
 
 impl Track {
-    pub fn new(lane: u32, capacity: u32) -> Track {
-        Track { lane, sent: 0, received: 0, over: false, capacity: u64::from(capacity) }
+    pub fn new(channel: u32, capacity: u32) -> Track {
+        Track { channel, sent: 0, received: 0, over: false, capacity: u64::from(capacity) }
     }
 
-    /// Request `i` of lane `lane`.
-    pub fn request(lane: u32, i: u64) -> EchoMessage {
-        EchoMessage::from_seed(i ^ 0x5eed ^ u64::from(lane) << 48)
+    /// Request `i` of channel `channel`.
+    pub fn request(channel: u32, i: u64) -> EchoMessage {
+        EchoMessage::from_seed(i ^ 0x5eed ^ u64::from(channel) << 48)
     }
 
     fn next(&self) -> EchoMessage {
-        Self::request(self.lane, self.sent)
+        Self::request(self.channel, self.sent)
     }
 
     /// So many of `most` were accepted. All are, unless the ring is full; and whoever sends knows that
@@ -77,8 +77,8 @@ impl Track {
     /// That answer came.
     pub fn take(&mut self, response: &EchoMessage) {
         assert!(self.received < self.sent, "an answer to nothing");
-        let expected = Self::request(self.lane, self.received).answer();
-        assert_eq!(*response, expected, "answer {} of lane {}", self.received, self.lane);
+        let expected = Self::request(self.channel, self.received).answer();
+        assert_eq!(*response, expected, "answer {} of channel {}", self.received, self.channel);
         self.received += 1;
     }
 
@@ -198,18 +198,18 @@ impl Track {
             }
             Step::SendBatch(most) => {
                 let requests: Vec<_> =
-                    (self.sent..).take(most).map(|i| Self::request(self.lane, i)).collect();
+                    (self.sent..).take(most).map(|i| Self::request(self.channel, i)).collect();
                 match ends.try_send_batch(&requests) {
                     Ok(n) => self.accepted(life, (n, most), ends.at_once()),
                     Err(error) => life.refused(Echo::NAME, error),
                 }
             }
             Step::SendEach(most) => {
-                let (lane, first, mut made) = (self.lane, self.sent, 0);
+                let (channel, first, mut made) = (self.channel, self.sent, 0);
                 let sent = ends.try_send_each(most, &mut |k| {
                     assert_eq!(k, made, "asked for in order");
                     made += 1;
-                    Self::request(lane, first + k as u64)
+                    Self::request(channel, first + k as u64)
                 });
                 match sent {
                     Ok(n) => {

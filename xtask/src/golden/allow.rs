@@ -36,15 +36,15 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::Host => const { &[reads(RELAXED, &[64])] },
         // Releases answers, counters, and what the next launch goes on from.
         Place::Acknowledgement => const { &[stores(ORDERED, &[64])] },
-        // Counters and the heartbeat; of other lanes, whether they are busy and whether to leave.
+        // Counters and the heartbeat; of other channels, whether they are busy and whether to leave.
         Place::Status => const { &[stores(STRONG, &[64]), reads(STRONG, &[64])] },
         // The reads that it tells of are over: their values went through a barrier, or into answers.
         Place::RequestCredit => const { &[stores(STRONG, &[64])] },
         // Slots are overwritten on its word.
         Place::ResponseCredit => const { &[reads(ORDERED, &[64])] },
-        // Tail, credit and express as one, and slots are read on their word.
+        // Tail, credit and inline as one, and slots are read on their word.
         Place::RequestControl => const { &[reads(ORDERED, &[128])] },
-        // Tail, credit and express as one; answers with their stamps. A fence stands before a tail.
+        // Tail, credit and inline as one; answers with their stamps. A fence stands before a tail.
         Place::ResponseControl | Place::ResponseAtom => const { &[stores(RELAXED, &[128])] },
         // Counters, for nobody else to act on.
         Place::Times => const { &[stores(STRONG, &[64]), reads(STRONG, &[64])] },

@@ -137,17 +137,17 @@ mod tests {
     use super::super::check;
     use crate::pins::BUILT_IN;
     use ring_device::TeamMemory;
-    use ring_shared::layout::{ControlBlock, LaneBlock};
+    use ring_shared::layout::{ChannelBlock, ControlBlock};
     use std::mem::{offset_of, size_of};
 
     /// The rules about order that a kernel with that body breaks. In it `%team` is the team's memory,
-    /// `%lane` the lane's block, `%look` an atom of the doorbell that depends on the thread, `%payload`
+    /// `%channel` the channel's block, `%look` an atom of the doorbell that depends on the thread, `%payload`
     /// and `%answers` what the host left there.
     fn broken(body: &str) -> Vec<String> {
-        let (team, control, lane) =
-            (size_of::<TeamMemory>(), size_of::<ControlBlock>(), size_of::<LaneBlock>());
+        let (team, control, channel) =
+            (size_of::<TeamMemory>(), size_of::<ControlBlock>(), size_of::<ChannelBlock>());
         let (bell, credit) =
-            (offset_of!(LaneBlock, request_bell), offset_of!(LaneBlock, response_credit));
+            (offset_of!(ChannelBlock, request_bell), offset_of!(ChannelBlock, response_credit));
         let (payload, answers) = (TeamMemory::PAYLOAD, TeamMemory::RESPONSE_SLOTS);
         let ptx = format!(
             ".shared .align 16 .b8 ring_team[{team}];
@@ -156,16 +156,16 @@ mod tests {
             ld.param.b64 %control, [k_param_0];
             {{ .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 %team, %a; }}
             mov.u32 %block, %ctaid.x;
-            mul.wide.u32 %blocks, %block, {lane};
+            mul.wide.u32 %blocks, %block, {channel};
             add.s64 %first, %control, {control};
-            add.s64 %lane, %first, %blocks;
+            add.s64 %channel, %first, %blocks;
             mov.u32 %thread, %tid.x;
             mul.wide.u32 %atom, %thread, 16;
-            add.s64 %bell, %lane, {bell};
+            add.s64 %bell, %channel, {bell};
             add.s64 %look, %bell, %atom;
-            add.s64 %line, %lane, {response};
-            add.s64 %express, %line, %atom;
-            add.s64 %credit, %lane, {credit};
+            add.s64 %line, %channel, {response};
+            add.s64 %inline, %line, %atom;
+            add.s64 %credit, %channel, {credit};
             ld.relaxed.sys.b64 %payload, [%team+{payload}];
             ld.relaxed.sys.b64 %slots, [%team+{answers}];
             shl.b64 %behind, %thread, 4;
@@ -173,7 +173,7 @@ mod tests {
             {body}
             ret;
             }}",
-            response = offset_of!(LaneBlock, response_bell),
+            response = offset_of!(ChannelBlock, response_bell),
         );
         let found = check(&BUILT_IN, &ptx).into_iter();
         let said: Vec<_> = found.map(|one| one.to_string()).collect();
@@ -189,7 +189,7 @@ mod tests {
     fn a_payload_is_read_behind_a_fence_and_told_of_behind_another() {
         let read = "ld.relaxed.sys.b32 %w, [%payload+8];";
         let answer =
-            "st.relaxed.sys.b32 [%payload+8], %w; FENCE st.relaxed.sys.b128 [%express], %a;";
+            "st.relaxed.sys.b32 [%payload+8], %w; FENCE st.relaxed.sys.b128 [%inline], %a;";
         let (fenced, not) = (answer.replace("FENCE", FENCE), answer.replace("FENCE", ""));
         assert_eq!(broken(&format!("{LOOK} {FENCE} {read} {fenced}")), [""; 0]);
         let said = broken(&format!("{LOOK} {read} {fenced}"));

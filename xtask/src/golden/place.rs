@@ -1,9 +1,9 @@
-//! What each access of memory reaches: a line of the host's or the lane's, a slot, the team's memory.
+//! What each access of memory reaches: a line of the host's or the channel's, a slot, the team's memory.
 
 use super::code::{Function, Instruction};
 use super::value::{Base, Value, Values};
 use ring_device::TeamMemory;
-use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, LaneBlock, StatusLine, Times};
+use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, StatusLine, Times};
 use ring_shared::ring::CONTROL;
 use std::mem::{offset_of, size_of};
 
@@ -12,7 +12,7 @@ use std::mem::{offset_of, size_of};
 pub enum Place {
     /// A word of the control block.
     Host,
-    /// The word by which a lane acknowledges, or says that it has left.
+    /// The word by which a channel acknowledges, or says that it has left.
     Acknowledgement,
     /// Another word of a status line.
     Status,
@@ -28,9 +28,9 @@ pub enum Place {
     ResponseAtom,
     /// A bucket of a histogram.
     Times,
-    /// An atom of the lane's block or of the control block, which of them depends on the thread.
+    /// An atom of the channel's block or of the control block, which of them depends on the thread.
     SomeAtom,
-    /// Another word of the lane's block.
+    /// Another word of the channel's block.
     OtherWord,
     /// The slots of requests.
     RequestSlot,
@@ -173,38 +173,38 @@ fn team(value: Value) -> Place {
     }
 }
 
-/// What lies at an offset of the control block and the lanes' blocks behind it.
+/// What lies at an offset of the control block and the channels' blocks behind it.
 fn block(value: Value) -> Place {
-    const LANE: u64 = size_of::<LaneBlock>() as u64;
+    const CHANNEL: u64 = size_of::<ChannelBlock>() as u64;
     let control = size_of::<ControlBlock>() as i64;
     if value.is_exact() && (0..control).contains(&value.home) {
         return Place::Host;
     }
-    // Exact but for the lane; else the place that the thread with index 0 reaches.
-    let exact = value.stride.is_multiple_of(LANE);
-    let at = (value.home - control).rem_euclid(LANE as i64) as usize;
+    // Exact but for the channel; else the place that the thread with index 0 reaches.
+    let exact = value.stride.is_multiple_of(CHANNEL);
+    let at = (value.home - control).rem_euclid(CHANNEL as i64) as usize;
     let atom = value.stride.is_multiple_of(16) && at.is_multiple_of(16);
     let inside = |begin: usize, bytes: usize| (begin..begin + bytes).contains(&at);
     let control_of = |bell: usize| exact && at == bell + 16 * CONTROL;
-    let status = offset_of!(LaneBlock, status);
+    let status = offset_of!(ChannelBlock, status);
     let ends = [offset_of!(StatusLine, acknowledged), offset_of!(StatusLine, left)];
     let credit = |line: usize| exact && at == line + offset_of!(CreditLine, consumed);
-    let response_bell = offset_of!(LaneBlock, response_bell);
+    let response_bell = offset_of!(ChannelBlock, response_bell);
     if control_of(response_bell) {
         Place::ResponseControl
-    } else if control_of(offset_of!(LaneBlock, request_bell)) {
+    } else if control_of(offset_of!(ChannelBlock, request_bell)) {
         Place::RequestControl
     } else if atom && inside(response_bell, size_of::<Doorbell>()) {
         Place::ResponseAtom
-    } else if inside(offset_of!(LaneBlock, times), size_of::<Times>()) && (exact || !atom) {
+    } else if inside(offset_of!(ChannelBlock, times), size_of::<Times>()) && (exact || !atom) {
         Place::Times
     } else if exact && ends.contains(&at.wrapping_sub(status)) {
         Place::Acknowledgement
     } else if exact && inside(status, size_of::<StatusLine>()) {
         Place::Status
-    } else if credit(offset_of!(LaneBlock, request_credit)) {
+    } else if credit(offset_of!(ChannelBlock, request_credit)) {
         Place::RequestCredit
-    } else if credit(offset_of!(LaneBlock, response_credit)) {
+    } else if credit(offset_of!(ChannelBlock, response_credit)) {
         Place::ResponseCredit
     } else if atom && !exact {
         Place::SomeAtom
@@ -217,7 +217,7 @@ fn block(value: Value) -> Place {
 mod tests {
     use super::{Base, Place, Value, place};
     use ring_device::TeamMemory;
-    use ring_shared::layout::LaneBlock;
+    use ring_shared::layout::ChannelBlock;
     use std::mem::{offset_of, size_of};
 
     fn at(base: Base, home: i64, stride: u64) -> Place {
@@ -225,26 +225,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_each_lane_are_told_apart() {
-        let lane = size_of::<LaneBlock>() as u64;
+    fn lines_of_each_channel_are_told_apart() {
+        let channel = size_of::<ChannelBlock>() as u64;
         let of = |at: usize| 256 + at as i64;
-        let bell = of(offset_of!(LaneBlock, response_bell));
+        let bell = of(offset_of!(ChannelBlock, response_bell));
         for (home, stride, place) in [
             (16, 0, Place::Host),
-            (of(128), lane, Place::Acknowledgement),
-            (of(128 + 56), 3 * lane, Place::Acknowledgement),
+            (of(128), channel, Place::Acknowledgement),
+            (of(128 + 56), 3 * channel, Place::Acknowledgement),
             (of(128 + 8), 0, Place::Status),
-            (of(256), lane, Place::RequestCredit),
-            (of(256 + 8), lane, Place::OtherWord),
-            (bell + 112, lane, Place::ResponseControl),
+            (of(256), channel, Place::RequestCredit),
+            (of(256 + 8), channel, Place::OtherWord),
+            (bell + 112, channel, Place::ResponseControl),
             (bell + 112, 16, Place::ResponseAtom),
             (bell, 8, Place::OtherWord),
             (of(512), 8, Place::Times),
             (of(512), 16, Place::SomeAtom),
-            (of(1024 + 112), lane, Place::RequestControl),
+            (of(1024 + 112), channel, Place::RequestControl),
             (of(1024), 16, Place::SomeAtom),
-            (of(1152), lane, Place::ResponseCredit),
-            (of(0), lane, Place::OtherWord),
+            (of(1152), channel, Place::ResponseCredit),
+            (of(0), channel, Place::OtherWord),
         ] {
             assert_eq!(at(Base::Parameter, home, stride), place, "{home} and {stride} times k");
         }

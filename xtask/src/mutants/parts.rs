@@ -149,7 +149,7 @@ pub const PARTS: [Part; 3] = [
                 seconds: 12,
             },
             Stage {
-                what: "its tests of budgets, clocks and lanes beside each other",
+                what: "its tests of budgets, clocks and channels beside each other",
                 tests_of: None,
                 cargo: &["--test=budgets", "--test=beside", "--test=clock", "--test=idle"],
                 names: &[],
@@ -164,7 +164,7 @@ pub const PARTS: [Part; 3] = [
         name: "host",
         package: "ring-host",
         files: &[
-            "crates/ring-host/src/lane.rs",
+            "crates/ring-host/src/channel.rs",
             "crates/ring-host/src/pump.rs",
             "crates/ring-host/src/shared.rs",
             "crates/ring-host/src/staging.rs",
@@ -175,7 +175,7 @@ pub const PARTS: [Part; 3] = [
                 what: "its unit tests on a device that does as it is told",
                 tests_of: None,
                 cargo: &["--all-features", "--lib"],
-                names: &["fake::", "lane::", "staging::"],
+                names: &["fake::", "channel::", "staging::"],
                 env: &[],
                 seconds: 12,
             },

@@ -1,9 +1,9 @@
-//! Options of `ring build`.
+//! RuntimeConfig of `ring build`.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// Options of `ring build`.
+/// RuntimeConfig of `ring build`.
 #[derive(Clone, Debug, Args)]
 pub struct Build {
     /// Folder of the crate [default: kernels if it is there, else .]

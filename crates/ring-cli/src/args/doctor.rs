@@ -1,10 +1,10 @@
-//! Options of `ring doctor`.
+//! RuntimeConfig of `ring doctor`.
 
 use super::Emulate;
 use clap::Args;
 use ring_host::Device;
 
-/// Options of `ring doctor`.
+/// RuntimeConfig of `ring doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct Doctor {
     /// auto (GPU or CPU), cpu, cuda, cuda:N

@@ -1,10 +1,10 @@
-//! Options of `ring init`.
+//! RuntimeConfig of `ring init`.
 
 use crate::new::Source;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Options of `ring init`.
+/// RuntimeConfig of `ring init`.
 #[derive(Clone, Debug, Args)]
 pub struct Init {
     /// Folder of the package

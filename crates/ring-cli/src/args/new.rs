@@ -1,9 +1,9 @@
-//! Options of `ring new`.
+//! RuntimeConfig of `ring new`.
 
 use crate::new::{Folder, Source};
 use clap::Args;
 
-/// Options of `ring new`.
+/// RuntimeConfig of `ring new`.
 #[derive(Clone, Debug, Args)]
 pub struct New {
     /// The folder, new or empty; its name is the package's

@@ -1,12 +1,12 @@
-//! Options of `ring validate`.
+//! RuntimeConfig of `ring validate`.
 
 use super::Emulate;
 use super::values::{Milliseconds, number, processing, seconds, small_number};
 use clap::Args;
-use ring_host::{Budgets, Device, Launch, Memory, Mode, Processing};
+use ring_host::{Budgets, Device, LaunchConfig, Memory, Mode, Processing};
 use std::time::Duration;
 
-/// Options of `ring validate`.
+/// RuntimeConfig of `ring validate`.
 #[derive(Clone, Debug, Args)]
 pub struct Validate {
     /// auto (GPU or CPU), cpu, cuda, cuda:N
@@ -42,16 +42,16 @@ pub struct KernelOptions {
     #[arg(long, value_name = "NAME", default_value_t = Memory::Auto)]
     pub memory: Memory,
 
-    /// Lanes of each kernel, all soaked
+    /// Channels of each kernel, all soaked
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = small_number)]
-    pub lanes: u32,
+    pub channels: u32,
 
     /// Slots of each ring [default: 32768, or 4 MiB of them]
     #[arg(long, value_name = "N", value_parser = small_number)]
     pub capacity: Option<u32>,
 
     /// Threads of each block on a GPU
-    #[arg(long, value_name = "N", default_value_t = Launch::DEFAULT_THREADS, value_parser = small_number)]
+    #[arg(long, value_name = "N", default_value_t = LaunchConfig::DEFAULT_THREADS, value_parser = small_number)]
     pub threads: u32,
 
     /// continuous, batch, adaptive
@@ -77,13 +77,13 @@ pub struct KernelOptions {
 
 impl KernelOptions {
     /// The launch that was asked for.
-    pub fn launch(&self) -> Launch {
+    pub fn launch(&self) -> LaunchConfig {
         let iterations = self.iterations.unwrap_or(Budgets::default().iterations);
         let (time, idle) = (self.time_budget.0, self.idle_budget.0);
-        let launch = Launch::default()
+        let launch = LaunchConfig::default()
             .mode(self.mode)
             .memory(self.memory)
-            .lanes(self.lanes)
+            .channels(self.channels)
             .threads(self.threads)
             .processing(self.processing)
             .budgets(Budgets { time, iterations, idle });
@@ -120,14 +120,14 @@ mod tests {
         assert_eq!((options.messages, options.emulate), (1_000_000, None));
         assert_eq!(options.timeout, Duration::from_secs(10));
         let launch = format!("{:?}", options.kernel.launch());
-        let default = Launch::default().threads(Launch::DEFAULT_THREADS);
+        let default = LaunchConfig::default().threads(LaunchConfig::DEFAULT_THREADS);
         assert_eq!(launch, format!("{default:?}"));
     }
 
     #[test]
     fn every_option_is_read() {
         let line = "--device cuda:1 --messages 0 --timeout .5 --emulate wsl2,watchdog \
-                    --mode event-driven --memory staged-async --lanes 4 --capacity 64 \
+                    --mode event-driven --memory staged-async --channels 4 --capacity 64 \
                     --threads 128 --processing adaptive --max-messages 7 --time-budget 2.5 \
                     --idle-budget 0.02 --iterations 9";
         let options = validate(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
@@ -135,10 +135,10 @@ mod tests {
         assert_eq!((options.messages, options.timeout), (0, Duration::from_millis(500)));
         assert_eq!(options.emulate.as_ref().unwrap().to_string(), "wsl2,watchdog");
         let (time, idle) = (Duration::from_micros(2500), Duration::from_micros(20));
-        let expected = Launch::default()
+        let expected = LaunchConfig::default()
             .mode(Mode::EventDriven)
             .memory(Memory::StagedAsync)
-            .lanes(4)
+            .channels(4)
             .capacity(64)
             .threads(128)
             .processing(Processing::Adaptive)
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn digits_may_be_parted_by_underscores() {
-        let line = "--messages 1_000_000 --timeout 1_0.5 --lanes 1_6 --capacity 32_768 --threads 1_28 \
+        let line = "--messages 1_000_000 --timeout 1_0.5 --channels 1_6 --capacity 32_768 --threads 1_28 \
                     --max-messages 4_096 --time-budget 1_000.2_5 --idle-budget 0.0_2 --iterations 1_000";
         let options = validate(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         assert_eq!((options.messages, options.timeout), (1_000_000, Duration::from_millis(10_500)));
         let (time, idle) = (Duration::from_micros(1_000_250), Duration::from_micros(20));
-        let expected = Launch::default()
-            .lanes(16)
+        let expected = LaunchConfig::default()
+            .channels(16)
             .capacity(32_768)
             .threads(128)
             .max_messages(4096)
@@ -175,7 +175,7 @@ mod tests {
             ["--messages", "1__0"],
             ["--messages", "_"],
             ["--messages", "18_446_744_073_709_551_616"],
-            ["--lanes", "-1"],
+            ["--channels", "-1"],
             ["--capacity", "4294967296"],
             ["--threads", "two"],
             ["--timeout", "0"],

@@ -9,7 +9,7 @@ use super::ours::bandwidth::Bandwidth;
 use super::ours::{self, Setup, latency};
 use super::report::{Found, Latency, OnDevice, Report, Round, Whose};
 use super::stats::{Rates, Times};
-use ring_host::Launch;
+use ring_host::LaunchConfig;
 use ring_host::kernels::Echo;
 
 /// Pairs of rings with head and tail that ours is compared with.
@@ -34,7 +34,7 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
     };
     let kinds: [(&str, &str, Make<'_>); 7] = [
         ("ring", "ring, persistent, mapped", &|_, page, times| {
-            latency::round(bed, Launch::default(), page, times)
+            latency::round(bed, LaunchConfig::default(), page, times)
         }),
         ("flag", "bare flag, no payload", &|gpu, page, times| flag::round(bed, gpu, page, times)),
         ("launch", "launch, then poll", &|gpu, _, times| {
@@ -82,10 +82,10 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
     report.on_device.extend(latency::told(bed));
 }
 
-/// Ours on so many lanes, and rings with head and tail made of the same numbers.
+/// Ours on so many channels, and rings with head and tail made of the same numbers.
 fn sides() -> [(Setup, Found<Rates>, HeadTails); PAIRS.len()] {
-    PAIRS.map(|lanes| {
-        let ours = Setup::of::<Echo>().lanes(lanes);
+    PAIRS.map(|channels| {
+        let ours = Setup::of::<Echo>().channels(channels);
         let theirs = HeadTails::beside(&ours.shape);
         (ours, Ok(Rates::default()), theirs)
     })

@@ -8,7 +8,7 @@ use super::report::{Found, Stop};
 use super::settings::{PATIENCE, Settings};
 use crate::interrupt::Interrupt;
 use ring_host::kernels::Echo;
-use ring_host::{DeviceKind, Launch, LaunchError, Resident, Runtime};
+use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
 
 /// Bytes of a page: the host spreads its memory by them.
 pub const PAGE: usize = 4096;
@@ -78,7 +78,7 @@ impl Bed<'_> {
 
     /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
     /// [`Cores::pin`] counts.
-    pub fn active<K: Measured>(&self, launch: Launch) -> Found<Resident<K>> {
+    pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
         self.proceed()?;
         let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
         let mut kernel = launched.map_err(|error| match error {
@@ -92,13 +92,13 @@ impl Bed<'_> {
     }
 
     /// A kernel that does nothing but keep so many pages of the runtime's pinned memory from the next.
-    pub fn aside(&self, pages: usize) -> Found<Option<Resident<Echo>>> {
+    pub fn aside(&self, pages: usize) -> Found<Option<KernelHandle<Echo>>> {
         if pages == 0 {
             return Ok(None);
         }
         // Payload is staged in pinned memory, as many bytes as there are of it: what is missing to
         // whole pages.
-        let launch = Launch::default().threads(32).capacity(ASIDE_SLOTS);
+        let launch = LaunchConfig::default().threads(32).capacity(ASIDE_SLOTS);
         let least = self.runtime.launch::<Echo>(launch.clone()).map_err(wrong)?.pinned_bytes();
         let launch = launch.payload_bytes((pages * PAGE).saturating_sub(least));
         self.runtime.launch::<Echo>(launch).map(Some).map_err(wrong)
@@ -106,7 +106,7 @@ impl Bed<'_> {
 }
 
 /// Ends a kernel. It must have handled every message that it was sent.
-pub fn ended<K: Measured>(mut kernel: Resident<K>) -> Found<()> {
+pub fn ended<K: Measured>(mut kernel: KernelHandle<K>) -> Found<()> {
     let summary = kernel.terminate(PATIENCE).map_err(wrong)?;
     match summary.unhandled {
         0 => Ok(()),
@@ -156,7 +156,7 @@ mod tests {
             let mut found = Ok(1);
             bed.go_on(&mut found, |_| unreachable!("after it was interrupted"));
             assert_eq!((found, bed.proceed()), (Ok(1), Err(Stop::Interrupted)));
-            assert_eq!(bed.active::<Echo>(Launch::default()).err(), Some(Stop::Interrupted));
+            assert_eq!(bed.active::<Echo>(LaunchConfig::default()).err(), Some(Stop::Interrupted));
         });
     }
 }

@@ -91,14 +91,14 @@ pub fn together<P: Pipe + Send>(
         let one = &one;
         let spawn = |(k, pipe)| scope.spawn(move || one(k, pipe));
         let threads: Vec<_> = pipes.iter_mut().enumerate().map(spawn).collect();
-        let lost = |_| Err("the thread that drove a lane panicked".to_owned());
+        let lost = |_| Err("the thread that drove a channel panicked".to_owned());
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
     });
     let ended: Vec<_> = ended.into_iter().collect::<Result<_, String>>()?;
     let messages: u64 = ended.iter().map(|(messages, ..)| messages).sum();
     let first = ended.iter().map(|(_, begun, _)| *begun).min();
     let last = ended.iter().map(|(.., end)| *end).max();
-    let (Some(first), Some(last)) = (first, last) else { return Err("no lanes".to_owned()) };
+    let (Some(first), Some(last)) = (first, last) else { return Err("no channels".to_owned()) };
     Ok(messages as f64 / (last - first).as_secs_f64().max(1e-9))
 }
 

@@ -25,11 +25,11 @@ fn rates(millions: f64) -> Rates {
     rates
 }
 
-fn row(sweep: &'static str, name: &'static str, lanes: u32, bytes: usize, m: f64) -> Throughput {
+fn row(sweep: &'static str, name: &'static str, channels: u32, bytes: usize, m: f64) -> Throughput {
     let batch = 512;
     let capacity = if name == "digest" { 1024 } else { 16_384 };
     let shape =
-        Shape { lanes, bytes, answer_bytes: bytes, threads: 512, batch, depth: 4096, capacity };
+        Shape { channels, bytes, answer_bytes: bytes, threads: 512, batch, depth: 4096, capacity };
     let whose = if name == "echo" || name == "digest" { Whose::Ours } else { Whose::Baseline };
     let device = if sweep == "cpu" { "cpu" } else { "cuda" };
     Throughput { sweep, name, device, whose, shape, rate: Ok(rates(m)) }
@@ -83,9 +83,9 @@ pub fn report() -> Report {
         row("head_tail", "echo", 1, 64, 130.0),
         row("head_tail", "head/tail", 1, 64, 120.0),
         row("head_tail", "head/tail", 1, 64, 100.0),
-        row("lanes", "echo", 1, 64, 130.0),
-        row("lanes", "echo", 2, 64, 250.0),
-        row("lanes", "echo", 4, 64, 450.0),
+        row("channels", "echo", 1, 64, 130.0),
+        row("channels", "echo", 2, 64, 250.0),
+        row("channels", "echo", 4, 64, 450.0),
         row("size", "echo", 1, 16, 200.0),
         row("size", "echo", 1, 4096, 8.0),
         row("bandwidth", "digest", 4, 4096, 10.0),

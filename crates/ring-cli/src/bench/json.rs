@@ -120,12 +120,12 @@ fn rates(rates: &Rates) -> Value {
 }
 
 fn throughput(row: &Throughput) -> Value {
-    let Shape { lanes, bytes, answer_bytes, threads, batch, depth, capacity } = &row.shape;
+    let Shape { channels, bytes, answer_bytes, threads, batch, depth, capacity } = &row.shape;
     json!({
         "sweep": row.sweep,
         "name": row.name,
         "device": row.device,
-        "lanes": lanes,
+        "channels": channels,
         "bytes": bytes,
         "answer_bytes": answer_bytes,
         "threads": threads,

@@ -4,7 +4,7 @@ use ring_bench::kernels::{
     DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096,
 };
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Kernel, Launch};
+use ring_host::{Kernel, LaunchConfig};
 
 /// PTX of `ring-bench`, built by `cargo xtask ptx` and checked in.
 pub const PTX: &str = include_str!("kernels.ptx");
@@ -33,7 +33,7 @@ pub trait Measured: Kernel<Request: Send, Response: Send> {
     fn answers(response: &Self::Response, i: u64) -> bool;
 
     /// The launch, with the code that it needs.
-    fn launch(launch: Launch) -> Launch {
+    fn launch(launch: LaunchConfig) -> LaunchConfig {
         match Self::OWN {
             // SAFETY: `cargo xtask ptx` made it from the very types that are launched with it.
             true => unsafe { launch.ptx(PTX.as_bytes()) },

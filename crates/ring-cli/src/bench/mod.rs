@@ -44,15 +44,15 @@ use progress::Steps;
 use report::{Report, Stop};
 use ring_bench::kernels::Digest;
 use ring_host::driver::{self, Driver as _};
-use ring_host::{Device, DeviceKind, Launch, Options, Runtime};
+use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// On a GPU: memory for rings of 4096-byte messages on four lanes, and as much for their answers.
-const LARGE: Options = Options { pinned_bytes: 192 << 20, device_bytes: 32 << 20 };
+/// On a GPU: memory for rings of 4096-byte messages on four channels, and as much for their answers.
+const LARGE: RuntimeConfig = RuntimeConfig { pinned_bytes: 192 << 20, device_bytes: 32 << 20 };
 
 /// Measures what the options ask for, and reports to `out` and to files. An error if an answer was
 /// wrong or none came; a target that is not met is none.
@@ -68,7 +68,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let begun = Instant::now();
     let (driver, _) = driver::open(device).map_err(failure)?;
     let has_gpu = driver.info().kind == DeviceKind::Cuda;
-    let memory = if has_gpu { LARGE } else { Options::default() };
+    let memory = if has_gpu { LARGE } else { RuntimeConfig::default() };
     let runtime = Runtime::open_with(device, memory).map_err(failure)?;
     let (cores, settings) = (Cores::find(), Settings::of(options));
     let machine = Machine::look(&runtime, &cores);
@@ -116,7 +116,7 @@ fn opened(runtime: &Runtime, device: Device) -> Result<Option<Gpu>, Stop> {
         return Ok(None);
     }
     let index = if let Device::Cuda(index) = device { index } else { 0 };
-    let prepared = runtime.prepare::<Digest>(&Digest::launch(Launch::default()));
+    let prepared = runtime.prepare::<Digest>(&Digest::launch(LaunchConfig::default()));
     prepared.map_err(|error| Stop::Wrong(error.to_string()))?;
     Gpu::open(index).map(Some)
 }

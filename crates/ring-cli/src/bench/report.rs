@@ -80,7 +80,7 @@ impl Round {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     /// Rings, each with a host thread.
-    pub lanes: u32,
+    pub channels: u32,
     /// Bytes of a request.
     pub bytes: usize,
     /// Bytes of a response.
@@ -307,7 +307,7 @@ impl Report {
             note(row.name.to_owned(), row.us.as_ref().err());
         }
         for row in &self.throughput {
-            let what = format!("{} {} x {} bytes", row.name, row.shape.lanes, row.shape.bytes);
+            let what = format!("{} {} x {} bytes", row.name, row.shape.channels, row.shape.bytes);
             note(what, row.rate.as_ref().err());
         }
         for row in &self.copies {

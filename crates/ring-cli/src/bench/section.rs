@@ -55,7 +55,7 @@ impl Section {
                  launch, and copies around a launch (GPU)"
             }
             Section::Throughput => {
-                "messages a second against message size, lanes, batch, depth, scope and threads, \
+                "messages a second against message size, channels, batch, depth, scope and threads, \
                  beside rings with head and tail (GPU)"
             }
             Section::Bandwidth => "4096-byte messages in, 16 bytes out, beside cuMemcpyAsync (GPU)",

@@ -134,8 +134,14 @@ pub fn targets(report: &Report) -> Vec<Target> {
         gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", p99)),
         gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", p50)),
         gpu("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", p50)),
-        gpu("one_lane", "1 lane / head and tail, 1 pair", AtLeast, 1.05, lanes(report, 1)),
-        gpu("eight_lanes", "8 lanes / head and tail, 8 pairs", AtLeast, 1.0, lanes(report, 8)),
+        gpu("one_channel", "1 channel / head and tail, 1 pair", AtLeast, 1.05, channels(report, 1)),
+        gpu(
+            "eight_channels",
+            "8 channels / head and tail, 8 pairs",
+            AtLeast,
+            1.0,
+            channels(report, 8),
+        ),
         gpu("bandwidth", "4 KiB messages in / cuMemcpyAsync", AtLeast, 0.8, bandwidth(report)),
         gpu("many", "each of 16 kernels / one alone, p50", AtMost, 1.5, many(report)),
         any("cpu_rate", "CPU device / rtrb, messages a second", AtLeast, 1.0, cpu_rate(report)),
@@ -216,10 +222,10 @@ fn rates(ours: Option<&Throughput>, theirs: Option<&Throughput>) -> Result<Ratio
     Ok(found.within(spread))
 }
 
-fn lanes(report: &Report, lanes: u32) -> Result<Ratio, String> {
+fn channels(report: &Report, channels: u32) -> Result<Ratio, String> {
     let rows = |whose| {
         let rows = report.sweep("head_tail");
-        rows.filter(move |row| row.whose == whose && row.shape.lanes == lanes)
+        rows.filter(move |row| row.whose == whose && row.shape.channels == channels)
     };
     let ours = best(rows(Whose::Ours));
     // Rings of other sizes say nothing of the protocol. Of the threads a block each has what suits it.
@@ -236,8 +242,8 @@ fn lanes(report: &Report, lanes: u32) -> Result<Ratio, String> {
         );
     }
     let cores = report.machine.cores;
-    if (lanes as usize) > cores {
-        found.figures += &format!("; {lanes} host threads shared {cores} processors");
+    if (channels as usize) > cores {
+        found.figures += &format!("; {channels} host threads shared {cores} processors");
     }
     Ok(found)
 }

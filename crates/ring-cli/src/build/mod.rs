@@ -58,7 +58,7 @@ fn report(path: &Path, options: &Build, built: &Built, time: Duration) -> String
             "next",
             "a build script does this by itself with ring_builder::Builder, and the host takes it with \
              ring_host::include_kernels!() (`ring new` writes a project that does); a file that you keep \
-             goes through ring_host::Kernels::new (unsafe) into Launch::kernels"
+             goes through ring_host::Kernels::new (unsafe) into LaunchConfig::kernels"
                 .to_owned(),
         ),
     ];

@@ -9,7 +9,8 @@ use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_places, wsl_signs};
 use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
 use ring_host::{
-    Choice, Device, DeviceKind, Launch, LaunchError, Memory, Mode, OpenError, Refusal, Runtime,
+    Choice, Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
+    Runtime,
 };
 
 /// Where NVIDIA's kernel module says its version, on Linux.
@@ -136,8 +137,8 @@ fn ways(runtime: &Runtime) -> Vec<Way> {
     } else if report.forced.is_empty() {
         for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
             for mode in [Mode::Persistent, Mode::EventDriven, Mode::Graph] {
-                let prepared =
-                    runtime.prepare::<VectorAdd>(&Launch::default().mode(mode).memory(memory));
+                let prepared = runtime
+                    .prepare::<VectorAdd>(&LaunchConfig::default().mode(mode).memory(memory));
                 let refused = prepared.err().map(|error| reason(mode, memory, error));
                 ways.push(Way { mode, memory, refused });
             }

@@ -66,7 +66,7 @@ pub struct Found {
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors, or processors.
     pub multiprocessors: u32,
-    /// Whether all lanes can be launched at once or not at all.
+    /// Whether all channels can be launched at once or not at all.
     pub cooperative_launch: bool,
     /// Whether kernels can use host memory in place.
     pub maps_host_memory: bool,

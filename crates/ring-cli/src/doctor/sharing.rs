@@ -4,7 +4,7 @@
 //! while it is another's turn, and each of its messages waits for the end of that.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Error, Launch, Runtime};
+use ring_host::{Error, LaunchConfig, Runtime};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn users_under(proc: &Path, own: u32) -> Vec<User> {
 }
 
 fn watch(runtime: &Runtime) -> Result<Trips, Error> {
-    let mut kernel = runtime.launch::<Echo>(Launch::default().threads(64).capacity(16))?;
+    let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().threads(64).capacity(16))?;
     kernel.activate(PATIENCE)?;
     let (mut times, begun) = (Vec::new(), Instant::now());
     while begun.elapsed() < WATCHED {

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::text::{plural, wrapped};
 use report::Case;
 use ring_host::kernels::{Echo, VectorAdd};
-use ring_host::{Error, Kernel, Lane, Resident, Runtime};
+use ring_host::{Channel, Error, Kernel, KernelHandle, Runtime};
 use session::Session;
 use soak::Soaked;
 use std::io::Write;
@@ -54,7 +54,7 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     if options.messages == 0 {
         writeln!(out, "soak    skipped (--messages 0)")?;
     } else if !left_out {
-        let soaked = soak_lanes(&host, options, interrupt, out, &mut ways);
+        let soaked = soak_channels(&host, options, interrupt, out, &mut ways);
         let soaked =
             soaked.or_else(|failure| stopped(failure, &results, out).map(|()| Some(false)))?;
         left_out = soaked.is_none();
@@ -143,7 +143,7 @@ fn make_round_trips(
 }
 
 /// Whether the soak passed; none if it was interrupted, and nothing was wrong until then.
-fn soak_lanes(
+fn soak_channels(
     host: &Runtime,
     options: &Validate,
     interrupt: Interrupt,
@@ -152,7 +152,7 @@ fn soak_lanes(
 ) -> Result<Option<bool>, Failure> {
     let (messages, timeout) = (options.messages, options.timeout);
     let session = session::with::<Echo, _>(host, options, |kernel| {
-        let ports = match take_lanes(kernel) {
+        let ports = match take_channels(kernel) {
             Ok(ports) => ports,
             Err(error) => return (0, Soaked::default(), Err(error.to_string())),
         };
@@ -166,7 +166,7 @@ fn soak_lanes(
         (soaked.sent, soaked, passed)
     })?;
     let Session { result: soaked, passed, way } = session;
-    write!(out, "{}", report::soak(&soaked, messages, options.kernel.lanes, &passed))?;
+    write!(out, "{}", report::soak(&soaked, messages, options.kernel.channels, &passed))?;
     ways.add(way);
     Ok(match passed {
         Ok(()) if soaked.interrupted => None,
@@ -174,6 +174,6 @@ fn soak_lanes(
     })
 }
 
-fn take_lanes(kernel: &mut Resident<Echo>) -> Result<Vec<Lane<Echo>>, Error> {
-    (0..kernel.lanes()).map(|lane| Ok(kernel.take_lane(lane)?)).collect()
+fn take_channels(kernel: &mut KernelHandle<Echo>) -> Result<Vec<Channel<Echo>>, Error> {
+    (0..kernel.channels()).map(|channel| Ok(kernel.take_channel(channel)?)).collect()
 }

@@ -55,7 +55,7 @@ pub fn cases(cases: &[Case]) -> String {
 }
 
 /// What came of the soak, what was wrong below it.
-pub fn soak(soaked: &Soaked, messages: u64, lanes: u32, passed: &Result<(), String>) -> String {
+pub fn soak(soaked: &Soaked, messages: u64, channels: u32, passed: &Result<(), String>) -> String {
     let Soaked { lost, duplicated, reordered, corrupt, time, .. } = soaked;
     let (count, word) = match soaked.interrupted {
         true => {
@@ -65,7 +65,7 @@ pub fn soak(soaked: &Soaked, messages: u64, lanes: u32, passed: &Result<(), Stri
         false => (plural(messages, "message"), verdict(passed.is_ok())),
     };
     let mut lines = vec![
-        format!("soak    {count} over {}: {word}", plural(lanes.into(), "lane")),
+        format!("soak    {count} over {}: {word}", plural(channels.into(), "channel")),
         format!(
             "        {} lost, {} duplicated, {} reordered, {} corrupt",
             grouped(*lost),
@@ -157,7 +157,7 @@ mod tests {
         let wrong = unsound(&soaked, 3_000_000, Duration::from_secs(10));
         let text = soak(&soaked, 3_000_000, 2, &Err(wrong));
         for part in [
-            "3,000,000 messages over 2 lanes: failed",
+            "3,000,000 messages over 2 channels: failed",
             "1,000 lost, 2 duplicated, 3 reordered, 4 corrupt",
             "0.50 s, 4.0 million messages a second",
             "no answer came for 10 s; 2,000,000 of 3,000,000 messages were sent, 1,000",
@@ -173,11 +173,14 @@ mod tests {
         let soaked =
             Soaked { sent: 1500, time, interrupted: true, sound: true, ..Soaked::default() };
         let text = soak(&soaked, 1_000_000, 1, &Ok(()));
-        assert!(text.contains("1,500 of 1,000,000 messages over 1 lane: interrupted\n"), "{text}");
+        assert!(
+            text.contains("1,500 of 1,000,000 messages over 1 channel: interrupted\n"),
+            "{text}"
+        );
         let soaked = Soaked { duplicated: 1, sound: false, ..soaked };
         assert_eq!(unsound(&soaked, 1_000_000, time), "");
         let text = soak(&soaked, 1_000_000, 1, &Err(String::new()));
-        assert!(text.contains("1 lane: interrupted, failed\n"), "{text}");
+        assert!(text.contains("1 channel: interrupted, failed\n"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::way::Way;
 use crate::args::Validate;
 use crate::failure::Failure;
-use ring_host::{ControlError, Kernel, Resident, Runtime, Summary};
+use ring_host::{ControlError, Kernel, KernelHandle, Runtime, Summary};
 
 /// What came of a kernel's life.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Session<T> {
 pub fn with<K: Kernel, T>(
     host: &Runtime,
     options: &Validate,
-    work: impl FnOnce(&mut Resident<K>) -> (u64, T, Result<(), String>),
+    work: impl FnOnce(&mut KernelHandle<K>) -> (u64, T, Result<(), String>),
 ) -> Result<Session<T>, Failure> {
     let launched = host.launch::<K>(options.kernel.launch());
     let mut kernel = launched.map_err(|source| Failure::Launch { kernel: K::NAME, source })?;

@@ -1,4 +1,4 @@
-//! Many messages on every lane at once: none lost, duplicated, reordered or changed.
+//! Many messages on every channel at once: none lost, duplicated, reordered or changed.
 
 mod flow;
 
@@ -50,9 +50,11 @@ pub fn soak<P: Port>(
     interrupt: Interrupt,
     progress: &mut Progress,
 ) -> (Soaked, Result<(), P::Error>) {
-    let lanes = ports.len() as u64;
-    let mut flows: Vec<_> =
-        (0..lanes).zip(ports).map(|(lane, port)| Flow::new(port, lane, lanes, messages)).collect();
+    let channels = ports.len() as u64;
+    let mut flows: Vec<_> = (0..channels)
+        .zip(ports)
+        .map(|(channel, port)| Flow::new(port, channel, channels, messages))
+        .collect();
     let begun = Instant::now();
     let done = exchange(&mut flows, timeout, interrupt, progress);
     let time = done.as_ref().map_or_else(|_| begun.elapsed(), |last| *last - begun);

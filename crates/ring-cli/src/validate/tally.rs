@@ -1,4 +1,4 @@
-//! What became of the messages of one lane.
+//! What became of the messages of one channel.
 
 use super::word::WrongWord;
 use ring_host::kernels::EchoMessage;
@@ -19,12 +19,12 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Compares the answers of a lane with what was sent on it: message `i` of lane `l` has the seed
-/// `l + i * lanes`, which can be read from an answer, so that a wrong one shows where it belongs.
+/// Compares the answers of a channel with what was sent on it: message `i` of channel `l` has the seed
+/// `l + i * channels`, which can be read from an answer, so that a wrong one shows where it belongs.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    lane: u64,
-    lanes: u64,
+    channel: u64,
+    channels: u64,
     /// The message whose answer is next.
     next: u64,
     /// Messages before `next` whose answers did not come, as ranges: start to end.
@@ -34,7 +34,7 @@ pub struct Tally {
     pub duplicated: u64,
     /// Answers that came after a later message's.
     pub reordered: u64,
-    /// Answers to no message of this lane.
+    /// Answers to no message of this channel.
     pub corrupt: u64,
     /// The first answer that was not the expected one.
     pub first_wrong: Option<Wrong>,
@@ -43,7 +43,7 @@ pub struct Tally {
 /// An answer that was not the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    lane: u64,
+    channel: u64,
     expected: u64,
     got: Got,
 }
@@ -56,11 +56,11 @@ enum Got {
 }
 
 impl Tally {
-    /// For lane `lane` of `lanes`, before its first message.
-    pub fn new(lane: u64, lanes: u64) -> Tally {
+    /// For channel `channel` of `channels`, before its first message.
+    pub fn new(channel: u64, channels: u64) -> Tally {
         Tally {
-            lane,
-            lanes,
+            channel,
+            channels,
             next: 0,
             gaps: BTreeMap::new(),
             missing: 0,
@@ -71,10 +71,10 @@ impl Tally {
         }
     }
 
-    /// The `i`-th message of the lane.
+    /// The `i`-th message of the channel.
     #[inline]
     pub fn message(&self, i: u64) -> EchoMessage {
-        EchoMessage::from_seed(self.lane.wrapping_add(i.wrapping_mul(self.lanes)))
+        EchoMessage::from_seed(self.channel.wrapping_add(i.wrapping_mul(self.channels)))
     }
 
     /// Counts an answer, when `sent` messages have been sent.
@@ -105,7 +105,7 @@ impl Tally {
     #[cold]
     fn classify(&mut self, answer: &EchoMessage, sent: u64) {
         let got = self.recognise(answer, sent);
-        let wrong = Wrong { lane: self.lane, expected: self.next, got };
+        let wrong = Wrong { channel: self.channel, expected: self.next, got };
         self.first_wrong.get_or_insert(wrong);
         match got {
             Got::Changed(_) | Got::Strange => self.corrupt += 1,
@@ -122,7 +122,7 @@ impl Tally {
     /// The message that `answer` answers, or what tells it from the expected answer.
     fn recognise(&self, answer: &EchoMessage, sent: u64) -> Got {
         let seed = answer.words[0].wrapping_sub(1).wrapping_mul(INVERSE);
-        let message = seed.wrapping_sub(self.lane) / self.lanes;
+        let message = seed.wrapping_sub(self.channel) / self.channels;
         if message < sent && *answer == self.message(message).answer() {
             return Got::Message(message);
         }
@@ -150,7 +150,7 @@ impl Tally {
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lane {}, message {}: ", self.lane, self.expected)?;
+        write!(f, "channel {}, message {}: ", self.channel, self.expected)?;
         match self.got {
             Got::Message(other) => write!(f, "got the answer to message {other}"),
             Got::Changed(word) => word.fmt(f),

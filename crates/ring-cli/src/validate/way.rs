@@ -2,7 +2,7 @@
 
 use crate::reasons::{by_reason, listed};
 use crate::text::wrapped;
-use ring_host::{Change, Choice, Kernel, Resident};
+use ring_host::{Change, Choice, Kernel, KernelHandle};
 
 /// How a kernel was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Way {
 
 impl Way {
     /// How that kernel was run until now.
-    pub fn of<K: Kernel>(kernel: &Resident<K>) -> Way {
+    pub fn of<K: Kernel>(kernel: &KernelHandle<K>) -> Way {
         let (choice, changes) = (kernel.choice().clone(), kernel.changes().collect());
         Way { kernel: K::NAME, choice, changes }
     }

@@ -1,6 +1,6 @@
 //! The first answer of a launch. A host that launches a kernel for one message waits for all that
 //! comes before the answer, so if the message is there already and one warp can answer it, that warp
-//! does, before the lane is made ready for more.
+//! does, before the channel is made ready for more.
 
 use super::resume::{self, EPOCH};
 use crate::context::Payload;
@@ -9,7 +9,7 @@ use crate::team::{Look, POOL_BYTES, Team, boot};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
-use ring_shared::layout::{Command, Doorbell, LaneBlock, RingDescriptor, State, StatusLine};
+use ring_shared::layout::{ChannelBlock, Command, Doorbell, RingDescriptor, State, StatusLine};
 use ring_shared::ring::{Control, stamp};
 
 /// A message that was answered at once.
@@ -30,19 +30,19 @@ impl First {
 }
 
 /// Answers the message that the boot's look shows, if it is the next one, the kernel is active, the
-/// message is whole, and its answer may go express. The boot's words are then as if the launch
+/// message is whole, and its answer may go inline. The boot's words are then as if the launch
 /// before had answered it. All threads call it; only those of warp 0 do something.
 ///
 /// # Safety
-/// As for [`run`](super::run): `block` is the lane's block if the boot shows a kernel of our kind.
+/// As for [`run`](super::run): `block` is the channel's block if the boot shows a kernel of our kind.
 #[inline(always)]
 pub(super) unsafe fn answer<K: Kernel>(
     team: Team<'_>,
-    block: *const LaneBlock,
+    block: *const ChannelBlock,
     ticks: u64,
 ) -> First {
-    let alone = <K::Scope as Scope<K>>::ALONE && K::Request::FITS_EXPRESS;
-    if !(alone && K::Response::FITS_EXPRESS) || team.poller() != Some(0) {
+    let alone = <K::Scope as Scope<K>>::ALONE && K::Request::FITS_INLINE;
+    if !(alone && K::Response::FITS_INLINE) || team.poller() != Some(0) {
         return First::NONE;
     }
     team.warp_sync(); // the boot's words are there
@@ -54,14 +54,15 @@ pub(super) unsafe fn answer<K: Kernel>(
     let (command, head) = (boot.word(boot::COMMAND, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let ring = |of, at| boot.half(boot::RINGS, of + at);
     let fits = |of, atoms| ring(of, offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * atoms;
-    let (request, response) = (offset_of!(LaneBlock, request), offset_of!(LaneBlock, response));
+    let (request, response) =
+        (offset_of!(ChannelBlock, request), offset_of!(ChannelBlock, response));
     let ours = resume::is_ours(team)
         && !resume::is_lost(team)
         && fits(request, K::Request::SLOT_ATOMS)
         && fits(response, K::Response::SLOT_ATOMS);
     let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
     let active = known && Command::from_word(command).state == State::Active as u32;
-    let next = team.is_next(look, head, K::Request::EXPRESS_ATOMS, None);
+    let next = team.is_next(look, head, K::Request::INLINE_ATOMS, None);
     if !(ours && active && next) {
         return First::NONE;
     }
@@ -70,7 +71,7 @@ pub(super) unsafe fn answer<K: Kernel>(
     }
     // SAFETY: this is warp 0, and nobody else uses the pool yet.
     unsafe { take::<K>(team, look, 0) };
-    // SAFETY: the lane's block, as the caller promised; nobody else uses the windows yet.
+    // SAFETY: the channel's block, as the caller promised; nobody else uses the windows yet.
     let (bell, credit) = unsafe { (&(*block).response_bell, &(*block).request_credit) };
     // SAFETY: as above; the payload is that of the boot's configuration.
     let (began, ended) = unsafe { line_to_line::<K>(team, resume::payload(team), head, 0, bell) };
@@ -80,7 +81,7 @@ pub(super) unsafe fn answer<K: Kernel>(
         // SYNC: releases our read of the line to `Producer::refresh`; it went into the answer.
         team.publish_read(&credit.consumed, next);
         boot.set(boot::REQUEST_CREDIT, 0, next);
-        boot.set(boot::STATUS, offset_of!(StatusLine, last_express), head);
+        boot.set(boot::STATUS, offset_of!(StatusLine, last_inline), head);
         let refused = team.shared().refused.load(Relaxed);
         let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(ticks));
         first = First { answered: true, took, waited, refused };
@@ -95,14 +96,14 @@ fn place(team: Team<'_>, poller: u32) -> *mut u8 {
     team.memory().pool.bytes(if poller == 0 { 0 } else { POOL_BYTES / 2 })
 }
 
-/// Takes the express message of a look into polling warp `poller`'s place.
+/// Takes the inline message of a look into polling warp `poller`'s place.
 ///
 /// # Safety
 /// The calling warp is that polling warp, and the team waits.
 #[inline(always)]
 pub(super) unsafe fn take<K: Kernel>(team: Team<'_>, look: Look, poller: u32) {
     // SAFETY: this warp's own half of the pool while the team waits.
-    unsafe { team.stage(look, K::Request::EXPRESS_ATOMS, place(team, poller)) }
+    unsafe { team.stage(look, K::Request::INLINE_ATOMS, place(team, poller)) }
 }
 
 /// Handles the message that was [taken](take): where its response is, and ticks before and after the
@@ -150,7 +151,7 @@ pub(super) unsafe fn line_to_line<K: Kernel>(
     let (response, began, ended) = unsafe { handle::<K>(team, payload, poller) };
     let index = head as u32;
     let tail = index.wrapping_add(1);
-    let control = Control { credit: tail, express: index, tail };
+    let control = Control { credit: tail, inline: index, tail };
     // SAFETY: 84 bytes of this warp's half of the pool.
     unsafe { team.ring(bell, response, stamp(head), control) };
     (began, ended)

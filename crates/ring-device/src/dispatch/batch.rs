@@ -1,7 +1,7 @@
 //! Batches, for handlers of the whole block: the team moves requests through its windows, an atom a
 //! thread at a time, and handles them one after the other.
 
-use super::{Lane, verdict};
+use super::{Channel, verdict};
 use crate::kernel::{Kernel, Scope};
 use crate::team::{POOL_BYTES, Words};
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,16 +12,16 @@ use ring_shared::ring::{CONTROL, Control, Seen, decide, room};
 /// Where the output window begins; the input window is as long and in front of it.
 const OUTPUT: usize = POOL_BYTES / 2;
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// Messages that fit a window, requests and responses.
     pub(super) const WINDOW: u64 = {
         let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
         (OUTPUT / 16 / if a > b { a } else { b }) as u64
     };
 
-    /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile; or the express
-    /// request `staged` in the input window, through a slot: its answer may not go express, or the
-    /// scope needs the whole team. `GO_ON`, `COMMAND`, or why the lane is to leave.
+    /// Answers the requests in slots up to `Shared::tail`, and what came meanwhile; or the inline
+    /// request `staged` in the input window, through a slot: its answer may not go inline, or the
+    /// scope needs the whole team. `GO_ON`, `COMMAND`, or why the channel is to leave.
     #[inline(always)]
     pub(super) fn answer(&self, staged: bool) -> u64 {
         let mut head = self.shared().head.load(Relaxed);
@@ -65,7 +65,7 @@ impl<K: Kernel> Lane<'_, K> {
         if found == verdict::STOP { verdict::GO_ON } else { found }
     }
 
-    /// Waits until an answer has a free slot, the host commands something, or the lane is to leave.
+    /// Waits until an answer has a free slot, the host commands something, or the channel is to leave.
     #[inline(always)]
     fn await_room(&self, head: u64) -> u64 {
         let shared = self.team.shared();

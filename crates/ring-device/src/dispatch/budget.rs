@@ -1,17 +1,17 @@
-//! Budgets: how long a launch may run, how often it may look, how long it may be idle. Each lane
-//! keeps the time by itself. Lane 0 counts iterations and decides on idleness, and calls the other
-//! lanes to leave with it; they look for the call where they look for the host's command. Without
-//! any idle time each lane leaves when it has nothing to do. No lane leaves a launch, for a budget,
+//! Budgets: how long a launch may run, how often it may look, how long it may be idle. Each channel
+//! keeps the time by itself. Channel 0 counts iterations and decides on idleness, and calls the other
+//! channels to leave with it; they look for the call where they look for the host's command. Without
+//! any idle time each channel leaves when it has nothing to do. No channel leaves a launch, for a budget,
 //! before it has acted on what its first look showed.
 
-use super::{Lane, verdict};
+use super::{Channel, verdict};
 use crate::kernel::Kernel;
 use crate::team::{Team, boot, flag};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::layout::{Exit, HostLine, StatusLine, UNLIMITED};
 
-/// Nanoseconds that another lane's clock may be ahead of what this one has just read: by more, it was
+/// Nanoseconds that another channel's clock may be ahead of what this one has just read: by more, it was
 /// set back since.
 const SKEW: u64 = 1_000_000_000;
 
@@ -21,7 +21,7 @@ pub(super) fn launch(team: Team<'_>) -> u64 {
     team.memory().boot.word(boot::STATUS, offset_of!(StatusLine, left)).wrapping_add(1)
 }
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// Whether one of the launch's budgets is limited.
     #[inline(always)]
     pub(super) fn is_limited(&self) -> bool {
@@ -65,9 +65,9 @@ impl<K: Kernel> Lane<'_, K> {
         let s = self.shared();
         let idle = s.idle.load(Relaxed);
         if idle == 0 {
-            return true; // each lane by itself
+            return true; // each channel by itself
         }
-        if self.team.lane() > 0 {
+        if self.team.channel() > 0 {
             return false;
         }
         if s.quiet.load(Relaxed) > now {
@@ -87,29 +87,30 @@ impl<K: Kernel> Lane<'_, K> {
         spent()
     }
 
-    /// When one of the other lanes last had a message; `u64::MAX` if one has now.
+    /// When one of the other channels last had a message; `u64::MAX` if one has now.
     #[inline(always)]
     fn others_busy(&self) -> u64 {
-        let lanes = self.team.memory().boot.half(boot::HOST, offset_of!(HostLine, lanes));
-        let busy = |lane: u32| {
-            let lane = lane.min(lanes - 1) as usize;
-            // SAFETY: `lane` is one of those whose blocks `run`'s caller promised.
-            unsafe { &*self.blocks().wrapping_add(lane) }.status.busy.load(Relaxed)
+        let channels = self.team.memory().boot.half(boot::HOST, offset_of!(HostLine, channels));
+        let busy = |channel: u32| {
+            let channel = channel.min(channels - 1) as usize;
+            // SAFETY: `channel` is one of those whose blocks `run`'s caller promised.
+            unsafe { &*self.blocks().wrapping_add(channel) }.status.busy.load(Relaxed)
         };
-        let (mut lane, mut latest) = (1, 0);
-        while lane < lanes {
+        let (mut channel, mut latest) = (1, 0);
+        while channel < channels {
             // Four reads of the bus at a time.
-            let [a, b, c, d] = [busy(lane), busy(lane + 1), busy(lane + 2), busy(lane + 3)];
+            let [a, b, c, d] =
+                [busy(channel), busy(channel + 1), busy(channel + 2), busy(channel + 3)];
             latest = latest.max(a.max(b)).max(c.max(d));
-            lane += 4;
+            channel += 4;
         }
         latest
     }
 
-    /// Whether lane 0 is told by this lane when it has messages.
+    /// Whether channel 0 is told by this channel when it has messages.
     #[inline(always)]
     fn tells(&self) -> bool {
-        self.team.lane() > 0 && !matches!(self.shared().idle.load(Relaxed), 0 | UNLIMITED)
+        self.team.channel() > 0 && !matches!(self.shared().idle.load(Relaxed), 0 | UNLIMITED)
     }
 
     /// One thread, before a message is handled.
@@ -133,26 +134,26 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
-    /// Lane 0's status line, if this lane is to look there for lane 0's call.
+    /// Channel 0's status line, if this channel is to look there for channel 0's call.
     #[inline(always)]
     pub(super) fn caller(&self) -> Option<&StatusLine> {
-        // SAFETY: lane 0's block, which `run`'s caller promised.
+        // SAFETY: channel 0's block, which `run`'s caller promised.
         let first = unsafe { &(*self.blocks()).status };
-        (self.is_limited() && self.team.lane() > 0).then_some(first)
+        (self.is_limited() && self.team.channel() > 0).then_some(first)
     }
 
-    /// Whether lane 0 has called the others to leave this launch.
+    /// Whether channel 0 has called the others to leave this launch.
     #[inline(always)]
     pub(super) fn called(&self) -> bool {
         let number = self.caller().map(|first| first.leave.load(Relaxed));
         number.is_some_and(|number| number == launch(self.team))
     }
 
-    /// Thread 0, when it leaves: calls the other lanes, if it is lane 0 and they would not know.
+    /// Thread 0, when it leaves: calls the other channels, if it is channel 0 and they would not know.
     #[inline(always)]
     pub(super) fn call_others(&self, why: Exit) {
         let alone = why == Exit::Idle && self.shared().idle.load(Relaxed) == 0;
-        if self.team.lane() == 0 && why != Exit::Asked && !alone {
+        if self.team.channel() == 0 && why != Exit::Asked && !alone {
             self.block().status.leave.store(launch(self.team), Relaxed);
         }
     }

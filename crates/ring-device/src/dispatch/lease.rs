@@ -1,10 +1,10 @@
-//! The lease: a lane leaves by itself when the host has not renewed it for long, so that a host that
+//! The lease: a channel leaves by itself when the host has not renewed it for long, so that a host that
 //! died or was stopped keeps no part of the device.
 //!
 //! A lease is over after so many fruitless looks that lie a part of it apart, not after so much time:
-//! a clock that jumps costs one look, and a lane that was itself stopped looks again before it goes.
+//! a clock that jumps costs one look, and a channel that was itself stopped looks again before it goes.
 
-use super::Lane;
+use super::Channel;
 use crate::kernel::Kernel;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::layout::UNLIMITED;
@@ -16,7 +16,7 @@ const LOOKS: u64 = 10;
 /// lease after it was renewed, so that the last comes within it.
 const MOST_MISSED: u64 = LOOKS - 1;
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// Thread 0, when the heart beats, `now`: whether the lease is over.
     #[inline(always)]
     pub(super) fn is_orphaned(&self, now: u64) -> bool {

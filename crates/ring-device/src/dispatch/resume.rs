@@ -1,7 +1,7 @@
 //! The beginning of a launch: what the launch before left, checked, and the host's command.
 
 use super::at_once::First;
-use super::{Lane, event, part};
+use super::{Channel, event, part};
 use crate::context::Payload;
 use crate::kernel::{Kernel, Scope};
 use crate::team::{Team, boot, flag};
@@ -9,7 +9,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::layout::{
-    Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, LaneBlock, Processing,
+    ChannelBlock, Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, Processing,
     RingDescriptor, State, StatusLine, UNLIMITED,
 };
 use ring_shared::ring::{CONTROL, Control, MAX_START};
@@ -35,27 +35,27 @@ pub(super) unsafe fn payload<'a>(team: Team<'a>) -> Payload<'a> {
     unsafe { Payload::new(at, bytes) }
 }
 
-/// Whether there is a kernel of our kind, and the lane is one of its lanes.
+/// Whether there is a kernel of our kind, and the channel is one of its channels.
 #[inline(always)]
 pub(super) fn is_ours(team: Team<'_>) -> bool {
     let boot = &team.memory().boot;
     boot.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC
         && boot.half(boot::HOST, offset_of!(HostLine, abi_version)) == ABI_VERSION
-        && team.lane() < boot.half(boot::HOST, offset_of!(HostLine, lanes))
+        && team.channel() < boot.half(boot::HOST, offset_of!(HostLine, channels))
 }
 
-/// Why the lane, as the launch before left it, cannot run, if so. Called by all threads.
+/// Why the channel, as the launch before left it, cannot run, if so. Called by all threads.
 ///
 /// # Safety
-/// The descriptors lead to slots that stay for as long as the lane is used.
+/// The descriptors lead to slots that stay for as long as the channel is used.
 #[inline(always)]
-pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &LaneBlock) -> Option<Exit> {
+pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &ChannelBlock) -> Option<Exit> {
     let lines = (&block.request_bell, &block.request_credit);
     // SAFETY: the caller's promise for the slots; the lines are the block's.
-    let requests = unsafe { ring::<K::Request>(team, offset_of!(LaneBlock, request), lines) };
+    let requests = unsafe { ring::<K::Request>(team, offset_of!(ChannelBlock, request), lines) };
     let lines = (&block.response_bell, &block.response_credit);
     // SAFETY: as above.
-    let responses = unsafe { ring::<K::Response>(team, offset_of!(LaneBlock, response), lines) };
+    let responses = unsafe { ring::<K::Response>(team, offset_of!(ChannelBlock, response), lines) };
     let (Some(requests), Some(responses)) = (requests, responses) else {
         return Some(Exit::BadConfig);
     };
@@ -63,7 +63,7 @@ pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &LaneBlock) -> Opti
     if requests.capacity() != responses.capacity() {
         return Some(Exit::BadConfig);
     }
-    let state = team.memory().boot.word(boot::RINGS, offset_of!(LaneBlock, state_bytes));
+    let state = team.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state_bytes));
     if (<K::Scope as Scope<K>>::STATE_BYTES as u64) > state {
         return Some(Exit::BadConfig);
     }
@@ -76,7 +76,7 @@ pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &LaneBlock) -> Opti
 /// Offset of the epoch in an acknowledgement.
 pub(super) const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
 
-/// The ring of the descriptor at `offset` of the lane's block, if it fits messages of type `M`.
+/// The ring of the descriptor at `offset` of the channel's block, if it fits messages of type `M`.
 ///
 /// # Safety
 /// The descriptor's slots are as many and as large as it says, and stay.
@@ -109,7 +109,7 @@ fn limits<K: Kernel>(team: Team<'_>) -> Option<(u64, u64)> {
     let boot = &team.memory().boot;
     let asked = u64::from(boot.half(boot::CONFIG, offset_of!(ConfigLine, max_messages)));
     let timed = boot.word(boot::CONFIG, offset_of!(ConfigLine, time)) != UNLIMITED;
-    let most = asked.min(Lane::<K>::most(team, timed));
+    let most = asked.min(Channel::<K>::most(team, timed));
     if most == 0 {
         return None;
     }
@@ -140,32 +140,31 @@ fn can_be(team: Team<'_>, requests: &Ring, responses: &Ring) -> bool {
     let boot = &team.memory().boot;
     let (start, head) = (requests.start(), boot.word(boot::REQUEST_CREDIT, 0));
     let credit = credit(team, responses.capacity());
-    let after_express =
-        boot.word(boot::STATUS, offset_of!(StatusLine, last_express)).wrapping_add(1);
+    let after_inline = boot.word(boot::STATUS, offset_of!(StatusLine, last_inline)).wrapping_add(1);
     let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
     let so_far = start..=head;
     head <= MAX_HEAD
         && so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
         && so_far.contains(&credit)
         && head - credit <= u64::from(responses.capacity())
-        && so_far.contains(&after_express)
+        && so_far.contains(&after_inline)
         && so_far.contains(&scrubbed)
 }
 
-/// Whether an earlier launch lost the lane: one may be queued behind it.
+/// Whether an earlier launch lost the channel: one may be queued behind it.
 #[inline(always)]
 pub(super) fn is_lost(team: Team<'_>) -> bool {
     let boot = &team.memory().boot;
     boot.half(boot::STATUS, offset_of!(StatusLine, acknowledged)) == State::Faulted as u32
 }
 
-/// A lost lane leaves as it is, and does not keep the others.
+/// A lost channel leaves as it is, and does not keep the others.
 #[inline(always)]
-pub(super) fn pass(team: Team<'_>, block: &LaneBlock) {
+pub(super) fn pass(team: Team<'_>, block: &ChannelBlock) {
     if team.thread() == 0 {
         let launch = super::budget::launch(team);
         block.status.busy.store(0, Relaxed);
-        if team.lane() == 0 {
+        if team.channel() == 0 {
             block.status.leave.store(launch, Relaxed);
         }
         // SYNC: released to the host's acquire of `left`.
@@ -173,12 +172,12 @@ pub(super) fn pass(team: Team<'_>, block: &LaneBlock) {
     }
 }
 
-/// A lane that cannot run leaves: its counters stay as they are.
+/// A channel that cannot run leaves: its counters stay as they are.
 #[inline(always)]
-pub(super) fn refuse(team: Team<'_>, block: &LaneBlock, why: Exit) {
+pub(super) fn refuse(team: Team<'_>, block: &ChannelBlock, why: Exit) {
     if team.thread() == 0 {
         let boot = &team.memory().boot;
-        if team.lane() == 0 {
+        if team.channel() == 0 {
             block.status.leave.store(super::budget::launch(team), Relaxed);
         }
         if why == Exit::CorruptRing {
@@ -189,7 +188,7 @@ pub(super) fn refuse(team: Team<'_>, block: &LaneBlock, why: Exit) {
     }
 }
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// Fills the team's memory, and takes the host's command as it was when the launch began.
     #[inline(always)]
     pub(super) fn begin(&self, began: (u64, u64), answered: First) {
@@ -237,9 +236,9 @@ impl<K: Kernel> Lane<'_, K> {
         if processing == Processing::Continuous as u32 {
             flags |= flag::EAGER;
         }
-        let iterations = match team.lane() {
+        let iterations = match team.channel() {
             0 => counted,
-            _ => UNLIMITED, // lane 0 counts for all
+            _ => UNLIMITED, // channel 0 counts for all
         };
         s.flags.store(flags, Relaxed);
         s.fresh.store(1, Relaxed);
@@ -247,7 +246,7 @@ impl<K: Kernel> Lane<'_, K> {
         s.chunk.store(Self::chunk_of(team, time != UNLIMITED, self.requests().capacity()), Relaxed);
         s.head.store(head, Relaxed);
         s.answered.store(head, Relaxed);
-        s.last_express.store(status(offset_of!(StatusLine, last_express)), Relaxed);
+        s.last_inline.store(status(offset_of!(StatusLine, last_inline)), Relaxed);
         s.credit.store(credit(team, self.responses().capacity()), Relaxed);
         s.published.store(head, Relaxed);
         s.beat.store(began, Relaxed);

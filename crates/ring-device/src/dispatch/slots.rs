@@ -1,19 +1,19 @@
-//! A lane's rings as the launch found them: the descriptors, once [checked](super::resume), are read
+//! A channel's rings as the launch found them: the descriptors, once [checked](super::resume), are read
 //! in the team's memory each time, for registers are dearer.
 
-use super::Lane;
+use super::Channel;
 use crate::kernel::Kernel;
 use crate::team::boot;
 use core::mem::offset_of;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
-use ring_shared::layout::{LaneBlock, RingDescriptor};
+use ring_shared::layout::{ChannelBlock, RingDescriptor};
 
 /// The slots of one ring.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {
     boot: &'a boot::Words,
-    /// Offset of the descriptor in the lane's block.
+    /// Offset of the descriptor in the channel's block.
     at: usize,
     /// Atoms of a slot.
     atoms: usize,
@@ -47,18 +47,18 @@ impl<'a> Slots<'a> {
     }
 }
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// The slots of requests.
     #[inline(always)]
     pub(super) fn requests(&self) -> Slots<'_> {
-        let (boot, at) = (&self.team.memory().boot, offset_of!(LaneBlock, request));
+        let (boot, at) = (&self.team.memory().boot, offset_of!(ChannelBlock, request));
         Slots { boot, at, atoms: K::Request::SLOT_ATOMS }
     }
 
     /// The slots of responses.
     #[inline(always)]
     pub(super) fn responses(&self) -> Slots<'_> {
-        let (boot, at) = (&self.team.memory().boot, offset_of!(LaneBlock, response));
+        let (boot, at) = (&self.team.memory().boot, offset_of!(ChannelBlock, response));
         Slots { boot, at, atoms: K::Response::SLOT_ATOMS }
     }
 }

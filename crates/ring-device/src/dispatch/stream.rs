@@ -11,7 +11,7 @@
 //! A stream ends when a look that began after the last answer shows nothing new, and for whatever
 //! ends a batch.
 
-use super::{Lane, verdict};
+use super::{Channel, verdict};
 use crate::kernel::{Kernel, Scope};
 use crate::team::{AHEAD, POLLERS, POOL_BYTES, STAGE, Team, Words};
 use core::sync::atomic::Ordering::Relaxed;
@@ -19,7 +19,7 @@ use ring_shared::Message;
 use ring_shared::layout::Exit;
 use ring_shared::ring::{Seen, decide};
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
     const STRIDE: usize = 16 * <K::Scope as Scope<K>>::STRIDE;
 
@@ -70,7 +70,7 @@ impl<K: Kernel> Lane<'_, K> {
     }
 
     /// Answers the requests in slots up to `Shared::tail`, and what comes meanwhile. `GO_ON`,
-    /// `COMMAND`, or why the lane is to leave.
+    /// `COMMAND`, or why the channel is to leave.
     #[inline(always)]
     pub(super) fn stream(&self) -> u64 {
         let (team, s) = (self.team, self.shared());
@@ -458,7 +458,7 @@ impl<K: Kernel> Lane<'_, K> {
             match decide(seen.control, tail, self.requests().capacity()) {
                 Seen::Nothing => {}
                 // Rung when all before was consumed: for the polling warps.
-                Seen::Express => until = u64::MAX,
+                Seen::Inline => until = u64::MAX,
                 Seen::Slots(n) => {
                     let new = tail + u64::from(n);
                     wrong |= new.saturating_sub(done) > u64::from(self.requests().capacity());

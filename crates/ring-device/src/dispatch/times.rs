@@ -1,13 +1,13 @@
 //! Telemetry: how long messages waited and took, counted in the team's memory and written to the
-//! lane's block now and then.
+//! channel's block now and then.
 
-use super::Lane;
+use super::Channel;
 use crate::kernel::{Kernel, Scope};
 use crate::team::{POLLERS, count};
 use ring_shared::atomics::{AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{BUCKETS, bucket};
 
-impl<K: Kernel> Lane<'_, K> {
+impl<K: Kernel> Channel<'_, K> {
     /// All threads: begins with empty histograms.
     #[inline(always)]
     pub(super) fn clear_times(&self) {
@@ -95,7 +95,7 @@ impl<K: Kernel> Lane<'_, K> {
         team.warp_sync(); // before its leader counts on
     }
 
-    /// Warp 0: writes the histograms to the lane's block if anything was counted since the last
+    /// Warp 0: writes the histograms to the channel's block if anything was counted since the last
     /// time.
     #[inline(always)]
     pub(super) fn flush(&self) {

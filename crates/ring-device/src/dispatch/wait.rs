@@ -1,9 +1,9 @@
 //! Waiting: the polling warps look at the doorbell until there is something for the whole team,
-//! and answer express messages by themselves where the kernel's scope allows it.
+//! and answer inline messages by themselves where the kernel's scope allows it.
 
 use super::at_once::{handle, line_to_line, take};
 use super::budget::launch;
-use super::{Lane, event, verdict};
+use super::{Channel, event, verdict};
 use crate::kernel::{Kernel, Scope};
 use crate::team::{Look, Words};
 use core::sync::atomic::Ordering::Relaxed;
@@ -14,13 +14,13 @@ use ring_shared::ring::{Control, Seen, decide, stamp};
 /// Looks at the doorbell for each look at the host's command line.
 const LOOKS_PER_COMMAND: u32 = 16;
 
-impl<K: Kernel> Lane<'_, K> {
-    /// Atoms of an express request.
-    const ATOMS: usize = K::Request::EXPRESS_ATOMS;
+impl<K: Kernel> Channel<'_, K> {
+    /// Atoms of an inline request.
+    const ATOMS: usize = K::Request::INLINE_ATOMS;
 
     /// Whether a polling warp can answer from line to line.
     const QUICK: bool =
-        <K::Scope as Scope<K>>::ALONE && K::Request::FITS_EXPRESS && K::Response::FITS_EXPRESS;
+        <K::Scope as Scope<K>>::ALONE && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
 
     /// Returns when an event is raised; threads that do not poll return at once.
     #[inline(always)]
@@ -32,7 +32,7 @@ impl<K: Kernel> Lane<'_, K> {
         }
         let (eager, limited) = (self.is_eager(), self.is_limited());
         let (mut turns, mut looks) = (0u32, 0u32); // since we wait; fruitless ones in a row
-        // An express message that is not counted yet: the launch may have begun with one.
+        // An inline message that is not counted yet: the launch may have begun with one.
         let (mut answered, mut fresh) = (false, false);
         if poller == 0 {
             let s = self.shared();
@@ -78,7 +78,7 @@ impl<K: Kernel> Lane<'_, K> {
             let known = at_command.then(|| this.team.uniform(obeyed));
             let acted =
                 if Self::QUICK && active && this.team.is_next(look, head, Self::ATOMS, known) {
-                    this.answer_express(look, head, poller, &mut answered);
+                    this.answer_inline(look, head, poller, &mut answered);
                     true
                 } else {
                     let command = this.team.command(look);
@@ -131,7 +131,7 @@ impl<K: Kernel> Lane<'_, K> {
         }
     }
 
-    /// A polling warp: what is left to do about an express message that it answered, while it has
+    /// A polling warp: what is left to do about an inline message that it answered, while it has
     /// nothing better to do.
     #[inline(always)]
     fn settle(&self, poller: u32, now: u64) {
@@ -150,21 +150,21 @@ impl<K: Kernel> Lane<'_, K> {
         let control = self.team.control(look);
         match decide(control, head, self.requests().capacity()) {
             Seen::Nothing => false,
-            Seen::Express => {
-                if !K::Request::FITS_EXPRESS {
+            Seen::Inline => {
+                if !K::Request::FITS_INLINE {
                     self.raise_corrupt();
                     return true;
                 }
                 if !self.team.stamped(look, Self::ATOMS, stamp(head)) {
                     return false;
                 }
-                // The answer may go express if the host has read everything we answered. On why nobody
+                // The answer may go inline if the host has read everything we answered. On why nobody
                 // acquires that: `Team::ring`.
                 let line_is_free = control.credit == head as u32;
                 if !<K::Scope as Scope<K>>::ALONE {
                     self.stage(look, head, poller);
                 } else if Self::QUICK && line_is_free {
-                    self.answer_express(look, head, poller, answered);
+                    self.answer_inline(look, head, poller, answered);
                 } else if self.has_room(control, head) {
                     self.answer_in_slot(look, head, poller, answered);
                 } else {
@@ -212,10 +212,10 @@ impl<K: Kernel> Lane<'_, K> {
         self.raise(event::LEAVE, |s| s.verdict.store(Exit::CorruptRing as u64, Relaxed));
     }
 
-    /// Leaves the express message in the input window for the whole team.
+    /// Leaves the inline message in the input window for the whole team.
     #[inline(always)]
     fn stage(&self, look: Look, head: u64, poller: u32) {
-        if self.team.raise(event::EXPRESS) {
+        if self.team.raise(event::INLINE) {
             let window = self.team.memory().pool.bytes(0);
             // SAFETY: the window is larger than a line; only the warp that won the event writes
             // it, and the team reads it after the barrier.
@@ -287,14 +287,14 @@ impl<K: Kernel> Lane<'_, K> {
 
     /// Answers request `head` from the line and into the line, unless the other warp does.
     #[inline(always)]
-    fn answer_express(&self, look: Look, head: u64, poller: u32, answered: &mut bool) {
+    fn answer_inline(&self, look: Look, head: u64, poller: u32, answered: &mut bool) {
         if !self.claim(look, head, poller) {
             return;
         }
         if self.team.is_leader() {
             self.note_work();
             // Before the answer: once it is out, the other warp may claim and answer the next.
-            self.shared().last_express.store(head, Relaxed);
+            self.shared().last_inline.store(head, Relaxed);
         }
         let bell = &self.block().response_bell;
         // SAFETY: this is warp `poller`, which claimed the request.

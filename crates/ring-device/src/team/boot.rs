@@ -4,21 +4,21 @@
 
 use core::mem::offset_of;
 use ring_shared::atomics::{Atom, AtomicU64, Ordering::Relaxed};
-use ring_shared::layout::{ControlBlock, HostLine, LaneBlock, StatusLine};
+use ring_shared::layout::{ChannelBlock, ControlBlock, HostLine, StatusLine};
 
 /// The request doorbell, eight atoms. These and the next two are also what a look reads.
 pub const BELL: usize = 0;
 /// The host's command.
 pub const COMMAND: usize = 8;
-/// [`StatusLine::leave`] of lane 0.
+/// [`StatusLine::leave`] of channel 0.
 pub const CALL: usize = 9;
 /// The first atom of [`HostLine`].
 pub const HOST: usize = 10;
 /// The first three of [`ConfigLine`](ring_shared::layout::ConfigLine).
 pub const CONFIG: usize = 11;
-/// The beginning of the lane's block: both descriptors, and where its state is. Four atoms.
+/// The beginning of the channel's block: both descriptors, and where its state is. Four atoms.
 pub const RINGS: usize = 14;
-/// The first six atoms of the lane's [`StatusLine`].
+/// The first six atoms of the channel's [`StatusLine`].
 pub const STATUS: usize = 18;
 /// Requests consumed.
 pub const REQUEST_CREDIT: usize = 24;
@@ -29,7 +29,7 @@ pub const ATOMS: usize = 26;
 
 // The words that are asked for are in those atoms.
 const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS <= 32);
-const _: () = assert!(offset_of!(LaneBlock, state_bytes) < 16 * (STATUS - RINGS));
+const _: () = assert!(offset_of!(ChannelBlock, state_bytes) < 16 * (STATUS - RINGS));
 const _: () = assert!(offset_of!(StatusLine, scrubbed) < 16 * (REQUEST_CREDIT - STATUS));
 const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
 
@@ -50,25 +50,25 @@ pub(crate) fn command(host: &HostLine) -> *const Atom {
 
 /// Where atom `k` of the list is; past its end, the last.
 #[inline(always)]
-pub(crate) fn atom(control: *const ControlBlock, lane: u32, k: usize) -> *const Atom {
-    let lane = size_of::<ControlBlock>() + lane as usize * size_of::<LaneBlock>();
+pub(crate) fn atom(control: *const ControlBlock, channel: u32, k: usize) -> *const Atom {
+    let channel = size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>();
     let first = size_of::<ControlBlock>();
     // Ranges of the list, and where each begins. Compared one by one, for a table would itself have
     // to be read from memory.
-    let (mut from, mut at) = (BELL, lane + offset_of!(LaneBlock, request_bell));
+    let (mut from, mut at) = (BELL, channel + offset_of!(ChannelBlock, request_bell));
     let mut range = |begin: usize, place: usize| {
         if k >= begin {
             (from, at) = (begin, place);
         }
     };
     range(COMMAND, offset_of!(ControlBlock, host) + offset_of!(HostLine, command));
-    range(CALL, first + offset_of!(LaneBlock, status) + AT_CALL);
+    range(CALL, first + offset_of!(ChannelBlock, status) + AT_CALL);
     range(HOST, offset_of!(ControlBlock, host));
     range(CONFIG, offset_of!(ControlBlock, config));
-    range(RINGS, lane + offset_of!(LaneBlock, request));
-    range(STATUS, lane + offset_of!(LaneBlock, status));
-    range(REQUEST_CREDIT, lane + offset_of!(LaneBlock, request_credit));
-    range(RESPONSE_CREDIT, lane + offset_of!(LaneBlock, response_credit));
+    range(RINGS, channel + offset_of!(ChannelBlock, request));
+    range(STATUS, channel + offset_of!(ChannelBlock, status));
+    range(REQUEST_CREDIT, channel + offset_of!(ChannelBlock, request_credit));
+    range(RESPONSE_CREDIT, channel + offset_of!(ChannelBlock, response_credit));
     let k = if k < ATOMS { k } else { ATOMS - 1 };
     control.cast::<u8>().wrapping_add(at + 16 * (k - from)).cast()
 }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn atoms_are_where_the_fields_are() {
         let control = core::ptr::without_provenance::<ControlBlock>(1 << 20);
-        let at = |lane, k| atom(control, lane, k).addr() - (1 << 20);
+        let at = |channel, k| atom(control, channel, k).addr() - (1 << 20);
         let block = 256 + 3 * 1280;
         let status = block + 128;
         assert_eq!((at(3, BELL), at(3, BELL + 7)), (block + 1024, block + 1024 + 112));

@@ -11,7 +11,7 @@ use ring_shared::ring::{CONTROL, Control, stamp};
 /// Looks for each at the clock.
 const LOOKS_PER_TIME: u64 = 16;
 
-/// Fruitless looks in a row after which a lane may sleep between two.
+/// Fruitless looks in a row after which a channel may sleep between two.
 const WAKEFUL: u32 = 1000;
 
 /// What `no_std` lacks, lent by the host runtime.
@@ -23,10 +23,10 @@ pub struct Hooks {
     pub rest: fn(n: u32),
 }
 
-/// One CPU thread that runs a lane.
+/// One CPU thread that runs a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Team<'a> {
-    lane: u32,
+    channel: u32,
     memory: &'a TeamMemory,
     hooks: Hooks,
 }
@@ -41,9 +41,9 @@ impl TeamMemory {
 }
 
 impl<'a> Team<'a> {
-    /// The team of lane `lane`.
-    pub fn new(lane: u32, memory: &'a mut TeamMemory, hooks: Hooks) -> Team<'a> {
-        Team { lane, memory, hooks }
+    /// The team of channel `channel`.
+    pub fn new(channel: u32, memory: &'a mut TeamMemory, hooks: Hooks) -> Team<'a> {
+        Team { channel, memory, hooks }
     }
 
     /// See the GPU's: here it is of no use.
@@ -52,8 +52,8 @@ impl<'a> Team<'a> {
         *self
     }
 
-    pub(crate) fn lane(&self) -> u32 {
-        self.lane
+    pub(crate) fn channel(&self) -> u32 {
+        self.channel
     }
 
     pub(crate) fn memory(&self) -> &TeamMemory {
@@ -172,7 +172,7 @@ impl<'a> Team<'a> {
         (self.hooks.now)()
     }
 
-    /// Whether the lane may sleep after so many fruitless looks in a row: each is then to see all that the
+    /// Whether the channel may sleep after so many fruitless looks in a row: each is then to see all that the
     /// host may say.
     #[inline(always)]
     pub(crate) fn may_sleep(&self, looks: u32) -> bool {
@@ -217,22 +217,22 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Reads all that a launch begins with; of a block that is not for this lane, only the head.
+    /// Reads all that a launch begins with; of a block that is not for this channel, only the head.
     ///
     /// # Safety
-    /// `control` is a control block with the blocks of its lanes behind it.
+    /// `control` is a control block with the blocks of its channels behind it.
     pub(crate) unsafe fn boot(&self, control: *const ControlBlock) {
         let words = &self.memory.boot;
         let read = |k: usize| {
-            // SAFETY: 16 bytes of the control block or of one of its lanes' blocks, by the caller's
+            // SAFETY: 16 bytes of the control block or of one of its channels' blocks, by the caller's
             // promise and the list's; all of it is atomics and padding.
             // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's
             // `Command` store; the rest was written before the launch.
-            words.keep(k, unsafe { &*boot::atom(control, self.lane, k) }.observe());
+            words.keep(k, unsafe { &*boot::atom(control, self.channel, k) }.observe());
         };
         read(boot::HOST);
-        let lanes = words.half(boot::HOST, offset_of!(HostLine, lanes));
-        if words.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC && self.lane < lanes {
+        let channels = words.half(boot::HOST, offset_of!(HostLine, channels));
+        if words.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC && self.channel < channels {
             (0..boot::ATOMS).rev().for_each(read); // the doorbell's control atom before the others
         }
     }
@@ -297,7 +297,7 @@ impl<'a> Team<'a> {
     #[inline(always)]
     pub(crate) fn is_next(&self, look: Look, head: u64, n: usize, command: Option<u64>) -> bool {
         let (index, tail) = (head as u32, stamp(head));
-        self.control(look) == Control { credit: index, express: index, tail }
+        self.control(look) == Control { credit: index, inline: index, tail }
             && command.is_none_or(|command| self.command(look) == command)
             && self.stamped(look, n, tail)
     }
@@ -308,7 +308,7 @@ impl<'a> Team<'a> {
         look[boot::COMMAND][0]
     }
 
-    /// The number of the launch that lane 0 has called to leave, if the look asked for it.
+    /// The number of the launch that channel 0 has called to leave, if the look asked for it.
     #[inline(always)]
     pub(crate) fn call(&self, look: Look) -> u64 {
         look[boot::CALL][1]
@@ -348,7 +348,7 @@ impl<'a> Team<'a> {
             // SAFETY: the caller's 84 bytes.
             let [a, b, c] = unsafe { [from.read(), from.add(1).read(), from.add(2).read()] };
             let words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
-            // SYNC: released to `Consumer::take_express`.
+            // SYNC: released to `Consumer::take_inline`.
             atom.publish(words);
         }
         // SYNC: released to `Consumer::find`.

@@ -3,7 +3,7 @@
 use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx, opaque};
 use core::marker::PhantomData;
 use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
-use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, LaneBlock, StatusLine};
+use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control, stamp};
 
 /// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
@@ -35,7 +35,7 @@ impl Team<'static> {
 
 impl Team<'_> {
     #[inline(always)]
-    pub(crate) fn lane(&self) -> u32 {
+    pub(crate) fn channel(&self) -> u32 {
         // SAFETY: reads a register.
         unsafe { ptx::block_index() as u32 }
     }
@@ -56,7 +56,7 @@ impl Team<'_> {
         self.thread
     }
 
-    /// The same team, which the compiler takes for another; see `Lane::afresh`.
+    /// The same team, which the compiler takes for another; see `Channel::afresh`.
     #[inline(always)]
     pub(crate) fn afresh(&self) -> Self {
         Team { memory: opaque(self.memory), thread: ptx::opaque32(self.thread), of: PhantomData }
@@ -74,10 +74,10 @@ impl Team<'_> {
         unsafe { ptx::sync_threads() }
         if self.shared().broken.load(Ordering::Relaxed) != 0 {
             if self.thread() == 0 {
-                // Of a stream it may have said, after the panic was told, that the lane has work.
+                // Of a stream it may have said, after the panic was told, that the channel has work.
                 let block =
-                    self.shared().block.load(Ordering::Relaxed) as usize as *const LaneBlock;
-                // SAFETY: `run` stored the address of this lane's block before it called a handler.
+                    self.shared().block.load(Ordering::Relaxed) as usize as *const ChannelBlock;
+                // SAFETY: `run` stored the address of this channel's block before it called a handler.
                 unsafe { &(*block).status }.busy.store(0, Ordering::Relaxed);
             }
             ptx::exit();
@@ -213,19 +213,19 @@ impl Team<'_> {
         ptx::cycles()
     }
 
-    /// Nanoseconds of a clock that all lanes share.
+    /// Nanoseconds of a clock that all channels share.
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         ptx::global_timer()
     }
 
-    /// Whether a lane that takes messages may sleep between two looks: never.
+    /// Whether a channel that takes messages may sleep between two looks: never.
     #[inline(always)]
     pub(crate) fn may_sleep(&self, _looks: u32) -> bool {
         false
     }
 
-    /// Between two looks: a lane that takes messages looks again at once.
+    /// Between two looks: a channel that takes messages looks again at once.
     #[inline(always)]
     pub(crate) fn rest(&self, _looks: u32, active: bool) {
         if !active {
@@ -287,13 +287,13 @@ impl Team<'_> {
     /// The block has it after a barrier.
     ///
     /// # Safety
-    /// `control` is a control block with a lane's block for every block of the grid behind it.
+    /// `control` is a control block with a channel's block for every block of the grid behind it.
     #[inline(always)]
     pub(crate) unsafe fn boot(&self, control: *const ControlBlock) {
         let k = self.thread() as usize;
         if k < 32 {
-            let at = boot::atom(control, self.lane(), k);
-            // SAFETY: 16 bytes of the control block or of a lane's block, by the caller's promise
+            let at = boot::atom(control, self.channel(), k);
+            // SAFETY: 16 bytes of the control block or of a channel's block, by the caller's promise
             // and the list's; all of it is atomics and padding.
             // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's `Command`
             // store, which may come while earlier launches are on the device; the team has it after a
@@ -309,7 +309,7 @@ impl Team<'_> {
     }
 
     /// Reads the whole line in one transaction, and does not wait for it: thread `k` of the warp
-    /// atom `k & 7`, and, if asked, thread 8 the host's command and thread 9 the word by which lane 0
+    /// atom `k & 7`, and, if asked, thread 8 the host's command and thread 9 the word by which channel 0
     /// calls the others to leave.
     #[inline(always)]
     pub(crate) fn look(
@@ -364,7 +364,7 @@ impl Team<'_> {
         ptx::shuffle64(look[0], boot::COMMAND as u32)
     }
 
-    /// The number of the launch that lane 0 has called to leave, if the look asked for it.
+    /// The number of the launch that channel 0 has called to leave, if the look asked for it.
     #[inline(always)]
     pub(crate) fn call(&self, look: Look) -> u64 {
         ptx::shuffle64(look[1], boot::CALL as u32)
@@ -434,7 +434,7 @@ impl Team<'_> {
                 let [a, b, c] = unsafe { [from.read(), from.add(1).read(), from.add(2).read()] };
                 words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
             }
-            // SYNC: the stamp proves the payload to `Consumer::take_express`; the control atom may
+            // SYNC: the stamp proves the payload to `Consumer::take_inline`; the control atom may
             // arrive before the others, which then do not match yet. Nothing here acquires the credit by
             // which the host gave the line free: a fence would add its time to each round trip. This relies
             // on a GPU making no store before the loads that decide on it have returned. The branch to here

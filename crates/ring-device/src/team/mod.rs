@@ -1,4 +1,4 @@
-//! The threads that run one lane together: a block on the GPU, a single thread on the CPU. The
+//! The threads that run one channel together: a block on the GPU, a single thread on the CPU. The
 //! dispatch loop is written once against these operations.
 
 use core::cell::UnsafeCell;
@@ -76,20 +76,20 @@ pub(crate) mod flag {
 
 /// What the threads of a team tell each other. Written by one thread, read by the others after a
 /// barrier, except `head` and `event`, which the polling warps watch, what the polling warps
-/// note when each answers by itself (`last_express`, `quiet`, `allowed`, `limit`, `refused`), and
+/// note when each answers by itself (`last_inline`, `quiet`, `allowed`, `limit`, `refused`), and
 /// what is said between the warps of a [stream](crate::dispatch).
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Index of the next request.
     pub head: AtomicU64,
-    /// Index of the last answer that travelled express.
-    pub last_express: AtomicU64,
+    /// Index of the last answer that travelled inline.
+    pub last_inline: AtomicU64,
     /// Answers below this index are out. A polling warp that answers by itself says so to the other one.
     pub answered: AtomicU64,
     /// Index after the last request known to be in a slot.
     pub tail: AtomicU64,
-    /// Index of the request that `event::EXPRESS` is about.
+    /// Index of the request that `event::INLINE` is about.
     pub staged: AtomicU64,
     /// Of a stream, by its conductor: requests below this index may be handled.
     pub go: AtomicU64,
@@ -101,7 +101,7 @@ pub(crate) struct Shared {
     pub covered: AtomicU64,
     /// Of a stream, by its scout: looks so far.
     pub looks: AtomicU64,
-    /// Of a stream, by its scout: the launch that lane 0 has called to leave.
+    /// Of a stream, by its scout: the launch that channel 0 has called to leave.
     pub called: AtomicU64,
     /// Of a stream, by its scout: an index could not be.
     pub corrupt: AtomicU64,
@@ -144,7 +144,7 @@ pub(crate) struct Shared {
     pub iterations: AtomicU64,
     /// The idle budget.
     pub idle: AtomicU64,
-    /// Since when there was no message, as far as this lane knows.
+    /// Since when there was no message, as far as this channel knows.
     pub quiet: AtomicU64,
     /// How long that may be: less than `idle` before the first message.
     pub allowed: AtomicU64,
@@ -180,11 +180,11 @@ pub(crate) struct Shared {
     pub lease_missed: AtomicU64,
     /// 1 if the lease is over.
     pub orphaned: AtomicU64,
-    /// Messages in the histograms when they were last written to the lane's block.
+    /// Messages in the histograms when they were last written to the channel's block.
     pub flushed: AtomicU64,
     /// A handler has panicked: the block's threads end, one after the other.
     pub broken: AtomicU64,
-    /// Address of the lane's block.
+    /// Address of the channel's block.
     pub block: AtomicU64,
 }
 
@@ -197,7 +197,7 @@ pub(crate) struct Tally {
     pub handler: [AtomicU64; BUCKETS],
     /// As [`Times::queueing`](ring_shared::layout::Times).
     pub queueing: [AtomicU64; BUCKETS],
-    /// How long the handler of the last express message took, which is not counted yet.
+    /// How long the handler of the last inline message took, which is not counted yet.
     pub took: AtomicU64,
     /// How long that message waited.
     pub waited: AtomicU64,
@@ -212,7 +212,7 @@ pub(crate) struct Tally {
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) use intrinsics::exit;
 
-/// The same address, of which the GPU's compiler knows nothing: see `Lane::afresh`.
+/// The same address, of which the GPU's compiler knows nothing: see `Channel::afresh`.
 #[inline(always)]
 pub(crate) fn opaque<T>(at: *const T) -> *const T {
     #[cfg(target_arch = "nvptx64")]
@@ -237,7 +237,7 @@ pub(crate) fn count(at: &AtomicU64, n: u64) {
     at.store(at.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Memory of one team: block-shared memory on the GPU, the lane's own on the CPU.
+/// Memory of one team: block-shared memory on the GPU, the channel's own on the CPU.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub struct TeamMemory {
@@ -255,7 +255,7 @@ pub(crate) struct Glance {
     pub control: Control,
     /// The host's command word.
     pub command: u64,
-    /// The launch that lane 0 has called to leave.
+    /// The launch that channel 0 has called to leave.
     pub call: u64,
     /// Responses consumed, by the host's credit line.
     pub credit: u64,

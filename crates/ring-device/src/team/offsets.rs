@@ -3,17 +3,18 @@
 
 use super::{TeamMemory, boot};
 use core::mem::offset_of;
-use ring_shared::layout::{ConfigLine, LaneBlock};
+use ring_shared::layout::{ChannelBlock, ConfigLine};
 
 #[doc(hidden)]
 impl TeamMemory {
     /// Where the host leaves the address of the request slots.
-    pub const REQUEST_SLOTS: usize = Self::told(boot::RINGS, offset_of!(LaneBlock, request.slots));
+    pub const REQUEST_SLOTS: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.slots));
     /// Where the host leaves the address of the response slots.
     pub const RESPONSE_SLOTS: usize =
-        Self::told(boot::RINGS, offset_of!(LaneBlock, response.slots));
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.slots));
     /// Where the host leaves the address of the state.
-    pub const STATE: usize = Self::told(boot::RINGS, offset_of!(LaneBlock, state));
+    pub const STATE: usize = Self::told(boot::RINGS, offset_of!(ChannelBlock, state));
     /// Where the host leaves the address of the payload arena.
     pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
     /// The pool, the last of it: messages on their way.

@@ -142,7 +142,7 @@ fn in_order_queued() {
     queued::<Sequence>(BRIEF);
 }
 
-/// Lane 0 counts looks and calls lane 1 to leave with it, which has messages.
+/// Channel 0 counts looks and calls channel 1 to leave with it, which has messages.
 #[test]
 fn called_to_leave() {
     check(3, || {
@@ -157,7 +157,7 @@ fn called_to_leave() {
     });
 }
 
-/// The host writes over a request as soon as the lane's credit line lets it, before it has any answer.
+/// The host writes over a request as soon as the channel's credit line lets it, before it has any answer.
 fn one_slot<K: Any>() {
     check(2, || {
         let mut rig = Rig::<K>::new(1, 1, ENDLESS);
@@ -181,8 +181,8 @@ fn in_order_in_one_slot() {
     one_slot::<Sequence>();
 }
 
-/// A message in a slot behind two that may be at work: the lane finds it without going back to waiting.
-/// The host says nothing after it from which the lane could learn of it too.
+/// A message in a slot behind two that may be at work: the channel finds it without going back to waiting.
+/// The host says nothing after it from which the channel could learn of it too.
 fn one_more<K: Any>() {
     check(2, || {
         let mut rig = Rig::<K>::new(1, 4, BRIEF);
@@ -208,8 +208,8 @@ fn in_order_with_one_more() {
     one_more::<Sequence>();
 }
 
-/// The two halves of a lane on two threads: the receiver tells the sender how far it is, the sender's
-/// doorbell tells the lane, which then writes over those answers.
+/// The two halves of a channel on two threads: the receiver tells the sender how far it is, the sender's
+/// doorbell tells the channel, which then writes over those answers.
 #[test]
 fn credit_by_way_of_the_sender() {
     check(1, || {
@@ -237,7 +237,7 @@ fn credit_by_way_of_the_sender() {
     });
 }
 
-/// A lane that leaves with an error tells why; launches behind it leave too, and leave all as it is.
+/// A channel that leaves with an error tells why; launches behind it leave too, and leave all as it is.
 #[test]
 fn lost() {
     check(3, || {
@@ -245,18 +245,18 @@ fn lost() {
         let ends = rig.ends(0, 1);
         rig.order(State::Active);
         rig.launch(2);
-        let beyond = Control { credit: START as u32, express: 0, tail: 1 };
-        rig.lane(0).request_bell.atoms[CONTROL].publish(beyond.to_words());
-        until(|| rig.lane(0).status.obeyed().state == State::Faulted as u32);
+        let beyond = Control { credit: START as u32, inline: 0, tail: 1 };
+        rig.channel(0).request_bell.atoms[CONTROL].publish(beyond.to_words());
+        until(|| rig.channel(0).status.obeyed().state == State::Faulted as u32);
         assert_eq!(rig.exit(0), Some(Exit::CorruptRing));
-        assert_eq!(rig.lane(0).status.errors.load(Relaxed), 1);
+        assert_eq!(rig.channel(0).status.errors.load(Relaxed), 1);
         until(|| rig.rests());
         assert_eq!(rig.summary(&ends).0, 0);
         rig.over();
     });
 }
 
-/// A handler that panics loses the lane. The launch behind it finds the message still in the line, whole and
+/// A handler that panics loses the channel. The launch behind it finds the message still in the line, whole and
 /// next, and must not run its handler again.
 #[test]
 fn lost_with_its_message() {
@@ -275,7 +275,7 @@ fn lost_with_its_message() {
     });
 }
 
-/// The lane overwrites stamps that would come round, while the host takes the answers for which it does.
+/// The channel overwrites stamps that would come round, while the host takes the answers for which it does.
 #[test]
 fn old_stamps_are_overwritten() {
     check(2, || {
@@ -287,7 +287,7 @@ fn old_stamps_are_overwritten() {
         ends.push_two();
         ends.take_until(2);
         // As the last answer's doorbell brings it: the stamp of an answer that was received.
-        let atom = rig.lane(0).response_bell.atoms[0].observe();
+        let atom = rig.channel(0).response_bell.atoms[0].observe();
         let received = [START + SCRUB - 1, START + SCRUB].map(|index| index as u32);
         assert!(received.contains(&((atom[1] >> 32) as u32)), "an old stamp: {atom:x?}");
         assert!(ends.push());

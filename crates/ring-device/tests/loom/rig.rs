@@ -1,4 +1,4 @@
-//! A kernel's memory as loom watches it, and a small host. What is said between host and lane are atomics;
+//! A kernel's memory as loom watches it, and a small host. What is said between host and channel are atomics;
 //! all else that both touch (slots, counters, what a launch leaves for the next, configuration) are plain
 //! cells, which loom fails a model for touching without having acquired what was written there.
 
@@ -11,8 +11,8 @@ use ring_device::{
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared, share};
 use ring_shared::layout::{
-    Command, ControlBlock, Doorbell, Exit, HostLine, LaneBlock, Processing, RingDescriptor, State,
-    StatusLine, UNLIMITED,
+    ChannelBlock, Command, ControlBlock, Doorbell, Exit, HostLine, Processing, RingDescriptor,
+    State, StatusLine, UNLIMITED,
 };
 use ring_shared::{ABI_VERSION, Consumer, MAGIC, Producer, Ring};
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ pub const START: u64 = (1 << 32) - 1;
 /// Most messages of a model.
 pub const MOST: usize = 4;
 
-/// Nanoseconds of the lanes' clock, which stands still: no heartbeat is due.
+/// Nanoseconds of the channels' clock, which stands still: no heartbeat is due.
 const NOW: u64 = 1 << 40;
 
 pub fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
@@ -58,7 +58,7 @@ pub struct Plain {
     asked: [UnsafeCell<u32>; MOST],
     /// Times that the handler of message `i` ran; read by the host with its answer.
     pub handled: [UnsafeCell<u32>; MOST],
-    /// The host's while the kernel is not active, else the lane's.
+    /// The host's while the kernel is not active, else the channel's.
     pub state: UnsafeCell<u32>,
 }
 
@@ -78,7 +78,7 @@ std::thread_local! {
     static PLAIN: RefCell<Option<Rc<[Plain]>>> = const { RefCell::new(None) };
 }
 
-fn plain(lane: usize) -> impl std::ops::Deref<Target = Plain> {
+fn plain(channel: usize) -> impl std::ops::Deref<Target = Plain> {
     struct Of(Rc<[Plain]>, usize);
     impl std::ops::Deref for Of {
         type Target = Plain;
@@ -86,15 +86,15 @@ fn plain(lane: usize) -> impl std::ops::Deref<Target = Plain> {
             &self.0[self.1]
         }
     }
-    Of(PLAIN.with_borrow(|plain| plain.clone().expect("a model that runs")), lane)
+    Of(PLAIN.with_borrow(|plain| plain.clone().expect("a model that runs")), channel)
 }
 
 /// The bit of a message that its handler panics over.
 const PANIC: u64 = 1 << 63;
 
-/// The message number `i` of a lane.
-fn message(lane: usize, i: usize) -> u64 {
-    (lane as u64) << 32 | i as u64
+/// The message number `i` of a channel.
+fn message(channel: usize, i: usize) -> u64 {
+    (channel as u64) << 32 | i as u64
 }
 
 fn handle(request: &u64) -> u64 {
@@ -147,7 +147,7 @@ impl InOrderHandler for Sequence {
 #[repr(C)]
 struct Memory {
     control: ControlBlock,
-    blocks: [LaneBlock; 2],
+    blocks: [ChannelBlock; 2],
     slots: [[[Atom; MOST]; 2]; 2],
     state: [u64; 2 * 16],
 }
@@ -158,14 +158,14 @@ pub struct Rig<K> {
     launches: Vec<JoinHandle<()>>,
     submitted: u64,
     epoch: u32,
-    lanes: u32,
-    /// Messages of each lane that were answered before the model begins.
+    channels: u32,
+    /// Messages of each channel that were answered before the model begins.
     skipped: u64,
     memory: NonNull<Memory>,
     kernel: std::marker::PhantomData<K>,
 }
 
-/// The host's ends of a lane.
+/// The host's ends of a channel.
 pub struct Ends {
     pub sender: Sender,
     pub receiver: Receiver,
@@ -174,14 +174,14 @@ pub struct Ends {
 /// The sending half.
 pub struct Sender {
     producer: Producer,
-    lane: usize,
+    channel: usize,
     sent: usize,
 }
 
 /// The receiving half.
 pub struct Receiver {
     consumer: Consumer,
-    lane: usize,
+    channel: usize,
     got: usize,
 }
 
@@ -194,22 +194,22 @@ pub struct Budgets {
 
 pub const ENDLESS: Budgets = Budgets { iterations: UNLIMITED, idle: UNLIMITED };
 
-/// What the word at so many bytes of a lane's block is. What pads lines, and the histograms, which lane
-/// after lane has for itself, are not watched.
-fn of_lane(lanes: u32, at: usize) -> Option<Kind> {
+/// What the word at so many bytes of a channel's block is. What pads lines, and the histograms, which channel
+/// after channel has for itself, are not watched.
+fn of_channel(channels: u32, at: usize) -> Option<Kind> {
     let line = |begin: usize| at.checked_sub(begin).filter(|at| *at < 128);
     // Of the doorbells the one atom that a message takes, and the control atom.
     let bell = |at: Option<usize>| at.is_some_and(|at| !(16..112).contains(&at));
-    let status = |field: usize| at == offset_of!(LaneBlock, status) + field;
-    let atomic = bell(line(offset_of!(LaneBlock, request_bell)))
-        || bell(line(offset_of!(LaneBlock, response_bell)))
-        || at == offset_of!(LaneBlock, request_credit)
-        || at == offset_of!(LaneBlock, response_credit)
+    let status = |field: usize| at == offset_of!(ChannelBlock, status) + field;
+    let atomic = bell(line(offset_of!(ChannelBlock, request_bell)))
+        || bell(line(offset_of!(ChannelBlock, response_bell)))
+        || at == offset_of!(ChannelBlock, request_credit)
+        || at == offset_of!(ChannelBlock, response_credit)
         || status(offset_of!(StatusLine, acknowledged))
         || status(offset_of!(StatusLine, left))
-        || lanes > 1 && status(offset_of!(StatusLine, busy))
-        || lanes > 1 && status(offset_of!(StatusLine, leave));
-    let told = line(offset_of!(LaneBlock, status)).is_some_and(|at| at < 104);
+        || channels > 1 && status(offset_of!(StatusLine, busy))
+        || channels > 1 && status(offset_of!(StatusLine, leave));
+    let told = line(offset_of!(ChannelBlock, status)).is_some_and(|at| at < 104);
     let cell = told || at < 64;
     match atomic {
         true => Some(Kind::Atomic),
@@ -217,8 +217,8 @@ fn of_lane(lanes: u32, at: usize) -> Option<Kind> {
     }
 }
 
-/// The last words of a lane whose handler panicked, as `cpu_entry` of `ring-host` writes them.
-fn panicked(block: &LaneBlock) {
+/// The last words of a channel whose handler panicked, as `cpu_entry` of `ring-host` writes them.
+fn panicked(block: &ChannelBlock) {
     let status = &block.status;
     let epoch = Command::from_word(status.acknowledged.load(Relaxed)).epoch;
     let left = status.left.load(Relaxed) + 1;
@@ -229,31 +229,32 @@ fn panicked(block: &LaneBlock) {
 }
 
 impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
-    pub fn new(lanes: u32, capacity: u32, budgets: Budgets) -> Rig<K> {
+    pub fn new(channels: u32, capacity: u32, budgets: Budgets) -> Rig<K> {
         // SAFETY: integers, and atomics of integers.
         let memory: Box<Memory> = unsafe { Box::new_zeroed().assume_init() };
         let memory = NonNull::from(Box::leak(memory));
         let kernel = std::marker::PhantomData;
         let (watched, launches) = (Vec::new(), Vec::new());
         let (submitted, epoch, skipped) = (0, 0, 0);
-        let mut rig = Rig { watched, launches, submitted, epoch, lanes, skipped, memory, kernel };
+        let mut rig =
+            Rig { watched, launches, submitted, epoch, channels, skipped, memory, kernel };
         let host = &rig.memory().control.host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
-        host.lanes.store(lanes, Relaxed);
+        host.channels.store(channels, Relaxed);
         rig.budgets(budgets);
         let config = &rig.memory().control.config;
         config.time.store(UNLIMITED, Relaxed);
         config.lease.store(UNLIMITED, Relaxed);
         config.processing.store(Processing::Continuous as u32, Relaxed);
         config.max_messages.store(1, Relaxed);
-        for lane in 0..lanes {
-            for ring in rig.rings(lane, capacity) {
+        for channel in 0..channels {
+            for ring in rig.rings(channel, capacity) {
                 ring.reset();
             }
-            let block = rig.lane(lane);
+            let block = rig.channel(channel);
             let describe = |d: &RingDescriptor, which: usize| {
-                let slots = &rig.memory().slots[lane as usize][which];
+                let slots = &rig.memory().slots[channel as usize][which];
                 d.slots.store(slots.as_ptr().expose_provenance() as u64, Relaxed);
                 d.start.store(START, Relaxed);
                 d.capacity.store(capacity, Relaxed);
@@ -261,10 +262,10 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             };
             describe(&block.request, 0);
             describe(&block.response, 1);
-            let state = &rig.memory().state[16 * lane as usize..][..16];
+            let state = &rig.memory().state[16 * channel as usize..][..16];
             block.state.store(state.as_ptr().expose_provenance() as u64, Relaxed);
             block.state_bytes.store(128, Relaxed);
-            block.status.last_express.store(START - 1, Relaxed);
+            block.status.last_inline.store(START - 1, Relaxed);
             block.status.scrubbed.store(START, Relaxed);
         }
         let memory = rig.memory();
@@ -274,14 +275,14 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             _ => None,
         };
         let mut watched = vec![share(&memory.control, host)];
-        for lane in 0..lanes as usize {
-            watched.push(share(&memory.blocks[lane], |at| of_lane(lanes, at)));
-            for slots in &memory.slots[lane] {
+        for channel in 0..channels as usize {
+            watched.push(share(&memory.blocks[channel], |at| of_channel(channels, at)));
+            for slots in &memory.slots[channel] {
                 watched.push(share(&slots[..], |_| Some(Kind::Cell)));
             }
         }
         rig.watched = watched;
-        PLAIN.set(Some((0..lanes).map(|_| Plain::default()).collect()));
+        PLAIN.set(Some((0..channels).map(|_| Plain::default()).collect()));
         rig
     }
 
@@ -290,13 +291,13 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         unsafe { self.memory.as_ref() }
     }
 
-    pub fn lane(&self, lane: u32) -> &LaneBlock {
-        &self.memory().blocks[..self.lanes as usize][lane as usize]
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        &self.memory().blocks[..self.channels as usize][channel as usize]
     }
 
-    fn rings(&self, lane: u32, capacity: u32) -> [Ring; 2] {
-        let block = self.lane(lane);
-        let slots = &self.memory().slots[lane as usize];
+    fn rings(&self, channel: u32, capacity: u32) -> [Ring; 2] {
+        let block = self.channel(channel);
+        let slots = &self.memory().slots[channel as usize];
         let ring = |bell: &Doorbell, credit, slots: &[Atom; MOST]| {
             let parts = (NonNull::from(bell), NonNull::from(credit), NonNull::from(slots).cast());
             // SAFETY: parts of the rig's memory, which the models keep longer than its rings.
@@ -308,22 +309,22 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         ]
     }
 
-    pub fn ends(&self, lane: u32, capacity: u32) -> Ends {
-        let [requests, responses] = self.rings(lane, capacity);
-        let (producer, consumer, lane) =
-            (Producer::new(requests), Consumer::new(responses), lane as usize);
+    pub fn ends(&self, channel: u32, capacity: u32) -> Ends {
+        let [requests, responses] = self.rings(channel, capacity);
+        let (producer, consumer, channel) =
+            (Producer::new(requests), Consumer::new(responses), channel as usize);
         let (sender, receiver) =
-            (Sender { producer, lane, sent: 0 }, Receiver { consumer, lane, got: 0 });
+            (Sender { producer, channel, sent: 0 }, Receiver { consumer, channel, got: 0 });
         Ends { sender, receiver }
     }
 
-    /// Goes on as if `n` messages of the lane had been answered through slots, and received. Only before the
+    /// Goes on as if `n` messages of the channel had been answered through slots, and received. Only before the
     /// first launch.
     pub fn skip(&mut self, ends: &mut Ends, n: u64) {
         let head = START + n;
         ends.receiver.consumer.fast_forward(n);
         ends.sender.producer.fast_forward(n, head);
-        let block = self.lane(ends.sender.lane as u32);
+        let block = self.channel(ends.sender.channel as u32);
         block.request_credit.consumed.store(head, Relaxed);
         block.status.processed.store(n, Relaxed);
         self.skipped = n;
@@ -336,12 +337,12 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         config.idle.store(budgets.idle, Relaxed);
     }
 
-    /// Submits `launches` that follow each other, as a driver runs them: a thread a lane, and the next when
-    /// the last is over. With two lanes one launch only, since their threads do not wait for each other.
+    /// Submits `launches` that follow each other, as a driver runs them: a thread a channel, and the next when
+    /// the last is over. With two channels one launch only, since their threads do not wait for each other.
     pub fn launch(&mut self, launches: u64) {
-        assert!(self.lanes == 1 || launches == 1);
+        assert!(self.channels == 1 || launches == 1);
         self.submitted += launches;
-        for lane in 0..self.lanes {
+        for channel in 0..self.channels {
             let control = self.memory.as_ptr().expose_provenance();
             self.launches.push(thread::spawn(move || {
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(control);
@@ -349,7 +350,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                     // SAFETY: integers, and atomics and cells of integers.
                     let mut memory: Box<TeamMemory> = unsafe { Box::new_zeroed().assume_init() };
                     let hooks = Hooks { now: || NOW, rest: |_| yield_now() };
-                    let team = Team::new(lane, &mut memory, hooks);
+                    let team = Team::new(channel, &mut memory, hooks);
                     // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the models
                     // submit no launch before the last has left.
                     let done =
@@ -358,9 +359,9 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                         if !panic.is::<()>() {
                             resume_unwind(panic); // an assertion, or loom's own
                         }
-                        // SAFETY: this lane's block, behind the control block.
+                        // SAFETY: this channel's block, behind the control block.
                         panicked(unsafe {
-                            &*control.add(1).cast::<LaneBlock>().add(lane as usize)
+                            &*control.add(1).cast::<ChannelBlock>().add(channel as usize)
                         });
                     }
                 }
@@ -376,15 +377,15 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         command
     }
 
-    /// Orders `state`, and waits until every lane has obeyed, or yielded with that; or, if nothing is on the
-    /// device and nothing is to be launched, not. `ends` are those of the lanes that are driven.
+    /// Orders `state`, and waits until every channel has obeyed, or yielded with that; or, if nothing is on the
+    /// device and nothing is to be launched, not. `ends` are those of the channels that are driven.
     pub fn ask(&mut self, state: State, ends: &[&Ends]) {
         let command = self.order(state);
         let yielded = Command { state: State::Yielded as u32, ..command };
-        for lane in 0..self.lanes {
+        for channel in 0..self.channels {
             until(|| {
                 ends.iter().for_each(|ends| self.step(ends));
-                let obeyed = self.lane(lane).status.obeyed();
+                let obeyed = self.channel(channel).status.obeyed();
                 let there = state == State::Active || !self.rests();
                 !there || obeyed == command || obeyed == yielded
             });
@@ -397,7 +398,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         if !self.rests() || host.state != State::Active as u32 {
             return;
         }
-        let block = self.lane(ends.sender.lane as u32);
+        let block = self.channel(ends.sender.channel as u32);
         let told = Command::from_word(block.status.acknowledged.load(Relaxed));
         if told.epoch != host.epoch || block.consumed() < ends.sender.producer.next() {
             self.launch(1);
@@ -406,10 +407,11 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
 
     /// Whether all launches have left.
     pub fn rests(&self) -> bool {
-        (0..self.lanes).all(|lane| self.lane(lane).status.launches_left() == self.submitted)
+        (0..self.channels)
+            .all(|channel| self.channel(channel).status.launches_left() == self.submitted)
     }
 
-    /// As `Resident::terminate`; then checks all counts: exactly the messages sent were handled, once
+    /// As `KernelHandle::terminate`; then checks all counts: exactly the messages sent were handled, once
     /// each, or are still in the ring.
     pub fn end(mut self, ends: &mut [Ends]) {
         self.ask(State::Terminated, &[]);
@@ -419,24 +421,24 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             assert_eq!(processed + unhandled, ends.sent() as u64, "a message lost or doubled");
             while ends.receiver.take() {}
             assert_eq!(ends.got() as u64, processed, "one answer for each message handled");
-            let plain = plain(ends.sender.lane);
+            let plain = plain(ends.sender.channel);
             for (i, handled) in plain.handled.iter().enumerate() {
                 assert_eq!(read(handled), u32::from(i < processed as usize), "message {i}");
             }
-            let exit = self.exit(ends.sender.lane as u32);
+            let exit = self.exit(ends.sender.channel as u32);
             assert!(exit.is_some_and(|exit| exit == Exit::Asked || exit.is_yield()), "{exit:?}");
         }
         self.over();
     }
 
-    /// Why the lane left.
-    pub fn exit(&self, lane: u32) -> Option<Exit> {
-        Exit::from_u32(self.lane(lane).status.exit.load(Relaxed) as u32)
+    /// Why the channel left.
+    pub fn exit(&self, channel: u32) -> Option<Exit> {
+        Exit::from_u32(self.channel(channel).status.exit.load(Relaxed) as u32)
     }
 
-    /// Messages handled, and those accepted that no handler has seen, of a lane that takes none.
+    /// Messages handled, and those accepted that no handler has seen, of a channel that takes none.
     pub fn summary(&self, ends: &Ends) -> (u64, u64) {
-        let block = self.lane(ends.sender.lane as u32);
+        let block = self.channel(ends.sender.channel as u32);
         let consumed = block.consumed();
         let processed = block.status.processed.load(Relaxed);
         assert_eq!(processed, consumed - START, "counter and credit");
@@ -446,14 +448,14 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
     /// Waits for all threads of all launches.
     pub fn join(&mut self) {
         for launch in self.launches.drain(..) {
-            launch.join().expect("the lane's assertions");
+            launch.join().expect("the channel's assertions");
         }
     }
 
     /// All launches have left: gives the memory to another kernel, joins all threads and ends loom's watch.
     pub fn over(mut self) {
-        for lane in 0..self.lanes {
-            let status = &self.lane(lane).status;
+        for channel in 0..self.channels {
+            let status = &self.channel(channel).status;
             for word in [&status.processed, &status.busy, &status.leave, &status.exit] {
                 word.store(0, Relaxed);
             }
@@ -467,11 +469,11 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
 }
 
 impl Sender {
-    /// Sends one message, express if it may be; whether there was room. Responses up to `received` were
+    /// Sends one message, inline if it may be; whether there was room. Responses up to `received` were
     /// taken.
     pub fn push(&mut self, received: u64) -> bool {
         self.producer.note_consumed(received);
-        let has_room = self.producer.has_room(received).expect("an honest lane");
+        let has_room = self.producer.has_room(received).expect("an honest channel");
         if has_room {
             let message = self.message();
             self.producer.push(&message, received).expect("there is room");
@@ -479,16 +481,16 @@ impl Sender {
         has_room
     }
 
-    /// Sends one message, express, that its handler panics over.
+    /// Sends one message, inline, that its handler panics over.
     pub fn push_panic(&mut self) {
         let message = self.message() | PANIC;
         self.producer.push(&message, START).expect("nothing is under way");
     }
 
-    /// Sends one message through the one slot of a ring, as soon as the lane's credit says that it is free;
+    /// Sends one message through the one slot of a ring, as soon as the channel's credit says that it is free;
     /// whether it was.
     pub fn push_slot(&mut self) -> bool {
-        let has_room = self.producer.has_room(START).expect("an honest lane");
+        let has_room = self.producer.has_room(START).expect("an honest channel");
         if has_room {
             let message = self.message();
             assert_eq!(self.producer.push_slice(&[message, 0], START), Ok(1));
@@ -498,9 +500,9 @@ impl Sender {
 
     /// The next message, after what its handler is to see.
     fn message(&mut self) -> u64 {
-        count(&plain(self.lane).asked[self.sent]);
+        count(&plain(self.channel).asked[self.sent]);
         self.sent += 1;
-        message(self.lane, self.sent - 1)
+        message(self.channel, self.sent - 1)
     }
 }
 
@@ -512,18 +514,18 @@ impl Receiver {
 
     /// Takes an answer, if there is one, and checks it.
     pub fn take(&mut self) -> bool {
-        let Some(answer) = self.consumer.pop::<u64>().expect("an honest lane") else {
+        let Some(answer) = self.consumer.pop::<u64>().expect("an honest channel") else {
             return false;
         };
-        assert_eq!(answer, !message(self.lane, self.got), "lost, doubled or out of order");
-        assert_eq!(read(&plain(self.lane).handled[self.got]), 1, "what the handler wrote");
+        assert_eq!(answer, !message(self.channel, self.got), "lost, doubled or out of order");
+        assert_eq!(read(&plain(self.channel).handled[self.got]), 1, "what the handler wrote");
         self.got += 1;
         true
     }
 }
 
 impl Ends {
-    /// Sends one message, express if it may be; whether there was room.
+    /// Sends one message, inline if it may be; whether there was room.
     pub fn push(&mut self) -> bool {
         self.sender.push(self.receiver.next())
     }
@@ -553,14 +555,14 @@ impl Ends {
     }
 }
 
-/// Times that the handler of the lane's message `i` ran.
-pub fn handled(lane: usize, i: usize) -> u32 {
-    read(&plain(lane).handled[i])
+/// Times that the handler of the channel's message `i` ran.
+pub fn handled(channel: usize, i: usize) -> u32 {
+    read(&plain(channel).handled[i])
 }
 
-/// The host's cell of lane `lane`'s state.
-pub fn state<T>(lane: usize, then: impl FnOnce(&UnsafeCell<u32>) -> T) -> T {
-    then(&plain(lane).state)
+/// The host's cell of channel `channel`'s state.
+pub fn state<T>(channel: usize, then: impl FnOnce(&UnsafeCell<u32>) -> T) -> T {
+    then(&plain(channel).state)
 }
 
 /// Waits until `done`.

@@ -1,5 +1,5 @@
 //! Messages and a state that are not plain bytes, though they are of numbers: an answer that may not be there,
-//! a request that is true or false, an answer written by a warp, and what a lane keeps.
+//! a request that is true or false, an answer written by a warp, and what a channel keeps.
 
 ring_device::ring_kernel! {
     /// Answers only some.

@@ -16,7 +16,7 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// Larger than any lane's.
+    /// Larger than any channel's.
     pub struct Large;
 
     fn handle(state: &mut [u64; 1 << 22], request: &u32) -> u32 {

@@ -1,4 +1,4 @@
-//! A host of its own for the tests: control block, lane blocks and slots on the heap, lanes on
+//! A host of its own for the tests: control block, channel blocks and slots on the heap, channels on
 //! threads, every wait bounded.
 #![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part
 
@@ -9,7 +9,7 @@ use ring_device::{
     ThreadHandler, run,
 };
 use ring_shared::layout::{
-    Command, ControlBlock, Exit, LaneBlock, Processing, RingDescriptor, State, UNLIMITED,
+    ChannelBlock, Command, ControlBlock, Exit, Processing, RingDescriptor, State, UNLIMITED,
 };
 use ring_shared::{ABI_VERSION, Consumer, MAGIC, Message, Producer, Ring};
 use std::alloc::Layout;
@@ -28,35 +28,35 @@ const LONG: Duration = Duration::from_secs(60);
 /// A millisecond in nanoseconds.
 pub const MS: u64 = 1_000_000;
 
-/// Nanoseconds of the clock that lanes see.
+/// Nanoseconds of the clock that channels see.
 pub fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // Not from zero: a zeroed word is long ago.
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 3_600_000_000_000
 }
 
-/// A clock of a test's own, asked by the lane of that number.
+/// A clock of a test's own, asked by the channel of that number.
 pub type Clock = Arc<dyn Fn(u32) -> u64 + Send + Sync>;
 
-/// What a test does when a lane, which has that number, has found nothing for the `n`th time.
+/// What a test does when a channel, which has that number, has found nothing for the `n`th time.
 pub type Rest = Arc<dyn Fn(u32, u32) + Send + Sync>;
 
-/// What a lane's thread has of its rig: the lane, and hooks of the test's own.
+/// What a channel's thread has of its rig: the channel, and hooks of the test's own.
 type Own = (u32, Option<Clock>, Option<Rest>);
 
 thread_local! {
     static OWN: RefCell<Own> = const { RefCell::new((0, None, None)) };
 }
 
-/// The time that a lane's thread sees.
-fn lane_now() -> u64 {
-    OWN.with_borrow(|(lane, clock, _)| clock.as_ref().map_or_else(now, |clock| clock(*lane)))
+/// The time that a channel's thread sees.
+fn channel_now() -> u64 {
+    OWN.with_borrow(|(channel, clock, _)| clock.as_ref().map_or_else(now, |clock| clock(*channel)))
 }
 
-/// How a lane's thread rests.
-fn lane_rest(n: u32) {
-    OWN.with_borrow(|(lane, _, rest)| match rest {
-        Some(rest) => rest(*lane, n),
+/// How a channel's thread rests.
+fn channel_rest(n: u32) {
+    OWN.with_borrow(|(channel, _, rest)| match rest {
+        Some(rest) => rest(*channel, n),
         None if n > 16 => std::thread::yield_now(),
         None => {}
     });
@@ -181,26 +181,26 @@ pub const ENDLESS: Budgets = Budgets { time: UNLIMITED, iterations: UNLIMITED, i
 pub struct Rig<K> {
     base: NonNull<u8>,
     layout: Layout,
-    pub lanes: u32,
+    pub channels: u32,
     capacity: u32,
     start: u64,
     pub launches: u64,
     epoch: u32,
-    /// What lanes take for the time from the next launch on, if not [`now`].
+    /// What channels take for the time from the next launch on, if not [`now`].
     pub clock: Option<Clock>,
-    /// How lanes rest from the next launch on, if not by yielding.
+    /// How channels rest from the next launch on, if not by yielding.
     pub rest: Option<Rest>,
     kernel: PhantomData<K>,
 }
 
 impl<K: Kernel> Rig<K> {
-    /// Room for a lane's state: whole lines.
+    /// Room for a channel's state: whole lines.
     const STATE: usize = <K::Scope as Scope<K>>::STATE_BYTES.next_multiple_of(128);
 
-    pub fn new(lanes: u32, capacity: u32, start: u64) -> Rig<K> {
+    pub fn new(channels: u32, capacity: u32, start: u64) -> Rig<K> {
         let slots = 16 * (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS) * capacity as usize;
-        let lane = size_of::<LaneBlock>() + slots + Self::STATE;
-        let bytes = size_of::<ControlBlock>() + lanes as usize * lane;
+        let channel = size_of::<ChannelBlock>() + slots + Self::STATE;
+        let bytes = size_of::<ControlBlock>() + channels as usize * channel;
         let layout = Layout::from_size_align(bytes, 128).unwrap().pad_to_align();
         // SAFETY: not of size zero.
         let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
@@ -208,17 +208,17 @@ impl<K: Kernel> Rig<K> {
         let kernel = PhantomData;
         let (launches, epoch, clock, rest) = (0, 0, None, None);
         let rig =
-            Rig { base, layout, lanes, capacity, start, launches, epoch, clock, rest, kernel };
+            Rig { base, layout, channels, capacity, start, launches, epoch, clock, rest, kernel };
         let host = &rig.control().host;
         host.magic.store(MAGIC, Relaxed);
         host.abi_version.store(ABI_VERSION, Relaxed);
-        host.lanes.store(lanes, Relaxed);
+        host.channels.store(channels, Relaxed);
         rig.budgets(ENDLESS);
         rig.control().config.lease.store(UNLIMITED, Relaxed);
         rig.processing(Processing::Batch as u32, u32::MAX);
-        for lane in 0..lanes {
-            let block = rig.lane(lane);
-            for ring in [rig.requests(lane), rig.responses(lane)] {
+        for channel in 0..channels {
+            let block = rig.channel(channel);
+            for ring in [rig.requests(channel), rig.responses(channel)] {
                 ring.reset();
             }
             let describe = |d: &RingDescriptor, slots: NonNull<u8>, atoms: usize| {
@@ -227,12 +227,12 @@ impl<K: Kernel> Rig<K> {
                 d.capacity.store(capacity, Relaxed);
                 d.slot_bytes.store(16 * atoms as u32, Relaxed);
             };
-            let (request, response) = rig.slots(lane);
+            let (request, response) = rig.slots(channel);
             describe(&block.request, request, K::Request::SLOT_ATOMS);
             describe(&block.response, response, K::Response::SLOT_ATOMS);
-            block.status.last_express.store(start.wrapping_sub(1), Relaxed);
+            block.status.last_inline.store(start.wrapping_sub(1), Relaxed);
             block.status.scrubbed.store(start, Relaxed);
-            block.state.store(rig.state(lane).as_ptr().addr() as u64, Relaxed);
+            block.state.store(rig.state(channel).as_ptr().addr() as u64, Relaxed);
             block.state_bytes.store(<K::Scope as Scope<K>>::STATE_BYTES as u64, Relaxed);
         }
         rig
@@ -243,31 +243,31 @@ impl<K: Kernel> Rig<K> {
         unsafe { self.base.cast().as_ref() }
     }
 
-    pub fn lane(&self, lane: u32) -> &LaneBlock {
-        assert!(lane < self.lanes);
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        assert!(channel < self.channels);
         // SAFETY: the blocks lie right behind the control block.
-        unsafe { self.base.cast::<ControlBlock>().add(1).cast().add(lane as usize).as_ref() }
+        unsafe { self.base.cast::<ControlBlock>().add(1).cast().add(channel as usize).as_ref() }
     }
 
-    /// A lane's state, at the end of the memory.
-    fn state(&self, lane: u32) -> NonNull<u8> {
-        let at = self.layout.size() - (self.lanes - lane) as usize * Self::STATE;
+    /// A channel's state, at the end of the memory.
+    fn state(&self, channel: u32) -> NonNull<u8> {
+        let at = self.layout.size() - (self.channels - channel) as usize * Self::STATE;
         // SAFETY: inside the memory by its layout, or at its end where there is no state.
         unsafe { self.base.add(at) }
     }
 
     /// Request slots and response slots.
-    fn slots(&self, lane: u32) -> (NonNull<u8>, NonNull<u8>) {
+    fn slots(&self, channel: u32) -> (NonNull<u8>, NonNull<u8>) {
         let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
-        let blocks = size_of::<ControlBlock>() + self.lanes as usize * size_of::<LaneBlock>();
-        let request = blocks + lane as usize * 16 * (a + b) * self.capacity as usize;
+        let blocks = size_of::<ControlBlock>() + self.channels as usize * size_of::<ChannelBlock>();
+        let request = blocks + channel as usize * 16 * (a + b) * self.capacity as usize;
         let response = request + 16 * a * self.capacity as usize;
         // SAFETY: inside the memory by its layout.
         unsafe { (self.base.add(request), self.base.add(response)) }
     }
 
-    fn requests(&self, lane: u32) -> Ring {
-        let (block, (slots, _)) = (self.lane(lane), self.slots(lane));
+    fn requests(&self, channel: u32) -> Ring {
+        let (block, (slots, _)) = (self.channel(channel), self.slots(channel));
         let lines = (&block.request_bell, &block.request_credit);
         let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
         // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
@@ -275,8 +275,8 @@ impl<K: Kernel> Rig<K> {
             .unwrap()
     }
 
-    fn responses(&self, lane: u32) -> Ring {
-        let (block, (_, slots)) = (self.lane(lane), self.slots(lane));
+    fn responses(&self, channel: u32) -> Ring {
+        let (block, (_, slots)) = (self.channel(channel), self.slots(channel));
         let lines = (&block.response_bell, &block.response_credit);
         let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
         // SAFETY: as above.
@@ -284,11 +284,11 @@ impl<K: Kernel> Rig<K> {
             .unwrap()
     }
 
-    /// The host's ends of a lane.
-    pub fn ends(&self, lane: u32) -> Ends {
+    /// The host's ends of a channel.
+    pub fn ends(&self, channel: u32) -> Ends {
         Ends {
-            producer: Producer::new(self.requests(lane)),
-            consumer: Consumer::new(self.responses(lane)),
+            producer: Producer::new(self.requests(channel)),
+            consumer: Consumer::new(self.responses(channel)),
         }
     }
 
@@ -312,61 +312,62 @@ impl<K: Kernel> Rig<K> {
         self.epoch
     }
 
-    pub fn acknowledged(&self, lane: u32) -> (u32, Option<State>) {
-        let word = Command::from_word(self.lane(lane).status.acknowledged.load(Acquire));
+    pub fn acknowledged(&self, channel: u32) -> (u32, Option<State>) {
+        let word = Command::from_word(self.channel(channel).status.acknowledged.load(Acquire));
         (word.epoch, State::from_u32(word.state))
     }
 
-    /// Commands `state` to a launch that runs, and waits for its lanes.
+    /// Commands `state` to a launch that runs, and waits for its channels.
     pub fn obeyed(&mut self, state: State) {
         let epoch = self.command(state);
-        for lane in 0..self.lanes {
-            until("acknowledged", || self.acknowledged(lane) == (epoch, Some(state)));
+        for channel in 0..self.channels {
+            until("acknowledged", || self.acknowledged(channel) == (epoch, Some(state)));
         }
     }
 
-    /// Starts a launch: a thread a lane.
+    /// Starts a launch: a thread a channel.
     pub fn launch(&mut self) -> Running {
         self.launches += 1;
         let address = self.base.as_ptr().addr();
         // As on a GPU, where block-shared memory holds what somebody left in it.
         let left = if self.launches.is_multiple_of(2) { 0xa5 } else { 0 };
-        let lane = |lane| {
-            let own = (lane, self.clock.clone(), self.rest.clone());
+        let channel = |channel| {
+            let own = (channel, self.clock.clone(), self.rest.clone());
             std::thread::spawn(move || {
                 OWN.set(own);
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
                 let mut memory = Box::new(const { TeamMemory::new() });
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
                 unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), left, 1) };
-                let team = Team::new(lane, &mut memory, Hooks { now: lane_now, rest: lane_rest });
+                let team =
+                    Team::new(channel, &mut memory, Hooks { now: channel_now, rest: channel_rest });
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.
                 unsafe { run::<K>(&team, control) };
             })
         };
-        Running((0..self.lanes).map(lane).collect())
+        Running((0..self.channels).map(channel).collect())
     }
 
-    /// A whole launch; how lane 0 left it.
+    /// A whole launch; how channel 0 left it.
     pub fn whole(&mut self) -> Exit {
         self.launch().join();
         self.check_left();
         self.exit(0)
     }
 
-    /// What every lane must have written when it left.
+    /// What every channel must have written when it left.
     pub fn check_left(&self) {
-        for lane in 0..self.lanes {
-            let (block, exit) = (self.lane(lane), self.exit(lane));
+        for channel in 0..self.channels {
+            let (block, exit) = (self.channel(channel), self.exit(channel));
             let status = &block.status;
-            assert_eq!(status.left.load(Acquire), self.launches, "lane {lane}");
+            assert_eq!(status.left.load(Acquire), self.launches, "channel {channel}");
             let state = match exit {
                 Exit::Asked => State::Terminated,
                 exit if exit.is_yield() => State::Yielded,
                 _ => State::Faulted,
             };
-            assert_eq!(self.acknowledged(lane).1, Some(state), "{exit:?}");
+            assert_eq!(self.acknowledged(channel).1, Some(state), "{exit:?}");
             let consumed = block.request_credit.consumed.load(Relaxed);
             assert_eq!(status.processed.load(Relaxed), consumed - self.start);
             if state != State::Faulted {
@@ -380,25 +381,25 @@ impl<K: Kernel> Rig<K> {
         }
     }
 
-    pub fn exit(&self, lane: u32) -> Exit {
-        Exit::from_u32(self.lane(lane).status.exit.load(Relaxed) as u32).unwrap()
+    pub fn exit(&self, channel: u32) -> Exit {
+        Exit::from_u32(self.channel(channel).status.exit.load(Relaxed) as u32).unwrap()
     }
 
-    /// Waits until a lane has consumed all requests below index `end`, and no more.
-    pub fn consumes(&self, lane: u32, end: u64) {
-        let consumed = &self.lane(lane).request_credit.consumed;
+    /// Waits until a channel has consumed all requests below index `end`, and no more.
+    pub fn consumes(&self, channel: u32, end: u64) {
+        let consumed = &self.channel(channel).request_credit.consumed;
         until("requests are consumed", || consumed.load(Acquire) == end);
     }
 
-    pub fn processed(&self, lane: u32) -> u64 {
-        self.lane(lane).status.processed.load(Acquire)
+    pub fn processed(&self, channel: u32) -> u64 {
+        self.channel(channel).status.processed.load(Acquire)
     }
 }
 
 impl<K> Drop for Rig<K> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: of that layout; all lanes were joined, or a test would be panicking.
+            // SAFETY: of that layout; all channels were joined, or a test would be panicking.
             unsafe { std::alloc::dealloc(self.base.as_ptr(), self.layout) };
         }
     }
@@ -414,18 +415,18 @@ impl Running {
 
     pub fn join(self) {
         until("the launch ends", || self.ended());
-        self.0.into_iter().for_each(|lane| lane.join().unwrap());
+        self.0.into_iter().for_each(|channel| channel.join().unwrap());
     }
 }
 
-/// The host's ends of a lane.
+/// The host's ends of a channel.
 pub struct Ends {
     pub producer: Producer,
     pub consumer: Consumer,
 }
 
 impl Ends {
-    /// Sends one message, express if it may be.
+    /// Sends one message, inline if it may be.
     pub fn push<T: Message>(&mut self, message: T) -> bool {
         self.producer.note_consumed(self.consumer.next());
         self.producer.push(&message, self.consumer.next()).is_ok()
@@ -441,7 +442,7 @@ impl Ends {
         self.consumer.pop().unwrap()
     }
 
-    /// Takes all answers there are, and tells the lane.
+    /// Takes all answers there are, and tells the channel.
     pub fn drain<T: Message>(&mut self) -> Vec<T> {
         let answers = std::iter::from_fn(|| self.pop()).collect();
         self.consumer.publish();

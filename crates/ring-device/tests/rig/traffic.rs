@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// An index near which its low 32 bits come round.
 pub const NEAR_END: u64 = (1 << 32) - 37;
 
-/// Messages of a lane in [`many_launches`].
+/// Messages of a channel in [`many_launches`].
 const TOTAL: u64 = 150;
 
 /// A kernel whose requests and responses follow from their number, from 0 on.
@@ -40,7 +40,7 @@ impl Numbered for NextInOrder {
     }
 }
 
-/// What the host does to a lane between and during launches: sends and takes at random, and checks
+/// What the host does to a channel between and during launches: sends and takes at random, and checks
 /// the order.
 pub struct Traffic<K> {
     pub ends: Ends,
@@ -51,7 +51,7 @@ pub struct Traffic<K> {
 }
 
 impl<K: Numbered> Traffic<K> {
-    /// No message yet, of `total` on this lane.
+    /// No message yet, of `total` on this channel.
     pub fn new(ends: Ends, total: u64) -> Traffic<K> {
         Traffic { ends, sent: 0, got: 0, total, kernel: PhantomData }
     }
@@ -109,12 +109,12 @@ impl<K: Numbered> Traffic<K> {
 
 /// Launches with random budgets until every message is answered; with messages sent and taken between
 /// launches, and `during` them.
-pub fn many_launches<K: Numbered>(seed: u64, lanes: u32, start: u64, during: bool) {
+pub fn many_launches<K: Numbered>(seed: u64, channels: u32, start: u64, during: bool) {
     let mut dice = Dice(seed);
-    let mut rig = Rig::<K>::new(lanes, dice.pick(&[1, 4, 16]), start);
+    let mut rig = Rig::<K>::new(channels, dice.pick(&[1, 4, 16]), start);
     rig.command(State::Active);
     let mut traffic: Vec<Traffic<K>> =
-        (0..lanes).map(|lane| Traffic::new(rig.ends(lane), TOTAL)).collect();
+        (0..channels).map(|channel| Traffic::new(rig.ends(channel), TOTAL)).collect();
     while !traffic.iter().all(Traffic::is_done) {
         for t in &mut traffic {
             (0..dice.roll(4)).for_each(|_| t.step(&mut dice));
@@ -134,16 +134,16 @@ pub fn many_launches<K: Numbered>(seed: u64, lanes: u32, start: u64, during: boo
             for t in &mut traffic {
                 t.step(&mut dice);
             }
-            std::thread::yield_now(); // the lanes may want this core
+            std::thread::yield_now(); // the channels may want this core
         }
         running.join();
         rig.check_left();
-        for lane in 0..lanes {
-            assert!(rig.exit(lane).is_yield(), "{:?} after {budgets:?}", rig.exit(lane));
+        for channel in 0..channels {
+            assert!(rig.exit(channel).is_yield(), "{:?} after {budgets:?}", rig.exit(channel));
         }
     }
-    for lane in 0..lanes {
-        assert_eq!(rig.processed(lane), TOTAL);
+    for channel in 0..channels {
+        assert_eq!(rig.processed(channel), TOTAL);
     }
     rig.command(State::Terminated);
     assert_eq!(rig.whole(), Exit::Asked);
@@ -171,6 +171,6 @@ pub fn windows<K: Numbered>() {
         assert_eq!(rig.whole(), Exit::IterationsSpent);
         let name = K::NAME;
         assert_eq!(rig.processed(0), expected, "{name}, {mode:?} of {max}, {windows} windows");
-        assert_eq!(rig.lane(0).status.depth.load(Relaxed), 60 - expected);
+        assert_eq!(rig.channel(0).status.depth.load(Relaxed), 60 - expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The CPU device: a thread a lane, running the handlers compiled for the host.
+//! The CPU device: a thread a channel, running the handlers compiled for the host.
 
 use super::{
     Cells, CpuEntry, Driver, Function, Grid, Launched, Limits, Mapped, Program, Residency,
@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most lanes that may be launched at once: each is a thread that polls.
-const MAX_LANES: u32 = 256;
+/// Most channels that may be launched at once: each is a thread that polls.
+const MAX_CHANNELS: u32 = 256;
 
-/// What a lane takes of them.
-const LANE: Resources = Resources { registers: 0, shared_bytes: 0, warps: 0, blocks: 1 };
+/// What a channel takes of them.
+const CHANNEL: Resources = Resources { registers: 0, shared_bytes: 0, warps: 0, blocks: 1 };
 
 /// CPU threads.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Cpu {
     pub fn open() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Cpu {
-            residency: Residency::new(1, Resources { blocks: MAX_LANES, ..LANE }),
+            residency: Residency::new(1, Resources { blocks: MAX_CHANNELS, ..CHANNEL }),
             probed: Arc::default(),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
@@ -51,7 +51,7 @@ impl Cpu {
                 compute_capability: (0, 0),
                 multiprocessors: cores,
                 max_threads: 1024,
-                max_lanes: MAX_LANES,
+                max_channels: MAX_CHANNELS,
                 cooperative_launch: true,
                 maps_host_memory: true,
                 concurrent_managed_access: true,
@@ -118,7 +118,7 @@ impl Sealed for CpuFunction {}
 
 impl Function for CpuFunction {
     fn limits(&self, _: u32) -> Result<Limits, DriverError> {
-        Ok(Limits { threads: 1024, lanes: MAX_LANES, block: LANE })
+        Ok(Limits { threads: 1024, channels: MAX_CHANNELS, block: CHANNEL })
     }
 
     fn station(
@@ -127,19 +127,19 @@ impl Function for CpuFunction {
         parameter: u64,
         _: bool,
     ) -> Result<Arc<dyn Station>, DriverError> {
-        let turns = Arc::new(Turns { lanes: grid.lanes, ..Turns::default() });
+        let turns = Arc::new(Turns { channels: grid.channels, ..Turns::default() });
         let station = CpuStation(Arc::clone(&turns)); // stops the threads if it is dropped
-        for lane in 0..grid.lanes {
+        for channel in 0..grid.channels {
             let (entry, turns) = (self.entry, Arc::clone(&turns));
             let thread = std::thread::Builder::new()
-                .name(format!("{}/{lane}", self.name.replace('\0', "?")));
+                .name(format!("{}/{channel}", self.name.replace('\0', "?")));
             let spawned = thread.spawn(move || {
                 let mut memory = Box::new(const { TeamMemory::new() });
                 let mut turn = 0;
                 while turns.wait_for(turn) {
                     // SAFETY: the parameter is what the entry needs: the promise to `launch`, which
-                    // was called, or there would be no turn; the memory is this lane's own.
-                    unsafe { entry(parameter, lane, &mut memory, Hooks { now, rest }) };
+                    // was called, or there would be no turn; the memory is this channel's own.
+                    unsafe { entry(parameter, channel, &mut memory, Hooks { now, rest }) };
                     turns.done();
                     turn += 1;
                 }
@@ -154,11 +154,11 @@ impl Function for CpuFunction {
     }
 }
 
-/// Launches of a grid whose lanes are threads: each lane takes its turn in launch `n` when all lanes
+/// Launches of a grid whose channels are threads: each channel takes its turn in launch `n` when all channels
 /// have ended launch `n - 1`.
 #[derive(Debug, Default)]
 struct Turns {
-    lanes: u32,
+    channels: u32,
     state: Mutex<Turn>,
     changed: Condvar,
     /// Launches asked for.
@@ -169,8 +169,8 @@ struct Turns {
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Lanes that have ended the launch after `Turns::ended`.
-    lanes_done: u32,
+    /// Channels that have ended the launch after `Turns::ended`.
+    channels_done: u32,
     /// No more launches will come.
     stop: bool,
 }
@@ -209,17 +209,17 @@ impl Turns {
 
     fn done(&self) {
         let mut state = self.lock();
-        state.lanes_done += 1;
-        if state.lanes_done == self.lanes {
-            state.lanes_done = 0;
-            // SYNC: released to `CpuStation::state`; the other lanes' work is here by the lock.
+        state.channels_done += 1;
+        if state.channels_done == self.channels {
+            state.channels_done = 0;
+            // SYNC: released to `CpuStation::state`; the other channels' work is here by the lock.
             self.ended.fetch_add(1, Ordering::Release);
             self.changed.notify_all();
         }
     }
 }
 
-/// The launches of a kernel whose lanes are threads. Copies end before their call does.
+/// The launches of a kernel whose channels are threads. Copies end before their call does.
 #[derive(Debug)]
 struct CpuStation(Arc<Turns>);
 
@@ -238,7 +238,7 @@ impl Station for CpuStation {
     }
 
     fn state(&self) -> RunState {
-        // SYNC: acquires `Turns::done`: what the lanes wrote is here, and they touch nothing more.
+        // SYNC: acquires `Turns::done`: what the channels wrote is here, and they touch nothing more.
         let ended = self.0.ended.load(Ordering::Acquire);
         match self.0.asked.load(Ordering::Relaxed) {
             asked if asked == ended => RunState::Ended,
@@ -284,7 +284,7 @@ fn device(address: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Copies cell by cell, each as one, since lanes may use them at the same time.
+/// Copies cell by cell, each as one, since channels may use them at the same time.
 ///
 /// # Safety
 /// As for [`Station::copy_in`].
@@ -311,7 +311,7 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// What a lane does between two looks that find nothing.
+/// What a channel does between two looks that find nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Spin,
@@ -319,16 +319,16 @@ enum Pause {
     Sleep(Duration),
 }
 
-/// Fruitless looks in a row after which a lane yields its core, and after which it sleeps.
+/// Fruitless looks in a row after which a channel yields its core, and after which it sleeps.
 const YIELD_AFTER: u32 = 200;
 const SLEEP_AFTER: u32 = 4000;
 
-/// The first sleeps. They are doubled again and again, so that a lane that has been idle for long costs
+/// The first sleeps. They are doubled again and again, so that a channel that has been idle for long costs
 /// next to nothing, up to what a command or a message may wait for.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(50);
 const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 
-/// Sleeps of one length. A lane so never sleeps longer than about a sixtieth of the time that it has been
+/// Sleeps of one length. A channel so never sleeps longer than about a sixtieth of the time that it has been
 /// idle, which is what the next message may have to wait.
 const SLEEPS_OF_A_LENGTH: u32 = 64;
 
@@ -345,7 +345,7 @@ fn pause(looks: u32) -> Pause {
     }
 }
 
-/// Lets others run between two looks of a lane.
+/// Lets others run between two looks of a channel.
 fn rest(looks: u32) {
     match pause(looks) {
         Pause::Spin => std::hint::spin_loop(),
@@ -358,7 +358,7 @@ fn rest(looks: u32) {
 mod tests {
     use super::*;
 
-    /// How long a lane sleeps in all, if sleeping took no longer than it was told to, until after so many
+    /// How long a channel sleeps in all, if sleeping took no longer than it was told to, until after so many
     /// fruitless looks.
     fn slept(looks: u32) -> Duration {
         (0..looks)
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_lane_looks_less_and_less_often() {
+    fn an_idle_channel_looks_less_and_less_often() {
         let (mut looks, mut idle) = (0, Duration::ZERO);
         let mut look = |until| {
             let before = looks;
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_lane_does_not_sleep() {
+    fn a_busy_channel_does_not_sleep() {
         assert_eq!((pause(0), pause(YIELD_AFTER - 1)), (Pause::Spin, Pause::Spin));
         assert_eq!((pause(YIELD_AFTER), pause(SLEEP_AFTER - 1)), (Pause::Yield, Pause::Yield));
         assert_eq!(pause(SLEEP_AFTER), Pause::Sleep(SHORTEST_SLEEP));

@@ -45,7 +45,7 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
-/// A kernel as the CPU runs it: address of its parameter, lane, memory of the lane's team, hooks.
+/// A kernel as the CPU runs it: address of its parameter, channel, memory of the channel's team, hooks.
 pub type CpuEntry = unsafe fn(u64, u32, &mut TeamMemory, Hooks);
 
 /// A kernel's code, for either kind of device.
@@ -65,8 +65,8 @@ pub struct Program<'a> {
 pub struct Limits {
     /// Most threads a block, for this kernel on this device.
     pub threads: u32,
-    /// Most lanes of this block size that are resident at once on an otherwise idle device.
-    pub lanes: u32,
+    /// Most channels of this block size that are resident at once on an otherwise idle device.
+    pub channels: u32,
     /// What a block of this size takes of a multiprocessor.
     pub block: Resources,
 }
@@ -75,7 +75,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
     /// Blocks.
-    pub lanes: u32,
+    pub channels: u32,
     /// Threads a block.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub threads: u32,

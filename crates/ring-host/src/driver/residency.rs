@@ -105,8 +105,8 @@ impl fmt::Display for Crowded {
             "{blocks} blocks of kernel {kernel} may not become resident beside {beside} blocks of \
              other kernels: in the worst placement there is room for {fit} on the device's \
              {multiprocessors} multiprocessors (a block takes {needed} {resource}, another kernel's \
-             block up to {taken}, a multiprocessor has {of}); launch fewer lanes or fewer threads a \
-             lane, or terminate another kernel first"
+             block up to {taken}, a multiprocessor has {of}); launch fewer channels or fewer threads a \
+             channel, or terminate another kernel first"
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use ring_device::kernels::EchoMessage;
-use ring_shared::layout::{Command, ControlBlock, Exit, LaneBlock, State};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control, Ring, widen};
 use ring_shared::{Consumer, Message, Producer};
 use std::ptr::NonNull;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// The device's memory, and what a kernel would do to it.
 pub(super) struct Device {
     control: usize,
-    lanes: u32,
+    channels: u32,
     /// Keeps the memory.
     _shared: Arc<Shared>,
 }
@@ -21,7 +21,7 @@ impl Device {
     pub fn new(shared: &Arc<Shared>) -> Device {
         Device {
             control: shared.region().parameter() as usize,
-            lanes: shared.region().lanes(),
+            channels: shared.region().channels(),
             _shared: Arc::clone(shared),
         }
     }
@@ -31,11 +31,11 @@ impl Device {
         unsafe { &*std::ptr::with_exposed_provenance::<ControlBlock>(self.control) }
     }
 
-    pub fn lane(&self, lane: u32) -> &LaneBlock {
-        assert!(lane < self.lanes);
-        let first = std::ptr::from_ref(self.control()).wrapping_add(1).cast::<LaneBlock>();
-        // SAFETY: the lanes' blocks are right behind the control block, as many as there are lanes.
-        unsafe { &*first.wrapping_add(lane as usize) }
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        assert!(channel < self.channels);
+        let first = std::ptr::from_ref(self.control()).wrapping_add(1).cast::<ChannelBlock>();
+        // SAFETY: the channels' blocks are right behind the control block, as many as there are channels.
+        unsafe { &*first.wrapping_add(channel as usize) }
     }
 
     /// The command as the device sees it.
@@ -43,7 +43,7 @@ impl Device {
         Command::from_word(self.control().host.command.load(Relaxed))
     }
 
-    /// All lanes acknowledge the command that the device sees.
+    /// All channels acknowledge the command that the device sees.
     pub fn obey(&self) {
         let Command { epoch, state } = self.command();
         if let Some(state) = State::from_u32(state) {
@@ -57,33 +57,34 @@ impl Device {
         self._shared.order(epoch, state);
     }
 
-    /// All lanes acknowledge that.
+    /// All channels acknowledge that.
     pub fn obey_as(&self, epoch: u32, state: State) {
-        (0..self.lanes).for_each(|lane| self.says(lane, epoch, state));
+        (0..self.channels).for_each(|channel| self.says(channel, epoch, state));
     }
 
-    /// A lane acknowledges that.
-    pub fn says(&self, lane: u32, epoch: u32, state: State) {
+    /// A channel acknowledges that.
+    pub fn says(&self, channel: u32, epoch: u32, state: State) {
         let word = Command { epoch, state: state as u32 }.to_word();
-        self.lane(lane).status.acknowledged.store(word, Release);
+        self.channel(channel).status.acknowledged.store(word, Release);
     }
 
-    /// A lane is lost to a panic.
-    pub fn panics(&self, lane: u32) {
-        let status = &self.lane(lane).status;
+    /// A channel is lost to a panic.
+    pub fn panics(&self, channel: u32) {
+        let status = &self.channel(channel).status;
         let epoch = Command::from_word(status.acknowledged.load(Relaxed)).epoch;
         status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
-        self.says(lane, epoch, State::Faulted);
+        self.says(channel, epoch, State::Faulted);
     }
 
-    /// All lanes have left so many launches.
+    /// All channels have left so many launches.
     pub fn leave(&self, launches: u64) {
-        (0..self.lanes).for_each(|lane| self.lane(lane).status.left.store(launches, Release));
+        (0..self.channels)
+            .for_each(|channel| self.channel(channel).status.left.store(launches, Release));
     }
 
-    /// A lane's ring, as the device sees it: 0 for requests, 1 for responses.
-    fn ring(&self, lane: u32, which: usize) -> Ring {
-        let block = self.lane(lane);
+    /// A channel's ring, as the device sees it: 0 for requests, 1 for responses.
+    fn ring(&self, channel: u32, which: usize) -> Ring {
+        let block = self.channel(channel);
         let (bell, credit, at) = match which {
             0 => (&block.request_bell, &block.request_credit, &block.request),
             _ => (&block.response_bell, &block.response_credit, &block.response),
@@ -98,16 +99,16 @@ impl Device {
         ring.expect("a ring")
     }
 
-    /// A worker that answers a lane's requests, from the first one on.
-    pub fn worker(&self, lane: u32) -> Worker {
-        let requests = Consumer::new(self.ring(lane, 0));
-        let answers = Producer::new(self.ring(lane, 1));
-        let block = std::ptr::from_ref(self.lane(lane)).expose_provenance();
+    /// A worker that answers a channel's requests, from the first one on.
+    pub fn worker(&self, channel: u32) -> Worker {
+        let requests = Consumer::new(self.ring(channel, 0));
+        let answers = Producer::new(self.ring(channel, 1));
+        let block = std::ptr::from_ref(self.channel(channel)).expose_provenance();
         Worker { requests, answers, block, _shared: Arc::clone(&self._shared) }
     }
 }
 
-/// Answers a lane's requests as a kernel would.
+/// Answers a channel's requests as a kernel would.
 pub(super) struct Worker {
     requests: Consumer,
     answers: Producer,
@@ -120,8 +121,8 @@ impl Worker {
     /// Takes what there is, up to `most` and to what has room for its answers; answers it, and says so.
     /// How many that is.
     pub fn work(&mut self, most: usize) -> usize {
-        // SAFETY: the lane's block, which `_shared` keeps; atomics only.
-        let block = unsafe { &*std::ptr::with_exposed_provenance::<LaneBlock>(self.block) };
+        // SAFETY: the channel's block, which `_shared` keeps; atomics only.
+        let block = unsafe { &*std::ptr::with_exposed_provenance::<ChannelBlock>(self.block) };
         let capacity = u64::from(block.response.capacity.load(Relaxed));
         let known = self.answers.consumed();
         let told = Control::from_words(block.request_bell.atoms[CONTROL].load()).credit;

@@ -8,8 +8,8 @@ use ring_shared::layout::{Command, Exit, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-fn resident(lanes: u32) -> Bed {
-    Bed::active(drive(Mode::Persistent, Memory::Mapped), lanes)
+fn resident(channels: u32) -> Bed {
+    Bed::active(drive(Mode::Persistent, Memory::Mapped), channels)
 }
 
 /// A command may be obeyed while another thread finds a fault: the kernel stays lost.
@@ -36,13 +36,13 @@ fn the_first_fault_counts() {
     assert_eq!(bed.shared.check(), Err(first));
 }
 
-/// One lane panics. The others poll on, and would for ever if nobody told them.
+/// One channel panics. The others poll on, and would for ever if nobody told them.
 #[test]
-fn a_dropped_kernel_that_lost_a_lane_orders_the_others_to_leave() {
+fn a_dropped_kernel_that_lost_a_channel_orders_the_others_to_leave() {
     let bed = resident(3);
     bed.device().panics(1);
     let fault = bed.shared.check().unwrap_err();
-    assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 1, .. }), "{fault}");
+    assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 1, .. }), "{fault}");
     let Command { epoch, .. } = bed.ordered();
     let shared = Arc::clone(&bed.shared);
     drop(bed);
@@ -122,38 +122,38 @@ fn a_kernel_that_ends_unasked_is_lost() {
     bed.device().panics(1);
     bed.station.end();
     let fault = bed.shared.check().unwrap_err();
-    assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 1, .. }), "{fault}");
+    assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 1, .. }), "{fault}");
     // What it says between two looks counts too.
     let bed = resident(2);
     let device = bed.device();
     bed.station.end();
     bed.station.on_state(move || {
-        let status = &device.lane(0).status;
+        let status = &device.channel(0).status;
         status.exit.store(Exit::LeaseOver as u64, Relaxed);
         status.processed.store(3, Relaxed);
         device.says(0, 1, State::Faulted);
     });
-    let left = DeviceFault::Left { kernel: "echo", lane: 0, exit: Exit::LeaseOver };
+    let left = DeviceFault::Left { kernel: "echo", channel: 0, exit: Exit::LeaseOver };
     assert_eq!(bed.shared.check(), Err(left));
 }
 
 /// An exit that nobody knows is a corrupt word.
 #[test]
-fn a_lane_that_left_says_why() {
+fn a_channel_that_left_says_why() {
     let bed = resident(2);
-    bed.device().lane(1).status.exit.store(4711, Relaxed);
+    bed.device().channel(1).status.exit.store(4711, Relaxed);
     bed.device().says(1, 1, State::Faulted);
-    let left = DeviceFault::Left { kernel: "echo", lane: 1, exit: Exit::CorruptRing };
+    let left = DeviceFault::Left { kernel: "echo", channel: 1, exit: Exit::CorruptRing };
     assert_eq!(bed.shared.check(), Err(left));
 }
 
-/// The driver is told how many messages all lanes have handled.
+/// The driver is told how many messages all channels have handled.
 #[test]
-fn what_all_lanes_handled_is_told() {
+fn what_all_channels_handled_is_told() {
     let bed = resident(2);
     let device = bed.device();
-    device.lane(0).status.processed.store(5, Release);
-    device.lane(1).status.processed.store(u64::MAX - 1, Release);
+    device.channel(0).status.processed.store(5, Release);
+    device.channel(1).status.processed.store(u64::MAX - 1, Release);
     assert_eq!(bed.shared.check(), Ok(()));
     assert_eq!(bed.station.processed(), Some(3));
     bed.station.fault();

@@ -8,27 +8,27 @@ use crate::pump::Drive;
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::Corrupt;
 
-/// A kernel of three lanes that was told nothing yet.
+/// A kernel of three channels that was told nothing yet.
 fn told_nothing(mode: Mode) -> Bed {
     Bed::new(drive(mode, Memory::Mapped), 3)
 }
 
-/// Which lane a timeout names.
+/// Which channel a timeout names.
 fn late(ended: Result<(), ControlError>) -> (u32, State) {
     match ended.expect_err("it is not obeyed") {
-        ControlError::Timeout { kernel: "echo", lane, asked, .. } => (lane, asked),
+        ControlError::Timeout { kernel: "echo", channel, asked, .. } => (channel, asked),
         error => panic!("{error}"),
     }
 }
 
 #[test]
-fn a_command_waits_for_every_lane_and_names_the_first_that_is_late() {
+fn a_command_waits_for_every_channel_and_names_the_first_that_is_late() {
     let mut bed = told_nothing(Mode::Persistent);
-    for lane in 0..3 {
-        assert_eq!(late(bed.kernel.activate(NONE)), (lane, State::Active));
+    for channel in 0..3 {
+        assert_eq!(late(bed.kernel.activate(NONE)), (channel, State::Active));
         assert!(!bed.shared.has_acknowledged());
         let next = bed.ordered().epoch + 1;
-        (0..=lane).for_each(|lane| bed.device().says(lane, next, State::Active));
+        (0..=channel).for_each(|channel| bed.device().says(channel, next, State::Active));
     }
     assert_eq!(bed.shared.state(), State::Launched);
     bed.kernel.activate(NONE).unwrap();
@@ -36,7 +36,7 @@ fn a_command_waits_for_every_lane_and_names_the_first_that_is_late() {
     assert_eq!(bed.ordered(), Command { epoch: 4, state: State::Active as u32 });
 }
 
-/// Neither another state nor another epoch is an answer to a command, but a lane that has yielded since
+/// Neither another state nor another epoch is an answer to a command, but a channel that has yielded since
 /// has obeyed it first.
 #[test]
 fn what_is_obeyed_is_that_very_command() {
@@ -55,7 +55,7 @@ fn what_is_obeyed_is_that_very_command() {
     assert_eq!(bed.shared.state(), State::Inactive, "nothing is sent from then on");
     device.obey_as(6, State::Inactive);
     bed.kernel.deactivate(NONE).unwrap();
-    // A lane that has obeyed an earlier order to leave obeys no later one.
+    // A channel that has obeyed an earlier order to leave obeys no later one.
     device.obey_as(7, State::Inactive);
     assert_eq!(late(bed.kernel.terminate(NONE).map(drop)), (0, State::Terminated));
     device.obey_as(7, State::Terminated);
@@ -88,16 +88,16 @@ fn a_kernel_that_was_never_launched_is_not_launched() {
     assert!(told_nothing(Mode::Persistent).shared.is_launched().unwrap());
 }
 
-/// Of so many launches, those that every lane has left; more than there were cannot be.
+/// Of so many launches, those that every channel has left; more than there were cannot be.
 #[test]
-fn launches_left_are_those_of_the_last_lane() {
+fn launches_left_are_those_of_the_last_channel() {
     let bed = told_nothing(Mode::EventDriven);
     let device = bed.device();
     device.leave(5);
-    device.lane(1).status.left.store(3, std::sync::atomic::Ordering::Release);
+    device.channel(1).status.left.store(3, std::sync::atomic::Ordering::Release);
     assert_eq!((bed.shared.left(), bed.shared.left_of(5)), (3, Ok(3)));
     let corrupt = Corrupt { found: 5, low: 0, high: 4 };
-    let fault = DeviceFault::Corrupt { kernel: "echo", lane: 0, corrupt };
+    let fault = DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt };
     assert_eq!(bed.shared.left_of(4), Err(fault));
     let bed = told_nothing(Mode::EventDriven);
     assert_eq!((bed.shared.left(), bed.shared.left_of(2)), (0, Ok(0)));
@@ -116,7 +116,7 @@ fn leaving_is_waited_for() {
     let mut bed = told_nothing(Mode::EventDriven);
     assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
     bed.shared.order(2, State::Terminated);
-    bed.station.end(); // but the lanes do not say so
+    bed.station.end(); // but the channels do not say so
     let staying = bed.shared.left_device(NONE.into()).unwrap_err();
     assert!(matches!(staying, ControlError::Staying { .. }), "{staying}");
     bed.leave();

@@ -2,9 +2,9 @@
 //! the test lets them, and the test writes what a kernel would. It judges what cannot be arranged on
 //! threads: what the host does between two steps of the device.
 
+mod channels;
 mod device;
 mod faults;
-mod lanes;
 mod life;
 mod pumping;
 mod station;
@@ -17,11 +17,11 @@ use crate::choice::Chosen;
 use crate::deadline::Patience;
 use crate::driver::cpu::Cpu;
 use crate::driver::{Demand, Driver, Launched, Residency, Resources, Station};
-use crate::launch::Launch;
+use crate::launch::LaunchConfig;
 use crate::mode::{Memory, Mode};
 use crate::pump::{Drive, Pump};
 use crate::region::{Plan, Region};
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use crate::shared::Shared;
 use ring_device::kernels::{Echo, EchoMessage};
 use ring_shared::layout::{Command, State};
@@ -47,7 +47,7 @@ fn message(seed: u64) -> EchoMessage {
 
 /// How a kernel is driven: both free to change, calls that do not block, the budgets of a default launch.
 pub(crate) fn drive(mode: Mode, memory: Memory) -> Drive {
-    let launch = Launch::default();
+    let launch = LaunchConfig::default();
     Drive {
         mode,
         memory,
@@ -61,7 +61,7 @@ pub(crate) fn drive(mode: Mode, memory: Memory) -> Drive {
 
 /// A kernel on a fake device.
 pub(crate) struct Bed {
-    kernel: Resident<Echo>,
+    kernel: KernelHandle<Echo>,
     pub station: Arc<Fake>,
     pub shared: Arc<Shared>,
     /// How much of the device is occupied.
@@ -69,9 +69,9 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// A kernel of so many lanes that is driven so; one that is simply resident is launched.
-    fn new(drive: Drive, lanes: u32) -> Bed {
-        Bed::with(drive, Plan { lanes, ..plan(drive) })
+    /// A kernel of so many channels that is driven so; one that is simply resident is launched.
+    fn new(drive: Drive, channels: u32) -> Bed {
+        Bed::with(drive, Plan { channels, ..plan(drive) })
     }
 
     /// A kernel whose memory is laid out so.
@@ -89,21 +89,21 @@ impl Bed {
             assert_eq!(launched, Ok(Launched::Yes));
         }
         let block = Resources { blocks: 1, ..Resources::default() };
-        let residency = Residency::new(1, Resources { blocks: plan.lanes, ..block });
-        let demand = Demand { kernel: "echo", blocks: plan.lanes, block, relaunched: false };
+        let residency = Residency::new(1, Resources { blocks: plan.channels, ..block });
+        let demand = Demand { kernel: "echo", blocks: plan.channels, block, relaunched: false };
         let share = residency.reserve(demand).expect("an empty device");
         let place = Arc::clone(&station) as Arc<dyn Station>;
         let clock = (CLOCK, Patience::Yield);
         let shared = Shared::new("echo", clock, (region, None), (place, pump), share);
         let choice = Chosen::for_probe(drive.mode, drive.memory).choice;
-        let kernel = Resident::new(Arc::clone(&shared), choice, false);
+        let kernel = KernelHandle::new(Arc::clone(&shared), choice, false);
         Bed { kernel, station, shared, residency }
     }
 
-    /// An active kernel: its lanes have acknowledged, and the launch that did so has left, unless the
+    /// An active kernel: its channels have acknowledged, and the launch that did so has left, unless the
     /// kernel is persistent.
-    pub fn active(drive: Drive, lanes: u32) -> Bed {
-        let mut bed = Bed::new(drive, lanes);
+    pub fn active(drive: Drive, channels: u32) -> Bed {
+        let mut bed = Bed::new(drive, channels);
         bed.activate();
         bed
     }
@@ -146,9 +146,9 @@ impl Bed {
         Device::new(&self.shared)
     }
 
-    /// A worker on a lane.
-    fn worker(&self, lane: u32) -> Worker {
-        self.device().worker(lane)
+    /// A worker on a channel.
+    fn worker(&self, channel: u32) -> Worker {
+        self.device().worker(channel)
     }
 
     /// The command that the host has written last.
@@ -172,13 +172,13 @@ impl Bed {
         self.step();
     }
 
-    /// Sends the messages from `first` to before `end` on lane 0, all at once.
+    /// Sends the messages from `first` to before `end` on channel 0, all at once.
     fn send(&mut self, first: u64, end: u64) {
         let messages: Vec<_> = (first..end).map(message).collect();
         assert_eq!(self.kernel.try_send_batch(&messages), Ok(messages.len()));
     }
 
-    /// Receives the answers to messages from `first` to before `end` on lane 0: they are there.
+    /// Receives the answers to messages from `first` to before `end` on channel 0: they are there.
     fn receive(&mut self, first: u64, end: u64) {
         for seed in first..end {
             assert_eq!(self.kernel.try_recv(), Ok(Some(message(seed).answer())), "answer {seed}");
@@ -194,7 +194,7 @@ impl Drop for Bed {
 
 /// The memory of a kernel that is driven so.
 fn plan(drive: Drive) -> Plan {
-    let launch = Launch::default().capacity(SLOTS).payload_bytes(256);
+    let launch = LaunchConfig::default().capacity(SLOTS).payload_bytes(256);
     let cpu = Cpu::open();
     let plan = launch.check_device::<Echo>(cpu.info()).expect("a launch that can be");
     Plan { memory: drive.memory, budgets: drive.budgets, ..plan }

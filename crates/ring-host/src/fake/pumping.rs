@@ -45,8 +45,8 @@ fn a_message_launches_a_kernel_at_rest_once() {
     assert_eq!(worker.work(2), 1);
     assert_eq!(launches(&mut bed, Bed::rest_quietly), 0);
     bed.receive(0, 3);
-    let other = |bed: &mut Bed| bed.kernel.lane(1).unwrap().try_send(&message(0)).unwrap();
-    assert_eq!(launches(&mut bed, other), 1, "any lane's");
+    let other = |bed: &mut Bed| bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
+    assert_eq!(launches(&mut bed, other), 1, "any channel's");
 }
 
 /// Requests whose answers have no room cannot be answered: the kernel is launched once there is room.
@@ -273,7 +273,7 @@ fn what_is_loading_gives_way_to_a_hold_and_to_an_order_to_leave() {
     }
 }
 
-/// The driver may know that a launch is over before the lanes' own words are here, or without any.
+/// The driver may know that a launch is over before the channels' own words are here, or without any.
 #[test]
 fn a_launch_that_ends_without_a_word_is_a_fault() {
     let mut bed = at_rest();
@@ -299,13 +299,13 @@ fn a_launch_that_ends_without_a_word_is_a_fault() {
     assert_eq!(end, RecvError::Fault(DeviceFault::Refused { kernel: "echo" }));
 }
 
-/// A lost lane is not run again.
+/// A lost channel is not run again.
 #[test]
-fn a_kernel_that_lost_a_lane_is_not_launched() {
+fn a_kernel_that_lost_a_channel_is_not_launched() {
     let mut bed = at_rest();
     bed.device().panics(1);
     assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(&message(0)))), 0);
-    assert!(matches!(bed.shared.fault(), Some(DeviceFault::HandlerPanicked { lane: 1, .. })));
+    assert!(matches!(bed.shared.fault(), Some(DeviceFault::HandlerPanicked { channel: 1, .. })));
 }
 
 /// What the device says to have consumed counts, not what it cannot have: pending requests are those
@@ -333,7 +333,7 @@ fn a_running_kernel_is_waited_for() {
     let mut bed = at_rest();
     bed.send(0, 1);
     let late = bed.kernel.terminate(NONE).unwrap_err();
-    assert!(matches!(late, ControlError::Timeout { lane: 0, .. }), "{late}");
+    assert!(matches!(late, ControlError::Timeout { channel: 0, .. }), "{late}");
     let device = bed.device();
     device.obey();
     device.leave(bed.launches() as u64);

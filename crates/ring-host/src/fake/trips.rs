@@ -24,8 +24,8 @@ fn fixed(mode: Mode, memory: Memory) -> Drive {
 
 /// A kernel in staged-async memory, active, and launched by message 0, which is answered; copies are
 /// noted from here on. It stays on the device.
-fn running(lanes: u32) -> (Bed, super::Worker) {
-    let mut bed = Bed::active(fixed(Mode::EventDriven, Memory::StagedAsync), lanes);
+fn running(channels: u32) -> (Bed, super::Worker) {
+    let mut bed = Bed::active(fixed(Mode::EventDriven, Memory::StagedAsync), channels);
     let mut worker = bed.worker(0);
     bed.send(0, 1);
     bed.step();
@@ -44,39 +44,39 @@ fn copied(bed: &Bed, is_in: bool) -> Vec<(usize, usize)> {
     made.map(|Copy { to, from, bytes, .. }| (if is_in { to } else { from } - base, bytes)).collect()
 }
 
-/// The lines of a lane that the host writes.
-fn lines_out(bed: &Bed, lane: u32) -> (usize, usize) {
-    (bed.shared.region().lane_at(lane) + OUT_AT, 16 * OUT_ATOMS)
+/// The lines of a channel that the host writes.
+fn lines_out(bed: &Bed, channel: u32) -> (usize, usize) {
+    (bed.shared.region().channel_at(channel) + OUT_AT, 16 * OUT_ATOMS)
 }
 
 /// Those that the device writes, with its times or without.
-fn lines_back(bed: &Bed, lane: u32, times: bool) -> (usize, usize) {
+fn lines_back(bed: &Bed, channel: u32, times: bool) -> (usize, usize) {
     let bytes = 16 * BACK_ATOMS - if times { 0 } else { size_of::<Times>() };
-    (bed.shared.region().lane_at(lane) + BACK_AT, bytes)
+    (bed.shared.region().channel_at(channel) + BACK_AT, bytes)
 }
 
-/// Slots of a lane's ring, from the `first` on.
-fn slots(bed: &Bed, lane: u32, which: usize, first: usize, n: usize) -> (usize, usize) {
+/// Slots of a channel's ring, from the `first` on.
+fn slots(bed: &Bed, channel: u32, which: usize, first: usize, n: usize) -> (usize, usize) {
     let region = bed.shared.region();
     let each = region.slot_bytes(which);
-    (region.slots_at(lane, which) + first * each, n * each)
+    (region.slots_at(channel, which) + first * each, n * each)
 }
 
 #[test]
-fn every_number_of_messages_goes_there_and_back_on_every_lane() {
+fn every_number_of_messages_goes_there_and_back_on_every_channel() {
     for (mode, memory) in WAYS {
         for start in [0, u64::from(u32::MAX) - 20] {
             let drive = fixed(mode, memory);
-            let mut bed = Bed::with(drive, Plan { lanes: 2, start, ..plan(drive) });
+            let mut bed = Bed::with(drive, Plan { channels: 2, start, ..plan(drive) });
             bed.activate();
             let mut workers = [bed.worker(0), bed.worker(1)];
             let mut sent = [0; 2];
             for n in (0..3).flat_map(|_| 1..=u64::from(SLOTS)) {
-                let lane = usize::from(n % 3 == 0);
-                let first = sent[lane];
-                sent[lane] += n;
-                let half = bed.kernel.lane(lane as u32).unwrap();
-                for seed in first..sent[lane] {
+                let channel = usize::from(n % 3 == 0);
+                let first = sent[channel];
+                sent[channel] += n;
+                let half = bed.kernel.channel(channel as u32).unwrap();
+                for seed in first..sent[channel] {
                     half.try_send(&message(seed)).unwrap();
                 }
                 let mut got = first;
@@ -87,16 +87,16 @@ fn every_number_of_messages_goes_there_and_back_on_every_lane() {
                     if memory == Memory::StagedSync {
                         bed.leave();
                     }
-                    let half = bed.kernel.lane(lane as u32).unwrap();
+                    let half = bed.kernel.channel(channel as u32).unwrap();
                     while let Some(answer) = half.try_recv().unwrap() {
                         assert_eq!(answer, message(got).answer(), "{mode} in {memory}: {got}");
                         got += 1;
                     }
-                    if got == sent[lane] {
+                    if got == sent[channel] {
                         break;
                     }
                 }
-                assert_eq!(got, sent[lane], "{mode} in {memory}");
+                assert_eq!(got, sent[channel], "{mode} in {memory}");
             }
         }
     }
@@ -108,17 +108,17 @@ fn a_new_kernel_is_carried_out_whole() {
     for (mode, memory) in WAYS {
         let bed = Bed::new(fixed(mode, memory), 3);
         let (device, region) = (bed.device(), bed.shared.region());
-        assert_eq!(device.control().host.lanes.load(Relaxed), 3);
+        assert_eq!(device.control().host.channels.load(Relaxed), 3);
         assert_eq!(copied(&bed, true)[0], (0, region.slots_at(0, 0)));
-        for lane in 0..3 {
-            let (there, here) = (device.lane(lane), region.lane(lane));
+        for channel in 0..3 {
+            let (there, here) = (device.channel(channel), region.channel(channel));
             assert_eq!(there.request.slots.load(Relaxed), here.request.slots.load(Relaxed));
             assert_eq!(there.response.capacity.load(Relaxed), SLOTS);
         }
     }
 }
 
-/// Beside a launch only what is new goes out: a message that travels express in the lines of its lane
+/// Beside a launch only what is new goes out: a message that travels inline in the lines of its channel
 /// alone, others in their slots too, in one piece or in two around the ring's end.
 #[test]
 fn what_is_new_goes_out() {
@@ -140,7 +140,7 @@ fn what_is_new_goes_out() {
     bed.send(5, 10);
     let pieces = [slots(&bed, 0, 0, 5, 3), slots(&bed, 0, 0, 0, 2), lines_out(&bed, 0)];
     assert_eq!(copied(&bed, true), pieces);
-    bed.kernel.lane(1).unwrap().try_send(&message(0)).unwrap();
+    bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 1)]);
 }
 
@@ -148,7 +148,7 @@ fn what_is_new_goes_out() {
 #[test]
 fn a_single_message_in_a_slot_is_carried() {
     let (mut bed, mut worker) = running(1);
-    bed.send(1, 2); // express, and unread on the device
+    bed.send(1, 2); // inline, and unread on the device
     drop(bed.station.copies_made());
     bed.send(2, 3);
     assert_eq!(copied(&bed, true), [slots(&bed, 0, 0, 2, 1), lines_out(&bed, 0)]);
@@ -171,7 +171,7 @@ fn credit_goes_out_when_half_of_the_ring_was_received() {
     bed.receive(4, 5);
     bed.step();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 0)], "4 of 8");
-    let credit = bed.device().lane(0).response_credit.consumed.load(Relaxed);
+    let credit = bed.device().channel(0).response_credit.consumed.load(Relaxed);
     assert_eq!(credit, 5);
     bed.receive(5, 7);
     bed.step();
@@ -213,7 +213,7 @@ fn what_is_owed_comes_back() {
     assert!(!back.is_empty() && back.chunks(2).all(|two| two == lines), "{back:?}");
     assert_eq!(worker.work(1), 1);
     bed.step();
-    assert!(copied(&bed, false).chunks(2).all(|two| two == lines), "an express answer has no slot");
+    assert!(copied(&bed, false).chunks(2).all(|two| two == lines), "an inline answer has no slot");
     bed.receive(1, 2);
     bed.send(2, 4);
     assert_eq!(worker.work(2), 2);
@@ -225,7 +225,7 @@ fn what_is_owed_comes_back() {
     bed.receive(2, 4);
 }
 
-/// A lane's acknowledgement is fetched although no message is owed.
+/// A channel's acknowledgement is fetched although no message is owed.
 #[test]
 fn an_acknowledgement_comes_back() {
     let (bed, _) = running(1);
@@ -250,7 +250,7 @@ fn an_acknowledgement_comes_back() {
     assert_eq!(copied(&bed, false)[0], lines_back(&bed, 0, false));
 }
 
-/// A lane's last words come with its last answers, and are shown although nothing more is owed.
+/// A channel's last words come with its last answers, and are shown although nothing more is owed.
 #[test]
 fn last_words_are_shown_though_nothing_is_owed() {
     let (mut bed, mut worker) = running(1);
@@ -258,8 +258,8 @@ fn last_words_are_shown_though_nothing_is_owed() {
     assert_eq!(worker.work(2), 2);
     bed.device().panics(0);
     (0..5).for_each(|_| bed.step());
-    let fault = bed.shared.check_lanes().unwrap_err();
-    assert!(matches!(fault, DeviceFault::HandlerPanicked { lane: 0, .. }), "{fault:?}");
+    let fault = bed.shared.check_channels().unwrap_err();
+    assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault:?}");
 }
 
 /// As many answers as there are slots come back at once.
@@ -294,8 +294,8 @@ fn one_trip_at_a_time() {
         if bed.station.land() == 0 {
             bed.step();
         }
-        if bed.shared.region().lane(0).response_bell.atoms[CONTROL].load()
-            == bed.device().lane(0).response_bell.atoms[CONTROL].load()
+        if bed.shared.region().channel(0).response_bell.atoms[CONTROL].load()
+            == bed.device().channel(0).response_bell.atoms[CONTROL].load()
         {
             break;
         }
@@ -311,7 +311,7 @@ fn a_line_that_came_torn_is_not_shown() {
     bed.send(1, 2);
     assert_eq!(worker.work(1), 1);
     let device = bed.device();
-    let torn = &device.lane(0).response_bell.atoms[2];
+    let torn = &device.channel(0).response_bell.atoms[2];
     let whole = torn.load();
     torn.store([whole[0], 0]);
     for _ in 0..3 {
@@ -323,7 +323,7 @@ fn a_line_that_came_torn_is_not_shown() {
 }
 
 /// A line that tells of less than was shown before is old, and shows nothing; one that tells of more
-/// than the ring holds is an error of its lane.
+/// than the ring holds is an error of its channel.
 #[test]
 fn a_line_that_cannot_be_is_an_error_and_an_old_one_is_nothing() {
     let (mut bed, mut worker) = running(1);
@@ -333,23 +333,24 @@ fn a_line_that_cannot_be_is_an_error_and_an_old_one_is_nothing() {
     bed.receive(1, 4);
     bed.send(4, 5);
     let device = bed.device();
-    let old = Control { credit: 0, express: 1, tail: 2 };
-    let bell = &device.lane(0).response_bell.atoms[CONTROL];
-    let shown = bed.shared.region().lane(0).response_bell.atoms[CONTROL].load();
+    let old = Control { credit: 0, inline: 1, tail: 2 };
+    let bell = &device.channel(0).response_bell.atoms[CONTROL];
+    let shown = bed.shared.region().channel(0).response_bell.atoms[CONTROL].load();
     bell.publish(old.to_words());
     (0..3).for_each(|_| bed.step());
-    assert_eq!(bed.shared.region().lane(0).response_bell.atoms[CONTROL].load(), shown);
+    assert_eq!(bed.shared.region().channel(0).response_bell.atoms[CONTROL].load(), shown);
     assert_eq!(bed.shared.fault(), None);
-    let full = Control { credit: 0, express: 100, tail: 4 + SLOTS };
+    let full = Control { credit: 0, inline: 100, tail: 4 + SLOTS };
     bell.publish(full.to_words());
     bed.step();
     assert_eq!(bed.shared.fault(), None, "a full ring can be");
     let (mut bed, _) = running(1);
     bed.send(1, 2);
-    let over = Control { credit: 0, express: 100, tail: 2 + SLOTS };
-    bed.device().lane(0).response_bell.atoms[CONTROL].publish(over.to_words());
+    let over = Control { credit: 0, inline: 100, tail: 2 + SLOTS };
+    bed.device().channel(0).response_bell.atoms[CONTROL].publish(over.to_words());
     bed.step();
-    let Some(DeviceFault::Corrupt { kernel: "echo", lane: 0, corrupt }) = bed.shared.fault() else {
+    let Some(DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt }) = bed.shared.fault()
+    else {
         panic!("{:?}", bed.shared.fault())
     };
     assert_eq!((corrupt.low, corrupt.high), (1, 1 + u64::from(SLOTS)));
@@ -513,7 +514,7 @@ fn a_device_that_stops_is_told() {
     }
 }
 
-/// The times of lanes come back when they are asked for, by a trip that began afterwards; they are not
+/// The times of channels come back when they are asked for, by a trip that began afterwards; they are not
 /// waited for where the kernel rests, or where host and device use one memory.
 #[test]
 fn times_come_back_on_request() {
@@ -526,11 +527,11 @@ fn times_come_back_on_request() {
         (0..3).for_each(|_| bed.step());
         bed.receive(seed, seed + 1);
     }
-    bed.device().lane(0).times.handler[3].store(7, Relaxed);
+    bed.device().channel(0).times.handler[3].store(7, Relaxed);
     bed.send(9, 10);
     assert_eq!(worker.work(1), 1);
     bed.step();
-    assert_eq!(bed.shared.region().lane(0).times.handler[3].load(Relaxed), 0);
+    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 0);
     drop(bed.station.copies_made());
     let mut until = None;
     let mut steps = 0;
@@ -543,16 +544,16 @@ fn times_come_back_on_request() {
         assert!(steps < 10, "the trips made before do not count");
     }
     assert!(steps > 1, "one may have been under way");
-    assert_eq!(bed.shared.region().lane(0).times.handler[3].load(Relaxed), 7);
+    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 7);
     assert!(copied(&bed, false).contains(&lines_back(&bed, 0, true)));
     // No trip is late because of it: the next one is without times again.
     bed.receive(9, 10);
     bed.send(10, 11);
     bed.step();
     assert!(!copied(&bed, false).contains(&lines_back(&bed, 0, true)));
-    bed.device().lane(0).times.handler[3].store(9, Relaxed);
+    bed.device().channel(0).times.handler[3].store(9, Relaxed);
     bed.rest();
-    assert_eq!(bed.shared.region().lane(0).times.handler[3].load(Relaxed), 9, "the last trip");
+    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 9, "the last trip");
     assert_eq!(pump.refresh(&shared, None), Ok(None));
     let mapped = Bed::active(drive(Mode::EventDriven, Memory::Mapped), 1);
     assert_eq!(mapped.shared.pump.as_ref().unwrap().refresh(&mapped.shared, None), Ok(None));

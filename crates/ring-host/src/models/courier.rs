@@ -1,6 +1,6 @@
 //! A kernel in staged memory: lines and slots are copied atom by atom while both sides go on.
 
-use super::rig::{Lane, Receiving, Rig, check};
+use super::rig::{Channel, Receiving, Rig, check};
 use crate::mode::{Memory, Mode};
 use crate::shared::Shared;
 use loom::thread::{self, yield_now};
@@ -9,59 +9,59 @@ use ring_shared::ring::{CONTROL, Control};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Once the lane is known to have obeyed, its counters and all its answers are here.
+/// Once the channel is known to have obeyed, its counters and all its answers are here.
 fn all_that_is_told_is_here(shared: &Shared) {
-    let lane = shared.region().lane(0);
-    if lane.status.obeyed().epoch != 1 {
+    let channel = shared.region().channel(0);
+    if channel.status.obeyed().epoch != 1 {
         return;
     }
-    let processed = lane.status.processed.load(Relaxed);
-    assert_eq!(processed, lane.consumed() - shared.region().start(), "counter and credit");
-    let tail = Control::from_words(lane.response_bell.atoms[CONTROL].load()).tail;
+    let processed = channel.status.processed.load(Relaxed);
+    assert_eq!(processed, channel.consumed() - shared.region().start(), "counter and credit");
+    let tail = Control::from_words(channel.response_bell.atoms[CONTROL].load()).tail;
     let answers = tail.wrapping_sub(shared.region().start() as u32);
     assert_eq!(u64::from(answers), processed, "an answer that is not here");
 }
 
-/// Messages to a lane, and an order that it obeys: on either side nothing is announced before it is there.
+/// Messages to a channel, and an order that it obeys: on either side nothing is announced before it is there.
 /// Lines are copied from the first atom to the last, or `backwards`: in which order a device does, nobody says.
-fn carried(backwards: bool, express: bool) {
+fn carried(backwards: bool, inline: bool) {
     check(1, move || {
-        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), express, backwards);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let mut lane = rig.lane();
+        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), inline, backwards);
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let mut channel = rig.channel();
         let mut receiving = Receiving::new(receiver);
         let shared = rig.kernel.shared();
-        let answer = if express { Lane::answer } else { Lane::answer_two };
+        let answer = if inline { Channel::answer } else { Channel::answer_two };
         let obeying = thread::spawn(move || {
-            answer(&mut lane);
-            lane.acknowledge(1, State::Inactive);
-            lane
+            answer(&mut channel);
+            channel.acknowledge(1, State::Inactive);
+            channel
         });
         shared.order(1, State::Inactive);
-        let messages = if express { &[0][..] } else { &[0, 1] };
+        let messages = if inline { &[0][..] } else { &[0, 1] };
         assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
         receiving = receiving.looks(1);
         all_that_is_told_is_here(shared);
-        let mut lane: Lane = obeying.join().unwrap();
-        // What was read beside the lane is shown by and by.
+        let mut channel: Channel = obeying.join().unwrap();
+        // What was read beside the channel is shown by and by.
         for _ in 0..3 {
             receiving = receiving.looks(1);
             all_that_is_told_is_here(shared);
         }
         // What it left is carried, and nothing is lost.
         while receiving.received < messages.len() as u64 {
-            answer(&mut lane);
+            answer(&mut channel);
             receiving = receiving.looks(1);
         }
         assert_eq!(shared.fault(), None);
-        lane.acknowledge(1, State::Terminated);
-        lane.leave(1);
+        channel.acknowledge(1, State::Terminated);
+        channel.leave(1);
         rig.place.end();
     });
 }
 
 #[test]
-fn express_there_and_back() {
+fn inline_there_and_back() {
     carried(false, true);
     carried(true, true);
 }
@@ -72,35 +72,35 @@ fn slots_there_and_back() {
     carried(true, false);
 }
 
-/// The halves on two threads, each of which drives the courier now and then, with the lane between their trips:
+/// The halves on two threads, each of which drives the courier now and then, with the channel between their trips:
 /// what one of them carries is there for the other.
-fn by_either_half(express: bool) {
+fn by_either_half(inline: bool) {
     check(3, move || {
-        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), express, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let mut lane = rig.lane();
+        let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), inline, false);
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let mut channel = rig.channel();
         let shared = rig.kernel.shared();
-        let answer = if express { Lane::answer } else { Lane::answer_two };
+        let answer = if inline { Channel::answer } else { Channel::answer_two };
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(2));
-        let messages = if express { &[0][..] } else { &[0, 1] };
+        let messages = if inline { &[0][..] } else { &[0, 1] };
         assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
         for _ in 0..2 {
             shared.drive();
-            answer(&mut lane);
+            answer(&mut channel);
         }
         let mut receiving = receiving.join().unwrap();
         while receiving.received < messages.len() as u64 {
-            answer(&mut lane);
+            answer(&mut channel);
             receiving = receiving.looks(1);
         }
-        lane.acknowledge(1, State::Terminated);
-        lane.leave(1);
+        channel.acknowledge(1, State::Terminated);
+        channel.leave(1);
         rig.place.end();
     });
 }
 
 #[test]
-fn express_by_either_half() {
+fn inline_by_either_half() {
     by_either_half(true);
 }
 
@@ -109,24 +109,24 @@ fn slots_by_either_half() {
     by_either_half(false);
 }
 
-/// One thread carries, another looks: once it is told that the lane has obeyed, or left, all of that is here.
+/// One thread carries, another looks: once it is told that the channel has obeyed, or left, all of that is here.
 #[test]
 fn told_to_who_does_not_carry() {
     check(3, || {
         let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), false, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let mut lane = rig.lane();
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let mut channel = rig.channel();
         let shared = Arc::clone(rig.kernel.shared());
         shared.order(1, State::Inactive);
         assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
         shared.drive();
-        lane.answer_two();
-        lane.acknowledge(1, State::Inactive);
-        lane.leave(1);
+        channel.answer_two();
+        channel.acknowledge(1, State::Inactive);
+        channel.leave(1);
         let looking = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                let status = &shared.region().lane(0).status;
+                let status = &shared.region().channel(0).status;
                 while status.launches_left() < 1 {
                     all_that_is_told_is_here(&shared);
                     yield_now();
@@ -136,7 +136,7 @@ fn told_to_who_does_not_carry() {
             })
         };
         let mut receiving = Receiving::new(receiver);
-        while receiving.received < 2 || shared.region().lane(0).status.launches_left() < 1 {
+        while receiving.received < 2 || shared.region().channel(0).status.launches_left() < 1 {
             receiving = receiving.looks(1);
         }
         looking.join().unwrap();

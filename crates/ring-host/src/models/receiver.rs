@@ -12,11 +12,11 @@ use std::sync::atomic::Ordering::Release;
 fn told_the_end(preemptions: usize, send: fn(&mut crate::Sender<Alone>)) {
     check(preemptions, move || {
         let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let (mut channel, place) = (rig.channel(), Arc::clone(&rig.place));
         send(&mut sender);
         let playing = thread::spawn(move || {
-            lane.stay();
+            channel.stay();
             place.ended.store(1, Release);
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
@@ -29,7 +29,7 @@ fn told_the_end(preemptions: usize, send: fn(&mut crate::Sender<Alone>)) {
 }
 
 #[test]
-fn express_before_the_end() {
+fn inline_before_the_end() {
     told_the_end(2, |sender| sender.try_send(&0).unwrap());
 }
 
@@ -40,17 +40,17 @@ fn slots_before_the_end() {
     });
 }
 
-/// The halves on two threads, and the lane: the receiver tells the sender how far it is, whose doorbell tells the
-/// lane, which then writes over those answers.
+/// The halves on two threads, and the channel: the receiver tells the sender how far it is, whose doorbell tells the
+/// channel, which then writes over those answers.
 #[test]
 fn credit_by_way_of_the_sender() {
     check(1, || {
         let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let (mut channel, place) = (rig.channel(), Arc::clone(&rig.place));
         assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
         let playing = thread::spawn(move || {
-            lane.stay();
+            channel.stay();
             place.ended.store(1, Release);
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(2));
@@ -70,22 +70,22 @@ fn credit_by_way_of_the_sender() {
     });
 }
 
-/// A lane that was lost may publish answers from before: those that were there when it said so are received,
+/// A channel that was lost may publish answers from before: those that were there when it said so are received,
 /// and none after the end was told.
 #[test]
 fn the_end_of_a_lost_kernel() {
     check(2, || {
         let mut rig = Rig::new((Mode::Persistent, Memory::Mapped), true, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let (mut channel, place) = (rig.channel(), Arc::clone(&rig.place));
         assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
         let playing = thread::spawn(move || {
-            assert!(lane.answer());
+            assert!(channel.answer());
             let exit = Exit::HandlerPanicked as u64;
-            lane.say_exit(exit);
-            lane.acknowledge(0, State::Faulted);
-            lane.leave(1);
-            assert!(lane.answer(), "by another warp, which was at it");
+            channel.say_exit(exit);
+            channel.acknowledge(0, State::Faulted);
+            channel.leave(1);
+            assert!(channel.answer(), "by another warp, which was at it");
             place.ended.store(1, Release);
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
@@ -110,21 +110,21 @@ fn the_end_of_a_lost_kernel() {
 fn launched_again_and_ended() {
     check(1, || {
         let mut rig = Rig::new((Mode::EventDriven, Memory::Mapped), true, false);
-        let (mut sender, receiver) = rig.kernel.take_lane(0).unwrap().into_split();
-        let (mut lane, place) = (rig.lane(), Arc::clone(&rig.place));
+        let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
+        let (mut channel, place) = (rig.channel(), Arc::clone(&rig.place));
         let playing = thread::spawn(move || {
             for n in 0.. {
                 if !place.wait_for(n) {
                     return;
                 }
-                while lane.answer() {}
-                let command = lane.command();
+                while channel.answer() {}
+                let command = channel.command();
                 let state = match command.state == State::Terminated as u32 {
                     true => State::Terminated,
                     false => State::Yielded,
                 };
-                lane.acknowledge(command.epoch, state);
-                lane.leave(n + 1);
+                channel.acknowledge(command.epoch, state);
+                channel.leave(n + 1);
                 place.ended.store(n + 1, Release);
             }
         });

@@ -1,14 +1,14 @@
-//! A kernel whose lane is a thread of the model, and a place for its launches and copies.
+//! A kernel whose channel is a thread of the model, and a place for its launches and copies.
 
+use crate::channel::Receiver;
 use crate::deadline::Patience;
 use crate::driver::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
 use crate::error::{DriverError, RecvError};
-use crate::lane::Receiver;
 use crate::mode::{Memory, Mode};
 use crate::pump::{Drive, Pump};
 use crate::region::{Region, WireBudgets};
 use crate::report::Choice;
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use crate::shared::Shared;
 use crate::staging::rig;
 use loom::sync::atomic::AtomicU64;
@@ -16,7 +16,7 @@ use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared as Watched, share};
-use ring_shared::layout::{Command, HostLine, LaneBlock, State, StatusLine, UNLIMITED};
+use ring_shared::layout::{ChannelBlock, Command, HostLine, State, StatusLine, UNLIMITED};
 use ring_shared::ring::widen;
 use ring_shared::{Consumer, Producer};
 use std::collections::VecDeque;
@@ -148,7 +148,7 @@ impl Station for Place {
         Ok(Launched::Yes)
     }
     fn state(&self) -> RunState {
-        // SYNC: acquires the lane's release after its last access.
+        // SYNC: acquires the channel's release after its last access.
         match self.ended.load(Acquire) == self.asked.load(Relaxed) {
             true => RunState::Ended,
             false => RunState::Running,
@@ -191,17 +191,17 @@ impl Station for Place {
     }
 }
 
-/// What the word at so many bytes of a lane's block is, where both sides use it: of the doorbells the control
-/// atom, and, if messages are `express`, the one atom that such a message takes.
-fn of_lane(at: usize, express: bool) -> Option<Kind> {
+/// What the word at so many bytes of a channel's block is, where both sides use it: of the doorbells the control
+/// atom, and, if messages are `inline`, the one atom that such a message takes.
+fn of_channel(at: usize, inline: bool) -> Option<Kind> {
     let line = |begin: usize| at.checked_sub(begin).filter(|at| *at < 128);
-    let first = if express { 16 } else { 0 };
+    let first = if inline { 16 } else { 0 };
     let bell = |at: Option<usize>| at.is_some_and(|at| !(first..112).contains(&at));
-    let status = |field: usize| at == offset_of!(LaneBlock, status) + field;
-    let atomic = bell(line(offset_of!(LaneBlock, request_bell)))
-        || bell(line(offset_of!(LaneBlock, response_bell)))
-        || at == offset_of!(LaneBlock, request_credit)
-        || at == offset_of!(LaneBlock, response_credit)
+    let status = |field: usize| at == offset_of!(ChannelBlock, status) + field;
+    let atomic = bell(line(offset_of!(ChannelBlock, request_bell)))
+        || bell(line(offset_of!(ChannelBlock, response_bell)))
+        || at == offset_of!(ChannelBlock, request_credit)
+        || at == offset_of!(ChannelBlock, response_credit)
         || status(offset_of!(StatusLine, acknowledged))
         || status(offset_of!(StatusLine, processed))
         || status(offset_of!(StatusLine, left));
@@ -209,7 +209,7 @@ fn of_lane(at: usize, express: bool) -> Option<Kind> {
 }
 
 /// Lets loom watch what both sides use of the device's copy (0) or the host's (1).
-fn watch(region: &Region, copy: usize, express: bool) -> [Watched; 4] {
+fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
     let at = |offset| match copy {
         0 => rig::on_device::<u8>(region, offset),
         _ => region.host_at(offset),
@@ -222,30 +222,30 @@ fn watch(region: &Region, copy: usize, express: bool) -> [Watched; 4] {
         share(slots, |_| Some(Kind::Cell))
     };
     // SAFETY: both are laid out there, of atomics only.
-    let (host, lane) = unsafe {
-        let lane = at(region.lane_at(0)).cast::<LaneBlock>();
-        (at(0).cast::<HostLine>().as_ref(), lane.as_ref())
+    let (host, channel) = unsafe {
+        let channel = at(region.channel_at(0)).cast::<ChannelBlock>();
+        (at(0).cast::<HostLine>().as_ref(), channel.as_ref())
     };
-    [share(host, command), share(lane, |at| of_lane(at, express)), slots(0), slots(1)]
+    [share(host, command), share(channel, |at| of_channel(at, inline)), slots(0), slots(1)]
 }
 
 /// A kernel that is active, and on no device yet; loom watches its memory until this is dropped.
 pub struct Rig {
-    pub kernel: Resident<Alone>,
+    pub kernel: KernelHandle<Alone>,
     pub place: Arc<Place>,
     _watched: Vec<Watched>,
 }
 
 impl Rig {
-    /// A kernel with rings of two slots, copied `backwards` where they are; messages may be `express`.
-    pub fn new((mode, memory): (Mode, Memory), express: bool, backwards: bool) -> Rig {
+    /// A kernel with rings of two slots, copied `backwards` where they are; messages may be `inline`.
+    pub fn new((mode, memory): (Mode, Memory), inline: bool, backwards: bool) -> Rig {
         let capacity = 2;
         let region = rig::region(memory, capacity, START);
         let (relaxed, place) = (Relaxed, Place::new(backwards));
         // As if it had been activated before.
         let active = Command { epoch: 0, state: State::Active as u32 }.to_word();
         region.control().host.command.store(active, relaxed);
-        region.lane(0).status.acknowledged.store(active, relaxed);
+        region.channel(0).status.acknowledged.store(active, relaxed);
         if memory != Memory::Mapped {
             let bytes = rig::shared_bytes(&region);
             // SAFETY: both copies are so long; nobody else knows them yet.
@@ -258,13 +258,18 @@ impl Rig {
         let mut watched = Vec::new();
         let copies = if memory == Memory::Mapped { 1 } else { 2 };
         for copy in 0..copies {
-            watched.extend(watch(&region, copy, express));
+            watched.extend(watch(&region, copy, inline));
         }
         let kernel = Rig::kernel(region, mode, memory, &place);
         Rig { kernel, place, _watched: watched }
     }
 
-    fn kernel(region: Region, mode: Mode, memory: Memory, place: &Arc<Place>) -> Resident<Alone> {
+    fn kernel(
+        region: Region,
+        mode: Mode,
+        memory: Memory,
+        place: &Arc<Place>,
+    ) -> KernelHandle<Alone> {
         let budgets = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
         let drive = Drive {
             mode,
@@ -287,35 +292,35 @@ impl Rig {
             // SAFETY: a thread of the model plays it.
             unsafe { shared.station().launch(false) }.unwrap();
         } else if mode == Mode::Persistent {
-            // Nothing is sent before the lane has said that it is active, so it was launched.
+            // Nothing is sent before the channel has said that it is active, so it was launched.
             while !shared.is_launched().unwrap() {}
         }
         shared.set_state(State::Active);
         let choice = Choice { mode, memory, why: String::new(), refused: Vec::new() };
-        Resident::new(shared, choice, false)
+        KernelHandle::new(shared, choice, false)
     }
 
-    pub fn lane(&self) -> Lane {
-        Lane::new(self.kernel.shared())
+    pub fn channel(&self) -> Channel {
+        Channel::new(self.kernel.shared())
     }
 }
 
-/// The device's side of the lane.
-pub struct Lane {
+/// The device's side of the channel.
+pub struct Channel {
     shared: Arc<Shared>,
     requests: Consumer,
     responses: Producer,
     processed: u64,
 }
 
-impl Lane {
-    fn new(shared: &Arc<Shared>) -> Lane {
+impl Channel {
+    fn new(shared: &Arc<Shared>) -> Channel {
         let ring = |which| rig::ring(shared.region(), which);
         let (requests, responses) = (Consumer::new(ring(0)), Producer::new(ring(1)));
-        Lane { shared: Arc::clone(shared), requests, responses, processed: 0 }
+        Channel { shared: Arc::clone(shared), requests, responses, processed: 0 }
     }
 
-    fn block(&self) -> &LaneBlock {
+    fn block(&self) -> &ChannelBlock {
         rig::block(self.shared.region())
     }
 
@@ -356,9 +361,9 @@ impl Lane {
     pub fn acknowledge(&self, epoch: u32, state: State) {
         let (block, word) = (self.block(), Command { epoch, state: state as u32 }.to_word());
         block.status.processed.store(self.processed, Relaxed);
-        // SYNC: released to the host's acquire of it, as by a lane's `publish_consumed`.
+        // SYNC: released to the host's acquire of it, as by a channel's `publish_consumed`.
         block.request_credit.consumed.store(self.requests.next(), Release);
-        // SYNC: released to the host's acquire in `StatusLine::obeyed`, as by a lane's `part`.
+        // SYNC: released to the host's acquire in `StatusLine::obeyed`, as by a channel's `part`.
         block.status.acknowledged.store(word, Release);
     }
 
@@ -369,7 +374,7 @@ impl Lane {
 
     /// Has left that many launches.
     pub fn leave(&self, launches: u64) {
-        // SYNC: released to the host's acquire in `StatusLine::launches_left`, as by a lane's `part`.
+        // SYNC: released to the host's acquire in `StatusLine::launches_left`, as by a channel's `part`.
         self.block().status.left.store(launches, Release);
     }
 

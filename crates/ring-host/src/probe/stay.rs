@@ -8,7 +8,7 @@
 use super::{Answers, LIMIT, Lack, MESSAGES, answer, exchange, median, start};
 use crate::deadline::wait;
 use crate::mode::{Budgets, Memory, Mode};
-use crate::resident::Resident;
+use crate::resident::KernelHandle;
 use crate::runtime::Core;
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn answers(
     core: &Arc<Core>,
     memory: Memory,
     budgets: Budgets,
-) -> Result<(Resident<Echo>, Answers), Lack> {
+) -> Result<(KernelHandle<Echo>, Answers), Lack> {
     let mut kernel = start(core, Mode::EventDriven, memory, budgets)?;
     // The launch that acknowledged `activate` may be about to leave.
     kernel.rest(LIMIT)?;
@@ -113,7 +113,7 @@ fn answers(
 }
 
 /// The answer to message `i`, if no other launch than the first so many brings it.
-fn in_place(kernel: &mut Resident<Echo>, i: u32, launches: u64) -> Result<EchoMessage, Lack> {
+fn in_place(kernel: &mut KernelHandle<Echo>, i: u32, launches: u64) -> Result<EchoMessage, Lack> {
     let shared = Arc::clone(kernel.shared());
     let (mut beats, mut last) = (0, kernel.status().heartbeat);
     let look = || {
@@ -142,7 +142,7 @@ fn not_in_place(i: u32, beats: u32) -> Lack {
 }
 
 /// How long a copy takes that comes back while the kernel stays.
-fn copy(kernel: &mut Resident<Echo>, patience: Duration) -> Result<Duration, Lack> {
+fn copy(kernel: &mut KernelHandle<Echo>, patience: Duration) -> Result<Duration, Lack> {
     let (before, begun) = (kernel.status().heartbeat, Instant::now());
     kernel.write_payload(0, &[7u32; 16], LIMIT)?;
     let took = begun.elapsed();

@@ -1,4 +1,4 @@
-//! That nothing is told before it is there, however the cells of a copy and the stores of a lane interleave.
+//! That nothing is told before it is there, however the cells of a copy and the stores of a channel interleave.
 
 use super::rig::{block, region, ring};
 use super::*;
@@ -99,7 +99,7 @@ impl Station for Hand {
     }
 }
 
-/// A courier with its region, whose lane the test plays.
+/// A courier with its region, whose channel the test plays.
 struct Played {
     region: Region,
     hand: Hand,
@@ -125,29 +125,29 @@ impl Played {
     }
 }
 
-/// The lane answers what is in its ring, acknowledges a command, and has left.
-fn answer_and_leave(region: &Region, express: bool) {
+/// The channel answers what is in its ring, acknowledges a command, and has left.
+fn answer_and_leave(region: &Region, inline: bool) {
     let mut requests = Consumer::new(ring(region, 0));
     let mut responses = Producer::new(ring(region, 1));
     let mut answers = [0u64; 4];
     let n = requests.pop_slice(&mut answers).unwrap();
     assert_eq!(n, 2);
-    if express {
+    if inline {
         assert_eq!(responses.push(&answers[0], 2), Ok(()));
         assert_eq!(responses.push(&answers[1], 2), Ok(()));
     } else {
         assert_eq!(responses.push_slice(&answers[..2], 2), Ok(2));
     }
-    let lane = block(region);
-    lane.request_credit.consumed.store(2, Relaxed);
-    lane.status.processed.store(2, Relaxed);
+    let channel = block(region);
+    channel.request_credit.consumed.store(2, Relaxed);
+    channel.status.processed.store(2, Relaxed);
     let word = Command { epoch: 1, state: State::Inactive as u32 }.to_word();
-    lane.status.acknowledged.store(word, Relaxed);
-    lane.status.left.store(1, Relaxed);
+    channel.status.acknowledged.store(word, Relaxed);
+    channel.status.left.store(1, Relaxed);
 }
 
-/// The lane does all that while its lines are being copied, of which the atoms in `early` have been.
-fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, express: bool, what: &str) {
+/// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
+fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &str) {
     let mut played = Played::new();
     let mut requests = Producer::new(played.region.ring(0, 0));
     let mut responses = Consumer::new(played.region.ring(0, 1));
@@ -159,31 +159,31 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, express: bool, what: 
         played.courier.go_back(&played.region, &played.hand, SOME).unwrap();
         if trip == 0 {
             played.hand.land(&early);
-            answer_and_leave(&played.region, express);
+            answer_and_leave(&played.region, inline);
         }
         played.come_home();
-        let lane = played.region.lane(0);
-        let told = lane.status.obeyed().epoch == 1 || lane.status.launches_left() == 1;
+        let channel = played.region.channel(0);
+        let told = channel.status.obeyed().epoch == 1 || channel.status.launches_left() == 1;
         while let Some(answer) = responses.pop::<u64>().unwrap() {
             assert_eq!(answer, 10 + received, "{what}");
             received += 1;
         }
-        let here = (received, lane.status.processed.load(Relaxed), lane.consumed());
+        let here = (received, channel.status.processed.load(Relaxed), channel.consumed());
         assert!(!told || here == (2, 2, 2), "{what}: told in trip {trip} with {here:?}");
     }
-    assert_eq!(played.region.lane(0).status.obeyed().epoch, 1, "{what}");
-    assert_eq!(played.region.lane(0).status.launches_left(), 1, "{what}");
+    assert_eq!(played.region.channel(0).status.obeyed().epoch, 1, "{what}");
+    assert_eq!(played.region.channel(0).status.launches_left(), 1, "{what}");
     assert_eq!(received, 2, "{what}");
 }
 
 #[test]
 fn a_status_tells_of_nothing_that_is_not_here() {
-    for express in [false, true] {
+    for inline in [false, true] {
         for k in 0..BACK_LINES {
-            all_that_is_told_is_here(|at| at == k, express, &format!("atom {k} early"));
-            all_that_is_told_is_here(|at| at != k, express, &format!("atom {k} late"));
-            all_that_is_told_is_here(|at| at < k, express, &format!("atoms from {k} on late"));
-            all_that_is_told_is_here(|at| at >= k, express, &format!("atoms from {k} on early"));
+            all_that_is_told_is_here(|at| at == k, inline, &format!("atom {k} early"));
+            all_that_is_told_is_here(|at| at != k, inline, &format!("atom {k} late"));
+            all_that_is_told_is_here(|at| at < k, inline, &format!("atoms from {k} on late"));
+            all_that_is_told_is_here(|at| at >= k, inline, &format!("atoms from {k} on early"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The memory of a kernel with one lane and messages of eight bytes, without the kernel: for tests and models
+//! The memory of a kernel with one channel and messages of eight bytes, without the kernel: for tests and models
 //! of what is carried, and in which order.
 
 use crate::arena::Arena;
@@ -6,7 +6,7 @@ use crate::driver::{Driver, cpu::Cpu};
 use crate::mode::Memory;
 use crate::region::{Plan, Region, WireBudgets};
 use ring_shared::atomics::Atom;
-use ring_shared::layout::{LaneBlock, Processing, UNLIMITED};
+use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
     let [pinned, device] = ARENAS.with(Clone::clone);
     let plan = Plan {
         memory,
-        lanes: 1,
+        channels: 1,
         capacity,
         start,
         slot_atoms: [1, 1],
-        answer_stamps: u64::EXPRESS_ATOMS,
+        answer_stamps: u64::INLINE_ATOMS,
         payload_bytes: 0,
         state_bytes: 0,
         budgets: WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED },
@@ -45,14 +45,14 @@ pub fn on_device<T>(region: &Region, offset: usize) -> NonNull<T> {
     NonNull::new(std::ptr::with_exposed_provenance_mut(at)).unwrap()
 }
 
-/// The lane's block as the device sees it.
-pub fn block(region: &Region) -> &LaneBlock {
+/// The channel's block as the device sees it.
+pub fn block(region: &Region) -> &ChannelBlock {
     // SAFETY: laid out there by the first trip, or by `Region::new` in mapped memory; atomics only; it lives
     // as long as the region.
-    unsafe { on_device::<LaneBlock>(region, region.lane_at(0)).as_ref() }
+    unsafe { on_device::<ChannelBlock>(region, region.channel_at(0)).as_ref() }
 }
 
-/// The lane's ring of requests (0) or responses (1) as the device sees it.
+/// The channel's ring of requests (0) or responses (1) as the device sees it.
 pub fn ring(region: &Region, which: usize) -> Ring {
     let block = block(region);
     let (bell, credit) = match which {

@@ -1,7 +1,7 @@
 use super::assert_layout;
 use crate::atomics::{AtomicU32, AtomicU64};
 
-/// What the host wants of a kernel, and what a lane says of itself.
+/// What the host wants of a kernel, and what a channel says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -12,11 +12,11 @@ pub enum State {
     Active = 1,
     /// Resident, but no message is taken; those in the ring stay there.
     Inactive = 2,
-    /// The lane has left the GPU, or is asked to.
+    /// The channel has left the GPU, or is asked to.
     Terminated = 3,
-    /// The lane left because of an error; [`Exit`] says which.
+    /// The channel left because of an error; [`Exit`] says which.
     Faulted = 4,
-    /// The lane left because a budget was spent, and goes on with the next launch.
+    /// The channel left because a budget was spent, and goes on with the next launch.
     Yielded = 5,
 }
 
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// Why a lane left the device.
+/// Why a channel left the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum Exit {
     Running = 0,
     /// The host asked.
     Asked = 1,
-    /// The lane's configuration does not fit the kernel (capacity, slot size, addresses).
+    /// The channel's configuration does not fit the kernel (capacity, slot size, addresses).
     BadConfig = 2,
     /// A tail or credit written by the host was impossible.
     CorruptRing = 3,
@@ -49,7 +49,7 @@ pub enum Exit {
     TimeSpent = 5,
     /// The launch had made as many looks and batches as it may.
     IterationsSpent = 6,
-    /// Nothing had come on any lane for the idle budget.
+    /// Nothing had come on any channel for the idle budget.
     Idle = 7,
     /// The host had not renewed its lease in time: it has died, or was stopped.
     LeaseOver = 8,
@@ -64,13 +64,13 @@ impl Exit {
         all.into_iter().chain(more).find(|e| *e as u32 == n)
     }
 
-    /// Whether the lane left because a budget was spent: it goes on with the next launch.
+    /// Whether the channel left because a budget was spent: it goes on with the next launch.
     pub fn is_yield(self) -> bool {
         matches!(self, Exit::TimeSpent | Exit::IterationsSpent | Exit::Idle)
     }
 }
 
-/// How many messages a lane takes before it looks at its budgets and the host's command again.
+/// How many messages a channel takes before it looks at its budgets and the host's command again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -94,7 +94,7 @@ impl Processing {
 }
 
 /// An epoch and a state in one `u64`, so that both change in one store. The host writes
-/// `(epoch + 1, desired)`; a lane acknowledges with `(same epoch, observed)`.
+/// `(epoch + 1, desired)`; a channel acknowledges with `(same epoch, observed)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Grows by one with every command.
@@ -117,7 +117,7 @@ impl Command {
     }
 }
 
-/// Written by the host at any time; read by every lane.
+/// Written by the host at any time; read by every channel.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct HostLine {
@@ -125,8 +125,8 @@ pub struct HostLine {
     pub magic: AtomicU64,
     /// [`ABI_VERSION`](crate::ABI_VERSION) of the host.
     pub abi_version: AtomicU32,
-    /// Number of lanes.
-    pub lanes: AtomicU32,
+    /// Number of channels.
+    pub channels: AtomicU32,
     /// A [`Command`].
     pub command: AtomicU64,
     /// Changed by the host again and again: it is alive. See [`ConfigLine::lease`].
@@ -149,20 +149,20 @@ pub struct ConfigLine {
     pub time: AtomicU64,
     /// Looks and batches that a launch may make, or [`UNLIMITED`].
     pub iterations: AtomicU64,
-    /// Nanoseconds without a message on any lane after which a launch leaves, or [`UNLIMITED`].
+    /// Nanoseconds without a message on any channel after which a launch leaves, or [`UNLIMITED`].
     pub idle: AtomicU64,
     /// Number of a [`Processing`].
     pub processing: AtomicU32,
     /// Most messages of an iteration, at least 1.
     pub max_messages: AtomicU32,
-    /// Nanoseconds after which a lane leaves that has not seen [`HostLine::renewed`] change, or
+    /// Nanoseconds after which a channel leaves that has not seen [`HostLine::renewed`] change, or
     /// [`UNLIMITED`].
     pub lease: AtomicU64,
     pad: [AtomicU64; 9],
 }
 
-/// The head of a kernel's shared memory; its address is the kernel's one parameter. The lanes'
-/// [`LaneBlock`](super::LaneBlock)s lie right behind it.
+/// The head of a kernel's shared memory; its address is the kernel's one parameter. The channels'
+/// [`ChannelBlock`](super::ChannelBlock)s lie right behind it.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct ControlBlock {
@@ -172,7 +172,7 @@ pub struct ControlBlock {
     pub config: ConfigLine,
 }
 
-assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, lanes @ 12, command @ 16,
+assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, channels @ 12, command @ 16,
     renewed @ 24);
 assert_layout!(ConfigLine: size 128, align 128, payload @ 0, payload_bytes @ 8, time @ 16,
     iterations @ 24, idle @ 32, processing @ 40, max_messages @ 44, lease @ 48);

@@ -1,18 +1,18 @@
 //! Every struct that lies in memory both sides see. Fields are `u32` or `u64` atomics, padding is
 //! explicit and atomic too (whole lines are copied while others look at them), device addresses are `u64`, and each 128-byte line has one writer.
 //!
-//! In memory: one [`ControlBlock`], right behind it a [`LaneBlock`] per lane, then the lanes' slots.
+//! In memory: one [`ControlBlock`], right behind it a [`ChannelBlock`] per channel, then the channels' slots.
 
+mod channel;
 mod control;
-mod lane;
 #[cfg(not(target_arch = "nvptx64"))]
 mod said;
 
+pub use channel::{
+    BUCKETS, ChannelBlock, CreditLine, Doorbell, RingDescriptor, StatusLine, Times, bucket,
+};
 pub use control::{
     Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, UNLIMITED,
-};
-pub use lane::{
-    BUCKETS, CreditLine, Doorbell, LaneBlock, RingDescriptor, StatusLine, Times, bucket,
 };
 
 /// Bytes of a line: what one bus transaction brings, and the unit of ownership.
@@ -45,7 +45,7 @@ pub const fn table() -> [u64; TABLE_LEN] {
         size_of::<HostLine>() as u64,
         offset_of!(HostLine, magic) as u64,
         offset_of!(HostLine, abi_version) as u64,
-        offset_of!(HostLine, lanes) as u64,
+        offset_of!(HostLine, channels) as u64,
         offset_of!(HostLine, command) as u64,
         offset_of!(HostLine, renewed) as u64,
         size_of::<ConfigLine>() as u64,
@@ -75,23 +75,23 @@ pub const fn table() -> [u64; TABLE_LEN] {
         offset_of!(StatusLine, left) as u64,
         offset_of!(StatusLine, busy) as u64,
         offset_of!(StatusLine, leave) as u64,
-        offset_of!(StatusLine, last_express) as u64,
+        offset_of!(StatusLine, last_inline) as u64,
         offset_of!(StatusLine, scrubbed) as u64,
         offset_of!(StatusLine, exit) as u64,
         size_of::<Times>() as u64,
         offset_of!(Times, queueing) as u64,
         size_of::<Doorbell>() as u64,
         size_of::<CreditLine>() as u64,
-        size_of::<LaneBlock>() as u64,
-        offset_of!(LaneBlock, response) as u64,
-        offset_of!(LaneBlock, state) as u64,
-        offset_of!(LaneBlock, state_bytes) as u64,
-        offset_of!(LaneBlock, status) as u64,
-        offset_of!(LaneBlock, request_credit) as u64,
-        offset_of!(LaneBlock, response_bell) as u64,
-        offset_of!(LaneBlock, times) as u64,
-        offset_of!(LaneBlock, request_bell) as u64,
-        offset_of!(LaneBlock, response_credit) as u64,
+        size_of::<ChannelBlock>() as u64,
+        offset_of!(ChannelBlock, response) as u64,
+        offset_of!(ChannelBlock, state) as u64,
+        offset_of!(ChannelBlock, state_bytes) as u64,
+        offset_of!(ChannelBlock, status) as u64,
+        offset_of!(ChannelBlock, request_credit) as u64,
+        offset_of!(ChannelBlock, response_bell) as u64,
+        offset_of!(ChannelBlock, times) as u64,
+        offset_of!(ChannelBlock, request_bell) as u64,
+        offset_of!(ChannelBlock, response_credit) as u64,
     ]
 }
 
@@ -103,7 +103,7 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "size of HostLine",
     "HostLine.magic",
     "HostLine.abi_version",
-    "HostLine.lanes",
+    "HostLine.channels",
     "HostLine.command",
     "HostLine.renewed",
     "size of ConfigLine",
@@ -133,21 +133,21 @@ pub const TABLE_NAMES: [&str; TABLE_LEN] = [
     "StatusLine.left",
     "StatusLine.busy",
     "StatusLine.leave",
-    "StatusLine.last_express",
+    "StatusLine.last_inline",
     "StatusLine.scrubbed",
     "StatusLine.exit",
     "size of Times",
     "Times.queueing",
     "size of Doorbell",
     "size of CreditLine",
-    "size of LaneBlock",
-    "LaneBlock.response",
-    "LaneBlock.state",
-    "LaneBlock.state_bytes",
-    "LaneBlock.status",
-    "LaneBlock.request_credit",
-    "LaneBlock.response_bell",
-    "LaneBlock.times",
-    "LaneBlock.request_bell",
-    "LaneBlock.response_credit",
+    "size of ChannelBlock",
+    "ChannelBlock.response",
+    "ChannelBlock.state",
+    "ChannelBlock.state_bytes",
+    "ChannelBlock.status",
+    "ChannelBlock.request_credit",
+    "ChannelBlock.response_bell",
+    "ChannelBlock.times",
+    "ChannelBlock.request_bell",
+    "ChannelBlock.response_credit",
 ];

@@ -94,7 +94,7 @@ pub fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u3
             let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
             assert_eq!(corrupt, expected);
         }
-        // The express field names the next message, and such messages never travel express.
+        // The inline field names the next message, and such messages never travel inline.
         Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
     }
 }

@@ -19,7 +19,7 @@ pub enum Act {
     Request(u32, bool, u64),
     /// A request whose answer is left to be dropped.
     Leave(u32),
-    TakeLane,
+    TakeChannel,
     Order((Order, bool)),
     Look,
     Terminate,
@@ -50,7 +50,7 @@ pub fn acts(count: Range<usize>) -> impl Strategy<Value = Vec<Act>> {
         5 => (lengths, any::<u32>()).prop_map(|(lengths, of)| Act::Add(lengths, of)),
         3 => (0..60u32, any::<bool>(), runs()).prop_map(|(n, arena, run)| Act::Request(n, arena, run.0)),
         1 => (1..26u32).prop_map(Act::Leave),
-        1 => Just(Act::TakeLane),
+        1 => Just(Act::TakeChannel),
         4 => orders().prop_map(Act::Order),
         1 => Just(Act::Look),
     ];

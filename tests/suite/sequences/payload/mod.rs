@@ -13,15 +13,16 @@ use ring_host::kernels::{
     INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, VectorError, status,
 };
 use ring_host::{
-    AddError, Kernel, Lane, LaneError, PayloadError, RecvError, Resident, Runtime, SendError, State,
+    AddError, Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvError, Runtime,
+    SendError, State,
 };
 use ring_tests::LONG;
 use std::time::Duration;
 
 /// A kernel, and what must be true of it and its arena.
 struct Model {
-    kernel: Resident<VectorAdd>,
-    lane: Option<Lane<VectorAdd>>,
+    kernel: KernelHandle<VectorAdd>,
+    channel: Option<Channel<VectorAdd>>,
     life: Life,
     /// The words of the arena, as far as they are known.
     words: Vec<Option<u32>>,
@@ -47,12 +48,12 @@ impl Model {
         launched: &Launched,
         bytes: usize,
     ) -> Option<Model> {
-        let launched = launched.clone().with(|launch| launch.payload_bytes(bytes).lanes(1));
-        let kernel = launch::<VectorAdd>(platform, host, &Launched { lanes: 1, ..launched })?;
+        let launched = launched.clone().with(|launch| launch.payload_bytes(bytes).channels(1));
+        let kernel = launch::<VectorAdd>(platform, host, &Launched { channels: 1, ..launched })?;
         assert_eq!(kernel.payload_bytes(), bytes);
         let words = vec![None; bytes / 4];
         let life = Life::new(platform.breaks);
-        Some(Model { kernel, lane: None, life, words, bytes, left: 0, refused: 0 })
+        Some(Model { kernel, channel: None, life, words, bytes, left: 0, refused: 0 })
     }
 
     /// Whether the copy of a run was made. It is refused for the right reason, or may have failed for
@@ -143,7 +144,7 @@ impl Model {
             () if n == 0 => Err(AddError::Vectors(VectorError::Empty)),
             () if n > limit => Err(AddError::Vectors(VectorError::TooLong { len: n, limit })),
             () if room != n => Err(AddError::Sum { c: room, len: n }),
-            () if self.lane.is_some() => Err(AddError::Lane(LaneError::Taken(0))),
+            () if self.channel.is_some() => Err(AddError::Channel(ChannelError::Taken(0))),
             () if !self.life.is_active() => Err(AddError::Send(SendError::NotActive {
                 kernel: VectorAdd::NAME,
                 state: self.life.state,
@@ -187,8 +188,8 @@ impl Model {
 
     /// Sends a request; whether it was accepted.
     fn send(&mut self, request: &VectorAddRequest) -> bool {
-        let sent = match &mut self.lane {
-            Some(lane) => lane.send(request, LONG),
+        let sent = match &mut self.channel {
+            Some(channel) => channel.send(request, LONG),
             None => self.kernel.send(request, LONG),
         };
         match sent {
@@ -203,8 +204,8 @@ impl Model {
     }
 
     fn receive(&mut self) -> Option<VectorAddResponse> {
-        let received = match &mut self.lane {
-            Some(lane) => lane.recv(LONG),
+        let received = match &mut self.channel {
+            Some(channel) => channel.recv(LONG),
             None => self.kernel.recv(LONG),
         };
         match received {
@@ -271,9 +272,9 @@ impl Model {
                     self.left = 1;
                 }
             }
-            Act::TakeLane => match self.kernel.take_lane(0) {
-                Ok(lane) => assert!(self.lane.replace(lane).is_none()),
-                Err(error) => assert!(error == LaneError::Taken(0) && self.lane.is_some()),
+            Act::TakeChannel => match self.kernel.take_channel(0) {
+                Ok(channel) => assert!(self.channel.replace(channel).is_none()),
+                Err(error) => assert!(error == ChannelError::Taken(0) && self.channel.is_some()),
             },
             Act::Order(order) => self.life.order(&mut self.kernel, order),
             Act::Look => self.look(),

@@ -26,7 +26,7 @@ const SLOTS_AT: usize = 64 << 10;
 
 /// Bytes of all request slots of that shape, and of all response slots.
 fn slot_bytes(shape: &Shape) -> usize {
-    shape.lanes as usize * shape.capacity as usize * BYTES
+    shape.channels as usize * shape.capacity as usize * BYTES
 }
 
 /// The host's end of a pair.
@@ -95,7 +95,7 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     let (requests, requests_at) = gpu.pinned(SLOTS_AT, bytes);
     let (responses, responses_at) = gpu.pinned(SLOTS_AT + bytes, bytes);
     let (head, head_at) = gpu.pinned(0, size_of::<HeadTail>());
-    let (_, pairs_at) = gpu.pinned(PAIRS_AT, shape.lanes as usize * size_of::<Pair>());
+    let (_, pairs_at) = gpu.pinned(PAIRS_AT, shape.channels as usize * size_of::<Pair>());
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
@@ -103,7 +103,7 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     of.limit = bed.settings.leash().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
-    for k in 0..shape.lanes as usize {
+    for k in 0..shape.channels as usize {
         // SAFETY: zeros are a pair; the device writes atomics.
         let (pair, _) = unsafe { gpu.shared::<Pair>(PAIRS_AT + k * size_of::<Pair>()) };
         let first = k * shape.capacity as usize;
@@ -113,7 +113,7 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
         hosts.push(Host { pair, requests, responses, capacity, sent: 0, got: 0 });
     }
     // SAFETY: the struct, its pairs and its slots are set, and stay.
-    unsafe { gpu.launch(Entry::HeadTail, shape.lanes, shape.threads, head_at) }?;
+    unsafe { gpu.launch(Entry::HeadTail, shape.channels, shape.threads, head_at) }?;
     gpu.nudge();
     let load = shape.load(&bed.load());
     let warm = Load { time: load.time / 10, ..load };
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_pinned_memory_has_room_for_all_pairs() {
-        let shape = Setup::of::<Echo>().lanes(8).shape;
+        let shape = Setup::of::<Echo>().channels(8).shape;
         assert!(SLOTS_AT + 2 * slot_bytes(&shape) <= HOST_BYTES);
         assert!(size_of::<HeadTail>() <= PAIRS_AT);
         assert!(PAIRS_AT + 8 * size_of::<Pair>() <= SLOTS_AT);

@@ -11,7 +11,7 @@ use super::bed::Bed;
 use super::ours::{self, BATCH, Setup, latency};
 use super::report::{Found, Latency, Report, Round, Shape, Throughput, Whose};
 use super::stats::{Rates, Times};
-use ring_host::Launch;
+use ring_host::LaunchConfig;
 use ring_host::kernels::Echo;
 
 /// Rounds of round trips and of rates, in turn between all.
@@ -55,7 +55,7 @@ fn of<Q: Queue>(new: New<'_>) -> Row {
 }
 
 fn our_round(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    latency::round(bed, Launch::default(), 0, times)
+    latency::round(bed, LaunchConfig::default(), 0, times)
 }
 
 fn our_rate(bed: &Bed<'_>) -> Found<f64> {

@@ -135,7 +135,7 @@ pub fn throughput(report: &Report) -> String {
     };
     let millions = |_: &Throughput, rate: f64| rate / 1e6;
     let gigabytes = |row: &Throughput, rate: f64| rate * row.shape.bytes as f64 / 1e9;
-    let lanes = |row: &Throughput| f64::from(row.shape.lanes);
+    let channels = |row: &Throughput| f64::from(row.shape.channels);
     let bytes = |row: &Throughput| row.shape.bytes as f64;
     let plot = |title: &str, x, y, series: Vec<Series>| {
         let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
@@ -149,8 +149,8 @@ pub fn throughput(report: &Report) -> String {
     theirs.sort_by(|a, b| b.1.median().unwrap_or(0.0).total_cmp(&a.1.median().unwrap_or(0.0)));
     let mut known = Vec::new();
     theirs.retain(|(row, _)| {
-        let new = !known.contains(&row.shape.lanes);
-        known.push(row.shape.lanes);
+        let new = !known.contains(&row.shape.channels);
+        known.push(row.shape.channels);
         new
     });
     let one = |name: &'static str, title: &str, x, of: &dyn Fn(&Throughput) -> f64| {
@@ -158,18 +158,18 @@ pub fn throughput(report: &Report) -> String {
     };
     let sizes = |unit: &dyn Fn(&Throughput, f64) -> f64| {
         vec![
-            sweep(&rows("size"), "1 lane", bytes, unit),
-            sweep(&rows("size_wide"), "4 lanes", bytes, unit),
+            sweep(&rows("size"), "1 channel", bytes, unit),
+            sweep(&rows("size_wide"), "4 channels", bytes, unit),
         ]
     };
     grid([
         plot(
-            "Against lanes",
-            "lanes, each with a host thread",
+            "Against channels",
+            "channels, each with a host thread",
             million,
             vec![
-                sweep(&rows("lanes"), "echo, 64 bytes", lanes, millions),
-                sweep(&theirs, "rings with head and tail, the best", lanes, millions),
+                sweep(&rows("channels"), "echo, 64 bytes", channels, millions),
+                sweep(&theirs, "rings with head and tail, the best", channels, millions),
             ],
         ),
         plot(
@@ -186,7 +186,7 @@ pub fn throughput(report: &Report) -> String {
         one("threads", "Against threads of a block", "threads", &|row| {
             f64::from(row.shape.threads)
         }),
-        bars(rows("scope"), "By scope, 64 bytes, 1 lane"),
+        bars(rows("scope"), "By scope, 64 bytes, 1 channel"),
         bars(rows("cpu"), "CPU device and other queues, two threads, 64 bytes"),
     ])
 }
@@ -263,7 +263,7 @@ pub fn growth(report: &Report) -> String {
         };
         let points: Vec<_> = rates.filter_map(point).collect();
         let ticks = points.iter().map(|p| (p.0, format!("{}", 10f64.powf(p.0).round())));
-        let (ticks, name) = (ticks.collect(), "echo, 64 bytes, 1 lane".to_owned());
+        let (ticks, name) = (ticks.collect(), "echo, 64 bytes, 1 channel".to_owned());
         let series = vec![Series { name, draw: Draw::Dotted, points, spread: Vec::new() }];
         let y = "million messages a second";
         Plot { title: title.to_owned(), x, y, ticks, log: false, series }.figure()

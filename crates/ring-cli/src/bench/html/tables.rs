@@ -124,7 +124,7 @@ pub fn throughput(report: &Report) -> String {
         let bandwidth = found.gigabytes().map_or_else(|| "-".to_owned(), |gb| format!("{gb:.2}"));
         let cells = [
             format!("{}: {}", escaped(found.sweep), escaped(found.name)),
-            shape.lanes.to_string(),
+            shape.channels.to_string(),
             shape.bytes.to_string(),
             shape.answer_bytes.to_string(),
             shape.threads.to_string(),
@@ -136,7 +136,7 @@ pub fn throughput(report: &Report) -> String {
     };
     let headings = [
         "sweep",
-        "lanes",
+        "channels",
         "bytes",
         "answer",
         "threads",

@@ -6,7 +6,7 @@ use crate::bench::report::{Found, Throughput};
 use crate::bench::stats::Rates;
 use ring_bench::kernels::Digest;
 
-/// Lanes and slots that are tried. The first three are the default launch's.
+/// Channels and slots that are tried. The first three are the default launch's.
 pub const SETUPS: [(u32, u32); 5] = [(1, 1024), (2, 1024), (4, 1024), (1, 256), (4, 256)];
 
 /// Rates of each setup while they are being measured.
@@ -16,7 +16,7 @@ pub struct Bandwidth(Vec<(Setup, Found<Rates>)>);
 impl Bandwidth {
     /// Nothing measured yet.
     pub fn new() -> Bandwidth {
-        let setup = |(lanes, slots)| Setup::of::<Digest>().lanes(lanes).capacity(slots);
+        let setup = |(channels, slots)| Setup::of::<Digest>().channels(channels).capacity(slots);
         Bandwidth(SETUPS.map(|each| (setup(each), Ok(Rates::default()))).into())
     }
 

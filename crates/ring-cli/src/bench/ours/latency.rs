@@ -5,12 +5,12 @@ use crate::bench::report::{Found, OnDevice, Stop};
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Histogram, Launch, Resident};
+use ring_host::{Histogram, KernelHandle, LaunchConfig};
 use std::time::{Duration, Instant};
 
 /// Sends message `i` and waits for its answer; how long that took.
 #[inline]
-pub fn trip(kernel: &mut Resident<Echo>, i: u64) -> Found<Duration> {
+pub fn trip(kernel: &mut KernelHandle<Echo>, i: u64) -> Found<Duration> {
     let request = EchoMessage::from_seed(i);
     let begun = Instant::now();
     kernel.send(&request, PATIENCE).map_err(wrong)?;
@@ -48,7 +48,7 @@ pub fn timed(
 
 /// A round of round trips by a kernel launched for that, from the host's first processor; so many
 /// pages further on in the runtime's memory than the first kernel would be.
-pub fn round(bed: &Bed<'_>, launch: Launch, pages: usize, times: &mut Times) -> Found<()> {
+pub fn round(bed: &Bed<'_>, launch: LaunchConfig, pages: usize, times: &mut Times) -> Found<()> {
     let aside = bed.aside(pages)?;
     let mut kernel = bed.active::<Echo>(launch)?;
     let settings = bed.settings;
@@ -65,7 +65,7 @@ const TOLD: u64 = 5_000;
 /// waited at most, and how long its handler took.
 pub fn told(bed: &Bed<'_>) -> [OnDevice; 2] {
     let told = || -> Found<[Found<f64>; 2]> {
-        let mut kernel = bed.active::<Echo>(Launch::default())?;
+        let mut kernel = bed.active::<Echo>(LaunchConfig::default())?;
         for i in 0..TOLD {
             trip(&mut kernel, i)?;
         }

@@ -5,7 +5,7 @@ use crate::bench::bed::{Bed, ended, wrong};
 use crate::bench::report::{Found, Many};
 use crate::bench::stats::Times;
 use ring_host::kernels::Echo;
-use ring_host::{Launch, Resident};
+use ring_host::{KernelHandle, LaunchConfig};
 use std::sync::Barrier;
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub fn many(bed: &Bed<'_>) -> Many {
 
 /// Times of so many kernels, dealt out to host threads, each of which sends to its kernels in turn.
 fn at_once(bed: &Bed<'_>, kernels: usize, hosts: usize) -> Found<Vec<Times>> {
-    let mut all: Vec<(Resident<Echo>, Times)> = Vec::new();
+    let mut all: Vec<(KernelHandle<Echo>, Times)> = Vec::new();
     for _ in 0..kernels {
-        all.push((bed.active::<Echo>(Launch::default())?, Times::new()));
+        all.push((bed.active::<Echo>(LaunchConfig::default())?, Times::new()));
     }
     let start = Barrier::new(hosts);
-    let drive = |k: usize, mine: &mut [(Resident<Echo>, Times)]| -> Found<()> {
+    let drive = |k: usize, mine: &mut [(KernelHandle<Echo>, Times)]| -> Found<()> {
         bed.cores.pin(k);
         start.wait();
         rounds(bed, mine)
@@ -50,7 +50,7 @@ fn at_once(bed: &Bed<'_>, kernels: usize, hosts: usize) -> Found<Vec<Times>> {
 }
 
 /// A round trip of each kernel in turn, until each has made enough.
-fn rounds(bed: &Bed<'_>, mine: &mut [(Resident<Echo>, Times)]) -> Found<()> {
+fn rounds(bed: &Bed<'_>, mine: &mut [(KernelHandle<Echo>, Times)]) -> Found<()> {
     let (samples, limit) = match bed.settings.quick {
         true => (2_000, Duration::from_millis(500)),
         false => (20_000, Duration::from_secs(4)),

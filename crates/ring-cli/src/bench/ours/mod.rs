@@ -15,13 +15,13 @@ use super::drive::{Load, together};
 use super::measured::Measured;
 use super::report::{Found, Shape, Throughput, Whose};
 use super::stats::Rates;
-use ring_host::{Kernel, Lane, Launch, Resident};
+use ring_host::{Channel, Kernel, KernelHandle, LaunchConfig};
 
 /// A launch with the shape of the messages through it.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The launch, without lanes, threads and capacity.
-    pub launch: Launch,
+    /// The launch, without channels, threads and capacity.
+    pub launch: LaunchConfig,
     /// How messages are sent.
     pub shape: Shape,
 }
@@ -29,10 +29,10 @@ pub struct Setup {
 impl Setup {
     /// The default launch of kernel `K`.
     pub fn of<K: Kernel>() -> Setup {
-        let (launch, threads) = (Launch::default(), Launch::DEFAULT_THREADS);
+        let (launch, threads) = (LaunchConfig::default(), LaunchConfig::DEFAULT_THREADS);
         let capacity = launch.slots::<K>();
         let shape = Shape {
-            lanes: 1,
+            channels: 1,
             bytes: size_of::<K::Request>(),
             answer_bytes: size_of::<K::Response>(),
             threads,
@@ -43,9 +43,9 @@ impl Setup {
         Setup { launch, shape }
     }
 
-    /// With so many lanes.
-    pub fn lanes(mut self, lanes: u32) -> Setup {
-        self.shape.lanes = lanes;
+    /// With so many channels.
+    pub fn channels(mut self, channels: u32) -> Setup {
+        self.shape.channels = channels;
         self
     }
 
@@ -55,9 +55,9 @@ impl Setup {
         self
     }
 
-    fn launch(&self) -> Launch {
-        let Shape { lanes, threads, capacity, .. } = self.shape;
-        self.launch.clone().lanes(lanes).threads(threads).capacity(capacity)
+    fn launch(&self) -> LaunchConfig {
+        let Shape { channels, threads, capacity, .. } = self.shape;
+        self.launch.clone().channels(channels).threads(threads).capacity(capacity)
     }
 
     /// A row of a table.
@@ -72,15 +72,15 @@ impl Setup {
     }
 }
 
-/// Takes all lanes out of a kernel.
-pub fn lanes<K: Measured>(kernel: &mut Resident<K>) -> Found<Vec<Lane<K>>> {
-    (0..kernel.lanes()).map(|lane| kernel.take_lane(lane).map_err(wrong)).collect()
+/// Takes all channels out of a kernel.
+pub fn channels<K: Measured>(kernel: &mut KernelHandle<K>) -> Found<Vec<Channel<K>>> {
+    (0..kernel.channels()).map(|channel| kernel.take_channel(channel).map_err(wrong)).collect()
 }
 
-/// Messages a second, once, by a kernel launched for that; host thread `k` on lane `k`.
+/// Messages a second, once, by a kernel launched for that; host thread `k` on channel `k`.
 pub fn rate<K: Measured>(bed: &Bed<'_>, setup: &Setup, load: &Load) -> Found<f64> {
     let mut kernel = bed.active::<K>(setup.launch())?;
-    let mut pipes: Vec<_> = lanes(&mut kernel)?.into_iter().map(RingPipe::new).collect();
+    let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     let load = setup.shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_a_launch() {
-        let default = Launch::default().threads(Launch::DEFAULT_THREADS);
+        let default = LaunchConfig::default().threads(LaunchConfig::DEFAULT_THREADS);
         let ours = Setup::of::<Echo>().launch();
         assert_eq!(ours.slots::<Echo>(), default.slots::<Echo>());
         let capacity = default.slots::<Echo>();

@@ -1,14 +1,14 @@
 //! Every mode in every memory.
 
 use super::latency::{timed, trip};
-use super::{RingPipe, lanes};
+use super::{RingPipe, channels};
 use crate::bench::bed::{Bed, ended, wrong};
 use crate::bench::drive::together;
 use crate::bench::report::{Found, Stop, Way};
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::{Rates, Times};
 use ring_host::kernels::Echo;
-use ring_host::{Budgets, Launch, Memory, Mode};
+use ring_host::{Budgets, LaunchConfig, Memory, Mode};
 use std::time::Duration;
 
 const MODES: [Mode; 3] = [Mode::Persistent, Mode::EventDriven, Mode::Graph];
@@ -31,7 +31,7 @@ pub fn ways(bed: &Bed<'_>) -> Vec<Way> {
 }
 
 fn way(bed: &Bed<'_>, mode: Mode, memory: Memory) -> Way {
-    let launch = Launch::default().mode(mode).memory(memory);
+    let launch = LaunchConfig::default().mode(mode).memory(memory);
     let mut launches = 0;
     let times = round_trips(bed, launch.clone());
     let rate = match &times {
@@ -52,7 +52,7 @@ fn limit(bed: &Bed<'_>) -> Duration {
     Duration::from_millis(if bed.settings.quick { 200 } else { 1_000 })
 }
 
-fn round_trips(bed: &Bed<'_>, launch: Launch) -> Found<Times> {
+fn round_trips(bed: &Bed<'_>, launch: LaunchConfig) -> Found<Times> {
     let mut times = Times::new();
     let mut kernel = bed.active::<Echo>(launch)?;
     let each = (bed.settings.warm_up / 4, samples(bed));
@@ -61,10 +61,10 @@ fn round_trips(bed: &Bed<'_>, launch: Launch) -> Found<Times> {
     Ok(times)
 }
 
-fn throughput(bed: &Bed<'_>, launch: Launch, launches: &mut u64) -> Found<Rates> {
+fn throughput(bed: &Bed<'_>, launch: LaunchConfig, launches: &mut u64) -> Found<Rates> {
     let mut rates = Rates::default();
     let mut kernel = bed.active::<Echo>(launch)?;
-    let mut pipes: Vec<_> = lanes(&mut kernel)?.into_iter().map(RingPipe::new).collect();
+    let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
         let rate = together(&mut pipes, &bed.load(), bed.cores).map_err(wrong)?;
         bed.proceed()?; // else it may have been cut short
@@ -77,7 +77,7 @@ fn throughput(bed: &Bed<'_>, launch: Launch, launches: &mut u64) -> Found<Rates>
 }
 
 /// Messages to a kernel that had left the device before each.
-fn from_rest(bed: &Bed<'_>, launch: Launch) -> Found<Times> {
+fn from_rest(bed: &Bed<'_>, launch: LaunchConfig) -> Found<Times> {
     let mut times = Times::new();
     let mut kernel =
         bed.active::<Echo>(launch.budgets(Budgets { idle: SOON, ..Budgets::default() }))?;

@@ -1,8 +1,8 @@
-//! A lane as a pipe.
+//! A channel as a pipe.
 
 use crate::bench::drive::Pipe;
 use crate::bench::measured::Measured;
-use ring_host::{Lane, SendError};
+use ring_host::{Channel, SendError};
 
 /// Most messages handed over at a time.
 pub const BATCH: usize = 512;
@@ -14,10 +14,10 @@ const SMALL: usize = 256;
 /// Most bytes of that array: it stays in a first-level cache.
 const BYTES: usize = 32 << 10;
 
-/// A lane with its messages.
+/// A channel with its messages.
 #[derive(Debug)]
 pub struct RingPipe<K: Measured> {
-    lane: Lane<K>,
+    channel: Channel<K>,
     /// Large messages.
     requests: Box<[K::Request]>,
     /// What of `requests` was numbered and not sent.
@@ -31,17 +31,17 @@ pub struct RingPipe<K: Measured> {
 impl<K: Measured> RingPipe<K> {
     const IS_SMALL: bool = size_of::<K::Request>() <= SMALL;
 
-    /// A lane that nothing was sent on.
-    pub fn new(lane: Lane<K>) -> RingPipe<K> {
+    /// A channel that nothing was sent on.
+    pub fn new(channel: Channel<K>) -> RingPipe<K> {
         let large = (BYTES / size_of::<K::Request>()).clamp(1, BATCH);
         let requests = vec![K::blank(); if Self::IS_SMALL { 0 } else { large }].into();
-        RingPipe { lane, requests, made: 0..0, next: 0, got: 0 }
+        RingPipe { channel, requests, made: 0..0, next: 0, got: 0 }
     }
 
     #[inline]
     fn send_small(&mut self, most: usize) -> Result<usize, SendError<K::Request>> {
         let next = self.next;
-        let sent = self.lane.try_send_each(most, |k| K::message(next + k as u64))?;
+        let sent = self.channel.try_send_each(most, |k| K::message(next + k as u64))?;
         self.next += sent as u64;
         Ok(sent)
     }
@@ -56,7 +56,7 @@ impl<K: Measured> RingPipe<K> {
             }
         }
         let end = self.made.end.min(self.made.start + most);
-        let sent = self.lane.try_send_batch(&self.requests[self.made.start..end])?;
+        let sent = self.channel.try_send_batch(&self.requests[self.made.start..end])?;
         self.made.start += sent;
         Ok(sent)
     }
@@ -75,7 +75,7 @@ impl<K: Measured> Pipe for RingPipe<K> {
     #[inline]
     fn receive(&mut self, most: usize) -> Result<usize, String> {
         let (mut i, mut right) = (self.got, true);
-        let received = self.lane.try_recv_each(most, |response| {
+        let received = self.channel.try_recv_each(most, |response| {
             right &= K::answers(response, i);
             i += 1;
         });

@@ -6,7 +6,7 @@ use crate::bench::report::Throughput;
 use ring_bench::kernels::{Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096};
 use ring_host::kernels::Echo;
 
-const LANES: [u32; 5] = [1, 2, 4, 8, 16];
+const CHANNELS: [u32; 5] = [1, 2, 4, 8, 16];
 const WIDE: u32 = 4;
 const THREADS: [u32; 5] = [64, 128, 256, 512, 1024];
 const BATCHES: [usize; 4] = [1, 8, 64, BATCH];
@@ -14,22 +14,22 @@ const DEPTHS: [u64; 5] = [1, 16, 256, 4096, 32_768];
 
 /// Steps of [`sweeps`].
 pub const STEPS: u64 =
-    (LANES.len() + 2 * 5 + BATCHES.len() + DEPTHS.len() + 3 + THREADS.len()) as u64;
+    (CHANNELS.len() + 2 * 5 + BATCHES.len() + DEPTHS.len() + 3 + THREADS.len()) as u64;
 
 /// Measures all sweeps.
 pub fn sweeps(bed: &Bed<'_>, rows: &mut Vec<Throughput>) {
     let echo = Setup::of::<Echo>;
-    for lanes in LANES {
-        bed.steps.next(&format!("throughput, {lanes} lanes"));
-        let setup = echo().lanes(lanes);
-        rows.push(setup.row::<Echo>(bed, "lanes", rates::<Echo>(bed, &setup)));
+    for channels in CHANNELS {
+        bed.steps.next(&format!("throughput, {channels} channels"));
+        let setup = echo().channels(channels);
+        rows.push(setup.row::<Echo>(bed, "channels", rates::<Echo>(bed, &setup)));
     }
-    for (lanes, sweep) in [(1, "size"), (WIDE, "size_wide")] {
+    for (channels, sweep) in [(1, "size"), (WIDE, "size_wide")] {
         macro_rules! sizes {
             ($($kernel:ty)+) => {$({
-                let setup = Setup::of::<$kernel>().lanes(lanes);
+                let setup = Setup::of::<$kernel>().channels(channels);
                 let bytes = setup.shape.bytes;
-                bed.steps.next(&format!("throughput, {bytes} bytes, {lanes} lanes"));
+                bed.steps.next(&format!("throughput, {bytes} bytes, {channels} channels"));
                 rows.push(setup.row::<$kernel>(bed, sweep, rates::<$kernel>(bed, &setup)));
             })+};
         }

@@ -13,8 +13,8 @@ fn each_is_judged_by_its_own_figures() {
     for (id, verdict) in [
         ("flag_p50", Verdict::NotMet),
         ("launch", Verdict::Met),
-        ("one_lane", Verdict::Met),
-        ("eight_lanes", Verdict::NeedsGpu),
+        ("one_channel", Verdict::Met),
+        ("eight_channels", Verdict::NeedsGpu),
         ("bandwidth", Verdict::NotMet),
         ("many", Verdict::Met),
         ("cpu_rate", Verdict::NotMet),
@@ -99,7 +99,7 @@ fn memory_is_compared_with_what_there_was_before_the_first_row() {
 #[test]
 fn only_rings_made_of_the_same_numbers_are_compared() {
     let mut report = example::report();
-    let of = |report: &Report| found(&targets(report), "one_lane").measured.clone();
+    let of = |report: &Report| found(&targets(report), "one_channel").measured.clone();
     let known = of(&report).unwrap();
     let theirs = report.throughput.iter_mut().filter(|row| row.name == "head/tail");
     let theirs: Vec<_> = theirs.collect();
@@ -120,7 +120,7 @@ fn only_rings_made_of_the_same_numbers_are_compared() {
 #[test]
 fn rings_with_head_and_tail_have_the_threads_that_suit_them() {
     let mut report = example::report();
-    let known = found(&targets(&report), "one_lane").measured.clone().unwrap();
+    let known = found(&targets(&report), "one_channel").measured.clone().unwrap();
     let ours = best(report.sweep("head_tail").filter(|row| row.whose == Whose::Ours)).unwrap();
     let mut rates = Rates::default();
     rates.add(ours.millions().unwrap() * 1e6);
@@ -128,7 +128,7 @@ fn rings_with_head_and_tail_have_the_threads_that_suit_them() {
     row.shape.threads *= 2;
     row.rate = Ok(rates);
     report.throughput.push(row);
-    let ratio = found(&targets(&report), "one_lane").measured.clone().unwrap();
+    let ratio = found(&targets(&report), "one_channel").measured.clone().unwrap();
     assert!(known.value > 1.0 && ratio.value == 1.0, "{ratio:?}");
     assert!(ratio.figures.contains("ours 512 threads a block, theirs 1024"), "{ratio:?}");
 }

@@ -82,9 +82,9 @@ fn spread(rate: &Found<Rates>) -> [String; 3] {
 /// What is varied in a sweep, in words.
 const SWEEPS: [(&str, &str); 9] = [
     ("head_tail", "beside head and tail"),
-    ("lanes", "lanes"),
-    ("size", "message size, 1 lane"),
-    ("size_wide", "message size, 4 lanes"),
+    ("channels", "channels"),
+    ("size", "message size, 1 channel"),
+    ("size_wide", "message size, 4 channels"),
     ("batch", "what the host hands over at a time"),
     ("depth", "messages on their way"),
     ("scope", "scope"),
@@ -99,7 +99,7 @@ pub fn throughput(report: &Report) -> String {
     for (sweep, title) in SWEEPS {
         let mut table = Table::new([
             ("", Align::Left),
-            ("lanes", Align::Right),
+            ("channels", Align::Right),
             ("bytes", Align::Right),
             ("block", Align::Right),
             ("batch", Align::Right),
@@ -115,7 +115,7 @@ pub fn throughput(report: &Report) -> String {
             let shape = &row.shape;
             table.row([
                 row.name.to_owned(),
-                shape.lanes.to_string(),
+                shape.channels.to_string(),
                 shape.bytes.to_string(),
                 shape.threads.to_string(),
                 shape.batch.to_string(),
@@ -144,7 +144,7 @@ pub fn bandwidth(report: &Report) -> String {
     }
     let mut table = Table::new([
         ("requests of 4096 bytes", Align::Left),
-        ("lanes", Align::Right),
+        ("channels", Align::Right),
         ("slots", Align::Right),
         ("GB/s", Align::Right),
         ("M/s", Align::Right),
@@ -159,8 +159,8 @@ pub fn bandwidth(report: &Report) -> String {
     for row in report.sweep("bandwidth") {
         let rate = row.gigabytes().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
         let [median, ..] = spread(&row.rate);
-        let (lanes, slots) = (row.shape.lanes.to_string(), row.shape.capacity.to_string());
-        table.row([row.name.to_owned(), lanes, slots, rate, median]);
+        let (channels, slots) = (row.shape.channels.to_string(), row.shape.capacity.to_string());
+        table.row([row.name.to_owned(), channels, slots, rate, median]);
         row.rate.as_ref().err().into_iter().for_each(|stop| table.note(stop.why()));
     }
     heading("Bandwidth to the device") + &table.to_string()

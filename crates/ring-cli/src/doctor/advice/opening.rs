@@ -44,7 +44,7 @@ pub fn remedy(trouble: &OpenError, facts: &Facts) -> Advice {
         OpenError::Arena { bytes, .. } => Advice::new(
             "arena",
             format!("{bytes} bytes of the device's memory"),
-            "nvidia-smi shows who holds it; or choose smaller Options::device_bytes",
+            "nvidia-smi shows who holds it; or choose smaller RuntimeConfig::device_bytes",
         ),
         OpenError::Environment { variable, .. } => Advice::new(
             "environment",
@@ -150,7 +150,7 @@ mod tests {
     fn a_runtime_that_could_not_be_had() {
         let source = DriverError { call: "cuMemAlloc", code: 2, reason: "out of memory".into() };
         let arena = OpenError::Arena { bytes: 7, source: source.clone() };
-        says(&with(arena, |_| ()), "arena", &["7 bytes", "Options::device_bytes"]);
+        says(&with(arena, |_| ()), "arena", &["7 bytes", "RuntimeConfig::device_bytes"]);
         says(&with(OpenError::Driver(source), |_| ()), "driver_call", &["nvidia-smi", "restart"]);
         let source = "resident".parse::<Mode>().unwrap_err();
         let environment = OpenError::Environment { variable: "RING_MODE", source };

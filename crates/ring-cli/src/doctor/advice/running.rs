@@ -4,7 +4,7 @@ use super::Advice;
 use crate::doctor::facts::{Facts, Found, Seen};
 use crate::doctor::sharing::Sharing;
 use crate::reasons::listed;
-use ring_host::Options;
+use ring_host::RuntimeConfig;
 use ring_host::probe::Lack;
 
 /// Adds what to do about each thing that is missing. What follows from another is left out.
@@ -28,7 +28,7 @@ pub fn remedies(device: &Found, seen: &Seen, facts: &Facts, to_do: &mut Vec<Advi
         to_do.push(Advice::new(
             "cooperative_launch",
             "no cooperative launch",
-            "do without: several lanes are launched in the ordinary way, as Cooperative::Auto does",
+            "do without: several channels are launched in the ordinary way, as Cooperative::Auto does",
         ));
     }
     let fails = |lack: &Lack| lack.is_certain(); // else `busy` has told
@@ -61,7 +61,7 @@ pub fn remedies(device: &Found, seen: &Seen, facts: &Facts, to_do: &mut Vec<Advi
 }
 
 fn pinned(seen: &Seen, facts: &Facts) -> Option<Advice> {
-    let wanted = Options::default().pinned_bytes;
+    let wanted = RuntimeConfig::default().pinned_bytes;
     let missing = match &seen.pinned {
         Err(_) => "pinned memory was refused, so messages are copied".to_owned(),
         Ok(bytes) if *bytes < wanted => format!("only {bytes} of {wanted} bytes of pinned memory"),
@@ -70,10 +70,10 @@ fn pinned(seen: &Seen, facts: &Facts) -> Option<Advice> {
     let remedy = match facts.wsl.is_empty() {
         true => {
             "raise the limit of locked memory (`ulimit -l`), or choose smaller \
-             Options::pinned_bytes; under WSL2 its quantity is limited in any case"
+             RuntimeConfig::pinned_bytes; under WSL2 its quantity is limited in any case"
         }
         false => {
-            "WSL2 limits its quantity: choose smaller Options::pinned_bytes, give WSL2 more memory \
+            "WSL2 limits its quantity: choose smaller RuntimeConfig::pinned_bytes, give WSL2 more memory \
              in .wslconfig, and raise `ulimit -l`"
         }
     };
@@ -234,7 +234,10 @@ mod tests {
     fn remedies_fit_the_machine() {
         let mut facts = changed(|seen| seen.pinned = Err(NO().to_string()));
         let linux = advice::of(&facts)[0].to_string();
-        assert!(linux.contains("ulimit -l") && linux.contains("Options::pinned_bytes"), "{linux}");
+        assert!(
+            linux.contains("ulimit -l") && linux.contains("RuntimeConfig::pinned_bytes"),
+            "{linux}"
+        );
         facts.wsl = vec![WslSign::Kernel];
         let wsl = advice::of(&facts)[0].to_string();
         assert!(wsl.contains("WSL2 limits its quantity"), "{wsl}");

@@ -1,13 +1,13 @@
-//! A lane on its way through its messages, a batch at a time.
+//! A channel on its way through its messages, a batch at a time.
 
 use crate::validate::tally::Tally;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Error, Lane, SendError};
+use ring_host::{Channel, Error, SendError};
 
 /// Messages handed over at a time: both batches stay in a first-level cache.
 pub const BATCH: usize = 128;
 
-/// One lane, as the soak sees it.
+/// One channel, as the soak sees it.
 pub trait Port {
     /// Why it cannot be used any more.
     type Error;
@@ -17,7 +17,7 @@ pub trait Port {
     fn receive(&mut self, answers: &mut [EchoMessage]) -> Result<usize, Self::Error>;
 }
 
-impl Port for Lane<Echo> {
+impl Port for Channel<Echo> {
     type Error = Error;
 
     fn send(&mut self, messages: &[EchoMessage]) -> Result<usize, Error> {
@@ -32,7 +32,7 @@ impl Port for Lane<Echo> {
     }
 }
 
-/// A lane on its way through its messages.
+/// A channel on its way through its messages.
 #[derive(Debug)]
 pub struct Flow<P> {
     port: P,
@@ -49,12 +49,12 @@ pub struct Flow<P> {
 }
 
 impl<P: Port> Flow<P> {
-    /// Lane `lane` of `lanes`, with its share of `messages`.
-    pub fn new(port: P, lane: u64, lanes: u64, messages: u64) -> Flow<P> {
+    /// Channel `channel` of `channels`, with its share of `messages`.
+    pub fn new(port: P, channel: u64, channels: u64, messages: u64) -> Flow<P> {
         Flow {
             port,
-            tally: Tally::new(lane, lanes),
-            total: messages / lanes + u64::from(lane < messages % lanes),
+            tally: Tally::new(channel, channels),
+            total: messages / channels + u64::from(channel < messages % channels),
             sent: 0,
             batch: [EchoMessage { words: [0; 8] }; BATCH],
             start: 0,

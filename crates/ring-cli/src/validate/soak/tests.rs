@@ -64,9 +64,9 @@ impl Port for Loopback {
     }
 }
 
-fn run(lanes: usize, messages: u64, room: usize, at: u64, fault: Fault) -> Soaked {
+fn run(channels: usize, messages: u64, room: usize, at: u64, fault: Fault) -> Soaked {
     let port = || Loopback { ring: VecDeque::new(), held: None, room, seen: 0, at, fault };
-    let ports = (0..lanes).map(|_| port()).collect();
+    let ports = (0..channels).map(|_| port()).collect();
     let never = Interrupt::never();
     let (soaked, done) = soak(ports, messages, SHORT, never, &mut Progress::new(messages));
     assert_eq!(done, if fault == Fault::Break { Err("broken") } else { Ok(()) });
@@ -78,12 +78,12 @@ fn counts(soaked: &Soaked) -> [u64; 4] {
 }
 
 #[test]
-fn sound_lanes_pass_at_any_size() {
-    for (lanes, messages, room) in
+fn sound_channels_pass_at_any_size() {
+    for (channels, messages, room) in
         [(1, 1, 1), (1, 10_000, 4096), (1, 1000, 1), (3, 10_000, 100), (8, 5, 64), (1, 0, 1)]
     {
-        let soaked = run(lanes, messages, room, 0, Fault::None);
-        assert!(soaked.sound, "{lanes} {messages} {room}: {soaked:?}");
+        let soaked = run(channels, messages, room, 0, Fault::None);
+        assert!(soaked.sound, "{channels} {messages} {room}: {soaked:?}");
         assert_eq!((soaked.sent, counts(&soaked)), (messages, [0; 4]));
         assert_eq!(soaked.first_wrong, None);
     }
@@ -101,12 +101,12 @@ fn each_fault_is_told_from_the_others() {
         assert_eq!(counts(&soaked), expected);
         assert!(!soaked.sound);
         let wrong = soaked.first_wrong.unwrap().to_string();
-        assert!(wrong.starts_with("lane 0, message 77"), "{wrong}");
+        assert!(wrong.starts_with("channel 0, message 77"), "{wrong}");
     }
 }
 
 #[test]
-fn faults_of_all_lanes_are_added() {
+fn faults_of_all_channels_are_added() {
     assert_eq!(counts(&run(3, 9000, 64, 5, Fault::Repeat)), [0, 3, 0, 0]);
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Lane 1 of 3 sends ten messages; these answers come, by message, or changed.
+/// Channel 1 of 3 sends ten messages; these answers come, by message, or changed.
 fn after(answers: impl IntoIterator<Item = Result<u64, EchoMessage>>) -> Tally {
     let mut tally = Tally::new(1, 3);
     for answer in answers {
@@ -40,7 +40,7 @@ fn lost_ones_are_counted_in_the_middle_and_at_the_end() {
     assert!(!tally.sound(10));
     assert_eq!(counts(&tally), [4, 0, 0, 0]);
     let wrong = tally.first_wrong.unwrap().to_string();
-    assert_eq!(wrong, "lane 1, message 2: got the answer to message 4");
+    assert_eq!(wrong, "channel 1, message 2: got the answer to message 4");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_changed_answer_is_corrupt_and_stands_for_its_message() {
     assert_eq!(counts(&tally), [0, 0, 0, 1]);
     assert!(!tally.sound(10));
     let wrong = tally.first_wrong.unwrap().to_string();
-    assert!(wrong.starts_with("lane 1, message 2: word 5: got 0x"), "{wrong}");
+    assert!(wrong.starts_with("channel 1, message 2: word 5: got 0x"), "{wrong}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_answer_from_nowhere_is_corrupt_and_displaces_none() {
 }
 
 #[test]
-fn another_lanes_answer_the_request_itself_and_one_not_sent_are_corrupt() {
+fn another_channels_answer_the_request_itself_and_one_not_sent_are_corrupt() {
     let strangers = [
         EchoMessage::from_seed(3 * 2).answer(),
         EchoMessage::from_seed(1 + 3 * 2),

@@ -1,7 +1,7 @@
 use super::api;
 use super::call::{Bound, Context, check, is_final};
 use super::module::RawFunction;
-use super::parking::{Graph, Parked, Parking, Resident};
+use super::parking::{Graph, KernelHandle, Parked, Parking};
 use super::stream::{Pair, Stream, Streams};
 use crate::driver::{
     Cells, Function, Grid, Launched, Limits, Residency, Resources, RunState, Sealed, Station,
@@ -82,7 +82,7 @@ impl Function for CudaFunction {
         );
         // A device may allocate in larger units than those assumed; the driver knows.
         let block = self.residency.at_most(self.on_one_multiprocessor(threads)?, block);
-        Ok(Limits { threads: most, lanes: self.residency.holds(block), block })
+        Ok(Limits { threads: most, channels: self.residency.holds(block), block })
     }
 
     fn station(
@@ -136,16 +136,16 @@ impl Kernel {
     unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
         let mut parameter = self.parameter;
         let mut parameters = [(&raw mut parameter).cast()];
-        let (lanes, threads) = (self.grid.lanes, self.grid.threads);
+        let (channels, threads) = (self.grid.channels, self.grid.threads);
         let (f, p, s) = (self.raw.0, parameters.as_mut_ptr(), stream.0);
         // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
         // leads to is the caller's promise.
         let done = unsafe {
             match self.grid.cooperative {
-                true => api::cuLaunchCooperativeKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p),
+                true => api::cuLaunchCooperativeKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p),
                 false => {
                     let none = std::ptr::null_mut();
-                    api::cuLaunchKernel(f, lanes, 1, 1, threads, 1, 1, 0, s, p, none)
+                    api::cuLaunchKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p, none)
                 }
             }
         };
@@ -163,7 +163,7 @@ struct CudaStation {
     streams: Arc<Streams>,
     parking: Arc<Parking>,
     /// Held while launches are on the device, so that nothing is freed then.
-    resident: Mutex<Option<Resident>>,
+    resident: Mutex<Option<KernelHandle>>,
 }
 
 impl Drop for CudaStation {
@@ -207,7 +207,7 @@ impl CudaStation {
         let mut parameters = [(&raw mut parameter).cast()];
         let launch = sys::CUDA_KERNEL_NODE_PARAMS {
             func: self.kernel.raw.0,
-            gridDimX: self.kernel.grid.lanes,
+            gridDimX: self.kernel.grid.channels,
             gridDimY: 1,
             gridDimZ: 1,
             blockDimX: self.kernel.grid.threads,
@@ -226,7 +226,7 @@ impl CudaStation {
         check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
-    fn resident(&self) -> MutexGuard<'_, Option<Resident>> {
+    fn resident(&self) -> MutexGuard<'_, Option<KernelHandle>> {
         self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

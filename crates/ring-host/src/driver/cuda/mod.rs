@@ -172,7 +172,7 @@ fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, Dr
         ),
         multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         max_threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        max_lanes: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+        max_channels: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
         cooperative_launch: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
         maps_host_memory: attribute(A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
         concurrent_managed_access: attribute(A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?

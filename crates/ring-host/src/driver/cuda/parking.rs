@@ -58,9 +58,9 @@ impl Parking {
     }
 
     /// Counts a kernel as resident, unless somebody does what would then block.
-    pub fn resident(self: &Arc<Parking>) -> Option<Resident> {
+    pub fn resident(self: &Arc<Parking>) -> Option<KernelHandle> {
         let parking = self.exclusion.enter().then(|| Arc::clone(self))?;
-        Some(Resident { parking, counted: AtomicBool::new(true) })
+        Some(KernelHandle { parking, counted: AtomicBool::new(true) })
     }
 
     /// Does what would block while a kernel is resident; or says how many are. Nothing is launched
@@ -151,12 +151,12 @@ impl Parking {
 
 /// A kernel that counts as resident until it is seen to be over, or was not launched after all.
 #[derive(Debug)]
-pub(super) struct Resident {
+pub(super) struct KernelHandle {
     parking: Arc<Parking>,
     counted: AtomicBool,
 }
 
-impl Resident {
+impl KernelHandle {
     /// The kernel has ended or faulted.
     pub fn over(&self) {
         if self.counted.swap(false, Ordering::Relaxed) {
@@ -166,7 +166,7 @@ impl Resident {
     }
 }
 
-impl Drop for Resident {
+impl Drop for KernelHandle {
     fn drop(&mut self) {
         self.over();
     }

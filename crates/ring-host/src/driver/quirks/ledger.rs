@@ -1,7 +1,7 @@
 //! What memory was taken from a device, and where kernels have their lines in it.
 
 use crate::driver::Mapped;
-use ring_shared::layout::{ControlBlock, LaneBlock, RingDescriptor};
+use ring_shared::layout::{ChannelBlock, ControlBlock, RingDescriptor};
 use ring_shared::ring::MAX_CAPACITY;
 use ring_shared::{ABI_VERSION, MAGIC};
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,9 +25,9 @@ struct Block {
 pub(super) struct Entry {
     /// Whose it is.
     id: u64,
-    /// Control block and lanes.
+    /// Control block and channels.
     pub control: Mapped,
-    /// For each lane, the slots of requests and those of responses.
+    /// For each channel, the slots of requests and those of responses.
     pub slots: Box<[[Mapped; 2]]>,
 }
 
@@ -76,9 +76,9 @@ impl Ledger {
 
     /// Enters the kernel with that parameter, if its memory is known and laid out. Its place must see
     /// to it that it is [removed](Self::remove).
-    pub fn enter(&mut self, id: u64, (parameter, lanes): (u64, u32), idle: bool) {
+    pub fn enter(&mut self, id: u64, (parameter, channels): (u64, u32), idle: bool) {
         let known = self.entries.iter().any(|entry| entry.id == id);
-        let find = |block: &Block| find(&block.mapped?, (parameter, lanes), idle);
+        let find = |block: &Block| find(&block.mapped?, (parameter, channels), idle);
         if !known && let Some((control, slots)) = self.blocks.iter().find_map(find) {
             self.entries.push(Entry { id, control, slots });
         }
@@ -102,10 +102,10 @@ fn part(block: &Mapped, device: u64, bytes: usize) -> Option<Mapped> {
 /// state or is idle.
 fn find(
     block: &Mapped,
-    (parameter, lanes): (u64, u32),
+    (parameter, channels): (u64, u32),
     idle: bool,
 ) -> Option<(Mapped, Box<[[Mapped; 2]]>)> {
-    let bytes = (lanes as usize).checked_mul(size_of::<LaneBlock>())?;
+    let bytes = (channels as usize).checked_mul(size_of::<ChannelBlock>())?;
     let control = part(block, parameter, bytes.checked_add(size_of::<ControlBlock>())?)?;
     let at = control.host.cast::<ControlBlock>();
     if !at.is_aligned() {
@@ -115,18 +115,18 @@ fn find(
     let head = unsafe { at.as_ref() };
     let ours = head.host.magic.load(Relaxed) == MAGIC
         && head.host.abi_version.load(Relaxed) == ABI_VERSION
-        && head.host.lanes.load(Relaxed) == lanes;
+        && head.host.channels.load(Relaxed) == channels;
     if !ours {
         return None;
     }
-    let lane = |lane: usize| {
-        // SAFETY: as above: the lanes' blocks are right behind it.
-        let lane = unsafe { at.add(1).cast::<LaneBlock>().add(lane).as_ref() };
-        let safe = idle || lane.state_bytes.load(Relaxed) == 0;
+    let channel = |channel: usize| {
+        // SAFETY: as above: the channels' blocks are right behind it.
+        let channel = unsafe { at.add(1).cast::<ChannelBlock>().add(channel).as_ref() };
+        let safe = idle || channel.state_bytes.load(Relaxed) == 0;
         safe.then_some(())?;
-        Some([slots(block, &lane.request)?, slots(block, &lane.response)?])
+        Some([slots(block, &channel.request)?, slots(block, &channel.response)?])
     };
-    Some((control, (0..lanes as usize).map(lane).collect::<Option<_>>()?))
+    Some((control, (0..channels as usize).map(channel).collect::<Option<_>>()?))
 }
 
 /// The slots that a descriptor names, if they are in that block.

@@ -30,14 +30,14 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 ///
 /// ```
 /// use ring_host::driver::{Quirks, cpu::Cpu};
-/// use ring_host::{Launch, Options, Runtime, kernels::{Echo, EchoMessage}};
+/// use ring_host::{LaunchConfig, RuntimeConfig, Runtime, kernels::{Echo, EchoMessage}};
 /// use std::time::Duration;
 ///
 /// fn main() -> Result<(), ring_host::Error> {
 ///     let second = Duration::from_secs(1);
-///     let host = Runtime::over(Quirks::wsl2(Cpu::open()), Options::default())?;
+///     let host = Runtime::over(Quirks::wsl2(Cpu::open()), RuntimeConfig::default())?;
 ///     assert!(host.report().pinned.is_err()); // so it works without, and says so
-///     let mut kernel = host.launch::<Echo>(Launch::default())?;
+///     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 ///     kernel.activate(second)?;
 ///     kernel.send(&EchoMessage::from_seed(7), second)?;
 ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(7).answer());
@@ -56,9 +56,9 @@ impl<D: Driver> Quirks<D> {
     /// The device with nothing taken away.
     ///
     /// ```
-    /// # use ring_host::{Options, Runtime, driver::{Quirks, cpu::Cpu}};
+    /// # use ring_host::{RuntimeConfig, Runtime, driver::{Quirks, cpu::Cpu}};
     /// let quirks = Quirks::of(Cpu::open()).no_graphs().held_launches();
-    /// let host = Runtime::over(quirks, Options::default()).unwrap();
+    /// let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     /// assert!(host.report().probe.graph.is_err());
     /// ```
     pub fn of(driver: D) -> Quirks<D> {

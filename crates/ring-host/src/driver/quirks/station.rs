@@ -50,7 +50,7 @@ impl Function for QuirkyFunction {
             queue: Mutex::default(),
             late,
             id,
-            kernel: self.is_kernel.then_some((parameter, grid.lanes)),
+            kernel: self.is_kernel.then_some((parameter, grid.channels)),
             idle: (self.taken.idle && self.world.is_probed()).then(AtomicU64::default),
         });
         if self.world.ledger().is_pinned(parameter) {
@@ -81,7 +81,7 @@ pub(super) struct QuirkyStation {
     late: Option<Mutex<Late>>,
     /// Whose entry in the ledger is whose.
     id: u64,
-    /// Parameter and lanes, if it has a control block.
+    /// Parameter and channels, if it has a control block.
     kernel: Option<(u64, u32)>,
     /// Launches on an idle device that have not ended.
     idle: Option<AtomicU64>,

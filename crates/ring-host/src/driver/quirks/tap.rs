@@ -5,7 +5,7 @@ use super::ledger::Entry;
 use super::world::World;
 use crate::driver::Mapped;
 use ring_shared::atomics::{Atom, AtomicU64};
-use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, LaneBlock, StatusLine, Times};
+use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, StatusLine, Times};
 use std::sync::Arc;
 
 /// A way into the memory that host and device share, made by [`Quirks::tap`](super::Quirks::tap).
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// ```
 /// use ring_host::driver::{Quirks, cpu::Cpu};
 /// use ring_host::kernels::{Echo, EchoMessage};
-/// use ring_host::{Launch, Options, RecvError, Runtime};
+/// use ring_host::{LaunchConfig, RuntimeConfig, RecvError, Runtime};
 /// use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 ///
 /// let quirks = Quirks::of(Cpu::open());
 /// let tap = quirks.tap();
-/// let host = Runtime::over(quirks, Options::default())?;
-/// let kernel = host.launch::<Echo>(Launch::default())?;
+/// let host = Runtime::over(quirks, RuntimeConfig::default())?;
+/// let kernel = host.launch::<Echo>(LaunchConfig::default())?;
 /// tap.look(|kernels| kernels[0][0].status.processed.store(7, Relaxed));
 /// assert_eq!(kernel.summary().processed, 7);
 /// # Ok::<(), ring_host::Error>(())
@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Tap(pub(super) Arc<World>);
 
-/// The lines and slots of one lane, as its device sees them.
+/// The lines and slots of one channel, as its device sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     /// Written by the device.
@@ -43,7 +43,7 @@ pub struct Lines<'a> {
     pub times: &'a Times,
     /// Slots, written by the device.
     pub responses: &'a [Atom],
-    /// The host's command to all lanes.
+    /// The host's command to all channels.
     pub command: &'a AtomicU64,
     /// Written by the host.
     pub request_bell: &'a Doorbell,
@@ -58,12 +58,12 @@ impl Tap {
     ///
     /// ```
     /// # use ring_host::{driver::{Quirks, cpu::Cpu}, kernels::{Echo, EchoMessage}};
-    /// # use ring_host::{Launch, Mode, Options, RecvError, Runtime};
+    /// # use ring_host::{LaunchConfig, Mode, RuntimeConfig, RecvError, Runtime};
     /// # use std::time::Duration;
     /// let quirks = Quirks::of(Cpu::open());
     /// let tap = quirks.tap();
-    /// let host = Runtime::over(quirks, Options::default())?;
-    /// let mut kernel = host.launch::<Echo>(Launch::default().mode(Mode::EventDriven))?;
+    /// let host = Runtime::over(quirks, RuntimeConfig::default())?;
+    /// let mut kernel = host.launch::<Echo>(LaunchConfig::default().mode(Mode::EventDriven))?;
     /// kernel.activate(Duration::from_secs(9))?;
     /// kernel.rest(Duration::from_secs(9))?;
     /// tap.set_loading(true);
@@ -77,15 +77,15 @@ impl Tap {
         self.0.set_loading(loading);
     }
 
-    /// Shows the lanes of each kernel that was made ready and not given up, the oldest kernel first.
+    /// Shows the channels of each kernel that was made ready and not given up, the oldest kernel first.
     /// In staged memory that is the device's copy, on CPU threads only, from the first launch on.
     /// Kernels that keep state are shown if the device is idle.
     ///
     /// No memory is given back meanwhile: `look` must not use the device, or it waits for itself.
     pub fn look<T>(&self, look: impl FnOnce(&[Vec<Lines<'_>>]) -> T) -> T {
         let ledger = self.0.ledger();
-        let lanes = |entry| (0..).map_while(move |lane| lines(entry, lane)).collect();
-        let kernels: Vec<Vec<Lines<'_>>> = ledger.entries().map(lanes).collect();
+        let channels = |entry| (0..).map_while(move |channel| lines(entry, channel)).collect();
+        let kernels: Vec<Vec<Lines<'_>>> = ledger.entries().map(channels).collect();
         look(&kernels)
     }
 
@@ -100,14 +100,14 @@ impl Tap {
     }
 }
 
-/// The lines of a lane, if the kernel has it. The entry is borrowed from the ledger, which is locked.
-fn lines(entry: &Entry, lane: usize) -> Option<Lines<'_>> {
-    let [requests, responses] = entry.slots.get(lane)?;
+/// The lines of a channel, if the kernel has it. The entry is borrowed from the ledger, which is locked.
+fn lines(entry: &Entry, channel: usize) -> Option<Lines<'_>> {
+    let [requests, responses] = entry.slots.get(channel)?;
     let control = entry.control.host.cast::<ControlBlock>();
-    // SAFETY: the entry was found to have a control block with a block for each lane right behind
+    // SAFETY: the entry was found to have a control block with a block for each channel right behind
     // it, all atomics, which stay while the ledger is locked (`Entry`).
     let (control, block) =
-        unsafe { (control.as_ref(), control.add(1).cast::<LaneBlock>().add(lane).as_ref()) };
+        unsafe { (control.as_ref(), control.add(1).cast::<ChannelBlock>().add(channel).as_ref()) };
     Some(Lines {
         status: &block.status,
         request_credit: &block.request_credit,

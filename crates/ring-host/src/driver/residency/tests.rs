@@ -50,7 +50,7 @@ fn what_was_never_resident_is_refused() {
     assert!(device.reserve(demand("echo", 1, ring(64, 32))).is_ok());
     drop(small);
 
-    // `Echo` on as many lanes as there are multiprocessors, then `VectorAdd`, both by default.
+    // `Echo` on as many channels as there are multiprocessors, then `VectorAdd`, both by default.
     let _echo = device.reserve(demand("echo", 132, ring(64, 512))).unwrap();
     let error = device.reserve(demand("vector_add", 1, ring(72, 512))).unwrap_err();
     assert_eq!((error.resource, error.needed, error.taken), ("registers", 36_864, 32_768));
