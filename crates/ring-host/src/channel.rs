@@ -6,7 +6,7 @@ use crate::error::{DeviceFault, RecvError, SendError};
 use crate::shared::Shared;
 use ring_device::Kernel;
 use ring_shared::ring::{Corrupt, PushError};
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,7 +58,7 @@ impl Fruitless {
 pub struct Sender<K: Kernel> {
     shared: Arc<Shared>,
     channel: u32,
-    producer: Producer,
+    producer: Outbox,
     fruitless: Fruitless,
     of: PhantomData<fn(K)>,
 }
@@ -203,7 +203,7 @@ impl<K: Kernel> Sender<K> {
 pub struct Receiver<K: Kernel> {
     shared: Arc<Shared>,
     channel: u32,
-    consumer: Consumer,
+    consumer: Inbox,
     /// What the sending half was told.
     noted: u64,
     /// The end was told, and nothing follows it: a channel that panicked may still publish answers from before.
@@ -304,7 +304,7 @@ impl<K: Kernel> Receiver<K> {
     fn take(
         &mut self,
         most: usize,
-        mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
+        mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
     ) -> Result<usize, RecvError> {
         let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
@@ -383,7 +383,7 @@ impl<K: Kernel> Channel<K> {
     pub(crate) fn new(shared: &Arc<Shared>, channel: u32) -> Channel<K> {
         let (requests, responses) =
             (shared.region().ring(channel, 0), shared.region().ring(channel, 1));
-        let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
+        let (producer, consumer) = (Outbox::new(requests), Inbox::new(responses));
         Channel {
             sender: Sender {
                 shared: Arc::clone(shared),

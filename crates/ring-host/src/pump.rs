@@ -5,11 +5,12 @@
 use crate::driver::{Launched, RunState, Station};
 use crate::error::{DeviceFault, DriverError};
 use crate::mode::{Memory, Mode};
-use crate::region::{Region, WireBudgets};
+use crate::region::Region;
 use crate::report::Change;
 use crate::shared::Shared;
 use crate::staging::{Back, Courier};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard};
+use ring_shared::layout::Budgets;
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering;
@@ -36,9 +37,9 @@ pub(crate) struct Drive {
     /// Driver calls wait until what is on the device has left.
     pub calls_block: bool,
     /// What a launch may spend.
-    pub budgets: WireBudgets,
+    pub budgets: Budgets,
     /// What it may spend after a change for the worse.
-    pub fallback: WireBudgets,
+    pub fallback: Budgets,
 }
 
 /// Where a kernel in staged memory is.
@@ -447,7 +448,7 @@ impl Inner {
                 }
                 if drive.mode != Mode::Persistent {
                     drive.memory = Memory::StagedSync;
-                    drive.budgets = WireBudgets { idle: 0, ..drive.fallback };
+                    drive.budgets = Budgets { idle: 0, ..drive.fallback };
                     shared.region().set_budgets(drive.budgets);
                     self.budgets_changed = true;
                 }

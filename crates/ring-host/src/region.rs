@@ -6,10 +6,12 @@ use crate::arena::{Arena, Exhausted, Piece};
 use crate::driver::pages;
 use crate::error::LaunchError;
 use crate::mode::Memory;
-use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
+use ring_shared::Ring;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{
+    Budgets, ChannelBlock, ChannelSetup, ControlBlock, KernelSetup, LINE, Placement, Processing,
+};
 use ring_shared::message::INLINE_ATOMS;
-use ring_shared::{ABI_VERSION, MAGIC, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -31,19 +33,11 @@ pub(crate) struct Plan {
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
     /// A launch's budgets, as the device counts them.
-    pub budgets: WireBudgets,
+    pub budgets: Budgets,
     pub processing: Processing,
     pub max_messages: u32,
     /// How long a channel stays that the host tells nothing, in nanoseconds.
     pub lease: u64,
-}
-
-/// Budgets of a launch: nanoseconds, a count, nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WireBudgets {
-    pub time: u64,
-    pub iterations: u64,
-    pub idle: u64,
 }
 
 /// Room to compose the lines of a channel that go to the device, and to receive those that come back.
@@ -211,46 +205,32 @@ impl Region {
             // for everything that is laid out in it.
             unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
         }
-        let (control, relaxed) = (self.control(), Ordering::Relaxed);
-        control.host.magic.store(MAGIC, relaxed);
-        control.host.abi_version.store(ABI_VERSION, relaxed);
-        control.host.channels.store(self.plan.channels, relaxed);
-        if let Some(payload) = &self.payload {
-            control.config.payload.store(payload.device(), relaxed);
-            control.config.payload_bytes.store(self.plan.payload_bytes as u64, relaxed);
-        }
-        control.config.processing.store(self.plan.processing as u32, relaxed);
-        control.config.max_messages.store(self.plan.max_messages, relaxed);
-        control.config.lease.store(self.plan.lease, relaxed);
-        self.set_budgets(self.plan.budgets);
+        self.control().initialise(&KernelSetup {
+            channels: self.plan.channels,
+            memory_bytes: self.offsets.shared as u64,
+            payload: (self.payload(), self.plan.payload_bytes as u64),
+            budgets: self.plan.budgets,
+            processing: self.plan.processing,
+            max_messages: self.plan.max_messages,
+            lease: self.plan.lease,
+        });
         for channel in 0..self.plan.channels {
-            let (block, start) = (self.channel(channel), self.plan.start);
-            block.state.store(self.state(channel), relaxed);
-            block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
-            for (which, d) in [(0, &block.request), (1, &block.response)] {
-                self.describe(d, channel, which);
-                self.ring(channel, which).reset();
-            }
-            // What a channel finds when it goes on from the launch before, of which there is none.
-            block.status.last_inline.store(start.wrapping_sub(1), relaxed);
-            block.status.scrubbed.store(start, relaxed);
+            let block = self.device_at(self.channel_at(channel));
+            let slots = |which| self.device_at(self.slots_at(channel, which));
+            let (capacity, bytes) = (self.plan.capacity, |which| self.slot_bytes(which) as u32);
+            let requests = Placement::of_requests(block, slots(0), capacity, bytes(0));
+            let responses = Placement::of_responses(block, slots(1), capacity, bytes(1));
+            self.channel(channel).initialise(&ChannelSetup {
+                requests: requests.starting_at(self.plan.start),
+                responses: responses.starting_at(self.plan.start),
+                state: (self.state(channel), self.plan.state_bytes as u64),
+            });
         }
     }
 
     /// Sets what a launch may spend. Only while none is on the device.
-    pub fn set_budgets(&self, budgets: WireBudgets) {
-        let (config, relaxed) = (&self.control().config, Ordering::Relaxed);
-        config.time.store(budgets.time, relaxed);
-        config.iterations.store(budgets.iterations, relaxed);
-        config.idle.store(budgets.idle, relaxed);
-    }
-
-    fn describe(&self, d: &RingDescriptor, channel: u32, which: usize) {
-        let relaxed = Ordering::Relaxed;
-        d.slots.store(self.device_at(self.slots_at(channel, which)), relaxed);
-        d.start.store(self.plan.start, relaxed);
-        d.capacity.store(self.plan.capacity, relaxed);
-        d.slot_bytes.store(16 * self.plan.slot_atoms[which], relaxed);
+    pub fn set_budgets(&self, budgets: Budgets) {
+        self.control().config.set_budgets(budgets);
     }
 
     /// Offset of a channel's block.

@@ -16,7 +16,7 @@ use crate::pump::patiently;
 use crate::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, HostLine, StatusLine, Times};
-use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
+use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, stamp_of, widen};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -173,7 +173,7 @@ impl Courier {
         self.trip = Trip::Out; // also if it fails half way: what was begun must be over first
         for channel in 0..region.channels() {
             let bell = &region.channel(channel).request_bell;
-            // SYNC: acquires the sender's `publish_control`: slots and stamps are there.
+            // SYNC: acquires the sender's `Outbox::publish`: slots and stamps are there.
             let words = bell.atoms[CONTROL].observe();
             let credit = received(channel);
             let carried = &mut self.channels[channel as usize];
@@ -184,8 +184,8 @@ impl Courier {
             }
             let control = Control::from_words(words);
             let tail = widen(control.tail, carried.out);
-            let alone = tail == carried.out + 1 && control.inline == carried.out as u32;
-            if !alone {
+            let none_in_slots = tail == carried.out + 1 && control.first == control.tail;
+            if !none_in_slots {
                 copy_slots((region, station), channel, 0, carried.out..tail)?;
             }
             let out = &region.mail(channel).out;
@@ -280,24 +280,22 @@ impl Courier {
         let bell = &region.mail(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
         let (here, control) = (carried.back, Control::from_words(bell[CONTROL].load()));
         carried.coming = here;
-        if let Seen::Corrupt(found) = decide(control, here, region.capacity()) {
-            return Err(Trouble::Corrupt(found));
-        }
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
-        if ahead > u64::from(region.capacity()) {
-            return Ok(false); // behind: a line read before one that was shown
-        }
-        let inline = widen(control.inline, here);
-        if inline < here + ahead {
-            // The copy may have read atoms before the device wrote them: then the next trip brings
-            // them.
-            let stamped = |atom: &Atom| (atom.load()[1] >> 32) as u32 == stamp(inline);
-            if !bell[..region.answer_stamps()].iter().all(stamped) {
-                return Ok(false);
+        let slots = match decide(control, here, region.capacity()) {
+            Seen::Corrupt(found) => return Err(Trouble::Corrupt(found)),
+            Seen::Nothing => return Ok(false), // or a line read before one that was shown
+            Seen::Slots(_) => true,
+            Seen::Inline => {
+                // The copy may have read atoms before the device wrote them: then the next trip brings
+                // them.
+                let stamped = |atom: &Atom| stamp_of(atom.load()) == stamp(here);
+                if !bell[..region.answer_stamps()].iter().all(stamped) {
+                    return Ok(false);
+                }
+                ahead > 1
             }
-        }
+        };
         carried.coming = here + ahead;
-        let slots = ahead > u64::from(inline == here);
         if slots {
             copy_slots((region, station), channel, 1, here..here + ahead)?;
         }

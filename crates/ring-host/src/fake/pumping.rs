@@ -4,7 +4,8 @@ use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
 use crate::error::{ControlError, DeviceFault, RecvError};
 use crate::mode::{Memory, Mode};
 use crate::pump::Drive;
-use crate::region::{Plan, WireBudgets};
+use crate::region::Plan;
+use ring_shared::layout::Budgets;
 use ring_shared::layout::State;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn at_rest() -> Bed {
 fn timed(time: u64) -> Drive {
     let drive = drive(Mode::EventDriven, Memory::Mapped);
     let iterations = u64::MAX;
-    Drive { budgets: WireBudgets { time, iterations, ..drive.budgets }, ..drive }
+    Drive { budgets: Budgets { time, iterations, ..drive.budgets }, ..drive }
 }
 
 /// How many launches `act` makes.
@@ -96,7 +97,7 @@ fn a_follow_up_is_queued_after_half_of_the_time() {
 #[test]
 fn a_counted_launch_is_followed_at_once() {
     let endless = timed(HOUR);
-    let counted = WireBudgets { iterations: 5, ..endless.budgets };
+    let counted = Budgets { iterations: 5, ..endless.budgets };
     let stays = Drive { mode: Mode::Persistent, memory: Memory::StagedAsync, ..endless };
     let alone = Drive { calls_block: true, ..endless };
     let sync = Drive { memory: Memory::StagedSync, ..endless };

@@ -6,7 +6,7 @@ use crate::driver::{Cells, Demand, Launched, Residency, Resources, RunState, Sea
 use crate::error::{DriverError, RecvError};
 use crate::mode::{Memory, Mode};
 use crate::pump::{Drive, Pump};
-use crate::region::{Region, WireBudgets};
+use crate::region::Region;
 use crate::report::Choice;
 use crate::resident::KernelHandle;
 use crate::shared::Shared;
@@ -16,9 +16,10 @@ use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared as Watched, share};
+use ring_shared::layout::Budgets;
 use ring_shared::layout::{ChannelBlock, Command, HostLine, State, StatusLine, UNLIMITED};
 use ring_shared::ring::widen;
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -270,7 +271,7 @@ impl Rig {
         memory: Memory,
         place: &Arc<Place>,
     ) -> KernelHandle<Alone> {
-        let budgets = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+        let budgets = Budgets::UNLIMITED;
         let drive = Drive {
             mode,
             memory,
@@ -308,15 +309,15 @@ impl Rig {
 /// The device's side of the channel.
 pub struct Channel {
     shared: Arc<Shared>,
-    requests: Consumer,
-    responses: Producer,
+    requests: Inbox,
+    responses: Outbox,
     processed: u64,
 }
 
 impl Channel {
     fn new(shared: &Arc<Shared>) -> Channel {
         let ring = |which| rig::ring(shared.region(), which);
-        let (requests, responses) = (Consumer::new(ring(0)), Producer::new(ring(1)));
+        let (requests, responses) = (Inbox::new(ring(0)), Outbox::new(ring(1)));
         Channel { shared: Arc::clone(shared), requests, responses, processed: 0 }
     }
 

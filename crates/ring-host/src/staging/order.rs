@@ -5,7 +5,7 @@ use super::*;
 use crate::driver::{Launched, RunState, Sealed};
 use crate::mode::Memory;
 use ring_shared::layout::{Command, State};
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::collections::VecDeque;
 use std::sync::{Mutex, atomic::Ordering::Relaxed};
 
@@ -127,8 +127,8 @@ impl Played {
 
 /// The channel answers what is in its ring, acknowledges a command, and has left.
 fn answer_and_leave(region: &Region, inline: bool) {
-    let mut requests = Consumer::new(ring(region, 0));
-    let mut responses = Producer::new(ring(region, 1));
+    let mut requests = Inbox::new(ring(region, 0));
+    let mut responses = Outbox::new(ring(region, 1));
     let mut answers = [0u64; 4];
     let n = requests.pop_slice(&mut answers).unwrap();
     assert_eq!(n, 2);
@@ -149,8 +149,8 @@ fn answer_and_leave(region: &Region, inline: bool) {
 /// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
 fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &str) {
     let mut played = Played::new();
-    let mut requests = Producer::new(played.region.ring(0, 0));
-    let mut responses = Consumer::new(played.region.ring(0, 1));
+    let mut requests = Outbox::new(played.region.ring(0, 0));
+    let mut responses = Inbox::new(played.region.ring(0, 1));
     assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
     assert!(played.courier.go_out((&played.region, &played.hand), |_| 0, false).unwrap());
     played.come_home();

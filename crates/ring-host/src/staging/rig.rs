@@ -4,8 +4,9 @@
 use crate::arena::Arena;
 use crate::driver::{Driver, cpu::Cpu};
 use crate::mode::Memory;
-use crate::region::{Plan, Region, WireBudgets};
+use crate::region::{Plan, Region};
 use ring_shared::atomics::Atom;
+use ring_shared::layout::Budgets;
 use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
 use std::ptr::NonNull;
@@ -31,7 +32,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         answer_stamps: u64::INLINE_ATOMS,
         payload_bytes: 0,
         state_bytes: 0,
-        budgets: WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED },
+        budgets: Budgets::UNLIMITED,
         processing: Processing::Batch,
         max_messages: u32::MAX,
         lease: UNLIMITED,
