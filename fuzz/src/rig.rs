@@ -16,7 +16,7 @@ pub use host::{Host, Shape};
 pub use script::{Message, Script, Step};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use ring_device::{Hooks, Kernel, Team, TeamMemory, run};
+use ring_device::{BlockMemory, Hooks, Kernel, ThreadBlock, run};
 use std::cell::RefCell;
 
 /// Launches over the same memory, and what is done to it.
@@ -41,7 +41,7 @@ pub struct LaunchConfig {
 const LAUNCHES: usize = 3;
 
 thread_local! {
-    static MEMORY: RefCell<Box<TeamMemory>> = RefCell::new(Box::new(const { TeamMemory::new() }));
+    static MEMORY: RefCell<Box<BlockMemory>> = RefCell::new(Box::new(const { BlockMemory::new() }));
 }
 
 /// Runs the launches, and checks after each what must be so whatever the host did.
@@ -57,16 +57,17 @@ pub fn launches<K: Kernel>(input: Input) {
 
 fn one<K: Kernel>(mut host: Host, steps: Vec<Step>) -> Host {
     let expected = host.before_launch();
-    let (control, channel) = (host.control(), host.shape.team());
+    let (control, channel) = (host.control(), host.shape.block());
     script::begin(Script::new(host, steps));
     MEMORY.with_borrow_mut(|memory| {
         // As on a GPU, where block-shared memory holds what somebody left in it.
         // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
         unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut **memory), 0xa5, 1) };
-        let team = Team::new(channel, memory, Hooks { now: script::now, rest: script::rest });
+        let block =
+            ThreadBlock::new(channel, memory, Hooks { now: script::now, rest: script::rest });
         // SAFETY: the host's memory, as large as its words say, which stays for as long as the script
         // does; no other launch runs over it.
-        unsafe { run::<K>(&team, control) };
+        unsafe { run::<K>(&block, control) };
     });
     let host = script::end();
     host.check_after(&expected);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ring_device::TeamMemory;
+use ring_device::BlockMemory;
 use xtask::golden::{self, Violation, code};
 use xtask::pins::{BENCH, BUILT_IN, EXAMPLES, MODULES, Module};
 use xtask::{Workspace, workspace};
@@ -82,7 +82,7 @@ fn split(line: &str) -> Option<String> {
     Some(format!("{{ .reg .b64 %half; {first} {second} }}"))
 }
 
-/// Words of a response in the team's pool, which threads of a handler may share: the host never sees
+/// Words of a response in the block's pool, which threads of a handler may share: the host never sees
 /// them, and if no thread of the handler wrote a word that another writes they might be plain bytes.
 fn is_output(line: &str) -> bool {
     line.trim_start().starts_with("st.relaxed.sys.b32")
@@ -117,13 +117,13 @@ fn every_changed_access_is_refused() {
     }
 }
 
-/// The lines, counted from 1, of functions that name the team's memory or are called with it.
+/// The lines, counted from 1, of functions that name the block's memory or are called with it.
 fn ring_kernels(ptx: &str) -> BTreeSet<usize> {
     let text = code::without_comments(ptx);
     let lines: Vec<&str> = text.lines().collect();
     let functions = code::functions(&text);
     let of_ring = functions.iter().filter(|one| {
-        !one.entry || lines[one.line - 1..one.end].iter().any(|line| line.contains("ring_team"))
+        !one.entry || lines[one.line - 1..one.end].iter().any(|line| line.contains("ring_block"))
     });
     of_ring.flat_map(|one| one.line..=one.end).collect()
 }
@@ -194,7 +194,7 @@ fn pieces(module: &Module) -> Vec<Piece> {
     let piece = |one: &code::Function<'_>| {
         let callers = functions.iter().filter(|other| other.name != one.name && !one.entry);
         let mut kept = lines[..head].to_vec();
-        // One entry point is enough for what all of them leave in the team's memory.
+        // One entry point is enough for what all of them leave in the block's memory.
         let first = callers.clone().find(|other| other.entry);
         callers
             .filter(|other| !other.entry)
@@ -271,17 +271,19 @@ const HARMLESS: [(&str, Harmless); 5] = [
         |tried| {
             tried.fence.contains(".sys")
                 && tried.next.starts_with("st.")
-                && tried.stores(TeamMemory::TAIL)
+                && tried.stores(BlockMemory::INBOX_TAIL)
         },
     ),
     (
         "await_room: the loads that the fence follows are ld.acquire.sys, each with a fence of the block's \
          behind it where others go by it, and a barrier follows",
-        |tried| tried.next.starts_with("st.") && tried.stores(TeamMemory::VERDICT),
+        |tried| tried.next.starts_with("st.") && tried.stores(BlockMemory::DECISION),
     ),
     (
         "act_on: the fence is for the credit. It may stand behind the tail, which others read behind a barrier",
-        |tried| tried.fence.contains(".cta") && tried.moved() && tried.stores(TeamMemory::TAIL),
+        |tried| {
+            tried.fence.contains(".cta") && tried.moved() && tried.stores(BlockMemory::INBOX_TAIL)
+        },
     ),
     ("panicked: behind the last fence the thread ends, without another access", |tried| {
         tried.next == "ret;"

@@ -1,6 +1,7 @@
 //! What a handler sees besides its request.
 
-use crate::team::Team;
+use crate::block::{Cooperate, Threads};
+use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
 use ring_shared::Message;
@@ -24,20 +25,20 @@ words!(u32 i32 f32);
 /// Seen by a [`ThreadHandler`](crate::ThreadHandler).
 #[derive(Debug)]
 pub struct ThreadContext<'a> {
-    team: Team<'a>,
+    block: ThreadBlock<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> ThreadContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
-        ThreadContext { team, payload }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        ThreadContext { block, payload }
     }
 
     /// Counts this message as refused in the channel's telemetry. Call it once a message.
     #[inline(always)]
     pub fn refuse(&self) {
-        self.team.add(&self.team.shared().refused, 1);
+        self.block.add(&self.block.memory().telemetry.refused, 1);
     }
 
     /// The payload arena.
@@ -50,45 +51,45 @@ impl<'a> ThreadContext<'a> {
 /// Seen by a [`WarpHandler`](crate::WarpHandler).
 #[derive(Debug)]
 pub struct WarpContext<'a> {
-    team: Team<'a>,
+    block: ThreadBlock<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> WarpContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
-        WarpContext { team, payload }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        WarpContext { block, payload }
     }
 
     /// Index of the calling thread in the warp, from 0.
     #[inline(always)]
     pub fn thread(&self) -> usize {
-        self.team.in_warp() as usize
+        self.block.lane() as usize
     }
 
     /// Threads in the warp: 32; 1 on the CPU device.
     #[inline(always)]
     pub fn threads(&self) -> usize {
-        self.team.warp_size() as usize
+        Threads::WARP as usize
     }
 
     /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of
     /// the warp's threads.
     #[inline(always)]
     pub fn refuse(&self) {
-        self.team.add(&self.team.shared().refused, 1);
+        self.block.add(&self.block.memory().telemetry.refused, 1);
     }
 
     /// Waits until all threads of the warp are here; what they wrote before is seen after.
     #[inline(always)]
     pub fn sync(&self) {
-        self.team.warp_sync();
+        self.block.warp_sync();
     }
 
     /// The sum of what each thread of the warp brings, wrapping, for all of them.
     #[inline(always)]
     pub fn sum(&self, value: u64) -> u64 {
-        self.team.warp_sum(value)
+        self.block.warp_sum(value)
     }
 
     /// The payload arena.
@@ -101,39 +102,39 @@ impl<'a> WarpContext<'a> {
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
 #[derive(Debug)]
 pub struct BlockContext<'a> {
-    team: Team<'a>,
+    block: ThreadBlock<'a>,
     payload: Payload<'a>,
 }
 
 impl<'a> BlockContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(team: Team<'a>, payload: Payload<'a>) -> Self {
-        BlockContext { team, payload }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        BlockContext { block, payload }
     }
 
     /// Index of the calling thread in the block, from 0.
     #[inline(always)]
     pub fn thread(&self) -> usize {
-        self.team.thread() as usize
+        self.block.thread() as usize
     }
 
     /// Threads in the block; 1 on the CPU device.
     #[inline(always)]
     pub fn threads(&self) -> usize {
-        self.team.threads() as usize
+        self.block.threads() as usize
     }
 
     /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of
     /// the block's threads.
     #[inline(always)]
     pub fn refuse(&self) {
-        self.team.add(&self.team.shared().refused, 1);
+        self.block.add(&self.block.memory().telemetry.refused, 1);
     }
 
     /// Waits until all threads of the block are here; what they wrote before is seen after.
     #[inline(always)]
     pub fn sync(&self) {
-        self.team.sync();
+        self.block.sync();
     }
 
     /// The payload arena.
@@ -222,7 +223,7 @@ pub struct Output<R> {
 
 impl<R: Message> Output<R> {
     /// # Safety
-    /// `words` is an aligned slot in the team's memory, large enough for `R`, that only the threads
+    /// `words` is an aligned slot in the block's memory, large enough for `R`, that only the threads
     /// that handle its message touch while the output lives.
     #[inline(always)]
     pub(crate) unsafe fn new(words: *mut u8) -> Output<R> {

@@ -5,7 +5,7 @@
 //! Kernels written by hand meet the same limits where they are launched, in
 //! [`Message::SLOT_ATOMS`](ring_shared::Message::SLOT_ATOMS) and [`Scope`](crate::Scope).
 
-use crate::kernel::MAX_STATE_BYTES;
+use crate::scope::MAX_STATE_BYTES;
 use bytemuck::Pod;
 #[doc(no_inline)]
 pub use ring_shared::MAX_MESSAGE_BYTES;
@@ -90,7 +90,7 @@ impl<T, const BYTES: usize, const SLOT: usize> FitsSlot<BYTES, SLOT, true> for T
 pub trait AlignedTo16<const ALIGN: usize, const OK: bool> {}
 impl<T, const ALIGN: usize> AlignedTo16<ALIGN, true> for T {}
 
-/// A state has at most [`MAX_STATE_BYTES`](crate::kernel::MAX_STATE_BYTES).
+/// A state has at most [`MAX_STATE_BYTES`](crate::MAX_STATE_BYTES).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has {BYTES} bytes, but a state has at most {MOST}",
     label = "too large for a state",
@@ -191,7 +191,7 @@ macro_rules! __state {
             $T,
             { ::core::mem::size_of::<$T>() },
             { ::core::mem::align_of::<$T>() },
-            { ::core::mem::size_of::<$T>() <= $crate::kernel::MAX_STATE_BYTES },
+            { ::core::mem::size_of::<$T>() <= $crate::MAX_STATE_BYTES },
             { ::core::mem::align_of::<$T>() <= 128 },
         >();
     };

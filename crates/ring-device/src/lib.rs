@@ -18,8 +18,8 @@
 //! hand as well, as the built-in [`kernels`] are.
 //!
 //! Where to look: [`macro@ring_kernel`] and [`kernel`] (what a user writes), [`context`] (what a handler sees), `dispatch`
-//! (the resident loop: wait, handle, answer, obey), `team` (the threads that run one channel: a GPU
-//! block or one CPU thread), [`kernels`] (the built-in ones).
+//! (the resident loop: wait, handle, answer, obey), `scope` (who handles a message), `memory` (what a block knows of
+//! its channel), `block` (what its threads can do together: a GPU's block or one CPU thread), [`kernels`] (the built-in ones).
 //!
 //! Nothing here allocates, formats or panics; the PTX is checked for it.
 #![no_std]
@@ -36,6 +36,7 @@
 // The released `#[kernel]` asks whether the target is one that is gone.
 #![cfg_attr(feature = "rust-cuda", allow(unexpected_cfgs))]
 
+mod block;
 pub mod context;
 mod dispatch;
 #[doc(hidden)]
@@ -43,15 +44,19 @@ pub mod fits;
 pub mod kernel;
 pub mod kernels;
 mod macros;
+mod memory;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
-mod team;
+mod scope;
+mod thread_block;
 
 #[cfg(all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")))]
 mod entries;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use block::Hooks;
 pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(feature = "rust-cuda")]
@@ -60,16 +65,16 @@ pub use cuda_std;
 #[cfg(target_arch = "nvptx64")]
 pub use dispatch::enter;
 pub use dispatch::run;
-pub use kernel::{
-    Block, BlockHandler, InOrder, InOrderHandler, Kernel, Scope, Thread, ThreadHandler, Warp,
-    WarpHandler,
-};
+pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
+pub use memory::BlockMemory;
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
-#[cfg(not(target_arch = "nvptx64"))]
-pub use team::Hooks;
-pub use team::{Team, TeamMemory};
+pub use scope::{
+    Block, BlockHandler, InOrder, InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp,
+    WarpHandler,
+};
+pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.
 pub const MIN_THREADS: u32 = 32;

@@ -20,7 +20,7 @@ use crate::region::{NoRoom, Plan, Region};
 use crate::report::{Refusal, Report};
 use crate::resident::KernelHandle;
 use crate::shared::Shared;
-use ring_device::{Hooks, Kernel, Scope, Team, TeamMemory, run};
+use ring_device::{BlockMemory, Hooks, Kernel, Scope, ThreadBlock, run};
 use ring_shared::layout::{
     ChannelBlock, Command, ControlBlock, Exit, State, TABLE_LEN, UNLIMITED, table,
 };
@@ -511,13 +511,13 @@ impl Core {
 unsafe fn cpu_entry<K: Kernel>(
     parameter: u64,
     channel: u32,
-    memory: &mut TeamMemory,
+    memory: &mut BlockMemory,
     hooks: Hooks,
 ) {
     let control = std::ptr::with_exposed_provenance::<ControlBlock>(parameter as usize);
-    let team = Team::new(channel, memory, hooks);
-    // SAFETY: the caller's promise; the team is this thread's.
-    let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&team, control) }));
+    let block = ThreadBlock::new(channel, memory, hooks);
+    // SAFETY: the caller's promise; the block is this thread's.
+    let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&block, control) }));
     if let Err(panic) = done {
         std::mem::forget(panic); // its drop could panic too, and then nobody would report it
         // SAFETY: this channel's block, behind the control block; the channel was in range, or `run` had
@@ -544,7 +544,7 @@ unsafe fn cpu_entry<K: Kernel>(
 ///
 /// # Safety
 /// `parameter` is the address of room for the table.
-unsafe fn cpu_layout_probe(parameter: u64, _: u32, _: &mut TeamMemory, _: Hooks) {
+unsafe fn cpu_layout_probe(parameter: u64, _: u32, _: &mut BlockMemory, _: Hooks) {
     let out = std::ptr::with_exposed_provenance_mut::<[u64; TABLE_LEN]>(parameter as usize);
     // SAFETY: the caller's room.
     unsafe { out.write(table()) };

@@ -26,7 +26,7 @@ impl Host {
         let host = unsafe { &self.shared.at::<ControlBlock>().as_ref().host };
         let ours = host.magic.load(Relaxed) == MAGIC
             && host.abi_version.load(Relaxed) == ABI_VERSION
-            && self.shape.team() < host.channels.load(Relaxed);
+            && self.shape.block() < host.channels.load(Relaxed);
         let status = &self.own().status;
         Expected {
             ours,

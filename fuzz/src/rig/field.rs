@@ -25,7 +25,7 @@ pub enum Part {
 pub enum Field {
     /// One of [`OF_KERNEL`].
     Kernel(u8),
-    /// The team's own channel: one of [`OF_CHANNEL`].
+    /// The block's own channel: one of [`OF_CHANNEL`].
     Channel(u8),
     /// Another channel: which, and one of [`OF_CHANNEL`].
     Other(u8, u8),

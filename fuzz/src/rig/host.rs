@@ -8,11 +8,11 @@ use core::mem::offset_of;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use ring_device::Kernel;
 use ring_device::kernel::Scope;
+use ring_shared::Message;
 use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, Command, ConfigLine, ControlBlock, HostLine, KernelSetup,
     Placement, Processing, State, UNLIMITED,
 };
-use ring_shared::Message;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,8 +33,8 @@ impl Shape {
         1 + u32::from(self.channels % 3)
     }
 
-    /// The team's channel: one of the kernel's, or the first that is none.
-    pub fn team(self) -> u32 {
+    /// The block's channel: one of the kernel's, or the first that is none.
+    pub fn block(self) -> u32 {
         u32::from(self.channel) % (self.channels() + 1)
     }
 
@@ -154,9 +154,13 @@ impl Host {
         }
     }
 
-    /// The team's channel, or the first where it has none.
+    /// The block's channel, or the first where it has none.
     pub fn own(&self) -> &ChannelBlock {
-        self.channel(if self.shape.team() < self.shape.channels() { self.shape.team() } else { 0 })
+        self.channel(if self.shape.block() < self.shape.channels() {
+            self.shape.block()
+        } else {
+            0
+        })
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
@@ -200,7 +204,7 @@ impl Host {
         self.written[offset / 8] = word;
     }
 
-    /// Offset of the team's channel's block, or of the first where it has none.
+    /// Offset of the block's channel's block, or of the first where it has none.
     pub fn own_offset(&self) -> usize {
         std::ptr::from_ref(self.own()).addr() - self.control().addr()
     }

@@ -2,7 +2,7 @@
 //!
 //! A word that both host and device see is read and written whole, at system scope; which words acquire
 //! or release follows from `ring-shared/ring.rs` and `ring-device/dispatch`. Weak accesses are left for
-//! memory of the team, for a state, which is one thread's, and for constants of the module.
+//! memory of the block, for a state, which is one thread's, and for constants of the module.
 
 use super::code::Function;
 use super::place::{Access, Place, Strength};
@@ -57,8 +57,8 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::State => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
         // Words that handlers of several threads share.
         Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
-        // What the team's threads tell each other.
-        Place::Team(_) | Place::TeamPlaces | Place::TeamBoot | Place::TeamWord => {
+        // What the block's threads tell each other.
+        Place::Block(_) | Place::BlockCursors | Place::BlockBoot | Place::BlockWord => {
             const { &[stores(STRONG, &[]), reads(STRONG, &[])] }
         }
         // Messages on their way are plain bytes between barriers.
@@ -101,10 +101,10 @@ fn why(access: &Access) -> &'static str {
         Place::Image => "access of a module's constant that is not on the list",
         Place::Payload => "access of the payload that is not on the list",
         Place::State
-        | Place::Team(_)
-        | Place::TeamPlaces
-        | Place::TeamBoot
-        | Place::TeamWord
+        | Place::Block(_)
+        | Place::BlockCursors
+        | Place::BlockBoot
+        | Place::BlockWord
         | Place::Private => "access of the device's own memory that is not on the list",
         Place::OtherWord => "access of a word that a kernel does not touch",
         Place::Acknowledgement => "access of an acknowledgement that is not on the list",

@@ -311,7 +311,7 @@ mod tests {
     const PTX: &str = "\
 .version 8.4
 .target sm_70
-.shared .align 16 .b8 team[64];
+.shared .align 16 .b8 block[64];
 .func gone
 ()
 .noreturn;
@@ -322,7 +322,7 @@ mod tests {
 \t.reg .b64 %rd<3>;
 \t// a { comment
 \tld.param.b64 \t%rd1, [first_param_0];
-\t{ .reg .u64 %a; mov.u64 %a, team; cvta.shared.u64 %rd2, %a; }
+\t{ .reg .u64 %a; mov.u64 %a, block; cvta.shared.u64 %rd2, %a; }
 \t{ .reg .u64 %a; mov.u64 %a, 7; }
 $L__BB0_1:
 \t@!%p1 bra \t$L__BB0_1;
@@ -354,7 +354,7 @@ $L__BB0_1:
         assert_eq!(*offset, -8);
         // Each pair of braces has its own `%a`.
         assert_ne!(code[1].writes().next(), code[3].writes().next());
-        assert_eq!(code[1].operands[1], Operand::Name("team"));
+        assert_eq!(code[1].operands[1], Operand::Name("block"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a function's addresses rest on outside of it: the module's variables, what lies in team memory, and
+//! What a function's addresses rest on outside of it: the module's variables, what lies in block memory, and
 //! what functions are called with.
 
 use super::code::Function;
@@ -11,11 +11,11 @@ use std::collections::HashMap;
 pub struct Known<'a> {
     /// The module's variables: block-shared or not.
     pub variables: HashMap<&'a str, Base>,
-    /// The words of team memory in which the host leaves addresses, by offset.
+    /// The words of block memory in which the host leaves addresses, by offset.
     pub told: Vec<i64>,
     /// Those in which it leaves the addresses of rings' lines.
     pub lines: Vec<i64>,
-    /// Addresses that the module's functions keep in team memory, by offset.
+    /// Addresses that the module's functions keep in block memory, by offset.
     pub kept: HashMap<i64, Value>,
     /// What functions that are no entry points are called with, by parameter.
     pub passed: HashMap<&'a str, Value>,
@@ -24,7 +24,7 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Adds what functions keep in team memory and call others with, and follows the addresses of each.
+    /// Adds what functions keep in block memory and call others with, and follows the addresses of each.
     pub fn learn(&mut self, functions: &[Function<'a>]) -> Vec<Values> {
         // At first only addresses: a register that is used twice, for an address and for what is loaded
         // from a word that is not known yet to hold it, would look like a number.
@@ -60,7 +60,7 @@ impl<'a> Known<'a> {
                     let (Some(to), Some(what)) = (values.address(at), values.anywhere(what)) else {
                         continue;
                     };
-                    if to.base == Base::Team && to.is_exact() && what.base != Base::Number {
+                    if to.base == Base::Block && to.is_exact() && what.base != Base::Number {
                         new |= note(&mut self.kept, to.home, what);
                     }
                 }

@@ -7,7 +7,7 @@
 
 use crate::pins::Module;
 use known::Known;
-use ring_device::TeamMemory;
+use ring_device::BlockMemory;
 use std::fmt;
 use value::Base;
 
@@ -91,8 +91,8 @@ pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     found
 }
 
-/// The name of a team's block-shared memory.
-const TEAM: &str = "ring_team";
+/// The name of a block's shared memory.
+const BLOCK: &str = "ring_block";
 
 /// The rules about accesses and fences, function by function.
 fn accesses(functions: &[code::Function<'_>], lines: &[Line<'_>]) -> Vec<Violation> {
@@ -102,39 +102,39 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Line<'_>]) -> Vec<Violati
         let Some((head, size)) = line.text.split_once('[') else { continue };
         let name = head.split_whitespace().last().unwrap_or_default();
         let base = match (line.directive(".shared"), line.directive(".global")) {
-            (true, _) if name == TEAM => Base::Team,
+            (true, _) if name == BLOCK => Base::Block,
             (true, _) => Base::Shared,
             (_, true) => Base::Image,
             _ => continue,
         };
         known.variables.insert(name, base);
-        // The rules tell the team's words by their offsets on the host.
+        // The rules tell the block's words by their offsets on the host.
         let bytes = size.split(']').next().and_then(|bytes| bytes.parse().ok());
-        if base == Base::Team && bytes != Some(size_of::<TeamMemory>()) {
-            found.push(Violation::at(line, "team's memory of another size than on the host"));
+        if base == Base::Block && bytes != Some(size_of::<BlockMemory>()) {
+            found.push(Violation::at(line, "block's memory of another size than on the host"));
         }
     }
     let told = [
-        TeamMemory::REQUEST_SLOTS,
-        TeamMemory::RESPONSE_SLOTS,
-        TeamMemory::STATE,
-        TeamMemory::PAYLOAD,
+        BlockMemory::REQUEST_SLOTS,
+        BlockMemory::RESPONSE_SLOTS,
+        BlockMemory::STATE,
+        BlockMemory::PAYLOAD,
     ];
     known.told = told.map(|at| at as i64).to_vec();
     let lines = [
-        TeamMemory::REQUEST_LINES,
-        TeamMemory::REQUEST_CREDIT,
-        TeamMemory::RESPONSE_LINES,
-        TeamMemory::RESPONSE_CREDIT,
+        BlockMemory::REQUEST_LINES,
+        BlockMemory::REQUEST_CREDIT,
+        BlockMemory::RESPONSE_LINES,
+        BlockMemory::RESPONSE_CREDIT,
     ];
     known.lines = lines.map(|at| at as i64).to_vec();
     let values = known.learn(functions);
     for (function, values) in functions.iter().zip(&values) {
-        let names_team = function.code.iter().flat_map(|one| &one.operands).any(|operand| {
-            matches!(operand, operand::Operand::Name(TEAM))
-                || matches!(operand, operand::Operand::Memory(at, _) if **at == operand::Operand::Name(TEAM))
+        let names_block = function.code.iter().flat_map(|one| &one.operands).any(|operand| {
+            matches!(operand, operand::Operand::Name(BLOCK))
+                || matches!(operand, operand::Operand::Memory(at, _) if **at == operand::Operand::Name(BLOCK))
         });
-        if function.entry && !names_team {
+        if function.entry && !names_block {
             found.extend(plain::check(function));
             continue;
         }

@@ -80,7 +80,7 @@ impl Rule {
     }
 }
 
-/// The rules that `function`, which has a team's memory, breaks.
+/// The rules that `function`, which has a block's memory, breaks.
 #[must_use]
 pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
     let events: Vec<Option<Event>> =
@@ -136,25 +136,25 @@ fn event(instruction: &Instruction<'_>, access: Option<Access>) -> Option<Event>
 mod tests {
     use super::super::check;
     use crate::pins::BUILT_IN;
-    use ring_device::TeamMemory;
+    use ring_device::BlockMemory;
     use ring_shared::layout::{ChannelBlock, ControlBlock};
     use std::mem::{offset_of, size_of};
 
-    /// The rules about order that a kernel with that body breaks. In it `%team` is the team's memory,
+    /// The rules about order that a kernel with that body breaks. In it `%memory` is the block's memory,
     /// `%channel` the channel's block, `%look` an atom of the doorbell that depends on the thread, `%payload`
     /// and `%answers` what the host left there.
     fn broken(body: &str) -> Vec<String> {
-        let (team, control, channel) =
-            (size_of::<TeamMemory>(), size_of::<ControlBlock>(), size_of::<ChannelBlock>());
+        let (memory, control, channel) =
+            (size_of::<BlockMemory>(), size_of::<ControlBlock>(), size_of::<ChannelBlock>());
         let (bell, credit) =
             (offset_of!(ChannelBlock, request_bell), offset_of!(ChannelBlock, response_credit));
-        let (payload, answers) = (TeamMemory::PAYLOAD, TeamMemory::RESPONSE_SLOTS);
+        let (payload, answers) = (BlockMemory::PAYLOAD, BlockMemory::RESPONSE_SLOTS);
         let ptx = format!(
-            ".shared .align 16 .b8 ring_team[{team}];
+            ".shared .align 16 .b8 ring_block[{memory}];
             .visible .entry k(.param .u64 k_param_0)
             {{
             ld.param.b64 %control, [k_param_0];
-            {{ .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 %team, %a; }}
+            {{ .reg .u64 %a; mov.u64 %a, ring_block; cvta.shared.u64 %memory, %a; }}
             mov.u32 %block, %ctaid.x;
             mul.wide.u32 %blocks, %block, {channel};
             add.s64 %first, %control, {control};
@@ -166,8 +166,8 @@ mod tests {
             add.s64 %line, %channel, {response};
             add.s64 %inline, %line, %atom;
             add.s64 %credit, %channel, {credit};
-            ld.relaxed.sys.b64 %payload, [%team+{payload}];
-            ld.relaxed.sys.b64 %slots, [%team+{answers}];
+            ld.relaxed.sys.b64 %payload, [%memory+{payload}];
+            ld.relaxed.sys.b64 %slots, [%memory+{answers}];
             shl.b64 %behind, %thread, 4;
             add.s64 %answers, %slots, %behind;
             {body}
@@ -212,16 +212,16 @@ mod tests {
     fn a_message_that_came_in_the_line_is_fenced_by_who_looked_or_by_who_reads_the_payload() {
         let way = |first: &str, second: &str| {
             format!(
-                "{LOOK} {first} st.relaxed.sys.b64 [%team+{staged}], 1; bar.sync 0;
+                "{LOOK} {first} st.relaxed.sys.b64 [%memory+{staged}], 1; bar.sync 0;
                 setp.eq.b32 %p1, %thread, 2;
                 @!%p1 bra $L1;
-                ld.relaxed.sys.b64 %s, [%team+{staged}];
+                ld.relaxed.sys.b64 %s, [%memory+{staged}];
                 $L1:
                 @!%p1 bra $L2;
                 {second}
                 $L2:
                 ld.relaxed.sys.b32 %w, [%payload];",
-                staged = TeamMemory::STAGED,
+                staged = BlockMemory::STAGED,
             )
         };
         assert_eq!(broken(&way(FENCE, "")), [""; 0]);
@@ -241,13 +241,13 @@ mod tests {
                 @!{other} bra $L2;
                 {FENCE}
                 $L2:
-                st.relaxed.sys.b64 [%team+{told}], %c;",
-                told = TeamMemory::CREDIT,
+                st.relaxed.sys.b64 [%memory+{told}], %c;",
+                told = BlockMemory::CONSUMED,
             )
         };
         assert_eq!(broken(&way("%p1")), [""; 0]);
         let said = broken(&way("%p2"));
-        assert!(matches!(said.as_slice(), [one] if one.contains("telling the team")), "{said:?}");
+        assert!(matches!(said.as_slice(), [one] if one.contains("telling the block")), "{said:?}");
         // Not if it may have changed meanwhile.
         let changed = way("%p1").replace("$L1:", "$L1:\nsetp.eq.b32 %p1, %c, 7;");
         assert_eq!(broken(&changed).len(), 1);
@@ -257,21 +257,21 @@ mod tests {
     fn thread_0_is_in_warp_0() {
         let obey = |of: &str| {
             format!(
-                "ld.b32 %x, [%team+{command}];
+                "ld.b32 %x, [%memory+{command}];
                 setp.gt.u32 %p1, %thread, 31; setp.ne.b32 %p2, {of}, 0;
                 @%p1 bra $L1;
                 {FENCE}
                 $L1:
                 @%p2 bra $L2;
-                st.relaxed.sys.b64 [%team+{obeyed}], 1;
+                st.relaxed.sys.b64 [%memory+{obeyed}], 1;
                 $L2:
                 ld.b64 %s, [%state];",
-                command = TeamMemory::COMMAND,
-                obeyed = TeamMemory::OBEYED,
+                command = BlockMemory::COMMAND,
+                obeyed = BlockMemory::ACKNOWLEDGED,
             )
             .replace("ld.b32", "ld.relaxed.sys.b32")
         };
-        let state = format!("ld.relaxed.sys.b64 %state, [%team+{}];", TeamMemory::STATE);
+        let state = format!("ld.relaxed.sys.b64 %state, [%memory+{}];", BlockMemory::STATE);
         assert_eq!(broken(&format!("{state} {}", obey("%thread"))), [""; 0]);
         // What another register holds says nothing.
         let said = broken(&format!("{state} {}", obey("%x")));
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn a_fence_somewhere_else_does_not_help() {
-        let tail = TeamMemory::TAIL;
-        let tell = format!("st.relaxed.sys.b64 [%team+{tail}], %n;");
+        let tail = BlockMemory::INBOX_TAIL;
+        let tell = format!("st.relaxed.sys.b64 [%memory+{tail}], %n;");
         assert_eq!(broken(&format!("{LOOK} {FENCE} {tell}")), [""; 0]);
         assert_eq!(broken(&format!("{FENCE} {LOOK} {tell}")).len(), 1);
         assert_eq!(broken(&format!("{LOOK} {tell} {FENCE}")).len(), 1);

@@ -1,8 +1,8 @@
-//! What each access of memory reaches: a line of the host's or the channel's, a slot, the team's memory.
+//! What each access of memory reaches: a line of the host's or the channel's, a slot, the block's memory.
 
 use super::code::{Function, Instruction};
 use super::value::{Base, Value, Values};
-use ring_device::TeamMemory;
+use ring_device::BlockMemory;
 use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, StatusLine, Times};
 use ring_shared::ring::CONTROL;
 use std::mem::{offset_of, size_of};
@@ -40,15 +40,15 @@ pub enum Place {
     State,
     /// The payload arena, in device memory.
     Payload,
-    /// The word of the team's memory at that offset.
-    Team(usize),
-    /// A word of the team's memory that holds how far a worker is.
-    TeamPlaces,
-    /// A word of the team's memory that holds what a launch begins with.
-    TeamBoot,
-    /// Some word of the team's memory by which its threads tell each other things.
-    TeamWord,
-    /// Other memory that the host never sees: the team's pool, other shared memory, local memory,
+    /// The word of the block's memory at that offset.
+    Block(usize),
+    /// A word of the block's memory that holds how far a worker is.
+    BlockCursors,
+    /// A word of the block's memory that holds what a launch begins with.
+    BlockBoot,
+    /// Some word of the block's memory by which its threads tell each other things.
+    BlockWord,
+    /// Other memory that the host never sees: the block's pool, other shared memory, local memory,
     /// parameters.
     Private,
     /// A variable of the module.
@@ -65,10 +65,10 @@ impl Place {
             self,
             Place::State
                 | Place::Payload
-                | Place::Team(_)
-                | Place::TeamPlaces
-                | Place::TeamBoot
-                | Place::TeamWord
+                | Place::Block(_)
+                | Place::BlockCursors
+                | Place::BlockBoot
+                | Place::BlockWord
                 | Place::Private
                 | Place::Image
         )
@@ -113,7 +113,7 @@ fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access>
     let in_space =
         |space: &str| instruction.opcode.iter().any(|part| part.split("::").next() == Some(space));
     let place = match value {
-        Some(value) if value.base == Base::Team => team(value),
+        Some(value) if value.base == Base::Block => block(value),
         _ if ["shared", "local", "param", "const"].iter().any(|space| in_space(space)) => {
             Place::Private
         }
@@ -144,15 +144,15 @@ pub fn accesses(function: &Function<'_>, values: &Values) -> Vec<Option<Access>>
 
 fn place(value: Value) -> Place {
     let told = |at: i64| match usize::try_from(at) {
-        Ok(TeamMemory::REQUEST_SLOTS) => Place::RequestSlot,
-        Ok(TeamMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
-        Ok(TeamMemory::STATE) => Place::State,
-        Ok(TeamMemory::PAYLOAD) => Place::Payload,
+        Ok(BlockMemory::REQUEST_SLOTS) => Place::RequestSlot,
+        Ok(BlockMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
+        Ok(BlockMemory::STATE) => Place::State,
+        Ok(BlockMemory::PAYLOAD) => Place::Payload,
         _ => Place::Unknown,
     };
     match value.base {
-        Base::Parameter => block(value),
-        Base::Team => team(value),
+        Base::Parameter => kernel(value),
+        Base::Block => block(value),
         Base::Shared => Place::Private,
         Base::Image => Place::Image,
         Base::Told(at) => told(at),
@@ -169,31 +169,31 @@ fn line(told: i64, value: Value) -> Place {
     let (exact, at) = (value.is_exact(), value.home);
     let atom = value.stride.is_multiple_of(16) && at.rem_euclid(16) == 0;
     match usize::try_from(told) {
-        Ok(TeamMemory::REQUEST_LINES) if exact && at == control => Place::RequestControl,
-        Ok(TeamMemory::REQUEST_LINES) if atom => Place::SomeAtom,
-        Ok(TeamMemory::RESPONSE_LINES) if exact && at == control => Place::ResponseControl,
-        Ok(TeamMemory::RESPONSE_LINES) if atom => Place::ResponseAtom,
-        Ok(TeamMemory::REQUEST_CREDIT) if exact && at == credit => Place::RequestCredit,
-        Ok(TeamMemory::RESPONSE_CREDIT) if exact && at == credit => Place::ResponseCredit,
+        Ok(BlockMemory::REQUEST_LINES) if exact && at == control => Place::RequestControl,
+        Ok(BlockMemory::REQUEST_LINES) if atom => Place::SomeAtom,
+        Ok(BlockMemory::RESPONSE_LINES) if exact && at == control => Place::ResponseControl,
+        Ok(BlockMemory::RESPONSE_LINES) if atom => Place::ResponseAtom,
+        Ok(BlockMemory::REQUEST_CREDIT) if exact && at == credit => Place::RequestCredit,
+        Ok(BlockMemory::RESPONSE_CREDIT) if exact && at == credit => Place::ResponseCredit,
         _ => Place::OtherWord,
     }
 }
 
-fn team(value: Value) -> Place {
+fn block(value: Value) -> Place {
     let Ok(at) = usize::try_from(value.home) else { return Place::Unknown };
-    let [first, behind] = TeamMemory::PLACES;
-    let [boot, end] = TeamMemory::BOOT;
+    let [first, behind] = BlockMemory::CURSORS;
+    let [boot, end] = BlockMemory::BOOT;
     match at {
-        at if (first..behind).contains(&at) => Place::TeamPlaces,
-        at if at >= TeamMemory::POOL => Place::Private,
-        at if value.is_exact() => Place::Team(at),
-        at if (boot..end).contains(&at) => Place::TeamBoot,
-        _ => Place::TeamWord,
+        at if (first..behind).contains(&at) => Place::BlockCursors,
+        at if at >= BlockMemory::SCRATCH => Place::Private,
+        at if value.is_exact() => Place::Block(at),
+        at if (boot..end).contains(&at) => Place::BlockBoot,
+        _ => Place::BlockWord,
     }
 }
 
 /// What lies at an offset of the control block and the channels' blocks behind it.
-fn block(value: Value) -> Place {
+fn kernel(value: Value) -> Place {
     const CHANNEL: u64 = size_of::<ChannelBlock>() as u64;
     let control = size_of::<ControlBlock>() as i64;
     if value.is_exact() && (0..control).contains(&value.home) {
@@ -235,7 +235,7 @@ fn block(value: Value) -> Place {
 #[cfg(test)]
 mod tests {
     use super::{Base, Place, Value, place};
-    use ring_device::TeamMemory;
+    use ring_device::BlockMemory;
     use ring_shared::layout::ChannelBlock;
     use std::mem::{offset_of, size_of};
 
@@ -271,13 +271,13 @@ mod tests {
 
     #[test]
     fn the_team_s_words_and_what_the_host_left_there_are_told_apart() {
-        let tail = TeamMemory::TAIL;
-        assert_eq!(at(Base::Team, tail as i64, 0), Place::Team(tail));
-        assert_eq!(at(Base::Team, tail as i64, 8), Place::TeamWord);
-        assert_eq!(at(Base::Team, TeamMemory::PLACES[0] as i64, 8), Place::TeamPlaces);
-        assert_eq!(at(Base::Team, TeamMemory::POOL as i64, 16), Place::Private);
-        assert_eq!(at(Base::Told(TeamMemory::REQUEST_SLOTS as i64), 0, 16), Place::RequestSlot);
-        assert_eq!(at(Base::Told(TeamMemory::STATE as i64), 8, 0), Place::State);
+        let tail = BlockMemory::INBOX_TAIL;
+        assert_eq!(at(Base::Block, tail as i64, 0), Place::Block(tail));
+        assert_eq!(at(Base::Block, tail as i64, 8), Place::BlockWord);
+        assert_eq!(at(Base::Block, BlockMemory::CURSORS[0] as i64, 8), Place::BlockCursors);
+        assert_eq!(at(Base::Block, BlockMemory::SCRATCH as i64, 16), Place::Private);
+        assert_eq!(at(Base::Told(BlockMemory::REQUEST_SLOTS as i64), 0, 16), Place::RequestSlot);
+        assert_eq!(at(Base::Told(BlockMemory::STATE as i64), 8, 0), Place::State);
         assert_eq!(at(Base::Number, 0, 1), Place::Unknown);
     }
 }

@@ -35,7 +35,7 @@ const KERNELS: [(&str, &[Form]); 7] = [
     ),
 ];
 
-/// The violations of an entry point that has no team.
+/// The violations of an entry point that has no block.
 #[must_use]
 pub fn check(function: &Function<'_>) -> Vec<Violation> {
     let at_head = Line { number: function.line, text: function.name };

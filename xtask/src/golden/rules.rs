@@ -2,13 +2,13 @@
 //! `ring-device/dispatch`.
 //!
 //! The thread that looks at a doorbell is seldom the one that reads the slots: it tells the others by words
-//! of the team's memory. So most rules are about what a thread does before it tells, and those of the
+//! of the block's memory. So most rules are about what a thread does before it tells, and those of the
 //! block's scope about the telling itself. A rule ends at a barrier of the block where what a thread does
 //! behind it rests on what others told it, not on what it has seen itself.
 
 use super::order::{Event, Is, Rule};
 use super::place::{Place, Strength};
-use ring_device::TeamMemory as Team;
+use ring_device::BlockMemory as Block;
 
 fn read(event: Event, is: impl Fn(Place) -> bool) -> bool {
     matches!(event, Event::Access(access) if !access.writes && is(access.place))
@@ -26,14 +26,14 @@ fn writes(event: Event, place: Place) -> bool {
     write(event, |found| found == place)
 }
 
-/// Reads the team's word at that offset.
+/// Reads the block's word at that offset.
 fn hears(event: Event, at: usize) -> bool {
-    reads(event, Place::Team(at))
+    reads(event, Place::Block(at))
 }
 
-/// Writes the team's word at that offset.
+/// Writes the block's word at that offset.
 fn tells(event: Event, at: usize) -> bool {
-    writes(event, Place::Team(at))
+    writes(event, Place::Block(at))
 }
 
 /// A look at the doorbell, an atom a thread, that orders nothing by itself.
@@ -61,15 +61,15 @@ fn any_barrier(event: Event) -> bool {
 
 /// The main loop's next turn.
 fn next_event(event: Event) -> bool {
-    hears(event, Team::EVENT)
+    hears(event, Block::WAKE)
 }
 
 /// The rules.
 pub const RULES: [Rule; 23] = [
     Rule::system(
-        "no fence.acq_rel.sys between a look at the doorbell and telling the team of slots to read",
+        "no fence.acq_rel.sys between a look at the doorbell and telling the block of slots to read",
         look,
-        |event| tells(event, Team::TAIL),
+        |event| tells(event, Block::INBOX_TAIL),
     )
     .until(barrier),
     Rule::system(
@@ -78,29 +78,29 @@ pub const RULES: [Rule; 23] = [
         |event| writes(event, Place::ResponseControl),
     ),
     Rule::system(
-        "no fence.acq_rel.sys between what a launch begins with and keeping it for the team",
+        "no fence.acq_rel.sys between what a launch begins with and keeping it for the block",
         look,
-        |event| writes(event, Place::TeamBoot),
+        |event| writes(event, Place::BlockBoot),
     )
     .until(barrier),
     // Credit: slots are overwritten on its word, by threads that have not read it.
     Rule::system(
-        "no fence.acq_rel.sys between a credit in the doorbell and telling the team of it",
+        "no fence.acq_rel.sys between a credit in the doorbell and telling the block of it",
         look,
-        |event| tells(event, Team::CREDIT),
+        |event| tells(event, Block::CONSUMED),
     )
     .until(barrier),
     Rule::block(
-        "no fence between a credit that another thread of the warp has read and telling the team of it",
+        "no fence between a credit that another thread of the warp has read and telling the block of it",
         |event| event == Event::WarpBarrier,
-        |event| tells(event, Team::CREDIT),
+        |event| tells(event, Block::CONSUMED),
     )
     // A thread that reads the control atom by itself needs none.
     .until(|event| barrier(event) || reads(event, Place::RequestControl)),
     Rule::block(
-        "no fence between the host's credit and telling the team of it",
+        "no fence between the host's credit and telling the block of it",
         |event| reads(event, Place::ResponseCredit),
-        |event| tells(event, Team::CREDIT),
+        |event| tells(event, Block::CONSUMED),
     )
     .until(barrier),
     // Two warps answer one after the other.
@@ -109,12 +109,12 @@ pub const RULES: [Rule; 23] = [
         |event| {
             write(event, |place| matches!(place, Place::ResponseControl | Place::ResponseAtom))
         },
-        |event| tells(event, Team::ANSWERED),
+        |event| tells(event, Block::COMMITTED),
     )
     .until(barrier),
     Rule::block(
         "no fence between hearing that an answer is out and writing the next",
-        |event| hears(event, Team::ANSWERED),
+        |event| hears(event, Block::COMMITTED),
         |event| writes(event, Place::ResponseSlot),
     )
     .until(barrier),
@@ -138,8 +138,8 @@ pub const RULES: [Rule; 23] = [
         |event| reads(event, Place::Payload),
     )
     .past(&[
-        (|event| tells(event, Team::STAGED), never),
-        (|event| hears(event, Team::STAGED), never),
+        (|event| tells(event, Block::STAGED), never),
+        (|event| hears(event, Block::STAGED), never),
     ])
     .until(next_event),
     Rule::system(
@@ -152,8 +152,8 @@ pub const RULES: [Rule; 23] = [
     // By all threads of the warp that looked: before what thread 0 does alone.
     Rule::system(
         "no fence.acq_rel.sys between a command and a state that the host may have written before it",
-        |event| hears(event, Team::COMMAND),
-        |event| tells(event, Team::OBEYED),
+        |event| hears(event, Block::COMMAND),
+        |event| tells(event, Block::ACKNOWLEDGED),
     )
     .until(next_event)
     .only(|event| matches!(event, Event::Access(access) if access.place == Place::State)),
@@ -161,45 +161,45 @@ pub const RULES: [Rule; 23] = [
     Rule::block(
         "no fence between what the scout's threads looked at and their leader's telling of it",
         acquiring_look,
-        |event| tells(event, Team::TAIL) || tells(event, Team::CREDIT),
+        |event| tells(event, Block::INBOX_TAIL) || tells(event, Block::CONSUMED),
     )
     .until(barrier),
     Rule::block(
         "no fence between what the scout saw and that it has looked",
-        |event| tells(event, Team::TAIL),
-        |event| tells(event, Team::COVERED),
+        |event| tells(event, Block::INBOX_TAIL),
+        |event| tells(event, Block::POLLED_THROUGH),
     )
     .until(barrier),
     Rule::block(
         "no fence between that the scout has looked and what it saw",
-        |event| hears(event, Team::COVERED),
-        |event| hears(event, Team::TAIL),
+        |event| hears(event, Block::POLLED_THROUGH),
+        |event| hears(event, Block::INBOX_TAIL),
     ),
     Rule::block(
         "no fence between what the scout saw and letting workers go on",
-        |event| hears(event, Team::STOP),
-        |event| tells(event, Team::GO),
+        |event| hears(event, Block::STOP),
+        |event| tells(event, Block::DISPATCH_LIMIT),
     )
     .until(barrier),
     Rule::block(
         "no fence between how far a worker may go and the slots that it reads",
-        |event| hears(event, Team::GO),
+        |event| hears(event, Block::DISPATCH_LIMIT),
         |event| reads(event, Place::RequestSlot),
     ),
     Rule::block(
         "no fence between a worker's answers and how far it says that it is",
         |event| writes(event, Place::ResponseSlot),
-        |event| writes(event, Place::TeamPlaces),
+        |event| writes(event, Place::BlockCursors),
     )
     .until(barrier),
     Rule::block(
         "no fence between how far workers are and what the conductor makes of it",
-        |event| reads(event, Place::TeamPlaces),
+        |event| reads(event, Place::BlockCursors),
         |event| event == Event::WarpBarrier,
     ),
     Rule::block(
         "no fence between what is done and telling the host of it",
-        |event| tells(event, Team::DONE),
+        |event| tells(event, Block::STREAM_COMMITTED),
         |event| {
             write(event, |place| matches!(place, Place::ResponseControl | Place::RequestCredit))
         },
@@ -207,15 +207,15 @@ pub const RULES: [Rule; 23] = [
     .until(barrier),
     Rule::block(
         "no fence between the last that a stream says and its end",
-        |event| tells(event, Team::HEAD),
-        |event| tells(event, Team::OVER),
+        |event| tells(event, Block::INBOX_NEXT),
+        |event| tells(event, Block::STREAM_END),
     )
     .until(barrier),
     // A handler that panicked.
     Rule::block(
         "no fence between that a handler panicked and what sends the others to a barrier",
-        |event| tells(event, Team::BROKEN),
-        |event| tells(event, Team::EVENT) || tells(event, Team::OVER),
+        |event| tells(event, Block::PANICKED),
+        |event| tells(event, Block::WAKE) || tells(event, Block::STREAM_END),
     )
     .until(barrier),
 ];
@@ -227,7 +227,7 @@ pub const NEEDED: [(&str, Is); 8] = [
         let credit = |place| matches!(place, Place::RequestControl | Place::ResponseCredit);
         acquiring_look(event) || read(event, credit)
     }),
-    ("telling the team of slots to read", |event| tells(event, Team::TAIL)),
+    ("telling the block of slots to read", |event| tells(event, Block::INBOX_TAIL)),
     ("reading a request's slot", |event| reads(event, Place::RequestSlot)),
     ("writing a response's slot", |event| writes(event, Place::ResponseSlot)),
     ("a tail for the host", |event| writes(event, Place::ResponseControl)),

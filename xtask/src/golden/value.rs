@@ -15,13 +15,13 @@ pub enum Base {
     Number,
     /// The parameter of the entry point: of a ring kernel, its control block, which the host sees.
     Parameter,
-    /// The team's block-shared memory.
-    Team,
+    /// The block's block-shared memory.
+    Block,
     /// Other block-shared memory.
     Shared,
     /// A variable of the module in device memory.
     Image,
-    /// An address that the host left in the word of team memory with that offset.
+    /// An address that the host left in the word of block memory with that offset.
     Told(i64),
     /// The address of a ring's line, likewise.
     Line(i64),
@@ -309,7 +309,7 @@ impl Values {
         }
         let at = self.get(from, known)?;
         Some(match at.base {
-            Base::Team if at.is_exact() => match known.kept.get(&at.home) {
+            Base::Block if at.is_exact() => match known.kept.get(&at.home) {
                 Some(kept) => *kept,
                 None if known.lines.contains(&at.home) => {
                     Value { base: Base::Line(at.home), home: 0, stride: 0 }
@@ -331,14 +331,14 @@ mod tests {
     use super::super::known::Known;
     use super::{Base, Value};
 
-    /// The address of the last store of an entry point with that body. `team` is the team's memory, and
+    /// The address of the last store of an entry point with that body. `block` is the block's memory, and
     /// at 64 of it lies an address that the host left.
     fn address(body: &str) -> Option<Value> {
         let ptx = format!(".visible .entry k(.param .u64 k_param_0)\n{{\n{body}\nret;\n}}\n");
         let text = without_comments(&ptx);
         let all = functions(&text);
         let mut known = Known { told: vec![64], lines: vec![128], ..Known::default() };
-        known.variables.insert("team", Base::Team);
+        known.variables.insert("memory", Base::Block);
         let values = known.learn(&all);
         let at = all[0].code.iter().rposition(|one| one.name() == "st").unwrap();
         values[0].address(at)
@@ -349,7 +349,7 @@ mod tests {
     }
 
     const PARAMETER: &str = "ld.param.b64 %c, [k_param_0]; mov.u32 %b, %ctaid.x;";
-    const TEAM: &str = "{ .reg .u64 %a; mov.u64 %a, team; cvta.shared.u64 %t, %a; }";
+    const BLOCK: &str = "{ .reg .u64 %a; mov.u64 %a, memory; cvta.shared.u64 %t, %a; }";
 
     #[test]
     fn sums_products_and_copies_are_followed() {
@@ -365,18 +365,18 @@ mod tests {
             );
         }
         let body = "mov.u32 %k, %tid.x; shl.b32 %m, %k, 4; cvt.u64.u32 %n, %m; add.s64 %p, %t, %n; st.b64 [%p+96], 0;";
-        assert_eq!(address(&format!("{TEAM} {body}")), at(Base::Team, 96, 16));
+        assert_eq!(address(&format!("{BLOCK} {body}")), at(Base::Block, 96, 16));
     }
 
     #[test]
     fn addresses_in_the_team_s_memory_are_followed() {
         let slot = "ld.b64 %s, [%t+64]; ld.b64 %i, [%t]; shl.b64 %o, %i, 6; add.s64 %a, %s, %o; st.b64 [%a], 0;";
-        assert_eq!(address(&format!("{TEAM} {slot}")), at(Base::Told(64), 0, 64));
+        assert_eq!(address(&format!("{BLOCK} {slot}")), at(Base::Told(64), 0, 64));
         let kept = "st.b64 [%t+8], %c; ld.b64 %k, [%t+8]; st.b64 [%k+16], 0;";
-        assert_eq!(address(&format!("{PARAMETER} {TEAM} {kept}")), at(Base::Parameter, 16, 0));
+        assert_eq!(address(&format!("{PARAMETER} {BLOCK} {kept}")), at(Base::Parameter, 16, 0));
         // Any other word is a number.
         let other = "ld.b64 %s, [%t+72]; st.b64 [%s], 0;";
-        assert_eq!(address(&format!("{TEAM} {other}")).unwrap().base, Base::Number);
+        assert_eq!(address(&format!("{BLOCK} {other}")).unwrap().base, Base::Number);
     }
 
     #[test]
@@ -387,14 +387,14 @@ mod tests {
         let null = "selp.b64 %p, 0, %c, %q; st.b64 [%p], 0;";
         assert_eq!(address(&format!("{PARAMETER} {null}")), at(Base::Parameter, 0, 0));
         let mixed = "selp.b64 %p, %t, %c, %q; st.b64 [%p], 0;";
-        let base = address(&format!("{PARAMETER} {TEAM} {mixed}")).unwrap().base;
+        let base = address(&format!("{PARAMETER} {BLOCK} {mixed}")).unwrap().base;
         assert_eq!(base, Base::Unknown);
         // Of lines it is known whether it is an atom.
         let line = "ld.b64 %l, [%t+128]; add.s64 %k, %l, 32;";
         for (other, stride) in [(48, 16), (52, 4)] {
             let body =
                 format!("{line} add.s64 %m, %c, {other}; selp.b64 %p, %k, %m, %q; st.b64 [%p], 0;");
-            assert_eq!(address(&format!("{PARAMETER} {TEAM} {body}")), at(Base::Lines, 0, stride));
+            assert_eq!(address(&format!("{PARAMETER} {BLOCK} {body}")), at(Base::Lines, 0, stride));
         }
         // A pointer that goes back for ever.
         let back = "mov.b64 %p, %c;\n$L1:\nst.b64 [%p], 0; add.s64 %p, %p, -8; @%q bra $L1;";

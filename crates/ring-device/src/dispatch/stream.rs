@@ -2,26 +2,38 @@
 //!
 //! Indices are cut into chunks, and chunk after chunk belongs to worker after worker, so nobody
 //! claims anything. A **worker** brings its next chunk, or what there is of it, over the bus, handles
-//! it and writes the answers; then it says which request it handles next. The **conductor** says how
-//! far workers may go, and tells the host of all answers below the least of their places: one fence
-//! for all of them. The **scout** keeps looking at what the host says. So the bus is read, written,
-//! waited for and looked at all at once. A team of few warps, or of one CPU thread, takes these parts
-//! in turns.
+//! it and writes the answers; then it moves its cursor. The **committer** says how far workers may go,
+//! and commits all answers below the least of their cursors: one fence for all of them. The **poller**
+//! keeps looking at what the host says. So the bus is read, written, waited for and looked at all at
+//! once. A block of few warps, or of one CPU thread, takes these parts in turns.
 //!
 //! A stream ends when a look that began after the last answer shows nothing new, and for whatever
-//! ends a batch.
+//! ends a window.
 
-use super::{Channel, verdict};
-use crate::kernel::{Kernel, Scope};
-use crate::team::{AHEAD, POLLERS, POOL_BYTES, STAGE, Team, Words};
-use core::sync::atomic::Ordering::Relaxed;
+use super::channel::{Channel, launch};
+use crate::block::{Cooperate, Threads, Words};
+use crate::kernel::{Kernel, Messages, Scope};
+use crate::memory::SCRATCH_BYTES;
+use crate::memory::signals::Decision;
+use crate::memory::telemetry::POLLERS;
+use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
 use ring_shared::ring::{Seen, credit_is_due, decide};
 
+/// Bytes of scratch memory that one warp takes, if its messages are not larger; how many messages that may
+/// be at most. A CPU's thread is all the block, and what it looks at besides its messages costs as much as
+/// some of them.
+const STAGE: (usize, usize) =
+    if Threads::WARP > 1 { (2560, 128) } else { (SCRATCH_BYTES / 2, 256) };
+
+/// Chunks that a worker may be told of before the first is answered: what hides the time that telling
+/// takes, and what a command waits for.
+const AHEAD: usize = if Threads::WARP > 1 { 4 } else { 1 };
+
 impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
-    const STRIDE: usize = 16 * <K::Scope as Scope<K>>::STRIDE;
+    const STRIDE: usize = 16 * <K::Scope as Scope<K>>::STAGE.0;
 
     /// Most messages of a chunk, a power of two.
     const CHUNK: usize = {
@@ -35,217 +47,234 @@ impl<K: Kernel> Channel<'_, K> {
     const WIDE: bool = Self::CHUNK * K::Request::SLOT_ATOMS > 4 * 32;
 
     /// Most workers: each has a stage.
-    const CREW: u32 = (POOL_BYTES / (Self::CHUNK * Self::STRIDE)) as u32;
+    const MOST_WORKERS: u32 = (SCRATCH_BYTES / (Self::CHUNK * Self::STRIDE)) as u32;
 
     /// The first worker's warp, and how many workers there are: the first two warps have other
     /// things to do, if there are more.
     #[inline(always)]
-    fn crew(team: Team<'_>) -> (u32, u32) {
-        let first = team.warps().min(POLLERS as u32 + 1) - 1;
-        (first, (team.warps() - first).min(Self::CREW))
+    fn workers(block: ThreadBlock<'_>) -> (u32, u32) {
+        let first = block.warps().min(POLLERS as u32 + 1) - 1;
+        (first, (block.warps() - first).min(Self::MOST_WORKERS))
     }
 
     /// Most messages of an iteration; in a launch of limited time such that one more call of the
     /// handler is all that can come after the time is over.
     #[inline(always)]
-    pub(super) fn most(team: Team<'_>, timed: bool) -> u64 {
-        let (alone, abreast) =
-            (<K::Scope as Scope<K>>::ALONE, <K::Scope as Scope<K>>::abreast(team));
-        match (alone, timed) {
+    pub fn most(block: ThreadBlock<'_>, timed: bool) -> u64 {
+        let parallelism = <K::Scope as Scope<K>>::parallelism(block);
+        match (Self::BY_WARP, timed) {
             (true, true) => {
-                let chunk = abreast.min(Self::CHUNK as u32);
-                u64::from((Self::crew(team).1 - 1) * chunk + 1)
+                let chunk = parallelism.min(Self::CHUNK as u32);
+                u64::from((Self::workers(block).1 - 1) * chunk + 1)
             }
-            (true, false) => u64::from(Self::crew(team).1) * (AHEAD * Self::CHUNK) as u64,
+            (true, false) => u64::from(Self::workers(block).1) * (AHEAD * Self::CHUNK) as u64,
             (false, true) => 1,
             (false, false) => Self::WINDOW,
         }
     }
 
-    /// Messages of a chunk: no more than the ring holds, so that a chunk never passes its end.
+    /// Messages of a chunk: no more than either ring holds, so that a chunk never passes its end.
     #[inline(always)]
-    pub(super) fn chunk_of(team: Team<'_>, timed: bool, capacity: u32) -> u64 {
-        let abreast = if timed { <K::Scope as Scope<K>>::abreast(team) } else { u32::MAX };
-        u64::from(capacity.min(abreast).min(Self::CHUNK as u32))
+    pub fn chunk_of(block: ThreadBlock<'_>, timed: bool, capacity: u32) -> u64 {
+        let parallelism = <K::Scope as Scope<K>>::parallelism(block);
+        let most = if timed { parallelism } else { u32::MAX };
+        u64::from(capacity.min(most).min(Self::CHUNK as u32))
     }
 
-    /// Answers the requests in slots up to `Shared::tail`, and what comes meanwhile. `GO_ON`,
-    /// `COMMAND`, or why the channel is to leave.
+    /// All threads: answer the requests in slots up to the inbox's tail, and what comes meanwhile. To
+    /// continue, to obey, or to leave.
     #[inline(always)]
-    pub(super) fn stream(&self) -> u64 {
-        let (team, s) = (self.team, self.shared());
-        let (first, crew) = Self::crew(team);
-        let me = team.warp().wrapping_sub(first);
-        if team.poller() == Some(0) {
-            self.begin_stream(crew);
+    pub fn answer_by_warps(&self) -> Decision {
+        let (first, workers) = Self::workers(self.block);
+        let me = self.warp().wrapping_sub(first);
+        if self.poller() == Some(0) {
+            self.begin_stream(workers);
         }
-        team.sync();
-        let mut place = self.first_place(s.head.load(Relaxed), me);
-        let (mut looks, mut fruitless) = (0u32, 0u32);
-        let last = team.pollers() - 1;
+        self.sync();
+        let mut cursor = self.first_cursor(self.memory().inbox.next.get(), me);
+        let (mut looks, mut fruitless) = (0, 0u32);
+        let last = self.pollers() - 1;
         loop {
-            if me < crew {
-                let before = place;
-                place = self.afresh().work(place, me, crew);
-                fruitless = if place == before { fruitless.saturating_add(1) } else { 0 };
+            if me < workers {
+                let before = cursor;
+                cursor = self.optimization_barrier().work(cursor, me, workers);
+                fruitless = if cursor == before { fruitless.saturating_add(1) } else { 0 };
             }
-            if team.poller() == Some(0) {
-                looks = self.afresh().conduct(crew, looks);
+            if self.poller() == Some(0) {
+                looks = self.optimization_barrier().commit(workers, looks);
             }
-            if team.poller() == Some(last) {
-                self.afresh().scout();
+            if self.poller() == Some(last) {
+                self.optimization_barrier().poll();
             }
-            if self.afresh().is_over() {
+            if self.optimization_barrier().stream_has_ended() {
                 break;
             }
-            team.rest(fruitless, true);
+            self.rest(fruitless, true);
         }
-        team.sync();
-        let found = s.over.load(Relaxed);
-        if found == verdict::STOP { verdict::GO_ON } else { found }
+        self.sync();
+        match self.memory().progress.end.get() {
+            Decision::Wait => Decision::Continue,
+            end => end,
+        }
     }
 
     /// Whether the stream has ended.
     #[inline(always)]
-    fn is_over(&self) -> bool {
-        self.team.uniform(self.shared().over.load(Relaxed)) != verdict::GO_ON
+    fn stream_has_ended(&self) -> bool {
+        self.agreed(self.memory().progress.end.get() != Decision::Continue)
     }
 
-    /// Where worker `me` begins in a stream from request `head` on.
+    /// Where worker `me` begins in a stream from request `next` on.
     #[inline(always)]
-    fn first_place(&self, head: u64, me: u32) -> u64 {
-        let chunk = self.shared().chunk.load(Relaxed);
-        if me == 0 { head } else { (head & !(chunk - 1)) + u64::from(me) * chunk }
+    fn first_cursor(&self, next: u64, me: u32) -> u64 {
+        let chunk = self.memory().progress.chunk.get();
+        if me == 0 { next } else { (next & !(chunk - 1)) + u64::from(me) * chunk }
     }
 
     /// Warp 0: the beginning of a stream, before a barrier.
     #[inline(always)]
-    fn begin_stream(&self, crew: u32) {
-        let (team, s) = (self.team, self.shared());
-        let head = s.head.load(Relaxed);
-        let mut w = team.in_warp();
-        while w < crew {
-            if let Some(place) = s.places.get(w as usize) {
-                place.store(self.first_place(head, w), Relaxed);
+    fn begin_stream(&self, workers: u32) {
+        let m = self.memory();
+        let next = m.inbox.next.get();
+        let mut w = self.lane();
+        while w < workers {
+            if let Some(cursor) = m.progress.cursors.get(w as usize) {
+                cursor.set(self.first_cursor(next, w));
             }
-            w += team.warp_size();
+            w += Threads::WARP;
         }
-        if team.is_leader() {
-            s.done.store(head, Relaxed);
-            s.stop.store(verdict::GO_ON, Relaxed);
-            s.over.store(verdict::GO_ON, Relaxed);
-            s.covered.store(0, Relaxed);
-            s.corrupt.store(0, Relaxed);
-            s.called.store(0, Relaxed);
-            s.looks.store(0, Relaxed);
-            // The other polling warp may have answered what the event was about.
-            let tail = s.tail.load(Relaxed).max(head);
-            s.tail.store(tail, Relaxed);
-            s.split.store(tail, Relaxed);
-            s.unseen_next.store(s.unseen.load(Relaxed), Relaxed);
-            let go = self.reach(head);
-            s.go.store(go, Relaxed);
-            self.next_limit(s.tail.load(Relaxed) > go);
-            if go > head {
+        if self.is_lane_0() {
+            let progress = &m.progress;
+            progress.committed.set(next);
+            m.signals.stop.set(Decision::Continue);
+            progress.end.set(Decision::Continue);
+            progress.polled_through.set(0);
+            progress.corrupt.set(false);
+            progress.called.set(0);
+            progress.looks.set(0);
+            // The other polling warp may have answered what the wake was about.
+            let tail = m.inbox.tail.get().max(next);
+            m.inbox.tail.set(tail);
+            m.telemetry.split.set(tail);
+            m.telemetry.unseen_next.set(m.telemetry.unseen.get());
+            let limit = self.reach(next);
+            progress.dispatch_limit.set(limit);
+            m.budget.next_batch_limit(m.inbox.tail.get() > limit);
+            if limit > next {
                 self.note_work();
             }
         }
     }
 
-    /// A worker's step: handles what there is of its chunk; its next place.
+    /// A worker's step: handles what there is of its chunk; where its cursor is then.
     #[inline(always)]
-    fn work(&self, place: u64, me: u32, crew: u32) -> u64 {
-        let (team, s) = (self.team, self.shared());
-        let go = team.uniform(s.go.load(Relaxed));
-        if place >= go {
-            return place;
+    fn work(&self, cursor: u64, me: u32, workers: u32) -> u64 {
+        let limit = self.broadcast(self.memory().progress.dispatch_limit.get());
+        if cursor >= limit {
+            return cursor;
         }
-        // What the scout has acquired is there for the thread that read `go`, and then for all of the
+        // What the poller has acquired is there for the thread that read the limit, and then for all of the
         // warp: the shuffle that tells them of it orders nothing.
-        team.fence_team();
-        team.warp_sync();
-        let last = s.chunk.load(Relaxed) as u32 - 1;
-        let n = (go - place).min(u64::from(last - (place as u32 & last) + 1)) as u32;
-        let (took, waited) = match self.pass(place, n) {
+        self.fence_block();
+        self.warp_sync();
+        let last = self.memory().progress.chunk.get() as u32 - 1;
+        let n = (limit - cursor).min(u64::from(last - (cursor as u32 & last) + 1)) as u32;
+        let (took, waited) = match self.handle_in_place(cursor, n) {
             Some(times) => times,
             None => {
-                let this = self.afresh();
-                this.bring(place, n, this.stage_of(me));
-                team.warp_sync();
-                let this = self.afresh();
-                let times = this.handle(place, n, this.stage_of(me));
-                team.survive();
-                team.warp_sync();
-                let this = self.afresh();
-                this.send(place, n, this.stage_of(me));
+                self.bring(cursor, n, self.stage_of(me));
+                self.warp_sync();
+                let this = self.optimization_barrier();
+                let times = this.handle_stage(cursor, n, this.stage_of(me));
+                self.exit_if_warp_panicked();
+                self.warp_sync();
+                let this = self.optimization_barrier();
+                this.write(cursor, n, this.stage_of(me));
                 times
             }
         };
-        let this = self.afresh();
-        team.warp_sync();
-        let (s, mut place) = (this.shared(), place + u64::from(n));
-        let chunk = s.chunk.load(Relaxed) as u32;
-        if place as u32 & (chunk - 1) == 0 {
-            place += u64::from((crew - 1) * chunk);
+        let this = self.optimization_barrier();
+        this.warp_sync();
+        let (m, mut cursor) = (this.memory(), cursor + u64::from(n));
+        let chunk = m.progress.chunk.get() as u32;
+        if cursor as u32 & (chunk - 1) == 0 {
+            cursor += u64::from((workers - 1) * chunk);
         }
-        if team.is_leader() {
-            team.fence_team(); // the warp's answers, for the conductor
-            if let Some(mine) = s.places.get(me as usize) {
-                mine.store(place, Relaxed);
+        if this.is_lane_0() {
+            this.fence_block(); // the warp's answers, for the committer
+            if let Some(mine) = m.progress.cursors.get(me as usize) {
+                mine.set(cursor);
             }
-            this.count_some(n, took, waited);
+            m.telemetry.count_some(this.threads_of_block(), n, took, waited);
         }
-        place
+        cursor
     }
 
     /// The stage of worker `me`.
     #[inline(always)]
     fn stage_of(&self, me: u32) -> *mut u8 {
-        self.team.memory().pool.bytes(me as usize * Self::CHUNK * Self::STRIDE)
+        self.memory().scratch.bytes(me as usize * Self::CHUNK * Self::STRIDE)
     }
 
-    /// A worker that is all the team: handles `n` messages from `place` on from ring to ring; ticks
+    /// A worker that is all the block: handles `n` messages from `cursor` on from ring to ring; ticks
     /// that they took, and waited at most.
     #[inline(always)]
-    fn pass(&self, place: u64, n: u32) -> Option<(u64, u64)> {
-        if cfg!(target_arch = "nvptx64") {
+    fn handle_in_place(&self, cursor: u64, n: u32) -> Option<(u64, u64)> {
+        if Threads::WARP > 1 {
             return None;
         }
-        let unseen = self.unseen(place);
-        let (began, payload) = (self.team.ticks(), self.payload());
-        let (from, to) = (self.inbox().from(place), self.outbox().from(place));
-        let done = <K::Scope as Scope<K>>::straight(self.team, payload, from, to, n);
-        done.then(|| (self.team.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
+        let unseen = self.unseen(cursor);
+        let (began, payload) = (self.ticks(), self.payload());
+        let (from, to) = (self.requests().from(cursor), self.responses().from(cursor));
+        let done = <K::Scope as Scope<K>>::handle_in_place(self.block, payload, from, to, n);
+        done.then(|| (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
     }
 
-    /// A worker: handles the `n` messages in its stage, from `place` on; ticks that they took, and
+    /// A worker: handles the `n` messages in its stage, from `cursor` on; ticks that they took, and
     /// waited at most.
     #[inline(always)]
-    fn handle(&self, place: u64, n: u32, stage: *mut u8) -> (u64, u64) {
-        let team = self.team;
-        let unseen = self.unseen(place);
-        let began = team.ticks();
+    fn handle_stage(&self, cursor: u64, n: u32, stage: *mut u8) -> (u64, u64) {
+        let unseen = self.unseen(cursor);
+        let began = self.ticks();
         // SAFETY: the `n` messages of this worker's own stage, at most CHUNK; the warp synchronises.
-        unsafe { <K::Scope as Scope<K>>::warp(team, self.payload(), stage, n) };
-        (team.ticks().wrapping_sub(began), began.wrapping_sub(unseen))
+        unsafe { self.handle(stage, n) };
+        (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen))
     }
 
-    /// When the last look began that did not show message `place`.
+    /// A warp: handles the `n` messages in its memory at `stage`.
+    ///
+    /// # Safety
+    /// Room for so many messages as `STAGE` says of the scope, of the calling warp alone, with a request in
+    /// each; the warp synchronises before and after.
     #[inline(always)]
-    fn unseen(&self, place: u64) -> u64 {
-        let s = self.shared();
-        // In this order: see the scout.
-        let next = s.unseen_next.load(Relaxed);
-        let (split, unseen) = (s.split.load(Relaxed), s.unseen.load(Relaxed));
-        if place < split { unseen } else { next }
+    pub unsafe fn handle(&self, stage: *mut u8, n: u32) {
+        let (stride, response) = <K::Scope as Scope<K>>::STAGE;
+        let messages = Messages {
+            requests: stage,
+            responses: stage.wrapping_add(16 * response),
+            request_stride: 16 * stride,
+            response_stride: 16 * stride,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) }
     }
 
-    /// A worker: reads requests `place..place + n` into its stage.
+    /// When the last look began that did not show message `cursor`.
     #[inline(always)]
-    fn bring(&self, place: u64, n: u32, stage: *mut u8) {
-        let (team, atoms) = (self.team, K::Request::SLOT_ATOMS as u32);
+    fn unseen(&self, cursor: u64) -> u64 {
+        let telemetry = &self.memory().telemetry;
+        // In this order: see the poller.
+        let next = telemetry.unseen_next.get();
+        let (split, unseen) = (telemetry.split.get(), telemetry.unseen.get());
+        if cursor < split { unseen } else { next }
+    }
+
+    /// A worker: reads requests `cursor..cursor + n` into its stage.
+    #[inline(always)]
+    fn bring(&self, cursor: u64, n: u32, stage: *mut u8) {
+        let atoms = K::Request::SLOT_ATOMS as u32;
         // A chunk does not pass the ring's end.
-        let Some(slots) = self.inbox().from(place).get(..(n * atoms) as usize) else { return };
+        let Some(slots) = self.requests().from(cursor).get(..(n * atoms) as usize) else { return };
         let read = |t: u32| slots.get(t as usize).map_or([0; 2], |atom| atom.load());
         let keep = |t: u32, words: Words| {
             if (t as usize) < slots.len() {
@@ -253,7 +282,7 @@ impl<K: Kernel> Channel<'_, K> {
                 unsafe { Self::in_stage(stage, t, atoms).write(words) };
             }
         };
-        let (mut t, step) = (team.in_warp(), team.warp_size());
+        let (mut t, step) = (self.lane(), Threads::WARP);
         while (t as usize) < slots.len() {
             // All in flight before the first is used.
             let four = |t| [read(t), read(t + step), read(t + 2 * step), read(t + 3 * step)];
@@ -276,13 +305,13 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// A worker: writes responses `place..place + n` from its stage.
+    /// A worker: writes responses `cursor..cursor + n` from its stage.
     #[inline(always)]
-    fn send(&self, place: u64, n: u32, stage: *mut u8) {
-        let (team, atoms) = (self.team, K::Response::SLOT_ATOMS as u32);
+    fn write(&self, cursor: u64, n: u32, stage: *mut u8) {
+        let atoms = K::Response::SLOT_ATOMS as u32;
         // A chunk does not pass the ring's end.
-        let Some(slots) = self.outbox().from(place).get(..(n * atoms) as usize) else { return };
-        let answers = stage.wrapping_add(16 * <K::Scope as Scope<K>>::ANSWER);
+        let Some(slots) = self.responses().from(cursor).get(..(n * atoms) as usize) else { return };
+        let answers = stage.wrapping_add(16 * <K::Scope as Scope<K>>::STAGE.1);
         let read = |t: u32| match slots.get(t as usize) {
             // SAFETY: an atom of the response to message `m < n` in this worker's stage.
             Some(_) => unsafe { Self::in_stage(answers, t, atoms).read() },
@@ -293,7 +322,7 @@ impl<K: Kernel> Channel<'_, K> {
                 atom.store(words);
             }
         };
-        let (mut t, step) = (team.in_warp(), team.warp_size());
+        let (mut t, step) = (self.lane(), Threads::WARP);
         while (t as usize) < slots.len() {
             let words = [read(t), read(t + step)];
             write(t, words[0]);
@@ -309,177 +338,176 @@ impl<K: Kernel> Channel<'_, K> {
         stage.wrapping_add(at).cast()
     }
 
-    /// Thread 0: how far workers may go from `done` on.
+    /// Thread 0: how far workers may go when all below `committed` is answered.
     #[inline(always)]
-    fn reach(&self, done: u64) -> u64 {
-        let s = self.shared();
-        let room = s.credit.load(Relaxed) + u64::from(self.outbox().capacity());
-        let limit = done.saturating_add(s.limit.load(Relaxed));
+    fn reach(&self, committed: u64) -> u64 {
+        let m = self.memory();
+        let room = m.outbox.consumed.get() + u64::from(self.responses().capacity());
+        let limit = committed.saturating_add(m.budget.batch_limit.get());
         // A credit that is too far behind is not to call anybody back.
-        s.tail.load(Relaxed).min(room).min(limit).max(done)
+        m.inbox.tail.get().min(room).min(limit).max(committed)
     }
 
-    /// The conductor's step: tells of what was answered, and lets workers go on. `looked` is how many
+    /// The committer's step: commits what was answered, and lets workers go on. `looked` is how many
     /// looks there were at its last step.
     #[inline(always)]
-    fn conduct(&self, crew: u32, looked: u32) -> u32 {
-        let (team, s) = (self.team, self.shared());
-        let (mut least, mut w) = (u64::MAX, team.in_warp());
-        while w < crew {
-            let place = s.places.get(w as usize).map_or(u64::MAX, |place| place.load(Relaxed));
-            least = least.min(place);
-            w += team.warp_size();
+    fn commit(&self, workers: u32, looked: u64) -> u64 {
+        let m = self.memory();
+        let (mut least, mut w) = (u64::MAX, self.lane());
+        while w < workers {
+            let cursor = m.progress.cursors.get(w as usize).map_or(u64::MAX, |cursor| cursor.get());
+            least = least.min(cursor);
+            w += Threads::WARP;
         }
-        let done = team.warp_min(least);
-        team.fence_team(); // the answers below their places, for the leader to pass on
-        team.warp_sync();
+        let committed = self.warp_min(least);
+        self.fence_block(); // the answers below their cursors, for lane 0 to pass on
+        self.warp_sync();
         let (mut due, mut looks) = (false, looked);
-        if team.is_leader() {
-            looks = s.looks.load(Relaxed) as u32;
-            let now = team.now();
-            let progress = done != s.done.load(Relaxed);
-            s.done.store(done, Relaxed);
-            team.fence_team(); // before the host hears of it: the scout checks by it what it says
-            self.let_go(done, now, progress, looks != looked);
-            due = self.beat(done, now);
-            if due && self.lease_is_over() && s.stop.load(Relaxed) == verdict::GO_ON {
-                s.stop.store(Exit::LeaseOver as u64, Relaxed);
+        if self.is_lane_0() {
+            looks = m.progress.looks.get();
+            let now = self.now();
+            let progress = committed != m.progress.committed.get();
+            m.progress.committed.set(committed);
+            self.fence_block(); // before the host hears of it: the poller checks by it what it says
+            self.let_workers_go(committed, now, progress, looks != looked);
+            due = self.beat(committed, now);
+            if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
+                m.signals.stop.set(Decision::Leave(Exit::LeaseOver));
             }
             if progress {
-                team.fence(); // the answers of all workers, before the tail
-                self.publish_tail(done, s.credit.load(Relaxed));
-                let published = s.published.load(Relaxed);
-                if credit_is_due(done, published, self.inbox().capacity()) {
-                    self.publish_consumed(done);
+                self.fence(); // the answers of all workers, before the tail
+                m.outbox.commit(self.responses(), committed, m.outbox.consumed.get());
+                if credit_is_due(committed, m.inbox.published.get(), self.requests().capacity()) {
+                    self.publish_consumed(committed);
                 }
             }
-            self.perhaps_end(done);
+            self.perhaps_end(committed);
         }
-        if team.agreed(due) {
+        if self.agreed(due) {
             self.flush();
         }
-        team.uniform(u64::from(looks)) as u32
+        self.broadcast(looks)
     }
 
-    /// Thread 0, requests below `done` being answered: lets workers go further, if there is more,
+    /// Thread 0, requests below `committed` being answered: lets workers go further, if there is more,
     /// there is room for it, and nothing is in the way.
     #[inline(always)]
-    fn let_go(&self, done: u64, now: u64, progress: bool, looked: bool) {
-        let s = self.shared();
-        let go = s.go.load(Relaxed);
-        let rests = done == go;
+    fn let_workers_go(&self, committed: u64, now: u64, progress: bool, looked: bool) {
+        let m = self.memory();
+        let limit = m.progress.dispatch_limit.get();
+        let rests = committed == limit;
         if rests && progress {
             self.note_rest(now);
         }
-        if s.stop.load(Relaxed) != verdict::GO_ON {
+        if m.signals.stop.get() != Decision::Continue {
             return;
         }
-        if self.is_eager() {
-            let covered = s.covered.load(Relaxed);
-            self.team.fence_team(); // what that look showed
-            if covered < done {
+        if m.budget.is_eager() {
+            let polled = m.progress.polled_through.get();
+            self.fence_block(); // what that look showed
+            if polled < committed {
                 return; // not before a look that began after the last answer
             }
         }
-        if s.corrupt.load(Relaxed) != 0 {
-            s.stop.store(Exit::CorruptRing as u64, Relaxed);
+        if m.progress.corrupt.get() {
+            m.signals.stop.set(Decision::Leave(Exit::CorruptRing));
             return;
         }
-        if s.command.load(Relaxed) != s.obeyed.load(Relaxed) {
-            s.stop.store(verdict::COMMAND, Relaxed);
+        if m.signals.command.get() != m.life.acknowledged.get() {
+            m.signals.stop.set(Decision::Obey);
             return;
         }
-        let to = self.reach(done);
-        let more = to > go;
-        let starved = rests && !more && s.tail.load(Relaxed) > done;
+        let to = self.reach(committed);
+        let more = to > limit;
+        let starved = rests && !more && m.inbox.tail.get() > committed;
         if starved {
-            s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
-            if s.published.load(Relaxed) != done {
-                self.publish_consumed(done); // the host may fill those slots while we wait
+            m.budget.expect_work();
+            if m.inbox.published.get() != committed {
+                self.publish_consumed(committed); // the host may fill those slots while we wait
             }
         }
-        if self.is_limited() && (more || (rests && looked)) {
-            let called = self.caller().is_some()
-                && s.called.load(Relaxed) == super::budget::launch(self.team);
-            let why = self.spent(now, rests && !more, called);
-            if why != verdict::GO_ON {
-                s.stop.store(why, Relaxed);
+        if m.budget.is_limited() && (more || (rests && looked)) {
+            let called = self.caller().is_some() && m.progress.called.get() == launch(self.block);
+            let why = m.budget.spend(now, rests && !more, called, || self.channels());
+            if why != Decision::Continue {
+                m.signals.stop.set(why);
                 return;
             }
         }
         if more {
             self.note_work();
-            self.next_limit(s.tail.load(Relaxed) > to);
-            self.team.fence_team(); // what the scout has acquired, for the workers
-            s.go.store(to, Relaxed);
+            m.budget.next_batch_limit(m.inbox.tail.get() > to);
+            self.fence_block(); // what the poller has acquired, for the workers
+            m.progress.dispatch_limit.set(to);
         }
     }
 
     /// Thread 0: ends the stream if nobody is at work, and there is a reason or nothing to do.
     #[inline(always)]
-    fn perhaps_end(&self, done: u64) {
-        let s = self.shared();
-        if done < s.go.load(Relaxed) {
+    fn perhaps_end(&self, committed: u64) {
+        let m = self.memory();
+        if committed < m.progress.dispatch_limit.get() {
             return;
         }
-        let stop = s.stop.load(Relaxed);
-        let covered = s.covered.load(Relaxed);
-        self.team.fence_team(); // the tail that was seen with it
-        let nothing = done >= s.tail.load(Relaxed) && covered >= done;
-        let over = match stop {
-            verdict::GO_ON if nothing => verdict::STOP,
+        let stop = m.signals.stop.get();
+        let polled = m.progress.polled_through.get();
+        self.fence_block(); // the tail that was seen with it
+        let nothing = committed >= m.inbox.tail.get() && polled >= committed;
+        let end = match stop {
+            Decision::Continue if nothing => Decision::Wait,
             stop => stop,
         };
-        if over != verdict::GO_ON {
-            s.head.store(done, Relaxed);
-            self.publish_consumed(done);
-            self.team.fence_team(); // all that was said before the end
-            s.over.store(over, Relaxed);
+        if end != Decision::Continue {
+            m.inbox.next.set(committed);
+            self.publish_consumed(committed);
+            self.fence_block(); // all that was said before the end
+            m.progress.end.set(end);
         }
     }
 
-    /// The scout's step: one look at all that the host says.
+    /// The poller's step: one look at all that the host says.
     #[inline(always)]
-    fn scout(&self) {
-        let (team, s) = (self.team, self.shared());
-        let (covered, began) = (team.uniform(s.done.load(Relaxed)), team.ticks());
-        let lines = (self.inbox().bell(), self.outbox().credit());
-        let seen = team.glance(lines, self.host(), self.caller());
-        team.warp_sync(); // what each thread has acquired, for the leader to pass on
-        if team.is_leader() {
-            team.fence_team();
-            let (done, tail) = (s.done.load(Relaxed), s.tail.load(Relaxed));
-            let mut wrong = !self.take_credit(seen.credit, done);
-            self.credit_of_doorbell(seen.control, done);
-            s.wire.store(u64::from(seen.control.tail), Relaxed);
-            s.command.store(seen.command, Relaxed);
-            s.called.store(seen.call, Relaxed);
-            let mut until = covered;
-            match decide(seen.control, tail, self.inbox().capacity()) {
+    fn poll(&self) {
+        let m = self.memory();
+        let (through, began) = (self.broadcast(m.progress.committed.get()), self.ticks());
+        let ends = (self.requests(), self.responses());
+        let seen = m.inbox.poll(self.threads_of_block(), ends, self.host(), self.caller());
+        self.warp_sync(); // what each thread has acquired, for lane 0 to pass on
+        if self.is_lane_0() {
+            self.fence_block();
+            let (committed, tail) = (m.progress.committed.get(), m.inbox.tail.get());
+            let mut wrong = !m.outbox.note_consumed(self.responses(), seen.credit, committed);
+            m.outbox.note_credit(self.responses(), seen.control, committed);
+            m.inbox.seen_tail.set(u64::from(seen.control.tail));
+            m.signals.command.set(seen.command);
+            m.progress.called.set(seen.call);
+            let mut until = through;
+            match decide(seen.control, tail, self.requests().capacity()) {
                 Seen::Nothing => {}
-                // Rung when all before was consumed: for the polling warps.
+                // Sent when all before was consumed: for the polling warps.
                 Seen::Inline => until = u64::MAX,
                 Seen::Slots(n) => {
                     let new = tail + u64::from(n);
-                    wrong |= new.saturating_sub(done) > u64::from(self.inbox().capacity());
+                    let capacity = u64::from(self.requests().capacity());
+                    wrong |= new.saturating_sub(committed) > capacity;
                     // What is known of times reaches back two looks, so the third waits.
-                    if !wrong && done >= s.split.load(Relaxed) {
-                        s.unseen.store(s.unseen_next.load(Relaxed), Relaxed);
-                        s.split.store(tail, Relaxed);
-                        s.unseen_next.store(s.seen.load(Relaxed), Relaxed);
-                        s.tail.store(new, Relaxed);
+                    if !wrong && committed >= m.telemetry.split.get() {
+                        m.telemetry.unseen.set(m.telemetry.unseen_next.get());
+                        m.telemetry.split.set(tail);
+                        m.telemetry.unseen_next.set(m.telemetry.seen.get());
+                        m.inbox.tail.set(new);
                     }
                 }
                 Seen::Corrupt(_) => wrong = true,
             }
-            s.seen.store(began, Relaxed);
+            m.telemetry.seen.set(began);
             if wrong {
-                s.corrupt.store(1, Relaxed);
+                m.progress.corrupt.set(true);
             }
-            team.fence_team(); // the tail before `covered`
-            s.covered.store(until, Relaxed);
-            s.looks.store(s.looks.load(Relaxed).wrapping_add(1), Relaxed);
+            self.fence_block(); // the tail before how far was polled
+            m.progress.polled_through.set(until);
+            m.progress.looks.count(1);
         }
-        team.warp_sync();
+        self.warp_sync();
     }
 }

@@ -1,4 +1,4 @@
-//! The resident loop itself under loom, on the CPU's team: commands, leaving, yielding, launches that
+//! The resident loop itself under loom, on the CPU's block: commands, leaving, yielding, launches that
 //! follow each other.
 //!
 //!     RUSTFLAGS="--cfg loom" cargo test --release -p ring-device --test loom

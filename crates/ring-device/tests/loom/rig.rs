@@ -5,8 +5,8 @@
 use loom::cell::UnsafeCell;
 use loom::thread::{self, JoinHandle, yield_now};
 use ring_device::{
-    Hooks, InOrder, InOrderHandler, Kernel, Team, TeamMemory, Thread, ThreadContext, ThreadHandler,
-    run,
+    BlockMemory, Hooks, InOrder, InOrderHandler, Kernel, Thread, ThreadBlock, ThreadContext,
+    ThreadHandler, run,
 };
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared, share};
@@ -333,13 +333,13 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(control);
                 for _ in 0..launches {
                     // SAFETY: integers, and atomics and cells of integers.
-                    let mut memory: Box<TeamMemory> = unsafe { Box::new_zeroed().assume_init() };
+                    let mut memory: Box<BlockMemory> = unsafe { Box::new_zeroed().assume_init() };
                     let hooks = Hooks { now: || NOW, rest: |_| yield_now() };
-                    let team = Team::new(channel, &mut memory, hooks);
+                    let block = ThreadBlock::new(channel, &mut memory, hooks);
                     // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the models
                     // submit no launch before the last has left.
                     let done =
-                        catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&team, control) }));
+                        catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&block, control) }));
                     if let Err(panic) = done {
                         if !panic.is::<()>() {
                             resume_unwind(panic); // an assertion, or loom's own

@@ -5,7 +5,7 @@ use ring_device::{Kernel, Scope, Word};
 struct Wide;
 
 impl<K: Kernel> Scope<K> for Wide {
-    const ALONE: bool = true;
+    const STATE_BYTES: usize = 0;
 }
 
 #[repr(C)]

@@ -5,7 +5,7 @@
 pub mod traffic;
 
 use ring_device::{
-    Hooks, InOrder, InOrderHandler, Kernel, Scope, Team, TeamMemory, Thread, ThreadContext,
+    BlockMemory, Hooks, InOrder, InOrderHandler, Kernel, Scope, Thread, ThreadBlock, ThreadContext,
     ThreadHandler, run,
 };
 pub use ring_shared::layout::Budgets;
@@ -362,14 +362,17 @@ impl<K: Kernel> Rig<K> {
             std::thread::spawn(move || {
                 OWN.set(own);
                 let control = std::ptr::with_exposed_provenance::<ControlBlock>(address);
-                let mut memory = Box::new(const { TeamMemory::new() });
+                let mut memory = Box::new(const { BlockMemory::new() });
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
                 unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), left, 1) };
-                let team =
-                    Team::new(channel, &mut memory, Hooks { now: channel_now, rest: channel_rest });
+                let block = ThreadBlock::new(
+                    channel,
+                    &mut memory,
+                    Hooks { now: channel_now, rest: channel_rest },
+                );
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.
-                unsafe { run::<K>(&team, control) };
+                unsafe { run::<K>(&block, control) };
             })
         };
         Running((0..self.channels).map(channel).collect())

@@ -8,7 +8,7 @@ use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::image::ImageError;
 use crate::probe::Probed;
-use ring_device::{Hooks, TeamMemory};
+use ring_device::{BlockMemory, Hooks};
 use ring_shared::atomics::Atom;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -134,7 +134,7 @@ impl Function for CpuFunction {
             let thread = std::thread::Builder::new()
                 .name(format!("{}/{channel}", self.name.replace('\0', "?")));
             let spawned = thread.spawn(move || {
-                let mut memory = Box::new(const { TeamMemory::new() });
+                let mut memory = Box::new(const { BlockMemory::new() });
                 let mut turn = 0;
                 while turns.wait_for(turn) {
                     // SAFETY: the parameter is what the entry needs: the promise to `launch`, which

@@ -21,7 +21,7 @@ use crate::device::{Device, DeviceInfo};
 use crate::error::{DriverError, OpenError};
 use crate::image::{Image, ImageError};
 use crate::probe::Probed;
-use ring_device::{Hooks, TeamMemory};
+use ring_device::{BlockMemory, Hooks};
 use std::fmt::Debug;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
-/// A kernel as the CPU runs it: address of its parameter, channel, memory of the channel's team, hooks.
-pub type CpuEntry = unsafe fn(u64, u32, &mut TeamMemory, Hooks);
+/// A kernel as the CPU runs it: address of its parameter, channel, memory of the channel's block, hooks.
+pub type CpuEntry = unsafe fn(u64, u32, &mut BlockMemory, Hooks);
 
 /// A kernel's code, for either kind of device.
 #[derive(Clone, Copy, Debug)]

@@ -47,6 +47,13 @@ impl Atom {
         [self.lo.load(Ordering::Acquire), hi]
     }
 
+    /// Writes the atom so that whoever observes its new `hi` observes its new `lo`. For code that runs on a GPU
+    /// too, where what is to be seen before it needs a fence before the call; here nothing more is needed.
+    #[inline]
+    pub fn store_whole(&self, words: [u64; 2]) {
+        self.publish(words);
+    }
+
     /// Writes `lo`, then `hi`, each after everything written or read before.
     #[inline]
     pub fn publish(&self, [lo, hi]: [u64; 2]) {
@@ -103,9 +110,10 @@ impl Atom {
         [lo, hi]
     }
 
-    /// Writes the 16 bytes at once. What must be seen before them needs a fence before the call.
+    /// Writes the atom so that whoever observes its new `hi` observes its new `lo`. What is to be seen before
+    /// it needs a fence of system scope before the call.
     #[inline(always)]
-    pub fn publish(&self, words: [u64; 2]) {
+    pub fn store_whole(&self, words: [u64; 2]) {
         self.store(words);
     }
 }

@@ -1,8 +1,10 @@
 //! What a launch reads before it begins, all of it at once: a read across the bus takes about a
 //! microsecond, so thread `k` of one warp reads atom `k` of this list, and the rest of the block
-//! finds it in the team's memory.
+//! finds it in the block's memory.
 
+use crate::block::{Cooperate, Threads};
 use core::mem::offset_of;
+use core::ops::Range;
 use ring_shared::atomics::{Atom, AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{ChannelBlock, ConfigLine, ControlBlock, HostLine, StatusLine};
 
@@ -80,9 +82,58 @@ pub(crate) fn atom(control: *const ControlBlock, channel: u32, k: usize) -> *con
 pub(crate) struct Words([[AtomicU64; 2]; ATOMS]);
 
 impl Words {
+    /// Warp 0 reads all that a launch begins with, an atom a thread, in one round trip of the bus; the block has
+    /// it after a barrier. A CPU's thread reads only the head of a kernel that it is no channel of.
+    ///
+    /// # Safety
+    /// `control` is a control block with the blocks of its channels, or on a GPU of all blocks of the grid,
+    /// behind it.
+    #[inline(always)]
+    pub unsafe fn read(&self, threads: Threads, control: *const ControlBlock) {
+        let channel = threads.block_index();
+        // SAFETY: the caller's promise; the list names atoms of those blocks.
+        let read = |n| unsafe { self.read_from(threads, n, |k| Some(atom(control, channel, k))) };
+        if Threads::WARP == 1 {
+            read(HOST..HOST + 1);
+            let channels = self.half(HOST, offset_of!(HostLine, channels));
+            let magic = self.word(HOST, offset_of!(HostLine, magic));
+            if magic != ring_shared::MAGIC || channel >= channels {
+                return;
+            }
+        }
+        read(0..ATOMS);
+    }
+
+    /// Warp 0 reads atoms `range` of the list from where `at` says; the block has them after a barrier.
+    ///
+    /// # Safety
+    /// What `at` gives is 16 bytes that are read and written as atoms.
+    #[inline(always)]
+    pub unsafe fn read_from(
+        &self,
+        threads: Threads,
+        range: Range<usize>,
+        at: impl Fn(usize) -> Option<*const Atom>,
+    ) {
+        let keep = |k: usize| {
+            if let Some(at) = at(k) {
+                // SAFETY: the caller's promise.
+                // SYNC: acquires `Outbox::publish` and `Inbox::publish` of the host's ends, and the host's
+                // `Command` store, which may come while earlier launches are on the device; the rest was
+                // written before the launch.
+                self.keep(k, unsafe { &*at }.observe());
+            }
+        };
+        if Threads::WARP == 1 {
+            range.rev().for_each(keep); // the doorbell's control atom before the others
+        } else if threads.thread() < Threads::WARP {
+            keep(threads.thread() as usize);
+        }
+    }
+
     /// Keeps atom `k`, if it is one of the list.
     #[inline(always)]
-    pub fn keep(&self, k: usize, [lo, hi]: super::Words) {
+    pub fn keep(&self, k: usize, [lo, hi]: [u64; 2]) {
         if let Some(words) = self.0.get(k) {
             words[0].store(lo, Relaxed);
             words[1].store(hi, Relaxed);
@@ -91,7 +142,7 @@ impl Words {
 
     /// Atom `k`, or zero.
     #[inline(always)]
-    pub fn atom(&self, k: usize) -> super::Words {
+    pub fn atom(&self, k: usize) -> [u64; 2] {
         self.0.get(k).map_or([0, 0], |words| [words[0].load(Relaxed), words[1].load(Relaxed)])
     }
 

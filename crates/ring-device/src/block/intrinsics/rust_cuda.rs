@@ -3,8 +3,6 @@
 //! Assembly is left where the release has no name: [`shuffle`] and [`all`]. And, in `assembly`, where
 //! ptxas refuses what cuda_std writes: `nanosleep` lacks its type, and it and the clock a semicolon.
 
-#[cfg(target_arch = "nvptx64")]
-use crate::team::TeamMemory;
 use core::sync::atomic::Ordering;
 use cuda_std::atomic::mid;
 use cuda_std::{thread, warp};
@@ -106,19 +104,4 @@ pub(crate) fn fence_system() {
 #[inline(always)]
 pub(crate) fn fence_block() {
     mid::block_thread_fence(Ordering::AcqRel);
-}
-
-/// The team's block-shared memory.
-///
-/// Call it at one place of a kernel: each place is memory of its own.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-pub(crate) fn shared_memory() -> *mut u8 {
-    let at: *mut u8;
-    // SAFETY: declares memory and takes its generic address.
-    unsafe {
-        core::arch::asm!("{{ .shared .align 16 .b8 ring_team[{n}]; .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
-            n = const size_of::<TeamMemory>(), at = out(reg64) at, options(nostack));
-    }
-    at
 }

@@ -1,11 +1,10 @@
 //! By upstream rustc: core's intrinsics, and LLVM's.
 
-use super::super::TeamMemory;
+use core::arch::asm;
 pub(crate) use core::arch::nvptx::{
     _block_dim_x as block_dim, _block_idx_x as block_index, _syncthreads as sync_threads,
     _thread_idx_x as thread_index,
 };
-use core::arch::{asm, global_asm};
 
 const WARP: u32 = u32::MAX;
 
@@ -64,19 +63,4 @@ pub(crate) fn fence_system() {
 pub(crate) fn fence_block() {
     // SAFETY: a fence.
     unsafe { asm!("fence.acq_rel.cta;", options(nostack)) }
-}
-
-// Of the module, not of a function: the panic handler has to find it too.
-global_asm!(".shared .align 16 .b8 ring_team[{n}];", n = const size_of::<TeamMemory>());
-
-/// The team's block-shared memory.
-#[inline(always)]
-pub(crate) fn shared_memory() -> *mut u8 {
-    let at: *mut u8;
-    // SAFETY: takes the generic address of what is declared above.
-    unsafe {
-        asm!("{{ .reg .u64 %a; mov.u64 %a, ring_team; cvta.shared.u64 {at}, %a; }}",
-            at = out(reg64) at, options(nostack));
-    }
-    at
 }

@@ -1,17 +1,15 @@
-//! A channel's rings as the launch found them: the descriptors, once [checked](super::resume), are read
-//! in the team's memory each time, for registers are dearer.
+//! A channel's rings as the launch found them: the descriptors, once checked, are read in the block's
+//! memory each time, for registers are dearer.
 
-use super::Channel;
-use crate::kernel::Kernel;
-use crate::team::boot;
+use super::boot;
 use core::mem::offset_of;
-use ring_shared::Message;
+use core::ptr::with_exposed_provenance;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, CreditLine, Doorbell, Placement, RingDescriptor};
 
 /// Where one ring lies.
 #[derive(Clone, Copy)]
-pub(super) struct End<'a> {
+pub(crate) struct End<'a> {
     boot: &'a boot::Words,
     /// Offset of the descriptor in the channel's block.
     at: usize,
@@ -77,18 +75,18 @@ impl<'a> End<'a> {
     /// The producer's line.
     #[inline(always)]
     pub fn bell(&self) -> &'a Doorbell {
-        let at = self.word(offset_of!(RingDescriptor, lines)) as usize as *const Doorbell;
+        let at = self.word(offset_of!(RingDescriptor, lines)) as usize;
         // SAFETY: `check` found a line there, aligned, in memory that `run`'s caller promised; it holds
         // atomics only.
-        unsafe { &*at }
+        unsafe { &*with_exposed_provenance(at) }
     }
 
     /// The consumer's line.
     #[inline(always)]
     pub fn credit(&self) -> &'a CreditLine {
-        let at = self.word(offset_of!(RingDescriptor, credit)) as usize as *const CreditLine;
+        let at = self.word(offset_of!(RingDescriptor, credit)) as usize;
         // SAFETY: as for `bell`.
-        unsafe { &*at }
+        unsafe { &*with_exposed_provenance(at) }
     }
 
     /// Atoms from the slot of message `index` to the ring's end.
@@ -97,7 +95,7 @@ impl<'a> End<'a> {
         let capacity = self.capacity() as usize;
         let skipped = (index as usize & (capacity - 1)) * self.atoms;
         let base = self.word(offset_of!(RingDescriptor, slots));
-        let base = (base as usize as *const Atom).wrapping_add(skipped);
+        let base = with_exposed_provenance::<Atom>(base as usize).wrapping_add(skipped);
         // SAFETY: `run`'s caller promised `capacity` slots of that many atoms there, and `skipped`
         // is less, since the mask keeps the slot below `capacity`.
         unsafe { core::slice::from_raw_parts(base, capacity * self.atoms - skipped) }
@@ -109,19 +107,5 @@ impl<'a> End<'a> {
     pub fn atom(&self, index: u64, t: u32) -> Option<&'a Atom> {
         let front = self.from(index);
         front.get(t as usize).or_else(|| self.from(0).get(t as usize - front.len()))
-    }
-}
-
-impl<K: Kernel> Channel<'_, K> {
-    /// Where requests come from.
-    #[inline(always)]
-    pub(super) fn inbox(&self) -> End<'_> {
-        End::of_requests(&self.team.memory().boot, K::Request::SLOT_ATOMS)
-    }
-
-    /// Where responses go.
-    #[inline(always)]
-    pub(super) fn outbox(&self) -> End<'_> {
-        End::of_responses(&self.team.memory().boot, K::Response::SLOT_ATOMS)
     }
 }

@@ -1,0 +1,166 @@
+//! One CPU thread as a block of one.
+
+use super::cell::Cell;
+use super::{Cooperate, Words};
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use ring_shared::atomics::{AtomicU32, AtomicU64};
+
+/// Fruitless looks in a row after which a channel may sleep between two.
+const WAKEFUL: u32 = 1000;
+
+/// What `no_std` lacks, lent by the host runtime.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    /// Nanoseconds of a clock that only grows.
+    pub now: fn() -> u64,
+    /// Called for the `n`-th fruitless look in a row: spin or yield, from the thousandth on perhaps sleep.
+    pub rest: fn(n: u32),
+}
+
+/// The calling thread: all of its block.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    block: u32,
+    hooks: Hooks,
+}
+
+impl Threads {
+    /// The one thread of block `block`.
+    pub fn new(block: u32, hooks: Hooks) -> Threads {
+        Threads { block, hooks }
+    }
+}
+
+impl Cooperate for Threads {
+    const WARP: u32 = 1;
+    type Spread<const N: usize> = [Words; N];
+
+    fn block_index(self) -> u32 {
+        self.block
+    }
+
+    #[inline(always)]
+    fn thread(self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn threads(self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    fn barrier(self) {}
+
+    #[inline(always)]
+    fn warp_sync(self) {}
+
+    /// The atoms' own acquires and releases suffice between threads of one CPU.
+    #[inline(always)]
+    fn fence(self) {}
+
+    #[inline(always)]
+    fn fence_block(self) {}
+
+    #[inline(always)]
+    fn shuffle(self, value: u64, _: u32) -> u64 {
+        value
+    }
+
+    #[inline(always)]
+    fn agreed(self, holds: bool) -> bool {
+        holds
+    }
+
+    #[inline(always)]
+    fn all_run(self) -> bool {
+        true
+    }
+
+    /// A handler that panics unwinds this thread.
+    fn exit(self) {}
+
+    #[inline(always)]
+    fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> [Words; N] {
+        core::array::from_fn(of)
+    }
+
+    #[inline(always)]
+    fn each<const N: usize>(self, spread: [Words; N], mut each: impl FnMut(usize, Words)) {
+        for (k, words) in spread.into_iter().enumerate() {
+            each(k, words);
+        }
+    }
+
+    #[inline(always)]
+    fn holds<const N: usize>(
+        self,
+        spread: [Words; N],
+        holds: impl Fn(usize, Words) -> bool,
+    ) -> bool {
+        spread.into_iter().enumerate().all(|(k, words)| holds(k, words))
+    }
+
+    #[inline(always)]
+    fn half<const N: usize>(self, spread: [Words; N], k: usize, half: usize) -> u64 {
+        spread[k][half]
+    }
+
+    #[inline(always)]
+    fn compare_and_swap(self, at: &AtomicU64, old: u64, new: u64) -> bool {
+        let is = at.load(Relaxed) == old;
+        if is {
+            at.store(new, Relaxed);
+        }
+        is
+    }
+
+    #[inline(always)]
+    fn add(self, at: &Cell<u64>, n: u64) {
+        at.count(n);
+    }
+
+    #[inline(always)]
+    fn add32(self, at: &AtomicU32, n: u32) {
+        at.store(at.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    #[inline(always)]
+    fn take32(self, at: &AtomicU32) -> u32 {
+        let n = at.load(Relaxed);
+        at.store(0, Relaxed);
+        n
+    }
+
+    fn now(self) -> u64 {
+        (self.hooks.now)()
+    }
+
+    fn ticks(self) -> u64 {
+        self.now()
+    }
+
+    fn rest(self, looks: u32, _: bool) {
+        (self.hooks.rest)(looks);
+    }
+
+    #[inline(always)]
+    fn may_sleep(self, looks: u32) -> bool {
+        looks >= WAKEFUL
+    }
+
+    #[inline(always)]
+    fn optimization_barrier(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn opaque<T>(at: *const T) -> *const T {
+        at
+    }
+
+    #[inline(always)]
+    fn store_after_reads(self, at: &AtomicU64, value: u64) {
+        at.store(value, Release);
+    }
+}

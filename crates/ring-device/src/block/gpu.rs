@@ -1,0 +1,177 @@
+//! A thread of a GPU's block.
+
+use super::cell::Cell;
+use super::{Cooperate, Words, intrinsics as ptx};
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::atomics::{AtomicU32, AtomicU64};
+
+/// The calling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    thread: u32,
+}
+
+impl Threads {
+    /// The calling thread of its block.
+    ///
+    /// # Safety
+    /// Every thread of the block calls it, and goes on as one of a block.
+    #[inline(always)]
+    pub unsafe fn of_block() -> Threads {
+        // SAFETY: reads a register.
+        Threads { thread: unsafe { ptx::thread_index() as u32 } }
+    }
+}
+
+impl Cooperate for Threads {
+    const WARP: u32 = 32;
+    type Spread<const N: usize> = Words;
+
+    #[inline(always)]
+    fn block_index(self) -> u32 {
+        // SAFETY: reads a register.
+        unsafe { ptx::block_index() as u32 }
+    }
+
+    #[inline(always)]
+    fn thread(self) -> u32 {
+        self.thread
+    }
+
+    #[inline(always)]
+    fn threads(self) -> u32 {
+        // SAFETY: reads a register.
+        unsafe { ptx::block_dim() as u32 }
+    }
+
+    #[inline(always)]
+    fn barrier(self) {
+        // SAFETY: every thread of the block comes here: branches around it are uniform.
+        unsafe { ptx::sync_threads() }
+    }
+
+    #[inline(always)]
+    fn warp_sync(self) {
+        ptx::sync_warp();
+    }
+
+    #[inline(always)]
+    fn fence(self) {
+        ptx::fence_system();
+    }
+
+    #[inline(always)]
+    fn fence_block(self) {
+        ptx::fence_block();
+    }
+
+    #[inline(always)]
+    fn shuffle(self, value: u64, from: u32) -> u64 {
+        ptx::shuffle64(value, from)
+    }
+
+    #[inline(always)]
+    fn agreed(self, holds: bool) -> bool {
+        ptx::shuffle(u32::from(holds), 0) != 0
+    }
+
+    #[inline(always)]
+    fn all_run(self) -> bool {
+        ptx::all_run()
+    }
+
+    #[inline(always)]
+    fn exit(self) {
+        ptx::exit()
+    }
+
+    #[inline(always)]
+    fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> Words {
+        of(self.lane() as usize)
+    }
+
+    #[inline(always)]
+    fn each<const N: usize>(self, words: Words, mut each: impl FnMut(usize, Words)) {
+        let k = self.lane() as usize;
+        if k < N {
+            each(k, words);
+        }
+    }
+
+    #[inline(always)]
+    fn holds<const N: usize>(self, words: Words, holds: impl Fn(usize, Words) -> bool) -> bool {
+        ptx::all(holds(self.lane() as usize, words))
+    }
+
+    #[inline(always)]
+    fn half<const N: usize>(self, words: Words, k: usize, half: usize) -> u64 {
+        ptx::shuffle64(words[half], k as u32)
+    }
+
+    #[inline(always)]
+    fn compare_and_swap(self, at: &AtomicU64, old: u64, new: u64) -> bool {
+        // SAFETY: a word of block-shared memory.
+        unsafe { ptx::swap_shared(at.as_ptr(), old, new) == old }
+    }
+
+    #[inline(always)]
+    fn add(self, at: &Cell<u64>, n: u64) {
+        // SAFETY: a word of block-shared memory.
+        unsafe { ptx::add_shared(at.word().as_ptr(), n) }
+    }
+
+    #[inline(always)]
+    fn add32(self, at: &AtomicU32, n: u32) {
+        // SAFETY: a word of block-shared memory.
+        unsafe { ptx::add_shared32(at.as_ptr(), n) }
+    }
+
+    #[inline(always)]
+    fn take32(self, at: &AtomicU32) -> u32 {
+        // SAFETY: a word of block-shared memory.
+        unsafe { ptx::take_shared32(at.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn now(self) -> u64 {
+        ptx::global_timer()
+    }
+
+    #[inline(always)]
+    fn ticks(self) -> u64 {
+        ptx::cycles()
+    }
+
+    #[inline(always)]
+    fn rest(self, _: u32, active: bool) {
+        if !active {
+            ptx::sleep(1000);
+        }
+    }
+
+    /// Never while it takes messages.
+    #[inline(always)]
+    fn may_sleep(self, _: u32) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn optimization_barrier(self) -> Self {
+        Threads { thread: ptx::opaque32(self.thread) }
+    }
+
+    #[inline(always)]
+    fn opaque<T>(at: *const T) -> *const T {
+        ptx::opaque64(at)
+    }
+
+    /// A release would wait for the bus. By the rules of PTX a relaxed store may be seen before an earlier
+    /// load is made. This relies on a GPU making its accesses in order so far: the values that were loaded
+    /// have been used (they went into answers, or into the block's memory before a barrier), so the loads are
+    /// over when the store is issued, and what the host writes after it has seen the store cannot be what
+    /// they read.
+    #[inline(always)]
+    fn store_after_reads(self, at: &AtomicU64, value: u64) {
+        at.store(value, Relaxed);
+    }
+}

@@ -1,0 +1,153 @@
+//! What the threads of a block, and of its warps, can do together: a thread block on the GPU, a single
+//! thread on the CPU. Nothing here knows of messages.
+
+pub(crate) mod cell;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cpu;
+#[cfg(target_arch = "nvptx64")]
+mod gpu;
+#[cfg(any(target_arch = "nvptx64", feature = "rust-cuda"))]
+pub(crate) mod intrinsics;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use cpu::{Hooks, Threads};
+#[cfg(target_arch = "nvptx64")]
+pub use gpu::Threads;
+
+use cell::Cell;
+use ring_shared::atomics::{AtomicU32, AtomicU64};
+
+/// Most warps of a block.
+pub(crate) const MOST_WARPS: usize = 32;
+
+/// Half `lo`, half `hi` of 16 bytes that crossed the bus as one.
+pub(crate) type Words = [u64; 2];
+
+/// A thread of a block, and what it does with the others. Where a method says that all threads of the warp
+/// or of the block call it, they do so at one place of the kernel.
+pub(crate) trait Cooperate: Copy {
+    /// Threads of a warp.
+    const WARP: u32;
+
+    /// `N` atoms, at most 32, spread over the threads of a warp: thread `k` has atom `k`.
+    type Spread<const N: usize>: Copy;
+
+    /// Index of the block in its grid.
+    fn block_index(self) -> u32;
+    /// Index of the calling thread in the block.
+    fn thread(self) -> u32;
+    /// Threads of the block.
+    fn threads(self) -> u32;
+
+    /// All threads of the block: waits for all of them; what they wrote before is seen after.
+    fn barrier(self);
+    /// All threads of a warp: waits for all of them; what they wrote before is seen after.
+    fn warp_sync(self);
+    /// Orders this thread's accesses, and those it has seen of its block, for the host.
+    fn fence(self);
+    /// Orders this thread's accesses for the other threads of its block.
+    fn fence_block(self);
+
+    /// All threads of a warp: what thread `from` brings.
+    fn shuffle(self, value: u64, from: u32) -> u64;
+    /// All threads of a warp: the condition as thread 0 of the warp knows it.
+    fn agreed(self, holds: bool) -> bool;
+    /// Those threads of a warp that still run: whether all of them do.
+    fn all_run(self) -> bool;
+    /// Ends the calling thread. Barriers count it no more.
+    fn exit(self);
+
+    /// All threads of a warp: spreads what `of` gives for each `k`. A GPU calls it for the `k` of each
+    /// thread, up to 31.
+    fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> Self::Spread<N>;
+    /// Each thread of a warp: calls `each` with its atoms.
+    fn each<const N: usize>(self, spread: Self::Spread<N>, each: impl FnMut(usize, Words));
+    /// All threads of a warp: whether it holds for all atoms. A GPU asks for each of its threads.
+    fn holds<const N: usize>(
+        self,
+        spread: Self::Spread<N>,
+        holds: impl Fn(usize, Words) -> bool,
+    ) -> bool;
+    /// All threads of a warp: half `half` of atom `k`.
+    fn half<const N: usize>(self, spread: Self::Spread<N>, k: usize, half: usize) -> u64;
+
+    /// Compares and swaps a word of the block's memory; whether it was `old`.
+    fn compare_and_swap(self, at: &AtomicU64, old: u64, new: u64) -> bool;
+    /// Adds to a counter in the block's memory to which other threads add as well.
+    fn add(self, at: &Cell<u64>, n: u64);
+    /// The same for a counter of 32 bits.
+    fn add32(self, at: &AtomicU32, n: u32);
+    /// Takes what such a counter holds, and leaves zero.
+    fn take32(self, at: &AtomicU32) -> u32;
+
+    /// Nanoseconds of a clock that all channels share.
+    fn now(self) -> u64;
+    /// The clock of what [`Times`](ring_shared::layout::Times) holds.
+    fn ticks(self) -> u64;
+    /// Between two looks: rests after the `looks`-th fruitless one in a row. A GPU's thread sleeps only if the
+    /// channel is not `active`.
+    fn rest(self, looks: u32, active: bool);
+    /// Whether such a rest may be long.
+    fn may_sleep(self, looks: u32) -> bool;
+    /// Stores `value` after this thread's reads.
+    fn store_after_reads(self, at: &AtomicU64, value: u64);
+
+    /// The same thread, of whose index the compiler knows nothing: it would compute what it can from it before
+    /// a loop begins, and keep it in registers, of which a block of many threads has few.
+    fn optimization_barrier(self) -> Self;
+    /// The same address, of which the compiler knows nothing.
+    fn opaque<T>(at: *const T) -> *const T;
+
+    /// Index of the calling thread in its warp.
+    #[inline(always)]
+    fn lane(self) -> u32 {
+        self.thread() % Self::WARP
+    }
+
+    /// Whether the calling thread is the first of its warp.
+    #[inline(always)]
+    fn is_lane_0(self) -> bool {
+        self.lane() == 0
+    }
+
+    /// Index of the calling thread's warp.
+    #[inline(always)]
+    fn warp(self) -> u32 {
+        self.thread() / Self::WARP
+    }
+
+    /// Whole warps of the block.
+    #[inline(always)]
+    fn warps(self) -> u32 {
+        self.threads() / Self::WARP
+    }
+
+    /// All threads of a warp: the value as thread 0 of the warp has it.
+    #[inline(always)]
+    fn broadcast(self, value: u64) -> u64 {
+        self.shuffle(value, 0)
+    }
+
+    /// All threads of a warp: the least value that one of them brings.
+    #[inline(always)]
+    fn warp_min(self, value: u64) -> u64 {
+        self.fold(value, u64::min)
+    }
+
+    /// All threads of a warp: the sum of what they bring, wrapping.
+    #[inline(always)]
+    fn warp_sum(self, value: u64) -> u64 {
+        self.fold(value, u64::wrapping_add)
+    }
+
+    /// All threads of a warp: what they bring, joined.
+    #[inline(always)]
+    fn fold(self, mut value: u64, join: impl Fn(u64, u64) -> u64) -> u64 {
+        let mut step = Self::WARP / 2;
+        while step > 0 {
+            value = join(value, self.shuffle(value, self.lane() ^ step));
+            step /= 2;
+        }
+        value
+    }
+}

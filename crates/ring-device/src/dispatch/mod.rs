@@ -1,0 +1,177 @@
+//! The resident loop: wait, handle, answer, obey. One source for the GPU and the CPU.
+//!
+//! A block keeps what its threads have in common in [`memory`](crate::memory): the inbox and the outbox of
+//! its channel, and the signal that wakes all threads for work. Response `i` goes to index `i` of the ring of
+//! responses, so channels answer in order. Work is a [`stream`] where a warp answers messages by itself, and
+//! [`window`]s where the whole block does; [`inline`] messages are answered by the warp that sees them.
+//!
+//! A kernel is launched once and stays, or many times over the same memory: each launch goes on
+//! where the last one left ([`resume`]), until the host ends it or one of its budgets is spent.
+
+mod channel;
+mod first;
+mod inline;
+mod resume;
+mod stream;
+mod wait;
+mod window;
+
+use self::channel::Channel;
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+use self::channel::{launch, publish_exit};
+use self::first::First;
+use crate::block::Cooperate;
+use crate::kernel::{Kernel, Scope};
+use crate::memory::signals::{Decision, Wake};
+use crate::thread_block::ThreadBlock;
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+use core::{ptr::with_exposed_provenance, sync::atomic::Ordering::Relaxed};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
+
+/// Runs one channel of kernel `K` until the host terminates it or a budget of the launch is spent.
+/// Every thread of the channel's block calls it.
+///
+/// # Safety
+/// `control` points to a [`ControlBlock`] that, with everything it names and a [`ChannelBlock`] for
+/// every block of the launch right behind it, was set up by `ring-host` for `K` and stays until this
+/// returns; `block` is the calling thread's block, in memory no other block uses; no other launch
+/// runs over the same memory.
+#[inline(always)]
+pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlock) {
+    let channel = Channel::<K>::new(*block);
+    let (began, m) = ((block.now(), block.ticks()), block.memory());
+    // SAFETY: the caller's promise: the blocks are there.
+    unsafe { m.boot.read(**block, control) };
+    let blocks = control.wrapping_add(1).cast::<ChannelBlock>();
+    let at = blocks.wrapping_add(block.channel() as usize);
+    if block.thread() == 0 {
+        m.life.panicked.set(false);
+        m.life.control.set(control.expose_provenance() as u64);
+        m.life.lines.set(at.expose_provenance() as u64);
+    }
+    // SAFETY: the caller's promise.
+    let first = unsafe { channel.answer_first(at, began.1) };
+    block.sync();
+    if !resume::is_ours(*block) {
+        return; // the host sees the kernel gone without an acknowledgement
+    }
+    // SAFETY: the caller's promise: the block of each channel, all atomics and padding.
+    let lines = unsafe { &*at };
+    if resume::is_lost(*block) {
+        return resume::skip_launch(*block, lines);
+    }
+    // SAFETY: the host wrote a configuration for memory that stays while we run.
+    match unsafe { resume::check::<K>(*block, control, at) } {
+        None => channel.run(began, first),
+        Some(why) => resume::refuse(*block, lines, why),
+    }
+}
+
+/// All that the entry point of kernel `K` does on a GPU: runs the block's channel.
+///
+/// In a module with kernels of `ring` an entry point that is not made of this must not panic: the panic
+/// handler tells the channel that it thinks it is in.
+///
+/// # Safety
+/// As for [`run`]: `control` is the parameter of a launch by `ring-host`. Called by every thread of the
+/// block, at one place of the kernel.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
+    // SAFETY: every thread of the block comes here, once.
+    let block = unsafe { ThreadBlock::of_block() };
+    // SAFETY: the caller's promise; the memory is this block's.
+    unsafe { run::<K>(&block, control) }
+}
+
+/// What a thread of a GPU's block does whose handler panicked, before it ends: it tells the host, and all
+/// that wait for it. Every other thread finds out at its next barrier, or as it next looks what to do.
+///
+/// # Safety
+/// The thread is one of a block in [`run`].
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+pub(crate) unsafe fn panicked(block: ThreadBlock<'_>) {
+    let m = block.memory();
+    // SAFETY: `run` stored the address of this channel's block before any handler was called.
+    let lines = unsafe { &*with_exposed_provenance::<ChannelBlock>(m.life.lines.get() as usize) };
+    m.life.panicked.set(true);
+    // The other channels must not wait for this one.
+    lines.status.busy.store(0, Relaxed);
+    if block.channel() == 0 {
+        lines.status.leave.store(launch(block), Relaxed);
+    }
+    let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
+    publish_exit(block, lines, epoch, Exit::HandlerPanicked);
+    block.fence_block(); // `panicked` before what sends the others to a barrier
+    m.progress.end.set(Decision::Leave(Exit::HandlerPanicked));
+    m.signals.wake.set(Wake::Leave);
+    block.fence_block();
+}
+
+impl<K: Kernel> Channel<'_, K> {
+    /// All threads: the loop, from a launch's beginning to its end.
+    #[inline(always)]
+    fn run(&self, began: (u64, u64), first: First) {
+        self.begin(began, first);
+        let why = loop {
+            let this = self.optimization_barrier();
+            this.sync();
+            this.wait();
+            this.sync();
+            let mut decision = match this.memory().signals.wake.get() {
+                Wake::Slots if Self::BY_WARP => this.answer_by_warps(),
+                wake @ (Wake::Slots | Wake::Inline) if !Self::BY_WARP => {
+                    this.answer_by_block(wake == Wake::Inline)
+                }
+                Wake::Command => Decision::Obey,
+                _ => this.memory().signals.decision.get(),
+            };
+            if decision == Decision::Obey {
+                decision = this.obey();
+            }
+            this.sync();
+            if let Decision::Leave(why) = decision {
+                break why;
+            }
+            if this.thread() == 0 {
+                let m = this.memory();
+                m.outbox.committed.set(m.inbox.next.get());
+                m.signals.wake.set(Wake::None);
+            }
+        };
+        let this = self.optimization_barrier();
+        if this.poller() == Some(0) {
+            this.leave(why);
+        }
+    }
+
+    /// All threads: obey the host's command; to continue, or to leave.
+    #[inline(always)]
+    fn obey(&self) -> Decision {
+        let m = self.memory();
+        let command = m.signals.command.get();
+        let state = State::from_u32(Command::from_word(command).state);
+        if <K::Scope as Scope<K>>::STATE_BYTES > 0 && self.poller() == Some(0) {
+            // The host may have written the state meanwhile. The command was read by a thread of this warp;
+            // a barrier follows.
+            self.fence();
+        }
+        if self.thread() == 0 {
+            m.life.acknowledged.set(command);
+            match state {
+                Some(state @ (State::Active | State::Inactive)) => {
+                    m.life.active.set(state == State::Active);
+                    self.acknowledge(state);
+                }
+                Some(State::Terminated) => {}
+                // Not a command; the host sees that it is not acknowledged.
+                _ => self.add(&m.telemetry.refused, 1),
+            }
+        }
+        if state == Some(State::Terminated) {
+            Decision::Leave(Exit::Asked)
+        } else {
+            Decision::Continue
+        }
+    }
+}

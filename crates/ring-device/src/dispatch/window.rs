@@ -1,0 +1,249 @@
+//! Windows, for handlers of the whole block: the block brings requests into one half of its scratch memory, an
+//! atom a thread at a time, handles them one after the other, and writes the responses from the other
+//! half.
+
+use super::channel::Channel;
+use crate::block::{Cooperate, Words};
+use crate::kernel::{Kernel, Messages, Scope};
+use crate::memory::SCRATCH_BYTES;
+use crate::memory::signals::Decision;
+use ring_shared::Message;
+use ring_shared::layout::Exit;
+use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
+
+/// Where the output window begins; the input window is as long and in front of it.
+const OUTPUT: usize = SCRATCH_BYTES / 2;
+
+impl<K: Kernel> Channel<'_, K> {
+    /// Messages that fit a window, requests and responses.
+    pub const WINDOW: u64 = {
+        let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
+        (OUTPUT / 16 / if a > b { a } else { b }) as u64
+    };
+
+    /// All threads: answers the requests in slots up to the inbox's tail, and what came meanwhile; or the
+    /// inline request `staged` in the input window, through a slot. To continue, to obey, or to leave.
+    #[inline(always)]
+    pub fn answer_by_block(&self, staged: bool) -> Decision {
+        let inbox = &self.memory().inbox;
+        let (mut next, mut tail) = (inbox.next.get(), inbox.tail.get());
+        if staged {
+            // A polling warp may have answered it after all.
+            tail = if inbox.staged.get() == next { next + 1 } else { next };
+        }
+        let mut decision = Decision::Continue;
+        while next < tail {
+            let this = self.optimization_barrier();
+            decision = this.await_room(next);
+            let consumed = this.memory().outbox.consumed.get();
+            if decision != Decision::Continue {
+                break; // what is left stays in the ring, or in the line
+            }
+            let n = (tail - next).min(this.memory().budget.batch_limit.get());
+            let n = n.min(u64::from(room(next, consumed, this.responses().capacity()))) as u32;
+            if !staged {
+                this.load(next, n);
+            }
+            this.answer_window(next, n, tail, consumed);
+            next += u64::from(n);
+            decision = this.memory().signals.stop.get();
+            if staged || decision != Decision::Continue {
+                break;
+            }
+            if next >= tail {
+                decision = this.look_again(next);
+                if decision != Decision::Continue {
+                    break;
+                }
+                tail = this.memory().inbox.tail.get();
+            }
+        }
+        let this = self.optimization_barrier();
+        if this.thread() == 0 {
+            this.memory().inbox.next.set(next);
+            this.publish_consumed(next);
+        }
+        if decision == Decision::Wait { Decision::Continue } else { decision }
+    }
+
+    /// All threads: wait until a response has a free slot, the host commands something, or the channel is
+    /// to leave.
+    #[inline(always)]
+    fn await_room(&self, next: u64) -> Decision {
+        let full = u64::from(self.responses().capacity());
+        let known = self.memory().outbox.consumed.get();
+        if known <= next && next - known < full {
+            return Decision::Continue;
+        }
+        self.sync();
+        if self.poller() == Some(0) {
+            let mut looks = 0u32;
+            let found = loop {
+                let (mut found, mut due) = (None, false);
+                if self.is_lane_0() {
+                    found = self.look_for_room(next, looks == 0);
+                    due = self.beat(next, self.now());
+                    if due && found.is_none() && self.memory().lease.has_expired() {
+                        found = Some(Decision::Leave(Exit::LeaseOver));
+                    }
+                }
+                if self.agreed(due) {
+                    self.flush();
+                }
+                if self.agreed(found.is_some()) {
+                    break found.unwrap_or(Decision::Continue);
+                }
+                looks = looks.saturating_add(1);
+                self.rest(looks, true);
+            };
+            if self.is_lane_0() {
+                self.fence(); // before slots are overwritten
+                self.memory().signals.decision.set(found);
+            }
+        }
+        self.sync();
+        self.memory().signals.decision.get()
+    }
+
+    /// Thread 0: whether a response has a free slot now, or there is another end to waiting for one.
+    #[inline(always)]
+    fn look_for_room(&self, next: u64, first: bool) -> Option<Decision> {
+        let m = self.memory();
+        if first {
+            self.publish_consumed(next); // the host may fill those slots while we wait
+            m.budget.expect_work();
+        }
+        // The host's credit comes by its credit line, and by the doorbell if it sends.
+        let control = Control::from_words(self.requests().bell().atoms[CONTROL].observe());
+        m.inbox.seen_tail.set(u64::from(control.tail));
+        m.outbox.note_credit(self.responses(), control, next);
+        if !m.outbox.refresh(self.threads_of_block(), self.responses(), next) {
+            return Some(Decision::Leave(Exit::CorruptRing));
+        }
+        if next - m.outbox.consumed.get() < u64::from(self.responses().capacity()) {
+            return Some(Decision::Continue);
+        }
+        if self.is_commanded() {
+            return Some(Decision::Obey);
+        }
+        let why = if m.budget.is_limited() {
+            m.budget.spend(self.now(), true, self.called(), || self.channels())
+        } else {
+            Decision::Continue
+        };
+        (why != Decision::Continue).then_some(why)
+    }
+
+    /// All threads: bring `n` requests into the input window.
+    #[inline(always)]
+    fn load(&self, next: u64, n: u32) {
+        let window = self.memory().scratch.bytes(0).cast::<Words>();
+        let mut t = self.thread();
+        while t < n * K::Request::SLOT_ATOMS as u32 {
+            if let Some(atom) = self.requests().atom(next, t) {
+                // SAFETY: `t` is below `n` slots, which the window holds; each `t` has one thread.
+                unsafe { window.add(t as usize).write(atom.load()) };
+            }
+            t += self.threads();
+        }
+        self.sync();
+    }
+
+    /// All threads: handle the `n` requests in the input window, of those up to `tail`, and commit their
+    /// responses.
+    #[inline(always)]
+    fn answer_window(&self, next: u64, n: u32, tail: u64, consumed: u64) {
+        let (mut began, mut took, mut due) = (0, 0, false); // of thread 0
+        if self.thread() == 0 {
+            self.note_work();
+            began = self.ticks();
+        }
+        let scratch = &self.memory().scratch;
+        let messages = Messages {
+            requests: scratch.bytes(0),
+            responses: scratch.bytes(OUTPUT),
+            request_stride: 16 * K::Request::SLOT_ATOMS,
+            response_stride: 16 * K::Response::SLOT_ATOMS,
+        };
+        // SAFETY: `n` is at most WINDOW, so both windows hold it; all threads are here, and
+        // synchronised after the input was written and before the output is read.
+        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) };
+        self.sync();
+        let end = next + u64::from(n);
+        if self.thread() == 0 {
+            took = self.ticks().wrapping_sub(began);
+            let now = self.now();
+            due = self.beat(next, now);
+            // Both are read by all after the last barrier below.
+            self.memory().signals.stop.set(self.after_window(now, due));
+            self.memory().budget.next_batch_limit(end < tail);
+            self.note_rest(now);
+        }
+        let window = self.memory().scratch.bytes(OUTPUT).cast::<Words>();
+        let mut t = self.thread();
+        while t < n * K::Response::SLOT_ATOMS as u32 {
+            if let Some(atom) = self.responses().atom(next, t) {
+                // SAFETY: `t` is below `n` slots, which the window holds; nobody writes it now.
+                atom.store(unsafe { window.add(t as usize).read() });
+            }
+            t += self.threads();
+        }
+        self.sync();
+        if self.thread() == 0 {
+            let m = self.memory();
+            self.fence(); // the block's stores, seen through the barrier, before the tail
+            m.outbox.commit(self.responses(), end, consumed);
+            if credit_is_due(end, m.inbox.published.get(), self.requests().capacity()) {
+                self.publish_consumed(end);
+            }
+            let waited = began.wrapping_sub(m.telemetry.unseen.get());
+            m.telemetry.count(0, u64::from(n), took, waited);
+        }
+        if self.poller() == Some(0) && self.agreed(due) {
+            self.flush();
+        }
+    }
+
+    /// Thread 0: whether to go on after this window. The command line is across the bus, so it is looked
+    /// at only as often as the heart beats, if the kernel was not told otherwise.
+    #[inline(always)]
+    fn after_window(&self, now: u64, due: bool) -> Decision {
+        let m = self.memory();
+        let look = due || m.budget.is_eager();
+        if look && self.is_commanded() {
+            Decision::Obey
+        } else if due && m.lease.has_expired() {
+            Decision::Leave(Exit::LeaseOver)
+        } else if m.budget.is_limited() {
+            m.budget.spend(now, false, look && self.called(), || self.channels())
+        } else {
+            Decision::Continue
+        }
+    }
+
+    /// All threads: the doorbell and the command line are read once more before the block goes back to
+    /// waiting; whether there is more, up to the inbox's tail.
+    #[inline(always)]
+    fn look_again(&self, next: u64) -> Decision {
+        if self.thread() == 0 {
+            let m = self.memory();
+            let (commanded, called) = (self.is_commanded(), self.called());
+            m.telemetry.unseen.set(m.telemetry.seen.get());
+            m.telemetry.seen.set(self.ticks());
+            let control = Control::from_words(self.requests().bell().atoms[CONTROL].observe());
+            m.inbox.seen_tail.set(u64::from(control.tail));
+            let (tail, decision) = match decide(control, next, self.requests().capacity()) {
+                Seen::Corrupt(_) => (next, Decision::Leave(Exit::CorruptRing)),
+                _ if commanded => (next, Decision::Obey),
+                _ if called => (next, Decision::Leave(Exit::Idle)),
+                Seen::Slots(n) => (next + u64::from(n), Decision::Continue),
+                _ => (next, Decision::Wait),
+            };
+            self.fence(); // before the slots are read
+            m.inbox.tail.set(tail);
+            m.signals.decision.set(decision);
+        }
+        self.sync();
+        self.memory().signals.decision.get()
+    }
+}

@@ -1,0 +1,73 @@
+//! Where words lie in a block's memory, for rules about the PTX: by these offsets they tell what a block's
+//! threads say to each other from what they say to the host. The memory has the same layout on a GPU.
+
+use super::{BlockMemory, boot};
+use core::mem::offset_of;
+use ring_shared::layout::{ChannelBlock, ConfigLine};
+
+#[doc(hidden)]
+impl BlockMemory {
+    /// Where the host leaves the address of the requests' doorbell line.
+    pub const REQUEST_LINES: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.lines));
+    /// Where the host leaves the address of the requests' credit line.
+    pub const REQUEST_CREDIT: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.credit));
+    /// Where the host leaves the address of the responses' doorbell line.
+    pub const RESPONSE_LINES: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.lines));
+    /// Where the host leaves the address of the responses' credit line.
+    pub const RESPONSE_CREDIT: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.credit));
+    /// Where the host leaves the address of the request slots.
+    pub const REQUEST_SLOTS: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.slots));
+    /// Where the host leaves the address of the response slots.
+    pub const RESPONSE_SLOTS: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.slots));
+    /// Where the host leaves the address of the state.
+    pub const STATE: usize = Self::told(boot::RINGS, offset_of!(ChannelBlock, state));
+    /// Where the host leaves the address of the payload arena.
+    pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
+    /// The scratch memory, the last of it: messages on their way.
+    pub const SCRATCH: usize = offset_of!(BlockMemory, scratch);
+    /// `inbox.next`.
+    pub const INBOX_NEXT: usize = offset_of!(BlockMemory, inbox.next);
+    /// `outbox.committed`.
+    pub const COMMITTED: usize = offset_of!(BlockMemory, outbox.committed);
+    /// `inbox.tail`.
+    pub const INBOX_TAIL: usize = offset_of!(BlockMemory, inbox.tail);
+    /// `inbox.staged`.
+    pub const STAGED: usize = offset_of!(BlockMemory, inbox.staged);
+    /// `progress.dispatch_limit`.
+    pub const DISPATCH_LIMIT: usize = offset_of!(BlockMemory, progress.dispatch_limit);
+    /// `progress.committed`.
+    pub const STREAM_COMMITTED: usize = offset_of!(BlockMemory, progress.committed);
+    /// `progress.end`.
+    pub const STREAM_END: usize = offset_of!(BlockMemory, progress.end);
+    /// `progress.polled_through`.
+    pub const POLLED_THROUGH: usize = offset_of!(BlockMemory, progress.polled_through);
+    /// `life.acknowledged`.
+    pub const ACKNOWLEDGED: usize = offset_of!(BlockMemory, life.acknowledged);
+    /// `outbox.consumed`.
+    pub const CONSUMED: usize = offset_of!(BlockMemory, outbox.consumed);
+    /// `signals.command`.
+    pub const COMMAND: usize = offset_of!(BlockMemory, signals.command);
+    /// `signals.wake`.
+    pub const WAKE: usize = offset_of!(BlockMemory, signals.wake);
+    /// `signals.stop`.
+    pub const STOP: usize = offset_of!(BlockMemory, signals.stop);
+    /// `signals.decision`.
+    pub const DECISION: usize = offset_of!(BlockMemory, signals.decision);
+    /// `life.panicked`.
+    pub const PANICKED: usize = offset_of!(BlockMemory, life.panicked);
+    /// `progress.cursors`, the first and what lies behind the last.
+    pub const CURSORS: [usize; 2] =
+        [offset_of!(BlockMemory, progress.cursors), offset_of!(BlockMemory, progress.chunk)];
+    /// What a launch begins with, and what lies behind it.
+    pub const BOOT: [usize; 2] = [offset_of!(BlockMemory, boot), offset_of!(BlockMemory, scratch)];
+
+    const fn told(line: usize, offset: usize) -> usize {
+        offset_of!(BlockMemory, boot) + 16 * line + offset
+    }
+}

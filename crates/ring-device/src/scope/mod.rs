@@ -1,0 +1,30 @@
+//! The scopes, a file each: the marker, the trait that a handler implements, and how messages are handed to it.
+
+mod block;
+mod in_order;
+mod thread;
+mod warp;
+
+pub use block::{Block, BlockHandler};
+pub use in_order::{InOrder, InOrderHandler, MAX_STATE_BYTES};
+pub use thread::{Thread, ThreadHandler};
+pub use warp::{Warp, WarpHandler};
+
+use crate::block::{Cooperate, Threads};
+
+/// Zeroes `words` words at `at`, by threads `first..` of a group of `step`, each some of them.
+///
+/// # Safety
+/// Room for so many words, aligned, of this group alone; each thread of it comes with its own `first`.
+#[inline(always)]
+unsafe fn zero(at: *mut u32, words: usize, first: u32, step: u32) {
+    let mut word = first as usize;
+    while word < words {
+        // SAFETY: below `words`; each word has one thread.
+        unsafe { at.add(word).write(0) };
+        word += step as usize;
+    }
+}
+
+/// Threads of a warp.
+const WARP: u32 = Threads::WARP;

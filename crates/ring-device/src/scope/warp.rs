@@ -1,0 +1,60 @@
+//! Each message is handled by a warp.
+
+use super::{WARP, zero};
+use crate::block::Cooperate;
+use crate::context::{Output, Payload, WarpContext};
+use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
+use crate::thread_block::ThreadBlock;
+use ring_shared::Message;
+use ring_shared::atomics::Atom;
+
+/// A handler that the 32 threads of a warp run together on one message, many warps side by side: most
+/// bytes a second.
+pub trait WarpHandler: Kernel {
+    /// Answers one request. Every thread of the warp is called with the same request and response;
+    /// what no thread writes of the response is zero. All of them must reach the same
+    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls. Should one of them panic, what the others
+    /// are told by `sum` from then on means nothing, and their answer is dropped.
+    fn handle(ctx: &WarpContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
+}
+
+/// Each message is handled by a warp ([`WarpHandler`]).
+#[derive(Debug)]
+pub struct Warp;
+
+impl Sealed for Warp {}
+
+impl<K: WarpHandler> Scope<K> for Warp {
+    const GROUP: Group = Group::Warp;
+    const STATE_BYTES: usize = 0;
+    const STAGE: (usize, usize) =
+        (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS, K::Request::SLOT_ATOMS);
+
+    #[inline(always)]
+    fn parallelism(_: ThreadBlock<'_>) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
+        let mut m = 0;
+        while m < n {
+            let output = messages.response::<u8>(m);
+            // SAFETY: the response of message `m < n`, of this warp alone.
+            unsafe { zero(output.cast(), 4 * K::Response::SLOT_ATOMS, block.lane(), WARP) };
+            block.warp_sync();
+            // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler;
+            // its response, zeroed, shared by this warp only.
+            unsafe {
+                let response = Output::new(output);
+                K::handle(&WarpContext::new(block, payload), &*messages.request(m), &response);
+            }
+            m += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn handle_in_place(_: ThreadBlock<'_>, _: Payload<'_>, _: &[Atom], _: &[Atom], _: u32) -> bool {
+        false
+    }
+}

@@ -1,0 +1,146 @@
+//! The calling thread's block: its threads, and the memory that they share.
+
+use crate::block::{Cooperate, Threads};
+use crate::memory::BlockMemory;
+use crate::memory::telemetry::POLLERS;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::layout::ChannelBlock;
+
+/// A block that runs one channel.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadBlock<'a> {
+    threads: Threads,
+    memory: *const BlockMemory,
+    of: PhantomData<&'a BlockMemory>,
+}
+
+impl Deref for ThreadBlock<'_> {
+    type Target = Threads;
+
+    #[inline(always)]
+    fn deref(&self) -> &Threads {
+        &self.threads
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<'a> ThreadBlock<'a> {
+    /// The calling thread as the block of channel `channel`.
+    pub fn new(channel: u32, memory: &'a mut BlockMemory, hooks: crate::Hooks) -> ThreadBlock<'a> {
+        ThreadBlock { threads: Threads::new(channel, hooks), memory, of: PhantomData }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl ThreadBlock<'static> {
+    /// The calling thread's block.
+    ///
+    /// # Safety
+    /// Called by every thread of the block, at one place of the kernel.
+    #[inline(always)]
+    pub unsafe fn of_block() -> Self {
+        let memory = shared_memory().cast();
+        // SAFETY: the caller's promise.
+        let threads = unsafe { Threads::of_block() };
+        ThreadBlock { threads, memory, of: PhantomData }
+    }
+}
+
+impl ThreadBlock<'_> {
+    /// What its threads share.
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &BlockMemory {
+        // SAFETY: memory of that size and alignment, which lives as long as the block runs; it holds atomics
+        // and cells only, any bytes of which are valid.
+        unsafe { &*self.memory }
+    }
+
+    /// The same block, of which the compiler knows nothing: an optimization barrier.
+    #[inline(always)]
+    pub(crate) fn optimization_barrier(&self) -> Self {
+        let threads = self.threads.optimization_barrier();
+        ThreadBlock { threads, memory: Threads::opaque(self.memory), of: PhantomData }
+    }
+
+    /// All threads of the block: waits for all of them; what they wrote before is seen after. If a handler has
+    /// panicked on a GPU, they end here.
+    #[inline(always)]
+    pub(crate) fn sync(&self) {
+        self.barrier();
+        if Threads::WARP == 1 {
+            return; // a handler that panics unwinds the one thread
+        }
+        let life = &self.memory().life;
+        if life.panicked.get() {
+            if self.thread() == 0 {
+                // Of a stream it may have said, after the panic was told, that the channel has work.
+                let lines = with_exposed_provenance::<ChannelBlock>(life.lines.get() as usize);
+                // SAFETY: `run` stored the address of this channel's block before it called a handler.
+                unsafe { &(*lines).status }.busy.store(0, Relaxed);
+            }
+            self.exit();
+        }
+    }
+
+    /// After a handler: threads of the warp whose handler panicked are gone, and the others follow them.
+    #[inline(always)]
+    pub(crate) fn exit_if_warp_panicked(&self) {
+        if !self.all_run() {
+            self.exit();
+        }
+    }
+
+    /// Index of the calling thread's warp among those that poll.
+    #[inline(always)]
+    pub(crate) fn poller(&self) -> Option<u32> {
+        let warp = self.warp();
+        (warp < POLLERS as u32).then_some(warp)
+    }
+
+    /// How many warps poll.
+    #[inline(always)]
+    pub(crate) fn pollers(&self) -> u32 {
+        self.warps().min(POLLERS as u32)
+    }
+
+    /// Index of the channel that the block runs.
+    #[inline(always)]
+    pub(crate) fn channel(&self) -> u32 {
+        self.block_index()
+    }
+}
+
+// Of the module, not of a function: the panic handler has to find it too.
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+core::arch::global_asm!(".shared .align 16 .b8 ring_block[{n}];", n = const size_of::<BlockMemory>());
+
+/// The block's shared memory.
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
+#[inline(always)]
+fn shared_memory() -> *const u8 {
+    let at: *const u8;
+    // SAFETY: takes the generic address of what is declared above.
+    unsafe {
+        core::arch::asm!("{{ .reg .u64 %a; mov.u64 %a, ring_block; cvta.shared.u64 {at}, %a; }}",
+            at = out(reg64) at, options(nostack));
+    }
+    at
+}
+
+/// The block's shared memory.
+///
+/// Call it at one place of a kernel: each place is memory of its own.
+#[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
+#[inline(always)]
+fn shared_memory() -> *const u8 {
+    let at: *const u8;
+    // SAFETY: declares memory and takes its generic address.
+    unsafe {
+        core::arch::asm!("{{ .shared .align 16 .b8 ring_block[{n}]; .reg .u64 %a; mov.u64 %a, ring_block; cvta.shared.u64 {at}, %a; }}",
+            n = const size_of::<BlockMemory>(), at = out(reg64) at, options(nostack));
+    }
+    at
+}
