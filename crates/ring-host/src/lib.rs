@@ -53,6 +53,7 @@ pub mod error;
 mod fake;
 mod kernel;
 mod memory;
+mod mode;
 #[cfg(all(test, loom))]
 mod models;
 mod runtime;
@@ -60,9 +61,8 @@ mod sync;
 
 pub use deadline::Deadline;
 pub use device::{Crowded, Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
-pub use device::{image, platform};
-pub use drive::mode::{Budgets, Memory, Mode};
-pub use drive::report::{Change, Choice, Refusal, Report};
+pub use device::{image, platform, probe};
+pub use drive::report::{Fallback, Refusal, Report, Selection};
 pub use error::{
     AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, OpenError, PayloadError,
     RecoverError, RecvError, SendError, StateError,
@@ -74,13 +74,13 @@ pub use kernel::embedded::Kernels;
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::telemetry::{Histogram, Telemetry};
+pub use mode::{Budgets, Memory, Mode};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
     Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};
-pub use runtime::probe;
 pub use runtime::recovery::Recovery;
 pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 

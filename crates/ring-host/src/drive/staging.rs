@@ -1,17 +1,17 @@
 //! Keeping the host's copy of a kernel's memory and the device's alike, where they are not one.
 //!
-//! Each side writes into its own copy, by the ring protocol. A *trip* carries what is new: **out**
+//! Each side writes into its own copy, by the ring protocol. A *transfer* carries what is new: **out**
 //! (slots, then the doorbell and credit lines, one copy behind the other) or **back** (the device's
 //! lines first; then, if they tell of slots, the slots; and only then are the lines shown to the
 //! receiver). So on either side a message is there before it is announced. In which order a copy reads
 //! its lines nobody says, so what a channel says of the others (that it has obeyed, that it has left) is shown
-//! a trip later than it is read: with lines that were read after it. Lines are composed in, and
-//! received into, room of their own ([`Mail`](crate::memory::region::Mail)), so nobody writes what is being
+//! a transfer later than it is read: with lines that were read after it. Lines are composed in, and
+//! received into, room of their own ([`BounceBuffer`](crate::memory::region::BounceBuffer)), so nobody writes what is being
 //! copied. Nothing is taken off a ring here: staging holds what the rings hold, and a full ring is
 //! full for the sender.
 
-use crate::device::{Cells, Station};
-use crate::drive::scheduler::patiently;
+use crate::device::retry::retry;
+use crate::device::{Cells, LaunchSlot};
 use crate::error::{DeviceFault, DriverError};
 use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
 use ring_shared::atomics::{Atom, Ordering};
@@ -74,36 +74,36 @@ struct Carried {
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trip {
+enum Transfer {
     None,
     Out,
-    Lines(Back),
-    Slots(Back),
+    Lines(Pull),
+    Slots(Pull),
 }
 
-/// A trip back.
+/// A transfer back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Back {
+pub(crate) struct Pull {
     /// With the channels' times.
     pub times: bool,
     /// Nothing was on the device any more when it began: all lines are as they were left.
     pub last: bool,
 }
 
-/// Carries a kernel's lines and slots. One trip at a time.
+/// Carries a kernel's lines and slots. One transfer at a time.
 #[derive(Debug)]
-pub(crate) struct Courier {
+pub(crate) struct StagingCopier {
     channels: Box<[Carried]>,
     /// The command when it last went out.
     command: u64,
-    trip: Trip,
-    /// Trips back that have been delivered.
+    transfer: Transfer,
+    /// Transfers back that have been delivered.
     pub delivered: u64,
 }
 
-impl Courier {
-    /// Nothing carried yet but the memory as the region was initialised, by [`go_first`](Self::go_first).
-    pub fn new(region: &Region) -> Courier {
+impl StagingCopier {
+    /// Nothing carried yet but the memory as the region was initialised, by [`push_all`](Self::push_all).
+    pub fn new(region: &Region) -> StagingCopier {
         let start = region.start();
         let channel = |channel| Carried {
             out: start,
@@ -114,63 +114,67 @@ impl Courier {
             said: Word::default(),
             shown: Word::default(),
         };
-        Courier {
+        StagingCopier {
             channels: (0..region.channels()).map(channel).collect(),
             command: 0,
-            trip: Trip::None,
+            transfer: Transfer::None,
             delivered: 0,
         }
     }
 
     /// Begins to carry the control block and all channels' blocks, before the first launch.
-    pub fn go_first(&mut self, region: &Region, station: &dyn Station) -> Result<(), DriverError> {
+    pub fn push_all(
+        &mut self,
+        region: &Region,
+        launch_slot: &dyn LaunchSlot,
+    ) -> Result<(), DriverError> {
         let bytes = size_of::<ControlBlock>() + self.channels.len() * size_of::<ChannelBlock>();
-        self.trip = Trip::Out;
-        // SAFETY: the beginning of both copies, which the region keeps until the station is over.
-        patiently(|| unsafe {
-            station.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms)
+        self.transfer = Transfer::Out;
+        // SAFETY: the beginning of both copies, which the region keeps until the launch slot is over.
+        retry(|| unsafe {
+            launch_slot.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms)
         })
     }
 
     /// Begins to carry the budgets. Only while no launch is on the device.
-    pub fn go_with_budgets(
+    pub fn push_budgets(
         &mut self,
         region: &Region,
-        station: &dyn Station,
+        launch_slot: &dyn LaunchSlot,
     ) -> Result<(), DriverError> {
         let at = offset_of!(ControlBlock, config);
         let bytes = size_of::<ControlBlock>() - at;
-        self.trip = Trip::Out;
+        self.transfer = Transfer::Out;
         // SAFETY: the configuration line of both copies; as above.
-        patiently(|| unsafe {
-            station.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms)
+        retry(|| unsafe {
+            launch_slot.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms)
         })
     }
 
-    /// Whether no trip is under way.
-    pub fn is_home(&self) -> bool {
-        self.trip == Trip::None
+    /// Whether no transfer is under way.
+    pub fn is_idle(&self) -> bool {
+        self.transfer == Transfer::None
     }
 
     /// Whether answers to requests that are on the device have not come back.
-    pub fn is_owed(&self) -> bool {
+    pub fn awaits_answers(&self) -> bool {
         self.channels.iter().any(|channel| channel.out > channel.back)
     }
 
-    /// Whether a channel has said more of itself than is shown: one more trip back shows it.
-    pub fn is_behind(&self) -> bool {
+    /// Whether a channel has said more of itself than is shown: one more transfer back shows it.
+    pub fn has_unpublished(&self) -> bool {
         self.channels.iter().any(|channel| channel.said != channel.shown)
     }
 
-    /// Begins a trip out, if something is new or `all`; whether it was begun.
-    pub fn go_out(
+    /// Begins a transfer out, if something is new or `all`; whether it was begun.
+    pub fn push(
         &mut self,
-        (region, station): (&Region, &dyn Station),
+        (region, launch_slot): (&Region, &dyn LaunchSlot),
         received: impl Fn(u32) -> u64,
         all: bool,
     ) -> Result<bool, DriverError> {
         let mut gone = false;
-        self.trip = Trip::Out; // also if it fails half way: what was begun must be over first
+        self.transfer = Transfer::Out; // also if it fails half way: what was begun must be over first
         for channel in 0..region.channels() {
             let bell = &region.channel(channel).request_bell;
             // SYNC: acquires the sender's `publish_control`: slots and stamps are there.
@@ -186,9 +190,9 @@ impl Courier {
             let tail = widen(control.tail, carried.out);
             let alone = tail == carried.out + 1 && control.inline == carried.out as u32;
             if !alone {
-                copy_slots((region, station), channel, 0, carried.out..tail)?;
+                copy_slots((region, launch_slot), channel, 0, carried.out..tail)?;
             }
-            let out = &region.mail(channel).out;
+            let out = &region.bounce_buffer(channel).out;
             for (to, from) in out.iter().zip(&bell.atoms[..CONTROL]) {
                 to.store(from.observe());
             }
@@ -196,9 +200,9 @@ impl Courier {
             out[CREDIT_OUT].store([credit, 0]);
             let at = region.device_at(region.channel_at(channel) + OUT_AT);
             // SAFETY: the lines of this channel that the host writes, and room for as many, which the
-            // region keeps until the station is over. Only a trip writes that room: this one.
-            patiently(|| unsafe {
-                station.copy_in(at, beginning(out), OUT_ATOMS * ATOM, Cells::Atoms)
+            // region keeps until the launch slot is over. Only a transfer writes that room: this one.
+            retry(|| unsafe {
+                launch_slot.copy_in(at, beginning(out), OUT_ATOMS * ATOM, Cells::Atoms)
             })?;
             (carried.out, carried.control, carried.credit) = (tail, words, credit);
             gone = true;
@@ -207,64 +211,64 @@ impl Courier {
         if all || command != self.command {
             let (to, from) = (region.device_at(COMMAND_AT), region.host_at(COMMAND_AT));
             // SAFETY: the atom that holds the command, in both copies.
-            patiently(|| unsafe { station.copy_in(to, from, ATOM, Cells::Atoms) })?;
+            retry(|| unsafe { launch_slot.copy_in(to, from, ATOM, Cells::Atoms) })?;
             self.command = command;
             gone = true;
         }
         if !gone {
-            self.trip = Trip::None;
+            self.transfer = Transfer::None;
         }
         Ok(gone)
     }
 
-    /// Begins a trip back.
-    pub fn go_back(
+    /// Begins a transfer back.
+    pub fn pull(
         &mut self,
         region: &Region,
-        station: &dyn Station,
-        back: Back,
+        launch_slot: &dyn LaunchSlot,
+        back: Pull,
     ) -> Result<(), DriverError> {
         let atoms = if back.times { BACK_ATOMS } else { BACK_LINES };
-        self.trip = Trip::Out; // if it fails half way there is nothing to read
+        self.transfer = Transfer::Out; // if it fails half way there is nothing to read
         for channel in 0..region.channels() {
             let from = region.device_at(region.channel_at(channel) + BACK_AT);
-            let to = beginning(&region.mail(channel).back);
+            let to = beginning(&region.bounce_buffer(channel).back);
             // SAFETY: the lines of this channel that the device writes, and room for as many, which
-            // the region keeps until the station is over.
-            patiently(|| unsafe { station.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
+            // the region keeps until the launch slot is over.
+            retry(|| unsafe { launch_slot.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
         }
-        self.trip = Trip::Lines(back);
+        self.transfer = Transfer::Lines(back);
         Ok(())
     }
 
-    /// Goes on with a trip whose copies are over.
-    pub fn arrive(
+    /// Goes on with a transfer whose copies are over.
+    pub fn advance(
         &mut self,
         region: &Region,
-        station: &dyn Station,
+        launch_slot: &dyn LaunchSlot,
         corrupt: impl Fn(u32, Corrupt) -> DeviceFault,
     ) -> Result<Result<(), DriverError>, DeviceFault> {
-        match self.trip {
-            Trip::None => {}
-            Trip::Out => self.trip = Trip::None,
-            Trip::Lines(back) => {
+        match self.transfer {
+            Transfer::None => {}
+            Transfer::Out => self.transfer = Transfer::None,
+            Transfer::Lines(back) => {
                 let mut slots = false;
                 for channel in 0..region.channels() {
-                    match self.read_lines(region, station, channel) {
+                    match self.read_lines(region, launch_slot, channel) {
                         Ok(more) => slots |= more,
-                        Err(Trouble::Corrupt(found)) => return Err(corrupt(channel, found)),
-                        Err(Trouble::Driver(error)) => {
-                            self.trip = Trip::Out; // nothing more to read, but it must be over
+                        Err(PullError::Corrupt(found)) => return Err(corrupt(channel, found)),
+                        Err(PullError::Driver(error)) => {
+                            self.transfer = Transfer::Out; // nothing more to read, but it must be over
                             return Ok(Err(error));
                         }
                     }
                 }
-                self.trip = Trip::Slots(back);
+                self.transfer = Transfer::Slots(back);
                 if !slots {
-                    self.deliver(region, back);
+                    self.publish(region, back);
                 }
             }
-            Trip::Slots(back) => self.deliver(region, back),
+            Transfer::Slots(back) => self.publish(region, back),
         }
         Ok(Ok(()))
     }
@@ -273,15 +277,15 @@ impl Courier {
     fn read_lines(
         &mut self,
         region: &Region,
-        station: &dyn Station,
+        launch_slot: &dyn LaunchSlot,
         channel: u32,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, PullError> {
         let carried = &mut self.channels[channel as usize];
-        let bell = &region.mail(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
+        let bell = &region.bounce_buffer(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
         let (here, control) = (carried.back, Control::from_words(bell[CONTROL].load()));
         carried.coming = here;
         if let Seen::Corrupt(found) = decide(control, here, region.capacity()) {
-            return Err(Trouble::Corrupt(found));
+            return Err(PullError::Corrupt(found));
         }
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
         if ahead > u64::from(region.capacity()) {
@@ -289,7 +293,7 @@ impl Courier {
         }
         let inline = widen(control.inline, here);
         if inline < here + ahead {
-            // The copy may have read atoms before the device wrote them: then the next trip brings
+            // The copy may have read atoms before the device wrote them: then the next transfer brings
             // them.
             let stamped = |atom: &Atom| (atom.load()[1] >> 32) as u32 == stamp(inline);
             if !bell[..region.answer_stamps()].iter().all(stamped) {
@@ -299,15 +303,15 @@ impl Courier {
         carried.coming = here + ahead;
         let slots = ahead > u64::from(inline == here);
         if slots {
-            copy_slots((region, station), channel, 1, here..here + ahead)?;
+            copy_slots((region, launch_slot), channel, 1, here..here + ahead)?;
         }
         Ok(slots)
     }
 
     /// Shows the receiver what came back.
-    fn deliver(&mut self, region: &Region, trip: Back) {
+    fn publish(&mut self, region: &Region, transfer: Pull) {
         for channel in 0..region.channels() {
-            let (back, block) = (&region.mail(channel).back, region.channel_at(channel));
+            let (back, block) = (&region.bounce_buffer(channel).back, region.channel_at(channel));
             let show = |k: usize, words: [u64; 2]| {
                 let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
                 // SAFETY: an atom of the channel's lines, which hold atomics only, all of eight
@@ -320,7 +324,7 @@ impl Courier {
                 show_all(BELL_BACK..BELL_BACK + CONTROL + 1); // inline atoms, then the control atom
                 carried.back = carried.coming;
             }
-            if trip.times {
+            if transfer.times {
                 show_all(BACK_LINES..BACK_ATOMS);
             }
             show_all(CREDIT_BACK..BELL_BACK);
@@ -338,34 +342,34 @@ impl Courier {
                 }
                 show(k, words);
             }
-            carried.shown = if trip.last { now } else { before };
+            carried.shown = if transfer.last { now } else { before };
             let status = &region.channel(channel).status;
             // SYNC: released to `StatusLine::obeyed` and `launches_left`: all that was stored before the
             // channel said so is here.
             status.acknowledged.store(carried.shown.acknowledged, Ordering::Release);
             status.left.store(carried.shown.left, Ordering::Release);
         }
-        self.trip = Trip::None;
+        self.transfer = Transfer::None;
         self.delivered += 1;
     }
 }
 
 /// Why lines could not be read.
-enum Trouble {
+enum PullError {
     Corrupt(Corrupt),
     Driver(DriverError),
 }
 
-impl From<DriverError> for Trouble {
-    fn from(error: DriverError) -> Trouble {
-        Trouble::Driver(error)
+impl From<DriverError> for PullError {
+    fn from(error: DriverError) -> PullError {
+        PullError::Driver(error)
     }
 }
 
 /// Copies the slots of messages `range` of a channel's ring, to the device (0: requests) or from it
 /// (1: responses): one copy, or two around the ring's end.
 fn copy_slots(
-    (region, station): (&Region, &dyn Station),
+    (region, launch_slot): (&Region, &dyn LaunchSlot),
     channel: u32,
     which: usize,
     range: Range<u64>,
@@ -377,14 +381,14 @@ fn copy_slots(
         let n = (range.end - from).min(capacity - first);
         let at = region.slots_at(channel, which) + first as usize * slot;
         let bytes = n as usize * slot;
-        // SAFETY: whole slots of this ring in both copies, which the region keeps until the station
+        // SAFETY: whole slots of this ring in both copies, which the region keeps until the launch slot
         // is over. By the ring's rules the slots of messages that are announced and not consumed
         // are written by nobody; on the receiving side they are free, and not announced yet.
-        patiently(|| unsafe {
+        retry(|| unsafe {
             let (host, device) = (region.host_at(at), region.device_at(at));
             match which {
-                0 => station.copy_in(device, host, bytes, Cells::Atoms),
-                _ => station.copy_out(host, device, bytes, Cells::Atoms),
+                0 => launch_slot.copy_in(device, host, bytes, Cells::Atoms),
+                _ => launch_slot.copy_out(host, device, bytes, Cells::Atoms),
             }
         })?;
         from += n;

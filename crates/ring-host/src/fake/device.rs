@@ -1,6 +1,6 @@
 //! The device's side of a kernel on a fake device: its memory, and what a kernel would do to it.
 
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
 use ring_device::kernels::EchoMessage;
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control, Ring, widen};
@@ -14,15 +14,15 @@ pub(super) struct Device {
     control: usize,
     channels: u32,
     /// Keeps the memory.
-    _shared: Arc<Shared>,
+    _core: Arc<KernelCore>,
 }
 
 impl Device {
-    pub fn new(shared: &Arc<Shared>) -> Device {
+    pub fn new(core: &Arc<KernelCore>) -> Device {
         Device {
-            control: shared.region().parameter() as usize,
-            channels: shared.region().channels(),
-            _shared: Arc::clone(shared),
+            control: core.device.region().parameter() as usize,
+            channels: core.device.region().channels(),
+            _core: Arc::clone(core),
         }
     }
 
@@ -54,7 +54,7 @@ impl Device {
     /// The host orders that, as another of its threads might; in mapped memory.
     pub fn order(&self, state: State) {
         let epoch = self.command().epoch + 1;
-        self._shared.order(epoch, state);
+        self._core.device.publish_command(epoch, state);
     }
 
     /// All channels acknowledge that.
@@ -104,7 +104,7 @@ impl Device {
         let requests = Consumer::new(self.ring(channel, 0));
         let answers = Producer::new(self.ring(channel, 1));
         let block = std::ptr::from_ref(self.channel(channel)).expose_provenance();
-        Worker { requests, answers, block, _shared: Arc::clone(&self._shared) }
+        Worker { requests, answers, block, _core: Arc::clone(&self._core) }
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Worker {
     answers: Producer,
     block: usize,
     /// Keeps the memory.
-    _shared: Arc<Shared>,
+    _core: Arc<KernelCore>,
 }
 
 impl Worker {

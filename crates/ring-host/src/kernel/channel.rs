@@ -3,63 +3,62 @@
 
 use crate::deadline::{CHECK_EVERY, Deadline, wait};
 use crate::error::{DeviceFault, RecvError, SendError};
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
 use ring_device::Kernel;
 use ring_shared::ring::{Corrupt, PushError};
 use ring_shared::{Consumer, Producer};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
 
-/// Fruitless looks between two looks at the clock, to see whether the kernel should be checked.
+/// IdlePolls looks between two looks at the clock, to see whether the kernel should be checked.
 const LOOKS_PER_CHECK: u32 = 256;
 
 /// Counts fruitless looks: who only ever tries must also learn of a fault.
 #[derive(Debug)]
-struct Fruitless {
+struct IdlePolls {
     looks: u32,
     checked: Instant,
 }
 
-impl Fruitless {
-    fn new() -> Fruitless {
-        Fruitless { looks: 0, checked: Instant::now() }
+impl IdlePolls {
+    fn new() -> IdlePolls {
+        IdlePolls { looks: 0, checked: Instant::now() }
     }
 
     #[inline]
-    fn note(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+    fn note(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(shared) } else { Ok(()) }
+        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
     }
 
     /// The next fruitless look is followed by a look at the clock: looks have become rare.
     #[cfg(feature = "async")]
-    fn hurry(&mut self) {
+    fn force_check(&mut self) {
         self.looks |= LOOKS_PER_CHECK - 1;
     }
 
     #[cold]
-    fn check(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+    fn check(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
         let now = Instant::now();
         if now - self.checked < CHECK_EVERY {
             return Ok(());
         }
         self.checked = now;
-        shared.check()
+        core.check()
     }
 }
 
 /// The sending half of a channel. Not `Clone`: a ring has one producer.
 #[derive(Debug)]
 pub struct Sender<K: Kernel> {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     channel: u32,
     producer: Producer,
-    fruitless: Fruitless,
+    idle_polls: IdlePolls,
     of: PhantomData<fn(K)>,
 }
 
@@ -67,18 +66,18 @@ impl<K: Kernel> Sender<K> {
     /// Sends a request if there is a free slot; `Full` gives it back.
     #[inline]
     pub fn try_send(&mut self, request: &K::Request) -> Result<(), SendError<K::Request>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         match self.producer.push(request, received) {
             Ok(()) => {
-                self.shared.sent();
+                self.core.after_send();
                 Ok(())
             }
             Err(PushError::Full) => {
-                self.shared.drive();
-                self.fruitless.note(&self.shared)?;
+                self.core.after_idle_poll();
+                self.idle_polls.note(&self.core)?;
                 Err(SendError::Full(*request))
             }
             Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
@@ -107,11 +106,11 @@ impl<K: Kernel> Sender<K> {
         request: &K::Request,
         deadline: Deadline,
     ) -> Result<(), SendError<K::Request>> {
-        let shared = Arc::clone(&self.shared);
+        let core = Arc::clone(&self.core);
         let mut waits_for = SendError::Full(*request);
         let sent = wait(
             deadline,
-            shared.patience,
+            core.device.patience,
             || match self.try_send(request) {
                 Ok(()) => Ok(Some(())),
                 Err(error @ (SendError::Full(_) | SendError::Writing { .. })) => {
@@ -120,7 +119,7 @@ impl<K: Kernel> Sender<K> {
                 }
                 Err(error) => Err(error),
             },
-            || shared.check().map_err(SendError::Fault),
+            || core.check().map_err(SendError::Fault),
         )?;
         sent.ok_or(waits_for)
     }
@@ -131,8 +130,8 @@ impl<K: Kernel> Sender<K> {
         &mut self,
         requests: &[K::Request],
     ) -> Result<usize, SendError<K::Request>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_slice(requests, received);
@@ -163,8 +162,8 @@ impl<K: Kernel> Sender<K> {
         most: usize,
         request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, SendError<K::Request>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_each(most, received, request);
@@ -176,10 +175,10 @@ impl<K: Kernel> Sender<K> {
     fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, SendError<K::Request>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
-            self.shared.drive();
-            self.fruitless.note(&self.shared)?;
+            self.core.after_idle_poll();
+            self.idle_polls.note(&self.core)?;
         } else {
-            self.shared.sent();
+            self.core.after_send();
         }
         Ok(sent)
     }
@@ -187,28 +186,28 @@ impl<K: Kernel> Sender<K> {
     /// What the receiving half has received: credit for the device, and proof of consumption.
     #[inline]
     fn note_received(&mut self) -> u64 {
-        let received = self.shared.received(self.channel);
+        let received = self.core.device.received(self.channel);
         self.producer.note_consumed(received);
         received
     }
 
     #[cold]
     fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
-        self.shared.corrupt(self.channel, corrupt)
+        self.core.device.corrupt(self.channel, corrupt)
     }
 }
 
 /// The receiving half of a channel. Not `Clone`: a ring has one consumer.
 #[derive(Debug)]
 pub struct Receiver<K: Kernel> {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     channel: u32,
     consumer: Consumer,
     /// What the sending half was told.
-    noted: u64,
+    published: u64,
     /// The end was told, and nothing follows it: a channel that panicked may still publish answers from before.
     over: bool,
-    fruitless: Fruitless,
+    idle_polls: IdlePolls,
     of: PhantomData<fn() -> K>,
 }
 
@@ -250,18 +249,18 @@ impl<K: Kernel> Receiver<K> {
         if let Some(response) = self.try_recv()? {
             return Ok(response);
         }
-        let (deadline, shared) = (deadline.into(), Arc::clone(&self.shared));
+        let (deadline, core) = (deadline.into(), Arc::clone(&self.core));
         // A fault is told by the next look, which first takes what was answered before it.
         let check = || {
-            let _ = shared.check();
+            let _ = core.check();
             Ok(())
         };
-        let found = wait(deadline, shared.patience, || self.try_recv(), check)?;
+        let found = wait(deadline, core.device.patience, || self.try_recv(), check)?;
         found.ok_or_else(|| RecvError::Timeout {
-            kernel: self.shared.kernel,
+            kernel: self.core.device.name,
             channel: self.channel,
             waited: deadline.waited(),
-            state: self.shared.state(),
+            state: self.core.device.state(),
         })
     }
 
@@ -347,28 +346,27 @@ impl<K: Kernel> Receiver<K> {
     /// request, perhaps on another core.
     #[inline]
     fn note(&mut self) {
-        if self.noted != self.consumer.next() {
-            self.noted = self.consumer.next();
-            // SYNC: releases our reads of the response slots to `Sender::note_received`.
-            self.shared.received[self.channel as usize].0.store(self.noted, Ordering::Release);
+        if self.published != self.consumer.next() {
+            self.published = self.consumer.next();
+            self.core.device.publish_received(self.channel, self.published);
         }
     }
 
     /// Nothing is there: for now, or (an error) for ever.
     #[inline]
     fn nothing(&mut self) -> Result<(), RecvError> {
-        self.shared.drive();
-        self.fruitless.note(&self.shared)?;
-        match self.shared.is_active() {
+        self.core.after_idle_poll();
+        self.idle_polls.note(&self.core)?;
+        match self.core.device.is_active() {
             true => Ok(()),
-            false => self.shared.end_of().map_or(Ok(()), Err),
+            false => self.core.device.end().map_or(Ok(()), Err),
         }
     }
 
     #[cold]
     fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
         self.over = true;
-        self.shared.corrupt(self.channel, corrupt)
+        self.core.device.corrupt(self.channel, corrupt)
     }
 }
 
@@ -380,25 +378,25 @@ pub struct Channel<K: Kernel> {
 }
 
 impl<K: Kernel> Channel<K> {
-    pub(crate) fn new(shared: &Arc<Shared>, channel: u32) -> Channel<K> {
+    pub(crate) fn new(core: &Arc<KernelCore>, channel: u32) -> Channel<K> {
         let (requests, responses) =
-            (shared.region().ring(channel, 0), shared.region().ring(channel, 1));
+            (core.device.region().ring(channel, 0), core.device.region().ring(channel, 1));
         let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
         Channel {
             sender: Sender {
-                shared: Arc::clone(shared),
+                core: Arc::clone(core),
                 channel,
                 producer,
-                fruitless: Fruitless::new(),
+                idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
             receiver: Receiver {
-                shared: Arc::clone(shared),
+                core: Arc::clone(core),
                 channel,
-                noted: consumer.next(),
+                published: consumer.next(),
                 over: false,
                 consumer,
-                fruitless: Fruitless::new(),
+                idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
         }

@@ -1,4 +1,4 @@
-//! Memory taken once when a device is opened, and lent to kernels piece by piece: to free memory
+//! Memory taken once when a device is opened, and lent to kernels part by part: to free memory
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
 use crate::device::{Driver, Mapped};
@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Pieces are multiples of this, so each begins at a line.
-const PIECE: usize = 256;
+/// Suballocations are multiples of this, so each begins at a line.
+const GRANULE: usize = 256;
 
-/// A piece that could not be lent.
+/// A suballocation that could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
     /// Bytes asked for.
@@ -50,7 +50,7 @@ impl Arena {
     }
 
     fn new(driver: &Arc<dyn Driver>, memory: Memory, bytes: usize) -> Arc<Arena> {
-        let ranges = Mutex::new(RangeAllocator::new(0..bytes / PIECE * PIECE));
+        let ranges = Mutex::new(RangeAllocator::new(0..bytes / GRANULE * GRANULE));
         Arc::new(Arena { driver: Arc::clone(driver), memory, ranges })
     }
 
@@ -72,15 +72,15 @@ impl Arena {
         self.ranges().total_available()
     }
 
-    /// Lends a piece. It goes back when it is dropped.
-    pub fn lend(self: &Arc<Arena>, bytes: usize) -> Result<Piece, Exhausted> {
+    /// Allocates a part. It goes back when it is dropped.
+    pub fn alloc(self: &Arc<Arena>, bytes: usize) -> Result<Suballocation, Exhausted> {
         let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes() };
-        let rounded = bytes.max(1).checked_next_multiple_of(PIECE);
+        let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
         let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
         let rounded = rounded.ok_or_else(|| refused(self.bytes()))?;
         let range = self.ranges().allocate_range(rounded);
         let range = range.map_err(|error| refused(error.fragmented_free_length))?;
-        Ok(Piece { arena: Arc::clone(self), range })
+        Ok(Suballocation { arena: Arc::clone(self), range })
     }
 
     fn ranges(&self) -> MutexGuard<'_, RangeAllocator<usize>> {
@@ -90,7 +90,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: taken from this driver in the constructors; every piece holds the arena, so none
+        // SAFETY: taken from this driver in the constructors; every suballocation holds the arena, so none
         // is left.
         unsafe {
             match self.memory {
@@ -102,14 +102,14 @@ impl Drop for Arena {
     }
 }
 
-/// A piece of an arena, lent until it is dropped. To leak it keeps the whole arena.
+/// A suballocation of an arena, lent until it is dropped. To leak it keeps the whole arena.
 #[derive(Debug)]
-pub struct Piece {
+pub struct Suballocation {
     arena: Arc<Arena>,
     range: Range<usize>,
 }
 
-impl Piece {
+impl Suballocation {
     /// Where the device sees it.
     pub fn device(&self) -> u64 {
         let base = match self.arena.memory {
@@ -128,7 +128,7 @@ impl Piece {
     }
 }
 
-impl Drop for Piece {
+impl Drop for Suballocation {
     fn drop(&mut self) {
         self.arena.ranges().free_range(self.range.clone());
     }
@@ -140,19 +140,19 @@ mod tests {
     use crate::device::cpu::Cpu;
 
     #[test]
-    fn pieces_come_back_and_never_overlap() {
+    fn suballocations_come_back_and_never_overlap() {
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
         let arena = Arena::pinned(&driver, 1024).unwrap();
         for _ in 0..3 {
-            let pieces: Vec<_> = (0..4).map(|_| arena.lend(200).unwrap()).collect();
-            let mut at: Vec<_> = pieces.iter().map(Piece::device).collect();
+            let suballocations: Vec<_> = (0..4).map(|_| arena.alloc(200).unwrap()).collect();
+            let mut at: Vec<_> = suballocations.iter().map(Suballocation::device).collect();
             at.sort_unstable();
             assert!(at.windows(2).all(|w| w[1] - w[0] == 256));
-            assert_eq!(arena.lend(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
+            assert_eq!(arena.alloc(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
         }
         for bytes in [1025, usize::MAX] {
-            assert_eq!(arena.lend(bytes).unwrap_err().needed, bytes);
+            assert_eq!(arena.alloc(bytes).unwrap_err().needed, bytes);
         }
-        assert!(arena.lend(1024).is_ok());
+        assert!(arena.alloc(1024).is_ok());
     }
 }

@@ -3,9 +3,9 @@
 //! and `staging` keeps both alike.
 
 use crate::device::pages;
-use crate::drive::mode::Memory;
 use crate::error::LaunchError;
-use crate::memory::arena::{Arena, Exhausted, Piece};
+use crate::memory::arena::{Arena, Exhausted, Suballocation};
+use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
 use ring_shared::message::INLINE_ATOMS;
@@ -49,7 +49,7 @@ pub(crate) struct WireBudgets {
 /// Room to compose the lines of a channel that go to the device, and to receive those that come back.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub(crate) struct Mail {
+pub(crate) struct BounceBuffer {
     pub out: [Atom; OUT_ATOMS],
     pub back: [Atom; BACK_ATOMS],
 }
@@ -67,7 +67,7 @@ struct Offsets {
     slots: [usize; 2],
     /// End of what both sides lay out alike.
     shared: usize,
-    mail: usize,
+    bounce_buffer: usize,
     staging: usize,
     end: usize,
 }
@@ -84,11 +84,12 @@ impl Plan {
         let all = |which| n.checked_mul(self.slots_bytes(which)?);
         let responses = requests.checked_add(all(0)?)?;
         let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
-        let mail = if self.memory == Memory::Mapped { 0 } else { n * size_of::<Mail>() };
-        let staging = shared.checked_add(mail)?;
+        let bounce_buffer =
+            if self.memory == Memory::Mapped { 0 } else { n * size_of::<BounceBuffer>() };
+        let staging = shared.checked_add(bounce_buffer)?;
         let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
-        Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
+        Some(Offsets { slots: [requests, responses], shared, bounce_buffer: shared, staging, end })
     }
 
     /// Bytes from one channel's state to the next.
@@ -104,12 +105,12 @@ impl Plan {
 
 /// Which of the arenas was exhausted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NoRoom {
+pub(crate) struct OutOfMemory {
     pub which: &'static str,
     pub exhausted: Exhausted,
 }
 
-impl NoRoom {
+impl OutOfMemory {
     /// The error for that kernel's launch.
     pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
         let Exhausted { needed, free, arena } = self.exhausted;
@@ -120,7 +121,7 @@ impl NoRoom {
 /// The host's copy of what is shared.
 #[derive(Debug)]
 enum HostMemory {
-    Pinned { at: NonNull<u8>, _piece: Piece },
+    Pinned { at: NonNull<u8>, _suballocation: Suballocation },
     Pageable { at: NonNull<u8>, bytes: usize },
 }
 
@@ -159,9 +160,9 @@ pub(crate) struct Region {
     host: HostMemory,
     /// Where the device sees its copy.
     device: u64,
-    _twin: Option<Piece>,
-    payload: Option<Piece>,
-    state: Option<Piece>,
+    _mirror: Option<Suballocation>,
+    payload: Option<Suballocation>,
+    state: Option<Suballocation>,
 }
 
 impl Region {
@@ -170,43 +171,46 @@ impl Region {
         plan: Plan,
         pinned: Option<&Arc<Arena>>,
         device: &Arc<Arena>,
-    ) -> Result<Region, NoRoom> {
-        let lend = |which, arena: &Arc<Arena>, bytes| {
-            arena.lend(bytes).map_err(|exhausted| NoRoom { which, exhausted })
+    ) -> Result<Region, OutOfMemory> {
+        let alloc = |which, arena: &Arc<Arena>, bytes| {
+            arena.alloc(bytes).map_err(|exhausted| OutOfMemory { which, exhausted })
         };
         let bytes = plan.host_bytes();
-        let none =
-            |which| NoRoom { which, exhausted: Exhausted { needed: bytes, free: 0, arena: 0 } };
+        let none = |which| OutOfMemory {
+            which,
+            exhausted: Exhausted { needed: bytes, free: 0, arena: 0 },
+        };
         let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
         let (host, mapped) = if plan.memory == Memory::StagedSync {
             (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
         } else {
-            let piece = lend("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
-            let memory = piece.pinned().ok_or_else(|| none("pinned"))?;
-            (HostMemory::Pinned { at: memory.host, _piece: piece }, memory.device)
+            let suballocation = alloc("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
+            let memory = suballocation.pinned().ok_or_else(|| none("pinned"))?;
+            (HostMemory::Pinned { at: memory.host, _suballocation: suballocation }, memory.device)
         };
-        let twin = match plan.memory {
+        let mirror = match plan.memory {
             Memory::Mapped => None,
-            _ => Some(lend("device", device, offsets.shared)?),
+            _ => Some(alloc("device", device, offsets.shared)?),
         };
         let payload = match plan.payload_bytes {
             0 => None,
-            bytes => Some(lend("device", device, bytes)?),
+            bytes => Some(alloc("device", device, bytes)?),
         };
         let state = match plan.state_stride() * plan.channels as usize {
             0 => None,
-            bytes => Some(lend("device", device, bytes)?),
+            bytes => Some(alloc("device", device, bytes)?),
         };
-        let at = twin.as_ref().map_or(mapped, Piece::device);
-        let region = Region { plan, offsets, host, device: at, _twin: twin, payload, state };
+        let at = mirror.as_ref().map_or(mapped, Suballocation::device);
+        let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
         region.initialise();
         Ok(region)
     }
 
     fn initialise(&self) {
         // No slot is read before it is written: what is left in them stays.
-        let (lines, mail) = (0..self.offsets.slots[0], self.offsets.mail..self.offsets.staging);
-        for part in [lines, mail] {
+        let (lines, bounce_buffer) =
+            (0..self.offsets.slots[0], self.offsets.bounce_buffer..self.offsets.staging);
+        for part in [lines, bounce_buffer] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
             // for everything that is laid out in it.
             unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
@@ -282,11 +286,11 @@ impl Region {
     }
 
     /// Room for what is copied on behalf of a channel; not in mapped memory.
-    pub fn mail(&self, channel: u32) -> &Mail {
+    pub fn bounce_buffer(&self, channel: u32) -> &BounceBuffer {
         assert!(channel < self.plan.channels && self.plan.memory != Memory::Mapped);
-        let at = self.offsets.mail + channel as usize * size_of::<Mail>();
+        let at = self.offsets.bounce_buffer + channel as usize * size_of::<BounceBuffer>();
         // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
-        unsafe { self.host_at::<Mail>(at).as_ref() }
+        unsafe { self.host_at::<BounceBuffer>(at).as_ref() }
     }
 
     /// Stamped atoms that an inline response has in the doorbell line.
@@ -347,7 +351,7 @@ impl Region {
 
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
-        self.payload.as_ref().map_or(0, Piece::device)
+        self.payload.as_ref().map_or(0, Suballocation::device)
     }
 
     /// Bytes of a channel's state.
@@ -358,8 +362,9 @@ impl Region {
     /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
     /// none.
     pub fn state(&self, channel: u32) -> u64 {
-        let at =
-            |piece: &Piece| piece.device() + (channel as usize * self.plan.state_stride()) as u64;
+        let at = |suballocation: &Suballocation| {
+            suballocation.device() + (channel as usize * self.plan.state_stride()) as u64
+        };
         self.state.as_ref().map_or(0, at)
     }
 

@@ -1,16 +1,17 @@
 //! A kernel whose channel is a thread of the model, and a place for its launches and copies.
 
 use crate::deadline::Patience;
-use crate::device::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::report::Choice;
-use crate::drive::scheduler::{Drive, Pump};
+use crate::device::{Cells, Demand, LaunchSlot, Launched, Occupancy, Resources, RunState, Sealed};
+use crate::drive::device_kernel::DeviceKernel;
+use crate::drive::report::Selection;
 use crate::drive::staging::rig;
+use crate::drive::{Drive, DriveConfig};
 use crate::error::{DriverError, RecvError};
 use crate::kernel::channel::Receiver;
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::memory::region::{Region, WireBudgets};
+use crate::mode::{Memory, Mode};
 use loom::sync::atomic::AtomicU64;
 use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
@@ -94,7 +95,7 @@ pub struct Place {
     pub ended: AtomicU64,
     /// Nothing more will be asked for.
     stop: AtomicU64,
-    /// Only the pump begins copies and asks for them, under its lock: no business of loom's.
+    /// Only the scheduler begins copies and asks for them, under its lock: no business of loom's.
     copies: std::sync::Mutex<VecDeque<Copy>>,
     backwards: bool,
 }
@@ -141,7 +142,7 @@ impl Place {
 
 impl Sealed for Place {}
 
-impl Station for Place {
+impl LaunchSlot for Place {
     unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
         // SYNC: released to `wait_for`: what the host wrote before the launch.
         self.asked.store(self.asked.load(Relaxed) + 1, Release);
@@ -271,7 +272,7 @@ impl Rig {
         place: &Arc<Place>,
     ) -> KernelHandle<Alone> {
         let budgets = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
-        let drive = Drive {
+        let config = DriveConfig {
             mode,
             memory,
             mode_is_free: false,
@@ -280,53 +281,53 @@ impl Rig {
             budgets,
             fallback: budgets,
         };
-        let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
-        let pump = (!simple).then(|| Pump::new(drive, &region, &**place).unwrap());
+        let drive = Drive::new(config, &region, &**place).unwrap();
         let block = Resources { blocks: 1, ..Resources::default() };
         let demand = Demand { kernel: "model", blocks: 1, block, relaunched: false };
-        let share = Residency::new(1, block).reserve(demand).unwrap();
+        let share = Occupancy::new(1, block).reserve(demand).unwrap();
         let clock = (1_000_000, Patience::Yield);
-        let station = Arc::clone(place);
-        let shared = Shared::new("alone", clock, (region, None), (station, pump), share);
-        if simple {
+        let launch_slot = Arc::clone(place);
+        let device = DeviceKernel::new("alone", clock, (region, None), (launch_slot, share));
+        let core = Arc::new(KernelCore { device, drive });
+        if config.is_resident() {
             // SAFETY: a thread of the model plays it.
-            unsafe { shared.station().launch(false) }.unwrap();
+            let _ = unsafe { core.device.launch_slot().launch(false) }.unwrap();
         } else if mode == Mode::Persistent {
             // Nothing is sent before the channel has said that it is active, so it was launched.
-            while !shared.is_launched().unwrap() {}
+            while !core.drive.is_launched(&core.device).unwrap() {}
         }
-        shared.set_state(State::Active);
-        let choice = Choice { mode, memory, why: String::new(), refused: Vec::new() };
-        KernelHandle::new(shared, choice, false)
+        core.device.set_state(State::Active);
+        let selection = Selection { mode, memory, why: String::new(), refused: Vec::new() };
+        KernelHandle::new(core, selection, false)
     }
 
     pub fn channel(&self) -> Channel {
-        Channel::new(self.kernel.shared())
+        Channel::new(self.kernel.core())
     }
 }
 
 /// The device's side of the channel.
 pub struct Channel {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     requests: Consumer,
     responses: Producer,
     processed: u64,
 }
 
 impl Channel {
-    fn new(shared: &Arc<Shared>) -> Channel {
-        let ring = |which| rig::ring(shared.region(), which);
+    fn new(core: &Arc<KernelCore>) -> Channel {
+        let ring = |which| rig::ring(core.device.region(), which);
         let (requests, responses) = (Consumer::new(ring(0)), Producer::new(ring(1)));
-        Channel { shared: Arc::clone(shared), requests, responses, processed: 0 }
+        Channel { core: Arc::clone(core), requests, responses, processed: 0 }
     }
 
     fn block(&self) -> &ChannelBlock {
-        rig::block(self.shared.region())
+        rig::block(self.core.device.region())
     }
 
     pub fn command(&self) -> Command {
         // SAFETY: the host's line in the device's copy, of atomics only.
-        let host = unsafe { rig::on_device::<HostLine>(self.shared.region(), 0).as_ref() };
+        let host = unsafe { rig::on_device::<HostLine>(self.core.device.region(), 0).as_ref() };
         // SYNC: acquires `HostLine::order`.
         Command::from_word(host.command.load(Acquire))
     }

@@ -1,6 +1,6 @@
 use super::api;
 use super::call::{Bound, Context, SUCCESS, check};
-use super::parking::Parking;
+use super::deferred_free::DeferredFree;
 use crate::device::image::{Image, ImageError};
 use crate::error::DriverError;
 use cudarc::driver::sys;
@@ -24,7 +24,7 @@ type Functions = HashMap<String, RawFunction>;
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Context,
-    parking: Arc<Parking>,
+    deferred_free: Arc<DeferredFree>,
     loaded: Mutex<Vec<(String, Functions)>>,
 }
 
@@ -51,8 +51,8 @@ unsafe fn all_shared_memory(function: sys::CUfunction) -> Result<(), DriverError
 }
 
 impl Modules {
-    pub fn new(context: Context, parking: Arc<Parking>) -> Modules {
-        Modules { context, parking, loaded: Mutex::default() }
+    pub fn new(context: Context, deferred_free: Arc<DeferredFree>) -> Modules {
+        Modules { context, deferred_free, loaded: Mutex::default() }
     }
 
     /// Loads an image and every entry of it, unless it was before.
@@ -77,7 +77,7 @@ impl Modules {
         if let Some((_, functions)) = loaded.iter().find(|(ptx, _)| ptx == image.ptx()) {
             return look(functions);
         }
-        let functions = self.parking.while_idle(|| self.load_new(image));
+        let functions = self.deferred_free.while_idle(|| self.load_new(image));
         let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
         let found = look(&functions);
         loaded.push((image.ptx().to_owned(), functions));

@@ -2,9 +2,9 @@
 //! of what is carried, and in which order.
 
 use crate::device::{Driver, cpu::Cpu};
-use crate::drive::mode::Memory;
 use crate::memory::arena::Arena;
 use crate::memory::region::{Plan, Region, WireBudgets};
+use crate::mode::Memory;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
@@ -47,7 +47,7 @@ pub fn on_device<T>(region: &Region, offset: usize) -> NonNull<T> {
 
 /// The channel's block as the device sees it.
 pub fn block(region: &Region) -> &ChannelBlock {
-    // SAFETY: laid out there by the first trip, or by `Region::new` in mapped memory; atomics only; it lives
+    // SAFETY: laid out there by the first transfer, or by `Region::new` in mapped memory; atomics only; it lives
     // as long as the region.
     unsafe { on_device::<ChannelBlock>(region, region.channel_at(0)).as_ref() }
 }

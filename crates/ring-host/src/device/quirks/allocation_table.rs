@@ -18,7 +18,7 @@ struct Block {
 
 /// A kernel, without state unless nothing runs it: the host would take the word of a line that it is
 /// not active, and copy its state beneath its handler's hands. Its memory is initialised, atomics for everybody who uses it, and stays as it is laid
-/// out for as long as the entry is in the ledger: before it is lent anew the kernel's place is asked
+/// out for as long as the entry is in the allocation table: before it is lent anew the kernel's place is asked
 /// whether all is over, or dropped, and before its block is given back that is said; each takes the
 /// entry out.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ pub(super) struct Entry {
 
 /// What memory was taken, and where kernels have their lines in it.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct AllocationTable {
     blocks: Vec<Block>,
     entries: Vec<Entry>,
 }
 
-impl Ledger {
+impl AllocationTable {
     /// Notes pinned memory that was taken.
     pub fn take_pinned(&mut self, memory: Mapped) {
         self.blocks.push(Block { device: memory.device, mapped: Some(memory), is_pinned: true });

@@ -32,35 +32,35 @@ unsafe impl Sync for Graph {}
 
 /// What was given back.
 #[derive(Debug)]
-pub(super) enum Parked {
+pub(super) enum Deferred {
     Mapped(Mapped),
     Device { address: u64, bytes: usize },
     Graph(Graph),
 }
 
 #[derive(Debug)]
-pub(super) struct Parking {
+pub(super) struct DeferredFree {
     context: Context,
     exclusion: Exclusion,
-    lot: Mutex<Lot>,
+    queue: Mutex<Queue>,
 }
 
 #[derive(Debug, Default)]
-struct Lot {
+struct Queue {
     /// Graphs made since nothing was resident.
     graphs: usize,
-    parked: Vec<Parked>,
+    deferred: Vec<Deferred>,
 }
 
-impl Parking {
-    pub fn new(context: Context) -> Parking {
-        Parking { context, exclusion: Exclusion::default(), lot: Mutex::default() }
+impl DeferredFree {
+    pub fn new(context: Context) -> DeferredFree {
+        DeferredFree { context, exclusion: Exclusion::default(), queue: Mutex::default() }
     }
 
     /// Counts a kernel as resident, unless somebody does what would then block.
-    pub fn resident(self: &Arc<Parking>) -> Option<KernelHandle> {
-        let parking = self.exclusion.enter().then(|| Arc::clone(self))?;
-        Some(KernelHandle { parking, counted: AtomicBool::new(true) })
+    pub fn resident(self: &Arc<DeferredFree>) -> Option<ResidentKernel> {
+        let deferred_free = self.exclusion.enter().then(|| Arc::clone(self))?;
+        Some(ResidentKernel { deferred_free, counted: AtomicBool::new(true) })
     }
 
     /// Does what would block while a kernel is resident; or says how many are. Nothing is launched
@@ -72,17 +72,17 @@ impl Parking {
     }
 
     /// Parks memory; frees all that is parked if no kernel is resident.
-    pub fn give(&self, memory: Parked) {
-        self.lot().parked.push(memory);
+    pub fn give(&self, memory: Deferred) {
+        self.queue().deferred.push(memory);
         self.clear();
     }
 
     pub fn take_pinned(&self, bytes: usize) -> Option<Mapped> {
-        let mut lot = self.lot();
-        let fits = |p: &Parked| matches!(p, Parked::Mapped(m) if m.bytes == bytes);
-        let at = lot.parked.iter().position(fits)?;
-        let Parked::Mapped(mapped) = lot.parked.swap_remove(at) else { return None };
-        drop(lot);
+        let mut queue = self.queue();
+        let fits = |p: &Deferred| matches!(p, Deferred::Mapped(m) if m.bytes == bytes);
+        let at = queue.deferred.iter().position(fits)?;
+        let Deferred::Mapped(mapped) = queue.deferred.swap_remove(at) else { return None };
+        drop(queue);
         // SAFETY: nobody uses parked memory, and it is this long.
         unsafe { mapped.host.write_bytes(0, mapped.bytes) };
         Some(mapped)
@@ -91,51 +91,51 @@ impl Parking {
     /// A parked graph of that kind, or leave to make one; or how many kernels are resident, beside
     /// which too many were made.
     pub fn graph(&self, of: (sys::CUfunction, bool)) -> Result<Option<Graph>, usize> {
-        let mut lot = self.lot();
-        let same = |p: &Parked| matches!(p, Parked::Graph(graph) if graph.of == of);
-        if let Some(at) = lot.parked.iter().position(same)
-            && let Parked::Graph(graph) = lot.parked.swap_remove(at)
+        let mut queue = self.queue();
+        let same = |p: &Deferred| matches!(p, Deferred::Graph(graph) if graph.of == of);
+        if let Some(at) = queue.deferred.iter().position(same)
+            && let Deferred::Graph(graph) = queue.deferred.swap_remove(at)
         {
             return Ok(Some(graph));
         }
         let resident = self.exclusion.resident();
-        if resident > 0 && lot.graphs >= GRAPHS_BESIDE {
+        if resident > 0 && queue.graphs >= GRAPHS_BESIDE {
             return Err(resident);
         }
-        lot.graphs = if resident > 0 { lot.graphs + 1 } else { 1 };
+        queue.graphs = if resident > 0 { queue.graphs + 1 } else { 1 };
         Ok(None)
     }
 
     pub fn take_device(&self, bytes: usize) -> Option<u64> {
-        let mut lot = self.lot();
-        let fits = |p: &Parked| matches!(p, Parked::Device { bytes: b, .. } if *b == bytes);
-        let at = lot.parked.iter().position(fits)?;
-        match lot.parked.swap_remove(at) {
-            Parked::Device { address, .. } => Some(address),
+        let mut queue = self.queue();
+        let fits = |p: &Deferred| matches!(p, Deferred::Device { bytes: b, .. } if *b == bytes);
+        let at = queue.deferred.iter().position(fits)?;
+        match queue.deferred.swap_remove(at) {
+            Deferred::Device { address, .. } => Some(address),
             _ => None,
         }
     }
 
     /// Frees what is parked, unless a kernel is resident or somebody needs the idle device.
     fn clear(&self) {
-        while !self.lot().parked.is_empty() {
-            let parked = || std::mem::take(&mut self.lot().parked);
-            if self.exclusion.try_work(|| self.free(parked())).is_none() {
+        while !self.queue().deferred.is_empty() {
+            let deferred = || std::mem::take(&mut self.queue().deferred);
+            if self.exclusion.try_work(|| self.free(deferred())).is_none() {
                 break; // whoever has the device now looks again
             }
         }
     }
 
-    fn free(&self, parked: Vec<Parked>) {
+    fn free(&self, deferred: Vec<Deferred>) {
         let bound = Bound::new(self.context);
-        for memory in parked {
+        for memory in deferred {
             // SAFETY: taken in this context, each given back once and used no more.
             unsafe {
                 match memory {
-                    Parked::Mapped(mapped) => pinned::give(mapped, self.context),
+                    Deferred::Mapped(mapped) => pinned::give(mapped, self.context),
                     _ if bound.is_err() => {} // it went with the context
-                    Parked::Device { address, .. } => drop(api::cuMemFree_v2(address)),
-                    Parked::Graph(graph) => {
+                    Deferred::Device { address, .. } => drop(api::cuMemFree_v2(address)),
+                    Deferred::Graph(graph) => {
                         let _ = api::cuGraphExecDestroy(graph.exec);
                         let _ = api::cuGraphDestroy(graph.graph);
                     }
@@ -144,29 +144,29 @@ impl Parking {
         }
     }
 
-    fn lot(&self) -> MutexGuard<'_, Lot> {
-        self.lot.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A kernel that counts as resident until it is seen to be over, or was not launched after all.
 #[derive(Debug)]
-pub(super) struct KernelHandle {
-    parking: Arc<Parking>,
+pub(super) struct ResidentKernel {
+    deferred_free: Arc<DeferredFree>,
     counted: AtomicBool,
 }
 
-impl KernelHandle {
+impl ResidentKernel {
     /// The kernel has ended or faulted.
     pub fn over(&self) {
         if self.counted.swap(false, Ordering::Relaxed) {
-            self.parking.exclusion.leave();
-            self.parking.clear();
+            self.deferred_free.exclusion.leave();
+            self.deferred_free.clear();
         }
     }
 }
 
-impl Drop for KernelHandle {
+impl Drop for ResidentKernel {
     fn drop(&mut self) {
         self.over();
     }
