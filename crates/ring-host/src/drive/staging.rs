@@ -6,14 +6,15 @@
 //! receiver). So on either side a message is there before it is announced. In which order a copy reads
 //! its lines nobody says, so what a channel says of the others (that it has obeyed, that it has left) is shown
 //! a transfer later than it is read: with lines that were read after it. Lines are composed in, and
-//! received into, room of their own ([`BounceBuffer`](crate::memory::region::BounceBuffer)), so nobody writes what is being
+//! received into, room of their own ([`BounceBuffer`](crate::memory::plan::BounceBuffer)), so nobody writes what is being
 //! copied. Nothing is taken off a ring here: staging holds what the rings hold, and a full ring is
 //! full for the sender.
 
 use crate::device::retry::retry;
 use crate::device::{Cells, LaunchSlot};
 use crate::error::{DeviceFault, DriverError};
-use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Region};
+use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS};
+use crate::memory::region::Region;
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, HostLine, StatusLine, Times};
 use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
@@ -190,7 +191,7 @@ impl StagingCopier {
             let tail = widen(control.tail, carried.out);
             let alone = tail == carried.out + 1 && control.inline == carried.out as u32;
             if !alone {
-                copy_slots((region, launch_slot), channel, 0, carried.out..tail)?;
+                copy_slots((region, launch_slot), channel, Direction::Requests, carried.out..tail)?;
             }
             let out = &region.bounce_buffer(channel).out;
             for (to, from) in out.iter().zip(&bell.atoms[..CONTROL]) {
@@ -303,7 +304,7 @@ impl StagingCopier {
         carried.coming = here + ahead;
         let slots = ahead > u64::from(inline == here);
         if slots {
-            copy_slots((region, launch_slot), channel, 1, here..here + ahead)?;
+            copy_slots((region, launch_slot), channel, Direction::Responses, here..here + ahead)?;
         }
         Ok(slots)
     }
@@ -366,29 +367,29 @@ impl From<DriverError> for PullError {
     }
 }
 
-/// Copies the slots of messages `range` of a channel's ring, to the device (0: requests) or from it
-/// (1: responses): one copy, or two around the ring's end.
+/// Copies the slots of messages `range` of a channel's ring, to the device or from it: one copy,
+/// or two around the ring's end.
 fn copy_slots(
     (region, launch_slot): (&Region, &dyn LaunchSlot),
     channel: u32,
-    which: usize,
+    direction: Direction,
     range: Range<u64>,
 ) -> Result<(), DriverError> {
-    let (capacity, slot) = (u64::from(region.capacity()), region.slot_bytes(which));
+    let (capacity, slot) = (u64::from(region.capacity()), region.slot_bytes(direction));
     let mut from = range.start;
     while from < range.end {
         let first = from & (capacity - 1);
         let n = (range.end - from).min(capacity - first);
-        let at = region.slots_at(channel, which) + first as usize * slot;
+        let at = region.slots_at(channel, direction) + first as usize * slot;
         let bytes = n as usize * slot;
         // SAFETY: whole slots of this ring in both copies, which the region keeps until the launch slot
         // is over. By the ring's rules the slots of messages that are announced and not consumed
         // are written by nobody; on the receiving side they are free, and not announced yet.
         retry(|| unsafe {
             let (host, device) = (region.host_at(at), region.device_at(at));
-            match which {
-                0 => launch_slot.copy_in(device, host, bytes, Cells::Atoms),
-                _ => launch_slot.copy_out(host, device, bytes, Cells::Atoms),
+            match direction {
+                Direction::Requests => launch_slot.copy_in(device, host, bytes, Cells::Atoms),
+                Direction::Responses => launch_slot.copy_out(host, device, bytes, Cells::Atoms),
             }
         })?;
         from += n;

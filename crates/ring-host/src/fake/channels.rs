@@ -4,7 +4,7 @@ use super::{Bed, CLOCK, LONG, NONE, SLOTS, drive, message, plan};
 use crate::error::{DeviceFault, RecvError, SendError};
 use crate::kernel::channel::Receiver;
 use crate::kernels::{Echo, EchoMessage};
-use crate::memory::region::Plan;
+use crate::memory::plan::Plan;
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};

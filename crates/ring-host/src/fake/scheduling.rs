@@ -3,7 +3,7 @@
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
 use crate::drive::DriveConfig;
 use crate::error::{ControlError, DeviceFault, RecvError};
-use crate::memory::region::{Plan, WireBudgets};
+use crate::memory::plan::{Plan, WireBudgets};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::launch_slot::Copy;
 use super::{Bed, LONG, SLOTS, drive, message, plan};
 use crate::drive::DriveConfig;
 use crate::error::DeviceFault;
-use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Plan};
+use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS, Plan};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Times, UNLIMITED};
 use ring_shared::ring::{CONTROL, Control};
@@ -56,10 +56,10 @@ fn lines_back(bed: &Bed, channel: u32, times: bool) -> (usize, usize) {
 }
 
 /// Slots of a channel's ring, from the `first` on.
-fn slots(bed: &Bed, channel: u32, which: usize, first: usize, n: usize) -> (usize, usize) {
+fn slots(bed: &Bed, channel: u32, direction: Direction, first: usize, n: usize) -> (usize, usize) {
     let region = bed.core.device.region();
-    let each = region.slot_bytes(which);
-    (region.slots_at(channel, which) + first * each, n * each)
+    let each = region.slot_bytes(direction);
+    (region.slots_at(channel, direction) + first * each, n * each)
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_new_kernel_is_carried_out_whole() {
         let bed = Bed::new(fixed(mode, memory), 3);
         let (device, region) = (bed.device(), bed.core.device.region());
         assert_eq!(device.control().host.channels.load(Relaxed), 3);
-        assert_eq!(copied(&bed, true)[0], (0, region.slots_at(0, 0)));
+        assert_eq!(copied(&bed, true)[0], (0, region.slots_at(0, Direction::Requests)));
         for channel in 0..3 {
             let (there, here) = (device.channel(channel), region.channel(channel));
             assert_eq!(there.request.slots.load(Relaxed), here.request.slots.load(Relaxed));
@@ -132,13 +132,17 @@ fn what_is_new_goes_out() {
     bed.receive(1, 2);
     drop(bed.launch_slot.copies_made());
     bed.send(2, 5);
-    assert_eq!(copied(&bed, true), [slots(&bed, 0, 0, 2, 3), lines_out(&bed, 0)]);
+    assert_eq!(copied(&bed, true), [slots(&bed, 0, Direction::Requests, 2, 3), lines_out(&bed, 0)]);
     assert_eq!(worker.work(3), 3);
     (0..3).for_each(|_| bed.step());
     bed.receive(2, 5);
     drop(bed.launch_slot.copies_made());
     bed.send(5, 10);
-    let pieces = [slots(&bed, 0, 0, 5, 3), slots(&bed, 0, 0, 0, 2), lines_out(&bed, 0)];
+    let pieces = [
+        slots(&bed, 0, Direction::Requests, 5, 3),
+        slots(&bed, 0, Direction::Requests, 0, 2),
+        lines_out(&bed, 0),
+    ];
     assert_eq!(copied(&bed, true), pieces);
     bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 1)]);
@@ -151,7 +155,7 @@ fn a_single_message_in_a_slot_is_carried() {
     bed.send(1, 2); // inline, and unread on the device
     drop(bed.launch_slot.copies_made());
     bed.send(2, 3);
-    assert_eq!(copied(&bed, true), [slots(&bed, 0, 0, 2, 1), lines_out(&bed, 0)]);
+    assert_eq!(copied(&bed, true), [slots(&bed, 0, Direction::Requests, 2, 1), lines_out(&bed, 0)]);
     assert_eq!(worker.work(2), 2);
     bed.step();
     bed.receive(1, 3);
@@ -223,7 +227,7 @@ fn what_is_owed_comes_back() {
     drop(bed.launch_slot.copies_made());
     bed.step();
     let back = copied(&bed, false);
-    assert_eq!(back[..3], [lines[0], lines[1], slots(&bed, 0, 1, 2, 2)]);
+    assert_eq!(back[..3], [lines[0], lines[1], slots(&bed, 0, Direction::Responses, 2, 2)]);
     bed.step();
     bed.receive(2, 4);
 }

@@ -4,6 +4,7 @@
 use crate::deadline::{CHECK_EVERY, Deadline, wait};
 use crate::error::{DeviceFault, RecvError, SendError};
 use crate::kernel::core::KernelCore;
+use crate::memory::plan::Direction;
 use ring_device::Kernel;
 use ring_shared::ring::{Corrupt, PushError};
 use ring_shared::{Consumer, Producer};
@@ -379,8 +380,10 @@ pub struct Channel<K: Kernel> {
 
 impl<K: Kernel> Channel<K> {
     pub(crate) fn new(core: &Arc<KernelCore>, channel: u32) -> Channel<K> {
-        let (requests, responses) =
-            (core.device.region().ring(channel, 0), core.device.region().ring(channel, 1));
+        let (requests, responses) = (
+            core.device.region().ring(channel, Direction::Requests),
+            core.device.region().ring(channel, Direction::Responses),
+        );
         let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
         Channel {
             sender: Sender {

@@ -140,7 +140,7 @@ impl<K: Kernel> KernelHandle<K> {
             let [lo, hi] = block.request_bell.atoms[CONTROL].load();
             let tail = Control::from_words([lo, hi]).tail;
             let consumed = block.consumed();
-            let capacity = self.core.device.region().ring(channel, 0).capacity();
+            let capacity = self.core.device.region().capacity();
             let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
             summary.processed =
                 summary.processed.wrapping_add(block.status.processed.load(Ordering::Relaxed));

@@ -7,7 +7,7 @@ use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
 use crate::error::LaunchError;
 use crate::kernel::embedded::Kernels;
-use crate::memory::region::{Plan, WireBudgets};
+use crate::memory::plan::{Plan, WireBudgets};
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
 use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};

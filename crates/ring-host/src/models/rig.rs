@@ -10,7 +10,8 @@ use crate::error::{DriverError, RecvError};
 use crate::kernel::channel::Receiver;
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
-use crate::memory::region::{Region, WireBudgets};
+use crate::memory::plan::{Direction, WireBudgets};
+use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
 use loom::sync::atomic::AtomicU64;
 use loom::thread::yield_now;
@@ -216,8 +217,8 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
         _ => region.host_at(offset),
     };
     let command = |at| (at == offset_of!(HostLine, command)).then_some(Kind::Atomic);
-    let slots = |which| {
-        let slots = at(region.slots_at(0, which)).cast::<Atom>();
+    let slots = |direction| {
+        let slots = at(region.slots_at(0, direction)).cast::<Atom>();
         // SAFETY: so many slots of one atom each, which stay as long as the region.
         let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.capacity() as usize) };
         share(slots, |_| Some(Kind::Cell))
@@ -227,7 +228,12 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
         let channel = at(region.channel_at(0)).cast::<ChannelBlock>();
         (at(0).cast::<HostLine>().as_ref(), channel.as_ref())
     };
-    [share(host, command), share(channel, |at| of_channel(at, inline)), slots(0), slots(1)]
+    [
+        share(host, command),
+        share(channel, |at| of_channel(at, inline)),
+        slots(Direction::Requests),
+        slots(Direction::Responses),
+    ]
 }
 
 /// A kernel that is active, and on no device yet; loom watches its memory until this is dropped.
@@ -316,8 +322,9 @@ pub struct Channel {
 
 impl Channel {
     fn new(core: &Arc<KernelCore>) -> Channel {
-        let ring = |which| rig::ring(core.device.region(), which);
-        let (requests, responses) = (Consumer::new(ring(0)), Producer::new(ring(1)));
+        let ring = |direction| rig::ring(core.device.region(), direction);
+        let (requests, responses) =
+            (Consumer::new(ring(Direction::Requests)), Producer::new(ring(Direction::Responses)));
         Channel { core: Arc::clone(core), requests, responses, processed: 0 }
     }
 
