@@ -1,5 +1,5 @@
-//! Memory and graphs that are given back wait here while any kernel is resident, since freeing them
-//! then blocks until that kernel ends. Memory is lent again meanwhile.
+//! Memory and graphs that are given back are freed when no kernel is resident, since freeing them blocks
+//! until then. Meanwhile they are used again.
 
 use super::api;
 use super::call::{Bound, Context};
@@ -7,7 +7,6 @@ use super::exclusion::Exclusion;
 use super::pinned;
 use crate::device::Mapped;
 use cudarc::driver::sys;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Graphs that may be made while a kernel is resident: after some twenty to forty, making another
@@ -59,46 +58,55 @@ impl DeferredFree {
 
     /// Counts a kernel as resident, unless somebody does what would then block.
     pub fn resident(self: &Arc<DeferredFree>) -> Option<ResidentKernel> {
-        let deferred_free = self.exclusion.enter().then(|| Arc::clone(self))?;
-        Some(ResidentKernel { deferred_free, counted: AtomicBool::new(true) })
+        self.exclusion.enter().then(|| ResidentKernel(Arc::clone(self)))
     }
 
     /// Does what would block while a kernel is resident; or says how many are. Nothing is launched
     /// meanwhile.
     pub fn while_idle<T>(&self, work: impl FnOnce() -> T) -> Result<T, usize> {
         let done = self.exclusion.work(work);
-        self.clear(); // what was parked meanwhile
+        self.clear(); // what was given back meanwhile
         done
     }
 
-    /// Parks memory; frees all that is parked if no kernel is resident.
-    pub fn give(&self, memory: Deferred) {
-        self.queue().deferred.push(memory);
+    /// Frees memory or a graph as soon as no kernel is resident.
+    pub fn defer(&self, freed: Deferred) {
+        self.queue().deferred.push(freed);
         self.clear();
     }
 
-    pub fn take_pinned(&self, bytes: usize) -> Option<Mapped> {
-        let mut queue = self.queue();
-        let fits = |p: &Deferred| matches!(p, Deferred::Mapped(m) if m.bytes == bytes);
-        let at = queue.deferred.iter().position(fits)?;
-        let Deferred::Mapped(mapped) = queue.deferred.swap_remove(at) else { return None };
-        drop(queue);
-        // SAFETY: nobody uses parked memory, and it is this long.
+    /// Takes out of the queue what `fits`, to be used again.
+    fn reuse(&self, fits: impl Fn(&Deferred) -> bool) -> Option<Deferred> {
+        let deferred = &mut self.queue().deferred;
+        let at = deferred.iter().position(fits)?;
+        Some(deferred.swap_remove(at))
+    }
+
+    /// Pinned memory of that size, zeroed, if some was given back.
+    pub fn reuse_pinned(&self, bytes: usize) -> Option<Mapped> {
+        let fits = |d: &Deferred| matches!(d, Deferred::Mapped(m) if m.bytes == bytes);
+        let Some(Deferred::Mapped(mapped)) = self.reuse(fits) else { return None };
+        // SAFETY: nobody uses what was given back, and it is this long.
         unsafe { mapped.host.write_bytes(0, mapped.bytes) };
         Some(mapped)
     }
 
-    /// A parked graph of that kind, or leave to make one; or how many kernels are resident, beside
-    /// which too many were made.
-    pub fn graph(&self, of: (sys::CUfunction, bool)) -> Result<Option<Graph>, usize> {
-        let mut queue = self.queue();
-        let same = |p: &Deferred| matches!(p, Deferred::Graph(graph) if graph.of == of);
-        if let Some(at) = queue.deferred.iter().position(same)
-            && let Deferred::Graph(graph) = queue.deferred.swap_remove(at)
+    /// Device memory of that size, if some was given back.
+    pub fn reuse_device(&self, bytes: usize) -> Option<u64> {
+        let fits = |d: &Deferred| matches!(d, Deferred::Device { bytes: b, .. } if *b == bytes);
+        let Some(Deferred::Device { address, .. }) = self.reuse(fits) else { return None };
+        Some(address)
+    }
+
+    /// A graph of that kind that was given back, or leave to make one; or how many kernels are resident,
+    /// beside which too many were made.
+    pub fn reuse_graph(&self, of: (sys::CUfunction, bool)) -> Result<Option<Graph>, usize> {
+        if let Some(Deferred::Graph(graph)) =
+            self.reuse(|d| matches!(d, Deferred::Graph(graph) if graph.of == of))
         {
             return Ok(Some(graph));
         }
-        let resident = self.exclusion.resident();
+        let (resident, mut queue) = (self.exclusion.resident(), self.queue());
         if resident > 0 && queue.graphs >= GRAPHS_BESIDE {
             return Err(resident);
         }
@@ -106,17 +114,7 @@ impl DeferredFree {
         Ok(None)
     }
 
-    pub fn take_device(&self, bytes: usize) -> Option<u64> {
-        let mut queue = self.queue();
-        let fits = |p: &Deferred| matches!(p, Deferred::Device { bytes: b, .. } if *b == bytes);
-        let at = queue.deferred.iter().position(fits)?;
-        match queue.deferred.swap_remove(at) {
-            Deferred::Device { address, .. } => Some(address),
-            _ => None,
-        }
-    }
-
-    /// Frees what is parked, unless a kernel is resident or somebody needs the idle device.
+    /// Frees what was deferred, unless a kernel is resident or somebody needs the idle device.
     fn clear(&self) {
         while !self.queue().deferred.is_empty() {
             let deferred = || std::mem::take(&mut self.queue().deferred);
@@ -149,25 +147,14 @@ impl DeferredFree {
     }
 }
 
-/// A kernel that counts as resident until it is seen to be over, or was not launched after all.
+/// A kernel that counts as resident until this is dropped: it is seen to be over, or was not launched after
+/// all.
 #[derive(Debug)]
-pub(super) struct ResidentKernel {
-    deferred_free: Arc<DeferredFree>,
-    counted: AtomicBool,
-}
-
-impl ResidentKernel {
-    /// The kernel has ended or faulted.
-    pub fn over(&self) {
-        if self.counted.swap(false, Ordering::Relaxed) {
-            self.deferred_free.exclusion.leave();
-            self.deferred_free.clear();
-        }
-    }
-}
+pub(super) struct ResidentKernel(Arc<DeferredFree>);
 
 impl Drop for ResidentKernel {
     fn drop(&mut self) {
-        self.over();
+        self.0.exclusion.leave();
+        self.0.clear();
     }
 }

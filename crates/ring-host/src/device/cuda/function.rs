@@ -103,7 +103,7 @@ impl Function for CudaFunction {
         };
         if replay {
             let of = (self.raw.0, grid.cooperative);
-            let deferred = self.deferred_free.graph(of).map_err(|resident| DriverError {
+            let deferred = self.deferred_free.reuse_graph(of).map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
                 reason: format!(
@@ -169,7 +169,7 @@ struct CudaLaunchSlot {
 impl Drop for CudaLaunchSlot {
     fn drop(&mut self) {
         if let Some(graph) = self.graph.take() {
-            self.deferred_free.give(Deferred::Graph(graph));
+            self.deferred_free.defer(Deferred::Graph(graph));
         }
         // SAFETY: taken once, and nothing uses it after this.
         let pair = unsafe { ManuallyDrop::take(&mut self.pair) };

@@ -3,7 +3,7 @@
 //!
 //! Those are: freeing memory, loading a module, the first launch of a function that was not
 //! loaded, and making more streams. So modules are loaded with all their functions, once a process
-//! and only while nothing is resident; memory is parked until then; and streams are made when the
+//! and only while nothing is resident; what is given back is freed then; and streams are made when the
 //! device is opened.
 
 mod api;
@@ -33,7 +33,7 @@ const MIN_DRIVER: i32 = 12040;
 const NO_DEVICE: api::Code = sys::CUresult::CUDA_ERROR_NO_DEVICE as api::Code;
 
 /// A GPU. There is one of these for each in a process, and it is never closed: its context, its
-/// modules and its parked memory serve every [`Runtime`](crate::Runtime). Another follows it when the
+/// modules and the memory given back serve every [`Runtime`](crate::Runtime). Another follows it when the
 /// device is reset.
 #[derive(Debug)]
 pub struct Cuda {
@@ -199,7 +199,7 @@ impl Driver for Cuda {
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        if let Some(mapped) = self.deferred_free.take_pinned(bytes) {
+        if let Some(mapped) = self.deferred_free.reuse_pinned(bytes) {
             return Ok(mapped);
         }
         let _bound = Bound::new(self.context)?;
@@ -214,11 +214,11 @@ impl Driver for Cuda {
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
-        self.deferred_free.give(deferred_free::Deferred::Mapped(memory));
+        self.deferred_free.defer(deferred_free::Deferred::Mapped(memory));
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        if let Some(address) = self.deferred_free.take_device(bytes) {
+        if let Some(address) = self.deferred_free.reuse_device(bytes) {
             return Ok(address);
         }
         let _bound = Bound::new(self.context)?;
@@ -232,7 +232,7 @@ impl Driver for Cuda {
     }
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
-        self.deferred_free.give(deferred_free::Deferred::Device { address, bytes });
+        self.deferred_free.defer(deferred_free::Deferred::Device { address, bytes });
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
