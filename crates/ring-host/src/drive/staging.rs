@@ -1,14 +1,13 @@
 //! Keeping the host's copy of a kernel's memory and the device's alike, where they are not one.
 //!
-//! Each side writes into its own copy, by the ring protocol. A *transfer* carries what is new: **out**
-//! (slots, then the doorbell and credit lines, one copy behind the other) or **back** (the device's
-//! lines first; then, if they tell of slots, the slots; and only then are the lines shown to the
-//! receiver). So on either side a message is there before it is announced. In which order a copy reads
-//! its lines nobody says, so what a channel says of the others (that it has obeyed, that it has left) is shown
-//! a transfer later than it is read: with lines that were read after it. Lines are composed in, and
-//! received into, room of their own ([`BounceBuffer`](crate::memory::plan::BounceBuffer)), so nobody writes what is being
-//! copied. Nothing is taken off a ring here: staging holds what the rings hold, and a full ring is
-//! full for the sender.
+//! Each side writes into its own copy, by the ring protocol. A *transfer* copies what is new. **Push**, to the
+//! device: slots, then the doorbell and credit lines, one copy behind the other. **Pull**, to the host: the
+//! device's lines first; then, if they announce slots, the slots; and only then are the lines published to the
+//! receiver. So on either side a message is there before it is announced. In which order a copy reads its lines
+//! is not known, so what a channel reports of the others (a command acknowledged, a launch left) is published a
+//! transfer later than it is read: with lines that were read after it. Lines are composed in, and received
+//! into, [bounce buffers](crate::memory::plan::BounceBuffer), so nobody writes what is being copied. Nothing is
+//! taken off a ring here: staging holds what the rings hold, and a full ring is full for the sender.
 
 use crate::device::retry::retry;
 use crate::device::{Cells, LaunchSlot};
@@ -23,21 +22,21 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 const ATOM: usize = size_of::<Atom>();
-/// Atoms in front of those of the times, which come back on request only.
+/// Atoms of a pull in front of the channels' times, which are pulled on request only.
 const BACK_LINES: usize = BACK_ATOMS - size_of::<Times>() / ATOM;
-/// Where the device's credit line and doorbell are among what comes back.
+/// Where the device's credit line and doorbell are in a pull.
 const CREDIT_BACK: usize = (offset_of!(ChannelBlock, request_credit) - BACK_AT) / ATOM;
 const BELL_BACK: usize = (offset_of!(ChannelBlock, response_bell) - BACK_AT) / ATOM;
-/// The words of the status that tell of other lines, as places among what comes back: atom and half.
+/// The words of the status that report on other lines, by where they are in a pull: atom and half.
 const ACKNOWLEDGED: (usize, usize) = word_of(offset_of!(StatusLine, acknowledged));
 const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, left));
-/// Where the host's credit line is among what goes out.
+/// Where the host's credit line is in a push.
 const CREDIT_OUT: usize = (offset_of!(ChannelBlock, response_credit) - OUT_AT) / ATOM;
 /// The atom of the control block that holds the host's command.
 const COMMAND_AT: usize = offset_of!(ControlBlock, host) + offset_of!(HostLine, command);
 const _: () = assert!(COMMAND_AT.is_multiple_of(ATOM));
-// Each is a whole number of atoms, and the place that it is named for: what is shown last tells that all
-// before it is here, so an order that is off by a line is a message too early.
+// Each is a whole number of atoms, and the line that it is named for: what is published last announces all
+// before it, so an offset that is wrong by a line announces a message too early.
 const _: () = assert!((BACK_ATOMS - BACK_LINES) * ATOM == size_of::<Times>());
 const _: () = assert!(BACK_AT + CREDIT_BACK * ATOM == offset_of!(ChannelBlock, request_credit));
 const _: () = assert!(BACK_AT + BELL_BACK * ATOM == offset_of!(ChannelBlock, response_bell));
@@ -47,42 +46,43 @@ const fn word_of(at: usize) -> (usize, usize) {
     (at / ATOM, at % ATOM / 8)
 }
 
-/// What a channel says of all its lines: the command it has obeyed, and the launches it has left.
+/// What a channel reports of all its lines: the command it has acknowledged, and the launches it has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Word {
+struct Report {
     acknowledged: u64,
     left: u64,
 }
 
-/// What was carried of one channel.
+/// How far one channel was copied.
 #[derive(Clone, Debug)]
-struct Carried {
+struct Progress {
     /// Requests below this index are on the device.
-    out: u64,
-    /// The request doorbell's control atom when it last went out.
+    pushed: u64,
+    /// The request doorbell's control atom when it was last pushed.
     control: [u64; 2],
-    /// The credit for responses when it last went out.
+    /// The credit for responses when it was last pushed.
     credit: u64,
     /// Responses below this index are here.
-    back: u64,
+    pulled: u64,
     /// Responses below this index are being copied.
-    coming: u64,
-    /// What the channel said when its lines last came back.
-    said: Word,
-    /// What of that is shown.
-    shown: Word,
+    pulling: u64,
+    /// What the channel reported in its lines when they were last pulled.
+    read: Report,
+    /// What of that is published.
+    published: Report,
 }
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transfer {
     None,
-    Out,
-    Lines(Pull),
-    Slots(Pull),
+    /// To the device; or one that failed, whose copies must be over before the next.
+    Push,
+    PullLines(Pull),
+    PullSlots(Pull),
 }
 
-/// A transfer back.
+/// How the device's lines are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pull {
     /// With the channels' times.
@@ -91,29 +91,29 @@ pub(crate) struct Pull {
     pub last: bool,
 }
 
-/// Carries a kernel's lines and slots. One transfer at a time.
+/// Copies a kernel's lines and slots. One transfer at a time.
 #[derive(Debug)]
 pub(crate) struct StagingCopier {
-    channels: Box<[Carried]>,
-    /// The command when it last went out.
+    channels: Box<[Progress]>,
+    /// The command when it was last pushed.
     command: u64,
     transfer: Transfer,
-    /// Transfers back that have been delivered.
+    /// Pulls that have been published.
     pub delivered: u64,
 }
 
 impl StagingCopier {
-    /// Nothing carried yet but the memory as the region was initialised, by [`push_all`](Self::push_all).
+    /// Nothing is copied yet; [`push_all`](Self::push_all) comes first.
     pub fn new(region: &Region) -> StagingCopier {
         let start = region.start();
-        let channel = |channel| Carried {
-            out: start,
+        let channel = |channel| Progress {
+            pushed: start,
             control: region.channel(channel).request_bell.atoms[CONTROL].observe(),
             credit: start,
-            back: start,
-            coming: start,
-            said: Word::default(),
-            shown: Word::default(),
+            pulled: start,
+            pulling: start,
+            read: Report::default(),
+            published: Report::default(),
         };
         StagingCopier {
             channels: (0..region.channels()).map(channel).collect(),
@@ -123,21 +123,21 @@ impl StagingCopier {
         }
     }
 
-    /// Begins to carry the control block and all channels' blocks, before the first launch.
+    /// Begins to push the control block and all channels' blocks, before the first launch.
     pub fn push_all(
         &mut self,
         region: &Region,
         launch_slot: &dyn LaunchSlot,
     ) -> Result<(), DriverError> {
         let bytes = size_of::<ControlBlock>() + self.channels.len() * size_of::<ChannelBlock>();
-        self.transfer = Transfer::Out;
+        self.transfer = Transfer::Push;
         // SAFETY: the beginning of both copies, which the region keeps until the launch slot is over.
         retry(|| unsafe {
             launch_slot.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms)
         })
     }
 
-    /// Begins to carry the budgets. Only while no launch is on the device.
+    /// Begins to push the budgets. Only while no launch is on the device.
     pub fn push_budgets(
         &mut self,
         region: &Region,
@@ -145,7 +145,7 @@ impl StagingCopier {
     ) -> Result<(), DriverError> {
         let at = offset_of!(ControlBlock, config);
         let bytes = size_of::<ControlBlock>() - at;
-        self.transfer = Transfer::Out;
+        self.transfer = Transfer::Push;
         // SAFETY: the configuration line of both copies; as above.
         retry(|| unsafe {
             launch_slot.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms)
@@ -157,41 +157,46 @@ impl StagingCopier {
         self.transfer == Transfer::None
     }
 
-    /// Whether answers to requests that are on the device have not come back.
+    /// Whether answers to requests that are on the device were not pulled.
     pub fn awaits_answers(&self) -> bool {
-        self.channels.iter().any(|channel| channel.out > channel.back)
+        self.channels.iter().any(|channel| channel.pushed > channel.pulled)
     }
 
-    /// Whether a channel has said more of itself than is shown: one more transfer back shows it.
+    /// Whether a channel has reported what is not published: one more pull publishes it.
     pub fn has_unpublished(&self) -> bool {
-        self.channels.iter().any(|channel| channel.said != channel.shown)
+        self.channels.iter().any(|channel| channel.read != channel.published)
     }
 
-    /// Begins a transfer out, if something is new or `all`; whether it was begun.
+    /// Begins a push, if something is new or `all`; whether it was begun.
     pub fn push(
         &mut self,
         (region, launch_slot): (&Region, &dyn LaunchSlot),
         received: impl Fn(u32) -> u64,
         all: bool,
     ) -> Result<bool, DriverError> {
-        let mut gone = false;
-        self.transfer = Transfer::Out; // also if it fails half way: what was begun must be over first
+        let mut begun = false;
+        self.transfer = Transfer::Push; // also if it fails half way: what was begun must be over first
         for channel in 0..region.channels() {
             let bell = &region.channel(channel).request_bell;
             // SYNC: acquires the sender's `publish_control`: slots and stamps are there.
             let words = bell.atoms[CONTROL].observe();
             let credit = received(channel);
-            let carried = &mut self.channels[channel as usize];
+            let progress = &mut self.channels[channel as usize];
             let starved =
-                credit.wrapping_sub(carried.credit) >= u64::from(region.capacity() / 2).max(1);
-            if !(all || words != carried.control || starved) {
+                credit.wrapping_sub(progress.credit) >= u64::from(region.capacity() / 2).max(1);
+            if !(all || words != progress.control || starved) {
                 continue;
             }
             let control = Control::from_words(words);
-            let tail = widen(control.tail, carried.out);
-            let alone = tail == carried.out + 1 && control.inline == carried.out as u32;
+            let tail = widen(control.tail, progress.pushed);
+            let alone = tail == progress.pushed + 1 && control.inline == progress.pushed as u32;
             if !alone {
-                copy_slots((region, launch_slot), channel, Direction::Requests, carried.out..tail)?;
+                copy_slots(
+                    (region, launch_slot),
+                    channel,
+                    Direction::Requests,
+                    progress.pushed..tail,
+                )?;
             }
             let out = &region.bounce_buffer(channel).out;
             for (to, from) in out.iter().zip(&bell.atoms[..CONTROL]) {
@@ -205,8 +210,8 @@ impl StagingCopier {
             retry(|| unsafe {
                 launch_slot.copy_in(at, beginning(out), OUT_ATOMS * ATOM, Cells::Atoms)
             })?;
-            (carried.out, carried.control, carried.credit) = (tail, words, credit);
-            gone = true;
+            (progress.pushed, progress.control, progress.credit) = (tail, words, credit);
+            begun = true;
         }
         let command = region.control().host.command.load(Ordering::Relaxed);
         if all || command != self.command {
@@ -214,15 +219,15 @@ impl StagingCopier {
             // SAFETY: the atom that holds the command, in both copies.
             retry(|| unsafe { launch_slot.copy_in(to, from, ATOM, Cells::Atoms) })?;
             self.command = command;
-            gone = true;
+            begun = true;
         }
-        if !gone {
+        if !begun {
             self.transfer = Transfer::None;
         }
-        Ok(gone)
+        Ok(begun)
     }
 
-    /// Begins a transfer back.
+    /// Begins a pull.
     pub fn pull(
         &mut self,
         region: &Region,
@@ -230,7 +235,7 @@ impl StagingCopier {
         back: Pull,
     ) -> Result<(), DriverError> {
         let atoms = if back.times { BACK_ATOMS } else { BACK_LINES };
-        self.transfer = Transfer::Out; // if it fails half way there is nothing to read
+        self.transfer = Transfer::Push; // if it fails half way there is nothing to read
         for channel in 0..region.channels() {
             let from = region.device_at(region.channel_at(channel) + BACK_AT);
             let to = beginning(&region.bounce_buffer(channel).back);
@@ -238,7 +243,7 @@ impl StagingCopier {
             // the region keeps until the launch slot is over.
             retry(|| unsafe { launch_slot.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
         }
-        self.transfer = Transfer::Lines(back);
+        self.transfer = Transfer::PullLines(back);
         Ok(())
     }
 
@@ -251,57 +256,57 @@ impl StagingCopier {
     ) -> Result<Result<(), DriverError>, DeviceFault> {
         match self.transfer {
             Transfer::None => {}
-            Transfer::Out => self.transfer = Transfer::None,
-            Transfer::Lines(back) => {
+            Transfer::Push => self.transfer = Transfer::None,
+            Transfer::PullLines(back) => {
                 let mut slots = false;
                 for channel in 0..region.channels() {
                     match self.read_lines(region, launch_slot, channel) {
                         Ok(more) => slots |= more,
                         Err(PullError::Corrupt(found)) => return Err(corrupt(channel, found)),
                         Err(PullError::Driver(error)) => {
-                            self.transfer = Transfer::Out; // nothing more to read, but it must be over
+                            self.transfer = Transfer::Push; // nothing more to read, but it must be over
                             return Ok(Err(error));
                         }
                     }
                 }
-                self.transfer = Transfer::Slots(back);
+                self.transfer = Transfer::PullSlots(back);
                 if !slots {
                     self.publish(region, back);
                 }
             }
-            Transfer::Slots(back) => self.publish(region, back),
+            Transfer::PullSlots(back) => self.publish(region, back),
         }
         Ok(Ok(()))
     }
 
-    /// Reads the doorbell that came back; begins to copy the slots that it tells of, if any.
+    /// Reads the doorbell that was pulled; begins to copy the slots that it announces, if any.
     fn read_lines(
         &mut self,
         region: &Region,
         launch_slot: &dyn LaunchSlot,
         channel: u32,
     ) -> Result<bool, PullError> {
-        let carried = &mut self.channels[channel as usize];
+        let progress = &mut self.channels[channel as usize];
         let bell = &region.bounce_buffer(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
-        let (here, control) = (carried.back, Control::from_words(bell[CONTROL].load()));
-        carried.coming = here;
+        let (here, control) = (progress.pulled, Control::from_words(bell[CONTROL].load()));
+        progress.pulling = here;
         if let Seen::Corrupt(found) = decide(control, here, region.capacity()) {
             return Err(PullError::Corrupt(found));
         }
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
         if ahead > u64::from(region.capacity()) {
-            return Ok(false); // behind: a line read before one that was shown
+            return Ok(false); // behind: a line read before one that was published
         }
         let inline = widen(control.inline, here);
         if inline < here + ahead {
-            // The copy may have read atoms before the device wrote them: then the next transfer brings
+            // The copy may have read atoms before the device wrote them: then the next pull brings
             // them.
             let stamped = |atom: &Atom| (atom.load()[1] >> 32) as u32 == stamp(inline);
             if !bell[..region.answer_stamps()].iter().all(stamped) {
                 return Ok(false);
             }
         }
-        carried.coming = here + ahead;
+        progress.pulling = here + ahead;
         let slots = ahead > u64::from(inline == here);
         if slots {
             copy_slots((region, launch_slot), channel, Direction::Responses, here..here + ahead)?;
@@ -309,46 +314,47 @@ impl StagingCopier {
         Ok(slots)
     }
 
-    /// Shows the receiver what came back.
+    /// Publishes what was pulled to the receiver.
     fn publish(&mut self, region: &Region, transfer: Pull) {
         for channel in 0..region.channels() {
             let (back, block) = (&region.bounce_buffer(channel).back, region.channel_at(channel));
-            let show = |k: usize, words: [u64; 2]| {
+            let publish = |k: usize, words: [u64; 2]| {
                 let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
                 // SAFETY: an atom of the channel's lines, which hold atomics only, all of eight
                 // bytes. SYNC: released to whoever acquires a word of it.
                 unsafe { to.as_ref() }.publish(words);
             };
-            let show_all = |atoms: Range<usize>| atoms.for_each(|k| show(k, back[k].load()));
-            let carried = &mut self.channels[channel as usize];
-            if carried.coming > carried.back {
-                show_all(BELL_BACK..BELL_BACK + CONTROL + 1); // inline atoms, then the control atom
-                carried.back = carried.coming;
+            let publish_all = |atoms: Range<usize>| atoms.for_each(|k| publish(k, back[k].load()));
+            let progress = &mut self.channels[channel as usize];
+            if progress.pulling > progress.pulled {
+                publish_all(BELL_BACK..BELL_BACK + CONTROL + 1); // inline atoms, then the control atom
+                progress.pulled = progress.pulling;
             }
             if transfer.times {
-                show_all(BACK_LINES..BACK_ATOMS);
+                publish_all(BACK_LINES..BACK_ATOMS);
             }
-            show_all(CREDIT_BACK..BELL_BACK);
+            publish_all(CREDIT_BACK..BELL_BACK);
             let word = |(k, half): (usize, usize)| back[k].load()[half];
-            let now = Word { acknowledged: word(ACKNOWLEDGED), left: word(LEFT) };
-            let before = std::mem::replace(&mut carried.said, now);
+            let now = Report { acknowledged: word(ACKNOWLEDGED), left: word(LEFT) };
+            let before = std::mem::replace(&mut progress.read, now);
             for (k, atom) in back[..CREDIT_BACK].iter().enumerate() {
                 let mut words = atom.load();
-                for ((at, half), shown) in
-                    [(ACKNOWLEDGED, carried.shown.acknowledged), (LEFT, carried.shown.left)]
-                {
+                for ((at, half), published) in [
+                    (ACKNOWLEDGED, progress.published.acknowledged),
+                    (LEFT, progress.published.left),
+                ] {
                     if at == k {
-                        words[half] = shown; // as it is: it has its turn below
+                        words[half] = published; // unchanged until below
                     }
                 }
-                show(k, words);
+                publish(k, words);
             }
-            carried.shown = if transfer.last { now } else { before };
+            progress.published = if transfer.last { now } else { before };
             let status = &region.channel(channel).status;
             // SYNC: released to `StatusLine::obeyed` and `launches_left`: all that was stored before the
-            // channel said so is here.
-            status.acknowledged.store(carried.shown.acknowledged, Ordering::Release);
-            status.left.store(carried.shown.left, Ordering::Release);
+            // channel reported it is here.
+            status.acknowledged.store(progress.published.acknowledged, Ordering::Release);
+            status.left.store(progress.published.left, Ordering::Release);
         }
         self.transfer = Transfer::None;
         self.delivered += 1;
