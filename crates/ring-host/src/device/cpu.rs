@@ -336,7 +336,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 /// idle, which is what the next message may have to wait.
 const SLEEPS_OF_A_LENGTH: u32 = 64;
 
-/// What comes after the `looks`th fruitless look in a row. A message or a command begins a new row.
+/// What comes after the `looks`th idle look in a row. A message or a command begins a new row.
 fn pause(looks: u32) -> Pause {
     match looks {
         0..YIELD_AFTER => Pause::Spin,
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     /// How long a channel sleeps in all, if sleeping took no longer than it was told to, until after so many
-    /// fruitless looks.
+    /// idle looks.
     fn slept(looks: u32) -> Duration {
         (0..looks)
             .filter_map(|n| match pause(n) {

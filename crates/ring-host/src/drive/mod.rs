@@ -29,7 +29,7 @@ pub(crate) enum Drive {
     /// Nothing: launched once, in memory that both sides see, it stays until it is told to leave.
     Resident,
     /// Launches, and copies where memory is staged.
-    Scheduled(Scheduler),
+    Scheduled(Box<Scheduler>),
 }
 
 impl Drive {
@@ -41,12 +41,12 @@ impl Drive {
     ) -> Result<Drive, DriverError> {
         match config.is_resident() {
             true => Ok(Drive::Resident),
-            false => Scheduler::new(config, region, launch_slot).map(Drive::Scheduled),
+            false => Ok(Drive::Scheduled(Box::new(Scheduler::new(config, region, launch_slot)?))),
         }
     }
 
     /// After a message was accepted: a kernel at rest is launched for it. A fault is remembered and
-    /// told by the next call: this message was accepted.
+    /// returned by the next call: this message was accepted.
     #[inline]
     pub fn after_send(&self, kernel: &DeviceKernel) {
         if let Drive::Scheduled(scheduler) = self {
@@ -54,7 +54,7 @@ impl Drive {
         }
     }
 
-    /// After a look that found nothing. A fault is remembered, and told by the caller's check.
+    /// After a look that found nothing. A fault is remembered, and the caller's check returns it.
     #[inline]
     pub fn after_idle_poll(&self, kernel: &DeviceKernel) {
         if let Drive::Scheduled(scheduler) = self {
@@ -114,7 +114,8 @@ impl Drive {
         }
     }
 
-    /// A fault while a kernel that was told to leave is waited for: a resident one is waited for in spite of it.
+    /// While a kernel is waited for that was told to leave: whether it can still answer. A resident one is
+    /// waited for in spite of a fault.
     pub fn check_leaving(
         &self,
         check: impl FnOnce() -> Result<(), DeviceFault>,

@@ -20,7 +20,7 @@ pub(crate) struct Candidate {
     pub mode_is_free: bool,
     pub memory_is_free: bool,
     pub calls_block: bool,
-    /// The kernel is the runtime's own, to find something out: it is not told of as the user's are.
+    /// The kernel is the runtime's own, to find something out: it is logged less than the user's are.
     pub of_probe: bool,
 }
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(first((EventDriven, Mapped), &half), Ok((EventDriven, Mapped)));
         let blind = Probe { resident: Err(no()), concurrent_copy: Err(no()), ..healthy() };
         assert!(first((Persistent, Mapped), &blind).is_err());
-        // Why it may not work is told.
+        // The reason says why it may not work.
         let asked = Asked { mode: Persistent, memory: Memory::Auto, by: "RING_MODE" };
         let pinned = Ok(1 << 25);
         let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, uses_payload: true };

@@ -15,10 +15,10 @@ use std::time::Instant;
 #[cfg(feature = "async")]
 pub mod asynchronous;
 
-/// IdlePolls looks between two looks at the clock, to see whether the kernel should be checked.
+/// Idle polls between two looks at the clock, to see whether the kernel should be checked.
 const LOOKS_PER_CHECK: u32 = 256;
 
-/// Counts fruitless looks: who only ever tries must also learn of a fault.
+/// Counts idle polls: a caller that only ever tries must also learn of a fault.
 #[derive(Debug)]
 struct IdlePolls {
     looks: u32,
@@ -36,7 +36,7 @@ impl IdlePolls {
         if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
     }
 
-    /// The next fruitless look is followed by a look at the clock: looks have become rare.
+    /// The next idle poll looks at the clock: polls have become rare.
     #[cfg(feature = "async")]
     fn force_check(&mut self) {
         self.looks |= LOOKS_PER_CHECK - 1;
@@ -204,9 +204,9 @@ pub struct Receiver<K: Kernel> {
     core: Arc<KernelCore>,
     channel: u32,
     consumer: Consumer,
-    /// What the sending half was told.
+    /// What was published to the sending half.
     published: u64,
-    /// The end was told, and nothing follows it: a channel that panicked may still publish answers from before.
+    /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
     over: bool,
     idle_polls: IdlePolls,
     of: PhantomData<fn() -> K>,
@@ -251,7 +251,7 @@ impl<K: Kernel> Receiver<K> {
             return Ok(response);
         }
         let (deadline, core) = (deadline.into(), Arc::clone(&self.core));
-        // A fault is told by the next look, which first takes what was answered before it.
+        // A fault is returned by the next look, which first takes what was answered before it.
         let check = || {
             let _ = core.check();
             Ok(())

@@ -48,7 +48,7 @@ impl KernelCore {
             return Ok(());
         }
         if self.drive.ended_early(kernel) {
-            kernel.check_channels()?; // it may have told why meanwhile
+            kernel.check_channels()?; // it may have said why meanwhile
             return Err(kernel.fail(kernel.refused()));
         }
         if kernel.state() == State::Terminated && self.drive.was_delivered(kernel) {

@@ -85,15 +85,15 @@ impl<K: InOrderHandler> KernelHandle<K> {
     fn is_quiet(&self, channel: u32) -> Result<bool, DeviceFault> {
         let core = self.core();
         core.check()?;
-        let ordered = core.device.commanded();
+        let commanded = core.device.commanded();
         if core.device.has_ended() {
             return Ok(true);
         }
-        if ordered.state == State::Active as u32 {
+        if commanded.state == State::Active as u32 {
             return Ok(false);
         }
-        let told = core.device.region().channel(channel).status.obeyed();
-        if told.epoch == ordered.epoch && told.state != State::Active as u32 {
+        let acknowledged = core.device.region().channel(channel).status.obeyed();
+        if acknowledged.epoch == commanded.epoch && acknowledged.state != State::Active as u32 {
             return Ok(true);
         }
         core.drive.rests(&core.device)

@@ -8,7 +8,7 @@ use ring_shared::atomics::{AtomicU64, Ordering};
 use ring_shared::layout::{BUCKETS, ChannelBlock};
 use std::time::Duration;
 
-/// How long fresh counters are waited for where they are carried.
+/// How long fresh counters are waited for where they are copied.
 const FRESH_WAIT: Duration = Duration::from_millis(5);
 
 /// Counts of messages by how long they took, in powers of two.

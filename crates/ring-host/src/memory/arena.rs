@@ -1,4 +1,4 @@
-//! Memory taken once when a device is opened, and lent to kernels part by part: to free memory
+//! Memory taken once when a device is opened, and suballocated to kernels: to free memory
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
 use crate::device::{Driver, Mapped};
@@ -24,7 +24,7 @@ pub struct Exhausted {
 
 /// Where an arena's memory is.
 #[derive(Clone, Copy, Debug)]
-enum Memory {
+enum Backing {
     Pinned(Mapped),
     Device { address: u64, bytes: usize },
 }
@@ -33,23 +33,23 @@ enum Memory {
 #[derive(Debug)]
 pub struct Arena {
     driver: Arc<dyn Driver>,
-    memory: Memory,
+    memory: Backing,
     ranges: Mutex<RangeAllocator<usize>>,
 }
 
 impl Arena {
     /// An arena of pinned memory.
     pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        Ok(Arena::new(driver, Memory::Pinned(driver.take_pinned(bytes)?), bytes))
+        Ok(Arena::new(driver, Backing::Pinned(driver.take_pinned(bytes)?), bytes))
     }
 
     /// An arena of device memory.
     pub fn device(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
         let address = if bytes == 0 { 0 } else { driver.take_device(bytes)? };
-        Ok(Arena::new(driver, Memory::Device { address, bytes }, bytes))
+        Ok(Arena::new(driver, Backing::Device { address, bytes }, bytes))
     }
 
-    fn new(driver: &Arc<dyn Driver>, memory: Memory, bytes: usize) -> Arc<Arena> {
+    fn new(driver: &Arc<dyn Driver>, memory: Backing, bytes: usize) -> Arc<Arena> {
         let ranges = Mutex::new(RangeAllocator::new(0..bytes / GRANULE * GRANULE));
         Arc::new(Arena { driver: Arc::clone(driver), memory, ranges })
     }
@@ -57,17 +57,17 @@ impl Arena {
     /// Bytes of the whole arena.
     pub fn bytes(&self) -> usize {
         match self.memory {
-            Memory::Pinned(mapped) => mapped.bytes,
-            Memory::Device { bytes, .. } => bytes,
+            Backing::Pinned(mapped) => mapped.bytes,
+            Backing::Device { bytes, .. } => bytes,
         }
     }
 
     /// Whether it stays when the device is reset.
     pub fn stays(&self) -> bool {
-        matches!(self.memory, Memory::Pinned(Mapped { registered: true, .. }))
+        matches!(self.memory, Backing::Pinned(Mapped { registered: true, .. }))
     }
 
-    /// Bytes that are not lent, perhaps not side by side.
+    /// Bytes that are free, perhaps not side by side.
     pub fn free(&self) -> usize {
         self.ranges().total_available()
     }
@@ -94,15 +94,15 @@ impl Drop for Arena {
         // is left.
         unsafe {
             match self.memory {
-                Memory::Pinned(mapped) => self.driver.give_pinned(mapped),
-                Memory::Device { bytes: 0, .. } => {}
-                Memory::Device { address, bytes } => self.driver.give_device(address, bytes),
+                Backing::Pinned(mapped) => self.driver.give_pinned(mapped),
+                Backing::Device { bytes: 0, .. } => {}
+                Backing::Device { address, bytes } => self.driver.give_device(address, bytes),
             }
         }
     }
 }
 
-/// A suballocation of an arena, lent until it is dropped. To leak it keeps the whole arena.
+/// A part of an arena, which has it until this is dropped. Leaking it leaks the whole arena.
 #[derive(Debug)]
 pub struct Suballocation {
     arena: Arc<Arena>,
@@ -113,15 +113,15 @@ impl Suballocation {
     /// Where the device sees it.
     pub fn device(&self) -> u64 {
         let base = match self.arena.memory {
-            Memory::Pinned(mapped) => mapped.device,
-            Memory::Device { address, .. } => address,
+            Backing::Pinned(mapped) => mapped.device,
+            Backing::Device { address, .. } => address,
         };
         base + self.range.start as u64
     }
 
     /// Where the host sees it; `None` for device memory.
     pub fn pinned(&self) -> Option<Mapped> {
-        let Memory::Pinned(whole) = self.arena.memory else { return None };
+        let Backing::Pinned(whole) = self.arena.memory else { return None };
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
         Some(Mapped { host, device: self.device(), bytes: self.range.len(), ..whole })

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Slots of a ring at least, where nobody chose and memory is short.
 const LEAST_CAPACITY: u32 = 64;
 
-/// How long a persistent kernel in staged memory is waited for to be carried and launched.
+/// How long a persistent kernel in staged memory is waited for to be copied to the device and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 
 /// How long a launch waits for what the driver does instead, such as loading code.
@@ -94,7 +94,7 @@ impl RuntimeCore {
         Ok((function, limits, plan))
     }
 
-    /// Bytes that a kernel may take in that memory without having been told how many.
+    /// Bytes that a kernel may take in that memory whose size nobody chose.
     fn fair_share(&self, memory: Memory) -> usize {
         let pinned = self.pinned.as_ref().map_or(usize::MAX, |arena| arena.free());
         let free = match memory {

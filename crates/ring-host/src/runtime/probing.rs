@@ -1,7 +1,7 @@
 //! Finding out what a device does, by letting it do it: the built-in echo kernel, bounded by its own
 //! clock, answers stores of the host; calls are made beside it; launches are timed.
 //!
-//! What is found is kept for the process, unless some of it could not be told: host and device share their
+//! What is found is kept for the process, unless some of it is not certain: host and device share their
 //! processors with others, and a moment without them must not decide how kernels run from then on.
 
 mod stay;
@@ -177,12 +177,12 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Only the user's kernels are told of at the level that users see.
+    /// Only the user's kernels are logged at the level that users see.
     #[test]
     fn the_kernels_of_a_probe_are_not_logged_as_the_users() {
         let of_kernels = |log: &[(Level, String)], level: Level| {
-            let told = |message: &str| matches!(message, "launched" | "terminated");
-            log.iter().filter(|(l, message)| *l == level && told(message)).count()
+            let is_about = |message: &str| matches!(message, "launched" | "terminated");
+            log.iter().filter(|(l, message)| *l == level && is_about(message)).count()
         };
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
         let log = Log::of(|| drop(probe(&driver, 1).unwrap()));

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Lack {
     /// The device does not do it: it refused, or was seen not to.
     No(String),
-    /// It could not be told: the host or the kernel did not get its turn in time, or other kernels
+    /// It is not certain: the host or the kernel did not get its turn in time, or other kernels
     /// were in the way. It is tried again when the device is opened anew, or at a later launch.
     Unknown(String),
 }

@@ -118,7 +118,7 @@ impl Late {
         !self.copies.is_empty()
     }
 
-    /// Why a copy could not be made: it can be told only afterwards.
+    /// Why a copy could not be made: the caller learns of it only afterwards.
     pub fn failed(&self) -> Option<&DriverError> {
         self.failed.as_ref()
     }

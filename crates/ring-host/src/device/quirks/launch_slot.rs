@@ -68,7 +68,7 @@ struct Queue {
     held: heapless::Vec<bool, MOST_HELD>,
     /// When the last one was let go.
     launched: Option<Instant>,
-    /// Why one that was held back could not be made: it can be told only afterwards.
+    /// Why one that was held back could not be made: the caller learns of it only afterwards.
     failed: Option<DriverError>,
 }
 
