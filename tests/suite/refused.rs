@@ -93,7 +93,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
                     exchange(&mut kernel).unwrap();
                 }
                 Err(OpenError::Arena { source, .. } | OpenError::Driver(source)) => {
-                    assert_eq!((source.call, source.code), ("take_device", 2));
+                    assert_eq!((source.call, source.code), ("alloc_device", 2));
                     names(found.as_ref().unwrap_err(), &["is refused (a quirk)"]);
                 }
                 Err(error) => panic!("{error}"),

@@ -22,8 +22,8 @@ fn layout(bytes: usize) -> Result<Layout, DriverError> {
     }
 }
 
-/// Takes pages with room for so many bytes.
-pub(crate) fn take(bytes: usize) -> Result<NonNull<u8>, DriverError> {
+/// Allocates pages with room for so many bytes.
+pub(crate) fn alloc(bytes: usize) -> Result<NonNull<u8>, DriverError> {
     // SAFETY: `layout` refuses a size of zero.
     NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) }).ok_or_else(|| DriverError {
         call: "allocate",
@@ -32,11 +32,11 @@ pub(crate) fn take(bytes: usize) -> Result<NonNull<u8>, DriverError> {
     })
 }
 
-/// Gives them back.
+/// Frees them.
 ///
 /// # Safety
-/// From [`take`] with that size, and nothing uses them any more.
-pub(crate) unsafe fn give(pages: NonNull<u8>, bytes: usize) {
+/// From [`alloc`] with that size, and nothing uses them any more.
+pub(crate) unsafe fn free(pages: NonNull<u8>, bytes: usize) {
     if let Ok(layout) = layout(bytes) {
         // SAFETY: the caller's promise.
         unsafe { std::alloc::dealloc(pages.as_ptr(), layout) };
