@@ -7,7 +7,7 @@ use crate::kernel::core::KernelCore;
 use crate::memory::plan::Direction;
 use ring_device::Kernel;
 use ring_shared::ring::{Corrupt, PushError};
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,7 +58,7 @@ impl IdlePolls {
 pub struct Sender<K: Kernel> {
     core: Arc<KernelCore>,
     channel: u32,
-    producer: Producer,
+    producer: Outbox,
     idle_polls: IdlePolls,
     of: PhantomData<fn(K)>,
 }
@@ -203,7 +203,7 @@ impl<K: Kernel> Sender<K> {
 pub struct Receiver<K: Kernel> {
     core: Arc<KernelCore>,
     channel: u32,
-    consumer: Consumer,
+    consumer: Inbox,
     /// What was published to the sending half.
     published: u64,
     /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
@@ -304,7 +304,7 @@ impl<K: Kernel> Receiver<K> {
     fn take(
         &mut self,
         most: usize,
-        mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
+        mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
     ) -> Result<usize, RecvError> {
         let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
@@ -384,7 +384,7 @@ impl<K: Kernel> Channel<K> {
             core.device.region().ring(channel, Direction::Requests),
             core.device.region().ring(channel, Direction::Responses),
         );
-        let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
+        let (producer, consumer) = (Outbox::new(requests), Inbox::new(responses));
         Channel {
             sender: Sender {
                 core: Arc::clone(core),
