@@ -2,8 +2,8 @@
 //! and what is asked for by name is tried.
 
 use crate::faults::{in_child, names, until};
-use ring_host::driver::quirks::Quirks;
-use ring_host::driver::{Driver, cpu::Cpu};
+use ring_host::device::quirks::Quirks;
+use ring_host::device::{Driver, cpu::Cpu};
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Lack, Probe};
 use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};
@@ -23,7 +23,7 @@ fn busy_at_first() -> Arc<Quirks<Cpu>> {
 fn is_not_told(probe: &Probe) {
     assert!(!probe.is_certain());
     assert!(probe.mapped.is_ok() && probe.launch.is_ok() && probe.graph.is_ok(), "{probe:?}");
-    for lack in [probe.resident.as_ref().map(drop), probe.beside.as_ref().map(drop)] {
+    for lack in [probe.resident.as_ref().map(drop), probe.concurrent_copy.as_ref().map(drop)] {
         let Err(Lack::Unknown(why)) = lack else { panic!("{probe:?}") };
         names(why, &["took another launch"]);
     }
@@ -34,15 +34,15 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     let device = busy_at_first();
     let host = open(&device);
     is_not_told(&host.report().probe);
-    let choice = host.report().choice.as_ref().unwrap();
+    let choice = host.report().selection.as_ref().unwrap();
     assert!(matches!(choice.mode, Mode::EventDriven | Mode::Graph), "{choice}");
     names(choice, &["not persistent in mapped memory", "not certain, the machine was too busy"]);
 
     // The next opening finds out, and that is kept.
     let again = opened(&device, RuntimeConfig::default());
     let probe = &again.report().probe;
-    assert!(probe.resident.is_ok() && probe.beside.is_ok(), "{probe:?}");
-    let choice = again.report().choice.as_ref().unwrap();
+    assert!(probe.resident.is_ok() && probe.concurrent_copy.is_ok(), "{probe:?}");
+    let choice = again.report().selection.as_ref().unwrap();
     assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
 }
@@ -53,9 +53,9 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
     for (mode, memory) in WAYS {
         let mut kernel = active(&host, LaunchConfig::default().mode(mode).memory(memory));
         exchange(&mut kernel, 3);
-        assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.choice());
+        assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.selection());
         if mode == Mode::Persistent || memory == Memory::StagedAsync {
-            names(kernel.choice(), &["asked for", "it is tried although", "too busy"]);
+            names(kernel.selection(), &["asked for", "it is tried although", "too busy"]);
         }
     }
     // With a payload that is copied beside it, too.
@@ -78,9 +78,11 @@ fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
         exchange(&mut kernel, 4);
         (kernel.runs_as() == WAYS[0]).then_some(kernel)
     });
-    names(kernel.choice(), &["the best that works", "a resident kernel answered"]);
+    names(kernel.selection(), &["the best that works", "a resident kernel answered"]);
     let report = host.report();
-    assert!(report.probe.is_certain() && report.choice.as_ref().unwrap().mode == Mode::Persistent);
+    assert!(
+        report.probe.is_certain() && report.selection.as_ref().unwrap().mode == Mode::Persistent
+    );
 }
 
 #[test]
@@ -88,10 +90,13 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     let here = here!("what_the_environment_asks_for_is_tried_after_a_busy_moment");
     in_child(here, &[("RING_MODE", "persistent")], || {
         let host = open(&busy_at_first());
-        names(host.report().choice.as_ref().unwrap(), &["forced by RING_MODE", "tried although"]);
+        names(
+            host.report().selection.as_ref().unwrap(),
+            &["forced by RING_MODE", "tried although"],
+        );
         let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 5);
-        assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.choice());
+        assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.selection());
     });
 }
 
@@ -101,7 +106,7 @@ fn what_the_device_does_not_do_is_kept_and_refused() {
     let device = Arc::new(Quirks::of(Cpu::open()).calls_block());
     let host = opened(&device, RuntimeConfig::default());
     let probe = &host.report().probe;
-    let Err(Lack::No(why)) = &probe.beside else { panic!("{probe:?}") };
+    let Err(Lack::No(why)) = &probe.concurrent_copy else { panic!("{probe:?}") };
     names(why, &["the call returned after", "when the kernel had left"]);
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
     let launch = LaunchConfig::default().memory(Memory::StagedAsync);

@@ -2,7 +2,7 @@
 //! use of the handle is an error, nothing hangs, and what is not lost goes on.
 
 use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
-use ring_host::driver::Driver;
+use ring_host::device::Driver;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -86,7 +86,7 @@ pub(crate) fn gpu_alone(test: &str, body: impl Fn(Runtime)) {
 pub(crate) fn is_left_behind(device: &impl Driver) {
     until("what was on the device", || {
         drop(Runtime::open(Device::Cpu)); // sees what was set aside
-        device.residency().is_empty().then_some(())
+        device.occupancy().is_empty().then_some(())
     });
 }
 

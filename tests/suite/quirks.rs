@@ -2,8 +2,8 @@
 //! round all the same, or that it is said why not.
 
 use crate::faults::{is_left_behind, names, promptly, until};
-use ring_host::driver::quirks::NAMES;
-use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::device::quirks::NAMES;
+use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,
@@ -110,7 +110,7 @@ fn launch_until_lost(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<Echo
 
 /// What `Auto` chose for a kernel with payload, and why not what comes before.
 fn choice(host: &Runtime) -> (Mode, Memory, String) {
-    let choice = host.report().choice.as_ref().unwrap();
+    let choice = host.report().selection.as_ref().unwrap();
     (choice.mode, choice.memory, choice.to_string())
 }
 
@@ -188,7 +188,7 @@ fn messages_go_round_whatever_lacks() {
         let host = named(name);
         let mut kernel = active(&host, LaunchConfig::default());
         soak(&mut kernel);
-        let (changes, summary) = (kernel.changes().count(), kernel.terminate(LONG).unwrap());
+        let (changes, summary) = (kernel.fallbacks().count(), kernel.terminate(LONG).unwrap());
         assert_eq!((summary.processed, summary.unhandled), (MANY, 0), "{name}");
         assert!(changes == 0 || name == "invalid-handles" || name == "failing-copies-beside");
     }
@@ -224,7 +224,7 @@ fn what_is_forced_works_or_is_refused() {
                     assert!(!why.is_empty());
                     let (mode, memory) = (mode.to_string(), memory.to_string());
                     names(&error, &["kernel echo", &mode, &memory, why]);
-                    let empty = device.residency().is_empty();
+                    let empty = device.occupancy().is_empty();
                     assert!(empty, "{name}: something is on the device");
                 }
             }
@@ -253,7 +253,7 @@ fn what_is_refused_is_refused_with_its_reason() {
             "copies do not come back beside a resident kernel",
         ),
         ("watchdog", Mode::Persistent, Memory::Mapped, "watchdog"),
-        ("no-graphs", Mode::Graph, Memory::Auto, "no graph could be launched: station failed"),
+        ("no-graphs", Mode::Graph, Memory::Auto, "no graph could be launched: launch slot failed"),
         ("unmapped", Mode::EventDriven, Memory::Mapped, "does not map host memory"),
         ("held-launches", Mode::Persistent, Memory::StagedSync, "has only one"),
     ];
@@ -274,14 +274,14 @@ fn what_is_refused_is_refused_with_its_reason() {
 fn an_event_driven_kernel_goes_on_without_graphs() {
     let host = over_slow_launches(|quirks| quirks.failing_graphs(40));
     let mut kernel = active(&host, LaunchConfig::default());
-    assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.choice());
+    assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.selection());
     soak(&mut kernel);
     for i in 0..60 {
         kernel.rest(LONG).unwrap(); // so that each message is a launch
         kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
     }
-    let changes: Vec<_> = kernel.changes().collect();
+    let changes: Vec<_> = kernel.fallbacks().collect();
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(changes[0].from, (Mode::Graph, Memory::Mapped));
     assert_eq!(changes[0].to, (Mode::EventDriven, Memory::Mapped));
@@ -300,13 +300,13 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
     for asked in [Mode::Auto, Mode::EventDriven, Mode::Graph] {
         let runs = if asked == Mode::Auto { Mode::Persistent } else { asked };
         let mut kernel = active(&device(), launch(asked));
-        let choice = (kernel.choice().mode, kernel.choice().memory);
-        assert_eq!(choice, (runs, Memory::StagedAsync), "{}", kernel.choice());
+        let choice = (kernel.selection().mode, kernel.selection().memory);
+        assert_eq!(choice, (runs, Memory::StagedAsync), "{}", kernel.selection());
         let mut sent = 0;
         let changes = until("a change", || {
             soak(&mut kernel);
             sent += MANY;
-            let changes: Vec<_> = kernel.changes().collect();
+            let changes: Vec<_> = kernel.fallbacks().collect();
             (!changes.is_empty()).then_some(changes)
         });
         let after = if runs == Mode::Graph { Mode::Graph } else { Mode::EventDriven };
@@ -333,7 +333,7 @@ fn endless_budgets_do_not_outlive_the_copies() {
         active(&host, LaunchConfig::default().mode(Mode::EventDriven).budgets(endless));
     until("a change", || {
         soak(&mut kernel);
-        kernel.changes().next()
+        kernel.fallbacks().next()
     });
     soak(&mut kernel);
     kernel.deactivate(LONG).unwrap();
@@ -507,10 +507,11 @@ fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     kernel.rest(LONG).unwrap();
     kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
     let launches = kernel.launches();
-    let memory = promptly("a call that waits for the launch", || device.take_device(4096)).unwrap();
+    let memory =
+        promptly("a call that waits for the launch", || device.alloc_device(4096)).unwrap();
     assert_eq!(kernel.telemetry().launches, launches, "it has left when the call comes back");
     assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
     kernel.rest(LONG).unwrap();
     // SAFETY: from this device, with that size, and nobody uses it.
-    unsafe { device.give_device(memory, 4096) };
+    unsafe { device.free_device(memory, 4096) };
 }

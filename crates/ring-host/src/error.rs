@@ -1,8 +1,8 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+use crate::device::Crowded;
 use crate::device::UnknownName;
-use crate::driver::Crowded;
-use crate::image::ImageError;
+use crate::device::image::ImageError;
 use crate::mode::{Memory, Mode};
 use ring_device::kernels::VectorError;
 use ring_shared::layout::{Exit, State};
@@ -244,7 +244,7 @@ pub enum LaunchError {
     },
     /// The thread that renews leases cannot be started.
     #[error("no thread to renew leases: {0}; ask for none (a lease of Duration::MAX)")]
-    Keeper(#[source] std::io::Error),
+    LeaseThread(#[source] std::io::Error),
     /// The mode or the memory cannot be had.
     #[error(
         "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {why}; ask for others, or for auto"
@@ -451,7 +451,7 @@ pub enum StateError {
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// It changes with every message.
-    #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
+    #[error("kernel {kernel} is active, so its state fallbacks; deactivate or terminate it first")]
     Active {
         /// The kernel.
         kernel: &'static str,

@@ -93,7 +93,7 @@ pub fn launch<K: Kernel>(
     match (prepared, kernel) {
         (Ok(()), Ok(kernel)) => {
             assert_eq!(kernel.channels(), launched.channels);
-            let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.choice());
+            let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.selection());
             assert!(mode == Mode::Auto || mode == choice.mode, "{choice}");
             assert!(memory == Memory::Auto || memory == choice.memory, "{choice}");
             Some(kernel)

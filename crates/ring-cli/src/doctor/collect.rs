@@ -4,14 +4,14 @@ use super::facts::{Facts, Found, Library, Seen, Taken, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
-use ring_host::driver;
+use ring_host::device;
 use ring_host::kernels::VectorAdd;
-use ring_host::platform::{library_places, wsl_signs};
-use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
+use ring_host::platform::{library_folders, wsl_signs};
 use ring_host::{
-    Choice, Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
-    Runtime,
+    Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal, Runtime,
+    Selection,
 };
+use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 
 /// Where NVIDIA's kernel module says its version, on Linux.
 const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
@@ -21,7 +21,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     let counted = count();
     let mut troubles = Vec::new();
     let gpu = match asked {
-        Device::Auto => driver::open(Device::Cuda(0)).err(),
+        Device::Auto => device::open(Device::Cuda(0)).err(),
         _ => None, // no GPU is wanted, or it is opened below
     };
     let fell_back = gpu.is_some();
@@ -47,7 +47,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
         wsl: wsl_signs(),
         library: Library {
             path: variable("LD_LIBRARY_PATH"),
-            places: library_places(),
+            places: library_folders(),
             loaded: loaded(&counted),
             kernel_module: kernel_module(),
         },
@@ -62,7 +62,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
 
 /// GPUs that the driver counts: it is asked for one beyond them all, so that none is opened.
 fn count() -> Result<usize, OpenError> {
-    match driver::open(Device::Cuda(usize::MAX)) {
+    match device::open(Device::Cuda(usize::MAX)) {
         Err(OpenError::OutOfRange { count, .. }) => Ok(count),
         Err(error) => Err(error),
         Ok(_) => Ok(usize::MAX),
@@ -97,15 +97,15 @@ fn forced() -> Vec<(&'static str, String)> {
 /// Whether kernels stay on a GPU, in memory that both sides see: only then do turns of others show.
 fn stays_on_gpu(runtime: &Runtime) -> bool {
     let persistent =
-        |choice: &Choice| (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
-    let chosen = runtime.report().choice.as_ref().is_ok_and(persistent);
+        |choice: &Selection| (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
+    let chosen = runtime.report().selection.as_ref().is_ok_and(persistent);
     chosen && runtime.device().kind == DeviceKind::Cuda
 }
 
 fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
-    let choice = report.choice.as_ref();
+    let choice = report.selection.as_ref();
     let taken = choice.map(|choice| Taken {
         mode: choice.mode,
         memory: choice.memory,
@@ -115,7 +115,7 @@ fn see(runtime: &Runtime) -> Seen {
         pinned: report.pinned.clone(),
         mapped: probe.mapped,
         resident: probe.resident,
-        beside: probe.beside,
+        beside: probe.concurrent_copy,
         launch: probe.launch,
         graph: probe.graph,
         took: probe.took,
@@ -129,7 +129,7 @@ fn see(runtime: &Runtime) -> Seen {
 fn ways(runtime: &Runtime) -> Vec<Way> {
     let report = runtime.report();
     let mut ways = Vec::new();
-    if let (false, Ok(choice)) = (report.forced.is_empty(), &report.choice) {
+    if let (false, Ok(choice)) = (report.forced.is_empty(), &report.selection) {
         let refused =
             |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.clone()) };
         ways.extend(choice.refused.iter().map(refused));

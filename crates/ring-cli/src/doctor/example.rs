@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Found, Library, Seen, Taken, Way};
 use super::sharing::{Sharing, Trips};
-use ring_host::platform::{Place, WSL_LIBRARIES};
+use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::Answers;
 use ring_host::{Device, Memory, Mode, OpenError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ const US: fn(u64) -> Duration = Duration::from_micros;
 
 /// A GPU that lacks nothing.
 pub fn gpu() -> Facts {
-    let place = |folder: &str, why, found| Place { folder: folder.into(), why, found };
+    let place = |folder: &str, why, found| LibraryFolder { folder: folder.into(), why, found };
     Facts {
         asked: Device::Auto,
         emulated: None,

@@ -1,7 +1,7 @@
 //! What was found out.
 
 use super::sharing::Sharing;
-use ring_host::platform::{Place, WslSign};
+use ring_host::platform::{LibraryFolder, WslSign};
 use ring_host::probe::{Answers, Lack};
 use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Library {
     /// The environment's folders.
     pub path: Option<String>,
     /// The folders that were looked at.
-    pub places: Vec<Place>,
+    pub places: Vec<LibraryFolder>,
     /// Whether it could be loaded; unknown if that was not tried.
     pub loaded: Option<bool>,
     /// The kernel's part of the driver, if it says its version.

@@ -2,21 +2,21 @@
 
 use crate::reasons::{by_reason, listed};
 use crate::text::wrapped;
-use ring_host::{Change, Choice, Kernel, KernelHandle};
+use ring_host::{Fallback, Kernel, KernelHandle, Selection};
 
 /// How a kernel was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     kernel: &'static str,
-    choice: Choice,
+    choice: Selection,
     /// What failed while it ran, and what was done then.
-    changes: Vec<Change>,
+    changes: Vec<Fallback>,
 }
 
 impl Way {
     /// How that kernel was run until now.
     pub fn of<K: Kernel>(kernel: &KernelHandle<K>) -> Way {
-        let (choice, changes) = (kernel.choice().clone(), kernel.changes().collect());
+        let (choice, changes) = (kernel.selection().clone(), kernel.fallbacks().collect());
         Way { kernel: K::NAME, choice, changes }
     }
 
@@ -25,7 +25,7 @@ impl Way {
     }
 
     fn in_words(&self, kernels: &[&str]) -> String {
-        let Choice { mode, memory, why, refused } = &self.choice;
+        let Selection { mode, memory, why, refused } = &self.choice;
         let way = format!("{}: {mode} in {memory} memory; {why}", listed(kernels, "and"));
         let mut lines = vec![wrapped("ran     ", &way)];
         let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, r.why.as_str())));
@@ -73,13 +73,13 @@ mod tests {
             memory: Memory::Mapped,
             why: "a resident kernel did not answer: no message within 500ms".to_owned(),
         };
-        let choice = Choice {
+        let choice = Selection {
             mode: Mode::Graph,
             memory: Memory::Mapped,
             why: "the best that works; a message by graph took 8.0us".to_owned(),
             refused: vec![refused],
         };
-        let change = Change {
+        let change = Fallback {
             from: (Mode::Graph, Memory::Mapped),
             to: (Mode::EventDriven, Memory::Mapped),
             why: "launch failed: invalid handle".to_owned(),

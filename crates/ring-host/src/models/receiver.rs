@@ -90,7 +90,7 @@ fn the_end_of_a_lost_kernel() {
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
         let fault = loop {
-            match rig.kernel.shared().check() {
+            match rig.kernel.core().check() {
                 Ok(()) => yield_now(),
                 Err(fault) => break fault,
             }

@@ -1,0 +1,113 @@
+//! What a kernel's handle and its channels' halves have in common: the kernel on its device, and what
+//! drives it.
+
+use crate::deadline::{Deadline, Patience, wait};
+use crate::device::RunState;
+use crate::drive::Drive;
+use crate::drive::device_kernel::DeviceKernel;
+use crate::error::{ControlError, DeviceFault};
+use ring_shared::layout::{Command, State};
+
+/// What a kernel's handle and its channels' halves have in common.
+#[derive(Debug)]
+pub(crate) struct KernelCore {
+    pub device: DeviceKernel,
+    pub drive: Drive,
+}
+
+impl KernelCore {
+    /// A step of what drives the kernel, after a message was accepted.
+    #[inline]
+    pub fn after_send(&self) {
+        self.drive.after_send(&self.device);
+    }
+
+    /// The same after a look that found nothing.
+    #[inline]
+    pub fn after_idle_poll(&self) {
+        self.drive.after_idle_poll(&self.device);
+    }
+
+    /// Asks the driver, and each channel's status, whether the kernel can still answer.
+    #[cold]
+    pub fn check(&self) -> Result<(), DeviceFault> {
+        let kernel = &self.device;
+        if let Some(fault) = kernel.fault() {
+            return Err(fault);
+        }
+        if kernel.has_ended() {
+            return Ok(());
+        }
+        kernel.launch_slot().note_processed(kernel.processed());
+        let state = kernel.launch_slot().state();
+        if let RunState::Faulted(error) = &state {
+            return Err(kernel.fail(kernel.device_fault(error)));
+        }
+        kernel.check_channels()?;
+        if state != RunState::Ended {
+            return Ok(());
+        }
+        if self.drive.ended_early(kernel) {
+            kernel.check_channels()?; // it may have said why meanwhile
+            return Err(kernel.fail(kernel.refused()));
+        }
+        if kernel.state() == State::Terminated && self.drive.was_delivered(kernel) {
+            kernel.set_ended();
+        }
+        Ok(())
+    }
+
+    /// Writes a command and waits until every channel has acknowledged it.
+    pub fn command(
+        &self,
+        epoch: u32,
+        asked: State,
+        deadline: Deadline,
+    ) -> Result<(), ControlError> {
+        let kernel = &self.device;
+        let command = kernel.publish_command(epoch, asked);
+        let is_acknowledgement = |found: Command| {
+            let yielded = found.state == State::Yielded as u32;
+            match asked {
+                // A channel that has left acknowledged some earlier command to leave, and takes no more.
+                State::Terminated => found.state == asked as u32,
+                _ => found == command || (yielded && found.epoch == epoch),
+            }
+        };
+        let mut channel = 0;
+        let done = wait(
+            deadline,
+            Patience::Yield,
+            || {
+                if self.drive.rests(kernel)? && asked != State::Active {
+                    return Ok(Some(())); // nobody is there to acknowledge it
+                }
+                while channel < kernel.region().channels() {
+                    let status = &kernel.region().channel(channel).status;
+                    if !is_acknowledgement(status.obeyed()) {
+                        return Ok(None);
+                    }
+                    channel += 1;
+                }
+                Ok(Some(()))
+            },
+            || self.check(),
+        )?;
+        let waited = deadline.waited();
+        done.ok_or(ControlError::Timeout { kernel: kernel.name, channel, asked, waited })?;
+        kernel.note_placed();
+        Ok(())
+    }
+
+    /// Waits until the kernel has left the device, and its last answers are here.
+    pub fn left_device(&self, deadline: Deadline) -> Result<(), ControlError> {
+        let kernel = &self.device;
+        let look = || {
+            let delivered = self.drive.is_delivered(kernel)?;
+            Ok((delivered && kernel.launch_slot().state() != RunState::Running).then_some(()))
+        };
+        let check = || self.drive.check_leaving(|| self.check());
+        let done = wait(deadline, Patience::Yield, look, check)?;
+        done.ok_or(ControlError::Staying { kernel: kernel.name, waited: deadline.waited() })
+    }
+}

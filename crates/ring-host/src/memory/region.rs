@@ -1,0 +1,291 @@
+//! A kernel's shared memory, laid out: control block, channels, slots; what is copied through; and its
+//! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
+//! and `staging` keeps both alike.
+
+use super::plan::{BounceBuffer, Direction, Offsets, Plan};
+use crate::device::pages;
+use crate::error::LaunchError;
+use crate::memory::arena::{Arena, Exhausted, Suballocation};
+use crate::mode::Memory;
+use ring_shared::Ring;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{
+    Budgets, ChannelBlock, ChannelSetup, ControlBlock, KernelSetup, Placement,
+};
+use ring_shared::message::INLINE_ATOMS;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Which of the arenas was exhausted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutOfMemory {
+    pub which: &'static str,
+    pub exhausted: Exhausted,
+}
+
+impl OutOfMemory {
+    /// The error for that kernel's launch.
+    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
+        let Exhausted { needed, free, arena } = self.exhausted;
+        LaunchError::Arena { kernel, which: self.which, needed, free, arena }
+    }
+}
+
+/// The host's copy of what is shared.
+#[derive(Debug)]
+enum HostMemory {
+    Pinned { at: NonNull<u8>, _suballocation: Suballocation },
+    Pageable { at: NonNull<u8>, bytes: usize },
+}
+
+// SAFETY: owned memory; who may touch it is the region's business.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    fn pageable(bytes: usize) -> Option<HostMemory> {
+        let at = pages::alloc(bytes).ok()?;
+        Some(HostMemory::Pageable { at, bytes })
+    }
+
+    fn at(&self) -> NonNull<u8> {
+        match self {
+            HostMemory::Pinned { at, .. } | HostMemory::Pageable { at, .. } => *at,
+        }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let HostMemory::Pageable { at, bytes } = self {
+            // SAFETY: taken in `pageable` with that size, given back once.
+            unsafe { pages::free(*at, *bytes) };
+        }
+    }
+}
+
+/// The memory of one kernel. Dropped only when nothing of it is on the device.
+#[derive(Debug)]
+pub(crate) struct Region {
+    plan: Plan,
+    offsets: Offsets,
+    host: HostMemory,
+    /// Where the device sees its copy.
+    device: u64,
+    _mirror: Option<Suballocation>,
+    payload: Option<Suballocation>,
+    state: Option<Suballocation>,
+}
+
+impl Region {
+    /// Takes and initialises the memory.
+    pub fn new(
+        plan: Plan,
+        pinned: Option<&Arc<Arena>>,
+        device: &Arc<Arena>,
+    ) -> Result<Region, OutOfMemory> {
+        let alloc = |which, arena: &Arc<Arena>, bytes| {
+            arena.alloc(bytes).map_err(|exhausted| OutOfMemory { which, exhausted })
+        };
+        let bytes = plan.host_bytes();
+        let none = |which| OutOfMemory {
+            which,
+            exhausted: Exhausted { needed: bytes, free: 0, arena: 0 },
+        };
+        let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
+        let (host, mapped) = if plan.memory == Memory::StagedSync {
+            (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
+        } else {
+            let suballocation = alloc("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
+            let memory = suballocation.pinned().ok_or_else(|| none("pinned"))?;
+            (HostMemory::Pinned { at: memory.host, _suballocation: suballocation }, memory.device)
+        };
+        let mirror = match plan.memory {
+            Memory::Mapped => None,
+            _ => Some(alloc("device", device, offsets.mirrored)?),
+        };
+        let payload = match plan.payload_bytes {
+            0 => None,
+            bytes => Some(alloc("device", device, bytes)?),
+        };
+        let state = match plan.state_stride() * plan.channels as usize {
+            0 => None,
+            bytes => Some(alloc("device", device, bytes)?),
+        };
+        let at = mirror.as_ref().map_or(mapped, Suballocation::device);
+        let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
+        region.initialise();
+        Ok(region)
+    }
+
+    fn initialise(&self) {
+        // No slot is read before it is written: what is left in them stays.
+        let (lines, bounce_buffer) =
+            (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.staging);
+        for part in [lines, bounce_buffer] {
+            // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
+            // for everything that is laid out in it.
+            unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
+        }
+        self.control().initialise(&KernelSetup {
+            channels: self.plan.channels,
+            memory_bytes: self.offsets.mirrored as u64,
+            payload: (self.payload(), self.plan.payload_bytes as u64),
+            budgets: self.plan.budgets,
+            processing: self.plan.processing,
+            max_messages: self.plan.max_messages,
+            lease: self.plan.lease,
+        });
+        for channel in 0..self.plan.channels {
+            let block = self.device_at(self.channel_at(channel));
+            let slots = |direction| self.device_at(self.slots_at(channel, direction));
+            let bytes = |direction| self.slot_bytes(direction) as u32;
+            let (capacity, start) = (self.plan.capacity, self.plan.start);
+            let to = Direction::Requests;
+            let requests = Placement::of_requests(block, slots(to), capacity, bytes(to));
+            let back = Direction::Responses;
+            let responses = Placement::of_responses(block, slots(back), capacity, bytes(back));
+            self.channel(channel).initialise(&ChannelSetup {
+                requests: requests.starting_at(start),
+                responses: responses.starting_at(start),
+                state: (self.state(channel), self.plan.state_bytes as u64),
+            });
+        }
+    }
+
+    /// Sets what a launch may spend. Only while none is on the device.
+    pub fn set_budgets(&self, budgets: Budgets) {
+        self.control().config.set_budgets(budgets);
+    }
+
+    /// Offset of a channel's block.
+    pub fn channel_at(&self, channel: u32) -> usize {
+        assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
+        size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
+    }
+
+    /// Offset of the slots of a channel's ring.
+    pub fn slots_at(&self, channel: u32, direction: Direction) -> usize {
+        let bytes = self.plan.capacity as usize * self.slot_bytes(direction);
+        self.offsets.slots[direction as usize] + channel as usize * bytes
+    }
+
+    pub fn slot_bytes(&self, direction: Direction) -> usize {
+        16 * self.plan.slot_atoms[direction as usize] as usize
+    }
+
+    /// Where the device sees what lies at `offset`.
+    pub fn device_at(&self, offset: usize) -> u64 {
+        self.device + offset as u64
+    }
+
+    /// Where the host sees what lies at `offset`.
+    pub fn host_at<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset + size_of::<T>() <= self.offsets.end);
+        // SAFETY: inside the memory.
+        unsafe { self.host.at().add(offset) }.cast()
+    }
+
+    /// Room for what is copied on behalf of a channel; not in mapped memory.
+    pub fn bounce_buffer(&self, channel: u32) -> &BounceBuffer {
+        assert!(channel < self.plan.channels && self.plan.memory != Memory::Mapped);
+        let at = self.offsets.bounce_buffers + channel as usize * size_of::<BounceBuffer>();
+        // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
+        unsafe { self.host_at::<BounceBuffer>(at).as_ref() }
+    }
+
+    /// Stamped atoms that an inline response has in the doorbell line.
+    pub fn answer_stamps(&self) -> usize {
+        self.plan.answer_stamps.min(INLINE_ATOMS)
+    }
+
+    /// Address of the control block for the device: the kernel's parameter.
+    pub fn parameter(&self) -> u64 {
+        self.device_at(0)
+    }
+
+    pub fn control(&self) -> &ControlBlock {
+        // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
+        unsafe { self.host_at::<ControlBlock>(0).as_ref() }
+    }
+
+    /// The host's copy of the block of channel `channel`, which must be below the plan's.
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        // SAFETY: as for `control`, and the channel is in range.
+        unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
+    }
+
+    /// A channel's ring, the host's copy. Whoever uses it keeps the region alive.
+    pub fn ring(&self, channel: u32, direction: Direction) -> Ring {
+        let block = self.channel(channel);
+        let (bell, credit) = match direction {
+            Direction::Requests => (&block.request_bell, &block.request_credit),
+            Direction::Responses => (&block.response_bell, &block.response_credit),
+        };
+        let slots = self.host_at::<Atom>(self.slots_at(channel, direction));
+        let parts = (NonNull::from(bell), NonNull::from(credit), slots);
+        // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
+        // kept beside an `Arc` of the region (`Sender`, `Receiver`).
+        let ring = unsafe {
+            Ring::from_raw(
+                parts,
+                self.plan.capacity,
+                self.plan.slot_atoms[direction as usize],
+                self.plan.start,
+            )
+        };
+        ring.expect("the launch checked the capacity")
+    }
+
+    pub fn capacity(&self) -> u32 {
+        self.plan.capacity
+    }
+
+    pub fn start(&self) -> u64 {
+        self.plan.start
+    }
+
+    pub fn channels(&self) -> u32 {
+        self.plan.channels
+    }
+
+    /// Bytes of the payload arena.
+    pub fn payload_bytes(&self) -> usize {
+        self.plan.payload_bytes
+    }
+
+    /// Device address of the payload arena.
+    pub fn payload(&self) -> u64 {
+        self.payload.as_ref().map_or(0, Suballocation::device)
+    }
+
+    /// Bytes of a channel's state.
+    pub fn state_bytes(&self) -> usize {
+        self.plan.state_bytes
+    }
+
+    /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
+    /// none.
+    pub fn state(&self, channel: u32) -> u64 {
+        let at = |suballocation: &Suballocation| {
+            suballocation.device() + (channel as usize * self.plan.state_stride()) as u64
+        };
+        self.state.as_ref().map_or(0, at)
+    }
+
+    /// Host memory through which payload and state are copied, and its size: as much as goes at a time.
+    pub fn staging(&self) -> (NonNull<u8>, usize) {
+        let bytes = self.offsets.end - self.offsets.staging;
+        // SAFETY: inside the memory, or its end.
+        (unsafe { self.host.at().add(self.offsets.staging) }, bytes)
+    }
+
+    /// Bytes of pinned memory.
+    pub fn pinned_bytes(&self) -> usize {
+        match self.host {
+            HostMemory::Pinned { .. } => self.offsets.end,
+            HostMemory::Pageable { .. } => 0,
+        }
+    }
+}
