@@ -1,4 +1,4 @@
-//! RuntimeConfig of `ring bench`.
+//! Options of `ring bench`.
 
 use super::values::whole;
 use crate::bench::Section;
@@ -6,7 +6,7 @@ use clap::Args;
 use ring_host::Device;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring bench`.
+/// Options of `ring bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
     /// auto (GPU or CPU), cpu, cuda, cuda:N

@@ -1,9 +1,9 @@
-//! RuntimeConfig of `ring build`.
+//! Options of `ring build`.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring build`.
+/// Options of `ring build`.
 #[derive(Clone, Debug, Args)]
 pub struct Build {
     /// Folder of the crate [default: kernels if it is there, else .]

@@ -1,10 +1,10 @@
-//! RuntimeConfig of `ring doctor`.
+//! Options of `ring doctor`.
 
 use super::Emulate;
 use clap::Args;
 use ring_host::Device;
 
-/// RuntimeConfig of `ring doctor`.
+/// Options of `ring doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct Doctor {
     /// auto (GPU or CPU), cpu, cuda, cuda:N

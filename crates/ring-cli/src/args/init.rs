@@ -1,10 +1,10 @@
-//! RuntimeConfig of `ring init`.
+//! Options of `ring init`.
 
 use crate::new::Source;
 use clap::Args;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring init`.
+/// Options of `ring init`.
 #[derive(Clone, Debug, Args)]
 pub struct Init {
     /// Folder of the package

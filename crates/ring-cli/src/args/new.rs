@@ -1,9 +1,9 @@
-//! RuntimeConfig of `ring new`.
+//! Options of `ring new`.
 
 use crate::new::{Folder, Source};
 use clap::Args;
 
-/// RuntimeConfig of `ring new`.
+/// Options of `ring new`.
 #[derive(Clone, Debug, Args)]
 pub struct New {
     /// The folder, new or empty; its name is the package's

@@ -3,14 +3,14 @@
 //! Every figure has a live kernel in it, and every answer is checked. Rows that are compared are
 //! measured in turn, a round of each, by threads that stay on their processor.
 //!
-//! [`section`] names what can be measured, [`settings`] says how long; [`ours`] measures this runtime
-//! and [`baselines`] the same GPU by raw driver calls, [`against`] both in turn, [`cpu`] the CPU device
+//! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime
+//! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both in turn, [`cpu`] the CPU device
 //! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`text`], [`json`] and
 //! [`html`] show it.
 
-mod against;
 mod baselines;
-mod bed;
+mod comparison;
+mod context;
 mod cores;
 mod cpu;
 mod drive;
@@ -20,9 +20,9 @@ pub mod html;
 mod json;
 mod machine;
 mod measured;
-mod ours;
 mod progress;
 mod report;
+mod ring;
 mod section;
 mod settings;
 mod spread;
@@ -36,7 +36,7 @@ use crate::args::Bench;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use baselines::Gpu;
-use bed::Bed;
+use context::Context;
 use cores::Cores;
 use machine::Machine;
 use measured::Measured;
@@ -134,22 +134,24 @@ fn measure(
     let sections = report.sections.clone();
     let steps = {
         let none = Steps::new(0, interrupt);
-        let bed = Bed { runtime, cores, settings, steps: &none, interrupt };
-        Steps::new(sections.iter().map(|section| steps_of(*section, &bed)).sum(), interrupt)
+        let context = Context { runtime, cores, settings, steps: &none, interrupt };
+        Steps::new(sections.iter().map(|section| steps_of(*section, &context)).sum(), interrupt)
     };
-    let bed = Bed { runtime, cores, settings, steps: &steps, interrupt };
+    let context = Context { runtime, cores, settings, steps: &steps, interrupt };
     for section in sections {
         match (section, &mut gpu) {
-            (Section::Latency, Some(gpu)) => against::latency(&bed, gpu, report),
+            (Section::Latency, Some(gpu)) => comparison::latency(&context, gpu, report),
             (Section::Throughput, Some(gpu)) => {
-                against::throughput(&bed, gpu, report);
-                ours::throughput::sweeps(&bed, &mut report.throughput);
+                comparison::throughput(&context, gpu, report);
+                ring::throughput::sweeps(&context, &mut report.throughput);
             }
-            (Section::Bandwidth, Some(gpu)) => against::bandwidth(&bed, gpu, report),
-            (Section::Modes, _) => report.ways = ours::modes::ways(&bed),
-            (Section::Many, Some(_)) => report.many = Some(ours::many::many(&bed)),
-            (Section::Cpu, _) => cpu::measure(&Bed { runtime: &cpu_runtime, ..bed }, report),
-            (Section::Growth, _) => report.growth = ours::growth::growth(&bed),
+            (Section::Bandwidth, Some(gpu)) => comparison::bandwidth(&context, gpu, report),
+            (Section::Modes, _) => report.ways = ring::modes::ways(&context),
+            (Section::Many, Some(_)) => report.many = Some(ring::many::many(&context)),
+            (Section::Cpu, _) => {
+                cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report)
+            }
+            (Section::Growth, _) => report.growth = ring::growth::growth(&context),
             _ => {}
         }
         if interrupt.asked() {
@@ -160,15 +162,15 @@ fn measure(
     Ok(())
 }
 
-fn steps_of(section: Section, bed: &Bed<'_>) -> u64 {
+fn steps_of(section: Section, context: &Context<'_>) -> u64 {
     match section {
-        Section::Latency => against::latency_steps(bed),
-        Section::Throughput => against::repeats(bed) + ours::throughput::STEPS,
-        Section::Bandwidth => against::repeats(bed),
-        Section::Modes => ours::modes::STEPS,
-        Section::Many => ours::many::STEPS,
+        Section::Latency => comparison::latency_steps(context),
+        Section::Throughput => comparison::repeats(context) + ring::throughput::STEPS,
+        Section::Bandwidth => comparison::repeats(context),
+        Section::Modes => ring::modes::STEPS,
+        Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,
-        Section::Growth => ours::growth::STEPS,
+        Section::Growth => ring::growth::STEPS,
     }
 }
 

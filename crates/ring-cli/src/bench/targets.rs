@@ -250,7 +250,7 @@ fn channels(report: &Report, channels: u32) -> Result<Ratio, String> {
 
 fn bandwidth(report: &Report) -> Result<Ratio, String> {
     // The default launch only.
-    let slots = super::ours::Setup::of::<Digest>().shape.capacity;
+    let slots = super::ring::Setup::of::<Digest>().shape.capacity;
     let rows = report.sweep("bandwidth").filter(|row| row.shape.capacity == slots);
     let ours = best(rows);
     let theirs = report.copies.first().and_then(|copies| copies.rate.as_ref().ok());

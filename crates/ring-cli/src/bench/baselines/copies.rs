@@ -3,9 +3,9 @@
 
 use super::Gpu;
 use super::gpu::{Entry, check};
-use crate::bench::bed::{Bed, wrong};
-use crate::bench::ours::latency::timed;
+use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Copies, Found};
+use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::{Rates, Times};
 use cudarc::driver::sys;
@@ -21,7 +21,7 @@ const COPIES: usize = 8;
 const NAMES: [&str; 2] = ["to the device", "from the device"];
 
 /// A round of messages of 64 bytes: copied in, increased by a kernel, copied out, waited for.
-pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+pub fn round(context: &Context<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
     gpu.bind()?;
     gpu.clear(4096);
     let gpu = &*gpu;
@@ -29,7 +29,7 @@ pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
     let (response, _) = gpu.pinned(128, 64);
     let (request, response) = (Words(request.cast()), Words(response.cast()));
     let memory = gpu.memory(64);
-    let each = (bed.settings.warm_up, bed.settings.per_round());
+    let each = (context.settings.warm_up, context.settings.per_round());
     let one = |i: u64| -> Found<Duration> {
         let (request, response) = (request, response);
         let begun = Instant::now();
@@ -51,9 +51,9 @@ pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
             false => Err(wrong(format!("the answer to message {i} is wrong: {answer:x?}"))),
         }
     };
-    bed.cores.on(0, || {
+    context.cores.on(0, || {
         gpu.bind()?;
-        timed(each, bed.settings.round_limit, times, one)
+        timed(each, context.settings.round_limit, times, one)
     })
 }
 
@@ -77,10 +77,10 @@ impl Speeds {
     }
 
     /// Measures each direction once.
-    pub fn round(&mut self, bed: &Bed<'_>, gpu: &Gpu) {
+    pub fn round(&mut self, context: &Context<'_>, gpu: &Gpu) {
         for (rates, back) in self.0.iter_mut().zip([false, true]) {
-            bed.go_on(rates, |rates| {
-                bed.cores.on(0, || speed(gpu, back)).map(|rate| rates.add(rate))
+            context.go_on(rates, |rates| {
+                context.cores.on(0, || speed(gpu, back)).map(|rate| rates.add(rate))
             });
         }
     }

@@ -2,9 +2,9 @@
 
 use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::bed::{Bed, PAGE, wrong};
-use crate::bench::ours::latency::timed;
+use crate::bench::context::{Context, PAGE, wrong};
 use crate::bench::report::Found;
+use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use ring_bench::baselines::{Flags, STOP};
@@ -32,19 +32,19 @@ pub fn wait(response: &AtomicU64, expected: u64, begun: Instant) -> Found<()> {
 
 /// A round of round trips by a kernel launched for that, from the host's first processor, in that page
 /// of the memory.
-pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, page: usize, times: &mut Times) -> Found<()> {
+pub fn round(context: &Context<'_>, gpu: &mut Gpu, page: usize, times: &mut Times) -> Found<()> {
     gpu.bind()?;
     gpu.clear((page + 1) * PAGE);
     let gpu = &*gpu;
     // SAFETY: zeros are flags; the device writes atomics.
     let (flags, address) = unsafe { gpu.shared::<Flags>(page * PAGE) };
-    flags.limit.0.store(bed.settings.leash().as_nanos() as u64, Ordering::Release);
+    flags.limit.0.store(context.settings.leash().as_nanos() as u64, Ordering::Release);
     // SAFETY: flags that stay.
     unsafe { gpu.launch(Entry::Flag, 1, 1, address) }?;
     gpu.nudge();
-    let each = (bed.settings.warm_up, bed.settings.per_round());
-    let done = bed.cores.on(0, || {
-        timed(each, bed.settings.round_limit, times, |i| -> Found<Duration> {
+    let each = (context.settings.warm_up, context.settings.per_round());
+    let done = context.cores.on(0, || {
+        timed(each, context.settings.round_limit, times, |i| -> Found<Duration> {
             let begun = Instant::now();
             flags.request.0.store(i + 1, Ordering::Release); // SYNC: to the device's acquire
             wait(&flags.response.0, i + 1, begun)?;
@@ -52,5 +52,5 @@ pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, page: usize, times: &mut Times) -> Fo
         })
     });
     flags.request.0.store(STOP, Ordering::Release);
-    done.and(gpu.finish(bed.settings.leash()))
+    done.and(gpu.finish(context.settings.leash()))
 }

@@ -4,7 +4,7 @@
 
 use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, together};
 use crate::bench::report::{Found, Shape, Throughput, Whose};
 use crate::bench::stats::Rates;
@@ -88,7 +88,7 @@ impl Pipe for Host<'_> {
 }
 
 /// Messages a second, once, by a kernel launched for that.
-fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
+fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     let bytes = slot_bytes(shape);
     gpu.bind()?;
     gpu.clear(SLOTS_AT + 2 * bytes);
@@ -100,7 +100,7 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
     (of.capacity, of.most) = (shape.capacity.into(), most);
-    of.limit = bed.settings.leash().as_nanos() as u64;
+    of.limit = context.settings.leash().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
     for k in 0..shape.channels as usize {
@@ -115,14 +115,14 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     // SAFETY: the struct, its pairs and its slots are set, and stay.
     unsafe { gpu.launch(Entry::HeadTail, shape.channels, shape.threads, head_at) }?;
     gpu.nudge();
-    let load = shape.load(&bed.load());
+    let load = shape.load(&context.load());
     let warm = Load { time: load.time / 10, ..load };
-    let driven = together(&mut hosts, &warm, bed.cores)
-        .and_then(|_| together(&mut hosts, &load, bed.cores))
+    let driven = together(&mut hosts, &warm, context.cores)
+        .and_then(|_| together(&mut hosts, &load, context.cores))
         .map_err(wrong);
     of.stop.0.store(1, Ordering::Release);
-    gpu.finish(bed.settings.leash())?;
-    bed.proceed()?; // else it may have been cut short
+    gpu.finish(context.settings.leash())?;
+    context.proceed()?; // else it may have been cut short
     driven
 }
 
@@ -155,9 +155,10 @@ impl HeadTails {
     }
 
     /// Measures each once.
-    pub fn round(&mut self, bed: &Bed<'_>, gpu: &mut Gpu) {
+    pub fn round(&mut self, context: &Context<'_>, gpu: &mut Gpu) {
         for Way { shape, most, rates, .. } in &mut self.0 {
-            bed.go_on(rates, |rates| rate(bed, gpu, shape, *most).map(|rate| rates.add(rate)));
+            context
+                .go_on(rates, |rates| rate(context, gpu, shape, *most).map(|rate| rates.add(rate)));
         }
     }
 
@@ -179,7 +180,7 @@ impl HeadTails {
 mod tests {
     use super::*;
     use crate::bench::baselines::gpu::HOST_BYTES;
-    use crate::bench::ours::Setup;
+    use crate::bench::ring::Setup;
     use ring_bench::baselines::Line;
     use ring_host::kernels::Echo;
     use std::sync::atomic::AtomicU64;

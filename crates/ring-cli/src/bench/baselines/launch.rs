@@ -3,9 +3,9 @@
 use super::Gpu;
 use super::flag::wait;
 use super::gpu::{Entry, check};
-use crate::bench::bed::Bed;
-use crate::bench::ours::latency::timed;
+use crate::bench::context::Context;
 use crate::bench::report::Found;
+use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use cudarc::driver::sys;
@@ -83,7 +83,7 @@ impl Launches {
     /// A round of answers, each by a launch of its own.
     pub fn round(
         &self,
-        bed: &Bed<'_>,
+        context: &Context<'_>,
         gpu: &mut Gpu,
         (kernel, by): (Kernel, By),
         times: &mut Times,
@@ -94,7 +94,7 @@ impl Launches {
         // SAFETY: zeros are flags; the device writes atomics.
         let (flags, address) = unsafe { gpu.shared::<Flags>(0) };
         gpu.write_words(gpu.memory(COUNT_BYTES), &[0, address])?;
-        let each = (bed.settings.warm_up, bed.settings.per_round());
+        let each = (context.settings.warm_up, context.settings.per_round());
         let one = |i: u64| {
             let begun = Instant::now();
             // The second kernel answers its first launch with 1 as well.
@@ -113,9 +113,9 @@ impl Launches {
             gpu.finish(PATIENCE)?; // not timed: the next launch waits for nothing
             Ok(time)
         };
-        bed.cores.on(0, || {
+        context.cores.on(0, || {
             gpu.bind()?;
-            timed(each, bed.settings.round_limit, times, one)
+            timed(each, context.settings.round_limit, times, one)
         })
     }
 }

@@ -7,9 +7,9 @@ mod rtrb;
 use self::crossbeam::Array;
 use self::partner::{CAPACITY, Queue};
 use self::rtrb::{Chunks, Single};
-use super::bed::Bed;
-use super::ours::{self, BATCH, Setup, latency};
+use super::context::Context;
 use super::report::{Found, Latency, Report, Round, Shape, Throughput, Whose};
+use super::ring::{self, BATCH, Setup, latency};
 use super::stats::{Rates, Times};
 use ring_host::LaunchConfig;
 use ring_host::kernels::Echo;
@@ -27,8 +27,8 @@ struct Row {
     whose: Whose,
     /// Messages handed over at a time.
     batch: usize,
-    round: fn(&Bed<'_>, &mut Times) -> Found<()>,
-    rate: fn(&Bed<'_>) -> Found<f64>,
+    round: fn(&Context<'_>, &mut Times) -> Found<()>,
+    rate: fn(&Context<'_>) -> Found<f64>,
     times: Found<(Times, Vec<Round>)>,
     rates: Found<Rates>,
 }
@@ -46,20 +46,20 @@ type New<'a> = &'a dyn Fn(
     &'static str,
     &'static str,
     usize,
-    fn(&Bed<'_>, &mut Times) -> Found<()>,
-    fn(&Bed<'_>) -> Found<f64>,
+    fn(&Context<'_>, &mut Times) -> Found<()>,
+    fn(&Context<'_>) -> Found<f64>,
 ) -> Row;
 
 fn of<Q: Queue>(new: New<'_>) -> Row {
     new(Q::ID, Q::NAME, Q::BATCH, partner::round::<Q>, partner::rate::<Q>)
 }
 
-fn our_round(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    latency::round(bed, LaunchConfig::default(), 0, times)
+fn our_round(context: &Context<'_>, times: &mut Times) -> Found<()> {
+    latency::round(context, LaunchConfig::default(), 0, times)
 }
 
-fn our_rate(bed: &Bed<'_>) -> Found<f64> {
-    ours::rate::<Echo>(bed, &setup(), &bed.load())
+fn our_rate(context: &Context<'_>) -> Found<f64> {
+    ring::rate::<Echo>(context, &setup(), &context.load())
 }
 
 /// As many slots and as many messages on their way as the others have.
@@ -70,14 +70,14 @@ fn setup() -> Setup {
 }
 
 /// Measures all, in turn.
-pub fn measure(bed: &Bed<'_>, report: &mut Report) {
+pub fn measure(context: &Context<'_>, report: &mut Report) {
     let mut rows = rows();
     for round in 1..=ROUNDS {
-        bed.steps.next(&format!("CPU device, round trips, round {round}"));
+        context.steps.next(&format!("CPU device, round trips, round {round}"));
         for Row { times, round, .. } in &mut rows {
-            bed.go_on(times, |(all, rounds)| {
+            context.go_on(times, |(all, rounds)| {
                 let mut times = Times::new();
-                round(bed, &mut times)?;
+                round(context, &mut times)?;
                 all.add(&times);
                 rounds.extend(Round::of(&times));
                 Ok(())
@@ -85,9 +85,9 @@ pub fn measure(bed: &Bed<'_>, report: &mut Report) {
         }
     }
     for round in 1..=ROUNDS {
-        bed.steps.next(&format!("CPU device, throughput, round {round}"));
+        context.steps.next(&format!("CPU device, throughput, round {round}"));
         for Row { rates, rate, .. } in &mut rows {
-            bed.go_on(rates, |rates| rate(bed).map(|rate| rates.add(rate)));
+            context.go_on(rates, |rates| rate(context).map(|rate| rates.add(rate)));
         }
     }
     for Row { id, name, whose, batch, times, rates, .. } in rows {

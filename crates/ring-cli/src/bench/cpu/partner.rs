@@ -1,9 +1,9 @@
 //! A pair of queues, and a thread that answers.
 
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, drive};
-use crate::bench::ours::latency::timed;
 use crate::bench::report::Found;
+use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use std::hint::spin_loop;
@@ -84,7 +84,7 @@ const SPINS: u32 = 200;
 
 /// Lets a thread on the second processor answer while `work` runs on the first.
 fn with<Q: Queue, T: Send>(
-    bed: &Bed<'_>,
+    context: &Context<'_>,
     work: impl FnOnce(&mut Ends<Q>) -> Found<T> + Send,
 ) -> Found<T> {
     let (push, mut from) = Q::new(CAPACITY as usize);
@@ -93,7 +93,7 @@ fn with<Q: Queue, T: Send>(
     let mut ends: Ends<Q> = Ends { push, pop, sent: 0, got: 0 };
     thread::scope(|scope| {
         scope.spawn(|| {
-            bed.cores.pin(1);
+            context.cores.pin(1);
             let mut looks = 0;
             loop {
                 if Q::echo(&mut from, &mut to) > 0 {
@@ -106,7 +106,7 @@ fn with<Q: Queue, T: Send>(
                 rest(&mut looks);
             }
         });
-        let done = bed.cores.on(0, || work(&mut ends));
+        let done = context.cores.on(0, || work(&mut ends));
         stop.store(true, Ordering::Relaxed);
         done
     })
@@ -119,10 +119,10 @@ fn rest(looks: &mut u32) {
 }
 
 /// A round of round trips.
-pub fn round<Q: Queue>(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    let each = (bed.settings.warm_up, bed.settings.per_round());
-    with::<Q, _>(bed, |ends| {
-        timed(each, bed.settings.round_limit, times, |_| trip(ends).map_err(wrong))
+pub fn round<Q: Queue>(context: &Context<'_>, times: &mut Times) -> Found<()> {
+    let each = (context.settings.warm_up, context.settings.per_round());
+    with::<Q, _>(context, |ends| {
+        timed(each, context.settings.round_limit, times, |_| trip(ends).map_err(wrong))
     })
 }
 
@@ -143,14 +143,14 @@ fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
 }
 
 /// Messages a second, once.
-pub fn rate<Q: Queue>(bed: &Bed<'_>) -> Found<f64> {
-    let load = Load { depth: CAPACITY.into(), ..bed.load() };
-    with::<Q, _>(bed, |ends| {
+pub fn rate<Q: Queue>(context: &Context<'_>) -> Found<f64> {
+    let load = Load { depth: CAPACITY.into(), ..context.load() };
+    with::<Q, _>(context, |ends| {
         let warm = Load { time: load.time / 10, ..load };
         drive(ends, &warm, Instant::now()).map_err(wrong)?;
         let begun = Instant::now();
         let messages = drive(ends, &load, begun).map_err(wrong)?;
-        bed.proceed()?; // else it may have been cut short
+        context.proceed()?; // else it may have been cut short
         Ok(messages as f64 / begun.elapsed().as_secs_f64())
     })
 }

@@ -1,7 +1,7 @@
 //! rtrb: message by message, and by chunks.
 
 use super::partner::{Queue, Words, answer};
-use crate::bench::ours::BATCH;
+use crate::bench::ring::BATCH;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Message by message.

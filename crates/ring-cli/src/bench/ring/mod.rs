@@ -10,7 +10,7 @@ pub mod throughput;
 
 pub use pipe::{BATCH, RingPipe};
 
-use super::bed::{Bed, ended, wrong};
+use super::context::{Context, ended, wrong};
 use super::drive::{Load, together};
 use super::measured::Measured;
 use super::report::{Found, Shape, Throughput, Whose};
@@ -63,12 +63,19 @@ impl Setup {
     /// A row of a table.
     pub fn row<K: Kernel>(
         &self,
-        bed: &Bed<'_>,
+        context: &Context<'_>,
         sweep: &'static str,
         rate: Found<Rates>,
     ) -> Throughput {
         let shape = self.shape.clone();
-        Throughput { sweep, name: K::NAME, device: bed.device(), whose: Whose::Ours, shape, rate }
+        Throughput {
+            sweep,
+            name: K::NAME,
+            device: context.device(),
+            whose: Whose::Ours,
+            shape,
+            rate,
+        }
     }
 }
 
@@ -78,26 +85,26 @@ pub fn channels<K: Measured>(kernel: &mut KernelHandle<K>) -> Found<Vec<Channel<
 }
 
 /// Messages a second, once, by a kernel launched for that; host thread `k` on channel `k`.
-pub fn rate<K: Measured>(bed: &Bed<'_>, setup: &Setup, load: &Load) -> Found<f64> {
-    let mut kernel = bed.active::<K>(setup.launch())?;
+pub fn rate<K: Measured>(context: &Context<'_>, setup: &Setup, load: &Load) -> Found<f64> {
+    let mut kernel = context.active::<K>(setup.launch())?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     let load = setup.shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
-    together(&mut pipes, &warm, bed.cores).map_err(wrong)?;
-    let rate = together(&mut pipes, &load, bed.cores).map_err(wrong)?;
+    together(&mut pipes, &warm, context.cores).map_err(wrong)?;
+    let rate = together(&mut pipes, &load, context.cores).map_err(wrong)?;
     drop(pipes);
     ended(kernel)?;
-    bed.proceed()?; // else it may have been cut short
+    context.proceed()?; // else it may have been cut short
     Ok(rate)
 }
 
 /// The same as often as the settings say.
-pub fn rates<K: Measured>(bed: &Bed<'_>, setup: &Setup) -> Found<Rates> {
+pub fn rates<K: Measured>(context: &Context<'_>, setup: &Setup) -> Found<Rates> {
     let mut rates = Ok(Rates::default());
-    for _ in 0..bed.settings.repeats {
-        bed.go_on(&mut rates, |rates| {
-            rate::<K>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+    for _ in 0..context.settings.repeats {
+        context.go_on(&mut rates, |rates| {
+            rate::<K>(context, setup, &context.load()).map(|rate| rates.add(rate))
         });
     }
     rates

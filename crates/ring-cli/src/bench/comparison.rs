@@ -4,10 +4,10 @@ use super::baselines::copies::{self, Speeds};
 use super::baselines::head_tail::HeadTails;
 use super::baselines::launch::{By, Kernel, Launches};
 use super::baselines::{Gpu, between, flag};
-use super::bed::Bed;
-use super::ours::bandwidth::Bandwidth;
-use super::ours::{self, Setup, latency};
+use super::context::Context;
 use super::report::{Found, Latency, OnDevice, Report, Round, Whose};
+use super::ring::bandwidth::Bandwidth;
+use super::ring::{self, Setup, latency};
 use super::stats::{Rates, Times};
 use ring_host::LaunchConfig;
 use ring_host::kernels::Echo;
@@ -16,27 +16,29 @@ use ring_host::kernels::Echo;
 const PAIRS: [u32; 2] = [1, 8];
 
 /// Steps of [`latency()`].
-pub fn latency_steps(bed: &Bed<'_>) -> u64 {
-    bed.settings.rounds + 2
+pub fn latency_steps(context: &Context<'_>) -> u64 {
+    context.settings.rounds + 2
 }
 
 /// Steps of [`throughput`], and of [`bandwidth`].
-pub fn repeats(bed: &Bed<'_>) -> u64 {
-    bed.settings.repeats as u64
+pub fn repeats(context: &Context<'_>) -> u64 {
+    context.settings.repeats as u64
 }
 
 /// Round trips at depth 1.
-pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
+pub fn latency(context: &Context<'_>, gpu: &mut Gpu, report: &mut Report) {
     type Make<'a> = &'a dyn Fn(&mut Gpu, usize, &mut Times) -> Found<()>;
     let launches = Launches::new(gpu);
     let launched = |way: (Kernel, By), gpu: &mut Gpu, times: &mut Times| -> Found<()> {
-        launches.as_ref().map_err(Clone::clone)?.round(bed, gpu, way, times)
+        launches.as_ref().map_err(Clone::clone)?.round(context, gpu, way, times)
     };
     let kinds: [(&str, &str, Make<'_>); 7] = [
         ("ring", "ring, persistent, mapped", &|_, page, times| {
-            latency::round(bed, LaunchConfig::default(), page, times)
+            latency::round(context, LaunchConfig::default(), page, times)
         }),
-        ("flag", "bare flag, no payload", &|gpu, page, times| flag::round(bed, gpu, page, times)),
+        ("flag", "bare flag, no payload", &|gpu, page, times| {
+            flag::round(context, gpu, page, times)
+        }),
         ("launch", "launch, then poll", &|gpu, _, times| {
             launched((Kernel::Reads, By::Launch), gpu, times)
         }),
@@ -49,14 +51,14 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
         ("graph_unread", "graph that reads no request", &|gpu, _, times| {
             launched((Kernel::Counts, By::Graph), gpu, times)
         }),
-        ("copies", "copy, launch, copy, sync", &|gpu, _, times| copies::round(bed, gpu, times)),
+        ("copies", "copy, launch, copy, sync", &|gpu, _, times| copies::round(context, gpu, times)),
     ];
     let mut found: [Found<(Times, Vec<Round>)>; 7] =
         std::array::from_fn(|_| Ok((Times::new(), Vec::new())));
-    for round in 1..=bed.settings.rounds {
-        bed.steps.next(&format!("round trips, round {round} of {}", bed.settings.rounds));
+    for round in 1..=context.settings.rounds {
+        context.steps.next(&format!("round trips, round {round} of {}", context.settings.rounds));
         for ((.., work), found) in kinds.iter().zip(&mut found) {
-            bed.go_on(found, |(all, rounds)| {
+            context.go_on(found, |(all, rounds)| {
                 let mut times = Times::new();
                 work(gpu, round as usize - 1, &mut times)?;
                 all.add(&times);
@@ -75,11 +77,11 @@ pub fn latency(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
         let by_page = matches!(*id, "ring" | "flag");
         report.latency.push(Latency { id, name, device, whose, times, rounds, by_page });
     }
-    bed.steps.next("one way between two blocks");
+    context.steps.next("one way between two blocks");
     let name = "one block to another, one way";
-    report.on_device.push(OnDevice { name, us: between::one_way(bed, gpu) });
-    bed.steps.next("what the device says of round trips");
-    report.on_device.extend(latency::told(bed));
+    report.on_device.push(OnDevice { name, us: between::one_way(context, gpu) });
+    context.steps.next("what the device says of round trips");
+    report.on_device.extend(latency::told(context));
 }
 
 /// Ours on so many channels, and rings with head and tail made of the same numbers.
@@ -92,33 +94,33 @@ fn sides() -> [(Setup, Found<Rates>, HeadTails); PAIRS.len()] {
 }
 
 /// Messages a second beside rings with head and tail.
-pub fn throughput(bed: &Bed<'_>, gpu: &mut Gpu, report: &mut Report) {
+pub fn throughput(context: &Context<'_>, gpu: &mut Gpu, report: &mut Report) {
     let mut sides = sides();
-    for round in 1..=bed.settings.repeats {
-        bed.steps.next(&format!("throughput beside head and tail, round {round}"));
+    for round in 1..=context.settings.repeats {
+        context.steps.next(&format!("throughput beside head and tail, round {round}"));
         for (setup, ours, theirs) in &mut sides {
-            bed.go_on(ours, |rates| {
-                ours::rate::<Echo>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+            context.go_on(ours, |rates| {
+                ring::rate::<Echo>(context, setup, &context.load()).map(|rate| rates.add(rate))
             });
-            theirs.round(bed, gpu);
+            theirs.round(context, gpu);
         }
     }
     for (setup, ours, theirs) in sides {
-        report.throughput.push(setup.row::<Echo>(bed, "head_tail", ours));
+        report.throughput.push(setup.row::<Echo>(context, "head_tail", ours));
         report.throughput.extend(theirs.rows());
     }
 }
 
 /// Bytes a second beside plain copies.
-pub fn bandwidth(bed: &Bed<'_>, gpu: &Gpu, report: &mut Report) {
+pub fn bandwidth(context: &Context<'_>, gpu: &Gpu, report: &mut Report) {
     let (mut ours, mut theirs) = (Bandwidth::new(), Speeds::new());
-    for round in 1..=bed.settings.repeats {
-        bed.steps.next(&format!("bandwidth, round {round}"));
-        theirs.round(bed, gpu);
-        ours.round(bed);
+    for round in 1..=context.settings.repeats {
+        context.steps.next(&format!("bandwidth, round {round}"));
+        theirs.round(context, gpu);
+        ours.round(context);
     }
     report.copies = theirs.rows();
-    report.throughput.extend(ours.rows(bed));
+    report.throughput.extend(ours.rows(context));
 }
 
 #[cfg(test)]

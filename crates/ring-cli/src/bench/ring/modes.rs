@@ -2,7 +2,7 @@
 
 use super::latency::{timed, trip};
 use super::{RingPipe, channels};
-use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::context::{Context, ended, wrong};
 use crate::bench::drive::together;
 use crate::bench::report::{Found, Stop, Way};
 use crate::bench::settings::PATIENCE;
@@ -21,53 +21,53 @@ pub const STEPS: u64 = (MODES.len() * MEMORIES.len()) as u64;
 const SOON: Duration = Duration::from_micros(20);
 
 /// Measures all ways.
-pub fn ways(bed: &Bed<'_>) -> Vec<Way> {
+pub fn ways(context: &Context<'_>) -> Vec<Way> {
     let all = MODES.into_iter().flat_map(|mode| MEMORIES.map(|memory| (mode, memory)));
     all.map(|(mode, memory)| {
-        bed.steps.next(&format!("{mode} in {memory} memory"));
-        way(bed, mode, memory)
+        context.steps.next(&format!("{mode} in {memory} memory"));
+        way(context, mode, memory)
     })
     .collect()
 }
 
-fn way(bed: &Bed<'_>, mode: Mode, memory: Memory) -> Way {
+fn way(context: &Context<'_>, mode: Mode, memory: Memory) -> Way {
     let launch = LaunchConfig::default().mode(mode).memory(memory);
     let mut launches = 0;
-    let times = round_trips(bed, launch.clone());
+    let times = round_trips(context, launch.clone());
     let rate = match &times {
-        Ok(_) => throughput(bed, launch.clone(), &mut launches),
+        Ok(_) => throughput(context, launch.clone(), &mut launches),
         Err(Stop::Wrong(_)) => Err(Stop::Refused("its round trips failed".to_owned())),
         Err(refused) => Err(refused.clone()),
     };
-    let at_rest = (mode != Mode::Persistent && times.is_ok()).then(|| from_rest(bed, launch));
+    let at_rest = (mode != Mode::Persistent && times.is_ok()).then(|| from_rest(context, launch));
     Way { mode, memory, times, at_rest, rate, launches }
 }
 
 /// Samples for one way.
-fn samples(bed: &Bed<'_>) -> u64 {
-    if bed.settings.quick { 1_000 } else { 10_000 }
+fn samples(context: &Context<'_>) -> u64 {
+    if context.settings.quick { 1_000 } else { 10_000 }
 }
 
-fn limit(bed: &Bed<'_>) -> Duration {
-    Duration::from_millis(if bed.settings.quick { 200 } else { 1_000 })
+fn limit(context: &Context<'_>) -> Duration {
+    Duration::from_millis(if context.settings.quick { 200 } else { 1_000 })
 }
 
-fn round_trips(bed: &Bed<'_>, launch: LaunchConfig) -> Found<Times> {
+fn round_trips(context: &Context<'_>, launch: LaunchConfig) -> Found<Times> {
     let mut times = Times::new();
-    let mut kernel = bed.active::<Echo>(launch)?;
-    let each = (bed.settings.warm_up / 4, samples(bed));
-    bed.cores.on(0, || timed(each, limit(bed), &mut times, |i| trip(&mut kernel, i)))?;
+    let mut kernel = context.active::<Echo>(launch)?;
+    let each = (context.settings.warm_up / 4, samples(context));
+    context.cores.on(0, || timed(each, limit(context), &mut times, |i| trip(&mut kernel, i)))?;
     ended(kernel)?;
     Ok(times)
 }
 
-fn throughput(bed: &Bed<'_>, launch: LaunchConfig, launches: &mut u64) -> Found<Rates> {
+fn throughput(context: &Context<'_>, launch: LaunchConfig, launches: &mut u64) -> Found<Rates> {
     let mut rates = Rates::default();
-    let mut kernel = bed.active::<Echo>(launch)?;
+    let mut kernel = context.active::<Echo>(launch)?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
-        let rate = together(&mut pipes, &bed.load(), bed.cores).map_err(wrong)?;
-        bed.proceed()?; // else it may have been cut short
+        let rate = together(&mut pipes, &context.load(), context.cores).map_err(wrong)?;
+        context.proceed()?; // else it may have been cut short
         rates.add(rate);
     }
     *launches = kernel.launches();
@@ -77,13 +77,13 @@ fn throughput(bed: &Bed<'_>, launch: LaunchConfig, launches: &mut u64) -> Found<
 }
 
 /// Messages to a kernel that had left the device before each.
-fn from_rest(bed: &Bed<'_>, launch: LaunchConfig) -> Found<Times> {
+fn from_rest(context: &Context<'_>, launch: LaunchConfig) -> Found<Times> {
     let mut times = Times::new();
     let mut kernel =
-        bed.active::<Echo>(launch.budgets(Budgets { idle: SOON, ..Budgets::default() }))?;
-    let each = (20, samples(bed) / 10);
-    bed.cores.on(0, || {
-        timed(each, limit(bed), &mut times, |i| {
+        context.active::<Echo>(launch.budgets(Budgets { idle: SOON, ..Budgets::default() }))?;
+    let each = (20, samples(context) / 10);
+    context.cores.on(0, || {
+        timed(each, limit(context), &mut times, |i| {
             kernel.rest(PATIENCE).map_err(wrong)?;
             trip(&mut kernel, i)
         })

@@ -1,7 +1,7 @@
 //! Large messages in, small answers out.
 
 use super::{Setup, rate};
-use crate::bench::bed::Bed;
+use crate::bench::context::Context;
 use crate::bench::report::{Found, Throughput};
 use crate::bench::stats::Rates;
 use ring_bench::kernels::Digest;
@@ -21,17 +21,17 @@ impl Bandwidth {
     }
 
     /// Measures each once.
-    pub fn round(&mut self, bed: &Bed<'_>) {
+    pub fn round(&mut self, context: &Context<'_>) {
         for (setup, rates) in &mut self.0 {
-            bed.go_on(rates, |rates| {
-                rate::<Digest>(bed, setup, &bed.load()).map(|rate| rates.add(rate))
+            context.go_on(rates, |rates| {
+                rate::<Digest>(context, setup, &context.load()).map(|rate| rates.add(rate))
             });
         }
     }
 
     /// What was found.
-    pub fn rows(self, bed: &Bed<'_>) -> Vec<Throughput> {
-        let row = |(setup, rates): (Setup, _)| setup.row::<Digest>(bed, "bandwidth", rates);
+    pub fn rows(self, context: &Context<'_>) -> Vec<Throughput> {
+        let row = |(setup, rates): (Setup, _)| setup.row::<Digest>(context, "bandwidth", rates);
         self.0.into_iter().map(row).collect()
     }
 }

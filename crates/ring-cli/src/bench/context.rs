@@ -18,7 +18,7 @@ const ASIDE_SLOTS: u32 = 16;
 
 /// A device, and how it is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Bed<'a> {
+pub struct Context<'a> {
     /// The device.
     pub runtime: &'a Runtime,
     /// Processors for host threads.
@@ -31,7 +31,7 @@ pub struct Bed<'a> {
     pub interrupt: Interrupt,
 }
 
-impl Bed<'_> {
+impl Context<'_> {
     /// `cuda` or `cpu`.
     pub fn device(&self) -> &'static str {
         crate::host::kind(self.runtime.device())
@@ -47,7 +47,7 @@ impl Bed<'_> {
         Load {
             messages: u64::MAX,
             time: self.settings.run,
-            batch: super::ours::BATCH,
+            batch: super::ring::BATCH,
             depth: u64::MAX,
             patience: self.patience(),
             interrupt: self.interrupt,
@@ -125,11 +125,11 @@ mod tests {
     use crate::bench::example;
     use ring_host::Device;
 
-    fn with(interrupt: Interrupt, work: impl FnOnce(&Bed<'_>)) {
+    fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
         let runtime = Runtime::open(Device::Cpu).unwrap();
         let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
         let settings = Settings::of(&example::options());
-        work(&Bed {
+        work(&Context {
             runtime: &runtime,
             cores: &cores,
             settings: &settings,
@@ -140,23 +140,26 @@ mod tests {
 
     #[test]
     fn what_went_wrong_stays_and_what_was_interrupted_keeps_what_was_found() {
-        with(Interrupt::never(), |bed| {
+        with(Interrupt::never(), |context| {
             let mut found = Ok(1);
-            bed.go_on(&mut found, |n| {
+            context.go_on(&mut found, |n| {
                 *n += 1;
                 Ok(())
             });
-            bed.go_on(&mut found, |_| Err(Stop::Interrupted));
+            context.go_on(&mut found, |_| Err(Stop::Interrupted));
             assert_eq!(found, Ok(2));
-            bed.go_on(&mut found, |_| Err(wrong("no")));
-            bed.go_on(&mut found, |_| unreachable!("after something went wrong"));
+            context.go_on(&mut found, |_| Err(wrong("no")));
+            context.go_on(&mut found, |_| unreachable!("after something went wrong"));
             assert_eq!(found, Err(wrong("no")));
         });
-        with(Interrupt::come(), |bed| {
+        with(Interrupt::come(), |context| {
             let mut found = Ok(1);
-            bed.go_on(&mut found, |_| unreachable!("after it was interrupted"));
-            assert_eq!((found, bed.proceed()), (Ok(1), Err(Stop::Interrupted)));
-            assert_eq!(bed.active::<Echo>(LaunchConfig::default()).err(), Some(Stop::Interrupted));
+            context.go_on(&mut found, |_| unreachable!("after it was interrupted"));
+            assert_eq!((found, context.proceed()), (Ok(1), Err(Stop::Interrupted)));
+            assert_eq!(
+                context.active::<Echo>(LaunchConfig::default()).err(),
+                Some(Stop::Interrupted)
+            );
         });
     }
 }

@@ -1,6 +1,6 @@
 //! One message there and back.
 
-use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::context::{Context, ended, wrong};
 use crate::bench::report::{Found, OnDevice, Stop};
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
@@ -48,12 +48,17 @@ pub fn timed(
 
 /// A round of round trips by a kernel launched for that, from the host's first processor; so many
 /// pages further on in the runtime's memory than the first kernel would be.
-pub fn round(bed: &Bed<'_>, launch: LaunchConfig, pages: usize, times: &mut Times) -> Found<()> {
-    let aside = bed.aside(pages)?;
-    let mut kernel = bed.active::<Echo>(launch)?;
-    let settings = bed.settings;
+pub fn round(
+    context: &Context<'_>,
+    launch: LaunchConfig,
+    pages: usize,
+    times: &mut Times,
+) -> Found<()> {
+    let aside = context.aside(pages)?;
+    let mut kernel = context.active::<Echo>(launch)?;
+    let settings = context.settings;
     let each = (settings.warm_up, settings.per_round());
-    bed.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
+    context.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
     ended(kernel)?;
     aside.map_or(Ok(()), ended)
 }
@@ -63,9 +68,9 @@ const TOLD: u64 = 5_000;
 
 /// What the device says of a round trip, by its own clock and in powers of two: how long the message
 /// waited at most, and how long its handler took.
-pub fn told(bed: &Bed<'_>) -> [OnDevice; 2] {
+pub fn told(context: &Context<'_>) -> [OnDevice; 2] {
     let told = || -> Found<[Found<f64>; 2]> {
-        let mut kernel = bed.active::<Echo>(LaunchConfig::default())?;
+        let mut kernel = context.active::<Echo>(LaunchConfig::default())?;
         for i in 0..TOLD {
             trip(&mut kernel, i)?;
         }

@@ -1,7 +1,7 @@
 //! Messages a second against everything that can be chosen.
 
 use super::{BATCH, Setup, rates};
-use crate::bench::bed::Bed;
+use crate::bench::context::Context;
 use crate::bench::report::Throughput;
 use ring_bench::kernels::{Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096};
 use ring_host::kernels::Echo;
@@ -17,49 +17,49 @@ pub const STEPS: u64 =
     (CHANNELS.len() + 2 * 5 + BATCHES.len() + DEPTHS.len() + 3 + THREADS.len()) as u64;
 
 /// Measures all sweeps.
-pub fn sweeps(bed: &Bed<'_>, rows: &mut Vec<Throughput>) {
+pub fn sweeps(context: &Context<'_>, rows: &mut Vec<Throughput>) {
     let echo = Setup::of::<Echo>;
     for channels in CHANNELS {
-        bed.steps.next(&format!("throughput, {channels} channels"));
+        context.steps.next(&format!("throughput, {channels} channels"));
         let setup = echo().channels(channels);
-        rows.push(setup.row::<Echo>(bed, "channels", rates::<Echo>(bed, &setup)));
+        rows.push(setup.row::<Echo>(context, "channels", rates::<Echo>(context, &setup)));
     }
     for (channels, sweep) in [(1, "size"), (WIDE, "size_wide")] {
         macro_rules! sizes {
             ($($kernel:ty)+) => {$({
                 let setup = Setup::of::<$kernel>().channels(channels);
                 let bytes = setup.shape.bytes;
-                bed.steps.next(&format!("throughput, {bytes} bytes, {channels} channels"));
-                rows.push(setup.row::<$kernel>(bed, sweep, rates::<$kernel>(bed, &setup)));
+                context.steps.next(&format!("throughput, {bytes} bytes, {channels} channels"));
+                rows.push(setup.row::<$kernel>(context, sweep, rates::<$kernel>(context, &setup)));
             })+};
         }
         sizes!(Echo16 Echo Echo256 Echo1024 Echo4096);
     }
     for batch in BATCHES {
-        bed.steps.next(&format!("throughput, batches of {batch}"));
+        context.steps.next(&format!("throughput, batches of {batch}"));
         let mut setup = echo();
         setup.shape.batch = batch;
-        rows.push(setup.row::<Echo>(bed, "batch", rates::<Echo>(bed, &setup)));
+        rows.push(setup.row::<Echo>(context, "batch", rates::<Echo>(context, &setup)));
     }
     for depth in DEPTHS {
-        bed.steps.next(&format!("throughput, depth {depth}"));
+        context.steps.next(&format!("throughput, depth {depth}"));
         let mut setup = echo();
         setup.shape.depth = depth;
-        rows.push(setup.row::<Echo>(bed, "depth", rates::<Echo>(bed, &setup)));
+        rows.push(setup.row::<Echo>(context, "depth", rates::<Echo>(context, &setup)));
     }
-    bed.steps.next("throughput, scope thread");
+    context.steps.next("throughput, scope thread");
     let setup = echo();
-    rows.push(setup.row::<Echo>(bed, "scope", rates::<Echo>(bed, &setup)));
-    bed.steps.next("throughput, scope warp");
+    rows.push(setup.row::<Echo>(context, "scope", rates::<Echo>(context, &setup)));
+    context.steps.next("throughput, scope warp");
     let setup = Setup::of::<Echo64Warp>();
-    rows.push(setup.row::<Echo64Warp>(bed, "scope", rates::<Echo64Warp>(bed, &setup)));
-    bed.steps.next("throughput, scope block");
+    rows.push(setup.row::<Echo64Warp>(context, "scope", rates::<Echo64Warp>(context, &setup)));
+    context.steps.next("throughput, scope block");
     let setup = Setup::of::<Echo64Block>();
-    rows.push(setup.row::<Echo64Block>(bed, "scope", rates::<Echo64Block>(bed, &setup)));
+    rows.push(setup.row::<Echo64Block>(context, "scope", rates::<Echo64Block>(context, &setup)));
     for threads in THREADS {
-        bed.steps.next(&format!("throughput, {threads} threads"));
+        context.steps.next(&format!("throughput, {threads} threads"));
         let mut setup = echo();
         setup.shape.threads = threads;
-        rows.push(setup.row::<Echo>(bed, "threads", rates::<Echo>(bed, &setup)));
+        rows.push(setup.row::<Echo>(context, "threads", rates::<Echo>(context, &setup)));
     }
 }

@@ -1,7 +1,7 @@
 //! Does it stay as fast with many messages and large rings, in the same memory?
 
 use super::{Setup, rate};
-use crate::bench::bed::Bed;
+use crate::bench::context::Context;
 use crate::bench::drive::Load;
 use crate::bench::report::Growth;
 use crate::bench::stats::Rates;
@@ -24,49 +24,51 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub const STEPS: u64 = (MESSAGES.len() + CAPACITIES.len()) as u64;
 
 /// Measures all rows: messages first, then capacities.
-pub fn growth(bed: &Bed<'_>) -> Vec<Growth> {
+pub fn growth(context: &Context<'_>) -> Vec<Growth> {
     // The first kernel touches memory that all later ones use again: that is no growth.
-    let first = Load { messages: 100_000, time: LIMIT, ..bed.load() };
-    let _ = rate::<Echo>(bed, &Setup::of::<Echo>(), &first);
+    let first = Load { messages: 100_000, time: LIMIT, ..context.load() };
+    let _ = rate::<Echo>(context, &Setup::of::<Echo>(), &first);
     let mut rows = Vec::new();
     for messages in MESSAGES {
-        bed.steps.next(&format!("{messages} messages"));
-        if bed.settings.growth || messages <= most(bed) {
+        context.steps.next(&format!("{messages} messages"));
+        if context.settings.growth || messages <= most(context) {
             // Few messages are over before anything has settled: they are sent more often.
-            let often = messages <= 10_000_000 && !in_haste(bed);
-            let repeats = if often { bed.settings.repeats } else { 1 };
-            rows.push(row(bed, messages, repeats, Setup::of::<Echo>()));
+            let often = messages <= 10_000_000 && !in_haste(context);
+            let repeats = if often { context.settings.repeats } else { 1 };
+            rows.push(row(context, messages, repeats, Setup::of::<Echo>()));
         }
     }
     for capacity in CAPACITIES {
-        bed.steps.next(&format!("{capacity} slots"));
-        let messages = OF_CAPACITY[usize::from(in_haste(bed))];
+        context.steps.next(&format!("{capacity} slots"));
+        let messages = OF_CAPACITY[usize::from(in_haste(context))];
         let setup = Setup::of::<Echo>().capacity(capacity);
-        rows.push(row(bed, messages, bed.settings.repeats, setup));
+        rows.push(row(context, messages, context.settings.repeats, setup));
     }
     rows
 }
 
 /// Whether it is to be over soon on a device that is slow.
-fn in_haste(bed: &Bed<'_>) -> bool {
-    bed.is_cpu() && bed.settings.quick
+fn in_haste(context: &Context<'_>) -> bool {
+    context.is_cpu() && context.settings.quick
 }
 
 /// Messages that go within a second or two.
-fn most(bed: &Bed<'_>) -> u64 {
-    match (bed.is_cpu(), bed.settings.quick) {
+fn most(context: &Context<'_>) -> u64 {
+    match (context.is_cpu(), context.settings.quick) {
         (true, true) => 1_000_000,
         (false, false) => 100_000_000,
         _ => 10_000_000,
     }
 }
 
-fn row(bed: &Bed<'_>, messages: u64, repeats: usize, setup: Setup) -> Growth {
-    let load = Load { messages, time: LIMIT, ..bed.load() };
+fn row(context: &Context<'_>, messages: u64, repeats: usize, setup: Setup) -> Growth {
+    let load = Load { messages, time: LIMIT, ..context.load() };
     let before = resident_kib();
     let mut rates = Ok(Rates::default());
     for _ in 0..repeats {
-        bed.go_on(&mut rates, |rates| rate::<Echo>(bed, &setup, &load).map(|rate| rates.add(rate)));
+        context.go_on(&mut rates, |rates| {
+            rate::<Echo>(context, &setup, &load).map(|rate| rates.add(rate))
+        });
     }
     let (rate, after) = (rates, resident_kib());
     Growth { messages, capacity: setup.shape.capacity, rate, resident_kib: [before, after] }
