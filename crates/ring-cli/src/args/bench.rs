@@ -18,7 +18,7 @@ pub struct Bench {
     pub quick: bool,
 
     /// Only these sections, with commas between (see --list)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
     pub only: Vec<Section>,
 
     /// Name the sections, and measure nothing

@@ -3,12 +3,15 @@
 use super::cores::Cores;
 use super::drive::Load;
 use super::measured::Measured;
-use super::progress::Steps;
-use super::report::{Found, Stop};
+use super::report::{Found, Latency, Rounds, Stop};
+use super::ring::latency::timed;
 use super::settings::{PATIENCE, Settings};
+use super::stats::{Rates, Times};
 use crate::interrupt::Interrupt;
+use crate::progress::Steps;
 use ring_host::kernels::Echo;
 use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
+use std::time::Duration;
 
 /// Bytes of a page: the host spreads its memory by them.
 pub const PAGE: usize = 4096;
@@ -74,6 +77,37 @@ impl Context<'_> {
         {
             *found = Err(stop);
         }
+    }
+
+    /// Adds a rate to those found so far, as [`Context::go_on`] does.
+    pub fn sample(&self, rates: &mut Found<Rates>, rate: impl FnOnce() -> Found<f64>) {
+        self.go_on(rates, |rates| rate().map(|rate| rates.add(rate)));
+    }
+
+    /// Adds a round of round trips to a row, likewise.
+    pub fn round(&self, row: &mut Latency, work: impl FnOnce(&mut Times) -> Found<()>) {
+        let rounds = &mut row.rounds;
+        self.go_on(&mut row.times, |all| {
+            let mut times = Times::new();
+            work(&mut times)?;
+            all.add(&times);
+            rounds.add(&times);
+            Ok(())
+        });
+        if row.times.is_err() {
+            row.rounds = Rounds::default();
+        }
+    }
+
+    /// Times the calls of a round, from the host's first processor: as many as the settings say, after some
+    /// that are not counted.
+    pub fn timed(
+        &self,
+        times: &mut Times,
+        call: impl FnMut(u64) -> Found<Duration> + Send,
+    ) -> Found<()> {
+        let counts = (self.settings.warm_up, self.settings.per_round());
+        self.cores.on(0, || timed(counts, self.settings.round_limit, times, call))
     }
 
     /// A kernel that takes messages. On the CPU device its threads stay on the second processor that

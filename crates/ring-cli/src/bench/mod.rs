@@ -5,8 +5,8 @@
 //!
 //! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime
 //! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both in turn, [`cpu`] the CPU device
-//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`text`], [`json`] and
-//! [`html`] show it.
+//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`tables`] sorts it into tables, and
+//! [`text`], [`html`] and [`json`] show it.
 
 mod baselines;
 mod comparison;
@@ -20,13 +20,13 @@ pub mod html;
 mod json;
 mod machine;
 mod measured;
-mod progress;
 mod report;
 mod ring;
 mod section;
 mod settings;
 mod spread;
 mod stats;
+mod tables;
 mod targets;
 mod text;
 
@@ -35,13 +35,13 @@ pub use section::Section;
 use crate::args::Bench;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::progress::Steps;
 use baselines::Gpu;
 use context::Context;
 use cores::Cores;
 use machine::Machine;
 use measured::Measured;
-use progress::Steps;
-use report::{Report, Stop};
+use report::{Report, Skipped, Stop};
 use ring_bench::kernels::Digest;
 use ring_host::driver::{self, Driver as _};
 use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
@@ -97,13 +97,13 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
 /// What is measured, and what is left out.
 fn choose(options: &Bench, report: &mut Report) {
     let gpu = report.machine.is_gpu();
-    for section in Section::ALL {
+    for section in Section::all().iter().copied() {
         let asked = options.only.is_empty() || options.only.contains(&section);
         match () {
             () if !asked => {}
             () if section.needs_gpu() && !gpu => {
                 let why = format!("it needs a GPU, and this is {}", report.machine.device.name);
-                report.skipped.push((section, why));
+                report.skipped.push(Skipped { section, why });
             }
             () => report.sections.push(section),
         }
@@ -165,7 +165,7 @@ fn measure(
 fn steps_of(section: Section, context: &Context<'_>) -> u64 {
     match section {
         Section::Latency => comparison::latency_steps(context),
-        Section::Throughput => comparison::repeats(context) + ring::throughput::STEPS,
+        Section::Throughput => comparison::repeats(context) + ring::throughput::steps(),
         Section::Bandwidth => comparison::repeats(context),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,

@@ -1,6 +1,8 @@
 //! How long and how often is measured.
 
 use crate::args::Bench;
+use crate::text::plural;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
 /// No answer is waited for longer. Kernels that are bare leave by their own clock after
@@ -8,7 +10,7 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long and how often is measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Settings {
     /// Whether it is to be over soon.
     pub quick: bool,
@@ -19,13 +21,20 @@ pub struct Settings {
     /// Round trips before each round that are not timed.
     pub warm_up: u64,
     /// How long the round trips of one kind may take in one round, however few they were.
+    #[serde(skip)]
     pub round_limit: Duration,
     /// How often a rate is measured.
     pub repeats: usize,
     /// How long each time.
+    #[serde(rename = "run_ms", serialize_with = "milliseconds")]
     pub run: Duration,
     /// Whether the longest row of growth is wanted.
+    #[serde(skip)]
     pub growth: bool,
+}
+
+fn milliseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(time.as_millis() as u64)
 }
 
 impl Settings {
@@ -43,6 +52,19 @@ impl Settings {
             run: if quick { ms(30) } else { ms(150) },
             growth: options.growth,
         }
+    }
+
+    /// How it is measured, in words.
+    pub fn in_words(&self) -> String {
+        format!(
+            "up to {} timed of each kind in {} rounds, {} before each that are not; rates: {} runs of \
+             {} ms, the median counts",
+            plural(self.samples, "round trip"),
+            self.rounds,
+            self.warm_up,
+            self.repeats,
+            self.run.as_millis()
+        )
     }
 
     /// Round trips that are timed in one round.

@@ -13,9 +13,6 @@ use ring_host::{
     Runtime,
 };
 
-/// Where NVIDIA's kernel module says its version, on Linux.
-const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
-
 /// Looks at the machine, and opens the device to see what it does.
 pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     let counted = count();
@@ -49,7 +46,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
             path: variable("LD_LIBRARY_PATH"),
             places: library_places(),
             loaded: loaded(&counted),
-            kernel_module: kernel_module(),
+            kernel_module: host::kernel_module(),
         },
         gpus: counted.map_err(|error| error.to_string()),
         troubles,
@@ -76,12 +73,6 @@ fn loaded(counted: &Result<usize, OpenError>) -> Option<bool> {
         Err(OpenError::NoDriver) => Some(false),
         _ => Some(true),
     }
-}
-
-fn kernel_module() -> Option<String> {
-    let text = std::fs::read_to_string(KERNEL_MODULE).ok()?;
-    let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(line.trim_start_matches("NVRM version: ").to_owned())
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::soak::Soaked;
 use crate::latency::Latency;
-use crate::table::{Align, Table};
+use crate::table::{Table, left, right};
 use crate::text::{grouped, plural, wrapped};
 use std::time::Duration;
 
@@ -29,27 +29,25 @@ pub fn device(name: &str, kind: &str, why: &str) -> String {
 /// The table of cases, what was wrong below each.
 pub fn cases(cases: &[Case]) -> String {
     let mut table = Table::new([
-        ("case", Align::Left),
-        ("elements", Align::Right),
-        ("where", Align::Left),
-        ("result", Align::Left),
-        ("rounds", Align::Right),
-        ("p50 us", Align::Right),
-        ("p99 us", Align::Right),
+        left("case"),
+        right("elements"),
+        left("where"),
+        left("result"),
+        right("rounds"),
+        right("p50 us"),
+        right("p99 us"),
     ]);
     for case in cases {
-        table.row([
-            case.name.to_string(),
+        let row = table.row([
+            case.name.to_owned(),
             case.elements.to_string(),
-            case.place.to_string(),
-            verdict(case.passed.is_ok()).to_string(),
+            case.place.to_owned(),
+            verdict(case.passed.is_ok()).to_owned(),
             grouped(case.latency.count()),
             case.latency.shown(50.0),
             case.latency.shown(99.0),
         ]);
-        if let Err(wrong) = &case.passed {
-            table.note(wrong);
-        }
+        row.note = case.passed.as_ref().err().cloned();
     }
     table.to_string()
 }

@@ -5,7 +5,6 @@ use super::Gpu;
 use super::gpu::{Entry, check};
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Copies, Found};
-use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::{Rates, Times};
 use cudarc::driver::sys;
@@ -29,9 +28,11 @@ pub fn round(context: &Context<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<(
     let (response, _) = gpu.pinned(128, 64);
     let (request, response) = (Words(request.cast()), Words(response.cast()));
     let memory = gpu.memory(64);
-    let each = (context.settings.warm_up, context.settings.per_round());
     let one = |i: u64| -> Found<Duration> {
         let (request, response) = (request, response);
+        if i == 0 {
+            gpu.bind()?; // this thread
+        }
         let begun = Instant::now();
         // SAFETY: ours, 64 bytes each; nothing is in the stream.
         unsafe {
@@ -51,10 +52,7 @@ pub fn round(context: &Context<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<(
             false => Err(wrong(format!("the answer to message {i} is wrong: {answer:x?}"))),
         }
     };
-    context.cores.on(0, || {
-        gpu.bind()?;
-        timed(each, context.settings.round_limit, times, one)
-    })
+    context.timed(times, one)
 }
 
 /// Eight words of pinned memory.
@@ -66,33 +64,13 @@ unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
 
-/// Bytes a second in both directions, while they are being measured.
-#[derive(Debug)]
-pub struct Speeds([Found<Rates>; 2]);
-
-impl Speeds {
-    /// Nothing measured yet.
-    pub fn new() -> Speeds {
-        Speeds([Ok(Rates::default()), Ok(Rates::default())])
-    }
-
-    /// Measures each direction once.
-    pub fn round(&mut self, context: &Context<'_>, gpu: &Gpu) {
-        for (rates, back) in self.0.iter_mut().zip([false, true]) {
-            context.go_on(rates, |rates| {
-                context.cores.on(0, || speed(gpu, back)).map(|rate| rates.add(rate))
-            });
-        }
-    }
-
-    /// What was found.
-    pub fn rows(self) -> Vec<Copies> {
-        let row = |(name, rate)| Copies { name, bytes: BYTES, rate };
-        NAMES.into_iter().zip(self.0).map(row).collect()
-    }
+/// A row of nothing measured yet for each direction: to the device, and back.
+pub fn rows() -> [Copies; 2] {
+    NAMES.map(|name| Copies { name, bytes: BYTES, rate: Ok(Rates::default()) })
 }
 
-fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
+/// Bytes a second to the device, or back.
+pub fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
     gpu.bind()?;
     let ((host, _), memory) = (gpu.pinned(0, BYTES), gpu.memory(BYTES));
     let copy = || -> Found<()> {

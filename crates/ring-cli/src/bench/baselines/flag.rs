@@ -4,12 +4,11 @@ use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::context::{Context, PAGE, wrong};
 use crate::bench::report::Found;
-use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use ring_bench::baselines::{Flags, STOP};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 4096;
@@ -42,14 +41,11 @@ pub fn round(context: &Context<'_>, gpu: &mut Gpu, page: usize, times: &mut Time
     // SAFETY: flags that stay.
     unsafe { gpu.launch(Entry::Flag, 1, 1, address) }?;
     gpu.nudge();
-    let each = (context.settings.warm_up, context.settings.per_round());
-    let done = context.cores.on(0, || {
-        timed(each, context.settings.round_limit, times, |i| -> Found<Duration> {
-            let begun = Instant::now();
-            flags.request.0.store(i + 1, Ordering::Release); // SYNC: to the device's acquire
-            wait(&flags.response.0, i + 1, begun)?;
-            Ok(begun.elapsed())
-        })
+    let done = context.timed(times, |i| {
+        let begun = Instant::now();
+        flags.request.0.store(i + 1, Ordering::Release); // SYNC: to the device's acquire
+        wait(&flags.response.0, i + 1, begun)?;
+        Ok(begun.elapsed())
     });
     flags.request.0.store(STOP, Ordering::Release);
     done.and(gpu.finish(context.settings.leash()))

@@ -126,53 +126,36 @@ fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found
     driven
 }
 
-/// A way to run them, and its rates while they are being measured.
+/// A way to run rings with head and tail, and its rates.
 #[derive(Debug)]
-struct Way {
-    shape: Shape,
+pub struct Pairs {
     most: u64,
-    name: &'static str,
-    rates: Found<Rates>,
+    /// What was found.
+    pub row: Throughput,
 }
 
-/// Rings with head and tail in every way.
-#[derive(Debug)]
-pub struct HeadTails(Vec<Way>);
+/// Every way, with as many pairs, slots, messages on their way and messages a batch as `ours`; nothing
+/// measured yet.
+///
+/// # Panics
+/// If messages of that shape are not those of the kernel.
+pub fn beside(ours: &Shape) -> Vec<Pairs> {
+    assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
+    let way = |threads: u32, (most, name)| {
+        let shape = Shape { threads, ..ours.clone() };
+        let (sweep, device, whose) = ("head_tail", "cuda", Whose::Baseline);
+        let row = Throughput { sweep, name, device, whose, shape, rate: Ok(Rates::default()) };
+        Pairs { most, row }
+    };
+    let threads = [ours.threads, OTHER_THREADS];
+    threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect()
+}
 
-impl HeadTails {
-    /// As many pairs, slots, messages on their way and messages a batch as `ours`; nothing measured yet.
-    ///
-    /// # Panics
-    /// If messages of that shape are not those of the kernel.
-    pub fn beside(ours: &Shape) -> HeadTails {
-        assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
-        let way = |threads: u32, (most, name)| {
-            let shape = Shape { threads, ..ours.clone() };
-            Way { shape, most, name, rates: Ok(Rates::default()) }
-        };
-        let threads = [ours.threads, OTHER_THREADS];
-        HeadTails(threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect())
-    }
-
-    /// Measures each once.
+impl Pairs {
+    /// Measures it once.
     pub fn round(&mut self, context: &Context<'_>, gpu: &mut Gpu) {
-        for Way { shape, most, rates, .. } in &mut self.0 {
-            context
-                .go_on(rates, |rates| rate(context, gpu, shape, *most).map(|rate| rates.add(rate)));
-        }
-    }
-
-    /// What was found.
-    pub fn rows(self) -> Vec<Throughput> {
-        let row = |Way { shape, name, rates, .. }: Way| Throughput {
-            sweep: "head_tail",
-            name,
-            device: "cuda",
-            whose: Whose::Baseline,
-            shape,
-            rate: rates,
-        };
-        self.0.into_iter().map(row).collect()
+        let Pairs { most, row } = self;
+        context.sample(&mut row.rate, || rate(context, gpu, &row.shape, *most));
     }
 }
 
@@ -180,14 +163,13 @@ impl HeadTails {
 mod tests {
     use super::*;
     use crate::bench::baselines::gpu::HOST_BYTES;
-    use crate::bench::ring::Setup;
     use ring_bench::baselines::Line;
     use ring_host::kernels::Echo;
     use std::sync::atomic::AtomicU64;
 
     #[test]
     fn the_pinned_memory_has_room_for_all_pairs() {
-        let shape = Setup::of::<Echo>().channels(8).shape;
+        let shape = Shape::of::<Echo>().channels(8);
         assert!(SLOTS_AT + 2 * slot_bytes(&shape) <= HOST_BYTES);
         assert!(size_of::<HeadTail>() <= PAIRS_AT);
         assert!(PAIRS_AT + 8 * size_of::<Pair>() <= SLOTS_AT);

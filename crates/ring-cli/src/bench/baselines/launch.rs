@@ -5,7 +5,6 @@ use super::flag::wait;
 use super::gpu::{Entry, check};
 use crate::bench::context::Context;
 use crate::bench::report::Found;
-use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use cudarc::driver::sys;
@@ -94,8 +93,10 @@ impl Launches {
         // SAFETY: zeros are flags; the device writes atomics.
         let (flags, address) = unsafe { gpu.shared::<Flags>(0) };
         gpu.write_words(gpu.memory(COUNT_BYTES), &[0, address])?;
-        let each = (context.settings.warm_up, context.settings.per_round());
         let one = |i: u64| {
+            if i == 0 {
+                gpu.bind()?; // this thread
+            }
             let begun = Instant::now();
             // The second kernel answers its first launch with 1 as well.
             flags.request.0.store(i, Ordering::Release);
@@ -113,9 +114,6 @@ impl Launches {
             gpu.finish(PATIENCE)?; // not timed: the next launch waits for nothing
             Ok(time)
         };
-        context.cores.on(0, || {
-            gpu.bind()?;
-            timed(each, context.settings.round_limit, times, one)
-        })
+        context.timed(times, one)
     }
 }

@@ -3,7 +3,6 @@
 use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, drive};
 use crate::bench::report::Found;
-use crate::bench::ring::latency::timed;
 use crate::bench::settings::PATIENCE;
 use crate::bench::stats::Times;
 use std::hint::spin_loop;
@@ -30,7 +29,7 @@ pub trait Queue {
     /// What it is.
     const NAME: &'static str;
     /// Messages handed over at a time.
-    const BATCH: usize;
+    const BATCH: usize = 1;
     /// The end that messages go into.
     type Push: Send;
     /// The end that they come out of.
@@ -38,14 +37,47 @@ pub trait Queue {
 
     /// A queue of so many slots.
     fn new(capacity: usize) -> (Self::Push, Self::Pop);
+    /// Puts a message in; whether there was room.
+    fn put(to: &mut Self::Push, words: Words) -> bool;
+    /// Takes a message out, if there is one.
+    fn take(from: &mut Self::Pop) -> Option<Words>;
+
     /// Puts messages in as long as there is room, at most so many; how many. The `k`th is what
     /// `message(k)` makes.
-    fn push(to: &mut Self::Push, most: usize, message: impl Fn(usize) -> Words) -> usize;
+    #[inline]
+    fn push(to: &mut Self::Push, most: usize, message: impl Fn(usize) -> Words) -> usize {
+        let mut n = 0;
+        while n < most && Self::put(to, message(n)) {
+            n += 1;
+        }
+        n
+    }
+
     /// Takes messages out as long as there are some, at most so many; how many.
-    fn pop(from: &mut Self::Pop, most: usize, take: impl FnMut(Words)) -> usize;
+    #[inline]
+    fn pop(from: &mut Self::Pop, most: usize, mut take: impl FnMut(Words)) -> usize {
+        let mut n = 0;
+        while n < most
+            && let Some(words) = Self::take(from)
+        {
+            take(words);
+            n += 1;
+        }
+        n
+    }
+
     /// Answers messages as long as there are some; how many. There is room for as many answers as
     /// [`CAPACITY`] messages.
-    fn echo(from: &mut Self::Pop, to: &mut Self::Push) -> usize;
+    #[inline]
+    fn echo(from: &mut Self::Pop, to: &mut Self::Push) -> usize {
+        let mut n = 0;
+        while let Some(words) = Self::take(from)
+            && Self::put(to, answer(words))
+        {
+            n += 1;
+        }
+        n
+    }
 }
 
 /// One end of both queues.
@@ -82,10 +114,10 @@ impl<Q: Queue> Pipe for Ends<Q> {
 /// Fruitless looks after which a thread gives its processor to others, as on the CPU device.
 const SPINS: u32 = 200;
 
-/// Lets a thread on the second processor answer while `work` runs on the first.
-fn with<Q: Queue, T: Send>(
+/// Lets a thread on the second processor answer during `work`.
+fn with<Q: Queue, T>(
     context: &Context<'_>,
-    work: impl FnOnce(&mut Ends<Q>) -> Found<T> + Send,
+    work: impl FnOnce(&mut Ends<Q>) -> Found<T>,
 ) -> Found<T> {
     let (push, mut from) = Q::new(CAPACITY as usize);
     let (mut to, pop) = Q::new(CAPACITY as usize);
@@ -106,7 +138,7 @@ fn with<Q: Queue, T: Send>(
                 rest(&mut looks);
             }
         });
-        let done = context.cores.on(0, || work(&mut ends));
+        let done = work(&mut ends);
         stop.store(true, Ordering::Relaxed);
         done
     })
@@ -120,10 +152,7 @@ fn rest(looks: &mut u32) {
 
 /// A round of round trips.
 pub fn round<Q: Queue>(context: &Context<'_>, times: &mut Times) -> Found<()> {
-    let each = (context.settings.warm_up, context.settings.per_round());
-    with::<Q, _>(context, |ends| {
-        timed(each, context.settings.round_limit, times, |_| trip(ends).map_err(wrong))
-    })
+    with::<Q, _>(context, |ends| context.timed(times, |_| trip(ends).map_err(wrong)))
 }
 
 fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
@@ -145,14 +174,15 @@ fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
 /// Messages a second, once.
 pub fn rate<Q: Queue>(context: &Context<'_>) -> Found<f64> {
     let load = Load { depth: CAPACITY.into(), ..context.load() };
-    with::<Q, _>(context, |ends| {
+    let measure = |ends: &mut Ends<Q>| {
         let warm = Load { time: load.time / 10, ..load };
         drive(ends, &warm, Instant::now()).map_err(wrong)?;
         let begun = Instant::now();
         let messages = drive(ends, &load, begun).map_err(wrong)?;
         context.proceed()?; // else it may have been cut short
         Ok(messages as f64 / begun.elapsed().as_secs_f64())
-    })
+    };
+    with::<Q, _>(context, |ends| context.cores.on(0, || measure(ends)))
 }
 
 #[cfg(test)]

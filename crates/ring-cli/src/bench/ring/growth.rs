@@ -1,9 +1,9 @@
 //! Does it stay as fast with many messages and large rings, in the same memory?
 
-use super::{Setup, rate};
+use super::rate;
 use crate::bench::context::Context;
 use crate::bench::drive::Load;
-use crate::bench::report::Growth;
+use crate::bench::report::{Growth, Shape};
 use crate::bench::stats::Rates;
 use ring_host::kernels::Echo;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub const STEPS: u64 = (MESSAGES.len() + CAPACITIES.len()) as u64;
 pub fn growth(context: &Context<'_>) -> Vec<Growth> {
     // The first kernel touches memory that all later ones use again: that is no growth.
     let first = Load { messages: 100_000, time: LIMIT, ..context.load() };
-    let _ = rate::<Echo>(context, &Setup::of::<Echo>(), &first);
+    let _ = rate::<Echo>(context, &Shape::of::<Echo>(), &first);
     let mut rows = Vec::new();
     for messages in MESSAGES {
         context.steps.next(&format!("{messages} messages"));
@@ -35,14 +35,14 @@ pub fn growth(context: &Context<'_>) -> Vec<Growth> {
             // Few messages are over before anything has settled: they are sent more often.
             let often = messages <= 10_000_000 && !in_haste(context);
             let repeats = if often { context.settings.repeats } else { 1 };
-            rows.push(row(context, messages, repeats, Setup::of::<Echo>()));
+            rows.push(row(context, messages, repeats, Shape::of::<Echo>()));
         }
     }
     for capacity in CAPACITIES {
         context.steps.next(&format!("{capacity} slots"));
         let messages = OF_CAPACITY[usize::from(in_haste(context))];
-        let setup = Setup::of::<Echo>().capacity(capacity);
-        rows.push(row(context, messages, context.settings.repeats, setup));
+        let shape = Shape::of::<Echo>().capacity(capacity);
+        rows.push(row(context, messages, context.settings.repeats, shape));
     }
     rows
 }
@@ -61,17 +61,15 @@ fn most(context: &Context<'_>) -> u64 {
     }
 }
 
-fn row(context: &Context<'_>, messages: u64, repeats: usize, setup: Setup) -> Growth {
+fn row(context: &Context<'_>, messages: u64, repeats: usize, shape: Shape) -> Growth {
     let load = Load { messages, time: LIMIT, ..context.load() };
-    let before = resident_kib();
-    let mut rates = Ok(Rates::default());
+    let before_kib = resident_kib();
+    let mut rate = Ok(Rates::default());
     for _ in 0..repeats {
-        context.go_on(&mut rates, |rates| {
-            rate::<Echo>(context, &setup, &load).map(|rate| rates.add(rate))
-        });
+        context.sample(&mut rate, || super::rate::<Echo>(context, &shape, &load));
     }
-    let (rate, after) = (rates, resident_kib());
-    Growth { messages, capacity: setup.shape.capacity, rate, resident_kib: [before, after] }
+    let after_kib = resident_kib();
+    Growth { messages, capacity: shape.capacity, rate, before_kib, after_kib }
 }
 
 /// Memory of this process in KiB, as Linux counts it; 0 elsewhere.

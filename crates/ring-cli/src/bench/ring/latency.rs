@@ -56,9 +56,7 @@ pub fn round(
 ) -> Found<()> {
     let aside = context.aside(pages)?;
     let mut kernel = context.active::<Echo>(launch)?;
-    let settings = context.settings;
-    let each = (settings.warm_up, settings.per_round());
-    context.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
+    context.timed(times, |i| trip(&mut kernel, i))?;
     ended(kernel)?;
     aside.map_or(Ok(()), ended)
 }

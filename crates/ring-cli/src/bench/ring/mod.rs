@@ -1,6 +1,5 @@
 //! What this runtime does, through its public calls.
 
-pub mod bandwidth;
 pub mod growth;
 pub mod latency;
 pub mod many;
@@ -17,66 +16,41 @@ use super::report::{Found, Shape, Throughput, Whose};
 use super::stats::Rates;
 use ring_host::{Channel, Kernel, KernelHandle, LaunchConfig};
 
-/// A launch with the shape of the messages through it.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The launch, without channels, threads and capacity.
-    pub launch: LaunchConfig,
-    /// How messages are sent.
-    pub shape: Shape,
-}
-
-impl Setup {
-    /// The default launch of kernel `K`.
-    pub fn of<K: Kernel>() -> Setup {
-        let (launch, threads) = (LaunchConfig::default(), LaunchConfig::DEFAULT_THREADS);
-        let capacity = launch.slots::<K>();
-        let shape = Shape {
+impl Shape {
+    /// That of the default launch of kernel `K`.
+    pub fn of<K: Kernel>() -> Shape {
+        let capacity = LaunchConfig::default().slots::<K>();
+        Shape {
             channels: 1,
             bytes: size_of::<K::Request>(),
             answer_bytes: size_of::<K::Response>(),
-            threads,
+            threads: LaunchConfig::DEFAULT_THREADS,
             batch: BATCH,
             depth: 2 * u64::from(capacity),
             capacity,
-        };
-        Setup { launch, shape }
+        }
     }
 
     /// With so many channels.
-    pub fn channels(mut self, channels: u32) -> Setup {
-        self.shape.channels = channels;
-        self
+    pub fn channels(self, channels: u32) -> Shape {
+        Shape { channels, ..self }
     }
 
     /// With so many slots a ring: messages on their way may fill both.
-    pub fn capacity(mut self, capacity: u32) -> Setup {
-        (self.shape.capacity, self.shape.depth) = (capacity, 2 * u64::from(capacity));
-        self
+    pub fn capacity(self, capacity: u32) -> Shape {
+        Shape { capacity, depth: 2 * u64::from(capacity), ..self }
     }
 
     fn launch(&self) -> LaunchConfig {
-        let Shape { channels, threads, capacity, .. } = self.shape;
-        self.launch.clone().channels(channels).threads(threads).capacity(capacity)
+        let Shape { channels, threads, capacity, .. } = *self;
+        LaunchConfig::default().channels(channels).threads(threads).capacity(capacity)
     }
+}
 
-    /// A row of a table.
-    pub fn row<K: Kernel>(
-        &self,
-        context: &Context<'_>,
-        sweep: &'static str,
-        rate: Found<Rates>,
-    ) -> Throughput {
-        let shape = self.shape.clone();
-        Throughput {
-            sweep,
-            name: K::NAME,
-            device: context.device(),
-            whose: Whose::Ours,
-            shape,
-            rate,
-        }
-    }
+/// A row of nothing measured yet.
+pub fn row<K: Kernel>(context: &Context<'_>, sweep: &'static str, shape: Shape) -> Throughput {
+    let (device, whose, rate) = (context.device(), Whose::Ours, Ok(Rates::default()));
+    Throughput { sweep, name: K::NAME, device, whose, shape, rate }
 }
 
 /// Takes all channels out of a kernel.
@@ -85,10 +59,10 @@ pub fn channels<K: Measured>(kernel: &mut KernelHandle<K>) -> Found<Vec<Channel<
 }
 
 /// Messages a second, once, by a kernel launched for that; host thread `k` on channel `k`.
-pub fn rate<K: Measured>(context: &Context<'_>, setup: &Setup, load: &Load) -> Found<f64> {
-    let mut kernel = context.active::<K>(setup.launch())?;
+pub fn rate<K: Measured>(context: &Context<'_>, shape: &Shape, load: &Load) -> Found<f64> {
+    let mut kernel = context.active::<K>(shape.launch())?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
-    let load = setup.shape.load(load);
+    let load = shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
     together(&mut pipes, &warm, context.cores).map_err(wrong)?;
@@ -99,17 +73,6 @@ pub fn rate<K: Measured>(context: &Context<'_>, setup: &Setup, load: &Load) -> F
     Ok(rate)
 }
 
-/// The same as often as the settings say.
-pub fn rates<K: Measured>(context: &Context<'_>, setup: &Setup) -> Found<Rates> {
-    let mut rates = Ok(Rates::default());
-    for _ in 0..context.settings.repeats {
-        context.go_on(&mut rates, |rates| {
-            rate::<K>(context, setup, &context.load()).map(|rate| rates.add(rate))
-        });
-    }
-    rates
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +81,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_a_launch() {
         let default = LaunchConfig::default().threads(LaunchConfig::DEFAULT_THREADS);
-        let ours = Setup::of::<Echo>().launch();
+        let ours = Shape::of::<Echo>().launch();
         assert_eq!(ours.slots::<Echo>(), default.slots::<Echo>());
         let capacity = default.slots::<Echo>();
         assert_eq!(format!("{ours:?}"), format!("{:?}", default.capacity(capacity)));
