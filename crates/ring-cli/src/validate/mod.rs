@@ -84,7 +84,7 @@ fn stopped(failure: Failure, results: &[bool], out: &mut impl Write) -> Result<(
     match failed(results) {
         0 => Err(failure),
         failed => {
-            writeln!(out, "{}", wrapped("stopped ", &failure.what()))?;
+            writeln!(out, "{}", wrapped("stopped ", &failure.to_string()))?;
             Err(Failure::Checks { failed, of: results.len() })
         }
     }
