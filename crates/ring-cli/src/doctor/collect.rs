@@ -1,6 +1,6 @@
 //! Finding out.
 
-use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
@@ -96,12 +96,6 @@ fn stays_on_gpu(runtime: &Runtime) -> bool {
 fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
-    let choice = report.choice.as_ref();
-    let taken = choice.map(|choice| Taken {
-        mode: choice.mode,
-        memory: choice.memory,
-        why: choice.why.clone(),
-    });
     Seen {
         pinned: report.pinned.clone(),
         mapped: probe.mapped,
@@ -110,7 +104,7 @@ fn see(runtime: &Runtime) -> Seen {
         launch: probe.launch,
         graph: probe.graph,
         took: probe.took,
-        choice: taken.map_err(String::clone),
+        choice: report.choice.clone(),
         ways: ways(runtime),
     }
 }

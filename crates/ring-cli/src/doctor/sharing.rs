@@ -5,6 +5,7 @@
 
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Error, LaunchConfig, Runtime};
+use serde::Serialize;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ pub struct Sharing {
 }
 
 /// A process that has a GPU open.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
     /// Its number.
     pub pid: u32,

@@ -5,10 +5,11 @@ mod running;
 
 use super::facts::Facts;
 use ring_host::Mode;
+use serde::Serialize;
 use std::fmt;
 
 /// One thing that is missing, and its remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
     /// A name for it that stays.
     pub id: &'static str,
