@@ -50,16 +50,11 @@ fn samples(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn bench(options: &[&str]) -> Result<Bench, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "bench"].iter().chain(options))?;
-        match arguments.command {
-            Command::Bench(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

@@ -18,16 +18,11 @@ pub struct New {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn new(options: &[&str]) -> Result<New, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "new"].iter().chain(options))?;
-        match arguments.command {
-            Command::New(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

@@ -101,16 +101,11 @@ impl KernelOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn validate(options: &[&str]) -> Result<Validate, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "validate"].iter().chain(options))?;
-        match arguments.command {
-            Command::Validate(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]
