@@ -1,4 +1,4 @@
-//! Where things lie.
+//! The clone and its target folder; reading and writing files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What can be chosen of a build, and the build.
+//! The options of a build, and the build itself.
 
 use crate::compile::Compile;
 use crate::files::{absolute, registry, write};

@@ -1,4 +1,4 @@
-//! What cargo says of a package and of its workspace.
+//! Reads packages and workspaces by `cargo metadata`.
 
 use crate::environment;
 use serde_json::Value;

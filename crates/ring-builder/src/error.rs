@@ -1,4 +1,4 @@
-//! What can go wrong: each says what, which value, and the command that puts it right.
+//! Errors of a build. Each names what is wrong, the value, and a remedy.
 
 use crate::pins::{ABI_GLOBAL, NIGHTLY};
 use std::io;

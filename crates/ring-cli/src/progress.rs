@@ -1,11 +1,10 @@
-//! Bars and lines that move on stderr while something takes its time. indicatif draws them only on a
-//! terminal.
+//! Progress bars and spinners on stderr. indicatif draws them only on a terminal.
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// What is on the screen. It goes when this is dropped, also when the work ended early.
+/// A bar on the screen. It is removed when this is dropped, also when the work ended early.
 #[derive(Debug)]
 struct Shown(ProgressBar);
 
@@ -49,15 +48,15 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// A bar of so many steps, which stands still from an interrupt on.
+    /// A bar of so many steps. It stops at an interrupt.
     pub fn new(steps: u64, interrupt: Interrupt) -> Steps {
         Steps { shown: Shown::new(Some(steps), "[{bar:30}] {percent:>3} % {wide_msg}"), interrupt }
     }
 
-    /// Says what comes next. Draws at once: nothing is measured at this moment.
+    /// Shows the next step. It is drawn at once: nothing is measured at this moment.
     pub fn next(&self, what: &str) {
-        if self.interrupt.asked() {
-            return; // nothing comes next
+        if self.interrupt.requested() {
+            return; // no further step is taken
         }
         let bar = &self.shown.0;
         bar.set_message(what.to_owned());
@@ -65,7 +64,7 @@ impl Steps {
         bar.tick();
     }
 
-    /// What came last.
+    /// The current step.
     pub fn now(&self) -> String {
         self.shown.0.message()
     }

@@ -1,4 +1,4 @@
-//! Tables: filled once, and shown in a terminal or on a page.
+//! Tables, for a terminal and for the page of the bench.
 
 use crate::text;
 use comfy_table::{CellAlignment, ContentArrangement, presets};

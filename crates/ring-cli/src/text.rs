@@ -1,4 +1,4 @@
-//! Numbers and sentences as a reader of a terminal wants them.
+//! Formats numbers and wraps text for a terminal.
 
 use indicatif::HumanCount;
 

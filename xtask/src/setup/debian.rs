@@ -1,5 +1,5 @@
-//! Debian's `rust-src`, fetched by apt into the target folder with a state of its own: the machine's
-//! apt configuration, lists and installed packages stay as they are.
+//! Fetches Debian's `rust-src` by apt into the target folder. apt's state is kept there too: the machine's apt
+//! configuration, lists and installed packages are not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The ring and what it is compared with, in turn: what the machine does meanwhile befalls all alike.
+//! Measures the ring and its baselines in alternating rounds, so that a disturbance of the machine affects all
+//! of them alike.
 
 use super::baselines::launch::{By, Kernel, Launches};
 use super::baselines::{Gpu, between, copies, flag, head_tail};
@@ -66,7 +67,7 @@ pub fn latency(context: &Context<'_>, gpu: &mut Gpu, report: &mut Report) {
     let name = "one block to another, one way";
     report.on_device.push(OnDevice { name, us: between::one_way(context, gpu) });
     context.steps.next("what the device says of round trips");
-    report.on_device.extend(latency::told(context));
+    report.on_device.extend(latency::device_times(context));
 }
 
 /// Messages a second beside rings with head and tail, made of the same numbers.

@@ -1,11 +1,11 @@
-//! What every measurement needs at hand.
+//! The context of a measurement: device, processors, settings, progress and interrupt.
 
 use super::cores::Cores;
 use super::drive::Load;
 use super::measured::Measured;
 use super::report::{Found, Latency, Rounds, Stop};
 use super::ring::latency::timed;
-use super::settings::{PATIENCE, Settings};
+use super::settings::{Settings, TIMEOUT};
 use super::stats::{Rates, Times};
 use crate::interrupt::Interrupt;
 use crate::progress::Steps;
@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Bytes of a page: the host spreads its memory by them.
 pub const PAGE: usize = 4096;
 
-/// Slots of a kernel that is only there to be in the way.
-const ASIDE_SLOTS: u32 = 16;
+/// Slots of a kernel that only occupies memory.
+const SPACER_SLOTS: u32 = 16;
 
 /// A device, and how it is measured.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +28,9 @@ pub struct Context<'a> {
     pub cores: &'a Cores,
     /// How long and how often.
     pub settings: &'a Settings,
-    /// Where it is said what is being measured.
+    /// Shows what is being measured.
     pub steps: &'a Steps,
-    /// Whether it is to be left at that.
+    /// Whether Ctrl-C was pressed.
     pub interrupt: Interrupt,
 }
 
@@ -52,42 +52,42 @@ impl Context<'_> {
             time: self.settings.run,
             batch: super::ring::BATCH,
             depth: u64::MAX,
-            patience: self.patience(),
+            yield_after: self.yield_after(),
             interrupt: self.interrupt,
         }
     }
 
-    /// Fruitless turns after which a host thread gives its processor to others: soon if the other
-    /// side may want it.
-    pub fn patience(&self) -> u32 {
+    /// Idle turns after which a host thread yields its processor: few on the CPU device, whose threads may need
+    /// it.
+    pub fn yield_after(&self) -> u32 {
         if self.is_cpu() { 200 } else { 20_000 }
     }
 
-    /// Nothing, unless it is to be left at what was measured.
-    pub fn proceed(&self) -> Found<()> {
-        if self.interrupt.asked() { Err(Stop::Interrupted) } else { Ok(()) }
+    /// An error if the bench was interrupted.
+    pub fn check_interrupt(&self) -> Found<()> {
+        if self.interrupt.requested() { Err(Stop::Interrupted) } else { Ok(()) }
     }
 
-    /// Works on what was found so far, unless something went wrong with it before. What was found stays
-    /// if the work is interrupted.
-    pub fn go_on<T>(&self, found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
+    /// Runs `work` on what was found so far, unless an earlier round failed. If `work` is interrupted, what was
+    /// found so far is kept.
+    pub fn accumulate<T>(&self, found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
         if let Ok(known) = found
-            && let Err(stop) = self.proceed().and_then(|()| work(known))
+            && let Err(stop) = self.check_interrupt().and_then(|()| work(known))
             && stop != Stop::Interrupted
         {
             *found = Err(stop);
         }
     }
 
-    /// Adds a rate to those found so far, as [`Context::go_on`] does.
+    /// Measures a rate and adds it to those found so far, as [`Context::accumulate`] does.
     pub fn sample(&self, rates: &mut Found<Rates>, rate: impl FnOnce() -> Found<f64>) {
-        self.go_on(rates, |rates| rate().map(|rate| rates.add(rate)));
+        self.accumulate(rates, |rates| rate().map(|rate| rates.add(rate)));
     }
 
     /// Adds a round of round trips to a row, likewise.
     pub fn round(&self, row: &mut Latency, work: impl FnOnce(&mut Times) -> Found<()>) {
         let rounds = &mut row.rounds;
-        self.go_on(&mut row.times, |all| {
+        self.accumulate(&mut row.times, |all| {
             let mut times = Times::new();
             work(&mut times)?;
             all.add(&times);
@@ -113,7 +113,7 @@ impl Context<'_> {
     /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
     /// [`Cores::pin`] counts.
     pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
-        self.proceed()?;
+        self.check_interrupt()?;
         let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
         let mut kernel = launched.map_err(|error| match error {
             LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
@@ -121,18 +121,19 @@ impl Context<'_> {
             }
             error => Stop::Refused(error.to_string()),
         })?;
-        kernel.activate(PATIENCE).map_err(wrong)?;
+        kernel.activate(TIMEOUT).map_err(wrong)?;
         Ok(kernel)
     }
 
-    /// A kernel that does nothing but keep so many pages of the runtime's pinned memory from the next.
-    pub fn aside(&self, pages: usize) -> Found<Option<KernelHandle<Echo>>> {
+    /// An idle kernel that occupies so many pages of the runtime's pinned memory, so that the next kernel's memory
+    /// begins behind them.
+    pub fn spacer(&self, pages: usize) -> Found<Option<KernelHandle<Echo>>> {
         if pages == 0 {
             return Ok(None);
         }
         // Payload is staged in pinned memory, as many bytes as there are of it: what is missing to
         // whole pages.
-        let launch = LaunchConfig::default().threads(32).capacity(ASIDE_SLOTS);
+        let launch = LaunchConfig::default().threads(32).capacity(SPACER_SLOTS);
         let least = self.runtime.launch::<Echo>(launch.clone()).map_err(wrong)?.pinned_bytes();
         let launch = launch.payload_bytes((pages * PAGE).saturating_sub(least));
         self.runtime.launch::<Echo>(launch).map(Some).map_err(wrong)
@@ -141,7 +142,7 @@ impl Context<'_> {
 
 /// Ends a kernel. It must have handled every message that it was sent.
 pub fn ended<K: Measured>(mut kernel: KernelHandle<K>) -> Found<()> {
-    let summary = kernel.terminate(PATIENCE).map_err(wrong)?;
+    let summary = kernel.terminate(TIMEOUT).map_err(wrong)?;
     match summary.unhandled {
         0 => Ok(()),
         left => Err(Stop::Wrong(format!("{left} messages were never handled"))),
@@ -176,20 +177,20 @@ mod tests {
     fn what_went_wrong_stays_and_what_was_interrupted_keeps_what_was_found() {
         with(Interrupt::never(), |context| {
             let mut found = Ok(1);
-            context.go_on(&mut found, |n| {
+            context.accumulate(&mut found, |n| {
                 *n += 1;
                 Ok(())
             });
-            context.go_on(&mut found, |_| Err(Stop::Interrupted));
+            context.accumulate(&mut found, |_| Err(Stop::Interrupted));
             assert_eq!(found, Ok(2));
-            context.go_on(&mut found, |_| Err(wrong("no")));
-            context.go_on(&mut found, |_| unreachable!("after something went wrong"));
+            context.accumulate(&mut found, |_| Err(wrong("no")));
+            context.accumulate(&mut found, |_| unreachable!("after something went wrong"));
             assert_eq!(found, Err(wrong("no")));
         });
         with(Interrupt::come(), |context| {
             let mut found = Ok(1);
-            context.go_on(&mut found, |_| unreachable!("after it was interrupted"));
-            assert_eq!((found, context.proceed()), (Ok(1), Err(Stop::Interrupted)));
+            context.accumulate(&mut found, |_| unreachable!("after it was interrupted"));
+            assert_eq!((found, context.check_interrupt()), (Ok(1), Err(Stop::Interrupted)));
             assert_eq!(
                 context.active::<Echo>(LaunchConfig::default()).err(),
                 Some(Stop::Interrupted)

@@ -1,4 +1,4 @@
-//! A report for tests: figures that are round, not measured.
+//! A report with invented figures, for tests.
 
 use super::machine::Machine;
 use super::report::{

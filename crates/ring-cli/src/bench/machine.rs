@@ -1,4 +1,4 @@
-//! What everything was measured on.
+//! The machine that the figures were measured on.
 
 use super::cores::Cores;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};

@@ -61,7 +61,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
         write!(out, "{}", text::sections())?;
         return Ok(());
     }
-    // Whoever waits minutes for a report wants to know first that it can be written.
+    // A report that cannot be written is an error before the minutes that the measurement takes.
     options.json.iter().chain(&options.html).try_for_each(|path| writable(path))?;
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
@@ -154,7 +154,7 @@ fn measure(
             (Section::Growth, _) => report.growth = ring::growth::growth(&context),
             _ => {}
         }
-        if interrupt.asked() {
+        if interrupt.requested() {
             report.interrupted(steps.now());
             break;
         }

@@ -67,12 +67,12 @@ fn yes<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
     to.serialize_bool(true)
 }
 
-/// Whose figure it is.
+/// Whether a figure is the ring's or a baseline's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// This runtime's, through its public calls.
+    /// The ring's, through the runtime's public interface.
     Ours,
-    /// That of what it is compared with.
+    /// A baseline's.
     Baseline,
 }
 

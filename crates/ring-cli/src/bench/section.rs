@@ -1,4 +1,4 @@
-//! What can be measured, by name.
+//! The sections of the bench, by name.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;

@@ -1,18 +1,17 @@
-//! How long and how often is measured.
+//! Durations and repetitions of the measurements.
 
 use crate::args::Bench;
 use crate::text::plural;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 
-/// No answer is waited for longer. Kernels that are bare leave by their own clock after
-/// [`Settings::leash`].
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait for an answer. Baseline kernels leave by their own clock after [`Settings::kernel_limit`].
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long and how often is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Whether it is to be over soon.
+    /// Whether fewer samples and shorter runs were asked for.
     pub quick: bool,
     /// Round trips that are timed of each kind.
     pub samples: u64,
@@ -72,8 +71,8 @@ impl Settings {
         self.samples.div_ceil(self.rounds)
     }
 
-    /// After how long a bare kernel leaves by its own clock: longer than any wait for it.
-    pub fn leash(&self) -> Duration {
-        self.round_limit + self.run + 2 * PATIENCE
+    /// After how long a baseline kernel leaves by its own clock: longer than any wait for it.
+    pub fn kernel_limit(&self) -> Duration {
+        self.round_limit + self.run + 2 * TIMEOUT
     }
 }

@@ -1,4 +1,4 @@
-//! Times and rates, and what is said of them.
+//! Statistics of times and rates.
 
 /// Round trips, and whatever else is timed; a row of them is a [`Latency`](super::report::Latency).
 pub use crate::latency::Latency as Times;

@@ -1,4 +1,4 @@
-//! Tables of what was measured, for a terminal and for a page; nothing where nothing was.
+//! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
 use super::report::{Found, Report, Stop, Throughput, Whose};
 use super::stats::{Rates, Times};

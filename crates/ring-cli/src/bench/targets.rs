@@ -1,4 +1,4 @@
-//! What was asked of the runtime, against what was measured.
+//! The performance targets of the runtime, judged by the measurements.
 
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
 use super::spread::{in_turn, one_by_one};

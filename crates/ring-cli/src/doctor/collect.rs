@@ -1,4 +1,4 @@
-//! Finding out.
+//! Collects the facts that the doctor reports.
 
 use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::Sharing;

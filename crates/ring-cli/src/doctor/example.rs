@@ -1,4 +1,4 @@
-//! Facts of machines that tests need and may not have.
+//! Invented facts of machines, for tests.
 
 use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{Sharing, Trips};

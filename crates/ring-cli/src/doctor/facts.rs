@@ -1,4 +1,4 @@
-//! What was found out.
+//! The facts that the doctor reports.
 
 use super::sharing::Sharing;
 use ring_host::platform::{Place, WslSign};

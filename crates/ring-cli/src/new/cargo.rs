@@ -1,4 +1,4 @@
-//! Where a new package would lie: in which workspace, and whether that takes it.
+//! The workspace that a new package would belong to, if any.
 
 use ring_builder::cargo;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `ring init`: kernels for a package that is there already. What exists stays as it is, and is told.
+//! `ring init`: adds kernels to an existing package. Existing files are kept, and reported.
 
 use super::cargo::is_workspace;
 use super::manifest::Manifest;

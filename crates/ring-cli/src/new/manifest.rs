@@ -1,4 +1,4 @@
-//! Adding lines to a Cargo.toml that somebody wrote, and leaving all else as it is.
+//! Adds keys to an existing Cargo.toml and keeps the rest as it is.
 
 use toml_edit::{DocumentMut, Item, Table, TomlError, Value};
 

@@ -83,7 +83,7 @@ fn is_clone(folder: &Path) -> bool {
     is_there("ring-host") && is_there("ring-builder")
 }
 
-/// A string of TOML, which has no control characters but by their number.
+/// A string of TOML on one line, which has no control characters but by their number.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

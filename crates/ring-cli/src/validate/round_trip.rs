@@ -1,4 +1,4 @@
-//! One message at a time, there and back.
+//! Checks and times round trips, one message at a time.
 
 use super::word::WrongWord;
 use crate::latency::Latency;

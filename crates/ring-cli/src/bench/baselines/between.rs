@@ -13,7 +13,7 @@ const TRIPS: u64 = 100_000;
 
 /// Microseconds one way.
 pub fn one_way(context: &Context<'_>, gpu: &mut Gpu) -> Found<f64> {
-    context.proceed()?;
+    context.check_interrupt()?;
     trips(context, gpu, TRIPS / 100)?;
     let nanoseconds = trips(context, gpu, TRIPS)?;
     Ok(nanoseconds as f64 / (2 * TRIPS) as f64 / 1000.0)
@@ -27,11 +27,12 @@ fn trips(context: &Context<'_>, gpu: &mut Gpu, trips: u64) -> Found<u64> {
     let (host, address) = gpu.pinned(0, size_of::<Between>());
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *host.cast::<Between>() };
-    (of.lines, of.trips, of.limit) = (lines, trips, context.settings.leash().as_nanos() as u64);
+    (of.lines, of.trips, of.limit) =
+        (lines, trips, context.settings.kernel_limit().as_nanos() as u64);
     let of = &*of;
     // SAFETY: the struct and its lines are set, and stay.
     unsafe { gpu.launch(Entry::Between, 2, 1, address) }?;
-    gpu.finish(context.settings.leash())?;
+    gpu.finish(context.settings.kernel_limit())?;
     match of.made.0.load(Ordering::Acquire) {
         made if made == trips => Ok(of.took.0.load(Ordering::Relaxed)),
         made => Err(wrong(format!("two blocks answered each other {made} times, not {trips}"))),

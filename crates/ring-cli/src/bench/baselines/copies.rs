@@ -5,7 +5,7 @@ use super::Gpu;
 use super::gpu::{Entry, check};
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Copies, Found};
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::{Rates, Times};
 use cudarc::driver::sys;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ pub fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
         check("cuMemcpyAsync", copied)
     };
     copy()?;
-    gpu.finish(PATIENCE)?;
+    gpu.finish(TIMEOUT)?;
     let begun = Instant::now();
     for _ in 0..COPIES {
         copy()?;

@@ -4,7 +4,7 @@ use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::context::{Context, PAGE, wrong};
 use crate::bench::report::Found;
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use ring_bench::baselines::{Flags, STOP};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,9 +20,9 @@ pub fn wait(response: &AtomicU64, expected: u64, begun: Instant) -> Found<()> {
     // SYNC: acquires the device's release of the response.
     while response.load(Ordering::Acquire) != expected {
         looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(LOOKS) && begun.elapsed() > PATIENCE {
+        if looks.is_multiple_of(LOOKS) && begun.elapsed() > TIMEOUT {
             let found = response.load(Ordering::Acquire);
-            let why = format!("{found} came within {PATIENCE:?}, where {expected} was expected");
+            let why = format!("{found} came within {TIMEOUT:?}, where {expected} was expected");
             return Err(wrong(why));
         }
     }
@@ -37,7 +37,7 @@ pub fn round(context: &Context<'_>, gpu: &mut Gpu, page: usize, times: &mut Time
     let gpu = &*gpu;
     // SAFETY: zeros are flags; the device writes atomics.
     let (flags, address) = unsafe { gpu.shared::<Flags>(page * PAGE) };
-    flags.limit.0.store(context.settings.leash().as_nanos() as u64, Ordering::Release);
+    flags.limit.0.store(context.settings.kernel_limit().as_nanos() as u64, Ordering::Release);
     // SAFETY: flags that stay.
     unsafe { gpu.launch(Entry::Flag, 1, 1, address) }?;
     gpu.nudge();
@@ -48,5 +48,5 @@ pub fn round(context: &Context<'_>, gpu: &mut Gpu, page: usize, times: &mut Time
         Ok(begun.elapsed())
     });
     flags.request.0.store(STOP, Ordering::Release);
-    done.and(gpu.finish(context.settings.leash()))
+    done.and(gpu.finish(context.settings.kernel_limit()))
 }

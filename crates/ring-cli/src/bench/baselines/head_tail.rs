@@ -100,7 +100,7 @@ fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
     (of.capacity, of.most) = (shape.capacity.into(), most);
-    of.limit = context.settings.leash().as_nanos() as u64;
+    of.limit = context.settings.kernel_limit().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
     for k in 0..shape.channels as usize {
@@ -121,8 +121,8 @@ fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found
         .and_then(|_| together(&mut hosts, &load, context.cores))
         .map_err(wrong);
     of.stop.0.store(1, Ordering::Release);
-    gpu.finish(context.settings.leash())?;
-    context.proceed()?; // else it may have been cut short
+    gpu.finish(context.settings.kernel_limit())?;
+    context.check_interrupt()?; // else it may have been cut short
     driven
 }
 

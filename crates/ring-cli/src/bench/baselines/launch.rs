@@ -5,7 +5,7 @@ use super::flag::wait;
 use super::gpu::{Entry, check};
 use crate::bench::context::Context;
 use crate::bench::report::Found;
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use cudarc::driver::sys;
 use ring_bench::baselines::Flags;
@@ -111,7 +111,7 @@ impl Launches {
             }
             wait(&flags.response.0, i + 1, begun)?;
             let time = begun.elapsed();
-            gpu.finish(PATIENCE)?; // not timed: the next launch waits for nothing
+            gpu.finish(TIMEOUT)?; // not timed: the next launch waits for nothing
             Ok(time)
         };
         context.timed(times, one)

@@ -1,9 +1,9 @@
-//! A pair of queues, and a thread that answers.
+//! Two queues and a thread that answers, measured as the CPU device is.
 
 use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, drive};
 use crate::bench::report::Found;
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +111,7 @@ impl<Q: Queue> Pipe for Ends<Q> {
     }
 }
 
-/// Fruitless looks after which a thread gives its processor to others, as on the CPU device.
+/// Idle looks after which a thread gives its processor to others, as on the CPU device.
 const SPINS: u32 = 200;
 
 /// Lets a thread on the second processor answer during `work`.
@@ -164,8 +164,8 @@ fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
     while pipe.receive(1)? == 0 {
         rest(&mut looks);
         all = all.wrapping_add(1);
-        if all.is_multiple_of(4096) && begun.elapsed() > PATIENCE {
-            return Err(format!("no answer within {PATIENCE:?}"));
+        if all.is_multiple_of(4096) && begun.elapsed() > TIMEOUT {
+            return Err(format!("no answer within {TIMEOUT:?}"));
         }
     }
     Ok(begun.elapsed())
@@ -179,7 +179,7 @@ pub fn rate<Q: Queue>(context: &Context<'_>) -> Found<f64> {
         drive(ends, &warm, Instant::now()).map_err(wrong)?;
         let begun = Instant::now();
         let messages = drive(ends, &load, begun).map_err(wrong)?;
-        context.proceed()?; // else it may have been cut short
+        context.check_interrupt()?; // else it may have been cut short
         Ok(messages as f64 / begun.elapsed().as_secs_f64())
     };
     with::<Q, _>(context, |ends| context.cores.on(0, || measure(ends)))

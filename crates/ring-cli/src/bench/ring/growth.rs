@@ -1,4 +1,4 @@
-//! Does it stay as fast with many messages and large rings, in the same memory?
+//! Throughput and memory as the number of messages and the size of the rings grow.
 
 use super::rate;
 use crate::bench::context::Context;
@@ -32,7 +32,7 @@ pub fn growth(context: &Context<'_>) -> Vec<Growth> {
     for messages in MESSAGES {
         context.steps.next(&format!("{messages} messages"));
         if context.settings.growth || messages <= most(context) {
-            // Few messages are over before anything has settled: they are sent more often.
+            // Short runs end before clocks and caches have settled, so they are repeated.
             let often = messages <= 10_000_000 && !in_haste(context);
             let repeats = if often { context.settings.repeats } else { 1 };
             rows.push(row(context, messages, repeats, Shape::of::<Echo>()));
@@ -47,7 +47,7 @@ pub fn growth(context: &Context<'_>) -> Vec<Growth> {
     rows
 }
 
-/// Whether it is to be over soon on a device that is slow.
+/// Whether the bench is to be quick on a slow device.
 fn in_haste(context: &Context<'_>) -> bool {
     context.is_cpu() && context.settings.quick
 }

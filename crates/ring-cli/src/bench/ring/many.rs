@@ -1,4 +1,4 @@
-//! Sixteen kernels at once.
+//! Round trips of sixteen kernels that are resident at once.
 
 use super::latency::{timed, trip};
 use crate::bench::context::{Context, ended, wrong};

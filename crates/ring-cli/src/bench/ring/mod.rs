@@ -1,4 +1,4 @@
-//! What this runtime does, through its public calls.
+//! Measurements of this runtime, through its public interface.
 
 pub mod growth;
 pub mod latency;
@@ -69,7 +69,7 @@ pub fn rate<K: Measured>(context: &Context<'_>, shape: &Shape, load: &Load) -> F
     let rate = together(&mut pipes, &load, context.cores).map_err(wrong)?;
     drop(pipes);
     ended(kernel)?;
-    context.proceed()?; // else it may have been cut short
+    context.check_interrupt()?; // else it may have been cut short
     Ok(rate)
 }
 

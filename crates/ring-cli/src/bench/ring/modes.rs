@@ -1,11 +1,11 @@
-//! Every mode in every memory.
+//! Round trips and throughput of every mode in every memory.
 
 use super::latency::{timed, trip};
 use super::{RingPipe, channels};
 use crate::bench::context::{Context, ended, wrong};
 use crate::bench::drive::together;
 use crate::bench::report::{Found, Stop, Way};
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::{Rates, Times};
 use ring_host::kernels::Echo;
 use ring_host::{Budgets, LaunchConfig, Memory, Mode};
@@ -67,7 +67,7 @@ fn throughput(context: &Context<'_>, launch: LaunchConfig, launches: &mut u64) -
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
         let rate = together(&mut pipes, &context.load(), context.cores).map_err(wrong)?;
-        context.proceed()?; // else it may have been cut short
+        context.check_interrupt()?; // else it may have been cut short
         rates.add(rate);
     }
     *launches = kernel.launches();
@@ -84,7 +84,7 @@ fn from_rest(context: &Context<'_>, launch: LaunchConfig) -> Found<Times> {
     let each = (20, samples(context) / 10);
     context.cores.on(0, || {
         timed(each, limit(context), &mut times, |i| {
-            kernel.rest(PATIENCE).map_err(wrong)?;
+            kernel.rest(TIMEOUT).map_err(wrong)?;
             trip(&mut kernel, i)
         })
     })?;

@@ -1,4 +1,4 @@
-//! What to do about each thing that is missing.
+//! Advice: what is missing, and what to do about it.
 
 mod opening;
 mod running;
