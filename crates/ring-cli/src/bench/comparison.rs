@@ -17,15 +17,8 @@ const PAIRS: [u32; 2] = [1, 8];
 /// Channels and slots for large messages that are tried. The first three are the default launch's.
 const LARGE: [(u32, u32); 5] = [(1, 1024), (2, 1024), (4, 1024), (1, 256), (4, 256)];
 
-/// Steps of [`latency()`].
-pub fn latency_steps(context: &Context<'_>) -> u64 {
-    context.settings.rounds + 2
-}
-
-/// Steps of [`throughput`], and of [`bandwidth`].
-pub fn repeats(context: &Context<'_>) -> u64 {
-    context.settings.repeats as u64
-}
+/// Steps of [`latency()`] beside its rounds.
+pub const STEPS_BESIDE: u64 = 2;
 
 /// Round trips at depth 1.
 pub fn latency(context: &Context<'_>, gpu: &mut Gpu, report: &mut Report) {

@@ -132,11 +132,8 @@ fn measure(
     let source = |source| Failure::Open { device: Device::Cpu, source };
     let cpu_runtime = Runtime::open(Device::Cpu).map_err(source)?;
     let sections = report.sections.clone();
-    let steps = {
-        let none = Steps::new(0, interrupt);
-        let context = Context { runtime, cores, settings, steps: &none, interrupt };
-        Steps::new(sections.iter().map(|section| steps_of(*section, &context)).sum(), interrupt)
-    };
+    let steps = sections.iter().map(|section| steps_of(*section, settings)).sum();
+    let steps = Steps::new(steps, interrupt);
     let context = Context { runtime, cores, settings, steps: &steps, interrupt };
     for section in sections {
         match (section, &mut gpu) {
@@ -162,11 +159,11 @@ fn measure(
     Ok(())
 }
 
-fn steps_of(section: Section, context: &Context<'_>) -> u64 {
+fn steps_of(section: Section, settings: &Settings) -> u64 {
     match section {
-        Section::Latency => comparison::latency_steps(context),
-        Section::Throughput => comparison::repeats(context) + ring::throughput::steps(),
-        Section::Bandwidth => comparison::repeats(context),
+        Section::Latency => settings.rounds + comparison::STEPS_BESIDE,
+        Section::Throughput => settings.repeats as u64 + ring::throughput::steps(),
+        Section::Bandwidth => settings.repeats as u64,
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,

@@ -115,19 +115,13 @@ impl Target {
 /// All targets.
 pub fn targets(report: &Report) -> Vec<Target> {
     use Sense::{AtLeast, AtMost};
-    let any = |id, what, sense, bound, measured| Target {
-        id,
-        what,
-        sense,
-        bound,
-        measured,
-        needs_gpu: false,
-    };
-    let gpu = |id, what, sense, bound, measured: Result<Ratio, String>| {
-        let needs_gpu = measured.is_err() && !report.machine.is_gpu();
+    let target = |on_gpu: bool, id, what, sense, bound, measured: Result<Ratio, String>| {
+        let needs_gpu = on_gpu && measured.is_err() && !report.machine.is_gpu();
         let measured = if needs_gpu { Err("it needs a GPU".to_owned()) } else { measured };
-        Target { needs_gpu, ..any(id, what, sense, bound, measured) }
+        Target { id, what, sense, bound, measured, needs_gpu }
     };
+    let any = |id, what, sense, bound, measured| target(false, id, what, sense, bound, measured);
+    let gpu = |id, what, sense, bound, measured| target(true, id, what, sense, bound, measured);
     let trip = |other, percent| times(report, "cuda", &[other], percent);
     let cpu_trip = times(report, "cpu", &["rtrb", "rtrb_chunks"], 50.0);
     vec![

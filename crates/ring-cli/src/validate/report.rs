@@ -1,9 +1,9 @@
 //! The report's sections: the device, the table of cases, the soak.
 
 use super::soak::Soaked;
-use crate::latency::Latency;
 use crate::table::{Table, left, right};
 use crate::text::{grouped, plural, wrapped};
+use crate::times::Times;
 use std::time::Duration;
 
 /// A case of the table.
@@ -16,7 +16,7 @@ pub struct Case {
     /// Where they travel.
     pub place: &'static str,
     /// Round trips timed.
-    pub latency: Latency,
+    pub latency: Times,
     /// What was wrong.
     pub passed: Result<(), String>,
 }
@@ -113,7 +113,7 @@ mod tests {
     use crate::text::WIDTH;
 
     fn case(name: &'static str, elements: usize, rounds: u64, passed: Result<(), String>) -> Case {
-        let mut latency = Latency::new();
+        let mut latency = Times::new();
         for _ in 0..rounds {
             latency.record(Duration::from_micros(1234));
         }
