@@ -1,88 +1,161 @@
 //! The command line: one task and its switches.
 
+use clap::{Parser, Subcommand};
+
 use crate::{
     Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants,
     sanitize, setup, undefined,
 };
 
-/// What `cargo xtask` prints when it is given no task or an unknown one.
-pub const USAGE: &str = "\
-usage: cargo xtask TASK
+/// Developer tasks of ring.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", disable_version_flag = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub task: Task,
+}
 
-  setup [--debian] [--miri]  get rust-src for the pinned nightly, and ptxas
-                             (--debian: do not ask rustup; --miri: also try for the Miri component)
-  ptx                        compile ring-device and ring-bench to PTX, write it into the clone
-  ptx --check                compile them, compare with the PTX in the clone
-  ptxas                      assemble the checked-in PTX for every architecture, print its resources
-  loom                       model-check the ring, the resident loop between orders and launches, and the host's threads
-  asan | tsan [--all]        the ring and the CPU device under load, under AddressSanitizer (with
-                             LeakSanitizer) or ThreadSanitizer (--all: also the tests that take long)
-  miri [--if-available]      the ring under Miri with strict provenance, the CPU device without; where
-                             there is no Miri, cargo-careful and valgrind (--if-available: none is fine)
-  careful | valgrind         the stand-ins by themselves
-  fuzz [--seconds N] [TARGET]
-                             fuzz/'s targets, or one, under AddressSanitizer, 30 s each
-  mutants [--again] [PART]   small changes of ring, loop and pump, by cargo-mutants: each must make a
-                             test fail, or is listed in xtask/mutants.txt; for hours, parts shared,
-                             dispatch, host (--again: what the last run left)
-  callgrind                  count the instructions of a message in ring-shared, by valgrind
-  deny [--advisories]        licences, versions and origins of all dependencies, by cargo-deny
-                             (--advisories: also what is known against them, from GitHub)
-  budget [--no-time]         count ring-host's crates, time its build from nothing";
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Get rust-src for the pinned nightly, and ptxas
+    Setup(setup::Options),
+    /// Compile ring-device and ring-bench to PTX, write it into the clone
+    Ptx {
+        /// Write nothing, but compare with the PTX in the clone
+        #[arg(long)]
+        check: bool,
+    },
+    /// Assemble the checked-in PTX for every architecture, print its resources
+    Ptxas,
+    /// Model-check the ring, the resident loop between orders and launches, and the host's threads
+    Loom,
+    /// The ring and the CPU device under load, under AddressSanitizer with LeakSanitizer
+    Asan {
+        /// Also the tests that take long
+        #[arg(long)]
+        all: bool,
+    },
+    /// The same under ThreadSanitizer
+    Tsan {
+        /// Also the tests that take long
+        #[arg(long)]
+        all: bool,
+    },
+    /// The ring under Miri with strict provenance, the CPU device without; where there is no Miri,
+    /// cargo-careful and valgrind
+    Miri {
+        /// It is fine if none of them is there
+        #[arg(long)]
+        if_available: bool,
+    },
+    /// The stand-in cargo-careful by itself
+    Careful,
+    /// The stand-in valgrind by itself
+    Valgrind,
+    /// The targets of fuzz/, or one, under AddressSanitizer
+    Fuzz(fuzz::Options),
+    /// Small changes of ring, loop and pump, by cargo-mutants, for hours: each must make a test fail, or is
+    /// listed in xtask/mutants.txt
+    Mutants(mutants::Options),
+    /// Count the instructions of a message in ring-shared, by valgrind
+    Callgrind,
+    /// Licences, versions and origins of all dependencies, by cargo-deny
+    Deny {
+        /// Also what is known against them, from GitHub
+        #[arg(long)]
+        advisories: bool,
+    },
+    /// Count ring-host's crates, time its build from nothing
+    Budget {
+        /// Only count
+        #[arg(long)]
+        no_time: bool,
+    },
+}
 
 /// Runs the task that `args` (without the program's name) ask for.
 ///
 /// # Errors
 /// A usage error, or whatever the task found wrong.
 pub fn run(args: &[String]) -> Result {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let Some((&task, rest)) = args.split_first() else {
-        return Err(Error::new(format!("no task given\n{USAGE}")));
+    let words = ["cargo xtask"].into_iter().chain(args.iter().map(String::as_str));
+    let task = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments.task,
+        Err(help) if !help.use_stderr() => {
+            print!("{help}");
+            return Ok(());
+        }
+        Err(error) => return Err(Error::new(error.to_string().trim_end())),
     };
-    if task == "fuzz" {
-        let options = fuzz::Options::parse(rest);
-        let options = options.map_err(|error| Error::new(format!("{error}\n{USAGE}")))?;
-        return fuzz::run(&Workspace::locate()?, &options);
-    }
-    if task == "mutants" {
-        let options = mutants::Options::parse(rest);
-        let options = options.map_err(|error| Error::new(format!("{error}\n{USAGE}")))?;
-        return mutants::run(&Workspace::locate()?, &options);
-    }
-    let allowed: &[&str] = match task {
-        "setup" => &["--debian", "--miri"],
-        "ptx" => &["--check"],
-        "asan" | "tsan" => &["--all"],
-        "miri" => &["--if-available"],
-        "budget" => &["--no-time"],
-        "deny" => &["--advisories"],
-        _ => &[],
-    };
-    if let Some(unknown) = rest.iter().find(|arg| !allowed.contains(arg)) {
-        return Err(Error::new(format!("`{task}` does not know `{unknown}`\n{USAGE}")));
-    }
-    let has = |switch: &str| rest.contains(&switch);
-    let ws = Workspace::locate()?;
+    let ws = &Workspace::locate()?;
     match task {
-        "setup" => {
-            setup::run(&ws, &setup::Options { debian: has("--debian"), miri: has("--miri") })
+        Task::Setup(options) => setup::run(ws, &options),
+        Task::Ptx { check: true } => check::run(ws),
+        Task::Ptx { check: false } => build::run(ws),
+        Task::Ptxas => assemble::run(ws),
+        Task::Loom => sanitize::loom(ws),
+        Task::Asan { all } => sanitize::sanitizer(ws, "address", all),
+        Task::Tsan { all } => sanitize::sanitizer(ws, "thread", all),
+        Task::Miri { if_available } => undefined::miri(ws, if_available),
+        Task::Careful => undefined::careful(ws).map(drop),
+        Task::Valgrind => undefined::valgrind(ws).map(drop),
+        Task::Fuzz(options) => fuzz::run(ws, &options),
+        Task::Mutants(options) => mutants::run(ws, &options),
+        Task::Callgrind => callgrind::run(ws),
+        Task::Deny { advisories } => deny::run(ws, advisories),
+        Task::Budget { no_time } => budget::run(ws, !no_time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(line: &str) -> std::result::Result<Task, String> {
+        let parsed = Arguments::try_parse_from(line.split(' '));
+        parsed.map(|arguments| arguments.task).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_of_fuzz_are_read() {
+        let fuzz = |line: &str| match task(line) {
+            Ok(Task::Fuzz(options)) => (options.seconds, options.target),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fuzz("x fuzz"), (30, None));
+        assert_eq!(fuzz("x fuzz --seconds 600 ptx"), (600, Some("ptx".to_owned())));
+        for wrong in
+            ["x fuzz --seconds 0", "x fuzz --seconds many", "x fuzz --seconds", "x fuzz a b"]
+        {
+            assert!(task(wrong).is_err(), "{wrong}");
         }
-        "ptx" if has("--check") => check::run(&ws),
-        "ptx" => build::run(&ws),
-        "ptxas" => assemble::run(&ws),
-        "loom" => sanitize::loom(&ws),
-        "asan" => sanitize::sanitizer(&ws, "address", has("--all")),
-        "tsan" => sanitize::sanitizer(&ws, "thread", has("--all")),
-        "miri" => undefined::miri(&ws, has("--if-available")),
-        "careful" => undefined::careful(&ws).map(drop),
-        "valgrind" => undefined::valgrind(&ws).map(drop),
-        "callgrind" => callgrind::run(&ws),
-        "budget" => budget::run(&ws, !has("--no-time")),
-        "deny" => deny::run(&ws, has("--advisories")),
-        "help" | "--help" | "-h" => {
-            println!("{USAGE}");
-            Ok(())
+    }
+
+    #[test]
+    fn options_of_mutants_are_read() {
+        let mutants = |line: &str| match task(line) {
+            Ok(Task::Mutants(options)) => (options.part, options.again),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(mutants("x mutants"), (None, false));
+        assert_eq!(mutants("x mutants --again host"), (Some("host".to_owned()), true));
+        for (line, said) in [("x mutants --more", "'--more'"), ("x mutants a b", "'b'")] {
+            let error = task(line).unwrap_err();
+            assert!(error.contains(said), "{line}: {error}");
         }
-        other => Err(Error::new(format!("no task `{other}`\n{USAGE}"))),
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_an_error_and_help_is_none() {
+        let run =
+            |line: &[&str]| super::run(&line.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        for wrong in [&[][..], &["frobnicate"], &["ptx", "--chekc"], &["loom", "x"]] {
+            assert!(run(wrong).is_err(), "{wrong:?}");
+        }
+        for help in ["help", "--help", "-h"] {
+            assert!(run(&[help]).is_ok(), "{help}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One error type: what is wrong, and the command that puts it right.
+//! The error type: what is wrong, and a remedy.
 
 use std::fmt;
 

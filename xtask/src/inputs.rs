@@ -1,15 +1,15 @@
 //! What the PTX is made from, digested: sources, manifests, profile, registry crates, toolchain, flags.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use ring_builder::{digest, text};
+use ring_builder::digest;
+use toml_edit::{DocumentMut, Item};
 
 use crate::pins::{self, Module};
 use crate::{Error, Result, Workspace, lock, workspace};
 
-/// Tables of the root Cargo.toml that reach the device build as a whole, with the tables below them.
-const TABLES: [&str; 2] = ["profile.release", "profile.device"];
+/// Profiles of the root Cargo.toml that reach the device build.
+const PROFILES: [&str; 2] = ["release", "device"];
 
 /// The inputs as `name`, `sha256` pairs in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,20 +30,18 @@ impl Inputs {
             let digest = digest::sha256(&workspace::read(&root.join(&file))?);
             digests.push((file, digest));
         }
-        let cargo_toml = workspace::read(&root.join("Cargo.toml"))?;
-        let whole = |table: &&str| TABLES.iter().any(|prefix| table.starts_with(prefix));
-        for table in text::sections(&cargo_toml).into_iter().filter(whole) {
-            let digest = digest::sha256(&text::section(&cargo_toml, table).join("\n"));
-            digests.push((format!("Cargo.toml[{table}]"), digest));
+        let cargo_toml = parsed(&root.join("Cargo.toml"))?;
+        for name in PROFILES {
+            let profile = cargo_toml.get("profile").and_then(|profiles| profiles.get(name));
+            let text = profile.map(plain).unwrap_or_default();
+            digests.push((format!("Cargo.toml[profile.{name}]"), digest::sha256(&text)));
         }
         let names = dependencies(root, module)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        digests.push((
-            "Cargo.toml[workspace]".into(),
-            digest::sha256(&shared_lines(&cargo_toml, &names)),
-        ));
+        let shared = digest::sha256(&shared_lines(&cargo_toml, &names));
+        digests.push(("Cargo.toml[workspace]".into(), shared));
         let lock = workspace::read(&root.join("Cargo.lock"))?;
-        let registry = lock::closure(&lock, &names).join("\n");
+        let registry = lock::closure(&lock, &names)?.join("\n");
         digests.push(("Cargo.lock".into(), digest::sha256(&registry)));
         Ok(Self { digests })
     }
@@ -80,50 +78,56 @@ impl Inputs {
 
 /// Cargo.toml, build.rs and src of the device's crates, sorted. Tests and benches do not reach the PTX.
 fn files(root: &Path, module: &Module) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut found: Vec<PathBuf> = Vec::new();
     for name in module.crates {
-        let folder = root.join(name);
-        found.extend(
-            ["Cargo.toml", "build.rs"]
-                .map(|file| folder.join(file))
-                .into_iter()
-                .filter(|p| p.is_file()),
-        );
-        walk(&folder.join("src"), &mut found)?;
+        let folder = Path::new(name);
+        let beside = ["Cargo.toml", "build.rs"].map(|file| folder.join(file));
+        found.extend(beside.into_iter().filter(|file| root.join(file).is_file()));
+        let sources = workspace::files(&root.join(name).join("src"))?;
+        let sources = sources.iter().filter(|file| file.extension().is_some_and(|e| e == "rs"));
+        found.extend(sources.map(|file| folder.join("src").join(file)));
     }
-    let relative = |path: PathBuf| {
-        let path = path.strip_prefix(root).unwrap_or(&path);
-        path.to_string_lossy().replace('\\', "/")
-    };
-    let mut names: Vec<String> = found.into_iter().map(relative).collect();
+    let mut names: Vec<String> =
+        found.iter().map(|path| path.to_string_lossy().replace('\\', "/")).collect();
     names.sort();
     Ok(names)
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result {
-    for entry in fs::read_dir(folder).map_err(|e| Error::io(folder, &e))?.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            walk(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
+fn parsed(path: &Path) -> Result<DocumentMut> {
+    let text = workspace::read(path)?;
+    text.parse().map_err(|error| Error::new(format!("{}: {error}", path.display())))
+}
+
+/// A value of TOML with all tables below it, one `key = value` a line, without comments and spaces around.
+fn plain(item: &Item) -> String {
+    match item.as_table_like() {
+        Some(table) => {
+            table.iter().map(|(key, item)| format!("{key}: {{\n{}}}\n", plain(item))).collect()
         }
+        None => format!(
+            "{}\n",
+            item.clone().into_value().map_or_else(
+                |_| String::new(),
+                |mut value| {
+                    value.decor_mut().clear();
+                    value.to_string()
+                }
+            )
+        ),
     }
-    Ok(())
 }
 
 /// Direct dependencies of the device's crates: the plain table and those for the device's architecture.
 fn dependencies(root: &Path, module: &Module) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for name in module.crates {
-        let toml = workspace::read(&root.join(name).join("Cargo.toml"))?;
-        for table in text::sections(&toml) {
-            let device = table.ends_with(".dependencies") && table.contains("nvptx");
-            if table == "dependencies" || device {
-                names.extend(
-                    text::section(&toml, table).into_iter().map(|line| text::key(line).to_owned()),
-                );
-            }
+        let toml = parsed(&root.join(name).join("Cargo.toml"))?;
+        let targets = toml.get("target").and_then(Item::as_table_like).into_iter();
+        let device = targets.flat_map(|targets| targets.iter());
+        let device = device.filter(|(target, _)| target.contains("nvptx")).map(|(_, item)| item);
+        let tables = [toml.as_item()].into_iter().chain(device);
+        for table in tables.filter_map(|item| item.get("dependencies")?.as_table_like()) {
+            names.extend(table.iter().map(|(name, _)| name.to_owned()));
         }
     }
     names.sort();
@@ -131,11 +135,12 @@ fn dependencies(root: &Path, module: &Module) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Lines of the root Cargo.toml that the crates inherit: the edition and their dependencies.
-fn shared_lines(cargo_toml: &str, names: &[&str]) -> String {
-    let package = text::section(cargo_toml, "workspace.package");
-    let dependencies = text::section(cargo_toml, "workspace.dependencies");
-    let edition = package.into_iter().filter(|line| text::key(line) == "edition");
-    let used = dependencies.into_iter().filter(|line| names.contains(&text::key(line)));
-    edition.chain(used).collect::<Vec<_>>().join("\n")
+/// What the crates inherit of the root Cargo.toml: the edition and their dependencies.
+fn shared_lines(cargo_toml: &DocumentMut, names: &[&str]) -> String {
+    let of = |table: &str, key: &str| {
+        let found = cargo_toml.get("workspace")?.get(table)?.get(key)?;
+        Some(format!("{key} = {}", plain(found)))
+    };
+    let dependencies = names.iter().filter_map(|name| of("dependencies", name));
+    of("package", "edition").into_iter().chain(dependencies).collect()
 }

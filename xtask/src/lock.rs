@@ -1,57 +1,41 @@
 //! Which crates of the registry reach the device code, from Cargo.lock.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use ring_builder::text;
+use toml_edit::{DocumentMut, Table};
 
-/// One package of Cargo.lock.
-#[derive(Debug, Default)]
-struct Package<'a> {
-    version: &'a str,
-    checksum: &'a str,
-    dependencies: Vec<&'a str>,
-}
+use crate::{Error, Result};
 
 /// `name version checksum` of the packages in `lock` reachable from `roots`, which are names.
 ///
 /// Packages without a checksum (this workspace's own) are passed over. Cargo.lock does not tell
 /// optional dependencies from used ones, so the answer may hold a crate too many, never one too few.
-#[must_use]
-pub fn closure(lock: &str, roots: &[&str]) -> Vec<String> {
-    let packages = parse(lock);
-    let mut todo: Vec<&str> = roots.to_vec();
-    let mut found = BTreeMap::new();
+///
+/// # Errors
+/// When it is no TOML.
+pub fn closure(lock: &str, roots: &[&str]) -> Result<Vec<String>> {
+    let lock: DocumentMut =
+        lock.parse().map_err(|error| Error::new(format!("Cargo.lock: {error}")))?;
+    let text = |package: &Table, key: &str| -> String {
+        package.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let all = lock.get("package").and_then(|packages| packages.as_array_of_tables());
+    let packages: Vec<&Table> = all.into_iter().flatten().collect();
+    let mut todo: Vec<String> = roots.iter().map(|name| (*name).to_owned()).collect();
+    let mut found = BTreeSet::new();
     while let Some(name) = todo.pop() {
-        for package in packages.get(name).into_iter().flatten() {
-            let line = format!("{name} {} {}", package.version, package.checksum);
-            if !package.checksum.is_empty() && found.insert(line, ()).is_none() {
-                todo.extend(&package.dependencies);
+        for package in packages.iter().filter(|package| text(package, "name") == name) {
+            let checksum = text(package, "checksum");
+            let line = format!("{name} {} {checksum}", text(package, "version"));
+            if !checksum.is_empty() && found.insert(line) {
+                // Each is `name` or `name version`.
+                let names = package.get("dependencies").and_then(|names| names.as_array());
+                let names = names.into_iter().flatten().filter_map(|name| name.as_str());
+                todo.extend(names.filter_map(|name| name.split(' ').next()).map(str::to_owned));
             }
         }
     }
-    found.into_keys().collect()
-}
-
-fn parse(lock: &str) -> BTreeMap<&str, Vec<Package<'_>>> {
-    let mut packages: BTreeMap<&str, Vec<Package<'_>>> = BTreeMap::new();
-    for block in lock.split("[[package]]").skip(1) {
-        let (mut name, mut package) = ("", Package::default());
-        for line in block.lines().map(str::trim) {
-            let value = text::quoted(line).unwrap_or_default();
-            match text::key(line) {
-                "name" => name = value,
-                "version" => package.version = value,
-                "checksum" => package.checksum = value,
-                // Inside `dependencies = [...]` a line is `"name"` or `"name version"`.
-                _ if line.starts_with('"') => {
-                    package.dependencies.extend(value.split_whitespace().next());
-                }
-                _ => {}
-            }
-        }
-        packages.entry(name).or_default().push(package);
-    }
-    packages
+    Ok(found.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -80,7 +64,7 @@ checksum = "cc"
 
     #[test]
     fn follows_dependencies_and_nothing_else() {
-        assert_eq!(closure(LOCK, &["a"]), ["a 1.0.0 aa", "b 2.0.0 bb"]);
-        assert_eq!(closure(LOCK, &["unknown"]), Vec::<String>::new());
+        assert_eq!(closure(LOCK, &["a"]).unwrap(), ["a 1.0.0 aa", "b 2.0.0 bb"]);
+        assert_eq!(closure(LOCK, &["unknown"]).unwrap(), Vec::<String>::new());
     }
 }

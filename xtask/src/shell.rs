@@ -11,8 +11,7 @@ pub use ring_builder::environment::command;
 /// The cargo that runs this xtask (rust-toolchain.toml's), as a command.
 #[must_use]
 pub fn stable_cargo(root: &Path) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = command(cargo);
+    let mut command = ring_builder::cargo::command();
     command.current_dir(root);
     command
 }

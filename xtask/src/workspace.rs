@@ -1,4 +1,4 @@
-//! Where things lie.
+//! The clone and its target folder; reading and writing files.
 
 use std::path::{Path, PathBuf};
 
@@ -78,6 +78,26 @@ impl Workspace {
 pub fn read(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e))?;
     Ok(text.replace("\r\n", "\n"))
+}
+
+/// The files below a folder, as paths from there, sorted; none if there is no such folder.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(at) = folders.pop() {
+        let folder = root.join(&at);
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io(&folder, &e))?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let list = if is_folder { &mut folders } else { &mut found };
+            list.push(at.join(entry.file_name()));
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Writes a file, making its folder.

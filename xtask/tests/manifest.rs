@@ -92,7 +92,7 @@ fn every_kind_of_change_is_noticed_and_named() {
             "profile-below",
             "Cargo.toml",
             &format!("{CARGO_TOML}[profile.device.package.x] # why\nopt-level = 1\n"),
-            "Cargo.toml[profile.device.package.x]",
+            "Cargo.toml[profile.device]",
         ),
         ("edition", "Cargo.toml", &CARGO_TOML.replace("2024", "2021"), "Cargo.toml[workspace]"),
         ("lock", "Cargo.lock", &LOCK.replace("aa", "cc"), "Cargo.lock"),

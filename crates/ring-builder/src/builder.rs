@@ -1,4 +1,4 @@
-//! What can be chosen of a build, and the build.
+//! The options of a build, and the build itself.
 
 use crate::compile::Compile;
 use crate::files::{absolute, registry, write};
@@ -135,7 +135,7 @@ impl Builder {
             return self.by_rust_cuda(&package, arch);
         }
         // Should it fail and the script go on, an edit brings it back.
-        script::tell(script::watched(&[package.folder.join("src")], package.workspace()));
+        script::tell(script::watched(&[package.folder.join("src")], &package.workspace));
         let toolchain = toolchain::find(self.toolchain.as_deref())?;
         toolchain.check_arch(arch)?;
         let target = absolute(&self.target(&package))?;
@@ -169,12 +169,12 @@ impl Builder {
         let compiled = compile.run()?;
         let text = &compiled.ptx;
         ptx::check_header(text, arch)?;
-        ptx::names_none(text, &[package.workspace(), target, toolchain.sysroot(), &registry()])?;
+        ptx::names_none(text, &[&package.workspace, target, toolchain.sysroot(), &registry()])?;
         let mut built = self.built(package, text)?;
         built.warnings = compiled.warnings;
         let manifest = manifest::text(&compile, &built, text);
         built.changed = write(&built.ptx, text)? | write(&built.manifest, &manifest)?;
-        script::tell(script::watched(&compiled.sources, package.workspace()));
+        script::tell(script::watched(&compiled.sources, &package.workspace));
         script::tell(script::warnings(&built.warnings));
         Ok(built)
     }

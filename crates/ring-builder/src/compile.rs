@@ -1,4 +1,4 @@
-//! The one run of cargo: a crate and all below it, by fat LTO, to one PTX module.
+//! Runs cargo once: a crate and its dependencies become one PTX module by fat LTO.
 
 use crate::toolchain::Toolchain;
 use crate::{Arch, BuildError, pins};

@@ -23,10 +23,12 @@
 //! # Where to look
 //! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
 //! [`ptx`] (what is read and checked), `manifest` and `script` (what is written beside it, and told to
-//! cargo). It depends on the digest alone, so that a build script costs little.
+//! cargo). `cargo` asks cargo about packages. It depends on little, and on nothing that ring-host's tree lacks
+//! but a digest and a reader of JSON, so that a build script costs little.
 
 pub mod arch;
 pub mod builder;
+pub mod cargo;
 pub mod compile;
 pub mod digest;
 pub mod environment;
@@ -41,7 +43,6 @@ mod rust_cuda;
 mod script;
 #[cfg(test)]
 mod testing;
-pub mod text;
 pub mod toolchain;
 
 pub use arch::Arch;

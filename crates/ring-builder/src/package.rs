@@ -1,7 +1,6 @@
 //! The crate that is compiled.
 
-use crate::{BuildError, text};
-use std::fs;
+use crate::{BuildError, cargo};
 use std::path::{Path, PathBuf};
 
 /// A package and where it lies.
@@ -11,6 +10,8 @@ pub struct Package {
     pub name: String,
     /// Its folder, absolute.
     pub folder: PathBuf,
+    /// The folder of its workspace.
+    pub workspace: PathBuf,
 }
 
 impl Package {
@@ -20,23 +21,22 @@ impl Package {
         if !folder.is_dir() {
             return Err(BuildError::NoFolder(folder));
         }
-        let file = folder.join("Cargo.toml");
-        if !file.is_file() {
+        let path = folder.join("Cargo.toml");
+        if !path.is_file() {
             return Err(BuildError::NoCargoToml(folder));
         }
-        let toml = fs::read_to_string(&file).map_err(BuildError::io(&file))?;
-        let package = text::section(&toml, "package");
-        let name = package.into_iter().find(|line| text::key(line) == "name");
-        match name.and_then(text::quoted) {
-            Some(name) => Ok(Package { name: name.to_owned(), folder }),
-            None => Err(BuildError::NoPackage(file)),
+        let found = match cargo::metadata(&path) {
+            Ok(found) => found,
+            Err(said) => return Err(BuildError::Cargo { path, said }),
+        };
+        // Cargo says where a folder is, whatever links lead there.
+        let same = |other: &Path| {
+            other == folder || other.canonicalize().ok() == folder.canonicalize().ok()
+        };
+        match found.packages.into_iter().find(|(_, other)| same(other)) {
+            Some((name, _)) => Ok(Package { name, folder, workspace: found.root }),
+            None => Err(BuildError::NoPackage(path)),
         }
-    }
-
-    /// The folder of its workspace: the next one up with a Cargo.lock, which a build leaves there.
-    pub fn workspace(&self) -> &Path {
-        let locked = |folder: &&Path| folder.join("Cargo.lock").is_file();
-        self.folder.ancestors().find(locked).unwrap_or(&self.folder)
     }
 }
 
@@ -52,17 +52,21 @@ mod tests {
         assert!(said("absent").contains("there is no folder") && said("absent").contains("absent"));
         scratch.put("empty/x", "");
         assert!(said("empty").contains("no Cargo.toml in"), "{}", said("empty"));
-        scratch.put("virtual/Cargo.toml", "[workspace]\nname = \"x\"\n");
+        scratch.put("virtual/Cargo.toml", "[workspace]\nresolver = \"3\"\n");
         assert!(said("virtual").contains("no [package]"), "{}", said("virtual"));
+        scratch.put("broken/Cargo.toml", "[package\n");
+        assert!(said("broken").contains("cargo does not take"), "{}", said("broken"));
     }
 
     #[test]
     fn name_and_workspace_are_found() {
         let scratch = Scratch::new("package-found");
-        scratch.put("Cargo.lock", "");
-        scratch.put("a/b/Cargo.toml", "[package] # ours\nversion = \"1\"\nname = \"my-kernels\"\n");
+        scratch.put("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"a/*\"]\n");
+        scratch.put("a/b/src/lib.rs", "");
+        scratch
+            .put("a/b/Cargo.toml", "[package] # ours\nversion = \"1.0.0\"\nname = 'my-kernels'\n");
         let package = Package::at(&scratch.0.join("a/b")).unwrap();
         assert_eq!(package.name, "my-kernels");
-        assert_eq!(package.workspace(), scratch.0);
+        assert_eq!(package.workspace.canonicalize().unwrap(), scratch.0.canonicalize().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! What device code is compiled with, pinned.
+//! The pinned toolchain and flags of device code.
 
 use crate::Arch;
 

@@ -1,4 +1,4 @@
-//! What is read from PTX, and what it must be.
+//! Reads entries, ABI version and header of PTX, and checks them.
 
 use crate::{Arch, BuildError, pins};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a build script tells cargo: what to watch.
+//! The lines that a build script prints for cargo.
 
 use crate::toolchain;
 use std::collections::BTreeSet;

@@ -4,14 +4,15 @@ use crate::interrupt;
 use crate::text;
 use ring_builder::BuildError;
 use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Why the command ends with status 1.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Failure {
     /// The device was not opened.
+    #[error("cannot open device {device}: {source}")]
     Open {
         /// The device asked for.
         device: Device,
@@ -19,8 +20,10 @@ pub enum Failure {
         source: OpenError,
     },
     /// The device was not opened; why has been printed.
+    #[error("cannot open device {0}")]
     Unopened(Device),
     /// A kernel was not launched.
+    #[error("cannot launch {kernel}: {source}")]
     Launch {
         /// The kernel.
         kernel: &'static str,
@@ -28,8 +31,10 @@ pub enum Failure {
         source: LaunchError,
     },
     /// A kernel did not become active.
-    Activate(ControlError),
+    #[error("cannot activate: {0}")]
+    Activate(#[from] ControlError),
     /// Checks failed; what was wrong has been printed.
+    #[error("{failed} of {} failed", text::plural(*of as u64, "check"))]
     Checks {
         /// Checks that failed.
         failed: usize,
@@ -37,23 +42,35 @@ pub enum Failure {
         of: usize,
     },
     /// The GPU could not be used for what kernels are compared with; why.
+    #[error("cannot load the kernels to compare with: {0}")]
     Baselines(String),
     /// Ctrl-C ended it before it was done; what was done has been printed.
+    #[error("interrupted before it was done")]
     Interrupted,
     /// Measurements went wrong; what was wrong has been printed.
+    #[error("{} went wrong", text::plural(*wrong as u64, "measurement"))]
     Bench {
         /// How many.
         wrong: usize,
     },
     /// Kernels were not compiled.
+    #[error("cannot compile to PTX: {0}")]
     Build(BuildError),
     /// The folder for a new project is there, and not empty.
+    #[error("{} exists and is not empty", .0.display())]
     Exists(PathBuf),
     /// A folder that is no clone of ring.
+    #[error("{} is no clone of ring: it lacks crates/ring-host", .0.display())]
     NoClone(PathBuf),
     /// The clone that the command was built in is there no more, and no other source was given.
+    #[error(
+        "it is not known where to take ring from: the clone that this command was built in ({}) is there \
+         no more, and ring is in no public registry",
+        .0.display()
+    )]
     CloneGone(PathBuf),
     /// There is no package to add kernels to.
+    #[error("{}: {why}", folder.display())]
     NoPackage {
         /// Where it was looked for.
         folder: PathBuf,
@@ -61,8 +78,10 @@ pub enum Failure {
         why: String,
     },
     /// A folder that is wanted for something else is there.
+    #[error("{} exists, and is not the crate of this package's kernels", .0.display())]
     Taken(PathBuf),
     /// Cargo does not read a package; what it says.
+    #[error("cargo does not take {}; nothing was changed:\n{said}", path.display())]
     Cargo {
         /// The package's Cargo.toml.
         path: PathBuf,
@@ -70,8 +89,10 @@ pub enum Failure {
         said: String,
     },
     /// The report could not be written.
-    Output(io::Error),
+    #[error("cannot write the report: {0}")]
+    Output(#[from] io::Error),
     /// A file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -95,41 +116,9 @@ impl Failure {
         |source| Failure::File { path, source }
     }
 
-    /// What happened, in a line.
-    pub fn what(&self) -> String {
-        match self {
-            Failure::Open { device, source } => format!("cannot open device {device}: {source}"),
-            Failure::Unopened(device) => format!("cannot open device {device}"),
-            Failure::Launch { kernel, source } => format!("cannot launch {kernel}: {source}"),
-            Failure::Activate(source) => format!("cannot activate: {source}"),
-            Failure::Checks { failed, of } => {
-                format!("{failed} of {} failed", text::plural(*of as u64, "check"))
-            }
-            Failure::Baselines(why) => format!("cannot load the kernels to compare with: {why}"),
-            Failure::Interrupted => "interrupted before it was done".to_owned(),
-            Failure::Bench { wrong } => {
-                format!("{} went wrong", text::plural(*wrong as u64, "measurement"))
-            }
-            Failure::Build(source) => format!("cannot compile to PTX: {source}"),
-            Failure::Exists(path) => format!("{} exists and is not empty", path.display()),
-            Failure::NoClone(path) => {
-                format!("{} is no clone of ring: it lacks crates/ring-host", path.display())
-            }
-            Failure::CloneGone(path) => format!(
-                "it is not known where to take ring from: the clone that this command was built in ({}) \
-                 is there no more, and ring is in no public registry",
-                path.display()
-            ),
-            Failure::NoPackage { folder, why } => format!("{}: {why}", folder.display()),
-            Failure::Taken(path) => {
-                format!("{} exists, and is not the crate of this package's kernels", path.display())
-            }
-            Failure::Cargo { path, said } => {
-                format!("cargo does not take {}; nothing was changed:\n{said}", path.display())
-            }
-            Failure::Output(source) => format!("cannot write the report: {source}"),
-            Failure::File { path, source } => format!("cannot write {}: {source}", path.display()),
-        }
+    /// What happened, and in a line of its own what the user can do.
+    pub fn told(&self) -> String {
+        format!("{self}\n{}", self.advice())
     }
 
     fn advice(&self) -> &'static str {
@@ -199,26 +188,6 @@ fn launch_advice(source: &LaunchError) -> &'static str {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}", self.what(), self.advice())
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl From<ControlError> for Failure {
-    fn from(source: ControlError) -> Failure {
-        Failure::Activate(source)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(source: io::Error) -> Failure {
-        Failure::Output(source)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +214,7 @@ mod tests {
             ),
         ];
         for (failure, parts) in cases {
-            let said = failure.to_string();
+            let said = failure.told();
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
     }
@@ -297,7 +266,7 @@ mod tests {
             ),
         ];
         for (failure, parts) in cases {
-            let text = failure.to_string();
+            let text = failure.told();
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
             assert_eq!(text.lines().count(), 2, "{text}");
             let status = if matches!(failure, Failure::Interrupted) { 130 } else { 1 };

@@ -38,3 +38,10 @@ pub fn kind(info: &DeviceInfo) -> &'static str {
         _ => "of another kind",
     }
 }
+
+/// What NVIDIA's kernel module says of its version, on Linux.
+pub fn kernel_module() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.trim_start_matches("NVRM version: ").to_owned())
+}

@@ -30,7 +30,7 @@ impl Interrupt {
 
     /// Whether the work is to be left at the next place.
     #[inline]
-    pub fn asked(self) -> bool {
+    pub fn requested(self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

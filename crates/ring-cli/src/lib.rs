@@ -11,7 +11,8 @@
 //!
 //! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
 //! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with;
-//! `host` opens devices; `interrupt` is Ctrl-C; `latency`, `table`, `reasons`, [`text`] and `progress` are what they print with.
+//! `host` opens devices; `interrupt` is Ctrl-C; `times`, `table`, `reasons`,
+//! [`text`] and `progress` are what they print with.
 //!
 //! The program is `main.rs`. All else is a library, so that what reads text can be fuzzed (`fuzz/`).
 
@@ -22,12 +23,13 @@ mod doctor;
 mod failure;
 mod host;
 mod interrupt;
-mod latency;
+
 pub mod new;
 mod progress;
 mod reasons;
 mod table;
 pub mod text;
+mod times;
 mod validate;
 
 pub use bench::html::escaped;

@@ -1,4 +1,4 @@
-//! Ways to run kernels that were refused, told once a reason.
+//! Groups refused modes and memories by reason.
 
 use ring_host::{Memory, Mode};
 

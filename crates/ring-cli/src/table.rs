@@ -1,82 +1,93 @@
-//! Plain text in aligned columns.
+//! Tables, for a terminal and for the page of the bench.
 
 use crate::text;
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 use std::fmt;
 
-/// On which side of a column its cells stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// Words.
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// Rows of `N` cells under a heading, each column as wide as its widest cell.
+/// A column and its heading.
 #[derive(Clone, Debug)]
-pub struct Table<const N: usize> {
-    columns: [(&'static str, Align); N],
-    lines: Vec<Line<N>>,
+pub struct Column {
+    /// The heading.
+    pub heading: &'static str,
+    /// On which side the cells stand.
+    align: CellAlignment,
+    /// Whether a terminal has no room for it.
+    page_only: bool,
 }
 
-#[derive(Clone, Debug)]
-enum Line<const N: usize> {
-    Row([String; N]),
-    Note(String),
+/// A column of words.
+pub fn left(heading: &'static str) -> Column {
+    Column { heading, align: CellAlignment::Left, page_only: false }
 }
 
-impl<const N: usize> Table<N> {
+/// A column of numbers.
+pub fn right(heading: &'static str) -> Column {
+    Column { heading, align: CellAlignment::Right, page_only: false }
+}
+
+impl Column {
+    /// The same, but not in a terminal.
+    pub fn page_only(self) -> Column {
+        Column { page_only: true, ..self }
+    }
+
+    /// Whether it holds words.
+    pub fn is_left(&self) -> bool {
+        self.align == CellAlignment::Left
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// A cell for each column.
+    pub cells: Vec<String>,
+    /// What is said of it, below it and as wide as the page.
+    pub note: Option<String>,
+    /// How a page distinguishes it from others.
+    pub class: &'static str,
+}
+
+/// Rows below headings, each column as wide as its widest cell.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
     /// A table without rows.
-    pub fn new(columns: [(&'static str, Align); N]) -> Table<N> {
-        Table { columns, lines: Vec::new() }
+    pub fn new(columns: impl Into<Vec<Column>>) -> Table {
+        Table { columns: columns.into(), rows: Vec::new() }
     }
 
-    /// Adds a row.
-    pub fn row(&mut self, cells: [String; N]) {
-        self.lines.push(Line::Row(cells));
-    }
-
-    /// Adds a remark below the row before it, indented and as wide as the page.
-    pub fn note(&mut self, remark: &str) {
-        self.lines.push(Line::Note(remark.to_string()));
-    }
-
-    fn widths(&self) -> [usize; N] {
-        let mut widths = self.columns.map(|(heading, _)| heading.chars().count());
-        for line in &self.lines {
-            let Line::Row(cells) = line else { continue };
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        widths
-    }
-
-    fn aligned(&self, cells: [&str; N], widths: &[usize; N]) -> String {
-        let mut text = String::new();
-        for ((cell, width), (_, align)) in cells.iter().zip(widths).zip(&self.columns) {
-            let padded = match align {
-                Align::Left => format!("{cell:<width$}  "),
-                Align::Right => format!("{cell:>width$}  "),
-            };
-            text.push_str(&padded);
-        }
-        text.truncate(text.trim_end().len());
-        text
+    /// Adds a row; its note and its class can be set.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) -> &mut Row {
+        self.rows.push(Row { cells: cells.into_iter().collect(), ..Row::default() });
+        self.rows.last_mut().expect("it was pushed")
     }
 }
 
-impl<const N: usize> fmt::Display for Table<N> {
+impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths = self.widths();
-        writeln!(f, "{}", self.aligned(self.columns.map(|(heading, _)| heading), &widths))?;
-        for line in &self.lines {
-            match line {
-                Line::Row(cells) => {
-                    writeln!(f, "{}", self.aligned(cells.each_ref().map(String::as_str), &widths))?;
-                }
-                Line::Note(remark) => writeln!(f, "{}", text::wrapped("    ", remark))?,
-            }
+        let shown = |column: &&Column| !column.page_only;
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.columns.iter().filter(shown).map(|column| column.heading));
+        for row in &self.rows {
+            let cells = self.columns.iter().zip(&row.cells).filter(|(column, _)| shown(column));
+            table.add_row(cells.map(|(_, cell)| cell));
+        }
+        for (to, column) in table.column_iter_mut().zip(self.columns.iter().filter(shown)) {
+            to.set_padding((0, 2)).set_cell_alignment(column.align);
+        }
+        let notes = [None].into_iter().chain(self.rows.iter().map(|row| row.note.as_deref()));
+        for (line, note) in table.lines().zip(notes) {
+            writeln!(f, "{}", line.trim_end())?;
+            note.map_or(Ok(()), |note| writeln!(f, "{}", text::wrapped("    ", note)))?;
         }
         Ok(())
     }
@@ -86,12 +97,13 @@ impl<const N: usize> fmt::Display for Table<N> {
 mod tests {
     use super::*;
 
-    fn example() -> Table<3> {
+    fn example() -> Table {
         let mut table =
-            Table::new([("case", Align::Left), ("n", Align::Right), ("result", Align::Left)]);
-        table.row(["vector_add".into(), "10".into(), "passed".into()]);
-        table.row(["echo".into(), "1,000".into(), "failed".into()]);
-        table.note("element 7: got 1.5, expected 2.5");
+            Table::new([left("case"), right("n"), right("x").page_only(), left("result")]);
+        let cells = |cells: [&str; 4]| cells.map(str::to_owned);
+        table.row(cells(["vector_add", "10", "1", "passed"]));
+        let failed = table.row(cells(["echo", "1,000", "2", "failed"]));
+        failed.note = Some("element 7: got 1.5, expected 2.5".to_owned());
         table
     }
 
@@ -109,14 +121,13 @@ echo        1,000  failed
     #[test]
     fn notes_do_not_widen_columns() {
         let mut table = example();
-        table.note(&"word ".repeat(40));
+        table.rows[0].note = Some("word ".repeat(40));
         assert_eq!(table.to_string().lines().next(), example().to_string().lines().next());
         assert!(table.to_string().lines().all(|line| line.len() <= text::WIDTH));
     }
 
     #[test]
     fn a_table_without_rows_is_its_heading() {
-        let table = Table::new([("case", Align::Left), ("n", Align::Right)]);
-        assert_eq!(table.to_string(), "case  n\n");
+        assert_eq!(Table::new([left("case"), right("n")]).to_string(), "case  n\n");
     }
 }

@@ -1,19 +1,13 @@
-//! Numbers and sentences as a reader of a terminal wants them.
+//! Formats numbers and wraps text for a terminal.
+
+use indicatif::HumanCount;
 
 /// The width that output is laid out for.
 pub const WIDTH: usize = 80;
 
 /// `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 /// `1 channel`, `2 channels`.

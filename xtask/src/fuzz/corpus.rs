@@ -1,4 +1,4 @@
-//! What is in `fuzz/`: targets, and inputs to begin with.
+//! The targets and corpora in `fuzz/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

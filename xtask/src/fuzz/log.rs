@@ -1,4 +1,4 @@
-//! What libFuzzer says.
+//! Reads the log of libFuzzer.
 
 use std::fmt;
 

@@ -13,9 +13,15 @@ use crate::{Error, Result, Workspace, pins, sanitize, shell, toolchain};
 
 mod corpus;
 mod log;
-mod options;
-
-pub use options::Options;
+/// What `cargo xtask fuzz` is asked for.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// How long each target runs, in seconds
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: u32,
+    /// The only target, if not all
+    pub target: Option<String>,
+}
 
 /// Longest input, in bytes: what one of it does is done in well under a second.
 const MAX_LEN: u32 = 1024;

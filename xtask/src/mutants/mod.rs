@@ -10,14 +10,22 @@ use std::process::Command;
 use crate::{Error, Result, Workspace, pins, shell, workspace};
 
 mod known;
-mod options;
 mod parts;
 mod tally;
 mod tree;
 
-pub use options::Options;
 use parts::{PARTS, Part, Stage};
 use tally::Tally;
+
+/// What `cargo xtask mutants` is asked for.
+#[derive(Debug, Default, clap::Args)]
+pub struct Options {
+    /// The only part, if not all: shared, dispatch or host
+    pub part: Option<String>,
+    /// Only what the last run left: what lived, and what it did not come to
+    #[arg(long)]
+    pub again: bool,
+}
 
 /// The profile that mutants are built with: changed once each, and run for seconds.
 const PROFILE: &str = "mutants";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, Workspace, shell};
+use crate::{Error, Result, Workspace, shell, workspace};
 
 /// Brings the copy up to date with the clone, files that git does not know included.
 ///
@@ -17,9 +17,7 @@ pub fn copy(ws: &Workspace, to: &Path) -> Result {
     let listed = shell::output(&mut git)?;
     let files: BTreeSet<PathBuf> =
         listed.lines().map(PathBuf::from).filter(|file| ws.root().join(file).is_file()).collect();
-    let mut old = Vec::new();
-    walk(to, Path::new(""), &mut old)?;
-    for file in old.iter().filter(|file| !files.contains(*file)) {
+    for file in workspace::files(to)?.iter().filter(|file| !files.contains(*file)) {
         let gone = to.join(file);
         fs::remove_file(&gone).map_err(|e| Error::io(&gone, &e))?;
     }
@@ -32,20 +30,6 @@ pub fn copy(ws: &Workspace, to: &Path) -> Result {
         let folder = to.parent().unwrap_or(&to);
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
         fs::write(&to, new).map_err(|e| Error::io(&to, &e))?;
-    }
-    Ok(())
-}
-
-/// The files below `root`, as paths from there.
-fn walk(root: &Path, at: &Path, found: &mut Vec<PathBuf>) -> Result {
-    let Ok(entries) = fs::read_dir(root.join(at)) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry.map_err(|e| Error::io(root, &e))?;
-        let path = at.join(entry.file_name());
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => walk(root, &path, found)?,
-            _ => found.push(path),
-        }
     }
     Ok(())
 }

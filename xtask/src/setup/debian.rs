@@ -1,12 +1,17 @@
-//! Debian's `rust-src`, fetched by apt into the target folder with a state of its own: the machine's
-//! apt configuration, lists and installed packages stay as they are.
+//! Fetches Debian's `rust-src` by apt into the target folder. apt's state is kept there too: the machine's apt
+//! configuration, lists and installed packages are not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::apt::{self, Mirror};
 use crate::{Error, Result, Workspace, pins, shell, workspace};
+
+/// Debian's own address: what serves where the machine's sources name no Debian mirror.
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// The keys that sign Debian's archive, on every mirror.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The `library` folder of the package's source, fetched unless it is there.
 ///
@@ -17,9 +22,8 @@ pub fn ensure(ws: &Workspace) -> Result<PathBuf> {
     if library.join("core/src/lib.rs").is_file() {
         return Ok(library);
     }
-    let mirror = apt::mirror(Path::new("/etc/apt")).unwrap_or_else(apt::fallback);
     let work = ws.tools().join("apt");
-    let deb = download(&work, &mirror)?;
+    let deb = download(&work)?;
     let unpacked = work.join("unpacked");
     remove(&unpacked)?;
     shell::run(shell::command("dpkg").arg("-x").arg(&deb).arg(&unpacked))?;
@@ -33,18 +37,29 @@ pub fn ensure(ws: &Workspace) -> Result<PathBuf> {
     Ok(library)
 }
 
-fn download(work: &Path, mirror: &Mirror) -> Result<PathBuf> {
+/// The mirror of Debian's main archive among the sources that apt knows, as `apt-get indextargets` lists
+/// them: a folder named `debian`, on every mirror.
+fn mirror(targets: &str) -> Option<&str> {
+    targets.lines().map(|uri| uri.trim_end_matches('/')).find(|uri| uri.ends_with("/debian"))
+}
+
+fn download(work: &Path) -> Result<PathBuf> {
     remove(work)?;
     for folder in ["state/lists/partial", "cache/archives/partial", "log"] {
         let folder = work.join(folder);
         fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, &e))?;
     }
     workspace::write(&work.join("state/status"), "")?;
-    let signed =
-        mirror.signed_by.as_ref().map_or(String::new(), |key| format!("Signed-By: {key}\n"));
+    let signed = match Path::new(KEYS).is_file() {
+        true => format!("Signed-By: {KEYS}\n"),
+        false => String::new(), // the keys that apt trusts
+    };
+    let targets =
+        shell::output(shell::command("apt-get").args(["indextargets", "--format", "$(REPO_URI)"]));
+    let mirror = targets.as_deref().ok().and_then(mirror).unwrap_or(MIRROR);
     let sources = format!(
         "Types: deb\nURIs: {}\nSuites: {}\nComponents: main\n{signed}",
-        mirror.uri,
+        mirror,
         pins::DEBIAN_SUITES
     );
     workspace::write(&work.join("debian.sources"), &sources)?;
@@ -121,7 +136,7 @@ fn remove(folder: &Path) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{moved_past, offers};
+    use super::{mirror, moved_past, offers};
 
     #[test]
     fn a_newer_version_is_reported_by_name() {
@@ -130,5 +145,13 @@ mod tests {
         assert!(!offers(madison, "1.97.1+dfsg1-1"));
         assert!(offers(madison, "1.99.0+dfsg1-1"));
         assert!(moved_past(madison).to_string().contains("it offers 1.99.0+dfsg1-1"));
+    }
+
+    #[test]
+    fn the_main_archive_is_found_among_others() {
+        let targets =
+            "https://m.example/debian-security/\nhttps://m.example/debian/\nhttps://n/debian\n";
+        assert_eq!(mirror(targets), Some("https://m.example/debian"));
+        assert_eq!(mirror("http://m.example/ubuntu/\n"), None);
     }
 }

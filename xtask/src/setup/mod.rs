@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::{Error, Result, Workspace, pins, shell, toolchain};
 
-pub mod apt;
 pub mod debian;
 pub mod linked;
 pub mod ptxas;
@@ -17,11 +16,13 @@ pub mod ptxas;
 const RUSTUP_LIMIT: Duration = Duration::from_secs(240);
 
 /// The switches of `setup`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Options {
-    /// Take the source from Debian even where rustup has it.
+    /// Take the source from Debian even where rustup has it
+    #[arg(long)]
     pub debian: bool,
-    /// Also try to install Miri; not having it is no failure.
+    /// Also try to install Miri; not having it is no failure
+    #[arg(long)]
     pub miri: bool,
 }
 

@@ -6,7 +6,7 @@ fn each_says_which_value_and_what_to_do() {
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let name = || "x-1".to_owned();
     let install = "rustup toolchain install x-1 --profile minimal --component rust-src";
-    let cases: [(BuildError, &[&str]); 17] = [
+    let cases: [(BuildError, &[&str]); 18] = [
         (
             BuildError::UnknownArch { name: name(), known: vec!["y".to_owned(), name()] },
             &["x-1; it knows y, x-1", "sm_70"],
@@ -14,6 +14,7 @@ fn each_says_which_value_and_what_to_do() {
         (BuildError::NoFolder(path()), &["a/b", "try: "]),
         (BuildError::NoCargoToml(path()), &["a/b", "`cargo init --lib a/b`"]),
         (BuildError::NoPackage(path()), &["a/b", "[package]", "not of its workspace"]),
+        (BuildError::Cargo { path: path(), said: name() }, &["does not take a/b:\nx-1"]),
         (BuildError::Arch { name: name() }, &["'x-1'", "from sm_70 on", "try: sm_70"]),
         (BuildError::FileName(name()), &["'x-1'", "try: kernels"]),
         (BuildError::NoRustup { folder: path(), name: name() }, &["a/b", install]),

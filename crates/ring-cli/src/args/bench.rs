@@ -1,4 +1,4 @@
-//! RuntimeConfig of `ring bench`.
+//! Options of `ring bench`.
 
 use super::values::whole;
 use crate::bench::Section;
@@ -6,7 +6,7 @@ use clap::Args;
 use ring_host::Device;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring bench`.
+/// Options of `ring bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
     /// auto (GPU or CPU), cpu, cuda, cuda:N
@@ -18,7 +18,7 @@ pub struct Bench {
     pub quick: bool,
 
     /// Only these sections, with commas between (see --list)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
     pub only: Vec<Section>,
 
     /// Name the sections, and measure nothing
@@ -50,16 +50,11 @@ fn samples(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn bench(options: &[&str]) -> Result<Bench, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "bench"].iter().chain(options))?;
-        match arguments.command {
-            Command::Bench(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! RuntimeConfig of `ring build`.
+//! Options of `ring build`.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring build`.
+/// Options of `ring build`.
 #[derive(Clone, Debug, Args)]
 pub struct Build {
     /// Folder of the crate [default: kernels if it is there, else .]
@@ -30,24 +30,18 @@ pub struct Build {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
 
     fn build(line: &str) -> Build {
-        let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
-        match arguments.command {
-            Command::Build(options) => options,
-            other => panic!("{other:?}"),
-        }
+        parsed(&line.split_whitespace().collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
     fn every_option_is_read() {
-        let options = build("ring build");
+        let options = build("");
         assert_eq!((options.path, options.arch.as_str()), (None, "sm_70"));
         assert_eq!((options.features, options.toolchain, options.out), (vec![], None, None));
-        let options =
-            build("ring build a/b --arch sm_90 --features x,y --toolchain nightly --out z");
+        let options = build("a/b --arch sm_90 --features x,y --toolchain nightly --out z");
         assert_eq!((options.path, options.arch.as_str()), (Some("a/b".into()), "sm_90"));
         assert_eq!(options.features, ["x", "y"]);
         assert_eq!(options.toolchain.as_deref(), Some("nightly"));

@@ -1,10 +1,10 @@
-//! RuntimeConfig of `ring doctor`.
+//! Options of `ring doctor`.
 
 use super::Emulate;
 use clap::Args;
 use ring_host::Device;
 
-/// RuntimeConfig of `ring doctor`.
+/// Options of `ring doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct Doctor {
     /// auto (GPU or CPU), cpu, cuda, cuda:N
@@ -23,15 +23,10 @@ pub struct Doctor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
 
     fn doctor(options: &[&str]) -> Result<Doctor, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "doctor"].iter().chain(options))?;
-        match arguments.command {
-            Command::Doctor(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Names of what is taken away from a device, and the list of them.
+//! The option `--emulate`: names of quirks, and the list of them.
 
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::NAMES;
@@ -6,15 +6,15 @@ use ring_host::device::{Driver, Quirks};
 use std::fmt;
 use std::str::FromStr;
 
-/// Words that ask for the list.
+/// Values that ask for the list.
 const LIST: [&str; 3] = ["?", "list", "help"];
 
 /// What `--emulate` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Emulate {
-    /// To take things away.
+    /// The quirks of these names.
     Names(Emulation),
-    /// To list what can be taken away, and to do nothing else.
+    /// Only print the names of all quirks.
     List,
 }
 

@@ -1,10 +1,10 @@
-//! RuntimeConfig of `ring init`.
+//! Options of `ring init`.
 
 use crate::new::Source;
 use clap::Args;
 use std::path::PathBuf;
 
-/// RuntimeConfig of `ring init`.
+/// Options of `ring init`.
 #[derive(Clone, Debug, Args)]
 pub struct Init {
     /// Folder of the package
@@ -19,17 +19,13 @@ pub struct Init {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
 
     #[test]
     fn every_option_is_read() {
-        let init = |line: &str| match Arguments::try_parse_from(line.split(' ')).unwrap().command {
-            Command::Init(options) => options,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!((init("ring init").path, init("ring init").ring), (".".into(), None));
-        let options = init("ring init a/b --ring ../ring");
+        let init = |options: &[&str]| parsed::<Init>(options).unwrap();
+        assert_eq!((init(&[]).path, init(&[]).ring), (".".into(), None));
+        let options = init(&["a/b", "--ring", "../ring"]);
         assert_eq!(options.path, PathBuf::from("a/b"));
         assert_eq!(options.ring, Some(Source::Folder("../ring".into())));
     }

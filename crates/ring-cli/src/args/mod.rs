@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 mod bench;
 mod build;
@@ -55,6 +55,13 @@ impl Command {
         };
         (emulate? == &Emulate::List).then(|| emulation::known() + "\n")
     }
+}
+
+/// The options of a task, read alone.
+#[cfg(test)]
+fn parsed<T: clap::Args>(options: &[&str]) -> Result<T, clap::Error> {
+    let task = T::augment_args(clap::Command::new("ring").no_binary_name(true));
+    T::from_arg_matches(&task.try_get_matches_from(options)?)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! RuntimeConfig of `ring new`.
+//! Options of `ring new`.
 
 use crate::new::{Folder, Source};
 use clap::Args;
 
-/// RuntimeConfig of `ring new`.
+/// Options of `ring new`.
 #[derive(Clone, Debug, Args)]
 pub struct New {
     /// The folder, new or empty; its name is the package's
@@ -18,16 +18,11 @@ pub struct New {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn new(options: &[&str]) -> Result<New, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "new"].iter().chain(options))?;
-        match arguments.command {
-            Command::New(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

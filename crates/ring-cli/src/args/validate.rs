@@ -1,4 +1,4 @@
-//! RuntimeConfig of `ring validate`.
+//! Options of `ring validate`.
 
 use super::Emulate;
 use super::values::{Milliseconds, number, processing, seconds, small_number};
@@ -6,7 +6,7 @@ use clap::Args;
 use ring_host::{Budgets, Device, LaunchConfig, Memory, Mode, Processing};
 use std::time::Duration;
 
-/// RuntimeConfig of `ring validate`.
+/// Options of `ring validate`.
 #[derive(Clone, Debug, Args)]
 pub struct Validate {
     /// auto (GPU or CPU), cpu, cuda, cuda:N
@@ -101,16 +101,11 @@ impl KernelOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use crate::args::parsed;
     use clap::error::ErrorKind;
 
     fn validate(options: &[&str]) -> Result<Validate, clap::Error> {
-        let arguments = Arguments::try_parse_from(["ring", "validate"].iter().chain(options))?;
-        match arguments.command {
-            Command::Validate(options) => Ok(options),
-            other => panic!("{other:?}"),
-        }
+        parsed(options)
     }
 
     #[test]

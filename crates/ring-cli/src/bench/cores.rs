@@ -1,4 +1,4 @@
-//! Threads that stay on their processor.
+//! Host threads pinned to processors.
 
 use core_affinity::CoreId;
 use std::thread;

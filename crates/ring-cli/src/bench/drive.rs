@@ -1,7 +1,7 @@
-//! The loop that keeps messages going, the same for all that carry them.
+//! The loop that sends and receives, the same for the ring and for all baselines.
 
 use super::cores::Cores;
-use super::settings::PATIENCE;
+use super::settings::TIMEOUT;
 use crate::interrupt::Interrupt;
 use std::sync::Barrier;
 use std::thread;
@@ -29,8 +29,8 @@ pub struct Load {
     pub batch: usize,
     /// Most messages on their way.
     pub depth: u64,
-    /// Fruitless turns after which the thread gives its processor to others.
-    pub patience: u32,
+    /// Idle turns after which the thread gives its processor to others.
+    pub yield_after: u32,
     /// No more messages from when this is asked for.
     pub interrupt: Interrupt,
 }
@@ -38,7 +38,7 @@ pub struct Load {
 /// Sends messages and takes their answers until all have come; how many there were.
 pub fn drive(pipe: &mut impl Pipe, load: &Load, begun: Instant) -> Result<u64, String> {
     let (mut sent, mut got, mut all) = (0u64, 0u64, load.messages);
-    let (mut turns, mut fruitless, mut moved) = (0u32, 0u32, begun);
+    let (mut turns, mut idle, mut moved) = (0u32, 0u32, begun);
     while got < all {
         let room = (all - sent).min(load.depth.saturating_sub(sent - got));
         let most = room.min(load.batch as u64) as usize;
@@ -50,21 +50,21 @@ pub fn drive(pipe: &mut impl Pipe, load: &Load, begun: Instant) -> Result<u64, S
         }
         turns = turns.wrapping_add(1);
         if new + answered > 0 {
-            fruitless = 0;
+            idle = 0;
         } else {
-            fruitless = fruitless.saturating_add(1);
-            if fruitless > load.patience {
+            idle = idle.saturating_add(1);
+            if idle > load.yield_after {
                 thread::yield_now();
             }
         }
         if turns.is_multiple_of(TURNS) {
             let now = Instant::now();
-            if fruitless < TURNS {
+            if idle < TURNS {
                 moved = now;
-            } else if now - moved > PATIENCE {
-                return Err(format!("no answer for {PATIENCE:?}, after {got} of {sent} messages"));
+            } else if now - moved > TIMEOUT {
+                return Err(format!("no answer for {TIMEOUT:?}, after {got} of {sent} messages"));
             }
-            if now - begun >= load.time || load.interrupt.asked() {
+            if now - begun >= load.time || load.interrupt.requested() {
                 all = sent; // what is on its way is still waited for
             }
         }
@@ -140,7 +140,7 @@ mod tests {
             time: Duration::from_millis(5),
             batch: 8,
             depth: 5,
-            patience: 100,
+            yield_after: 100,
             interrupt: Interrupt::never(),
         }
     }

@@ -1,8 +1,9 @@
-//! A report for tests: figures that are round, not measured.
+//! A report with invented figures, for tests.
 
 use super::machine::Machine;
 use super::report::{
-    Copies, Growth, Latency, Many, OnDevice, Report, Round, Shape, Stop, Throughput, Way, Whose,
+    Copies, Growth, Latency, Many, OnDevice, Report, Rounds, Shape, Skipped, Stop, Throughput, Way,
+    Whose,
 };
 use super::section::Section;
 use super::settings::Settings;
@@ -56,19 +57,12 @@ pub fn report() -> Report {
     let mut machine = Machine::look(&runtime, &cores);
     machine.processor = "A & B <processor> \"x\" </script>".to_owned();
     let mut report = Report::new(machine, Settings::of(&options()));
-    report.sections = Section::ALL.into();
-    report.skipped = vec![(Section::Many, "it needs a GPU".to_owned())];
+    report.sections = Section::all().into();
+    report.skipped = vec![Skipped { section: Section::Many, why: "it needs a GPU".to_owned() }];
     let latency = |id, device, us| {
-        let whose = if id == "ring" { Whose::Ours } else { Whose::Baseline };
-        Latency {
-            id,
-            name: format!("{id} <there & back>"),
-            device,
-            whose,
-            times: Ok(times(us)),
-            rounds: vec![Round { p50: us, p99: us }; 3],
-            by_page: matches!(id, "ring" | "flag"),
-        }
+        let rounds = Rounds { p50: vec![us; 3], p99: vec![us; 3] };
+        let row = Latency::new(id, &format!("{id} <there & back>"), device);
+        Latency { times: Ok(times(us)), rounds, ..row }
     };
     report.latency = vec![
         latency("ring", "cuda", 2.0),
@@ -121,7 +115,8 @@ pub fn report() -> Report {
         messages,
         capacity,
         rate: Ok(rates(m)),
-        resident_kib: [100, 100],
+        before_kib: 100,
+        after_kib: 100,
     };
     report.growth = vec![
         growth(1_000_000, 4096, 100.0),

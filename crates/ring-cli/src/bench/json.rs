@@ -1,145 +1,84 @@
 //! The report for programs. Times are in microseconds, rates in messages a second.
 
-use super::report::{Found, Report, Shape, Stop, Throughput};
+use super::report::{Report, Wrong};
 use super::stats::{CURVE, Rates, Times};
-use super::targets::{Sense, targets};
-use serde_json::{Map, Value, json};
+use super::targets::{Target, targets};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What is written: the report, and what follows from it.
+#[derive(Serialize)]
+struct Written<'a> {
+    machine: BTreeMap<&'static str, String>,
+    at: u64,
+    device: &'static str,
+    targets: Vec<Target>,
+    wrong: Vec<Wrong>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
 
 /// All of it.
 pub fn report(report: &Report) -> Value {
-    let machine: Map<String, Value> = report
-        .machine
-        .facts()
-        .into_iter()
-        .map(|(key, fact)| (key.to_owned(), fact.into()))
-        .collect();
-    let settings = &report.settings;
-    let skipped = report.skipped.iter();
-    let wrong = report.wrong();
-    json!({
-        "machine": machine,
-        "at": report.machine.at,
-        "device": crate::host::kind(&report.machine.device),
-        "took_s": report.took,
-        "interrupted": report.interrupted,
-        "settings": {
-            "quick": settings.quick,
-            "samples": settings.samples,
-            "warm_up": settings.warm_up,
-            "rounds": settings.rounds,
-            "repeats": settings.repeats,
-            "run_ms": settings.run.as_millis() as u64,
-        },
-        "sections": report.sections.iter().map(ToString::to_string).collect::<Value>(),
-        "skipped": skipped.map(|(section, why)| json!({
-            "section": section.to_string(), "why": why,
-        })).collect::<Value>(),
-        "targets": targets(report).iter().map(|target| json!({
-            "id": target.id,
-            "what": target.what,
-            "sense": match target.sense { Sense::AtMost => "at_most", Sense::AtLeast => "at_least" },
-            "bound": target.bound,
-            "measured": target.measured.as_ref().ok().map(|ratio| ratio.value),
-            "spread": target.measured.as_ref().ok().and_then(|ratio| ratio.spread),
-            "from": target.measured.as_ref().ok().map(|ratio| &ratio.figures),
-            "why_not": target.measured.as_ref().err(),
-            "verdict": target.verdict().word().to_lowercase(),
-        })).collect::<Value>(),
-        "latency": report.latency.iter().map(|row| json!({
-            "id": row.id,
-            "name": row.name,
-            "device": row.device,
-            "times": found(&row.times, times),
-            "p50_of_rounds_us": row.rounds.iter().map(|round| round.p50).collect::<Vec<_>>(),
-            "p99_of_rounds_us": row.rounds.iter().map(|round| round.p99).collect::<Vec<_>>(),
-        })).collect::<Value>(),
-        "on_device": report.on_device.iter().map(|row| json!({
-            "name": row.name,
-            "us": found(&row.us, |us| json!(us)),
-        })).collect::<Value>(),
-        "throughput": report.throughput.iter().map(throughput).collect::<Value>(),
-        "copies": report.copies.iter().map(|row| json!({
-            "name": row.name,
-            "bytes": row.bytes,
-            "bytes_a_second": found(&row.rate, rates),
-        })).collect::<Value>(),
-        "modes": report.ways.iter().map(|way| json!({
-            "mode": way.mode.to_string(),
-            "memory": way.memory.to_string(),
-            "times": found(&way.times, times),
-            "from_rest": way.at_rest.as_ref().map(|at_rest| found(at_rest, times)),
-            "rate": found(&way.rate, rates),
-            "launches": way.launches,
-        })).collect::<Value>(),
-        "many": report.many.as_ref().map(|many| json!({
-            "hosts": many.hosts,
-            "alone": found(&many.alone, times),
-            "each": found(&many.each, |each| each.iter().map(times).collect()),
-        })),
-        "growth": report.growth.iter().map(|row| json!({
-            "messages": row.messages,
-            "capacity": row.capacity,
-            "rate": found(&row.rate, rates),
-            "resident_kib_before": row.resident_kib[0],
-            "resident_kib_after": row.resident_kib[1],
-        })).collect::<Value>(),
-        "wrong": wrong.iter().map(|(what, why)| json!({ "what": what, "why": why }))
-            .collect::<Value>(),
-    })
+    let written = Written {
+        machine: report.machine.facts().into_iter().collect(),
+        at: report.machine.at,
+        device: crate::host::kind(&report.machine.device),
+        targets: targets(report),
+        wrong: report.wrong(),
+        report,
+    };
+    serde_json::to_value(written).expect("all keys are texts")
 }
 
-fn found<T>(found: &Found<T>, show: impl Fn(&T) -> Value) -> Value {
-    match found {
-        Ok(value) => show(value),
-        Err(Stop::Refused(why)) => json!({ "refused": why }),
-        Err(Stop::Wrong(why)) => json!({ "wrong": why }),
-        Err(Stop::Interrupted) => json!({ "interrupted": true }),
+impl Serialize for Times {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let at = |percent| self.percentile(percent);
+        let figures = json!({
+            "count": self.count(),
+            "min": at(0.0),
+            "p50": at(50.0),
+            "p90": at(90.0),
+            "p99": at(99.0),
+            "p99_9": at(99.9),
+            "max": at(100.0),
+            "curve": CURVE.map(|percent| (percent, at(percent))),
+        });
+        figures.serialize(to)
     }
 }
 
-fn times(times: &Times) -> Value {
-    json!({
-        "count": times.count(),
-        "min": times.percentile(0.0),
-        "p50": times.percentile(50.0),
-        "p90": times.percentile(90.0),
-        "p99": times.percentile(99.0),
-        "p99_9": times.percentile(99.9),
-        "max": times.percentile(100.0),
-        "curve": CURVE.iter().map(|percent| json!([percent, times.percentile(*percent)])).collect::<Value>(),
-    })
+impl Serialize for Rates {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (median, min, max) = (self.median(), self.min(), self.max());
+        json!({ "median": median, "min": min, "max": max, "samples": self.samples() }).serialize(to)
+    }
 }
 
-fn rates(rates: &Rates) -> Value {
-    json!({
-        "median": rates.median(),
-        "min": rates.min(),
-        "max": rates.max(),
-        "samples": rates.samples(),
-    })
-}
-
-fn throughput(row: &Throughput) -> Value {
-    let Shape { channels, bytes, answer_bytes, threads, batch, depth, capacity } = &row.shape;
-    json!({
-        "sweep": row.sweep,
-        "name": row.name,
-        "device": row.device,
-        "channels": channels,
-        "bytes": bytes,
-        "answer_bytes": answer_bytes,
-        "threads": threads,
-        "batch": batch,
-        "depth": depth,
-        "capacity": capacity,
-        "rate": found(&row.rate, rates),
-    })
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let ratio = self.measured.as_ref().ok();
+        let figures = json!({
+            "id": self.id,
+            "what": self.what,
+            "sense": self.sense,
+            "bound": self.bound,
+            "measured": ratio.map(|ratio| ratio.value),
+            "spread": ratio.and_then(|ratio| ratio.spread),
+            "from": ratio.map(|ratio| &ratio.figures),
+            "why_not": self.measured.as_ref().err(),
+            "verdict": self.verdict().word().to_lowercase(),
+        });
+        figures.serialize(to)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::example;
+    use crate::bench::report::Stop;
 
     #[test]
     fn all_keys_are_there_and_stay() {

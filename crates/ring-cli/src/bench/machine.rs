@@ -1,8 +1,8 @@
-//! What everything was measured on.
+//! The machine that the figures were measured on.
 
 use super::cores::Cores;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What everything was measured on.
 #[derive(Clone, Debug)]
@@ -56,11 +56,7 @@ impl Machine {
         let system =
             format!("{} {} on {}", std::env::consts::OS, release.trim(), std::env::consts::ARCH);
         let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-        let module = read("/proc/driver/nvidia/version").filter(|_| is_gpu(runtime.device()));
-        let module = module.and_then(|text| {
-            let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
-            Some(line.trim_start_matches("NVRM version: ").to_owned())
-        });
+        let module = crate::host::kernel_module().filter(|_| is_gpu(runtime.device()));
         let runs = match &runtime.report().selection {
             Ok(choice) => choice.to_string(),
             Err(why) => format!("no kernel runs: {why}"),
@@ -147,17 +143,9 @@ fn build() -> &'static str {
 
 /// Seconds since 1970 as a date and a time of day, UTC.
 pub fn date(seconds: u64) -> String {
-    // Days from 1 March of year 0 on: leap days come last.
-    let days = seconds / 86_400 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, turn) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year + era * 400 + turn;
-    let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds));
+    let minutes: String = time.to_string().replace('T', " ").chars().take(16).collect();
+    format!("{minutes} UTC")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Kernels whose messages can be made and checked quickly.
+//! The measured kernels: how to make their messages and check their answers quickly.
 
 use ring_bench::kernels::{
     DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096,

@@ -3,14 +3,14 @@
 //! Every figure has a live kernel in it, and every answer is checked. Rows that are compared are
 //! measured in turn, a round of each, by threads that stay on their processor.
 //!
-//! [`section`] names what can be measured, [`settings`] says how long; [`ours`] measures this runtime
-//! and [`baselines`] the same GPU by raw driver calls, [`against`] both in turn, [`cpu`] the CPU device
-//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`text`], [`json`] and
-//! [`html`] show it.
+//! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime
+//! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both in turn, [`cpu`] the CPU device
+//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`tables`] sorts it into tables, and
+//! [`text`], [`html`] and [`json`] show it.
 
-mod against;
 mod baselines;
-mod bed;
+mod comparison;
+mod context;
 mod cores;
 mod cpu;
 mod drive;
@@ -20,13 +20,13 @@ pub mod html;
 mod json;
 mod machine;
 mod measured;
-mod ours;
-mod progress;
 mod report;
+mod ring;
 mod section;
 mod settings;
 mod spread;
 mod stats;
+mod tables;
 mod targets;
 mod text;
 
@@ -35,13 +35,13 @@ pub use section::Section;
 use crate::args::Bench;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::progress::Steps;
 use baselines::Gpu;
-use bed::Bed;
+use context::Context;
 use cores::Cores;
 use machine::Machine;
 use measured::Measured;
-use progress::Steps;
-use report::{Report, Stop};
+use report::{Report, Skipped, Stop};
 use ring_bench::kernels::Digest;
 use ring_host::device::{self, Driver as _};
 use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
@@ -61,7 +61,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
         write!(out, "{}", text::sections())?;
         return Ok(());
     }
-    // Whoever waits minutes for a report wants to know first that it can be written.
+    // A report that cannot be written is an error before the minutes that the measurement takes.
     options.json.iter().chain(&options.html).try_for_each(|path| writable(path))?;
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
@@ -97,13 +97,13 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
 /// What is measured, and what is left out.
 fn choose(options: &Bench, report: &mut Report) {
     let gpu = report.machine.is_gpu();
-    for section in Section::ALL {
+    for section in Section::all().iter().copied() {
         let asked = options.only.is_empty() || options.only.contains(&section);
         match () {
             () if !asked => {}
             () if section.needs_gpu() && !gpu => {
                 let why = format!("it needs a GPU, and this is {}", report.machine.device.name);
-                report.skipped.push((section, why));
+                report.skipped.push(Skipped { section, why });
             }
             () => report.sections.push(section),
         }
@@ -132,27 +132,26 @@ fn measure(
     let source = |source| Failure::Open { device: Device::Cpu, source };
     let cpu_runtime = Runtime::open(Device::Cpu).map_err(source)?;
     let sections = report.sections.clone();
-    let steps = {
-        let none = Steps::new(0, interrupt);
-        let bed = Bed { runtime, cores, settings, steps: &none, interrupt };
-        Steps::new(sections.iter().map(|section| steps_of(*section, &bed)).sum(), interrupt)
-    };
-    let bed = Bed { runtime, cores, settings, steps: &steps, interrupt };
+    let steps = sections.iter().map(|section| steps_of(*section, settings)).sum();
+    let steps = Steps::new(steps, interrupt);
+    let context = Context { runtime, cores, settings, steps: &steps, interrupt };
     for section in sections {
         match (section, &mut gpu) {
-            (Section::Latency, Some(gpu)) => against::latency(&bed, gpu, report),
+            (Section::Latency, Some(gpu)) => comparison::latency(&context, gpu, report),
             (Section::Throughput, Some(gpu)) => {
-                against::throughput(&bed, gpu, report);
-                ours::throughput::sweeps(&bed, &mut report.throughput);
+                comparison::throughput(&context, gpu, report);
+                ring::throughput::sweeps(&context, &mut report.throughput);
             }
-            (Section::Bandwidth, Some(gpu)) => against::bandwidth(&bed, gpu, report),
-            (Section::Modes, _) => report.ways = ours::modes::ways(&bed),
-            (Section::Many, Some(_)) => report.many = Some(ours::many::many(&bed)),
-            (Section::Cpu, _) => cpu::measure(&Bed { runtime: &cpu_runtime, ..bed }, report),
-            (Section::Growth, _) => report.growth = ours::growth::growth(&bed),
+            (Section::Bandwidth, Some(gpu)) => comparison::bandwidth(&context, gpu, report),
+            (Section::Modes, _) => report.ways = ring::modes::ways(&context),
+            (Section::Many, Some(_)) => report.many = Some(ring::many::many(&context)),
+            (Section::Cpu, _) => {
+                cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report)
+            }
+            (Section::Growth, _) => report.growth = ring::growth::growth(&context),
             _ => {}
         }
-        if interrupt.asked() {
+        if interrupt.requested() {
             report.interrupted(steps.now());
             break;
         }
@@ -160,15 +159,15 @@ fn measure(
     Ok(())
 }
 
-fn steps_of(section: Section, bed: &Bed<'_>) -> u64 {
+fn steps_of(section: Section, settings: &Settings) -> u64 {
     match section {
-        Section::Latency => against::latency_steps(bed),
-        Section::Throughput => against::repeats(bed) + ours::throughput::STEPS,
-        Section::Bandwidth => against::repeats(bed),
-        Section::Modes => ours::modes::STEPS,
-        Section::Many => ours::many::STEPS,
+        Section::Latency => settings.rounds + comparison::STEPS_BESIDE,
+        Section::Throughput => settings.repeats as u64 + ring::throughput::steps(),
+        Section::Bandwidth => settings.repeats as u64,
+        Section::Modes => ring::modes::STEPS,
+        Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,
-        Section::Growth => ours::growth::STEPS,
+        Section::Growth => ring::growth::STEPS,
     }
 }
 

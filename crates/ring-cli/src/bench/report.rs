@@ -7,15 +7,19 @@ use super::settings::Settings;
 use super::stats::{Rates, Times};
 use crate::text::grouped;
 use ring_host::{Memory, Mode};
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
 
 /// Why there is no figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// What was asked for cannot be had here.
     Refused(String),
     /// Something went wrong: an answer was wrong, or none came. The command fails.
     Wrong(String),
     /// Ctrl-C came first.
+    #[serde(serialize_with = "yes")]
     Interrupted,
 }
 
@@ -32,17 +36,48 @@ impl Stop {
 /// A figure, or why there is none.
 pub type Found<T> = Result<T, Stop>;
 
-/// Whose figure it is.
+/// A figure, or in its place an object that says why there is none.
+struct Shown<'a, T>(&'a Found<T>);
+
+impl<T: Serialize> Serialize for Shown<'_, T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Ok(value) => value.serialize(to),
+            Err(stop) => stop.serialize(to),
+        }
+    }
+}
+
+fn found<T: Serialize, S: Serializer>(found: &Found<T>, to: S) -> Result<S::Ok, S::Error> {
+    Shown(found).serialize(to)
+}
+
+fn found_if<T: Serialize, S: Serializer>(
+    found: &Option<Found<T>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    found.as_ref().map(Shown).serialize(to)
+}
+
+fn named<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+fn yes<S: Serializer>(to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(true)
+}
+
+/// Whether a figure is the ring's or a baseline's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// This runtime's, through its public calls.
+    /// The ring's, through the runtime's public interface.
     Ours,
-    /// That of what it is compared with.
+    /// A baseline's.
     Baseline,
 }
 
 /// Round trips of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Latency {
     /// Its name for programs.
     pub id: &'static str,
@@ -51,33 +86,51 @@ pub struct Latency {
     /// `cuda` or `cpu`.
     pub device: &'static str,
     /// Whose.
+    #[serde(skip)]
     pub whose: Whose,
     /// How long they took.
+    #[serde(serialize_with = "found")]
     pub times: Found<Times>,
     /// Each round by itself.
-    pub rounds: Vec<Round>,
+    #[serde(flatten)]
+    pub rounds: Rounds,
+}
+
+impl Latency {
+    /// Nothing measured yet.
+    pub fn new(id: &'static str, name: &str, device: &'static str) -> Latency {
+        let whose = if id == "ring" { Whose::Ours } else { Whose::Baseline };
+        let (times, rounds) = (Ok(Times::new()), Rounds::default());
+        Latency { id, name: name.to_owned(), device, whose, times, rounds }
+    }
+
     /// Whether each round used another page of pinned memory, and that makes a difference.
-    pub by_page: bool,
+    pub fn by_page(&self) -> bool {
+        self.device == "cuda" && matches!(self.id, "ring" | "flag")
+    }
 }
 
-/// Round trips of one round, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
-    /// Their median.
-    pub p50: f64,
-    /// Their 99th percentile.
-    pub p99: f64,
+/// Round trips of each round, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rounds {
+    /// Their medians.
+    #[serde(rename = "p50_of_rounds_us")]
+    pub p50: Vec<f64>,
+    /// Their 99th percentiles.
+    #[serde(rename = "p99_of_rounds_us")]
+    pub p99: Vec<f64>,
 }
 
-impl Round {
-    /// What those times say; nothing if there are none.
-    pub fn of(times: &Times) -> Option<Round> {
-        Some(Round { p50: times.percentile(50.0)?, p99: times.percentile(99.0)? })
+impl Rounds {
+    /// Adds a round of those times; nothing if there are none.
+    pub fn add(&mut self, times: &Times) {
+        self.p50.extend(times.percentile(50.0));
+        self.p99.extend(times.percentile(99.0));
     }
 }
 
 /// How messages were sent when their rate was measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
     /// Rings, each with a host thread.
     pub channels: u32,
@@ -115,7 +168,7 @@ impl Shape {
 }
 
 /// Messages a second of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Throughput {
     /// What was varied: rows of one sweep belong into one plot.
     pub sweep: &'static str,
@@ -124,10 +177,13 @@ pub struct Throughput {
     /// `cuda` or `cpu`.
     pub device: &'static str,
     /// Whose.
+    #[serde(skip)]
     pub whose: Whose,
     /// How.
+    #[serde(flatten)]
     pub shape: Shape,
     /// Messages a second.
+    #[serde(serialize_with = "found")]
     pub rate: Found<Rates>,
 }
 
@@ -149,77 +205,110 @@ impl Throughput {
 }
 
 /// Bytes a second of plain copies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Copies {
     /// `to the device` or `from the device`.
     pub name: &'static str,
     /// Bytes of a copy.
     pub bytes: usize,
     /// Bytes a second.
+    #[serde(rename = "bytes_a_second", serialize_with = "found")]
     pub rate: Found<Rates>,
 }
 
 /// A mode in a memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Way {
     /// The mode.
+    #[serde(serialize_with = "named")]
     pub mode: Mode,
     /// The memory.
+    #[serde(serialize_with = "named")]
     pub memory: Memory,
     /// Round trips of messages that follow each other.
+    #[serde(serialize_with = "found")]
     pub times: Found<Times>,
     /// Round trips to a kernel that had left the device; only where it does.
+    #[serde(rename = "from_rest", serialize_with = "found_if")]
     pub at_rest: Option<Found<Times>>,
     /// Messages a second, in batches.
+    #[serde(serialize_with = "found")]
     pub rate: Found<Rates>,
     /// Launches until then.
     pub launches: u64,
 }
 
 /// Kernels at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Many {
     /// Host threads that drove them.
     pub hosts: usize,
     /// Round trips of one kernel alone.
+    #[serde(serialize_with = "found")]
     pub alone: Found<Times>,
     /// Round trips of each, all at once.
+    #[serde(serialize_with = "found")]
     pub each: Found<Vec<Times>>,
 }
 
 /// A rate with many messages or large rings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Growth {
     /// Messages of each measurement.
     pub messages: u64,
     /// Slots of each ring.
     pub capacity: u32,
     /// Messages a second.
+    #[serde(serialize_with = "found")]
     pub rate: Found<Rates>,
-    /// Memory of the process before and after, in KiB; 0 if it cannot be read.
-    pub resident_kib: [u64; 2],
+    /// Memory of the process before, in KiB; 0 if it cannot be read.
+    #[serde(rename = "resident_kib_before")]
+    pub before_kib: u64,
+    /// The same after.
+    #[serde(rename = "resident_kib_after")]
+    pub after_kib: u64,
 }
 
 /// What the device said of its own messages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct OnDevice {
     /// What it is.
     pub name: &'static str,
     /// Microseconds, or why there are none.
+    #[serde(serialize_with = "found")]
     pub us: Found<f64>,
 }
 
+/// A section that was left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// The section.
+    pub section: Section,
+    /// Why.
+    pub why: String,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wrong {
+    /// What was being measured.
+    pub what: String,
+    /// What was wrong.
+    pub why: String,
+}
+
 /// Everything.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// On what.
+    #[serde(skip)]
     pub machine: Machine,
     /// How long and how often.
     pub settings: Settings,
     /// What was measured.
     pub sections: Vec<Section>,
     /// What was left out, and why.
-    pub skipped: Vec<(Section, String)>,
+    pub skipped: Vec<Skipped>,
     /// Round trips.
     pub latency: Vec<Latency>,
     /// By the device's clock.
@@ -229,12 +318,14 @@ pub struct Report {
     /// Plain copies.
     pub copies: Vec<Copies>,
     /// Modes and memories.
+    #[serde(rename = "modes")]
     pub ways: Vec<Way>,
     /// Kernels at once.
     pub many: Option<Many>,
     /// Many messages, large rings.
     pub growth: Vec<Growth>,
     /// How long all of it took, in seconds.
+    #[serde(rename = "took_s")]
     pub took: f64,
     /// What was being measured when Ctrl-C came, if it did.
     pub interrupted: Option<String>,
@@ -262,19 +353,19 @@ impl Report {
 
     /// Leaves out what was not measured because it was interrupted, and says so.
     pub fn interrupted(&mut self, during: String) {
-        let none = |rates: &Found<Rates>| match rates {
-            Ok(rates) => rates.samples().is_empty(),
-            Err(stop) => *stop == Stop::Interrupted,
+        let some = |rates: &Found<Rates>| match rates {
+            Ok(rates) => !rates.samples().is_empty(),
+            Err(stop) => *stop != Stop::Interrupted,
         };
         self.latency.retain(|row| match &row.times {
             Ok(times) => times.count() > 0,
             Err(stop) => *stop != Stop::Interrupted,
         });
         self.on_device.retain(|row| row.us != Err(Stop::Interrupted));
-        self.throughput.retain(|row| !none(&row.rate));
-        self.copies.retain(|row| !none(&row.rate));
+        self.throughput.retain(|row| some(&row.rate));
+        self.copies.retain(|row| some(&row.rate));
         self.ways.retain(|way| !matches!(way.times, Err(Stop::Interrupted)));
-        self.growth.retain(|row| !none(&row.rate));
+        self.growth.retain(|row| some(&row.rate));
         self.many.take_if(|many| matches!(many.each, Err(Stop::Interrupted)));
         self.interrupted = Some(during);
     }
@@ -293,11 +384,11 @@ impl Report {
     }
 
     /// What went wrong, each with what was being measured.
-    pub fn wrong(&self) -> Vec<(String, String)> {
+    pub fn wrong(&self) -> Vec<Wrong> {
         let mut all = Vec::new();
         let mut note = |what: String, stop: Option<&Stop>| {
             if let Some(Stop::Wrong(why)) = stop {
-                all.push((what, why.clone()));
+                all.push(Wrong { what, why: why.clone() });
             }
         };
         for row in &self.latency {

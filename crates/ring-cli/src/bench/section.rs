@@ -1,72 +1,46 @@
-//! What can be measured, by name.
+//! The sections of the bench, by name.
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde::Serialize;
 use std::fmt;
-use std::str::FromStr;
 
-/// A part of the bench that can be asked for alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A part of the bench that can be asked for alone. The words beside each are what `--list` says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Section {
-    /// Round trips at depth 1, in turn with what they are compared with.
+    /// one 64-byte message there and back, in turn with a bare flag, a launch, a graph launch, and copies
+    /// around a launch (GPU)
     Latency,
-    /// Messages a second.
+    /// messages a second against message size, channels, batch, depth, scope and threads, beside rings with
+    /// head and tail (GPU)
     Throughput,
-    /// Large messages in, beside plain copies.
+    /// 4096-byte messages in, 16 bytes out, beside cuMemcpyAsync (GPU)
     Bandwidth,
-    /// Every mode in every memory.
+    /// round trip and throughput of every mode in every memory
     Modes,
-    /// Sixteen kernels at once.
+    /// round trips of 16 kernels at once, beside those of one (GPU)
     Many,
-    /// The CPU device beside other queues.
+    /// the CPU device beside rtrb and crossbeam's ArrayQueue, two threads
     Cpu,
-    /// More messages and larger rings.
+    /// throughput from 1,000,000 messages on (--growth: to 1,000,000,000), and with 256 to 65,536 slots;
+    /// memory meanwhile
     Growth,
 }
 
 impl Section {
     /// All, in the order in which they are measured.
-    pub const ALL: [Section; 7] = [
-        Section::Latency,
-        Section::Throughput,
-        Section::Bandwidth,
-        Section::Modes,
-        Section::Many,
-        Section::Cpu,
-        Section::Growth,
-    ];
+    pub fn all() -> &'static [Section] {
+        Section::value_variants()
+    }
 
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Section::Latency => "latency",
-            Section::Throughput => "throughput",
-            Section::Bandwidth => "bandwidth",
-            Section::Modes => "modes",
-            Section::Many => "many",
-            Section::Cpu => "cpu",
-            Section::Growth => "growth",
-        }
+    fn described(self) -> PossibleValue {
+        self.to_possible_value().expect("none is hidden")
     }
 
     /// What it measures.
-    pub fn says(self) -> &'static str {
-        match self {
-            Section::Latency => {
-                "one 64-byte message there and back, in turn with a bare flag, a launch, a graph \
-                 launch, and copies around a launch (GPU)"
-            }
-            Section::Throughput => {
-                "messages a second against message size, channels, batch, depth, scope and threads, \
-                 beside rings with head and tail (GPU)"
-            }
-            Section::Bandwidth => "4096-byte messages in, 16 bytes out, beside cuMemcpyAsync (GPU)",
-            Section::Modes => "round trip and throughput of every mode in every memory",
-            Section::Many => "round trips of 16 kernels at once, beside those of one (GPU)",
-            Section::Cpu => "the CPU device beside rtrb and crossbeam's ArrayQueue, two threads",
-            Section::Growth => {
-                "throughput from 1,000,000 messages on (--growth: to 1,000,000,000), and with 256 \
-                 to 65,536 slots; memory meanwhile"
-            }
-        }
+    pub fn says(self) -> String {
+        self.described().get_help().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Whether it makes no sense without a GPU.
@@ -78,19 +52,7 @@ impl Section {
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Section {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Section, String> {
-        let found = Section::ALL.into_iter().find(|section| section.name() == name);
-        found.ok_or_else(|| {
-            let names = Section::ALL.map(Section::name);
-            format!("there is no section '{name}'; use {}", crate::reasons::listed(&names, "or"))
-        })
+        f.pad(self.described().get_name())
     }
 }
 
@@ -100,11 +62,9 @@ mod tests {
 
     #[test]
     fn names_are_read_as_written() {
-        for section in Section::ALL {
-            assert_eq!(section.to_string().parse(), Ok(section));
+        for section in Section::all() {
+            assert_eq!(Section::from_str(&section.to_string(), false), Ok(*section));
             assert!(!section.says().is_empty());
         }
-        let error = "speed".parse::<Section>().unwrap_err();
-        assert!(error.contains("'speed'") && error.contains("latency, throughput"), "{error}");
     }
 }

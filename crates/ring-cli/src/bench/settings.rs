@@ -1,16 +1,17 @@
-//! How long and how often is measured.
+//! Durations and repetitions of the measurements.
 
 use crate::args::Bench;
+use crate::text::plural;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
-/// No answer is waited for longer. Kernels that are bare leave by their own clock after
-/// [`Settings::leash`].
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait for an answer. Baseline kernels leave by their own clock after [`Settings::kernel_limit`].
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long and how often is measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Whether it is to be over soon.
+    /// Whether fewer samples and shorter runs were asked for.
     pub quick: bool,
     /// Round trips that are timed of each kind.
     pub samples: u64,
@@ -19,13 +20,20 @@ pub struct Settings {
     /// Round trips before each round that are not timed.
     pub warm_up: u64,
     /// How long the round trips of one kind may take in one round, however few they were.
+    #[serde(skip)]
     pub round_limit: Duration,
     /// How often a rate is measured.
     pub repeats: usize,
     /// How long each time.
+    #[serde(rename = "run_ms", serialize_with = "milliseconds")]
     pub run: Duration,
     /// Whether the longest row of growth is wanted.
+    #[serde(skip)]
     pub growth: bool,
+}
+
+fn milliseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(time.as_millis() as u64)
 }
 
 impl Settings {
@@ -45,13 +53,26 @@ impl Settings {
         }
     }
 
+    /// How it is measured, in words.
+    pub fn in_words(&self) -> String {
+        format!(
+            "up to {} timed of each kind in {} rounds, {} before each that are not; rates: {} runs of \
+             {} ms, the median counts",
+            plural(self.samples, "round trip"),
+            self.rounds,
+            self.warm_up,
+            self.repeats,
+            self.run.as_millis()
+        )
+    }
+
     /// Round trips that are timed in one round.
     pub fn per_round(&self) -> u64 {
         self.samples.div_ceil(self.rounds)
     }
 
-    /// After how long a bare kernel leaves by its own clock: longer than any wait for it.
-    pub fn leash(&self) -> Duration {
-        self.round_limit + self.run + 2 * PATIENCE
+    /// After how long a baseline kernel leaves by its own clock: longer than any wait for it.
+    pub fn kernel_limit(&self) -> Duration {
+        self.round_limit + self.run + 2 * TIMEOUT
     }
 }

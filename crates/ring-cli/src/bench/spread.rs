@@ -1,4 +1,4 @@
-//! How far single runs of a measurement lie apart: what is less than that is noise.
+//! The spread of single runs: a difference that is smaller is noise.
 
 /// Runs that tell how far they lie apart, at least.
 const RUNS: usize = 3;

@@ -1,7 +1,6 @@
-//! Times and rates, and what is said of them.
+//! Statistics of times and rates.
 
-/// Round trips, and whatever else is timed; a row of them is a [`Latency`](super::report::Latency).
-pub use crate::latency::Latency as Times;
+pub use crate::times::Times;
 
 /// Percentiles that are plotted and printed: the tail in full.
 pub const CURVE: [f64; 21] = [

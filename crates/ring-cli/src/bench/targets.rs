@@ -1,12 +1,14 @@
-//! What was asked of the runtime, against what was measured.
+//! The performance targets of the runtime, judged by the measurements.
 
-use super::report::{Growth, Latency, Report, Throughput, Whose};
+use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
 use super::spread::{in_turn, one_by_one};
 use ring_bench::kernels::Digest;
+use serde::Serialize;
 use std::cmp::Ordering;
 
 /// Which side of the bound is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sense {
     /// At most.
     AtMost,
@@ -113,27 +115,20 @@ impl Target {
 /// All targets.
 pub fn targets(report: &Report) -> Vec<Target> {
     use Sense::{AtLeast, AtMost};
-    let any = |id, what, sense, bound, measured| Target {
-        id,
-        what,
-        sense,
-        bound,
-        measured,
-        needs_gpu: false,
-    };
-    let gpu = |id, what, sense, bound, measured: Result<Ratio, String>| {
-        let needs_gpu = measured.is_err() && !report.machine.is_gpu();
+    let target = |on_gpu: bool, id, what, sense, bound, measured: Result<Ratio, String>| {
+        let needs_gpu = on_gpu && measured.is_err() && !report.machine.is_gpu();
         let measured = if needs_gpu { Err("it needs a GPU".to_owned()) } else { measured };
-        Target { needs_gpu, ..any(id, what, sense, bound, measured) }
+        Target { id, what, sense, bound, measured, needs_gpu }
     };
-    let trip = |other, percent| times(report, "cuda", "ring", &[other], percent);
-    let cpu_trip = times(report, "cpu", "ring", &["rtrb", "rtrb_chunks"], Percent::P50);
-    let (p50, p99) = (Percent::P50, Percent::P99);
+    let any = |id, what, sense, bound, measured| target(false, id, what, sense, bound, measured);
+    let gpu = |id, what, sense, bound, measured| target(true, id, what, sense, bound, measured);
+    let trip = |other, percent| times(report, "cuda", &[other], percent);
+    let cpu_trip = times(report, "cpu", &["rtrb", "rtrb_chunks"], 50.0);
     vec![
-        gpu("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", p50)),
-        gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", p99)),
-        gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", p50)),
-        gpu("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", p50)),
+        gpu("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", 50.0)),
+        gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", 99.0)),
+        gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", 50.0)),
+        gpu("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", 50.0)),
         gpu("one_channel", "1 channel / head and tail, 1 pair", AtLeast, 1.05, channels(report, 1)),
         gpu(
             "eight_channels",
@@ -172,36 +167,15 @@ impl Ratio {
     }
 }
 
-/// Percentiles of round trips that there are targets for.
-#[derive(Clone, Copy)]
-enum Percent {
-    P50,
-    P99,
-}
-
-/// Of several others the fastest.
-fn times(
-    report: &Report,
-    device: &str,
-    ours: &str,
-    others: &[&str],
-    percent: Percent,
-) -> Result<Ratio, String> {
+/// Round trips of the ring beside others, of which the fastest counts, at a percentile: 50 or 99.
+fn times(report: &Report, device: &str, others: &[&str], percent: f64) -> Result<Ratio, String> {
     let row = |id: &str| report.latency.iter().find(|row| row.device == device && row.id == id);
-    let at = |row: &&Latency| {
-        row.times.as_ref().ok()?.percentile(match percent {
-            Percent::P50 => 50.0,
-            Percent::P99 => 99.0,
-        })
+    let at = |row: &&Latency| row.times.as_ref().ok()?.percentile(percent);
+    let rounds = |row: &Latency| match percent {
+        50.0 => row.rounds.p50.clone(),
+        _ => row.rounds.p99.clone(),
     };
-    let rounds = |row: &Latency| -> Vec<f64> {
-        let of = |round: &super::report::Round| match percent {
-            Percent::P50 => round.p50,
-            Percent::P99 => round.p99,
-        };
-        row.rounds.iter().map(of).collect()
-    };
-    let ours = row(ours).filter(|row| at(row).is_some());
+    let ours = row("ring").filter(|row| at(row).is_some());
     let others = others.iter().filter_map(|id| row(id)).filter(|row| at(row).is_some());
     let theirs = others.min_by(|a, b| at(a).partial_cmp(&at(b)).unwrap_or(Ordering::Equal));
     let found = ratio(ours.as_ref().and_then(at), theirs.as_ref().and_then(at), "us")?;
@@ -250,7 +224,7 @@ fn channels(report: &Report, channels: u32) -> Result<Ratio, String> {
 
 fn bandwidth(report: &Report) -> Result<Ratio, String> {
     // The default launch only.
-    let slots = super::ours::Setup::of::<Digest>().shape.capacity;
+    let slots = Shape::of::<Digest>().capacity;
     let rows = report.sweep("bandwidth").filter(|row| row.shape.capacity == slots);
     let ours = best(rows);
     let theirs = report.copies.first().and_then(|copies| copies.rate.as_ref().ok());
@@ -311,8 +285,8 @@ fn slots(report: &Report) -> Result<Ratio, String> {
 fn memory(report: &Report) -> Result<Ratio, String> {
     let rows = far_enough(report)?;
     let known = |kib: u64| Some(kib as f64).filter(|kib| *kib > 0.0);
-    let before = rows.first().and_then(|row| known(row.resident_kib[0]));
-    ratio(rows.last().and_then(|row| known(row.resident_kib[1])), before, "KiB")
+    let before = rows.first().and_then(|row| known(row.before_kib));
+    ratio(rows.last().and_then(|row| known(row.after_kib)), before, "KiB")
 }
 
 #[cfg(test)]

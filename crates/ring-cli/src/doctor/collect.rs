@@ -1,6 +1,6 @@
-//! Finding out.
+//! Collects the facts that the doctor reports.
 
-use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
@@ -12,9 +12,6 @@ use ring_host::{
     Selection,
 };
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
-
-/// Where NVIDIA's kernel module says its version, on Linux.
-const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
 
 /// Looks at the machine, and opens the device to see what it does.
 pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
@@ -49,7 +46,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
             path: variable("LD_LIBRARY_PATH"),
             places: library_folders(),
             loaded: loaded(&counted),
-            kernel_module: kernel_module(),
+            kernel_module: host::kernel_module(),
         },
         gpus: counted.map_err(|error| error.to_string()),
         troubles,
@@ -78,12 +75,6 @@ fn loaded(counted: &Result<usize, OpenError>) -> Option<bool> {
     }
 }
 
-fn kernel_module() -> Option<String> {
-    let text = std::fs::read_to_string(KERNEL_MODULE).ok()?;
-    let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(line.trim_start_matches("NVRM version: ").to_owned())
-}
-
 fn variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
     Some(value.to_string_lossy().into_owned())
@@ -105,12 +96,6 @@ fn stays_on_gpu(runtime: &Runtime) -> bool {
 fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
-    let choice = report.selection.as_ref();
-    let taken = choice.map(|choice| Taken {
-        mode: choice.mode,
-        memory: choice.memory,
-        why: choice.why.clone(),
-    });
     Seen {
         pinned: report.pinned.clone(),
         mapped: probe.mapped,
@@ -119,7 +104,7 @@ fn see(runtime: &Runtime) -> Seen {
         launch: probe.launch,
         graph: probe.graph,
         took: probe.took,
-        choice: taken.map_err(String::clone),
+        choice: report.selection.clone(),
         ways: ways(runtime),
     }
 }

@@ -1,10 +1,10 @@
-//! Facts of machines that tests need and may not have.
+//! Invented facts of machines, for tests.
 
-use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{Sharing, Trips};
 use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::Answers;
-use ring_host::{Device, Memory, Mode, OpenError};
+use ring_host::{Device, Memory, Mode, OpenError, Selection};
 use std::time::Duration;
 
 const US: fn(u64) -> Duration = Duration::from_micros;
@@ -31,8 +31,8 @@ pub fn gpu() -> Facts {
             kind: "cuda",
             name: "NVIDIA H200".to_owned(),
             why: "a GPU that can run ring kernels".to_owned(),
-            cuda: Some((12, 8)),
-            compute_capability: Some((9, 0)),
+            cuda: Some("12.8".to_owned()),
+            compute_capability: Some("9.0".to_owned()),
             multiprocessors: 132,
             cooperative_launch: true,
             maps_host_memory: true,
@@ -60,7 +60,12 @@ fn seen() -> Seen {
         launch: Ok(Duration::from_nanos(9250)),
         graph: Ok(US(8)),
         took: US(1500),
-        choice: Ok(Taken { mode, memory, why: "the best that works".to_owned() }),
+        choice: Ok(Selection {
+            mode,
+            memory,
+            why: "the best that works".to_owned(),
+            refused: vec![],
+        }),
         ways: vec![
             Way { mode, memory, refused: None },
             Way { mode, memory: Memory::StagedSync, refused },

@@ -1,9 +1,11 @@
-//! What was found out.
+//! The facts that the doctor reports.
 
 use super::sharing::Sharing;
 use ring_host::platform::{LibraryFolder, WslSign};
 use ring_host::probe::{Answers, Lack};
-use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError};
+use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Selection};
+use serde::Serialize;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// All that was found out.
@@ -52,7 +54,7 @@ pub struct Library {
 }
 
 /// A device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Found {
     /// "cpu" or "cuda".
     pub kind: &'static str,
@@ -60,10 +62,11 @@ pub struct Found {
     pub name: String,
     /// Why this one.
     pub why: String,
-    /// CUDA version that its driver supports, if it has one: major and minor.
-    pub cuda: Option<(i32, i32)>,
-    /// Compute capability, if it has one: major and minor.
-    pub compute_capability: Option<(u32, u32)>,
+    /// CUDA version that its driver supports, if it has one.
+    #[serde(rename = "cuda_version")]
+    pub cuda: Option<String>,
+    /// Compute capability, if it has one.
+    pub compute_capability: Option<String>,
     /// Multiprocessors, or processors.
     pub multiprocessors: u32,
     /// Whether all channels can be launched at once or not at all.
@@ -81,13 +84,16 @@ pub struct Found {
 impl Found {
     /// The device, and why it was taken.
     pub fn new(info: &DeviceInfo, why: String) -> Found {
-        let (version, capability) = (info.driver_version, info.compute_capability);
+        let (cuda, capability) = (info.driver_version, info.compute_capability);
+        let version = |known: bool, major: &dyn Display, minor: &dyn Display| {
+            known.then(|| format!("{major}.{minor}"))
+        };
         Found {
             kind: crate::host::kind(info),
             name: info.name.clone(),
             why,
-            cuda: (version > 0).then_some((version / 1000, version % 1000 / 10)),
-            compute_capability: (capability > (0, 0)).then_some(capability),
+            cuda: version(cuda > 0, &(cuda / 1000), &(cuda % 1000 / 10)),
+            compute_capability: version(capability > (0, 0), &capability.0, &capability.1),
             multiprocessors: info.multiprocessors,
             cooperative_launch: info.cooperative_launch,
             maps_host_memory: info.maps_host_memory,
@@ -116,7 +122,7 @@ pub struct Seen {
     /// How long finding that out took.
     pub took: Duration,
     /// What `Auto` chooses, and why; or why nothing serves.
-    pub choice: Result<Taken, String>,
+    pub choice: Result<Selection, String>,
     /// All ways to run a kernel that were considered, best first.
     pub ways: Vec<Way>,
 }
@@ -133,17 +139,6 @@ impl Seen {
         ];
         lacks.into_iter().flatten().find(|lack| !lack.is_certain())
     }
-}
-
-/// The way that is taken.
-#[derive(Clone, Debug)]
-pub struct Taken {
-    /// The mode.
-    pub mode: Mode,
-    /// The memory.
-    pub memory: Memory,
-    /// Why these.
-    pub why: String,
 }
 
 /// A way to run a kernel.

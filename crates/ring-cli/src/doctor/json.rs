@@ -1,7 +1,7 @@
 //! The report as one JSON object: keys in snake case, times in microseconds.
 
 use super::advice::Advice;
-use super::facts::{Facts, Found, Seen};
+use super::facts::{Facts, Seen};
 use super::sharing::Sharing;
 use ring_host::platform::LIBRARY;
 use ring_host::probe::Lack;
@@ -11,19 +11,35 @@ use std::time::Duration;
 
 /// The report.
 pub fn report(facts: &Facts, to_do: &[Advice]) -> Value {
-    let library = &facts.library;
+    let (library, seen) = (&facts.library, facts.seen.as_ref());
     let places = library.places.iter().map(|place| {
         json!({ "folder": place.folder.to_string_lossy(), "why": place.why, "found": place.found })
     });
     let forced = |name| facts.forced.iter().find(|(variable, _)| *variable == name);
-    let texts = |texts: &[String]| json!(texts);
+    let choice = seen.map(|seen| {
+        let taken = seen.choice.as_ref();
+        json!({
+            "mode": taken.ok().map(|taken| taken.mode.to_string()),
+            "memory": taken.ok().map(|taken| taken.memory.to_string()),
+            "why": taken.ok().map(|taken| &taken.why),
+            "error": taken.err(),
+        })
+    });
+    let way = |way: &super::facts::Way| {
+        json!({
+            "mode": way.mode.to_string(),
+            "memory": way.memory.to_string(),
+            "works": way.refused.is_none(),
+            "refused": way.refused,
+        })
+    };
     json!({
         "opened": facts.opened(),
         "asked": { "device": facts.asked.to_string(), "emulate": facts.emulated },
         "machine": {
             "system": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
-            "wsl_signs": texts(&facts.wsl.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "wsl_signs": facts.wsl.iter().map(ToString::to_string).collect::<Vec<_>>(),
         },
         "environment": {
             "ring_mode": forced(MODE_VARIABLE).map(|(_, value)| value),
@@ -37,62 +53,51 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> Value {
             "kernel_module": library.kernel_module,
         },
         "gpus": { "count": facts.gpus.as_ref().ok(), "error": facts.gpus.as_ref().err() },
-        "errors": texts(&facts.troubles.iter().map(ToString::to_string).collect::<Vec<_>>()),
-        "device": facts.device.as_ref().map(device),
-        "probe": facts.seen.as_ref().map(probe),
+        "errors": facts.troubles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "device": facts.device,
+        "probe": seen.map(probe),
         "sharing": facts.sharing.as_ref().map(sharing),
-        "choice": facts.seen.as_ref().map(choice),
-        "ways": facts.seen.as_ref().map(ways),
-        "to_do": to_do.iter().map(|a| {
-            json!({ "id": a.id, "missing": a.missing, "remedy": a.remedy })
-        }).collect::<Vec<_>>(),
-    })
-}
-
-fn device(found: &Found) -> Value {
-    json!({
-        "kind": found.kind,
-        "name": found.name,
-        "why": found.why,
-        "cuda_version": found.cuda.map(|(major, minor)| format!("{major}.{minor}")),
-        "compute_capability":
-            found.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
-        "multiprocessors": found.multiprocessors,
-        "cooperative_launch": found.cooperative_launch,
-        "maps_host_memory": found.maps_host_memory,
-        "concurrent_managed_access": found.concurrent_managed_access,
-        "copy_engines": found.copy_engines,
-        "watchdog": found.watchdog,
+        "choice": choice,
+        "ways": seen.map(|seen| seen.ways.iter().map(way).collect::<Vec<_>>()),
+        "to_do": to_do,
     })
 }
 
 fn probe(seen: &Seen) -> Value {
-    let resident = seen.resident.as_ref();
+    let answers = seen.resident.as_ref().ok();
+    let timed = |fact: &Result<Duration, Lack>| {
+        found(json!({ "us": fact.as_ref().ok().map(micros) }), fact)
+    };
     json!({
         "took_us": micros(&seen.took),
         "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err() },
-        "mapped": {
-            "works": seen.mapped.is_ok(),
-            "error": why(&seen.mapped),
-            "certain": is_certain(&seen.mapped),
-        },
-        "resident": {
-            "answers": resident.ok().map(|answers| answers.count),
-            "median_us": resident.ok().map(|answers| micros(&answers.median)),
-            "error": why(&seen.resident),
-            "certain": is_certain(&seen.resident),
-        },
+        "mapped": found(json!({ "works": seen.mapped.is_ok() }), &seen.mapped),
+        "resident": found(
+            json!({
+                "answers": answers.map(|answers| answers.count),
+                "median_us": answers.map(|answers| micros(&answers.median)),
+            }),
+            &seen.resident,
+        ),
         "copy_beside_resident": timed(&seen.beside),
         "message_by_launch": timed(&seen.launch),
         "message_by_graph": timed(&seen.graph),
     })
 }
 
+/// What was found, with why there is nothing, and whether that is certain: else the machine was too busy to
+/// tell.
+fn found<T>(mut what: Value, fact: &Result<T, Lack>) -> Value {
+    let lack = fact.as_ref().err();
+    what["error"] = json!(lack.map(Lack::why));
+    what["certain"] = json!(lack.is_none_or(Lack::is_certain));
+    what
+}
+
 fn sharing(found: &Sharing) -> Value {
-    let users = found.users.iter().map(|user| json!({ "pid": user.pid, "name": user.name }));
     let trips = found.trips.as_ref();
     json!({
-        "other_processes": users.collect::<Vec<_>>(),
+        "other_processes": found.users,
         "round_trips": {
             "count": trips.ok().map(|trips| trips.count),
             "median_us": trips.ok().map(|trips| micros(&trips.median)),
@@ -101,45 +106,6 @@ fn sharing(found: &Sharing) -> Value {
             "error": trips.err(),
         },
     })
-}
-
-fn choice(seen: &Seen) -> Value {
-    let taken = seen.choice.as_ref().ok();
-    json!({
-        "mode": taken.map(|taken| taken.mode.to_string()),
-        "memory": taken.map(|taken| taken.memory.to_string()),
-        "why": taken.map(|taken| &taken.why),
-        "error": seen.choice.as_ref().err(),
-    })
-}
-
-fn ways(seen: &Seen) -> Value {
-    let way = |way: &super::facts::Way| {
-        json!({
-            "mode": way.mode.to_string(),
-            "memory": way.memory.to_string(),
-            "works": way.refused.is_none(),
-            "refused": way.refused,
-        })
-    };
-    seen.ways.iter().map(way).collect()
-}
-
-fn timed(fact: &Result<Duration, Lack>) -> Value {
-    json!({
-        "us": fact.as_ref().ok().map(micros),
-        "error": why(fact),
-        "certain": is_certain(fact),
-    })
-}
-
-fn why<T>(fact: &Result<T, Lack>) -> Option<&str> {
-    fact.as_ref().err().map(Lack::why)
-}
-
-/// Whether it was found out; else the machine was too busy to tell.
-fn is_certain<T>(fact: &Result<T, Lack>) -> bool {
-    fact.as_ref().err().is_none_or(Lack::is_certain)
 }
 
 fn micros(time: &Duration) -> f64 {

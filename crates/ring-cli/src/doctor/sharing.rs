@@ -5,6 +5,7 @@
 
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Error, LaunchConfig, Runtime};
+use serde::Serialize;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,8 +26,8 @@ const LATE: Duration = Duration::from_millis(1);
 /// So many late ones are no accident, such as a moment in which the host thread did not run.
 const TURNS: u64 = 5;
 
-/// No answer is waited for longer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether others use the GPU.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub struct Sharing {
 }
 
 /// A process that has a GPU open.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
     /// Its number.
     pub pid: u32,
@@ -114,15 +115,15 @@ fn users_under(proc: &Path, own: u32) -> Vec<User> {
 
 fn watch(runtime: &Runtime) -> Result<Trips, Error> {
     let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().threads(64).capacity(16))?;
-    kernel.activate(PATIENCE)?;
+    kernel.activate(TIMEOUT)?;
     let (mut times, begun) = (Vec::new(), Instant::now());
     while begun.elapsed() < WATCHED {
         let sent = Instant::now();
-        kernel.send(&EchoMessage::from_seed(times.len() as u64), PATIENCE)?;
-        kernel.recv(PATIENCE)?;
+        kernel.send(&EchoMessage::from_seed(times.len() as u64), TIMEOUT)?;
+        kernel.recv(TIMEOUT)?;
         times.push(sent.elapsed());
     }
-    kernel.terminate(PATIENCE)?;
+    kernel.terminate(TIMEOUT)?;
     Ok(Trips::of(times))
 }
 

@@ -108,11 +108,11 @@ fn device(page: &mut Page, facts: &Facts) {
 fn attributes(page: &mut Page, device: &Found) {
     page.fact("device", format!("{}: {}", device.kind, device.name));
     page.fact("why this one", &device.why);
-    if let Some((major, minor)) = device.cuda {
-        page.fact("driver supports", format!("CUDA {major}.{minor}"));
+    if let Some(version) = &device.cuda {
+        page.fact("driver supports", format!("CUDA {version}"));
     }
-    if let Some((major, minor)) = device.compute_capability {
-        page.fact("compute capability", format!("{major}.{minor}"));
+    if let Some(version) = &device.compute_capability {
+        page.fact("compute capability", version);
     }
     page.fact("multiprocessors", device.multiprocessors);
     page.fact("cooperative launch", yes(device.cooperative_launch));

@@ -1,12 +1,13 @@
-//! `ring init`: kernels for a package that is there already. What exists stays as it is, and is told.
+//! `ring init`: adds kernels to an existing package. Existing files are kept, and reported.
 
+use super::cargo::is_workspace;
 use super::manifest::Manifest;
 use super::template::{self, File};
-use super::{Name, Source, cargo, hints, shown};
+use super::{Name, Source, hints, shown};
 use crate::args::Init;
 use crate::failure::Failure;
 use crate::text::wrapped;
-use ring_builder::text;
+use ring_builder::cargo;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -81,18 +82,10 @@ struct Plan {
 impl Plan {
     /// Nothing is written yet.
     fn of(folder: &Path, source: &Source) -> Result<Plan, Failure> {
-        let (name, toml) = package(folder)?;
-        let path = folder.join("Cargo.toml");
-        let members = cargo::members(&path).map_err(|said| Failure::Cargo { path, said })?;
-        let root = members.root.join("Cargo.toml");
-        let in_workspace = fs::read_to_string(root).is_ok_and(|toml| cargo::is_workspace(&toml));
-        let mut plan = Plan {
-            files: Vec::new(),
-            keys: Vec::new(),
-            left: Vec::new(),
-            manifest: Manifest::new(toml),
-            name,
-        };
+        let (name, manifest, root) = package(folder)?;
+        let in_workspace = is_workspace(&root.join("Cargo.toml"));
+        let mut plan =
+            Plan { files: Vec::new(), keys: Vec::new(), left: Vec::new(), manifest, name };
         plan.kernels(folder, source)?;
         plan.beside(folder, source);
         for [table, key, value] in template::dependencies(&plan.name, source, 0) {
@@ -102,7 +95,7 @@ impl Plan {
             // Else cargo would take the kernels for a workspace of their own when it compiles them.
             plan.key("workspace", "members", "[\"kernels\"]");
         }
-        let gpu = plan.manifest.value("features", "gpu").unwrap_or_default();
+        let gpu = plan.manifest.get("features", "gpu").map(ToString::to_string).unwrap_or_default();
         if !gpu.contains("ring-builder") {
             let what = "its feature gpu does not name \"dep:ring-builder\": add it, or build.rs cannot \
                         compile the kernels";
@@ -125,7 +118,8 @@ impl Plan {
     fn kernels(&mut self, folder: &Path, source: &Source) -> Result<(), Failure> {
         let kernels = folder.join("kernels");
         let toml = fs::read_to_string(kernels.join("Cargo.toml")).unwrap_or_default();
-        if named(&toml).is_some_and(|name| name == self.name.kernels()) {
+        let there = Manifest::new(&toml).ok();
+        if there.is_some_and(|toml| toml.text("package", "name") == Some(&self.name.kernels())) {
             return Ok(());
         }
         if fs::symlink_metadata(&kernels).is_ok() {
@@ -137,21 +131,22 @@ impl Plan {
 
     /// The build script and the program, where there is none of that name.
     fn beside(&mut self, folder: &Path, source: &Source) {
-        let script = self.manifest.value("package", "build").map(str::to_owned);
+        let script = self.manifest.get("package", "build").map(|value| value.to_string());
+        let script = script.as_deref().map(str::trim);
         for (file, text) in template::beside(&self.name, source) {
             let is_script = file == "build.rs";
-            let own = script.as_deref().filter(|script| is_script && *script != "\"build.rs\"");
+            let own = script.filter(|script| is_script && *script != "\"build.rs\"");
             if own.is_none() && fs::symlink_metadata(folder.join(file)).is_err() {
                 self.files.push((file, text));
             } else if is_script {
-                let own = own.and_then(text::quoted).unwrap_or(file);
+                let own = self.manifest.text("package", "build").unwrap_or(file);
                 let there = fs::read_to_string(folder.join(own)).unwrap_or_default();
                 if !there.contains("ring_builder::Builder") {
                     let what = format!(
                         "the build script is {}: what compiles the kernels is to be added to its main, \
                          #[cfg(feature = \"gpu\")] \
                          ring_builder::Builder::new(\"kernels\").build().expect(\"the kernels compile\");",
-                        script.as_deref().unwrap_or(own)
+                        script.unwrap_or(own)
                     );
                     self.left.push((file, what));
                 }
@@ -166,7 +161,7 @@ impl Plan {
         let before = fs::read_to_string(&manifest).map_err(Failure::file(&manifest))?;
         let mut made = Vec::new();
         let done = self.write(folder, &mut made).and_then(|()| {
-            let taken = cargo::members(&manifest);
+            let taken = cargo::metadata(&manifest);
             taken.map(drop).map_err(|said| Failure::Cargo { path: manifest.clone(), said })
         });
         if done.is_err() {
@@ -203,8 +198,8 @@ impl Plan {
     }
 }
 
-/// The package in a folder: its name, and its Cargo.toml.
-fn package(folder: &Path) -> Result<(Name, String), Failure> {
+/// The package in a folder: its name, its Cargo.toml, and the folder of its workspace.
+fn package(folder: &Path) -> Result<(Name, Manifest, PathBuf), Failure> {
     let failed = |why: String| Failure::NoPackage { folder: folder.to_owned(), why };
     let path = folder.join("Cargo.toml");
     let toml = match fs::read_to_string(&path) {
@@ -214,21 +209,15 @@ fn package(folder: &Path) -> Result<(Name, String), Failure> {
         }
         Err(error) => return Err(failed(format!("its Cargo.toml cannot be read: {error}"))),
     };
-    if let Some(name) = named(&toml) {
-        return Ok((Name::of_package(name), toml));
+    let refused = |said| Failure::Cargo { path: path.clone(), said };
+    let found = cargo::metadata(&path).map_err(refused)?;
+    let manifest = Manifest::new(&toml).map_err(|error| refused(error.to_string()))?;
+    if let Some(name) = manifest.text("package", "name") {
+        return Ok((Name::of_package(name), manifest, found.root));
     }
-    let Ok(members) = cargo::members(&path) else {
-        return Err(failed("its Cargo.toml has no [package] with a name".to_owned()));
-    };
-    let members =
-        members.packages.iter().map(|(name, folder)| format!("{name} in {}", shown(folder)));
-    let members = members.collect::<Vec<_>>().join(", ");
-    let members = if members.is_empty() { "it has none yet" } else { &members };
-    Err(failed(format!("it is a workspace without a package of its own; its packages: {members}")))
-}
-
-/// The name of a package.
-fn named(toml: &str) -> Option<&str> {
-    let lines = text::section(toml, "package");
-    lines.into_iter().find(|line| text::key(line) == "name").and_then(text::quoted)
+    let packages =
+        found.packages.iter().map(|(name, folder)| format!("{name} in {}", shown(folder)));
+    let packages = packages.collect::<Vec<_>>().join(", ");
+    let packages = if packages.is_empty() { "it has none yet" } else { &packages };
+    Err(failed(format!("it is a workspace without a package of its own; its packages: {packages}")))
 }

@@ -2,7 +2,7 @@
 //! [`init`] adds the same kernels to a package that is there already.
 //!
 //! [`Name`] and [`Source`] are what can be chosen, [`files`] is what is written, and `write` does it, all
-//! or nothing; `cargo` asks cargo what it makes of it.
+//! or nothing; `cargo` says in which workspace it lies.
 
 mod cargo;
 pub mod init;

@@ -83,7 +83,7 @@ fn is_clone(folder: &Path) -> bool {
     is_there("ring-host") && is_there("ring-builder")
 }
 
-/// A string of TOML, which has no control characters but by their number.
+/// A string of TOML on one line, which has no control characters but by their number.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -162,13 +162,13 @@ mod tests {
         assert!(matches!(source, Source::Folder(_)), "{source}");
         assert_eq!(Source::chosen(Some(&source)).unwrap(), source);
         let none = Source::Folder("/ring/none".into());
-        let said = Source::chosen(Some(&none)).unwrap_err().to_string();
+        let said = Source::chosen(Some(&none)).unwrap_err().told();
         assert!(said.contains("/ring/none") && said.contains("--ring"), "{said}");
     }
 
     #[test]
     fn without_a_clone_it_says_what_to_give() {
-        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().to_string();
+        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().told();
         for part in ["/ring/none", "--ring", "clone", "git URL"] {
             assert!(said.contains(part), "{part} is not in: {said}");
         }

@@ -1,4 +1,4 @@
-//! Values to add: a sum of each kind that can go wrong in its own way.
+//! Test vectors, one kind of value for each way in which a sum can go wrong.
 
 /// Fills `a` and `b` for that round. No two rounds are alike, and no sum is a NaN.
 pub fn fill(round: u32, a: &mut [f32], b: &mut [f32]) {

@@ -84,7 +84,7 @@ fn stopped(failure: Failure, results: &[bool], out: &mut impl Write) -> Result<(
     match failed(results) {
         0 => Err(failure),
         failed => {
-            writeln!(out, "{}", wrapped("stopped ", &failure.what()))?;
+            writeln!(out, "{}", wrapped("stopped ", &failure.to_string()))?;
             Err(Failure::Checks { failed, of: results.len() })
         }
     }
@@ -104,7 +104,7 @@ fn add_vectors(
     ways: &mut Ways,
 ) -> Result<(), Failure> {
     for elements in vectors::CASES {
-        if interrupt.asked() {
+        if interrupt.requested() {
             return Ok(());
         }
         let session = session::with::<VectorAdd, _>(host, options, |kernel| {
@@ -127,7 +127,7 @@ fn make_round_trips(
     cases: &mut Vec<Case>,
     ways: &mut Ways,
 ) -> Result<(), Failure> {
-    if interrupt.asked() {
+    if interrupt.requested() {
         return Ok(());
     }
     let session = session::with::<Echo, _>(host, options, |kernel| {

@@ -1,9 +1,9 @@
 //! The report's sections: the device, the table of cases, the soak.
 
 use super::soak::Soaked;
-use crate::latency::Latency;
-use crate::table::{Align, Table};
+use crate::table::{Table, left, right};
 use crate::text::{grouped, plural, wrapped};
+use crate::times::Times;
 use std::time::Duration;
 
 /// A case of the table.
@@ -16,7 +16,7 @@ pub struct Case {
     /// Where they travel.
     pub place: &'static str,
     /// Round trips timed.
-    pub latency: Latency,
+    pub latency: Times,
     /// What was wrong.
     pub passed: Result<(), String>,
 }
@@ -29,27 +29,25 @@ pub fn device(name: &str, kind: &str, why: &str) -> String {
 /// The table of cases, what was wrong below each.
 pub fn cases(cases: &[Case]) -> String {
     let mut table = Table::new([
-        ("case", Align::Left),
-        ("elements", Align::Right),
-        ("where", Align::Left),
-        ("result", Align::Left),
-        ("rounds", Align::Right),
-        ("p50 us", Align::Right),
-        ("p99 us", Align::Right),
+        left("case"),
+        right("elements"),
+        left("where"),
+        left("result"),
+        right("rounds"),
+        right("p50 us"),
+        right("p99 us"),
     ]);
     for case in cases {
-        table.row([
-            case.name.to_string(),
+        let row = table.row([
+            case.name.to_owned(),
             case.elements.to_string(),
-            case.place.to_string(),
-            verdict(case.passed.is_ok()).to_string(),
+            case.place.to_owned(),
+            verdict(case.passed.is_ok()).to_owned(),
             grouped(case.latency.count()),
             case.latency.shown(50.0),
             case.latency.shown(99.0),
         ]);
-        if let Err(wrong) = &case.passed {
-            table.note(wrong);
-        }
+        row.note = case.passed.as_ref().err().cloned();
     }
     table.to_string()
 }
@@ -115,7 +113,7 @@ mod tests {
     use crate::text::WIDTH;
 
     fn case(name: &'static str, elements: usize, rounds: u64, passed: Result<(), String>) -> Case {
-        let mut latency = Latency::new();
+        let mut latency = Times::new();
         for _ in 0..rounds {
             latency.record(Duration::from_micros(1234));
         }

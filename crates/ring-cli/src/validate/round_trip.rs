@@ -1,7 +1,7 @@
-//! One message at a time, there and back.
+//! Checks and times round trips, one message at a time.
 
 use super::word::WrongWord;
-use crate::latency::Latency;
+use crate::times::Times;
 use ring_host::Deadline;
 use ring_host::kernels::EchoMessage;
 use std::fmt;
@@ -24,8 +24,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub fn check<E: fmt::Display>(
     timeout: Duration,
     mut exchange: impl FnMut(&EchoMessage, Deadline) -> Result<EchoMessage, E>,
-) -> (u64, Latency, Result<(), String>) {
-    let mut latency = Latency::new();
+) -> (u64, Times, Result<(), String>) {
+    let mut latency = Times::new();
     let start = Instant::now();
     for i in 0..WARM_UP + ROUNDS {
         let (request, deadline) = (EchoMessage::from_seed(i), Deadline::from(timeout));

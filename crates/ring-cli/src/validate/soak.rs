@@ -74,7 +74,7 @@ fn exchange<P: Port>(
     let mut answers = [EchoMessage { words: [0; 8] }; BATCH];
     let (mut idle, mut moved_at) = (0u32, Instant::now());
     while !flows.iter().all(Flow::settled) {
-        if interrupt.asked() {
+        if interrupt.requested() {
             flows.iter_mut().for_each(Flow::send_no_more);
         }
         let mut moved = 0;

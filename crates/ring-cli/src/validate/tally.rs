@@ -1,4 +1,4 @@
-//! What became of the messages of one channel.
+//! Counts lost, duplicated, reordered and corrupt messages of one channel.
 
 use super::word::WrongWord;
 use ring_host::kernels::EchoMessage;

@@ -1,7 +1,7 @@
 //! A + B = C, element by element: in the message, at its limit, and through the payload arena.
 
 use super::inputs;
-use crate::latency::Latency;
+use crate::times::Times;
 use ring_host::Deadline;
 use ring_host::kernels::INLINE_ELEMENTS;
 use std::fmt;
@@ -51,8 +51,8 @@ pub fn check<E: fmt::Display>(
     elements: usize,
     timeout: Duration,
     mut add: impl FnMut(&[f32], &[f32], &mut [f32], Deadline) -> Result<(), E>,
-) -> (Latency, Result<(), String>) {
-    let mut latency = Latency::new();
+) -> (Times, Result<(), String>) {
+    let mut latency = Times::new();
     let (mut a, mut b, mut c) = (vec![0.0; elements], vec![0.0; elements], vec![0.0; elements]);
     for round in 0..ROUNDS {
         inputs::fill(round, &mut a, &mut b);

@@ -1,4 +1,4 @@
-//! How kernels were run, each way told once.
+//! Modes and memories in which kernels were run, each reported once.
 
 use crate::reasons::{by_reason, listed};
 use crate::text::wrapped;

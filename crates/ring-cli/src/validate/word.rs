@@ -1,4 +1,4 @@
-//! A word of an answer that is not the expected one.
+//! The first wrong word of an answer.
 
 use ring_host::kernels::EchoMessage;
 use std::fmt;

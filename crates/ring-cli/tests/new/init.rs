@@ -135,10 +135,11 @@ fn what_cannot_be_added_changes_nothing() {
     package(&a.join("kernels"), "others");
     refused(&a, "", &["kernels exists, and is not the crate of this package's kernels"]);
 
-    // Dependencies that are written as nobody writes them: a table of that name would be a second.
+    // Another package of the workspace has the name that the crate of the kernels would get.
     let b = root.join("b/Cargo.toml");
     let text = fs::read_to_string(&b).unwrap();
-    fs::write(&b, format!("dependencies = {{}}\n{text}")).unwrap();
+    package(&root.join("c"), "b-kernels");
+    fs::write(root.join("Cargo.toml"), workspace.replace("\"b\"", "\"b\", \"c\"")).unwrap();
     refused(&root.join("b"), "", &["cargo does not take ./Cargo.toml; nothing was changed"]);
     fs::write(&b, text + "[broken\n").unwrap();
     refused(&root.join("b"), "", &["cargo does not take", "mend that first"]);

@@ -154,6 +154,8 @@ fn what_cannot_be_compiled_is_named() {
     }
     let package = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
     fs::write(parent.join("Cargo.toml"), package).unwrap();
+    fs::create_dir(parent.join("src")).unwrap();
+    fs::write(parent.join("src/lib.rs"), "").unwrap();
     let ran = build(&parent, " --toolchain ring-none");
     ran.ends(1).complains(&["ring-none", "rustup toolchain install ring-none", "rust-src"]);
     ring("build --device cpu").ends(2);

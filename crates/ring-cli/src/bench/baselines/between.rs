@@ -3,7 +3,7 @@
 
 use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::context::{Context, wrong};
 use crate::bench::report::Found;
 use ring_bench::baselines::Between;
 use std::sync::atomic::Ordering;
@@ -12,14 +12,14 @@ use std::sync::atomic::Ordering;
 const TRIPS: u64 = 100_000;
 
 /// Microseconds one way.
-pub fn one_way(bed: &Bed<'_>, gpu: &mut Gpu) -> Found<f64> {
-    bed.proceed()?;
-    trips(bed, gpu, TRIPS / 100)?;
-    let nanoseconds = trips(bed, gpu, TRIPS)?;
+pub fn one_way(context: &Context<'_>, gpu: &mut Gpu) -> Found<f64> {
+    context.check_interrupt()?;
+    trips(context, gpu, TRIPS / 100)?;
+    let nanoseconds = trips(context, gpu, TRIPS)?;
     Ok(nanoseconds as f64 / (2 * TRIPS) as f64 / 1000.0)
 }
 
-fn trips(bed: &Bed<'_>, gpu: &mut Gpu, trips: u64) -> Found<u64> {
+fn trips(context: &Context<'_>, gpu: &mut Gpu, trips: u64) -> Found<u64> {
     gpu.bind()?;
     gpu.clear(4096);
     let lines = gpu.memory(256);
@@ -27,11 +27,12 @@ fn trips(bed: &Bed<'_>, gpu: &mut Gpu, trips: u64) -> Found<u64> {
     let (host, address) = gpu.pinned(0, size_of::<Between>());
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *host.cast::<Between>() };
-    (of.lines, of.trips, of.limit) = (lines, trips, bed.settings.leash().as_nanos() as u64);
+    (of.lines, of.trips, of.limit) =
+        (lines, trips, context.settings.kernel_limit().as_nanos() as u64);
     let of = &*of;
     // SAFETY: the struct and its lines are set, and stay.
     unsafe { gpu.launch(Entry::Between, 2, 1, address) }?;
-    gpu.finish(bed.settings.leash())?;
+    gpu.finish(context.settings.kernel_limit())?;
     match of.made.0.load(Ordering::Acquire) {
         made if made == trips => Ok(of.took.0.load(Ordering::Relaxed)),
         made => Err(wrong(format!("two blocks answered each other {made} times, not {trips}"))),

@@ -3,10 +3,9 @@
 
 use super::Gpu;
 use super::gpu::{Entry, check};
-use crate::bench::bed::{Bed, wrong};
-use crate::bench::ours::latency::timed;
+use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Copies, Found};
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::{Rates, Times};
 use cudarc::driver::sys;
 use std::time::{Duration, Instant};
@@ -21,7 +20,7 @@ const COPIES: usize = 8;
 const NAMES: [&str; 2] = ["to the device", "from the device"];
 
 /// A round of messages of 64 bytes: copied in, increased by a kernel, copied out, waited for.
-pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+pub fn round(context: &Context<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
     gpu.bind()?;
     gpu.clear(4096);
     let gpu = &*gpu;
@@ -29,9 +28,11 @@ pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
     let (response, _) = gpu.pinned(128, 64);
     let (request, response) = (Words(request.cast()), Words(response.cast()));
     let memory = gpu.memory(64);
-    let each = (bed.settings.warm_up, bed.settings.per_round());
     let one = |i: u64| -> Found<Duration> {
         let (request, response) = (request, response);
+        if i == 0 {
+            gpu.bind()?; // this thread
+        }
         let begun = Instant::now();
         // SAFETY: ours, 64 bytes each; nothing is in the stream.
         unsafe {
@@ -51,10 +52,7 @@ pub fn round(bed: &Bed<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
             false => Err(wrong(format!("the answer to message {i} is wrong: {answer:x?}"))),
         }
     };
-    bed.cores.on(0, || {
-        gpu.bind()?;
-        timed(each, bed.settings.round_limit, times, one)
-    })
+    context.timed(times, one)
 }
 
 /// Eight words of pinned memory.
@@ -66,33 +64,13 @@ unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
 
-/// Bytes a second in both directions, while they are being measured.
-#[derive(Debug)]
-pub struct Speeds([Found<Rates>; 2]);
-
-impl Speeds {
-    /// Nothing measured yet.
-    pub fn new() -> Speeds {
-        Speeds([Ok(Rates::default()), Ok(Rates::default())])
-    }
-
-    /// Measures each direction once.
-    pub fn round(&mut self, bed: &Bed<'_>, gpu: &Gpu) {
-        for (rates, back) in self.0.iter_mut().zip([false, true]) {
-            bed.go_on(rates, |rates| {
-                bed.cores.on(0, || speed(gpu, back)).map(|rate| rates.add(rate))
-            });
-        }
-    }
-
-    /// What was found.
-    pub fn rows(self) -> Vec<Copies> {
-        let row = |(name, rate)| Copies { name, bytes: BYTES, rate };
-        NAMES.into_iter().zip(self.0).map(row).collect()
-    }
+/// A row of nothing measured yet for each direction: to the device, and back.
+pub fn rows() -> [Copies; 2] {
+    NAMES.map(|name| Copies { name, bytes: BYTES, rate: Ok(Rates::default()) })
 }
 
-fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
+/// Bytes a second to the device, or back.
+pub fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
     gpu.bind()?;
     let ((host, _), memory) = (gpu.pinned(0, BYTES), gpu.memory(BYTES));
     let copy = || -> Found<()> {
@@ -106,7 +84,7 @@ fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
         check("cuMemcpyAsync", copied)
     };
     copy()?;
-    gpu.finish(PATIENCE)?;
+    gpu.finish(TIMEOUT)?;
     let begun = Instant::now();
     for _ in 0..COPIES {
         copy()?;

@@ -1,6 +1,6 @@
 //! A GPU through raw driver calls: its functions, a stream, and memory.
 
-use crate::bench::bed::wrong;
+use crate::bench::context::wrong;
 use crate::bench::measured::PTX;
 use crate::bench::report::Found;
 use cudarc::driver::sys::{self, CUresult};

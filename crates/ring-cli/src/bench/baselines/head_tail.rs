@@ -4,7 +4,7 @@
 
 use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, together};
 use crate::bench::report::{Found, Shape, Throughput, Whose};
 use crate::bench::stats::Rates;
@@ -88,7 +88,7 @@ impl Pipe for Host<'_> {
 }
 
 /// Messages a second, once, by a kernel launched for that.
-fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
+fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     let bytes = slot_bytes(shape);
     gpu.bind()?;
     gpu.clear(SLOTS_AT + 2 * bytes);
@@ -100,7 +100,7 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
     (of.capacity, of.most) = (shape.capacity.into(), most);
-    of.limit = bed.settings.leash().as_nanos() as u64;
+    of.limit = context.settings.kernel_limit().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
     for k in 0..shape.channels as usize {
@@ -115,63 +115,47 @@ fn rate(bed: &Bed<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
     // SAFETY: the struct, its pairs and its slots are set, and stay.
     unsafe { gpu.launch(Entry::HeadTail, shape.channels, shape.threads, head_at) }?;
     gpu.nudge();
-    let load = shape.load(&bed.load());
+    let load = shape.load(&context.load());
     let warm = Load { time: load.time / 10, ..load };
-    let driven = together(&mut hosts, &warm, bed.cores)
-        .and_then(|_| together(&mut hosts, &load, bed.cores))
+    let driven = together(&mut hosts, &warm, context.cores)
+        .and_then(|_| together(&mut hosts, &load, context.cores))
         .map_err(wrong);
     of.stop.0.store(1, Ordering::Release);
-    gpu.finish(bed.settings.leash())?;
-    bed.proceed()?; // else it may have been cut short
+    gpu.finish(context.settings.kernel_limit())?;
+    context.check_interrupt()?; // else it may have been cut short
     driven
 }
 
-/// A way to run them, and its rates while they are being measured.
+/// A way to run rings with head and tail, and its rates.
 #[derive(Debug)]
-struct Way {
-    shape: Shape,
+pub struct Pairs {
     most: u64,
-    name: &'static str,
-    rates: Found<Rates>,
+    /// What was found.
+    pub row: Throughput,
 }
 
-/// Rings with head and tail in every way.
-#[derive(Debug)]
-pub struct HeadTails(Vec<Way>);
+/// Every way, with as many pairs, slots, messages on their way and messages a batch as `ours`; nothing
+/// measured yet.
+///
+/// # Panics
+/// If messages of that shape are not those of the kernel.
+pub fn beside(ours: &Shape) -> Vec<Pairs> {
+    assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
+    let way = |threads: u32, (most, name)| {
+        let shape = Shape { threads, ..ours.clone() };
+        let (sweep, device, whose) = ("head_tail", "cuda", Whose::Baseline);
+        let row = Throughput { sweep, name, device, whose, shape, rate: Ok(Rates::default()) };
+        Pairs { most, row }
+    };
+    let threads = [ours.threads, OTHER_THREADS];
+    threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect()
+}
 
-impl HeadTails {
-    /// As many pairs, slots, messages on their way and messages a batch as `ours`; nothing measured yet.
-    ///
-    /// # Panics
-    /// If messages of that shape are not those of the kernel.
-    pub fn beside(ours: &Shape) -> HeadTails {
-        assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
-        let way = |threads: u32, (most, name)| {
-            let shape = Shape { threads, ..ours.clone() };
-            Way { shape, most, name, rates: Ok(Rates::default()) }
-        };
-        let threads = [ours.threads, OTHER_THREADS];
-        HeadTails(threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect())
-    }
-
-    /// Measures each once.
-    pub fn round(&mut self, bed: &Bed<'_>, gpu: &mut Gpu) {
-        for Way { shape, most, rates, .. } in &mut self.0 {
-            bed.go_on(rates, |rates| rate(bed, gpu, shape, *most).map(|rate| rates.add(rate)));
-        }
-    }
-
-    /// What was found.
-    pub fn rows(self) -> Vec<Throughput> {
-        let row = |Way { shape, name, rates, .. }: Way| Throughput {
-            sweep: "head_tail",
-            name,
-            device: "cuda",
-            whose: Whose::Baseline,
-            shape,
-            rate: rates,
-        };
-        self.0.into_iter().map(row).collect()
+impl Pairs {
+    /// Measures it once.
+    pub fn round(&mut self, context: &Context<'_>, gpu: &mut Gpu) {
+        let Pairs { most, row } = self;
+        context.sample(&mut row.rate, || rate(context, gpu, &row.shape, *most));
     }
 }
 
@@ -179,14 +163,13 @@ impl HeadTails {
 mod tests {
     use super::*;
     use crate::bench::baselines::gpu::HOST_BYTES;
-    use crate::bench::ours::Setup;
     use ring_bench::baselines::Line;
     use ring_host::kernels::Echo;
     use std::sync::atomic::AtomicU64;
 
     #[test]
     fn the_pinned_memory_has_room_for_all_pairs() {
-        let shape = Setup::of::<Echo>().channels(8).shape;
+        let shape = Shape::of::<Echo>().channels(8);
         assert!(SLOTS_AT + 2 * slot_bytes(&shape) <= HOST_BYTES);
         assert!(size_of::<HeadTail>() <= PAIRS_AT);
         assert!(PAIRS_AT + 8 * size_of::<Pair>() <= SLOTS_AT);

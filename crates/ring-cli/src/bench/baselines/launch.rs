@@ -3,10 +3,9 @@
 use super::Gpu;
 use super::flag::wait;
 use super::gpu::{Entry, check};
-use crate::bench::bed::Bed;
-use crate::bench::ours::latency::timed;
+use crate::bench::context::Context;
 use crate::bench::report::Found;
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use cudarc::driver::sys;
 use ring_bench::baselines::Flags;
@@ -83,7 +82,7 @@ impl Launches {
     /// A round of answers, each by a launch of its own.
     pub fn round(
         &self,
-        bed: &Bed<'_>,
+        context: &Context<'_>,
         gpu: &mut Gpu,
         (kernel, by): (Kernel, By),
         times: &mut Times,
@@ -94,8 +93,10 @@ impl Launches {
         // SAFETY: zeros are flags; the device writes atomics.
         let (flags, address) = unsafe { gpu.shared::<Flags>(0) };
         gpu.write_words(gpu.memory(COUNT_BYTES), &[0, address])?;
-        let each = (bed.settings.warm_up, bed.settings.per_round());
         let one = |i: u64| {
+            if i == 0 {
+                gpu.bind()?; // this thread
+            }
             let begun = Instant::now();
             // The second kernel answers its first launch with 1 as well.
             flags.request.0.store(i, Ordering::Release);
@@ -110,12 +111,9 @@ impl Launches {
             }
             wait(&flags.response.0, i + 1, begun)?;
             let time = begun.elapsed();
-            gpu.finish(PATIENCE)?; // not timed: the next launch waits for nothing
+            gpu.finish(TIMEOUT)?; // not timed: the next launch waits for nothing
             Ok(time)
         };
-        bed.cores.on(0, || {
-            gpu.bind()?;
-            timed(each, bed.settings.round_limit, times, one)
-        })
+        context.timed(times, one)
     }
 }

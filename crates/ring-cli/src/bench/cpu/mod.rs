@@ -1,15 +1,13 @@
 //! The CPU device beside queues that others made: two threads, 64-byte messages, answered.
 
-mod crossbeam;
 mod partner;
-mod rtrb;
+mod queues;
 
-use self::crossbeam::Array;
 use self::partner::{CAPACITY, Queue};
-use self::rtrb::{Chunks, Single};
-use super::bed::Bed;
-use super::ours::{self, BATCH, Setup, latency};
-use super::report::{Found, Latency, Report, Round, Shape, Throughput, Whose};
+use self::queues::{Array, Chunks, Single};
+use super::context::Context;
+use super::report::{Found, Latency, Report, Shape, Throughput};
+use super::ring::{self, BATCH, latency};
 use super::stats::{Rates, Times};
 use ring_host::LaunchConfig;
 use ring_host::kernels::Echo;
@@ -20,92 +18,67 @@ const ROUNDS: u64 = 10;
 /// Steps of [`measure`].
 pub const STEPS: u64 = 2 * ROUNDS;
 
-/// Who carries the messages, how they are measured, and what was found.
-struct Row {
-    id: &'static str,
-    name: &'static str,
-    whose: Whose,
-    /// Messages handed over at a time.
-    batch: usize,
-    round: fn(&Bed<'_>, &mut Times) -> Found<()>,
-    rate: fn(&Bed<'_>) -> Found<f64>,
-    times: Found<(Times, Vec<Round>)>,
-    rates: Found<Rates>,
+type Round = fn(&Context<'_>, &mut Times) -> Found<()>;
+type Rate = fn(&Context<'_>) -> Found<f64>;
+
+/// Who carries the messages, how that is measured, and what was found.
+struct Carrier {
+    round: Round,
+    rate: Rate,
+    latency: Latency,
+    throughput: Throughput,
 }
 
-fn rows() -> [Row; 4] {
-    let new = |id, name, batch, round, rate| {
-        let (times, rates) = (Ok((Times::new(), Vec::new())), Ok(Rates::default()));
-        Row { id, name, whose: Whose::Baseline, batch, round, rate, times, rates }
-    };
-    let ours = new("ring", "echo", BATCH, our_round, our_rate);
-    [Row { whose: Whose::Ours, ..ours }, of::<Single>(&new), of::<Chunks>(&new), of::<Array>(&new)]
-}
+impl Carrier {
+    fn new(
+        id: &'static str,
+        name: &'static str,
+        batch: usize,
+        round: Round,
+        rate: Rate,
+    ) -> Carrier {
+        let (latency, shape) =
+            (Latency::new(id, name, "cpu"), Shape { threads: 0, batch, ..shape() });
+        let (device, whose, none) = ("cpu", latency.whose, Ok(Rates::default()));
+        let throughput = Throughput { sweep: "cpu", name, device, whose, shape, rate: none };
+        Carrier { round, rate, latency, throughput }
+    }
 
-type New<'a> = &'a dyn Fn(
-    &'static str,
-    &'static str,
-    usize,
-    fn(&Bed<'_>, &mut Times) -> Found<()>,
-    fn(&Bed<'_>) -> Found<f64>,
-) -> Row;
+    fn of<Q: Queue>() -> Carrier {
+        Carrier::new(Q::ID, Q::NAME, Q::BATCH, partner::round::<Q>, partner::rate::<Q>)
+    }
 
-fn of<Q: Queue>(new: New<'_>) -> Row {
-    new(Q::ID, Q::NAME, Q::BATCH, partner::round::<Q>, partner::rate::<Q>)
-}
-
-fn our_round(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    latency::round(bed, LaunchConfig::default(), 0, times)
-}
-
-fn our_rate(bed: &Bed<'_>) -> Found<f64> {
-    ours::rate::<Echo>(bed, &setup(), &bed.load())
+    fn ring() -> Carrier {
+        let round: Round =
+            |context, times| latency::round(context, LaunchConfig::default(), 0, times);
+        let rate: Rate = |context| ring::rate::<Echo>(context, &shape(), &context.load());
+        Carrier::new("ring", "echo", BATCH, round, rate)
+    }
 }
 
 /// As many slots and as many messages on their way as the others have.
-fn setup() -> Setup {
-    let mut setup = Setup::of::<Echo>().capacity(CAPACITY);
-    setup.shape.depth = CAPACITY.into();
-    setup
+fn shape() -> Shape {
+    Shape { depth: CAPACITY.into(), ..Shape::of::<Echo>().capacity(CAPACITY) }
 }
 
 /// Measures all, in turn.
-pub fn measure(bed: &Bed<'_>, report: &mut Report) {
-    let mut rows = rows();
+pub fn measure(context: &Context<'_>, report: &mut Report) {
+    let mut all =
+        [Carrier::ring(), Carrier::of::<Single>(), Carrier::of::<Chunks>(), Carrier::of::<Array>()];
     for round in 1..=ROUNDS {
-        bed.steps.next(&format!("CPU device, round trips, round {round}"));
-        for Row { times, round, .. } in &mut rows {
-            bed.go_on(times, |(all, rounds)| {
-                let mut times = Times::new();
-                round(bed, &mut times)?;
-                all.add(&times);
-                rounds.extend(Round::of(&times));
-                Ok(())
-            });
+        context.steps.next(&format!("CPU device, round trips, round {round}"));
+        for Carrier { latency, round, .. } in &mut all {
+            context.round(latency, |times| round(context, times));
         }
     }
     for round in 1..=ROUNDS {
-        bed.steps.next(&format!("CPU device, throughput, round {round}"));
-        for Row { rates, rate, .. } in &mut rows {
-            bed.go_on(rates, |rates| rate(bed).map(|rate| rates.add(rate)));
+        context.steps.next(&format!("CPU device, throughput, round {round}"));
+        for Carrier { throughput, rate, .. } in &mut all {
+            context.sample(&mut throughput.rate, || rate(context));
         }
     }
-    for Row { id, name, whose, batch, times, rates, .. } in rows {
-        let device = "cpu";
-        let (times, rounds) = match times {
-            Ok((times, rounds)) => (Ok(times), rounds),
-            Err(stop) => (Err(stop), Vec::new()),
-        };
-        let (named, by_page) = (name.to_owned(), false);
-        report.latency.push(Latency { id, name: named, device, whose, times, rounds, by_page });
-        let shape = Shape { threads: 0, batch, ..setup().shape };
-        report.throughput.push(Throughput {
-            sweep: "cpu",
-            name,
-            device,
-            whose,
-            shape,
-            rate: rates,
-        });
+    for Carrier { latency, throughput, .. } in all {
+        report.latency.push(latency);
+        report.throughput.push(throughput);
     }
 }

@@ -1,10 +1,9 @@
-//! A pair of queues, and a thread that answers.
+//! Two queues and a thread that answers, measured as the CPU device is.
 
-use crate::bench::bed::{Bed, wrong};
+use crate::bench::context::{Context, wrong};
 use crate::bench::drive::{Load, Pipe, drive};
-use crate::bench::ours::latency::timed;
 use crate::bench::report::Found;
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +29,7 @@ pub trait Queue {
     /// What it is.
     const NAME: &'static str;
     /// Messages handed over at a time.
-    const BATCH: usize;
+    const BATCH: usize = 1;
     /// The end that messages go into.
     type Push: Send;
     /// The end that they come out of.
@@ -38,14 +37,47 @@ pub trait Queue {
 
     /// A queue of so many slots.
     fn new(capacity: usize) -> (Self::Push, Self::Pop);
+    /// Puts a message in; whether there was room.
+    fn put(to: &mut Self::Push, words: Words) -> bool;
+    /// Takes a message out, if there is one.
+    fn take(from: &mut Self::Pop) -> Option<Words>;
+
     /// Puts messages in as long as there is room, at most so many; how many. The `k`th is what
     /// `message(k)` makes.
-    fn push(to: &mut Self::Push, most: usize, message: impl Fn(usize) -> Words) -> usize;
+    #[inline]
+    fn push(to: &mut Self::Push, most: usize, message: impl Fn(usize) -> Words) -> usize {
+        let mut n = 0;
+        while n < most && Self::put(to, message(n)) {
+            n += 1;
+        }
+        n
+    }
+
     /// Takes messages out as long as there are some, at most so many; how many.
-    fn pop(from: &mut Self::Pop, most: usize, take: impl FnMut(Words)) -> usize;
+    #[inline]
+    fn pop(from: &mut Self::Pop, most: usize, mut take: impl FnMut(Words)) -> usize {
+        let mut n = 0;
+        while n < most
+            && let Some(words) = Self::take(from)
+        {
+            take(words);
+            n += 1;
+        }
+        n
+    }
+
     /// Answers messages as long as there are some; how many. There is room for as many answers as
     /// [`CAPACITY`] messages.
-    fn echo(from: &mut Self::Pop, to: &mut Self::Push) -> usize;
+    #[inline]
+    fn echo(from: &mut Self::Pop, to: &mut Self::Push) -> usize {
+        let mut n = 0;
+        while let Some(words) = Self::take(from)
+            && Self::put(to, answer(words))
+        {
+            n += 1;
+        }
+        n
+    }
 }
 
 /// One end of both queues.
@@ -79,13 +111,13 @@ impl<Q: Queue> Pipe for Ends<Q> {
     }
 }
 
-/// Fruitless looks after which a thread gives its processor to others, as on the CPU device.
+/// Idle looks after which a thread gives its processor to others, as on the CPU device.
 const SPINS: u32 = 200;
 
-/// Lets a thread on the second processor answer while `work` runs on the first.
-fn with<Q: Queue, T: Send>(
-    bed: &Bed<'_>,
-    work: impl FnOnce(&mut Ends<Q>) -> Found<T> + Send,
+/// Lets a thread on the second processor answer during `work`.
+fn with<Q: Queue, T>(
+    context: &Context<'_>,
+    work: impl FnOnce(&mut Ends<Q>) -> Found<T>,
 ) -> Found<T> {
     let (push, mut from) = Q::new(CAPACITY as usize);
     let (mut to, pop) = Q::new(CAPACITY as usize);
@@ -93,7 +125,7 @@ fn with<Q: Queue, T: Send>(
     let mut ends: Ends<Q> = Ends { push, pop, sent: 0, got: 0 };
     thread::scope(|scope| {
         scope.spawn(|| {
-            bed.cores.pin(1);
+            context.cores.pin(1);
             let mut looks = 0;
             loop {
                 if Q::echo(&mut from, &mut to) > 0 {
@@ -106,7 +138,7 @@ fn with<Q: Queue, T: Send>(
                 rest(&mut looks);
             }
         });
-        let done = bed.cores.on(0, || work(&mut ends));
+        let done = work(&mut ends);
         stop.store(true, Ordering::Relaxed);
         done
     })
@@ -119,11 +151,8 @@ fn rest(looks: &mut u32) {
 }
 
 /// A round of round trips.
-pub fn round<Q: Queue>(bed: &Bed<'_>, times: &mut Times) -> Found<()> {
-    let each = (bed.settings.warm_up, bed.settings.per_round());
-    with::<Q, _>(bed, |ends| {
-        timed(each, bed.settings.round_limit, times, |_| trip(ends).map_err(wrong))
-    })
+pub fn round<Q: Queue>(context: &Context<'_>, times: &mut Times) -> Found<()> {
+    with::<Q, _>(context, |ends| context.timed(times, |_| trip(ends).map_err(wrong)))
 }
 
 fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
@@ -135,24 +164,25 @@ fn trip(pipe: &mut impl Pipe) -> Result<Duration, String> {
     while pipe.receive(1)? == 0 {
         rest(&mut looks);
         all = all.wrapping_add(1);
-        if all.is_multiple_of(4096) && begun.elapsed() > PATIENCE {
-            return Err(format!("no answer within {PATIENCE:?}"));
+        if all.is_multiple_of(4096) && begun.elapsed() > TIMEOUT {
+            return Err(format!("no answer within {TIMEOUT:?}"));
         }
     }
     Ok(begun.elapsed())
 }
 
 /// Messages a second, once.
-pub fn rate<Q: Queue>(bed: &Bed<'_>) -> Found<f64> {
-    let load = Load { depth: CAPACITY.into(), ..bed.load() };
-    with::<Q, _>(bed, |ends| {
+pub fn rate<Q: Queue>(context: &Context<'_>) -> Found<f64> {
+    let load = Load { depth: CAPACITY.into(), ..context.load() };
+    let measure = |ends: &mut Ends<Q>| {
         let warm = Load { time: load.time / 10, ..load };
         drive(ends, &warm, Instant::now()).map_err(wrong)?;
         let begun = Instant::now();
         let messages = drive(ends, &load, begun).map_err(wrong)?;
-        bed.proceed()?; // else it may have been cut short
+        context.check_interrupt()?; // else it may have been cut short
         Ok(messages as f64 / begun.elapsed().as_secs_f64())
-    })
+    };
+    with::<Q, _>(context, |ends| context.cores.on(0, || measure(ends)))
 }
 
 #[cfg(test)]

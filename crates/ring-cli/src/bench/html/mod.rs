@@ -2,10 +2,10 @@
 
 mod plots;
 mod svg;
-mod tables;
+mod table;
 
 use super::report::Report;
-use super::targets::targets;
+use super::tables;
 
 /// The style sheet.
 const STYLE: &str = include_str!("style.css");
@@ -29,37 +29,29 @@ pub fn escaped(text: &str) -> String {
 /// The page.
 pub fn page(report: &Report) -> String {
     let device = escaped(&report.machine.device.name);
-    let wrong = report.wrong();
     let interrupted = report
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
+    let [latency, throughput, ways, many, growth] = tables::parts(report);
     let parts = [
-        tables::wrong(&wrong),
-        section("Targets", &tables::targets(&targets(report))),
-        section("Latency", &(plots::latency(report) + &tables::latency(report))),
-        section("Throughput", &(plots::throughput(report) + &tables::throughput(report))),
-        section("Modes and memories", &tables::ways(report)),
-        section("Kernels at once", &plots::many(report)),
-        section("Growth", &plots::growth(report)),
-        section("Machine", &tables::machine(report)),
+        table::wrong(report),
+        table::part(&tables::targets(report), ""),
+        table::part(&latency, &plots::latency(report)),
+        table::part(&throughput, &plots::throughput(report)),
+        table::part(&ways, ""),
+        table::part(&many, &plots::many(report)),
+        table::part(&growth, &plots::growth(report)),
+        table::machine(report),
     ];
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
          name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>ring bench: \
          {device}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header><h1>ring \
          bench</h1><p>{device}, {}{interrupted}</p></header>\n<main>\n{}</main>\n</body>\n</html>\n",
-        escaped(&super::machine::date(report.machine.at)),
+        super::machine::date(report.machine.at),
         parts.concat(),
     )
-}
-
-/// A part of the page, unless there is nothing in it.
-fn section(title: &str, body: &str) -> String {
-    match body.is_empty() {
-        true => String::new(),
-        false => format!("<section>\n<h2>{title}</h2>\n{body}</section>\n"),
-    }
 }
 
 #[cfg(test)]
@@ -107,8 +99,8 @@ mod tests {
     fn each_figure_says_what_it_is_where_there_is_no_room_for_columns() {
         let page = page(&example::report());
         assert!(page.contains("@media (max-width: 640px)"));
-        for label in ["asked", "p50", "p99.9", "in flight", "slots", "M/s", "GB/s", "staged-sync"] {
-            assert!(page.contains(&format!("<td data-label=\"{label}\">")), "{label}");
+        for label in ["asked", "p50", "p99.9", "depth", "slots", "M/s", "GB/s", "from rest"] {
+            assert!(page.contains(&format!("<td data-label=\"{label}\"")), "{label}");
         }
         // The first of a row needs none, and is all that has none but for headings that are empty.
         let tables =

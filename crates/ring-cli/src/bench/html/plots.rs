@@ -1,4 +1,4 @@
-//! What is plotted.
+//! The plots of the page.
 
 use super::svg::{Draw, Plot, Series};
 use crate::bench::report::{Latency, Report, Throughput, Whose};
@@ -51,12 +51,7 @@ fn histogram(rows: &[(&Latency, &Times)], device: &str) -> Option<Plot> {
         let points = ends.flat_map(|(count, edge)| {
             [edge[0], edge[1]].map(|us| (us.ln(), share(count), String::new()))
         });
-        Series {
-            name: row.name.clone(),
-            draw: Draw::Area,
-            points: points.collect(),
-            spread: Vec::new(),
-        }
+        Series::new(row.name.clone(), Draw::Area, points.collect())
     });
     Some(Plot {
         title: format!("{device}: round trips, histogram"),
@@ -79,12 +74,7 @@ fn curve(rows: &[(&Latency, &Times)], device: &str) -> Option<Plot> {
             let us = times.percentile(*percent)?;
             Some((far(*percent), us, format!("{}: p{percent} {us:.2} us", row.name)))
         };
-        Series {
-            name: row.name.clone(),
-            draw: Draw::Line,
-            points: inside.filter_map(point).collect(),
-            spread: Vec::new(),
-        }
+        Series::new(row.name.clone(), Draw::Line, inside.filter_map(point).collect())
     });
     let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99].map(|p| (far(p), format!("{p}")));
     (!rows.is_empty()).then(|| Plot {
@@ -113,12 +103,9 @@ fn sweep(
     let spread = |(row, rates): &(&Throughput, &Rates)| {
         (y(row, rates.min().unwrap_or(0.0)), y(row, rates.max().unwrap_or(0.0)))
     };
-    Series {
-        name: name.to_owned(),
-        draw: Draw::Dotted,
-        points: rows.iter().map(point).collect(),
-        spread: rows.iter().map(spread).collect(),
-    }
+    let points = rows.iter().map(point).collect();
+    let series = Series::new(name.to_owned(), Draw::Dotted, points);
+    Series { spread: rows.iter().map(spread).collect(), ..series }
 }
 
 fn ticks(series: &[Series]) -> Vec<(f64, String)> {
@@ -200,12 +187,9 @@ fn bars(rows: Vec<(&Throughput, &Rates)>, title: &str) -> String {
             [rates.median(), rates.min(), rates.max()].map(|rate| rate.unwrap_or(0.0) / 1e6);
         let k = k as f64;
         let corner = |x: f64| (x, value, String::new());
-        Series {
-            name: format!("{}: {value:.2}", row.name),
-            draw: Draw::Area,
-            points: vec![corner(k - 0.3), corner(k + 0.3)],
-            spread: vec![(least, most)],
-        }
+        let (name, points) =
+            (format!("{}: {value:.2}", row.name), vec![corner(k - 0.3), corner(k + 0.3)]);
+        Series { spread: vec![(least, most)], ..Series::new(name, Draw::Area, points) }
     });
     let series: Vec<Series> = series.collect();
     let (left, right) = (-0.6, rows.len() as f64 - 0.4);
@@ -219,34 +203,24 @@ fn bars(rows: Vec<(&Throughput, &Rates)>, title: &str) -> String {
 pub fn many(report: &Report) -> String {
     let Some(many) = &report.many else { return String::new() };
     let (Ok(alone), Ok(each)) = (&many.alone, &many.each) else { return String::new() };
-    let line = |name: &str, percent: f64| Series {
-        name: format!("each of {}, p{percent}", each.len()),
-        draw: Draw::Dotted,
-        points: each
-            .iter()
-            .enumerate()
-            .filter_map(|(k, times)| {
-                let us = times.percentile(percent)?;
-                Some((k as f64, us, format!("kernel {k}: {name} {us:.2} us")))
-            })
-            .collect(),
-        spread: Vec::new(),
+    let line = |percent: f64| {
+        let point = |(k, times): (usize, &Times)| {
+            let us = times.percentile(percent)?;
+            Some((k as f64, us, format!("kernel {k}: p{percent} {us:.2} us")))
+        };
+        let points = each.iter().enumerate().filter_map(point).collect();
+        Series::new(format!("each of {}, p{percent}", each.len()), Draw::Dotted, points)
     };
     let p50 = alone.percentile(50.0).unwrap_or(0.0);
     let flat = [0.0, each.len() as f64 - 1.0].map(|x| (x, p50, String::new()));
-    let alone = Series {
-        name: "one alone, p50".to_owned(),
-        draw: Draw::Line,
-        points: flat.into(),
-        spread: Vec::new(),
-    };
+    let alone = Series::new("one alone, p50".to_owned(), Draw::Line, flat.into());
     let plot = Plot {
         title: format!("{} kernels at once, {} host threads", each.len(), many.hosts),
         x: "kernel",
         y: "microseconds there and back",
         ticks: (0..each.len()).map(|k| (k as f64, k.to_string())).collect(),
         log: false,
-        series: vec![line("p50", 50.0), line("p99", 99.0), alone],
+        series: vec![line(50.0), line(99.0), alone],
     };
     grid([plot.figure()])
 }
@@ -264,7 +238,7 @@ pub fn growth(report: &Report) -> String {
         let points: Vec<_> = rates.filter_map(point).collect();
         let ticks = points.iter().map(|p| (p.0, format!("{}", 10f64.powf(p.0).round())));
         let (ticks, name) = (ticks.collect(), "echo, 64 bytes, 1 channel".to_owned());
-        let series = vec![Series { name, draw: Draw::Dotted, points, spread: Vec::new() }];
+        let series = vec![Series::new(name, Draw::Dotted, points)];
         let y = "million messages a second";
         Plot { title: title.to_owned(), x, y, ticks, log: false, series }.figure()
     };

@@ -37,6 +37,13 @@ pub struct Series {
     pub spread: Vec<(f64, f64)>,
 }
 
+impl Series {
+    /// Points without spread.
+    pub fn new(name: String, draw: Draw, points: Vec<(f64, f64, String)>) -> Series {
+        Series { name, draw, points, spread: Vec::new() }
+    }
+}
+
 /// A plot.
 #[derive(Clone, Debug)]
 pub struct Plot {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::bench::example;
-use crate::bench::report::Round;
+use crate::bench::report::Rounds;
 use crate::bench::stats::Rates;
 
 fn found<'a>(all: &'a [Target], id: &str) -> &'a Target {
@@ -79,7 +79,7 @@ fn growth_counts_only_as_far_as_it_was_asked_for() {
     report.growth[0].rate = Ok(once);
     let mut row = report.growth[0].clone();
     row.messages = 1_000_000_000;
-    row.resident_kib = [200, 200];
+    (row.before_kib, row.after_kib) = (200, 200);
     report.growth.insert(1, row);
     let all = targets(&report);
     assert_eq!(found(&all, "messages").verdict(), Verdict::Met);
@@ -91,7 +91,8 @@ fn memory_is_compared_with_what_there_was_before_the_first_row() {
     let mut report = example::report();
     let mut last = report.growth[0].clone();
     last.messages = 1_000_000_000;
-    (report.growth[0].resident_kib, last.resident_kib) = ([100, 200], [200, 200]);
+    (report.growth[0].before_kib, report.growth[0].after_kib) = (100, 200);
+    (last.before_kib, last.after_kib) = (200, 200);
     report.growth.insert(1, last);
     assert_eq!(found(&targets(&report), "memory").verdict(), Verdict::NotMet);
 }
@@ -164,7 +165,8 @@ fn what_the_runs_leave_open_is_within_noise() {
     assert_eq!(target.from(), "24.000 / 25.000 M/s; runs gave 0.800 to 1.083");
     // Each round of round trips is a run.
     let row = report.latency.iter_mut().find(|row| (row.device, row.id) == ("cpu", "ring"));
-    row.unwrap().rounds = [0.28, 0.29, 0.32].map(|us| Round { p50: us, p99: us }).into();
+    let us = vec![0.28, 0.29, 0.32];
+    row.unwrap().rounds = Rounds { p50: us.clone(), p99: us };
     assert_eq!(found(&targets(&report), "cpu_trip").verdict(), Verdict::WithinNoise);
     // One ring after the other: any run over any.
     let all = targets(&report);

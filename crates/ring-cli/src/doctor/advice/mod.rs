@@ -1,14 +1,15 @@
-//! What to do about each thing that is missing.
+//! Advice: what is missing, and what to do about it.
 
 mod opening;
 mod running;
 
 use super::facts::Facts;
 use ring_host::Mode;
+use serde::Serialize;
 use std::fmt;
 
 /// One thing that is missing, and its remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
     /// A name for it that stays.
     pub id: &'static str,

@@ -1,4 +1,4 @@
-//! Remedies for what kept a device from being opened.
+//! Advice about why a device was not opened.
 
 use super::Advice;
 use crate::doctor::facts::Facts;

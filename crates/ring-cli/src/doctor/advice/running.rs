@@ -1,4 +1,4 @@
-//! Remedies for what an opened device does not do.
+//! Advice about what an opened device lacks.
 
 use super::Advice;
 use crate::doctor::facts::{Facts, Found, Seen};

@@ -1,4 +1,4 @@
-//! A channel on its way through its messages, a batch at a time.
+//! The progress of one channel through its messages, a batch at a time.
 
 use crate::validate::tally::Tally;
 use ring_host::kernels::{Echo, EchoMessage};

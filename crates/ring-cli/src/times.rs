@@ -8,15 +8,15 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// Times from 1 ns to ten minutes, to three digits. Recording allocates nothing.
 #[derive(Clone, Debug)]
-pub struct Latency {
+pub struct Times {
     nanoseconds: Histogram<u64>,
 }
 
-impl Latency {
+impl Times {
     /// No times yet.
-    pub fn new() -> Latency {
+    pub fn new() -> Times {
         let nanoseconds = Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 3);
-        Latency { nanoseconds: nanoseconds.expect("these bounds and digits are valid") }
+        Times { nanoseconds: nanoseconds.expect("these bounds and digits are valid") }
     }
 
     /// Counts one round trip.
@@ -26,7 +26,7 @@ impl Latency {
     }
 
     /// Counts all of these, too.
-    pub fn add(&mut self, others: &Latency) {
+    pub fn add(&mut self, others: &Times) {
         self.nanoseconds.add(&others.nanoseconds).expect("the same bounds");
     }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_a_known_series_are_right_to_three_digits() {
-        let mut latency = Latency::new();
+        let mut latency = Times::new();
         for us in 1..=1000 {
             latency.record(Duration::from_micros(us));
         }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn one_outlier_moves_p99_of_few_and_not_of_many() {
-        let mut latency = Latency::new();
+        let mut latency = Times::new();
         for _ in 0..50 {
             latency.record(Duration::from_micros(2));
         }
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_shown_as_nothing() {
-        assert_eq!(Latency::new().percentile(50.0), None);
-        assert_eq!(Latency::new().shown(99.0), "-");
+        assert_eq!(Times::new().percentile(50.0), None);
+        assert_eq!(Times::new().shown(99.0), "-");
     }
 
     #[test]
     fn times_out_of_range_count_at_the_nearest_end() {
-        let mut latency = Latency::new();
+        let mut latency = Times::new();
         latency.record(Duration::ZERO);
         latency.record(Duration::MAX);
         assert_eq!(latency.count(), 2);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_right_from_the_shortest_to_the_longest() {
-        let mut times = Latency::new();
+        let mut times = Times::new();
         for us in 1..=1000 {
             times.record(Duration::from_micros(us));
         }
@@ -139,15 +139,15 @@ mod tests {
     #[test]
     fn nothing_counted_lies_nowhere() {
         assert_eq!(
-            (Latency::new().percentile(50.0), Latency::new().between(&[0.0, 1.0])),
+            (Times::new().percentile(50.0), Times::new().between(&[0.0, 1.0])),
             (None, vec![0])
         );
-        assert_eq!(Latency::new().shown(99.0), "-");
+        assert_eq!(Times::new().shown(99.0), "-");
     }
 
     #[test]
     fn times_out_of_range_are_the_shortest_and_the_longest() {
-        let mut times = Latency::new();
+        let mut times = Times::new();
         times.record(Duration::ZERO);
         times.record(Duration::MAX);
         assert_eq!((times.count(), times.percentile(0.0)), (2, Some(0.001)));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_lies_between_edges_is_counted_once() {
-        let mut times = Latency::new();
+        let mut times = Times::new();
         for ns in [500, 1000, 1500, 2500, 9000] {
             times.record(Duration::from_nanos(ns));
         }

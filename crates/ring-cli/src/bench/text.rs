@@ -1,98 +1,59 @@
 //! The report for a terminal.
 
-mod tables;
-
 use super::machine::Machine;
 use super::report::Report;
 use super::section::Section;
 use super::settings::Settings;
-use super::targets::{Verdict, targets};
-use crate::table::{Align, Table};
-use crate::text::{plural, wrapped};
+use super::tables::{self, Part};
+use crate::text::wrapped;
 use std::fmt::Write;
 
 /// The sections, with what they measure.
 pub fn sections() -> String {
-    let line = |section: Section| wrapped(&format!("{section:<12}"), section.says()) + "\n";
-    Section::ALL.map(line).concat()
+    let line = |section: &Section| wrapped(&format!("{section:<12}"), &section.says()) + "\n";
+    Section::all().iter().map(line).collect()
 }
 
 /// What is measured on, and how.
 pub fn machine(machine: &Machine, settings: &Settings) -> String {
-    let mut text = String::new();
-    for (name, fact) in machine.facts() {
-        let _ = writeln!(text, "{}", wrapped(&format!("{name:<14}"), &fact));
-    }
-    let how = format!(
-        "up to {} timed of each kind in {} rounds, {} before each that are not; rates: {} runs of \
-         {} ms, the median counts",
-        plural(settings.samples, "round trip"),
-        settings.rounds,
-        settings.warm_up,
-        settings.repeats,
-        settings.run.as_millis()
-    );
-    let _ = writeln!(text, "{}", wrapped("measured      ", &how));
-    text
+    let facts = machine.facts().into_iter().chain([("measured", settings.in_words())]);
+    facts.map(|(name, fact)| wrapped(&format!("{name:<14}"), &fact) + "\n").collect()
 }
 
 /// What was measured, and what it says of the targets.
 pub fn report(report: &Report) -> String {
-    let parts = [
-        tables::latency(report),
-        tables::throughput(report),
-        tables::bandwidth(report),
-        tables::ways(report),
-        tables::many(report),
-        tables::growth(report),
-        judged(report),
-        left_out(report),
-    ];
-    let mut text = parts.concat();
+    let mut text = String::new();
+    for part in tables::parts(report).iter().chain([&tables::targets(report)]) {
+        text += &shown(part);
+    }
+    text += &left_out(report);
     let _ = writeln!(text, "\ntook {:.0} s", report.took);
     text
 }
 
-fn heading(text: &str) -> String {
-    format!("\n{text}\n")
-}
-
-fn judged(report: &Report) -> String {
-    let mut table = Table::new([
-        ("target", Align::Left),
-        ("asked", Align::Left),
-        ("measured", Align::Right),
-        ("", Align::Left),
-    ]);
-    let all = targets(report);
-    for target in all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu) {
-        let ratio = target.measured.as_ref().map_or("-".to_owned(), |r| format!("{:.3}", r.value));
-        let verdict = target.verdict().word().to_owned();
-        table.row([target.what.to_owned(), target.asked(), ratio, verdict]);
-        table.note(&target.from());
+fn shown(part: &Part) -> String {
+    let mut text = String::new();
+    for (title, table) in &part.tables {
+        let _ = write!(text, "\n{title}\n{table}");
     }
-    let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    let mut counts = format!(
-        "{} met, {} not met, {} within noise, {} not measured",
-        count(Verdict::Met),
-        count(Verdict::NotMet),
-        count(Verdict::WithinNoise),
-        count(Verdict::NotMeasured)
-    );
-    match count(Verdict::NeedsGpu) {
-        0 => {}
-        gpu => counts += &format!("; {gpu} more need a GPU"),
+    if part.tables.is_empty() && !part.remarks.is_empty() {
+        let _ = writeln!(text, "\n{}", part.title);
     }
-    heading("Targets") + &table.to_string() + &counts + "\n"
+    for remark in &part.remarks {
+        let _ = writeln!(text, "{}", wrapped("", remark));
+    }
+    text
 }
 
 fn left_out(report: &Report) -> String {
     let mut text = String::new();
-    for (section, why) in &report.skipped {
-        let _ = writeln!(text, "{}", wrapped("left out  ", &format!("{section}: {why}")));
+    for skipped in &report.skipped {
+        let line = format!("{}: {}", skipped.section, skipped.why);
+        let _ = writeln!(text, "{}", wrapped("left out  ", &line));
     }
-    for (what, why) in report.wrong() {
-        let _ = writeln!(text, "{}", wrapped("WRONG     ", &format!("{what}: {why}")));
+    for wrong in report.wrong() {
+        let line = format!("{}: {}", wrong.what, wrong.why);
+        let _ = writeln!(text, "{}", wrapped("WRONG     ", &line));
     }
     if let Some(during) = &report.interrupted {
         let line = format!("during: {during}; what is above was measured before");

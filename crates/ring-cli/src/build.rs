@@ -1,15 +1,13 @@
 //! `ring build`: compiles a crate with kernels to PTX.
 
-mod waiting;
-
 use crate::args::Build;
 use crate::failure::Failure;
+use crate::progress::Waiting;
 use crate::text::wrapped;
 use ring_builder::{Arch, Builder, Built};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use waiting::Waiting;
 
 /// Compiles what the options name, and says to `out` what came of it.
 pub fn run(options: &Build, out: &mut impl Write) -> Result<(), Failure> {

@@ -1,16 +1,18 @@
-//! rtrb: message by message, and by chunks.
+//! Queues that others made: rtrb, message by message and by chunks, and crossbeam's `ArrayQueue`, into and
+//! out of which several threads may go; here one does each.
 
 use super::partner::{Queue, Words, answer};
-use crate::bench::ours::BATCH;
+use crate::bench::ring::BATCH;
+use crossbeam_queue::ArrayQueue;
 use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::Arc;
 
-/// Message by message.
+/// rtrb, message by message.
 pub struct Single;
 
 impl Queue for Single {
     const ID: &'static str = "rtrb";
     const NAME: &'static str = "rtrb";
-    const BATCH: usize = 1;
     type Push = Producer<Words>;
     type Pop = Consumer<Words>;
 
@@ -19,39 +21,42 @@ impl Queue for Single {
     }
 
     #[inline]
-    fn push(to: &mut Producer<Words>, most: usize, message: impl Fn(usize) -> Words) -> usize {
-        let mut n = 0;
-        while n < most && to.push(message(n)).is_ok() {
-            n += 1;
-        }
-        n
+    fn put(to: &mut Producer<Words>, words: Words) -> bool {
+        to.push(words).is_ok()
     }
 
     #[inline]
-    fn pop(from: &mut Consumer<Words>, most: usize, mut take: impl FnMut(Words)) -> usize {
-        let mut n = 0;
-        while n < most
-            && let Ok(words) = from.pop()
-        {
-            take(words);
-            n += 1;
-        }
-        n
-    }
-
-    #[inline]
-    fn echo(from: &mut Consumer<Words>, to: &mut Producer<Words>) -> usize {
-        let mut n = 0;
-        while let Ok(words) = from.pop()
-            && to.push(answer(words)).is_ok()
-        {
-            n += 1;
-        }
-        n
+    fn take(from: &mut Consumer<Words>) -> Option<Words> {
+        from.pop().ok()
     }
 }
 
-/// By chunks: straight into and out of the slots.
+/// crossbeam's, message by message: it has no other way.
+pub struct Array;
+
+impl Queue for Array {
+    const ID: &'static str = "array_queue";
+    const NAME: &'static str = "ArrayQueue";
+    type Push = Arc<ArrayQueue<Words>>;
+    type Pop = Arc<ArrayQueue<Words>>;
+
+    fn new(capacity: usize) -> (Arc<ArrayQueue<Words>>, Arc<ArrayQueue<Words>>) {
+        let queue = Arc::new(ArrayQueue::new(capacity));
+        (Arc::clone(&queue), queue)
+    }
+
+    #[inline]
+    fn put(to: &mut Arc<ArrayQueue<Words>>, words: Words) -> bool {
+        to.push(words).is_ok()
+    }
+
+    #[inline]
+    fn take(from: &mut Arc<ArrayQueue<Words>>) -> Option<Words> {
+        from.pop()
+    }
+}
+
+/// rtrb by chunks: straight into and out of the slots.
 pub struct Chunks;
 
 impl Queue for Chunks {
@@ -63,6 +68,16 @@ impl Queue for Chunks {
 
     fn new(capacity: usize) -> (Producer<Words>, Consumer<Words>) {
         RingBuffer::new(capacity)
+    }
+
+    #[inline]
+    fn put(to: &mut Producer<Words>, words: Words) -> bool {
+        Single::put(to, words)
+    }
+
+    #[inline]
+    fn take(from: &mut Consumer<Words>) -> Option<Words> {
+        Single::take(from)
     }
 
     #[inline]
@@ -105,5 +120,6 @@ mod tests {
     fn all_messages_come_back() {
         carries::<Single>();
         carries::<Chunks>();
+        carries::<Array>();
     }
 }

@@ -1,4 +1,4 @@
-//! A channel as a pipe.
+//! A channel of the runtime as a [`Pipe`].
 
 use crate::bench::drive::Pipe;
 use crate::bench::measured::Measured;

@@ -1,8 +1,8 @@
-//! One message there and back.
+//! Round trips of single messages.
 
-use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::context::{Context, ended, wrong};
 use crate::bench::report::{Found, OnDevice, Stop};
-use crate::bench::settings::PATIENCE;
+use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Histogram, KernelHandle, LaunchConfig};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 pub fn trip(kernel: &mut KernelHandle<Echo>, i: u64) -> Found<Duration> {
     let request = EchoMessage::from_seed(i);
     let begun = Instant::now();
-    kernel.send(&request, PATIENCE).map_err(wrong)?;
-    let answer = kernel.recv(PATIENCE).map_err(wrong)?;
+    kernel.send(&request, TIMEOUT).map_err(wrong)?;
+    let answer = kernel.recv(TIMEOUT).map_err(wrong)?;
     let time = begun.elapsed();
     match answer == request.answer() {
         true => Ok(time),
@@ -48,25 +48,28 @@ pub fn timed(
 
 /// A round of round trips by a kernel launched for that, from the host's first processor; so many
 /// pages further on in the runtime's memory than the first kernel would be.
-pub fn round(bed: &Bed<'_>, launch: LaunchConfig, pages: usize, times: &mut Times) -> Found<()> {
-    let aside = bed.aside(pages)?;
-    let mut kernel = bed.active::<Echo>(launch)?;
-    let settings = bed.settings;
-    let each = (settings.warm_up, settings.per_round());
-    bed.cores.on(0, || timed(each, settings.round_limit, times, |i| trip(&mut kernel, i)))?;
+pub fn round(
+    context: &Context<'_>,
+    launch: LaunchConfig,
+    pages: usize,
+    times: &mut Times,
+) -> Found<()> {
+    let spacer = context.spacer(pages)?;
+    let mut kernel = context.active::<Echo>(launch)?;
+    context.timed(times, |i| trip(&mut kernel, i))?;
     ended(kernel)?;
-    aside.map_or(Ok(()), ended)
+    spacer.map_or(Ok(()), ended)
 }
 
 /// Round trips whose telemetry is read.
-const TOLD: u64 = 5_000;
+const DEVICE_TRIPS: u64 = 5_000;
 
-/// What the device says of a round trip, by its own clock and in powers of two: how long the message
-/// waited at most, and how long its handler took.
-pub fn told(bed: &Bed<'_>) -> [OnDevice; 2] {
+/// Upper bounds, in powers of two, of how long messages wait on the device and how long their handler takes, by
+/// the device's clock.
+pub fn device_times(context: &Context<'_>) -> [OnDevice; 2] {
     let told = || -> Found<[Found<f64>; 2]> {
-        let mut kernel = bed.active::<Echo>(LaunchConfig::default())?;
-        for i in 0..TOLD {
+        let mut kernel = context.active::<Echo>(LaunchConfig::default())?;
+        for i in 0..DEVICE_TRIPS {
             trip(&mut kernel, i)?;
         }
         std::thread::sleep(Duration::from_millis(1)); // it is written now and then

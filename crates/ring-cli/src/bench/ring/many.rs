@@ -1,7 +1,7 @@
-//! Sixteen kernels at once.
+//! Round trips of sixteen kernels that are resident at once.
 
 use super::latency::{timed, trip};
-use crate::bench::bed::{Bed, ended, wrong};
+use crate::bench::context::{Context, ended, wrong};
 use crate::bench::report::{Found, Many};
 use crate::bench::stats::Times;
 use ring_host::kernels::Echo;
@@ -16,26 +16,26 @@ pub const KERNELS: usize = 16;
 pub const STEPS: u64 = 2;
 
 /// Measures one alone, then all.
-pub fn many(bed: &Bed<'_>) -> Many {
-    bed.steps.next("one kernel");
+pub fn many(context: &Context<'_>) -> Many {
+    context.steps.next("one kernel");
     // Each host thread serves as many kernels as any other.
-    let hosts = KERNELS.div_ceil(KERNELS.div_ceil(KERNELS.min(bed.cores.count())));
-    let alone = at_once(bed, 1, 1).map(|mut each| each.remove(0));
-    bed.steps.next(&format!("{KERNELS} kernels at once"));
-    Many { hosts, alone, each: at_once(bed, KERNELS, hosts) }
+    let hosts = KERNELS.div_ceil(KERNELS.div_ceil(KERNELS.min(context.cores.count())));
+    let alone = at_once(context, 1, 1).map(|mut each| each.remove(0));
+    context.steps.next(&format!("{KERNELS} kernels at once"));
+    Many { hosts, alone, each: at_once(context, KERNELS, hosts) }
 }
 
 /// Times of so many kernels, dealt out to host threads, each of which sends to its kernels in turn.
-fn at_once(bed: &Bed<'_>, kernels: usize, hosts: usize) -> Found<Vec<Times>> {
+fn at_once(context: &Context<'_>, kernels: usize, hosts: usize) -> Found<Vec<Times>> {
     let mut all: Vec<(KernelHandle<Echo>, Times)> = Vec::new();
     for _ in 0..kernels {
-        all.push((bed.active::<Echo>(LaunchConfig::default())?, Times::new()));
+        all.push((context.active::<Echo>(LaunchConfig::default())?, Times::new()));
     }
     let start = Barrier::new(hosts);
     let drive = |k: usize, mine: &mut [(KernelHandle<Echo>, Times)]| -> Found<()> {
-        bed.cores.pin(k);
+        context.cores.pin(k);
         start.wait();
-        rounds(bed, mine)
+        rounds(context, mine)
     };
     let done: Vec<Found<()>> = std::thread::scope(|scope| {
         let drive = &drive;
@@ -50,18 +50,18 @@ fn at_once(bed: &Bed<'_>, kernels: usize, hosts: usize) -> Found<Vec<Times>> {
 }
 
 /// A round trip of each kernel in turn, until each has made enough.
-fn rounds(bed: &Bed<'_>, mine: &mut [(KernelHandle<Echo>, Times)]) -> Found<()> {
-    let (samples, limit) = match bed.settings.quick {
+fn rounds(context: &Context<'_>, mine: &mut [(KernelHandle<Echo>, Times)]) -> Found<()> {
+    let (samples, limit) = match context.settings.quick {
         true => (2_000, Duration::from_millis(500)),
         false => (20_000, Duration::from_secs(4)),
     };
     let mut longest = Times::new();
-    timed((bed.settings.warm_up / 4, samples), limit, &mut longest, |i| {
+    timed((context.settings.warm_up / 4, samples), limit, &mut longest, |i| {
         let mut sum = Duration::ZERO;
         for (kernel, times) in &mut *mine {
             let time = trip(kernel, i)?;
             sum += time;
-            if i >= bed.settings.warm_up / 4 {
+            if i >= context.settings.warm_up / 4 {
                 times.record(time);
             }
         }

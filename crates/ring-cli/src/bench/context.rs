@@ -1,0 +1,200 @@
+//! The context of a measurement: device, processors, settings, progress and interrupt.
+
+use super::cores::Cores;
+use super::drive::Load;
+use super::measured::Measured;
+use super::report::{Found, Latency, Rounds, Stop};
+use super::ring::latency::timed;
+use super::settings::{Settings, TIMEOUT};
+use super::stats::{Rates, Times};
+use crate::interrupt::Interrupt;
+use crate::progress::Steps;
+use ring_host::kernels::Echo;
+use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
+use std::time::Duration;
+
+/// Bytes of a page: the host spreads its memory by them.
+pub const PAGE: usize = 4096;
+
+/// Slots of a kernel that only occupies memory.
+const SPACER_SLOTS: u32 = 16;
+
+/// A device, and how it is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The device.
+    pub runtime: &'a Runtime,
+    /// Processors for host threads.
+    pub cores: &'a Cores,
+    /// How long and how often.
+    pub settings: &'a Settings,
+    /// Shows what is being measured.
+    pub steps: &'a Steps,
+    /// Whether Ctrl-C was pressed.
+    pub interrupt: Interrupt,
+}
+
+impl Context<'_> {
+    /// `cuda` or `cpu`.
+    pub fn device(&self) -> &'static str {
+        crate::host::kind(self.runtime.device())
+    }
+
+    /// Whether the device is CPU threads.
+    pub fn is_cpu(&self) -> bool {
+        self.runtime.device().kind == DeviceKind::Cpu
+    }
+
+    /// The load of a throughput measurement, in the default batches.
+    pub fn load(&self) -> Load {
+        Load {
+            messages: u64::MAX,
+            time: self.settings.run,
+            batch: super::ring::BATCH,
+            depth: u64::MAX,
+            yield_after: self.yield_after(),
+            interrupt: self.interrupt,
+        }
+    }
+
+    /// Idle turns after which a host thread yields its processor: few on the CPU device, whose threads may need
+    /// it.
+    pub fn yield_after(&self) -> u32 {
+        if self.is_cpu() { 200 } else { 20_000 }
+    }
+
+    /// An error if the bench was interrupted.
+    pub fn check_interrupt(&self) -> Found<()> {
+        if self.interrupt.requested() { Err(Stop::Interrupted) } else { Ok(()) }
+    }
+
+    /// Runs `work` on what was found so far, unless an earlier round failed. If `work` is interrupted, what was
+    /// found so far is kept.
+    pub fn accumulate<T>(&self, found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
+        if let Ok(known) = found
+            && let Err(stop) = self.check_interrupt().and_then(|()| work(known))
+            && stop != Stop::Interrupted
+        {
+            *found = Err(stop);
+        }
+    }
+
+    /// Measures a rate and adds it to those found so far, as [`Context::accumulate`] does.
+    pub fn sample(&self, rates: &mut Found<Rates>, rate: impl FnOnce() -> Found<f64>) {
+        self.accumulate(rates, |rates| rate().map(|rate| rates.add(rate)));
+    }
+
+    /// Adds a round of round trips to a row, likewise.
+    pub fn round(&self, row: &mut Latency, work: impl FnOnce(&mut Times) -> Found<()>) {
+        let rounds = &mut row.rounds;
+        self.accumulate(&mut row.times, |all| {
+            let mut times = Times::new();
+            work(&mut times)?;
+            all.add(&times);
+            rounds.add(&times);
+            Ok(())
+        });
+        if row.times.is_err() {
+            row.rounds = Rounds::default();
+        }
+    }
+
+    /// Times the calls of a round, from the host's first processor: as many as the settings say, after some
+    /// that are not counted.
+    pub fn timed(
+        &self,
+        times: &mut Times,
+        call: impl FnMut(u64) -> Found<Duration> + Send,
+    ) -> Found<()> {
+        let counts = (self.settings.warm_up, self.settings.per_round());
+        self.cores.on(0, || timed(counts, self.settings.round_limit, times, call))
+    }
+
+    /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
+    /// [`Cores::pin`] counts.
+    pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
+        self.check_interrupt()?;
+        let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
+        let mut kernel = launched.map_err(|error| match error {
+            LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
+                Stop::Wrong(error.to_string())
+            }
+            error => Stop::Refused(error.to_string()),
+        })?;
+        kernel.activate(TIMEOUT).map_err(wrong)?;
+        Ok(kernel)
+    }
+
+    /// An idle kernel that occupies so many pages of the runtime's pinned memory, so that the next kernel's memory
+    /// begins behind them.
+    pub fn spacer(&self, pages: usize) -> Found<Option<KernelHandle<Echo>>> {
+        if pages == 0 {
+            return Ok(None);
+        }
+        // Payload is staged in pinned memory, as many bytes as there are of it: what is missing to
+        // whole pages.
+        let launch = LaunchConfig::default().threads(32).capacity(SPACER_SLOTS);
+        let least = self.runtime.launch::<Echo>(launch.clone()).map_err(wrong)?.pinned_bytes();
+        let launch = launch.payload_bytes((pages * PAGE).saturating_sub(least));
+        self.runtime.launch::<Echo>(launch).map(Some).map_err(wrong)
+    }
+}
+
+/// Ends a kernel. It must have handled every message that it was sent.
+pub fn ended<K: Measured>(mut kernel: KernelHandle<K>) -> Found<()> {
+    let summary = kernel.terminate(TIMEOUT).map_err(wrong)?;
+    match summary.unhandled {
+        0 => Ok(()),
+        left => Err(Stop::Wrong(format!("{left} messages were never handled"))),
+    }
+}
+
+/// Something went wrong.
+pub fn wrong(why: impl ToString) -> Stop {
+    Stop::Wrong(why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use ring_host::Device;
+
+    fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
+        let runtime = Runtime::open(Device::Cpu).unwrap();
+        let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
+        let settings = Settings::of(&example::options());
+        work(&Context {
+            runtime: &runtime,
+            cores: &cores,
+            settings: &settings,
+            steps: &steps,
+            interrupt,
+        });
+    }
+
+    #[test]
+    fn what_went_wrong_stays_and_what_was_interrupted_keeps_what_was_found() {
+        with(Interrupt::never(), |context| {
+            let mut found = Ok(1);
+            context.accumulate(&mut found, |n| {
+                *n += 1;
+                Ok(())
+            });
+            context.accumulate(&mut found, |_| Err(Stop::Interrupted));
+            assert_eq!(found, Ok(2));
+            context.accumulate(&mut found, |_| Err(wrong("no")));
+            context.accumulate(&mut found, |_| unreachable!("after something went wrong"));
+            assert_eq!(found, Err(wrong("no")));
+        });
+        with(Interrupt::come(), |context| {
+            let mut found = Ok(1);
+            context.accumulate(&mut found, |_| unreachable!("after it was interrupted"));
+            assert_eq!((found, context.check_interrupt()), (Ok(1), Err(Stop::Interrupted)));
+            assert_eq!(
+                context.active::<Echo>(LaunchConfig::default()).err(),
+                Some(Stop::Interrupted)
+            );
+        });
+    }
+}
