@@ -26,11 +26,11 @@ ring_kernel! {
         let mut beside = host.launch::<Peeking>(launch).expect("there is room for two");
         beside.write_payload(0, &[0u32; 1024], LONG).unwrap();
         let words = ctx.payload().words::<u32>(0, 1024).expect("it is still there");
-        (0..1024).for_each(|i| words.set(i, *request));
+        assert!((0..1024).all(|i| words.set(i, *request)) && !words.set(1024, 1));
         let mut others = [1u32; 1024];
         beside.read_payload(0, &mut others, LONG).unwrap();
         *WAS_ALONE.lock().unwrap() = Some(others == [0; 1024]);
-        words.get(1023)
+        words.get(1023).expect("there are 1024")
     }
 }
 
@@ -71,7 +71,11 @@ ring_kernel! {
 
     fn handle(ctx: &ThreadContext, place: &u64) -> [u32; 8] {
         let words = ctx.payload().words::<u32>(*place, 8);
-        std::array::from_fn(|i| words.map_or(0, |words| words.get(i)))
+        if let Some(words) = words {
+            assert!(words.len() == 8 && !words.is_empty() && words.iter().count() == 8);
+            assert!(words.get(8).is_none() && words.get(usize::MAX).is_none());
+        }
+        std::array::from_fn(|i| words.and_then(|words| words.get(i)).unwrap_or(0))
     }
 }
 
@@ -119,7 +123,9 @@ fn a_request_cannot_name_memory_outside_the_arena() {
 fn smear<R: ring_host::Message>(response: &Output<R>) {
     for offset in [0, 1, 2, 3, 4, size_of::<R>(), usize::MAX, usize::MAX - 3, usize::MAX / 4 * 4] {
         for i in [0, 1, 2, 3, size_of::<R>() / 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
-            response.set(offset, i, u32::MAX);
+            let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));
+            let whole = at.is_some_and(|at| at.is_multiple_of(4) && at < size_of::<R>() / 4 * 4);
+            assert_eq!(response.set(offset, i, u32::MAX), whole, "{offset} {i}");
         }
     }
 }

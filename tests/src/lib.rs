@@ -236,11 +236,13 @@ impl Kernel for Stray {
 impl BlockHandler for Stray {
     fn handle(_: &BlockContext<'_>, request: &u32, response: &Output<[u32; 4]>) {
         for i in [0, 1, 2, 3, 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
-            response.set(0, i, if i < 4 { *request } else { 0xdead });
-            response.set(2, i, 0xdeadu32);
-            response.set(16, i, 0xdeadu32);
-            response.set(usize::MAX - 3, i, if i == 1 { *request } else { 0xdead });
+            let inside = i < 4;
+            assert_eq!(response.set(0, i, if inside { *request } else { 0xdead }), inside);
+            assert!(!response.set(2, i, 0xdeadu32), "between two words");
+            assert!(!response.set(16, i, 0xdeadu32), "behind the last");
+            let at = usize::MAX - 3;
+            assert!(!response.set(at, i, 0xdeadu32), "{i} words behind {at} is no offset");
         }
-        (0..4).for_each(|i| response.set(0, i, *request));
+        assert!((0..4).all(|i| response.set(0, i, *request)));
     }
 }
