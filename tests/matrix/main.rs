@@ -2,7 +2,7 @@
 //! `ring validate`: a line each, in Markdown. `matrix RING DEVICE [MESSAGES]`, where RING is the
 //! built command. Status 1 if one ends otherwise than it should.
 
-use ring_host::driver::quirks::NAMES;
+use ring_host::device::quirks::NAMES;
 use ring_host::{Memory, Mode};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};

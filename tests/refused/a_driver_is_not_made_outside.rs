@@ -1,6 +1,6 @@
 //! A driver of one's own: what drivers promise of memory, others rely on.
 
-use ring_host::driver::{Driver, Function, Mapped, Program, Residency};
+use ring_host::device::{Driver, Function, Mapped, Program, Residency};
 use ring_host::error::DriverError;
 use ring_host::image::ImageError;
 use ring_host::probe::Probed;

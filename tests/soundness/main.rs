@@ -5,7 +5,7 @@ mod after_the_end;
 mod handlers;
 mod memory;
 
-use ring_host::driver::Driver;
+use ring_host::device::Driver;
 use ring_host::kernels::Echo;
 use ring_host::{
     BlockContext, Channel, Deadline, DeviceFault, Error, KernelHandle, Kernels, LaunchConfig,

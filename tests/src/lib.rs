@@ -2,7 +2,7 @@
 
 pub mod hostile;
 
-use ring_host::driver::{Driver, Quirks};
+use ring_host::device::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Block, BlockContext, BlockHandler, Device, Kernel, KernelHandle, LaunchConfig, Memory, Mode,

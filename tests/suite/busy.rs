@@ -2,8 +2,8 @@
 //! and what is asked for by name is tried.
 
 use crate::faults::{in_child, names, until};
-use ring_host::driver::quirks::Quirks;
-use ring_host::driver::{Driver, cpu::Cpu};
+use ring_host::device::quirks::Quirks;
+use ring_host::device::{Driver, cpu::Cpu};
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Lack, Probe};
 use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};

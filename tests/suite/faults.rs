@@ -2,7 +2,7 @@
 //! use of the handle is an error, nothing hangs, and what is not lost goes on.
 
 use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
-use ring_host::driver::Driver;
+use ring_host::device::Driver;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{

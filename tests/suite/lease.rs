@@ -2,8 +2,8 @@
 //! stopped leaves a device that works.
 
 use crate::faults::{CHILD, answers, in_child, is_child, names, until};
-use ring_host::driver::cpu::Cpu;
-use ring_host::driver::quirks::Quirks;
+use ring_host::device::cpu::Cpu;
+use ring_host::device::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvError, Runtime,

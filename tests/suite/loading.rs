@@ -2,8 +2,8 @@
 //! nothing is lost.
 
 use crate::faults::gpu_alone;
-use ring_host::driver::cpu::Cpu;
-use ring_host::driver::quirks::Quirks;
+use ring_host::device::cpu::Cpu;
+use ring_host::device::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{LaunchConfig, Memory, Mode, RecvError, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, with_ptx};

@@ -224,7 +224,7 @@ fn a_panic_is_told_in_each_way() {
 /// What one runtime is given does not decide what others find out.
 #[test]
 fn small_arenas_do_not_spoil_the_probe() {
-    let driver = std::sync::Arc::new(ring_host::driver::cpu::Cpu::open());
+    let driver = std::sync::Arc::new(ring_host::device::cpu::Cpu::open());
     for options in [
         RuntimeConfig { device_bytes: 0, ..RuntimeConfig::default() },
         RuntimeConfig { pinned_bytes: 1024, ..RuntimeConfig::default() },

@@ -2,7 +2,7 @@
 //! nothing to do, and need not wait for it.
 
 use crate::faults::until;
-use ring_host::driver::{Quirks, cpu::Cpu};
+use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::{
     Budgets, DeviceFault, LaunchConfig, Memory, Mode, RecvError, Runtime, RuntimeConfig,
 };

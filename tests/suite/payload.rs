@@ -3,7 +3,7 @@
 
 use crate::faults::until;
 use futures_util::SinkExt;
-use ring_host::driver::{Quirks, cpu::Cpu};
+use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::kernels::{VectorAdd, VectorAddRequest, status};
 use ring_host::{
     Channel, KernelHandle, LaunchConfig, PayloadError, Runtime, RuntimeConfig, SendError, State,

@@ -2,8 +2,8 @@
 //! round all the same, or that it is said why not.
 
 use crate::faults::{is_left_behind, names, promptly, until};
-use ring_host::driver::quirks::NAMES;
-use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::device::quirks::NAMES;
+use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,

@@ -2,9 +2,9 @@
 //! has to be started again.
 
 use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
-use ring_host::driver::cpu::Cpu;
-use ring_host::driver::quirks::Quirks;
-use ring_host::driver::{Demand, Driver, Resources};
+use ring_host::device::cpu::Cpu;
+use ring_host::device::quirks::Quirks;
+use ring_host::device::{Demand, Driver, Resources};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,

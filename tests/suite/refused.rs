@@ -2,7 +2,7 @@
 //! it is said, or done without; nothing is left behind, and afterwards all works.
 
 use crate::faults::{names, promptly, until};
-use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,

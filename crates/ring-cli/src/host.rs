@@ -1,7 +1,7 @@
 //! Opening a device, with things taken away from it if so asked.
 
 use crate::args::Emulation;
-use ring_host::driver::{self, Driver};
+use ring_host::device::{self, Driver};
 use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Runtime, RuntimeConfig};
 
 /// A device that was found, and what became of opening it.
@@ -17,7 +17,7 @@ pub struct Host {
 
 /// Finds the device and opens it.
 pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenError> {
-    let (driver, why) = driver::open(device)?;
+    let (driver, why) = device::open(device)?;
     let Some(emulation) = emulation else {
         return Ok(over(driver, why));
     };

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ring, ring_in};
-use ring_host::driver::quirks::NAMES;
+use ring_host::device::quirks::NAMES;
 
 const CPU: &str = "validate --device cpu --messages 20000";
 

@@ -1,9 +1,9 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+use crate::device::Crowded;
 use crate::device::UnknownName;
-use crate::driver::Crowded;
-use crate::image::ImageError;
-use crate::mode::{Memory, Mode};
+use crate::device::image::ImageError;
+use crate::drive::mode::{Memory, Mode};
 use ring_device::kernels::VectorError;
 use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{Corrupt, MAX_CAPACITY, MAX_START};

@@ -32,77 +32,57 @@
 //! # Features
 //! - `cuda` (default): NVIDIA GPUs, through the driver library that is found at run time.
 //! - `async`: a channel's halves as `Stream` and `Sink`, for tokio or any other executor
-//!   (`channel::asynchronous`).
+//!   (`asynchronous`).
 //! - `quirks`: devices with things taken away, for tests.
 //!
 //! # Where to look
-//! [`resident`] (life cycle), [`channel`] (send and receive), [`launch`] (what can be chosen, and
-//! its checks), [`mode`], [`probe`] and `choice` (what is found out and chosen), `pump` and `staging`
-//! (what drives kernels that are not simply resident), [`telemetry`], `driver` (what a device must be
-//! able to do; CUDA and CPU; `Quirks`), `region` (how a kernel's shared memory is laid out), [`error`].
+//! [`Runtime`] (opening, launching), [`LaunchConfig`] (what can be chosen, and its checks),
+//! [`KernelHandle`] (life cycle), [`Channel`] (send and receive), [`Mode`] and [`Memory`], [`probe`] and
+//! [`Report`] (what is found out and chosen), [`Telemetry`], [`error`]. Inside: `device` (what a device must
+//! be able to do; CUDA and CPU; `Quirks`), `memory` (arenas, and how a kernel's memory is laid out), `drive`
+//! (what keeps kernels answering that are not simply resident), `kernel`, and `runtime` on top of them.
 
-mod arena;
-pub mod channel;
-mod choice;
-pub mod deadline;
-pub mod device;
+mod deadline;
 #[cfg(not(feature = "quirks"))]
-mod driver;
+mod device;
 #[cfg(feature = "quirks")]
-pub mod driver;
+pub mod device;
+mod drive;
 pub mod error;
 #[cfg(test)]
 mod fake;
-mod findings;
-mod gate;
-pub mod image;
-mod included;
-pub mod launch;
-mod lease;
-mod lingering;
-pub mod mode;
+mod kernel;
+mod memory;
 #[cfg(all(test, loom))]
 mod models;
-pub mod payload;
-pub mod platform;
-pub mod probe;
-mod pump;
-pub mod recovery;
-mod region;
-pub mod report;
-pub mod resident;
-pub mod runtime;
-mod shared;
-mod staging;
-pub mod state;
+mod runtime;
 mod sync;
-pub mod telemetry;
-mod vector_add;
 
-#[cfg(feature = "async")]
-pub use channel::asynchronous::{RequestSink, ResponseStream};
-pub use channel::{Channel, Receiver, Sender};
 pub use deadline::Deadline;
-pub use device::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
-pub use driver::Crowded;
+pub use device::{Crowded, Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use device::{image, platform};
+pub use drive::mode::{Budgets, Memory, Mode};
+pub use drive::report::{Change, Choice, Refusal, Report};
 pub use error::{
     AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, OpenError, PayloadError,
     RecoverError, RecvError, SendError, StateError,
 };
-pub use included::Kernels;
-pub use launch::{Cooperative, LaunchConfig};
-pub use mode::{Budgets, Memory, Mode};
-pub use recovery::Recovery;
-pub use report::{Change, Choice, Refusal, Report};
-pub use resident::{KernelHandle, Status, Summary};
+#[cfg(feature = "async")]
+pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
+pub use kernel::channel::{Channel, Receiver, Sender};
+pub use kernel::embedded::Kernels;
+pub use kernel::handle::{KernelHandle, Status, Summary};
+pub use kernel::launch::{Cooperative, LaunchConfig};
+pub use kernel::telemetry::{Histogram, Telemetry};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
     Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};
-pub use runtime::{Runtime, RuntimeConfig};
-pub use telemetry::{Histogram, Telemetry};
+pub use runtime::probe;
+pub use runtime::recovery::Recovery;
+pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 
 /// The built-in kernels and their messages.
 pub mod kernels {

@@ -1,25 +1,29 @@
 //! Opening a device and launching kernels on it.
 
-use crate::arena::Arena;
-use crate::choice::{Asked, Chosen, Facts, choices, listed};
+mod findings;
+pub mod probe;
+pub(crate) mod recovery;
+
 use crate::deadline::{Deadline, Patience, wait};
-use crate::device::{Device, DeviceInfo, DeviceKind};
-use crate::driver::{
+use crate::device::image::Image;
+use crate::device::platform::wsl_signs;
+use crate::device::{
     self, Cells, Demand, Driver, Function, Grid, Launched, Limits, Program, RunState,
 };
+use crate::device::{Device, DeviceInfo, DeviceKind};
+use crate::drive::lease::Lease;
+use crate::drive::mode::{Memory, Mode, nanoseconds};
+use crate::drive::orphans::{Used, linger, sweep};
+use crate::drive::report::{Refusal, Report};
+use crate::drive::scheduler::{Drive, Pump, patiently};
+use crate::drive::selection::{Asked, Chosen, Facts, choices, listed};
 use crate::error::{DriverError, LaunchError, OpenError};
-use crate::findings::Findings;
-use crate::image::Image;
-use crate::launch::LaunchConfig;
-use crate::lease::Lease;
-use crate::lingering::{Used, linger, sweep};
-use crate::mode::{Memory, Mode, nanoseconds};
-use crate::platform::wsl_signs;
-use crate::pump::{Drive, Pump, patiently};
-use crate::region::{NoRoom, Plan, Region};
-use crate::report::{Refusal, Report};
-use crate::resident::KernelHandle;
-use crate::shared::Shared;
+use crate::kernel::core::Shared;
+use crate::kernel::handle::KernelHandle;
+use crate::kernel::launch::LaunchConfig;
+use crate::memory::arena::Arena;
+use crate::memory::region::{NoRoom, Plan, Region};
+use crate::runtime::findings::Findings;
 use ring_device::{Hooks, Kernel, Scope, Team, TeamMemory, run};
 use ring_shared::layout::{
     ChannelBlock, Command, ControlBlock, Exit, State, TABLE_LEN, UNLIMITED, table,
@@ -105,17 +109,17 @@ impl Runtime {
     }
 
     /// Opens a device. The first time in a process it is probed, which takes some milliseconds. If the
-    /// machine was too busy to find something out ([`Lack::Unknown`](crate::probe::Lack)), the next
+    /// machine was too busy to find something out ([`Lack::Unknown`](crate::runtime::probe::Lack)), the next
     /// opening tries again, and so does a launch that leaves the mode or the memory to the runtime.
     ///
     /// The environment variables [`RING_MODE`](MODE_VARIABLE) and [`RING_MEMORY`](MEMORY_VARIABLE)
     /// force what every launch would else choose or ask for.
     pub fn open_with(device: Device, options: RuntimeConfig) -> Result<Runtime, OpenError> {
-        let (driver, why) = driver::open(device)?;
+        let (driver, why) = device::open(device)?;
         Runtime::of_driver(driver, why, options)
     }
 
-    /// Opens a device that was made before: one with [`Quirks`](crate::driver::Quirks), say.
+    /// Opens a device that was made before: one with [`Quirks`](crate::device::Quirks), say.
     #[cfg(feature = "quirks")]
     pub fn over(
         driver: impl Driver + 'static,

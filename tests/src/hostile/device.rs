@@ -3,7 +3,7 @@
 use super::{Bytes, Known, Truth};
 use bytemuck::{Zeroable, bytes_of};
 use ring_host::State;
-use ring_host::driver::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, Tap};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::Command;

@@ -10,8 +10,8 @@ use self::device::Liar;
 use self::host::User;
 use crate::{WAYS, over};
 use ring_example_kernels::FragileInOrder;
-use ring_host::driver::quirks::Tap;
-use ring_host::driver::{Quirks, cpu::Cpu};
+use ring_host::device::quirks::Tap;
+use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     DeviceFault, Kernel, KernelHandle, LaunchConfig, Runtime, RuntimeConfig, StateError,

@@ -3,7 +3,7 @@
 
 use super::{Random, is_told, on_each_tapped_device};
 use crate::faults::{promptly, until};
-use ring_host::driver::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, Tap};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,

@@ -6,8 +6,8 @@ mod beside;
 mod gpu;
 mod idle;
 
-use ring_host::driver::quirks::{Lines, Tap};
-use ring_host::driver::{self, Quirks, cpu::Cpu};
+use ring_host::device::quirks::{Lines, Tap};
+use ring_host::device::{self, Quirks, cpu::Cpu};
 use ring_host::{Device, DeviceFault, Runtime, RuntimeConfig};
 use ring_shared::atomics::AtomicU64;
 use ring_shared::layout::Doorbell;
@@ -25,7 +25,7 @@ fn on_each_tapped_device(test: impl Fn(&Tap, &Runtime)) {
     let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
     test(&device.tap(), &host);
     if gpu().is_some() {
-        let open = || Quirks::of(driver::open(Device::Cuda(0)).unwrap().0);
+        let open = || Quirks::of(device::open(Device::Cuda(0)).unwrap().0);
         let (device, host) = over(open, LITTLE);
         test(&device.tap(), &host);
     }

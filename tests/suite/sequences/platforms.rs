@@ -2,8 +2,8 @@
 
 use super::launches::Launched;
 use proptest::prelude::*;
-use ring_host::driver::quirks::NAMES;
-use ring_host::driver::{Driver, Quirks, cpu::Cpu};
+use ring_host::device::quirks::NAMES;
+use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::{Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{cpu, opened};
 use std::cell::OnceCell;

@@ -164,10 +164,10 @@ pub const PARTS: [Part; 3] = [
         name: "host",
         package: "ring-host",
         files: &[
-            "crates/ring-host/src/channel.rs",
-            "crates/ring-host/src/pump.rs",
-            "crates/ring-host/src/shared.rs",
-            "crates/ring-host/src/staging.rs",
+            "crates/ring-host/src/kernel/channel.rs",
+            "crates/ring-host/src/drive/scheduler.rs",
+            "crates/ring-host/src/kernel/core.rs",
+            "crates/ring-host/src/drive/staging.rs",
         ],
         except: &[],
         stages: &[

@@ -1,8 +1,8 @@
 //! Names of what is taken away from a device, and the list of them.
 
-use ring_host::driver::cpu::Cpu;
-use ring_host::driver::quirks::NAMES;
-use ring_host::driver::{Driver, Quirks};
+use ring_host::device::cpu::Cpu;
+use ring_host::device::quirks::NAMES;
+use ring_host::device::{Driver, Quirks};
 use std::fmt;
 use std::str::FromStr;
 

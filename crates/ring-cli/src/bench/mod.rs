@@ -43,7 +43,7 @@ use measured::Measured;
 use progress::Steps;
 use report::{Report, Stop};
 use ring_bench::kernels::Digest;
-use ring_host::driver::{self, Driver as _};
+use ring_host::device::{self, Driver as _};
 use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;
@@ -66,7 +66,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
     let begun = Instant::now();
-    let (driver, _) = driver::open(device).map_err(failure)?;
+    let (driver, _) = device::open(device).map_err(failure)?;
     let has_gpu = driver.info().kind == DeviceKind::Cuda;
     let memory = if has_gpu { LARGE } else { RuntimeConfig::default() };
     let runtime = Runtime::open_with(device, memory).map_err(failure)?;

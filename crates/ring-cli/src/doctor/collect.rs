@@ -4,14 +4,14 @@ use super::facts::{Facts, Found, Library, Seen, Taken, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
-use ring_host::driver;
+use ring_host::device;
 use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_places, wsl_signs};
-use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
 use ring_host::{
     Choice, Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
     Runtime,
 };
+use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 
 /// Where NVIDIA's kernel module says its version, on Linux.
 const KERNEL_MODULE: &str = "/proc/driver/nvidia/version";
@@ -21,7 +21,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     let counted = count();
     let mut troubles = Vec::new();
     let gpu = match asked {
-        Device::Auto => driver::open(Device::Cuda(0)).err(),
+        Device::Auto => device::open(Device::Cuda(0)).err(),
         _ => None, // no GPU is wanted, or it is opened below
     };
     let fell_back = gpu.is_some();
@@ -62,7 +62,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
 
 /// GPUs that the driver counts: it is asked for one beyond them all, so that none is opened.
 fn count() -> Result<usize, OpenError> {
-    match driver::open(Device::Cuda(usize::MAX)) {
+    match device::open(Device::Cuda(usize::MAX)) {
         Err(OpenError::OutOfRange { count, .. }) => Ok(count),
         Err(error) => Err(error),
         Ok(_) => Ok(usize::MAX),

@@ -5,7 +5,7 @@ use super::facts::{Facts, Found, Seen};
 use super::sharing::Sharing;
 use ring_host::platform::LIBRARY;
 use ring_host::probe::Lack;
-use ring_host::runtime::{MEMORY_VARIABLE, MODE_VARIABLE};
+use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Sending and receiving, between two steps of the device.
 
 use super::{Bed, CLOCK, LONG, NONE, SLOTS, drive, message, plan};
-use crate::channel::Receiver;
+use crate::drive::mode::{Memory, Mode};
 use crate::error::{DeviceFault, RecvError, SendError};
+use crate::kernel::channel::Receiver;
 use crate::kernels::{Echo, EchoMessage};
-use crate::mode::{Memory, Mode};
-use crate::region::Plan;
+use crate::memory::region::Plan;
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering::Release;

@@ -1,6 +1,6 @@
 //! The device's side of a kernel on a fake device: its memory, and what a kernel would do to it.
 
-use crate::shared::Shared;
+use crate::kernel::core::Shared;
 use ring_device::kernels::EchoMessage;
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control, Ring, widen};

@@ -1,9 +1,9 @@
 //! What becomes of a kernel that is lost or dropped, and of what it used.
 
 use super::{Bed, LONG, NONE, drive, refused};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::orphans::sweep;
 use crate::error::{ControlError, DeviceFault, RecvError, SendError};
-use crate::lingering::sweep;
-use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};

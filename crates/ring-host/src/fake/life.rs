@@ -1,10 +1,10 @@
 //! Commands, and what counts as their being obeyed.
 
 use super::{Bed, LONG, NONE, drive};
-use crate::driver::{Launched, Station};
+use crate::device::{Launched, Station};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::scheduler::Drive;
 use crate::error::{ControlError, DeviceFault};
-use crate::mode::{Memory, Mode};
-use crate::pump::Drive;
 use ring_shared::layout::{Command, State};
 use ring_shared::ring::Corrupt;
 

@@ -1,10 +1,10 @@
 //! When a kernel is launched that is not simply resident, and what is done when that fails.
 
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::scheduler::Drive;
 use crate::error::{ControlError, DeviceFault, RecvError};
-use crate::mode::{Memory, Mode};
-use crate::pump::Drive;
-use crate::region::{Plan, WireBudgets};
+use crate::memory::region::{Plan, WireBudgets};
 use ring_shared::layout::State;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The place for launches on a device that does what a test says.
 
-use crate::driver::{Cells, Launched, RunState, Sealed, Station};
+use crate::device::{Cells, Launched, RunState, Sealed, Station};
 use crate::error::DriverError;
 use std::collections::VecDeque;
 use std::ptr::NonNull;

@@ -2,10 +2,10 @@
 
 use super::station::Copy;
 use super::{Bed, LONG, SLOTS, drive, message, plan};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::scheduler::Drive;
 use crate::error::DeviceFault;
-use crate::mode::{Memory, Mode};
-use crate::pump::Drive;
-use crate::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Plan};
+use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Plan};
 use ring_shared::layout::{Times, UNLIMITED};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering::Relaxed;

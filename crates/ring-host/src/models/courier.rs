@@ -1,8 +1,8 @@
 //! A kernel in staged memory: lines and slots are copied atom by atom while both sides go on.
 
 use super::rig::{Channel, Receiving, Rig, check};
-use crate::mode::{Memory, Mode};
-use crate::shared::Shared;
+use crate::drive::mode::{Memory, Mode};
+use crate::kernel::core::Shared;
 use loom::thread::{self, yield_now};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};

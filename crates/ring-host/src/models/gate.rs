@@ -1,8 +1,8 @@
 //! Messages that wait for a payload write whose own wait ended early.
 
 use super::rig::{Rig, check};
-use crate::gate::{Gate, Reopens};
-use crate::mode::{Memory, Mode};
+use crate::drive::gate::{Gate, Reopens};
+use crate::drive::mode::{Memory, Mode};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::thread::{self, yield_now};

@@ -1,8 +1,8 @@
 //! Receiving while the kernel leaves, is launched again, or is lost.
 
 use super::rig::{Alone, LONG, Receiving, Rig, check};
+use crate::drive::mode::{Memory, Mode};
 use crate::error::{DeviceFault, RecvError};
-use crate::mode::{Memory, Mode};
 use loom::thread::{self, yield_now};
 use ring_shared::layout::{Exit, State};
 use std::sync::Arc;

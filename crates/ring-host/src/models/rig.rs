@@ -1,16 +1,16 @@
 //! A kernel whose channel is a thread of the model, and a place for its launches and copies.
 
-use crate::channel::Receiver;
 use crate::deadline::Patience;
-use crate::driver::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
+use crate::device::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::report::Choice;
+use crate::drive::scheduler::{Drive, Pump};
+use crate::drive::staging::rig;
 use crate::error::{DriverError, RecvError};
-use crate::mode::{Memory, Mode};
-use crate::pump::{Drive, Pump};
-use crate::region::{Region, WireBudgets};
-use crate::report::Choice;
-use crate::resident::KernelHandle;
-use crate::shared::Shared;
-use crate::staging::rig;
+use crate::kernel::channel::Receiver;
+use crate::kernel::core::Shared;
+use crate::kernel::handle::KernelHandle;
+use crate::memory::region::{Region, WireBudgets};
 use loom::sync::atomic::AtomicU64;
 use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};

@@ -1,0 +1,320 @@
+use super::api;
+use super::call::{Bound, Context, check, is_final};
+use super::module::RawFunction;
+use super::parking::{Graph, KernelHandle, Parked, Parking};
+use super::stream::{Pair, Stream, Streams};
+use crate::device::{
+    Cells, Function, Grid, Launched, Limits, Residency, Resources, RunState, Sealed, Station,
+};
+use crate::error::DriverError;
+use cudarc::driver::sys::{self, CUfunction_attribute as A};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub(super) struct CudaFunction {
+    pub context: Context,
+    pub raw: RawFunction,
+    pub residency: Residency,
+    /// Bytes of shared memory that the driver keeps of each block's.
+    pub reserved_shared: u32,
+    pub parking: Arc<Parking>,
+    pub streams: Arc<Streams>,
+}
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// Parts of a multiprocessor that have registers and warps of their own. A block's warps are spread
+/// over them; its last ones may all be in the same.
+const PARTS: u32 = 4;
+
+/// Registers are allocated to a warp in units of so many.
+const REGISTERS: u32 = 256;
+
+/// Bytes of shared memory are allocated to a block in units of so many; of 128 on newer devices.
+const SHARED_BYTES: u32 = 256;
+
+/// What a block of so many threads takes of a multiprocessor, as the CUDA occupancy calculator counts it,
+/// but for warps that would leave a part of it uneven: those count in each part.
+fn block(threads: u32, registers: u32, shared_bytes: u32) -> Resources {
+    let warps = threads.div_ceil(WARP).next_multiple_of(PARTS);
+    Resources {
+        registers: (registers * WARP).next_multiple_of(REGISTERS) * warps,
+        shared_bytes: shared_bytes.next_multiple_of(SHARED_BYTES),
+        warps,
+        blocks: 1,
+    }
+}
+
+impl Sealed for CudaFunction {}
+
+impl CudaFunction {
+    fn attribute(&self, which: A) -> Result<u32, DriverError> {
+        let mut value = 0;
+        // SAFETY: a loaded function; the pointer is to a local.
+        let found = unsafe { api::cuFuncGetAttribute(&mut value, which, self.raw.0) };
+        check("cuFuncGetAttribute", found).map(|()| u32::try_from(value).unwrap_or(0))
+    }
+
+    /// How many blocks of so many threads an empty multiprocessor holds, as the driver says.
+    fn on_one_multiprocessor(&self, threads: u32) -> Result<u32, DriverError> {
+        let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
+        // SAFETY: a loaded function; the pointer is to a local.
+        let found = unsafe {
+            api::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw.0, threads, 0)
+        };
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", found)?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
+}
+
+impl Function for CudaFunction {
+    fn limits(&self, threads: u32) -> Result<Limits, DriverError> {
+        let _bound = Bound::new(self.context)?;
+        let most = self.attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let threads = threads.min(most); // more are refused
+        let block = block(
+            threads,
+            self.attribute(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            self.attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? + self.reserved_shared,
+        );
+        // A device may allocate in larger units than those assumed; the driver knows.
+        let block = self.residency.at_most(self.on_one_multiprocessor(threads)?, block);
+        Ok(Limits { threads: most, channels: self.residency.holds(block), block })
+    }
+
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        replay: bool,
+    ) -> Result<Arc<dyn Station>, DriverError> {
+        let _bound = Bound::new(self.context)?;
+        let mut station = CudaStation {
+            context: self.context,
+            kernel: Kernel { raw: self.raw, grid, parameter },
+            graph: None,
+            pair: ManuallyDrop::new(self.streams.take()?),
+            streams: Arc::clone(&self.streams),
+            parking: Arc::clone(&self.parking),
+            resident: Mutex::new(None),
+        };
+        if replay {
+            let of = (self.raw.0, grid.cooperative);
+            let parked = self.parking.graph(of).map_err(|resident| DriverError {
+                call: "launch",
+                code: 0,
+                reason: format!(
+                    "{resident} kernels are resident, and no more graphs can be made beside them; \
+                     terminate one, or choose the mode event-driven"
+                ),
+            })?;
+            station.graph = Some(match parked {
+                Some(graph) => station.change(graph)?,
+                None => station.capture(of)?,
+            });
+        }
+        Ok(Arc::new(station))
+    }
+}
+
+/// A kernel with its one parameter.
+#[derive(Debug)]
+struct Kernel {
+    raw: RawFunction,
+    grid: Grid,
+    parameter: u64,
+}
+
+impl Kernel {
+    /// Puts it into a stream, to be launched or captured. A context must be bound.
+    ///
+    /// # Safety
+    /// If it is launched: as for [`Station::launch`].
+    unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
+        let mut parameter = self.parameter;
+        let mut parameters = [(&raw mut parameter).cast()];
+        let (channels, threads) = (self.grid.channels, self.grid.threads);
+        let (f, p, s) = (self.raw.0, parameters.as_mut_ptr(), stream.0);
+        // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
+        // leads to is the caller's promise.
+        let done = unsafe {
+            match self.grid.cooperative {
+                true => api::cuLaunchCooperativeKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p),
+                false => {
+                    let none = std::ptr::null_mut();
+                    api::cuLaunchKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p, none)
+                }
+            }
+        };
+        check("cuLaunchKernel", done)
+    }
+}
+
+/// A kernel's launches on their stream, and the stream of the copies beside them.
+#[derive(Debug)]
+struct CudaStation {
+    context: Context,
+    kernel: Kernel,
+    graph: Option<Graph>,
+    pair: ManuallyDrop<Pair>,
+    streams: Arc<Streams>,
+    parking: Arc<Parking>,
+    /// Held while launches are on the device, so that nothing is freed then.
+    resident: Mutex<Option<KernelHandle>>,
+}
+
+impl Drop for CudaStation {
+    fn drop(&mut self) {
+        if let Some(graph) = self.graph.take() {
+            self.parking.give(Parked::Graph(graph));
+        }
+        // SAFETY: taken once, and nothing uses it after this.
+        let pair = unsafe { ManuallyDrop::take(&mut self.pair) };
+        self.streams.give(pair); // a station is dropped when it is over
+    }
+}
+
+impl CudaStation {
+    /// A graph of one launch, made by capturing it. A context must be bound.
+    fn capture(&self, of: (sys::CUfunction, bool)) -> Result<Graph, DriverError> {
+        let stream = &self.pair.kernel;
+        let relaxed = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
+        let (mut graph, mut exec, mut node) =
+            (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        let mut nodes = 1;
+        // SAFETY: a stream of ours that nothing else uses yet; the pointers are to locals. A
+        // captured launch does not run.
+        unsafe {
+            check("cuStreamBeginCapture", api::cuStreamBeginCapture_v2(stream.0, relaxed))?;
+            let captured = self.kernel.enqueue(stream);
+            let ended = check("cuStreamEndCapture", api::cuStreamEndCapture(stream.0, &mut graph));
+            captured.and(ended)?;
+            check("cuGraphGetNodes", api::cuGraphGetNodes(graph, &mut node, &mut nodes))?;
+            let made = api::cuGraphInstantiateWithFlags(&mut exec, graph, 0);
+            check("cuGraphInstantiate", made)?;
+            check("cuGraphUpload", api::cuGraphUpload(exec, stream.0))?;
+        }
+        Ok(Graph { of, graph, node, exec })
+    }
+
+    /// A graph that launched the same function before, made to launch it with our grid and parameter.
+    /// A context must be bound.
+    fn change(&self, graph: Graph) -> Result<Graph, DriverError> {
+        let mut parameter = self.kernel.parameter;
+        let mut parameters = [(&raw mut parameter).cast()];
+        let launch = sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.kernel.raw.0,
+            gridDimX: self.kernel.grid.channels,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: self.kernel.grid.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        // SAFETY: a graph that was given back, its own node, and one 8-byte parameter, which the
+        // driver copies.
+        let changed =
+            unsafe { api::cuGraphExecKernelNodeSetParams_v2(graph.exec, graph.node, &launch) };
+        check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
+    }
+
+    fn resident(&self) -> MutexGuard<'_, Option<KernelHandle>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `query` says with the context bound.
+    fn ask(&self, query: impl FnOnce() -> RunState) -> RunState {
+        match Bound::new(self.context) {
+            Ok(_bound) => query(),
+            Err(error) if is_final(error.code) => {
+                *self.resident() = None;
+                RunState::Faulted(error)
+            }
+            Err(_) => RunState::Running,
+        }
+    }
+}
+
+impl Sealed for CudaStation {}
+
+impl Station for CudaStation {
+    unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
+        let _bound = Bound::new(self.context)?;
+        let mut resident = self.resident();
+        let new = match &*resident {
+            Some(_) => None,
+            None => match self.parking.resident() {
+                None => return Ok(Launched::NotYet),
+                counted => counted,
+            },
+        };
+        // SAFETY: the caller's promise; a graph holds that same launch.
+        unsafe {
+            match &self.graph {
+                Some(graph) if replay => {
+                    check("cuGraphLaunch", api::cuGraphLaunch(graph.exec, self.pair.kernel.0))?;
+                }
+                _ => self.kernel.enqueue(&self.pair.kernel)?,
+            }
+        }
+        if new.is_some() {
+            *resident = new;
+        }
+        Ok(Launched::Yes)
+    }
+
+    fn state(&self) -> RunState {
+        self.ask(|| {
+            let mut resident = self.resident();
+            let state = self.pair.kernel.state();
+            if state != RunState::Running {
+                *resident = None;
+            }
+            state
+        })
+    }
+
+    fn copies(&self) -> RunState {
+        self.ask(|| self.pair.copies.state())
+    }
+
+    fn is_over(&self) -> bool {
+        self.state() != RunState::Running && self.copies() != RunState::Running
+    }
+
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let _bound = Bound::new(self.context)?;
+        let from = from.as_ptr().cast_const().cast();
+        // SAFETY: the caller's ranges, which stay until the copy is over.
+        let begun = unsafe { api::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
+        check("cuMemcpyHtoDAsync", begun)
+    }
+
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let _bound = Bound::new(self.context)?;
+        let to = to.as_ptr().cast();
+        // SAFETY: the caller's ranges, which stay until the copy is over.
+        let begun = unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
+        check("cuMemcpyDtoHAsync", begun)
+    }
+}

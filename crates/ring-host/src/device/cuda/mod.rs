@@ -1,0 +1,258 @@
+//! NVIDIA GPUs, through the driver API only: one primary context a device, non-blocking streams
+//! only, and none of the calls that block while a kernel is resident.
+//!
+//! Those are: freeing memory, loading a module, the first launch of a function that was not
+//! loaded, and making more streams. So modules are loaded with all their functions, once a process
+//! and only while nothing is resident; memory is parked until then; and streams are made when the
+//! device is opened.
+
+mod api;
+mod call;
+mod exclusion;
+mod function;
+mod library;
+mod module;
+mod parking;
+mod pinned;
+mod stream;
+
+use self::call::{Bound, End, check};
+use super::{Driver, Function, Mapped, Program, Residency, Resources, Sealed};
+use crate::device::image::{Image, ImageError};
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::error::{DriverError, OpenError};
+use crate::runtime::probe::Probed;
+use cudarc::driver::sys::{self, CUdevice_attribute as A};
+use std::ffi::{CStr, c_int};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
+const MIN_DRIVER: i32 = 12040;
+
+/// What `cuInit` says where there is no GPU.
+const NO_DEVICE: api::Code = sys::CUresult::CUDA_ERROR_NO_DEVICE as api::Code;
+
+/// A GPU. There is one of these for each in a process, and it is never closed: its context, its
+/// modules and its parked memory serve every [`Runtime`](crate::Runtime). Another follows it when the
+/// device is reset.
+#[derive(Debug)]
+pub struct Cuda {
+    index: usize,
+    context: call::Context,
+    info: DeviceInfo,
+    residency: Residency,
+    /// Bytes of shared memory that the driver keeps of each block's.
+    reserved_shared: u32,
+    probed: Probed,
+    modules: module::Modules,
+    parking: Arc<parking::Parking>,
+    streams: Arc<stream::Streams>,
+}
+
+impl Cuda {
+    /// Opens the GPU of that index.
+    pub fn open(index: usize) -> Result<Arc<Cuda>, OpenError> {
+        static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = open.iter().position(|(i, _)| *i == index) {
+            let cuda = Arc::clone(&open[at].1);
+            match cuda.context.end() {
+                None => return Ok(cuda),
+                Some(End::Reset) => {
+                    tracing::warn!(device = cuda.info.name, "was reset; it is opened anew");
+                    open.swap_remove(at);
+                }
+                // Neither a reset nor another context helps: on driver 580 both get the same error.
+                Some(End::Faulted) => {
+                    return Err(OpenError::Lost { device: cuda.info.name.clone() });
+                }
+            }
+        }
+        let cuda = Arc::new(Cuda::open_first(index)?);
+        open.push((index, Arc::clone(&cuda)));
+        Ok(cuda)
+    }
+
+    fn open_first(index: usize) -> Result<Cuda, OpenError> {
+        if library::get().is_none() {
+            return Err(OpenError::NoDriver);
+        }
+        // SAFETY: plain calls; the pointers are to locals.
+        let (device, version) = unsafe {
+            match api::cuInit(0) {
+                NO_DEVICE => return Err(OpenError::NoDevice),
+                result => check("cuInit", result)?,
+            }
+            let (mut version, mut count, mut device) = (0, 0, 0);
+            check("cuDriverGetVersion", api::cuDriverGetVersion(&mut version))?;
+            check("cuDeviceGetCount", api::cuDeviceGetCount(&mut count))?;
+            let count = usize::try_from(count).unwrap_or(0);
+            match c_int::try_from(index) {
+                _ if count == 0 => return Err(OpenError::NoDevice),
+                Ok(i) if index < count => check("cuDeviceGet", api::cuDeviceGet(&mut device, i))?,
+                _ => return Err(OpenError::OutOfRange { index, count }),
+            }
+            (device, version)
+        };
+        let info = describe(device, version)?;
+        let lacks = match () {
+            () if version < MIN_DRIVER => Some("it needs driver 550 (CUDA 12.4) or newer"),
+            () if info.compute_capability < (7, 0) => {
+                Some("it needs compute capability 7.0 or newer")
+            }
+            () => None,
+        };
+        if let Some(lacks) = lacks {
+            return Err(OpenError::Unsuitable { device: info.name, lacks });
+        }
+        let context = call::Context::of(device)?;
+        let parking = Arc::new(parking::Parking::new(context));
+        let modules = module::Modules::new(context, Arc::clone(&parking));
+        modules.load(&Image::built_in())?; // all entries, before anything is resident
+        let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
+        let residency = Residency::new(info.multiprocessors, multiprocessor(device)?);
+        let reserved_shared =
+            attribute(device, A::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?;
+        let probed = Probed::default();
+        Ok(Cuda {
+            index,
+            context,
+            info,
+            residency,
+            reserved_shared,
+            probed,
+            modules,
+            parking,
+            streams,
+        })
+    }
+}
+
+/// The error for memory that is not there. The driver is not asked: before it refuses, it waits until
+/// no kernel is resident, to see what that frees.
+fn too_much(call: &'static str, bytes: usize, free: u64) -> DriverError {
+    let code = sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY as i32;
+    DriverError { call, code, reason: format!("out of memory: {bytes} bytes, but {free} are free") }
+}
+
+fn attribute(device: sys::CUdevice, which: A) -> Result<u32, DriverError> {
+    let mut value = 0;
+    // SAFETY: the pointer is to a local.
+    let result = unsafe { api::cuDeviceGetAttribute(&mut value, which, device) };
+    check("cuDeviceGetAttribute", result).map(|()| u32::try_from(value).unwrap_or(0))
+}
+
+/// What a multiprocessor of the device has.
+fn multiprocessor(device: sys::CUdevice) -> Result<Resources, DriverError> {
+    let attribute = |which| attribute(device, which);
+    let threads = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
+    let shared = A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR;
+    Ok(Resources {
+        registers: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        shared_bytes: attribute(shared)?,
+        warps: threads / attribute(A::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?.max(1),
+        blocks: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+    })
+}
+
+fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, DriverError> {
+    let attribute = |which| attribute(device, which);
+    let mut name = [0; 256];
+    // SAFETY: the buffer has as many bytes.
+    check("cuDeviceGetName", unsafe { api::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    // SAFETY: the driver terminates it within the buffer.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    Ok(DeviceInfo {
+        name,
+        kind: DeviceKind::Cuda,
+        driver_version,
+        compute_capability: (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        max_threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        max_channels: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+        cooperative_launch: attribute(A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? != 0,
+        maps_host_memory: attribute(A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
+        concurrent_managed_access: attribute(A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?
+            != 0,
+        clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        copy_engines: attribute(A::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
+        watchdog: attribute(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)? != 0,
+    })
+}
+
+impl Sealed for Cuda {}
+
+impl Driver for Cuda {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn residency(&self) -> &Residency {
+        &self.residency
+    }
+
+    fn probed(&self) -> &Probed {
+        &self.probed
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        if let Some(mapped) = self.parking.take_pinned(bytes) {
+            return Ok(mapped);
+        }
+        let _bound = Bound::new(self.context)?;
+        if bytes as u64 > crate::device::platform::available_memory() {
+            return Err(too_much(
+                "cuMemHostAlloc",
+                bytes,
+                crate::device::platform::available_memory(),
+            ));
+        }
+        pinned::take(bytes, self.info.maps_host_memory)
+    }
+
+    unsafe fn give_pinned(&self, memory: Mapped) {
+        self.parking.give(parking::Parked::Mapped(memory));
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        if let Some(address) = self.parking.take_device(bytes) {
+            return Ok(address);
+        }
+        let _bound = Bound::new(self.context)?;
+        let (mut address, free) = (0, self.context.free()?);
+        if bytes as u64 > free {
+            return Err(too_much("cuMemAlloc", bytes, free));
+        }
+        // SAFETY: the pointer is to a local.
+        check("cuMemAlloc", unsafe { api::cuMemAlloc_v2(&mut address, bytes) })?;
+        Ok(address)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        self.parking.give(parking::Parked::Device { address, bytes });
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        if self.context.end().is_none() {
+            return Ok(None);
+        }
+        let next: Arc<dyn Driver> = Cuda::open(self.index)?; // somebody may have opened it before us
+        Ok(Some(next))
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        let raw = self.modules.function(program.image, program.entry)?;
+        let parking = Arc::clone(&self.parking);
+        Ok(Arc::new(function::CudaFunction {
+            context: self.context,
+            raw,
+            residency: self.residency.clone(),
+            reserved_shared: self.reserved_shared,
+            streams: Arc::clone(&self.streams),
+            parking,
+        }))
+    }
+}

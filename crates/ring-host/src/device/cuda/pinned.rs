@@ -1,0 +1,97 @@
+//! Pinned memory: pages of the process's own, registered with the driver. When another user of the process
+//! resets the device, the driver takes back what it had allocated, and a look at a kernel's lines would
+//! end the process; pages of our own stay. Where the driver registers none, it allocates them.
+
+use super::api;
+use super::call::{Context, SUCCESS, check};
+use crate::device::{Mapped, pages};
+use crate::error::DriverError;
+use cudarc::driver::sys;
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+/// Takes pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
+pub(super) fn take(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
+    let (host, registered) = match register(bytes, maps) {
+        Ok(host) => (host, true),
+        Err(error) => {
+            tracing::debug!(%error, "the driver is to allocate pinned memory");
+            (allocate(bytes, maps)?, false)
+        }
+    };
+    let mut device = 0;
+    // SAFETY: the pointer is to a local.
+    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
+    if !maps || found != SUCCESS {
+        device = 0; // pinned all the same
+    }
+    Ok(Mapped { host, device, bytes, registered })
+}
+
+fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
+    let host = pages::take(bytes)?;
+    let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
+    // SAFETY: whole pages of ours, as many bytes.
+    let done = unsafe { api::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
+    let done = check("cuMemHostRegister", done);
+    match done {
+        Ok(()) => shared_with_forks(host, bytes, false),
+        // SAFETY: taken above; the driver has refused them.
+        Err(_) => unsafe { pages::give(host, bytes) },
+    }
+    done.map(|()| host)
+}
+
+fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
+    let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
+    let mut host = std::ptr::null_mut();
+    // SAFETY: the pointer is to a local; the memory is new, and as long as asked for.
+    unsafe {
+        check("cuMemHostAlloc", api::cuMemHostAlloc(&mut host, bytes, flags))?;
+        host.cast::<u8>().write_bytes(0, bytes);
+    }
+    let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: "no address".to_owned() };
+    NonNull::new(host.cast()).ok_or_else(none)
+}
+
+/// Whether a fork of the process has these pages too. Without them it cannot come to have the ones that the
+/// device knows, and leave us copies: kernels before 5.11 did so.
+#[cfg(target_os = "linux")]
+fn shared_with_forks(host: NonNull<u8>, bytes: usize, shared: bool) {
+    unsafe extern "C" {
+        fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    }
+    /// `MADV_DONTFORK` and `MADV_DOFORK`.
+    const FORK: [c_int; 2] = [10, 11];
+    let bytes = pages::whole(bytes);
+    // SAFETY: whole pages of ours; it changes nothing in this process.
+    let _ = unsafe { madvise(host.as_ptr().cast(), bytes, FORK[usize::from(shared)]) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn shared_with_forks(_: NonNull<u8>, _: usize, _: bool) {}
+
+/// Gives it back. The context must be bound, if it was not reset; pages that the driver does not let go
+/// stay for the life of the process.
+///
+/// # Safety
+/// From [`take`] in that context, and nothing uses it any more.
+pub(super) unsafe fn give(memory: Mapped, context: Context) {
+    let at = memory.host.as_ptr();
+    // SAFETY: the caller's promise. A reset has ended the registration of pages, and has taken back
+    // what the driver had allocated.
+    unsafe {
+        let free = match (context.is_reset(), memory.registered) {
+            (true, registered) => registered,
+            (false, true) => api::cuMemHostUnregister(at.cast()) == SUCCESS,
+            (false, false) => {
+                let _ = api::cuMemFreeHost(at.cast());
+                false
+            }
+        };
+        if free {
+            shared_with_forks(memory.host, memory.bytes, true);
+            pages::give(memory.host, memory.bytes);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the runtime asks of a device, as sealed traits: what they promise keeps memory safe.
+//!
+//! Two implementations: [`cpu`](super::cpu), threads that run the handlers compiled for the host, and
+//! `cuda`; and `quirks`, which wraps either and takes things away.
+
+use super::{DeviceInfo, Residency, Resources};
+use crate::device::image::{Image, ImageError};
+use crate::error::{DriverError, OpenError};
+use crate::runtime::probe::Probed;
+use ring_device::{Hooks, TeamMemory};
+use std::fmt::Debug;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Pinned memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    /// Where the host sees it, aligned to 128 bytes at least.
+    pub host: NonNull<u8>,
+    /// Where the device's kernels see it; 0 if they do not.
+    pub device: u64,
+    /// Its size.
+    pub bytes: usize,
+    /// Pages of the process's own; else the driver's.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub registered: bool,
+}
+
+// SAFETY: an address range; who may touch it is the owner's business.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+/// A kernel as the CPU runs it: address of its parameter, channel, memory of the channel's team, hooks.
+pub type CpuEntry = unsafe fn(u64, u32, &mut TeamMemory, Hooks);
+
+/// A kernel's code, for either kind of device.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
+    /// Name of the entry in the image.
+    pub entry: &'static str,
+    /// PTX, for a GPU.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub image: &'a Image,
+    /// The same code compiled for the host.
+    pub cpu: CpuEntry,
+}
+
+/// What a loaded kernel may be launched with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most threads a block, for this kernel on this device.
+    pub threads: u32,
+    /// Most channels of this block size that are resident at once on an otherwise idle device.
+    pub channels: u32,
+    /// What a block of this size takes of a multiprocessor.
+    pub block: Resources,
+}
+
+/// How a kernel is put on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// Blocks.
+    pub channels: u32,
+    /// Threads a block.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub threads: u32,
+    /// All blocks at once or none.
+    pub cooperative: bool,
+}
+
+/// Whether work that was given to the device is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It may still touch its memory.
+    Running,
+    /// It is over.
+    Ended,
+    /// The device stopped with an error.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    Faulted(DriverError),
+}
+
+/// What both sides may use at the same time as it is copied: the unit that is copied as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Lines and slots: 16 bytes, as [`Atom`](ring_shared::atomics::Atom).
+    Atoms,
+    /// Payload: 4 bytes.
+    Words,
+}
+
+/// Whether a kernel was launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Launched {
+    /// It is on the device, or stands behind what is.
+    Yes,
+    /// No: the driver does something, such as loading code, that would wait for the kernel to end. Try
+    /// again.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    NotYet,
+}
+
+/// A place for one kernel's launches, one behind the other, and the copies of its memory.
+pub trait Station: Sealed + Send + Sync + Debug {
+    /// Launches the kernel once more, behind its launches before. Returns at once, also if that cannot
+    /// be now. `replay`: through
+    /// the graph that the station was made with. A device may hold it back until
+    /// [`state`](Self::state) is asked.
+    ///
+    /// # Safety
+    /// The parameter given to [`Function::station`] is what the entry needs, and stays so until
+    /// [`is_over`](Self::is_over).
+    unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError>;
+
+    /// Whether a launch is on the device or waits for it. Never blocks.
+    fn state(&self) -> RunState;
+
+    /// Whether a copy is under way. Never blocks.
+    fn copies(&self) -> RunState;
+
+    /// Whether neither a launch nor a copy touches memory any more.
+    fn is_over(&self) -> bool;
+
+    /// Tells how many messages were handled: an emulated device may break after some.
+    fn note_processed(&self, _processed: u64) {}
+
+    /// Begins to copy host memory to device memory, beside launches, behind the copies before it.
+    ///
+    /// # Safety
+    /// Both ranges are `bytes` long, whole cells at multiples of a cell, and stay until the copy is
+    /// over; nobody else writes them meanwhile but in such cells, as atomics.
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError>;
+
+    /// Begins to copy device memory to host memory, likewise.
+    ///
+    /// # Safety
+    /// As for `copy_in`.
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        cells: Cells,
+    ) -> Result<(), DriverError>;
+}
+
+/// A kernel that was loaded.
+pub trait Function: Sealed + Send + Sync + Debug {
+    /// What it may be launched with in blocks of `threads` threads.
+    fn limits(&self, threads: u32) -> Result<Limits, DriverError>;
+
+    /// Makes ready to launch it, with one parameter; `replay`: also through a graph.
+    fn station(
+        &self,
+        grid: Grid,
+        parameter: u64,
+        replay: bool,
+    ) -> Result<Arc<dyn Station>, DriverError>;
+}
+
+/// A device. No call blocks while a kernel is resident, whoever launched it.
+pub trait Driver: Sealed + Send + Sync + Debug + 'static {
+    /// What it is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// The kernels that there is room reserved for.
+    fn residency(&self) -> &Residency;
+
+    /// What was found out about it.
+    fn probed(&self) -> &Probed;
+
+    /// Whether the host renews its kernels' leases: a device can be emulated on which it seems dead.
+    fn renews(&self) -> bool {
+        true
+    }
+
+    /// Takes pinned memory that copies reach and, if the device maps host memory, kernels too;
+    /// zeroed.
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
+
+    /// Gives it back; it may be kept for the next `take_pinned` of that size.
+    ///
+    /// # Safety
+    /// From `take_pinned` of this driver, and nothing uses it any more.
+    unsafe fn give_pinned(&self, memory: Mapped);
+
+    /// Takes device memory; its address there.
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError>;
+
+    /// Gives it back; it may be kept for the next `take_device` of that size.
+    ///
+    /// # Safety
+    /// From `take_device` of this driver with that size, and nothing uses it any more.
+    unsafe fn give_device(&self, address: u64, bytes: usize);
+
+    /// The device that serves from now on, if this one was reset by another user of the process;
+    /// `None` if this one serves.
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError>;
+
+    /// Makes a kernel ready. Slow the first time an image is seen.
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError>;
+}
+
+/// Nobody else implements the traits here: their promises keep memory safe.
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+impl<D: Driver + ?Sized> Sealed for Arc<D> {}
+
+impl<D: Driver + ?Sized> Driver for Arc<D> {
+    fn info(&self) -> &DeviceInfo {
+        (**self).info()
+    }
+
+    fn residency(&self) -> &Residency {
+        (**self).residency()
+    }
+
+    fn probed(&self) -> &Probed {
+        (**self).probed()
+    }
+
+    fn renews(&self) -> bool {
+        (**self).renews()
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        (**self).take_pinned(bytes)
+    }
+
+    unsafe fn give_pinned(&self, memory: Mapped) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).give_pinned(memory) }
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        (**self).take_device(bytes)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).give_device(address, bytes) }
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        (**self).recovered()
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        (**self).load(program)
+    }
+}

@@ -1,0 +1,185 @@
+//! The code of a kernel, checked before any driver sees it.
+
+use std::borrow::Cow;
+
+/// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
+pub const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
+
+/// What is wrong with a PTX.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// No bytes.
+    #[error("the PTX is empty")]
+    Empty,
+    /// Not PTX text.
+    #[error("this is not PTX: {0}")]
+    NotPtx(&'static str),
+    /// Built against another ring-device.
+    #[error(
+        "the PTX has ABI version {found}, but this host has {}; rebuild it",
+        ring_shared::ABI_VERSION
+    )]
+    Abi {
+        /// The version found.
+        found: u32,
+    },
+    /// Says no ABI version.
+    #[error("the PTX does not define RING_ABI_VERSION; build it against ring-device")]
+    NoAbi,
+    /// No such entry.
+    #[error(
+        "the PTX has no entry '{entry}'; it has: {has}; a kernel of your own is launched with its own \
+         PTX (LaunchConfig::kernels)"
+    )]
+    NoEntry {
+        /// The entry asked for.
+        entry: &'static str,
+        /// Those it has.
+        has: String,
+    },
+    /// The entry takes something else than one address.
+    #[error("the entry '{entry}' must have one parameter of 8 bytes; it has another signature")]
+    Signature {
+        /// The entry.
+        entry: String,
+    },
+    /// It is not loaded, and loading blocks until no kernel is resident.
+    #[error(
+        "the PTX is not loaded yet, and the driver loads nothing while kernels are resident \
+         ({resident} are); call Runtime::prepare before the first launch, or terminate them"
+    )]
+    Busy {
+        /// Kernels resident in this process.
+        resident: usize,
+    },
+    /// The driver could not compile it.
+    #[error("the driver refused the PTX ({code}): {log}")]
+    Refused {
+        /// The driver's code.
+        code: i32,
+        /// What its compiler said.
+        log: String,
+    },
+}
+
+/// PTX that was checked: text, with an ABI version like ours.
+#[derive(Clone, Debug)]
+pub struct Image {
+    ptx: Cow<'static, str>,
+}
+
+impl Image {
+    /// The built-in kernels.
+    pub fn built_in() -> Image {
+        Image { ptx: Cow::Borrowed(BUILT_IN) }
+    }
+
+    /// Checks PTX of a user's own.
+    pub fn new(ptx: impl Into<Cow<'static, [u8]>>) -> Result<Image, ImageError> {
+        let text = match ptx.into() {
+            Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
+            Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
+        };
+        let text = text.ok_or(ImageError::NotPtx("it is not text"))?;
+        if text.trim().is_empty() {
+            return Err(ImageError::Empty);
+        }
+        if text.contains('\0') {
+            return Err(ImageError::NotPtx("it contains a NUL byte"));
+        }
+        for directive in [".version", ".target"] {
+            if !text.lines().any(|line| line.trim_start().starts_with(directive)) {
+                return Err(ImageError::NotPtx("it lacks a .version or a .target directive"));
+            }
+        }
+        match abi_version(&text) {
+            Some(ring_shared::ABI_VERSION) => Ok(Image { ptx: text }),
+            Some(found) => Err(ImageError::Abi { found }),
+            None => Err(ImageError::NoAbi),
+        }
+    }
+
+    /// The text.
+    pub fn ptx(&self) -> &str {
+        &self.ptx
+    }
+
+    /// Names of its entries.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        names(&self.ptx)
+    }
+
+    /// Checks that `entry` is there.
+    pub fn check_entry(&self, entry: &'static str) -> Result<(), ImageError> {
+        if self.entries().any(|name| name == entry) { Ok(()) } else { Err(self.no_entry(entry)) }
+    }
+
+    /// The error for an entry that is not there: it names those that are.
+    pub(crate) fn no_entry(&self, entry: &'static str) -> ImageError {
+        let entries: Vec<&str> = self.entries().collect();
+        let has = if entries.is_empty() { "none".to_owned() } else { entries.join(", ") };
+        ImageError::NoEntry { entry, has }
+    }
+}
+
+/// Names of the visible entries.
+fn names(ptx: &str) -> impl Iterator<Item = &str> {
+    ptx.lines().filter_map(|line| {
+        let name = line.trim_start().strip_prefix(".visible .entry ")?;
+        Some(name.split(['(', ' ']).next().unwrap_or(name))
+    })
+}
+
+/// The number in `.global ... RING_ABI_VERSION = N;`, which LLVM writes so or as bytes.
+fn abi_version(ptx: &str) -> Option<u32> {
+    let line = ptx.lines().find(|l| l.contains(".global") && l.contains("RING_ABI_VERSION"))?;
+    let value = line.split_once('=')?.1.trim().trim_end_matches(';').trim();
+    match value.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
+        None => value.parse().ok(),
+        Some(bytes) => {
+            let mut version = [0; 4]; // zeros at the end may be left out
+            for (k, byte) in bytes.split(',').enumerate() {
+                *version.get_mut(k)? = byte.trim().parse().ok()?;
+            }
+            Some(u32::from_le_bytes(version))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = ".version 8.4\n.target sm_70\n";
+
+    #[test]
+    fn built_in_passes() {
+        let image = Image::new(BUILT_IN.as_bytes()).unwrap();
+        for entry in ["ring_echo", "ring_vector_add", "ring_layout_probe"] {
+            image.check_entry(entry).unwrap();
+        }
+    }
+
+    #[test]
+    fn bad_images_are_named() {
+        let new = |s: &str| Image::new(s.to_owned().into_bytes()).unwrap_err();
+        assert_eq!(new(""), ImageError::Empty);
+        assert_eq!(new(" \n"), ImageError::Empty);
+        assert!(matches!(new("\u{7f}ELF"), ImageError::NotPtx(_)));
+        assert!(matches!(new(&format!("{HEAD}\0")), ImageError::NotPtx(_)));
+        assert!(matches!(Image::new(&[0xff, 0xfe][..]), Err(ImageError::NotPtx(_))));
+        assert_eq!(new(HEAD), ImageError::NoAbi);
+        let abi = |v: &str| format!("{HEAD}.visible .global .align 4 .u32 RING_ABI_VERSION = {v};");
+        assert_eq!(new(&abi("999")), ImageError::Abi { found: 999 });
+        assert_eq!(new(&abi("{2, 1}")), ImageError::Abi { found: 258 });
+        assert_eq!(new(&abi("x")), ImageError::NoAbi);
+        let image = Image::new(abi(&ring_shared::ABI_VERSION.to_string()).into_bytes()).unwrap();
+        let error = image.check_entry("ring_echo").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the PTX has no entry 'ring_echo'; it has: none; a kernel of your own is launched with its \
+             own PTX (LaunchConfig::kernels)"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! Devices: what the runtime asks of one ([`Driver`]), those that there are, and what they are made of.
+//!
+//! Nothing here is on the path of a message to a persistent kernel in mapped memory.
+
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+mod driver;
+pub mod image;
+mod info;
+mod occupancy;
+mod open;
+pub(crate) mod pages;
+pub mod platform;
+#[cfg(feature = "quirks")]
+pub mod quirks;
+
+pub(crate) use driver::Sealed;
+pub use driver::{
+    Cells, CpuEntry, Driver, Function, Grid, Launched, Limits, Mapped, Program, RunState, Station,
+};
+pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use occupancy::{Crowded, Demand, Residency, Resources, Share};
+pub use open::open;
+#[cfg(feature = "quirks")]
+pub use quirks::Quirks;

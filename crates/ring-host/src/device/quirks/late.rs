@@ -1,0 +1,254 @@
+//! Copies that land late and torn, as a copy engine's may: one behind the other, the cells of each in any
+//! order. Time passes for them with every call, so the same calls see the same course again.
+
+use crate::device::{Cells, Station};
+use crate::error::DriverError;
+use ring_shared::atomics::Atom;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// Parts that a copy is cut into at most.
+const MOST_PARTS: u64 = 3;
+
+/// Calls that a part usually waits for, at most.
+const USUAL: u64 = 4;
+
+/// The same for one part of [`RARE`]: more than a wait without time looks.
+const LONG: u64 = 400;
+const RARE: u64 = 16;
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Way {
+    In { to: u64, from: NonNull<u8> },
+    Out { to: NonNull<u8>, from: u64 },
+}
+
+// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `Station::copy_in`, and
+// whoever lands a part is one at a time (`Late` is behind a lock).
+unsafe impl Send for Way {}
+
+/// Some cells of a copy, by number.
+#[derive(Debug)]
+struct Part {
+    cells: Range<usize>,
+    /// Calls that come before it.
+    calls: u64,
+}
+
+#[derive(Debug)]
+struct Copy {
+    way: Way,
+    cells: Cells,
+    /// The last is the next to land.
+    parts: Vec<Part>,
+}
+
+/// The copies of one place that have not landed.
+#[derive(Debug)]
+pub(super) struct Late {
+    random: u64,
+    copies: VecDeque<Copy>,
+    failed: Option<DriverError>,
+}
+
+impl Late {
+    pub fn new(seed: u64) -> Late {
+        Late { random: seed, copies: VecDeque::new(), failed: None }
+    }
+
+    /// Splitmix64.
+    fn below(&mut self, most: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let n = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (n ^ n >> 31) % most
+    }
+
+    /// Puts a copy behind those before it.
+    pub fn begin(&mut self, way: Way, bytes: usize, cells: Cells) {
+        let mut rest = 0..bytes / size_of_cell(cells);
+        let (mut parts, most) = (Vec::new(), 1 + self.below(MOST_PARTS));
+        while !rest.is_empty() {
+            let length = match parts.len() as u64 + 1 < most {
+                true => 1 + self.below(rest.len() as u64) as usize,
+                false => rest.len(),
+            };
+            let most = if self.below(RARE) == 0 { LONG } else { USUAL };
+            let part = Part { cells: rest.start..rest.start + length, calls: self.below(most) };
+            rest.start = part.cells.end;
+            let at = self.below(parts.len() as u64 + 1) as usize;
+            parts.insert(at, part);
+        }
+        self.copies.push_back(Copy { way, cells, parts });
+    }
+
+    /// A call was made: what is due lands, by the device underneath.
+    pub fn pass(&mut self, inner: &dyn Station) {
+        while let Some(copy) = self.copies.front_mut() {
+            while let Some(part) = copy.parts.last_mut() {
+                if part.calls > 0 {
+                    part.calls -= 1;
+                    return;
+                }
+                if let Err(error) = land(copy.way, copy.cells, part.cells.clone(), inner) {
+                    self.failed.get_or_insert(error);
+                }
+                copy.parts.pop();
+            }
+            self.copies.pop_front();
+        }
+    }
+
+    /// All that is under way lands.
+    pub fn land_all(&mut self, inner: &dyn Station) {
+        for part in self.copies.iter_mut().flat_map(|copy| &mut copy.parts) {
+            part.calls = 0;
+        }
+        self.pass(inner);
+    }
+
+    /// Nothing lands any more: the device has faulted.
+    pub fn give_up(&mut self) {
+        self.copies.clear();
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// Why a copy could not be made: it can be told only afterwards.
+    pub fn failed(&self) -> Option<&DriverError> {
+        self.failed.as_ref()
+    }
+}
+
+fn size_of_cell(cells: Cells) -> usize {
+    match cells {
+        Cells::Atoms => size_of::<Atom>(),
+        Cells::Words => 4,
+    }
+}
+
+/// Copies some cells.
+fn land(
+    way: Way,
+    cells: Cells,
+    part: Range<usize>,
+    inner: &dyn Station,
+) -> Result<(), DriverError> {
+    let each = size_of_cell(cells);
+    let (at, bytes) = (part.start * each, part.len() * each);
+    // SAFETY: whole cells of ranges that stay until this place is over, which it is not before they have
+    // landed: the promise to the quirky place's `copy_in` or `copy_out`.
+    unsafe {
+        match way {
+            Way::In { to, from } => inner.copy_in(to + at as u64, from.add(at), bytes, cells),
+            Way::Out { to, from } => inner.copy_out(to.add(at), from + at as u64, bytes, cells),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Launched, RunState, Sealed};
+
+    /// A device whose memory is the host's.
+    #[derive(Debug)]
+    struct Memory;
+
+    impl Sealed for Memory {}
+
+    impl Station for Memory {
+        unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
+            Ok(Launched::Yes)
+        }
+        fn state(&self) -> RunState {
+            RunState::Ended
+        }
+        fn copies(&self) -> RunState {
+            RunState::Ended
+        }
+        fn is_over(&self) -> bool {
+            true
+        }
+        unsafe fn copy_in(
+            &self,
+            to: u64,
+            from: NonNull<u8>,
+            bytes: usize,
+            _: Cells,
+        ) -> Result<(), DriverError> {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(to as usize);
+            // SAFETY: both lie in arrays of the test, by the same offsets.
+            unsafe { to.copy_from_nonoverlapping(from.as_ptr(), bytes) };
+            Ok(())
+        }
+        unsafe fn copy_out(
+            &self,
+            to: NonNull<u8>,
+            from: u64,
+            bytes: usize,
+            _: Cells,
+        ) -> Result<(), DriverError> {
+            let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
+            // SAFETY: as above.
+            unsafe { to.as_ptr().copy_from_nonoverlapping(from, bytes) };
+            Ok(())
+        }
+    }
+
+    /// What the destination of two copies of 64 words holds after each call.
+    fn course(seed: u64) -> Vec<[u32; 64]> {
+        let (first, second, mut out) = ([1u32; 64], [2u32; 64], [0u32; 64]);
+        let at = out.as_mut_ptr().expose_provenance() as u64;
+        let (mut late, mut seen) = (Late::new(seed), Vec::new());
+        for from in [&first, &second] {
+            late.begin(Way::In { to: at, from: NonNull::from(from).cast() }, 256, Cells::Words);
+        }
+        while late.is_under_way() {
+            late.pass(&Memory);
+            // SAFETY: the array, through the pointer that writes it too.
+            seen.push(unsafe {
+                std::ptr::with_exposed_provenance::<[u32; 64]>(at as usize).read()
+            });
+            assert!(seen.len() < 10_000, "it never lands");
+        }
+        seen
+    }
+
+    #[test]
+    fn copies_land_late_torn_and_one_behind_the_other() {
+        let courses: Vec<_> = (0..200).map(course).collect();
+        let mut torn = 0;
+        for (seed, seen) in courses.iter().enumerate() {
+            assert_eq!(*seen, course(seed as u64), "the same seed, the same course");
+            assert_eq!(seen.last(), Some(&[2; 64]));
+            for now in seen {
+                let has = |n| now.contains(&n);
+                assert!(!(has(0) && has(2)), "the second began before the first had ended");
+                torn += u32::from(has(0) && has(1) || has(1) && has(2));
+            }
+        }
+        let calls: Vec<_> = courses.iter().map(Vec::len).collect();
+        assert!(torn > 0, "no copy was seen half way");
+        assert!(calls.iter().any(|calls| *calls > 66), "none outlasts a wait without time");
+    }
+
+    #[test]
+    fn all_can_be_made_to_land() {
+        let (from, mut to) = ([7u32; 64], [0u32; 64]);
+        let mut late = Late::new(3);
+        let way = Way::Out {
+            to: NonNull::from(&mut to).cast(),
+            from: from.as_ptr().expose_provenance() as u64,
+        };
+        late.begin(way, 256, Cells::Words);
+        late.begin(way, 0, Cells::Words);
+        late.land_all(&Memory);
+        assert!(!late.is_under_way() && late.failed().is_none());
+        assert_eq!(to, from);
+    }
+}

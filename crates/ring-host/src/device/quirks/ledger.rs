@@ -1,0 +1,139 @@
+//! What memory was taken from a device, and where kernels have their lines in it.
+
+use crate::device::Mapped;
+use ring_shared::layout::{ChannelBlock, ControlBlock, RingDescriptor};
+use ring_shared::ring::MAX_CAPACITY;
+use ring_shared::{ABI_VERSION, MAGIC};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A block of memory.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// Where the device sees it.
+    device: u64,
+    /// Where the host sees it, if it does.
+    mapped: Option<Mapped>,
+    is_pinned: bool,
+}
+
+/// A kernel, without state unless nothing runs it: the host would take the word of a line that it is
+/// not active, and copy its state beneath its handler's hands. Its memory is initialised, atomics for everybody who uses it, and stays as it is laid
+/// out for as long as the entry is in the ledger: before it is lent anew the kernel's place is asked
+/// whether all is over, or dropped, and before its block is given back that is said; each takes the
+/// entry out.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Whose it is.
+    id: u64,
+    /// Control block and channels.
+    pub control: Mapped,
+    /// For each channel, the slots of requests and those of responses.
+    pub slots: Box<[[Mapped; 2]]>,
+}
+
+/// What memory was taken, and where kernels have their lines in it.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    blocks: Vec<Block>,
+    entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// Notes pinned memory that was taken.
+    pub fn take_pinned(&mut self, memory: Mapped) {
+        self.blocks.push(Block { device: memory.device, mapped: Some(memory), is_pinned: true });
+    }
+
+    /// Notes device memory that was taken, and where the host sees it, if it does.
+    pub fn take_device(&mut self, device: u64, mapped: Option<Mapped>) {
+        self.blocks.push(Block { device, mapped, is_pinned: false });
+    }
+
+    /// Forgets a block, which is about to be given back, and what lies in it.
+    pub fn give(&mut self, device: u64, is_pinned: bool) {
+        let is_it = |block: &Block| (block.device, block.is_pinned) == (device, is_pinned);
+        let Some(at) = self.blocks.iter().position(is_it) else { return };
+        if let Some(block) = self.blocks.swap_remove(at).mapped {
+            self.entries.retain(|entry| part(&block, entry.control.device, 1).is_none());
+        }
+    }
+
+    /// Blocks that are taken.
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Whether a device address is in pinned memory.
+    pub fn is_pinned(&self, device: u64) -> bool {
+        let mut pinned = self.blocks.iter().filter(|block| block.is_pinned);
+        pinned.any(|block| block.mapped.is_some_and(|block| part(&block, device, 1).is_some()))
+    }
+
+    /// Kernels, the oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// Enters the kernel with that parameter, if its memory is known and laid out. Its place must see
+    /// to it that it is [removed](Self::remove).
+    pub fn enter(&mut self, id: u64, (parameter, channels): (u64, u32), idle: bool) {
+        let known = self.entries.iter().any(|entry| entry.id == id);
+        let find = |block: &Block| find(&block.mapped?, (parameter, channels), idle);
+        if !known && let Some((control, slots)) = self.blocks.iter().find_map(find) {
+            self.entries.push(Entry { id, control, slots });
+        }
+    }
+
+    /// Takes a kernel out.
+    pub fn remove(&mut self, id: u64) {
+        self.entries.retain(|entry| entry.id != id);
+    }
+}
+
+/// The part of a block at a device address, if all of it is inside.
+fn part(block: &Mapped, device: u64, bytes: usize) -> Option<Mapped> {
+    let at = usize::try_from(device.checked_sub(block.device)?).ok()?;
+    let inside = at.checked_add(bytes).is_some_and(|end| end <= block.bytes);
+    // SAFETY: inside the block.
+    inside.then(|| Mapped { host: unsafe { block.host.add(at) }, device, bytes, ..*block })
+}
+
+/// Control block and slots of the kernel with that parameter, if it is in that block, and has no
+/// state or is idle.
+fn find(
+    block: &Mapped,
+    (parameter, channels): (u64, u32),
+    idle: bool,
+) -> Option<(Mapped, Box<[[Mapped; 2]]>)> {
+    let bytes = (channels as usize).checked_mul(size_of::<ChannelBlock>())?;
+    let control = part(block, parameter, bytes.checked_add(size_of::<ControlBlock>())?)?;
+    let at = control.host.cast::<ControlBlock>();
+    if !at.is_aligned() {
+        return None;
+    }
+    // SAFETY: inside a block that was zeroed and is the kernel's, which has it as atomics; aligned.
+    let head = unsafe { at.as_ref() };
+    let ours = head.host.magic.load(Relaxed) == MAGIC
+        && head.host.abi_version.load(Relaxed) == ABI_VERSION
+        && head.host.channels.load(Relaxed) == channels;
+    if !ours {
+        return None;
+    }
+    let channel = |channel: usize| {
+        // SAFETY: as above: the channels' blocks are right behind it.
+        let channel = unsafe { at.add(1).cast::<ChannelBlock>().add(channel).as_ref() };
+        let safe = idle || channel.state_bytes.load(Relaxed) == 0;
+        safe.then_some(())?;
+        Some([slots(block, &channel.request)?, slots(block, &channel.response)?])
+    };
+    Some((control, (0..channels as usize).map(channel).collect::<Option<_>>()?))
+}
+
+/// The slots that a descriptor names, if they are in that block.
+fn slots(block: &Mapped, ring: &RingDescriptor) -> Option<Mapped> {
+    let (capacity, each) = (ring.capacity.load(Relaxed), ring.slot_bytes.load(Relaxed));
+    let sound = capacity <= MAX_CAPACITY && each.is_multiple_of(16);
+    let bytes = (capacity as usize).checked_mul(each as usize)?;
+    let slots = part(block, ring.slots.load(Relaxed), bytes)?;
+    (sound && slots.host.cast::<ring_shared::atomics::Atom>().is_aligned()).then_some(slots)
+}

@@ -1,0 +1,310 @@
+//! Devices with things taken away, to test how programs fare on machines that lack them.
+
+mod late;
+mod ledger;
+mod names;
+mod station;
+mod tap;
+mod world;
+
+pub use names::NAMES;
+pub use tap::{Lines, Tap};
+
+use super::{Driver, Function, Mapped, Program, Residency, Sealed};
+use crate::device::image::ImageError;
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::error::{DriverError, OpenError};
+use crate::runtime::LAYOUT_PROBE;
+use crate::runtime::probe::Probed;
+use station::QuirkyFunction;
+use std::ops::RangeBounds;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+use world::{Taken, World};
+
+/// After how long a watchdog of the usual kind ends a kernel.
+const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
+
+/// A device with things taken away. Each method takes one more away; what is left works as it did.
+///
+/// ```
+/// use ring_host::device::{Quirks, cpu::Cpu};
+/// use ring_host::{LaunchConfig, RuntimeConfig, Runtime, kernels::{Echo, EchoMessage}};
+/// use std::time::Duration;
+///
+/// fn main() -> Result<(), ring_host::Error> {
+///     let second = Duration::from_secs(1);
+///     let host = Runtime::over(Quirks::wsl2(Cpu::open()), RuntimeConfig::default())?;
+///     assert!(host.report().pinned.is_err()); // so it works without, and says so
+///     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
+///     kernel.activate(second)?;
+///     kernel.send(&EchoMessage::from_seed(7), second)?;
+///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(7).answer());
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Quirks<D> {
+    inner: Arc<D>,
+    info: DeviceInfo,
+    taken: Taken,
+    world: Arc<World>,
+}
+
+impl<D: Driver> Quirks<D> {
+    /// The device with nothing taken away.
+    ///
+    /// ```
+    /// # use ring_host::{RuntimeConfig, Runtime, device::{Quirks, cpu::Cpu}};
+    /// let quirks = Quirks::of(Cpu::open()).no_graphs().held_launches();
+    /// let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
+    /// assert!(host.report().probe.graph.is_err());
+    /// ```
+    pub fn of(driver: D) -> Quirks<D> {
+        let info = driver.info().clone();
+        let (taken, world) = (Taken::default(), Arc::default());
+        Quirks { inner: Arc::new(driver), info, taken, world }
+    }
+
+    /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
+    /// resident; launches held back until a query; no concurrent use of managed memory; no
+    /// cooperative launch; a watchdog of 2 s.
+    ///
+    /// ```
+    /// # use ring_host::{device::{Driver, Quirks, cpu::Cpu}};
+    /// let like_wsl2 = Quirks::wsl2(Cpu::open());
+    /// assert!(like_wsl2.take_pinned(4096).is_err());
+    /// ```
+    pub fn wsl2(driver: D) -> Quirks<D> {
+        Quirks::of(driver).and_wsl2()
+    }
+
+    fn and_wsl2(self) -> Quirks<D> {
+        let quirks = self.no_pinned().calls_block().held_launches();
+        quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
+    }
+
+    fn takes(mut self, away: impl FnOnce(&mut Taken)) -> Quirks<D> {
+        away(&mut self.taken);
+        self
+    }
+
+    /// Pinned memory is refused.
+    pub fn no_pinned(self) -> Quirks<D> {
+        self.pinned_limit(0)
+    }
+
+    /// Pinned memory is refused that makes more than so many bytes at a time.
+    pub fn pinned_limit(self, bytes: usize) -> Quirks<D> {
+        self.takes(|taken| taken.pinned = Some(bytes))
+    }
+
+    /// Calls wait until no launch of this device is running: to take or give memory, to load, to
+    /// make ready to launch, to launch, to copy. After 10 s they fail.
+    pub fn calls_block(self) -> Quirks<D> {
+        self.takes(|taken| taken.calls_block = true)
+    }
+
+    /// Launches are held back until it is asked how they go.
+    pub fn held_launches(self) -> Quirks<D> {
+        self.takes(|taken| taken.held_launches = true)
+    }
+
+    /// Each launch but by a graph keeps its caller for so long.
+    pub fn slow_launches(self, by: Duration) -> Quirks<D> {
+        self.takes(|taken| taken.slow_launches = by)
+    }
+
+    /// No cooperative launch.
+    pub fn no_cooperative(mut self) -> Quirks<D> {
+        self.info.cooperative_launch = false;
+        self.takes(|taken| taken.cooperative = true)
+    }
+
+    /// Host and device may not use managed memory at the same time. `ring` uses none.
+    pub fn no_concurrent_managed(mut self) -> Quirks<D> {
+        self.info.concurrent_managed_access = false;
+        self
+    }
+
+    /// The device does not map host memory: kernels do not see pinned memory.
+    pub fn unmapped(mut self) -> Quirks<D> {
+        self.info.maps_host_memory = false;
+        self
+    }
+
+    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
+    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
+    /// kernel may run on, and memory is not given back before it has left.
+    pub fn watchdog(mut self, limit: Duration) -> Quirks<D> {
+        self.info.watchdog = true;
+        self.takes(|taken| taken.watchdog = Some(limit))
+    }
+
+    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
+    pub fn invalid_handles(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.invalid_every = Some(n.max(1)))
+    }
+
+    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
+    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
+    /// back before they have left.
+    pub fn fault_after(self, messages: u64) -> Quirks<D> {
+        self.takes(|taken| taken.fault_after = Some(messages))
+    }
+
+    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
+    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
+    pub fn reset_after(self, messages: u64) -> Quirks<D> {
+        self.takes(|taken| taken.reset_after = Some(messages))
+    }
+
+    /// Every copy fails from the `n`-th on, counted from 1.
+    pub fn failing_copies(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.copies_from = Some(n))
+    }
+
+    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
+    /// when the device has been probed.
+    pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.beside_from = Some(n))
+    }
+
+    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
+    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
+    /// that begins a copy or asks how copies or launches go.
+    ///
+    /// Without it the CPU's copies are over when their call is.
+    pub fn late_copies(self, seed: u64) -> Quirks<D> {
+        self.takes(|taken| taken.late = Some(seed))
+    }
+
+    /// Leases are not renewed, as if the host had died.
+    pub fn silent_host(self) -> Quirks<D> {
+        self.takes(|taken| taken.silent = true)
+    }
+
+    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
+    /// launches or copies, it goes on when the launch has left, and as long again after that.
+    pub fn busy_host(self, probes: u64) -> Quirks<D> {
+        self.takes(|taken| taken.busy_probes = probes)
+    }
+
+    /// No launch can be made ready to be replayed as a graph.
+    pub fn no_graphs(self) -> Quirks<D> {
+        self.takes(|taken| taken.graphs = true)
+    }
+
+    /// Every launch by a graph fails from the `n`-th on, counted from 1.
+    pub fn failing_graphs(self, n: u64) -> Quirks<D> {
+        self.takes(|taken| taken.graphs_from = Some(n))
+    }
+
+    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
+    /// of it is taken when the device is opened.
+    pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks<D> {
+        let which = (which.start_bound().cloned(), which.end_bound().cloned());
+        self.takes(|taken| taken.allocations = Some(which))
+    }
+
+    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
+    /// together from 1 when the device has been probed.
+    pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks<D> {
+        let which = (which.start_bound().cloned(), which.end_bound().cloned());
+        self.takes(|taken| taken.launches = Some(which))
+    }
+
+    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
+    /// [`tap`](Self::tap) can be the device. They last until [`Tap::end`].
+    pub fn idle_device(self) -> Quirks<D> {
+        self.takes(|taken| taken.idle = true)
+    }
+
+    /// A way into the lines of this device's kernels, for tests that write there what nobody should.
+    pub fn tap(&self) -> Tap {
+        Tap(Arc::clone(&self.world))
+    }
+}
+
+impl<D> Sealed for Quirks<D> {}
+
+impl<D: Driver> Driver for Quirks<D> {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn residency(&self) -> &Residency {
+        self.inner.residency()
+    }
+
+    fn probed(&self) -> &Probed {
+        &self.world.probed // what is found is not what the device underneath can do
+    }
+
+    fn renews(&self) -> bool {
+        !self.taken.silent && self.inner.renews()
+    }
+
+    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        self.world.enter_allocation(self.taken, "take_pinned")?;
+        self.world.take_pinned(self.taken, bytes)?;
+        let taken = self.inner.take_pinned(bytes);
+        let memory = taken.inspect_err(|_| self.world.give_pinned(bytes))?;
+        self.world.ledger().take_pinned(memory);
+        Ok(memory)
+    }
+
+    unsafe fn give_pinned(&self, memory: Mapped) {
+        let _ = self.world.enter(self.taken, "give_pinned"); // given back all the same
+        self.world.give_pinned(memory.bytes);
+        self.world.ledger().give(memory.device, true);
+        // SAFETY: the caller's promise; what `take_pinned` gives is the inner device's, unchanged.
+        unsafe { self.inner.give_pinned(memory) }
+    }
+
+    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        self.world.enter_allocation(self.taken, "take_device")?;
+        let device = self.inner.take_device(bytes)?;
+        let host = match self.inner.info().kind {
+            DeviceKind::Cpu => std::ptr::with_exposed_provenance_mut(device as usize),
+            DeviceKind::Cuda => std::ptr::null_mut(),
+        };
+        let mapped =
+            NonNull::new(host).map(|host| Mapped { host, device, bytes, registered: true });
+        self.world.ledger().take_device(device, mapped);
+        Ok(device)
+    }
+
+    unsafe fn give_device(&self, address: u64, bytes: usize) {
+        let _ = self.world.enter(self.taken, "give_device"); // given back all the same
+        self.world.ledger().give(address, false);
+        // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
+        unsafe { self.inner.give_device(address, bytes) }
+    }
+
+    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
+        let taken = Taken { reset_after: None, ..self.taken };
+        let info = self.info.clone();
+        if self.world.was_reset() {
+            let (inner, world) = (Arc::clone(&self.inner), Arc::default());
+            return Ok(Some(Arc::new(Quirks { inner, info, taken, world })));
+        }
+        if self.world.fault().is_some() {
+            return Err(OpenError::Lost { device: info.name });
+        }
+        let next = self.inner.recovered()?;
+        Ok(next.map(|inner| -> Arc<dyn Driver> {
+            Arc::new(Quirks { inner: Arc::new(inner), info, taken, world: Arc::default() })
+        }))
+    }
+
+    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
+        let refused =
+            |error: DriverError| ImageError::Refused { code: error.code, log: error.to_string() };
+        self.world.enter(self.taken, "load").map_err(refused)?;
+        let (inner, world) = (self.inner.load(program)?, Arc::clone(&self.world));
+        let is_kernel = program.entry != LAYOUT_PROBE;
+        Ok(Arc::new(QuirkyFunction { inner, taken: self.taken, world, is_kernel }))
+    }
+}

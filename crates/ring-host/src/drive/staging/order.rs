@@ -1,0 +1,189 @@
+//! That nothing is told before it is there, however the cells of a copy and the stores of a channel interleave.
+
+use super::rig::{block, region, ring};
+use super::*;
+use crate::device::{Launched, RunState, Sealed};
+use crate::drive::mode::Memory;
+use ring_shared::layout::{Command, State};
+use ring_shared::{Consumer, Producer};
+use std::collections::VecDeque;
+use std::sync::{Mutex, atomic::Ordering::Relaxed};
+
+/// A trip back beside a launch.
+const SOME: Back = Back { times: false, last: false };
+
+/// A copy, and which of its atoms have landed.
+#[derive(Debug)]
+struct Held {
+    to: usize,
+    from: usize,
+    landed: Vec<bool>,
+}
+
+/// A place whose copies land when the test says so.
+#[derive(Debug, Default)]
+struct Hand(Mutex<VecDeque<Held>>);
+
+impl Hand {
+    fn hold(&self, to: *mut u8, from: *const u8, bytes: usize) {
+        let landed = vec![false; bytes / ATOM];
+        let (to, from) = (to.expose_provenance(), from.expose_provenance());
+        self.0.lock().unwrap().push_back(Held { to, from, landed });
+    }
+
+    /// Lands those atoms of the first copy. It is over when all have.
+    fn land(&self, which: impl Fn(usize) -> bool) {
+        let mut copies = self.0.lock().unwrap();
+        let copy = copies.front_mut().unwrap();
+        let (to, from) = (
+            std::ptr::with_exposed_provenance::<Atom>(copy.to),
+            std::ptr::with_exposed_provenance::<Atom>(copy.from),
+        );
+        for k in (0..copy.landed.len()).filter(|k| which(*k)) {
+            if !std::mem::replace(&mut copy.landed[k], true) {
+                // SAFETY: atom `k` of both ranges, which stay as long as the test's region.
+                unsafe { (*to.add(k)).publish((*from.add(k)).observe()) };
+            }
+        }
+        if copy.landed.iter().all(|landed| *landed) {
+            copies.pop_front();
+        }
+    }
+
+    fn land_all(&self) {
+        while self.copies() == RunState::Running {
+            self.land(|_| true);
+        }
+    }
+}
+
+impl Sealed for Hand {}
+
+impl Station for Hand {
+    unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
+        Ok(Launched::Yes)
+    }
+    fn state(&self) -> RunState {
+        RunState::Running
+    }
+    fn copies(&self) -> RunState {
+        match self.0.lock().unwrap().is_empty() {
+            true => RunState::Ended,
+            false => RunState::Running,
+        }
+    }
+    fn is_over(&self) -> bool {
+        true
+    }
+    unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        self.hold(to, from.as_ptr(), bytes);
+        Ok(())
+    }
+    unsafe fn copy_out(
+        &self,
+        to: NonNull<u8>,
+        from: u64,
+        bytes: usize,
+        _: Cells,
+    ) -> Result<(), DriverError> {
+        let from = std::ptr::with_exposed_provenance(from as usize);
+        self.hold(to.as_ptr(), from, bytes);
+        Ok(())
+    }
+}
+
+/// A courier with its region, whose channel the test plays.
+struct Played {
+    region: Region,
+    hand: Hand,
+    courier: Courier,
+}
+
+impl Played {
+    fn new() -> Played {
+        let region = region(Memory::StagedAsync, 4, 0);
+        let mut played = Played { courier: Courier::new(&region), hand: Hand::default(), region };
+        played.courier.go_first(&played.region, &played.hand).unwrap();
+        played.come_home();
+        played
+    }
+
+    /// Lands all copies, of those too that follow from them.
+    fn come_home(&mut self) {
+        while !self.courier.is_home() {
+            self.hand.land_all();
+            let fault = |_, corrupt| panic!("{corrupt:?}");
+            self.courier.arrive(&self.region, &self.hand, fault).unwrap().unwrap();
+        }
+    }
+}
+
+/// The channel answers what is in its ring, acknowledges a command, and has left.
+fn answer_and_leave(region: &Region, inline: bool) {
+    let mut requests = Consumer::new(ring(region, 0));
+    let mut responses = Producer::new(ring(region, 1));
+    let mut answers = [0u64; 4];
+    let n = requests.pop_slice(&mut answers).unwrap();
+    assert_eq!(n, 2);
+    if inline {
+        assert_eq!(responses.push(&answers[0], 2), Ok(()));
+        assert_eq!(responses.push(&answers[1], 2), Ok(()));
+    } else {
+        assert_eq!(responses.push_slice(&answers[..2], 2), Ok(2));
+    }
+    let channel = block(region);
+    channel.request_credit.consumed.store(2, Relaxed);
+    channel.status.processed.store(2, Relaxed);
+    let word = Command { epoch: 1, state: State::Inactive as u32 }.to_word();
+    channel.status.acknowledged.store(word, Relaxed);
+    channel.status.left.store(1, Relaxed);
+}
+
+/// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
+fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &str) {
+    let mut played = Played::new();
+    let mut requests = Producer::new(played.region.ring(0, 0));
+    let mut responses = Consumer::new(played.region.ring(0, 1));
+    assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
+    assert!(played.courier.go_out((&played.region, &played.hand), |_| 0, false).unwrap());
+    played.come_home();
+    let mut received = 0;
+    for trip in 0..4 {
+        played.courier.go_back(&played.region, &played.hand, SOME).unwrap();
+        if trip == 0 {
+            played.hand.land(&early);
+            answer_and_leave(&played.region, inline);
+        }
+        played.come_home();
+        let channel = played.region.channel(0);
+        let told = channel.status.obeyed().epoch == 1 || channel.status.launches_left() == 1;
+        while let Some(answer) = responses.pop::<u64>().unwrap() {
+            assert_eq!(answer, 10 + received, "{what}");
+            received += 1;
+        }
+        let here = (received, channel.status.processed.load(Relaxed), channel.consumed());
+        assert!(!told || here == (2, 2, 2), "{what}: told in trip {trip} with {here:?}");
+    }
+    assert_eq!(played.region.channel(0).status.obeyed().epoch, 1, "{what}");
+    assert_eq!(played.region.channel(0).status.launches_left(), 1, "{what}");
+    assert_eq!(received, 2, "{what}");
+}
+
+#[test]
+fn a_status_tells_of_nothing_that_is_not_here() {
+    for inline in [false, true] {
+        for k in 0..BACK_LINES {
+            all_that_is_told_is_here(|at| at == k, inline, &format!("atom {k} early"));
+            all_that_is_told_is_here(|at| at != k, inline, &format!("atom {k} late"));
+            all_that_is_told_is_here(|at| at < k, inline, &format!("atoms from {k} on late"));
+            all_that_is_told_is_here(|at| at >= k, inline, &format!("atoms from {k} on early"));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The memory of a kernel with one channel and messages of eight bytes, without the kernel: for tests and models
+//! of what is carried, and in which order.
+
+use crate::device::{Driver, cpu::Cpu};
+use crate::drive::mode::Memory;
+use crate::memory::arena::Arena;
+use crate::memory::region::{Plan, Region, WireBudgets};
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
+use ring_shared::{Message, Ring};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+std::thread_local! {
+    // Taken once: a model needs a region for each of its executions, of which there are many.
+    static ARENAS: [Arc<Arena>; 2] = {
+        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        [Arena::pinned(&driver, 1 << 14).unwrap(), Arena::device(&driver, 1 << 14).unwrap()]
+    };
+}
+
+/// Memory in which indices begin at `start`.
+pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
+    let [pinned, device] = ARENAS.with(Clone::clone);
+    let plan = Plan {
+        memory,
+        channels: 1,
+        capacity,
+        start,
+        slot_atoms: [1, 1],
+        answer_stamps: u64::INLINE_ATOMS,
+        payload_bytes: 0,
+        state_bytes: 0,
+        budgets: WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED },
+        processing: Processing::Batch,
+        max_messages: u32::MAX,
+        lease: UNLIMITED,
+    };
+    Region::new(plan, Some(&pinned), &device).unwrap()
+}
+
+/// What the device sees at `offset`.
+pub fn on_device<T>(region: &Region, offset: usize) -> NonNull<T> {
+    let at = region.device_at(offset) as usize;
+    NonNull::new(std::ptr::with_exposed_provenance_mut(at)).unwrap()
+}
+
+/// The channel's block as the device sees it.
+pub fn block(region: &Region) -> &ChannelBlock {
+    // SAFETY: laid out there by the first trip, or by `Region::new` in mapped memory; atomics only; it lives
+    // as long as the region.
+    unsafe { on_device::<ChannelBlock>(region, region.channel_at(0)).as_ref() }
+}
+
+/// The channel's ring of requests (0) or responses (1) as the device sees it.
+pub fn ring(region: &Region, which: usize) -> Ring {
+    let block = block(region);
+    let (bell, credit) = match which {
+        0 => (&block.request_bell, &block.request_credit),
+        _ => (&block.response_bell, &block.response_credit),
+    };
+    let slots = on_device::<Atom>(region, region.slots_at(0, which));
+    let parts = (NonNull::from(bell), NonNull::from(credit), slots);
+    // SAFETY: as for `block`; the tests keep the region longer than its rings.
+    unsafe { Ring::from_raw(parts, region.capacity(), 1, region.start()) }.unwrap()
+}
+
+/// Bytes that both copies have.
+#[cfg(loom)]
+pub fn shared_bytes(region: &Region) -> usize {
+    region.slots_at(0, 1) + region.capacity() as usize * region.slot_bytes(1)
+}

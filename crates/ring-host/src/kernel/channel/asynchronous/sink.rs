@@ -1,0 +1,99 @@
+//! Sending as a `Sink`.
+
+use super::waiting::Waiting;
+use crate::error::SendError;
+use crate::kernel::channel::Sender;
+use futures_sink::Sink;
+use ring_device::Kernel;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The requests of a channel. It holds none back: what it accepts is in the ring. It is ready while the
+/// ring has room. Closing it does nothing: the kernel stays, and so does the sink.
+///
+/// `start_send` without a `poll_ready` that was ready gives the message back if there is no room
+/// ([`SendError::Full`]).
+#[derive(Debug)]
+#[must_use = "sinks do nothing unless polled"]
+pub struct RequestSink<K: Kernel> {
+    sender: Sender<K>,
+    waiting: Waiting,
+}
+
+impl<K: Kernel> Sender<K> {
+    /// The same channel, for an executor.
+    pub fn into_sink(self) -> RequestSink<K> {
+        let waiting = Waiting::new(self.shared.patience);
+        RequestSink { sender: self, waiting }
+    }
+
+    /// Whether the next request has room; until it is sent that stays so. If not, what a fruitless send
+    /// does is done.
+    #[inline]
+    fn has_room(&mut self) -> Result<bool, SendError<K::Request>> {
+        if !self.shared.is_active() {
+            match self.shared.admit() {
+                Err(SendError::Writing { .. }) => return Ok(false),
+                admitted => admitted?,
+            }
+        }
+        let received = self.note_received();
+        let has_room = self.producer.has_room(received);
+        if !has_room.map_err(|corrupt| self.corrupt(corrupt))? {
+            self.shared.drive();
+            self.fruitless.note(&self.shared)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
+impl<K: Kernel> RequestSink<K> {
+    /// The half again. All that the sink accepted is in the ring.
+    pub fn into_sender(self) -> Sender<K> {
+        self.sender
+    }
+}
+
+impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
+    type Error = SendError<K::Request>;
+
+    #[inline]
+    fn poll_ready(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Self::Error>> {
+        let it = self.get_mut();
+        if it.waiting.is_others_turn(context) {
+            return Poll::Pending;
+        }
+        if it.waiting.is_watched() {
+            it.sender.fruitless.hurry();
+        }
+        if it.sender.has_room()? {
+            it.waiting.found();
+            return Poll::Ready(Ok(()));
+        }
+        it.waiting.found_nothing(context, it.sender.shared.received(it.sender.channel));
+        Poll::Pending
+    }
+
+    #[inline]
+    fn start_send(self: Pin<&mut Self>, request: K::Request) -> Result<(), Self::Error> {
+        self.get_mut().sender.try_send(&request)
+    }
+
+    /// Ready at once: what was accepted is in the ring.
+    #[inline]
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// As `poll_flush`.
+    fn poll_close(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Self::Error>> {
+        self.poll_flush(context)
+    }
+}

@@ -1,0 +1,266 @@
+//! A launched kernel: its life cycle.
+
+use crate::deadline::{Deadline, wait};
+use crate::drive::mode::{Memory, Mode};
+use crate::drive::report::{Change, Choice};
+use crate::drive::scheduler::Pump;
+use crate::error::{ChannelError, ControlError, RecvError, SendError};
+use crate::kernel::channel::{Channel, messages};
+use crate::kernel::core::Shared;
+use ring_device::Kernel;
+use ring_shared::layout::{Exit, State};
+use ring_shared::ring::{CONTROL, Control};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a dropped kernel is waited for before its memory is set aside.
+const DROP_WAIT: Duration = Duration::from_millis(40);
+
+/// A kernel on the device, with its channels. Dropping it terminates it.
+#[derive(Debug)]
+pub struct KernelHandle<K: Kernel> {
+    shared: Arc<Shared>,
+    channels: Vec<Option<Channel<K>>>,
+    epoch: u32,
+    choice: Choice,
+    /// It is the runtime's own, to find something out.
+    of_probe: bool,
+    /// `terminate` has returned a summary.
+    terminated: bool,
+}
+
+/// Counters of a kernel, summed over its channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Messages handled.
+    pub processed: u64,
+    /// Messages accepted by `send` that no handler has seen.
+    pub unhandled: u64,
+}
+
+/// What a kernel says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The state that the host asked for and the device acknowledged, or `Faulted`.
+    pub state: State,
+    /// Messages handled, as of the last heartbeat or acknowledgement.
+    pub processed: u64,
+    /// The oldest heartbeat of a channel, in nanoseconds of the device's clock; renewed at most every
+    /// 100 us.
+    pub heartbeat: u64,
+    /// Launches so far.
+    pub launches: u64,
+    /// Why the last launch that left did, or `Running` before one has. Of several channels the gravest.
+    pub exit: Exit,
+}
+
+impl<K: Kernel> KernelHandle<K> {
+    pub(crate) fn new(shared: Arc<Shared>, choice: Choice, of_probe: bool) -> KernelHandle<K> {
+        let channels =
+            (0..shared.region().channels()).map(|i| Some(Channel::new(&shared, i))).collect();
+        KernelHandle { shared, channels, epoch: 0, choice, of_probe, terminated: false }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Lets the kernel take messages. Returns when every channel has acknowledged. Waits first for a write of
+    /// payload or state that timed out.
+    pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
+        let deadline = deadline.into();
+        self.check_commandable()?;
+        self.writes_are_over(deadline)?;
+        self.ask(State::Active, deadline)?;
+        self.shared.set_state(State::Active);
+        Ok(())
+    }
+
+    /// Stops the kernel from taking messages; those not taken stay in the rings until it is
+    /// activated again. Sends are refused from now on, answers can still be received.
+    pub fn deactivate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
+        self.check_commandable()?;
+        self.shared.set_state(State::Inactive);
+        self.ask(State::Inactive, deadline.into())
+    }
+
+    /// Makes the kernel leave the device, and waits until it has. A channel finishes the batch it is
+    /// at; requests behind that are counted as unhandled. Answers can still be received. After a
+    /// timeout it may be called again.
+    pub fn terminate(&mut self, deadline: impl Into<Deadline>) -> Result<Summary, ControlError> {
+        let deadline = deadline.into();
+        self.check_alive()?;
+        self.shared.set_state(State::Terminated);
+        self.ask(State::Terminated, deadline)?;
+        self.shared.left_device(deadline)?;
+        self.shared.set_ended();
+        self.terminated = true;
+        let summary = self.summary();
+        let Summary { processed, unhandled } = summary;
+        match self.of_probe {
+            true => tracing::debug!(kernel = K::NAME, processed, unhandled, "terminated"),
+            false => tracing::info!(kernel = K::NAME, processed, unhandled, "terminated"),
+        }
+        Ok(summary)
+    }
+
+    fn check_alive(&self) -> Result<(), ControlError> {
+        match self.terminated {
+            true => Err(ControlError::Terminated { kernel: K::NAME }),
+            false => Ok(self.shared.check()?),
+        }
+    }
+
+    /// There is no way back from `terminate`, even if it timed out: a channel may have left.
+    fn check_commandable(&self) -> Result<(), ControlError> {
+        self.check_alive()?;
+        match self.shared.state() {
+            State::Terminated => Err(ControlError::Terminated { kernel: K::NAME }),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, asked: State, deadline: Deadline) -> Result<(), ControlError> {
+        self.check_alive()?;
+        self.epoch = self.epoch.wrapping_add(1);
+        self.shared.command(self.epoch, asked, deadline)?;
+        tracing::debug!(kernel = K::NAME, ?asked, waited = ?deadline.waited(), "acknowledged");
+        Ok(())
+    }
+
+    /// Counters as of now; exact when the kernel is inactive or terminated and nobody sends.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary { processed: 0, unhandled: 0 };
+        for channel in 0..self.channels() {
+            let block = self.shared.region().channel(channel);
+            let [lo, hi] = block.request_bell.atoms[CONTROL].load();
+            let tail = Control::from_words([lo, hi]).tail;
+            let consumed = block.consumed();
+            let capacity = self.shared.region().ring(channel, 0).capacity();
+            let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
+            summary.processed =
+                summary.processed.wrapping_add(block.status.processed.load(Ordering::Relaxed));
+            summary.unhandled += u64::from(pending);
+        }
+        summary
+    }
+
+    /// State and heartbeat, without a driver call while all is well.
+    pub fn status(&self) -> Status {
+        let beats = (0..self.channels()).map(|channel| {
+            let status = &self.shared.region().channel(channel).status;
+            status.heartbeat.load(Ordering::Relaxed)
+        });
+        let heartbeat = beats.min().unwrap_or(0);
+        let exits = (0..self.channels()).map(|channel| {
+            let exit = self.shared.region().channel(channel).status.exit.load(Ordering::Relaxed);
+            u32::try_from(exit).ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
+        });
+        Status {
+            state: self.shared.state(),
+            processed: self.summary().processed,
+            heartbeat,
+            launches: self.launches(),
+            exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
+        }
+    }
+
+    /// How the kernel was chosen to be run when it was launched, and why so.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Mode and memory as they are now: not those chosen at first if an operation has failed since.
+    pub fn runs_as(&self) -> (Mode, Memory) {
+        let first = || (self.choice.mode, self.choice.memory);
+        self.shared.pump.as_ref().map_or_else(first, Pump::now)
+    }
+
+    /// Changes of mode or memory after operations failed, the first few.
+    pub fn changes(&self) -> impl Iterator<Item = Change> + use<K> {
+        let changes = self.shared.pump.as_ref().map(Pump::changes);
+        changes.into_iter().flatten()
+    }
+
+    /// Launches so far: 1 for a persistent kernel, which may be launched again in staged memory.
+    pub fn launches(&self) -> u64 {
+        self.shared.pump.as_ref().map_or(1, Pump::launches)
+    }
+
+    /// Whether no launch is on the device, as far as the host knows: so is an event-driven kernel
+    /// when there was nothing to do for a while.
+    pub fn is_resting(&self) -> bool {
+        match &self.shared.pump {
+            Some(pump) => pump.is_resting(&self.shared).unwrap_or(false),
+            None => self.shared.has_ended(),
+        }
+    }
+
+    /// Waits until no launch is on the device. A persistent kernel rests once terminated.
+    pub fn rest(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
+        let deadline = deadline.into();
+        let look = || Ok(self.is_resting().then_some(()));
+        let rests = wait(deadline, self.shared.patience, look, || self.shared.check())?;
+        let (kernel, waited) = (K::NAME, deadline.waited());
+        rests.ok_or(ControlError::Staying { kernel, waited })
+    }
+
+    /// Number of channels.
+    pub fn channels(&self) -> u32 {
+        self.shared.region().channels()
+    }
+
+    /// Bytes of pinned memory that this kernel occupies.
+    pub fn pinned_bytes(&self) -> usize {
+        self.shared.region().pinned_bytes()
+    }
+
+    /// A channel, to send and receive on.
+    pub fn channel(&mut self, channel: u32) -> Result<&mut Channel<K>, ChannelError> {
+        self.slot(channel)?.as_mut().ok_or(ChannelError::Taken(channel))
+    }
+
+    /// Takes a channel out, to use it on another thread.
+    pub fn take_channel(&mut self, channel: u32) -> Result<Channel<K>, ChannelError> {
+        self.slot(channel)?.take().ok_or(ChannelError::Taken(channel))
+    }
+
+    fn slot(&mut self, channel: u32) -> Result<&mut Option<Channel<K>>, ChannelError> {
+        self.check_channel(channel)?;
+        Ok(&mut self.channels[channel as usize])
+    }
+
+    /// Whether there is such a channel, taken out or not.
+    pub(crate) fn check_channel(&self, channel: u32) -> Result<(), ChannelError> {
+        let channels = self.channels();
+        if channel < channels {
+            Ok(())
+        } else {
+            Err(ChannelError::OutOfRange { channel, channels })
+        }
+    }
+}
+
+impl<K: Kernel> Drop for KernelHandle<K> {
+    fn drop(&mut self) {
+        if self.terminated {
+            return;
+        }
+        let mut left = self.terminate(DROP_WAIT).map(drop);
+        if let Err(ControlError::Fault(_)) = left {
+            // One channel is lost, but the others still wait for commands.
+            self.shared.order(self.epoch.wrapping_add(1), State::Terminated);
+            left = self.shared.left_device(DROP_WAIT.into());
+        }
+        if let Err(error) = left {
+            tracing::warn!(%error, "dropped kernel did not leave in time");
+        }
+    }
+}
+
+messages! {
+    /// On channel 0. If it was taken out by [`take_channel`](KernelHandle::take_channel), each of these is a
+    /// [`ChannelError::Taken`].
+    impl KernelHandle, by |kernel| kernel.channel(0)?
+}

@@ -1,0 +1,318 @@
+//! What can be chosen of a launch, and its checks.
+
+use crate::device::DeviceInfo;
+use crate::device::Limits;
+use crate::device::image::{Image, ImageError};
+use crate::drive::mode::{Budgets, Memory, Mode, nanoseconds};
+use crate::error::LaunchError;
+use crate::kernel::embedded::Kernels;
+use crate::memory::region::{Plan, WireBudgets};
+use ring_device::kernel::DEFAULT_THREADS;
+use ring_device::{Kernel, MIN_THREADS, Scope};
+use ring_shared::Message;
+use ring_shared::layout::{Processing, UNLIMITED};
+use ring_shared::ring::{MAX_CAPACITY, MAX_START};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// After how long without a message a kernel in staged-async memory leaves, also a persistent one, to
+/// be launched again by the next: if copies fail it cannot be told to.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// The shortest lease: a host that is merely busy must be able to renew it.
+const LEAST_LEASE: Duration = Duration::from_millis(100);
+
+/// Whether all channels are launched at once or not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cooperative {
+    /// Yes, if there are several channels and the device can.
+    #[default]
+    Auto,
+    /// Yes, or the launch is refused.
+    Always,
+    /// No. The channels are still checked against what can be resident at once.
+    Never,
+}
+
+/// Most bytes and slots of a ring whose capacity was not chosen.
+const DEFAULT_RING: (usize, u32) = (4 << 20, 1 << 15);
+
+/// Slots of a ring for messages of so many bytes, if nobody chose.
+fn default_capacity(bytes: usize) -> u32 {
+    let (most_bytes, most) = DEFAULT_RING;
+    let fit = most_bytes / bytes.max(1).next_multiple_of(16);
+    most.min(1 << fit.max(1).ilog2())
+}
+
+/// How a kernel is launched. The default serves one host thread.
+#[derive(Clone, Debug)]
+pub struct LaunchConfig {
+    channels: u32,
+    threads: Option<u32>,
+    capacity: Option<u32>,
+    slot_bytes: Option<usize>,
+    payload_bytes: Option<usize>,
+    cooperative: Cooperative,
+    start_index: u64,
+    mode: Mode,
+    memory: Memory,
+    budgets: Budgets,
+    processing: Processing,
+    max_messages: u32,
+    lease: Duration,
+    ptx: Option<Cow<'static, [u8]>>,
+}
+
+impl Default for LaunchConfig {
+    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
+    /// a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
+    fn default() -> LaunchConfig {
+        LaunchConfig {
+            channels: 1,
+            threads: None,
+            capacity: None,
+            slot_bytes: None,
+            payload_bytes: None,
+            cooperative: Cooperative::Auto,
+            start_index: 0,
+            mode: Mode::Auto,
+            memory: Memory::Auto,
+            budgets: Budgets::default(),
+            processing: Processing::Batch,
+            max_messages: u32::MAX,
+            lease: LaunchConfig::DEFAULT_LEASE,
+            ptx: None,
+        }
+    }
+}
+
+impl LaunchConfig {
+    /// Threads of a channel's block, if neither launch nor kernel chose.
+    pub const DEFAULT_THREADS: u32 = DEFAULT_THREADS;
+
+    /// How long a kernel stays on the device after its host has died or was stopped, if nobody chose.
+    pub const DEFAULT_LEASE: Duration = Duration::from_secs(10);
+
+    /// Slots of each ring of kernel `K`, as chosen, or by default.
+    pub fn slots<K: Kernel>(&self) -> u32 {
+        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
+        self.capacity.unwrap_or_else(|| default_capacity(bytes))
+    }
+
+    /// Channels: independent pairs of rings, each answered by a block of its own.
+    pub fn channels(self, channels: u32) -> LaunchConfig {
+        LaunchConfig { channels, ..self }
+    }
+
+    /// Threads of a channel's block, a multiple of 32. The CPU device uses one all the same.
+    pub fn threads(self, threads: u32) -> LaunchConfig {
+        LaunchConfig { threads: Some(threads), ..self }
+    }
+
+    /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
+    /// no more than 32,768: enough for full speed also of eight channels. Where the runtime's memory is
+    /// short, fewer: a kernel takes two thirds of what is left of it at most.
+    pub fn capacity(self, capacity: u32) -> LaunchConfig {
+        LaunchConfig { capacity: Some(capacity), ..self }
+    }
+
+    /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
+    pub fn slot_bytes(self, bytes: usize) -> LaunchConfig {
+        LaunchConfig { slot_bytes: Some(bytes), ..self }
+    }
+
+    /// Bytes of the payload arena, in device memory.
+    pub fn payload_bytes(self, bytes: usize) -> LaunchConfig {
+        LaunchConfig { payload_bytes: Some(bytes), ..self }
+    }
+
+    /// Whether all channels are launched at once or not at all.
+    pub fn cooperative(self, cooperative: Cooperative) -> LaunchConfig {
+        LaunchConfig { cooperative, ..self }
+    }
+
+    /// Index of the first message: for tests of what happens after billions of messages.
+    pub fn start_index(self, start_index: u64) -> LaunchConfig {
+        LaunchConfig { start_index, ..self }
+    }
+
+    /// How the kernel is kept answering.
+    pub fn mode(self, mode: Mode) -> LaunchConfig {
+        LaunchConfig { mode, ..self }
+    }
+
+    /// Where its rings lie.
+    pub fn memory(self, memory: Memory) -> LaunchConfig {
+        LaunchConfig { memory, ..self }
+    }
+
+    /// What one launch of an event-driven kernel may spend.
+    pub fn budgets(self, budgets: Budgets) -> LaunchConfig {
+        LaunchConfig { budgets, ..self }
+    }
+
+    /// How many messages an iteration takes.
+    pub fn processing(self, processing: Processing) -> LaunchConfig {
+        LaunchConfig { processing, ..self }
+    }
+
+    /// Most messages of an iteration, at least 1; by default what the device's windows hold.
+    pub fn max_messages(self, max_messages: u32) -> LaunchConfig {
+        LaunchConfig { max_messages, ..self }
+    }
+
+    /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
+    /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
+    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several channels perhaps not
+    /// all: each looks for itself. Where a debugger may stop the program for longer, choose more, or
+    /// `Duration::MAX` for ever. In staged memory a kernel leaves when nothing has come for 100 ms anyway.
+    pub fn lease(self, lease: Duration) -> LaunchConfig {
+        LaunchConfig { lease, ..self }
+    }
+
+    /// Kernels of your own in place of the built-in ones, as [`include_kernels!`](crate::include_kernels)
+    /// gives them. They are checked on every device; the CPU device then runs the handler compiled for
+    /// the host.
+    pub fn kernels(self, kernels: Kernels) -> LaunchConfig {
+        LaunchConfig { ptx: Some(Cow::Borrowed(kernels.ptx().as_bytes())), ..self }
+    }
+
+    /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU
+    /// device then runs the handler compiled for the host.
+    ///
+    /// # Safety
+    /// A GPU will run this code with access to all memory it can reach, the host's pinned memory
+    /// included. Its entry must be what `ring_device::run` makes of this kernel type, and must
+    /// touch nothing else.
+    pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> LaunchConfig {
+        LaunchConfig { ptx: Some(ptx.into()), ..self }
+    }
+
+    /// Whether the slots of the rings were chosen.
+    pub(crate) fn has_capacity(&self) -> bool {
+        self.capacity.is_some()
+    }
+
+    /// Mode and memory asked for.
+    pub(crate) fn asked(&self) -> (Mode, Memory) {
+        (self.mode, self.memory)
+    }
+
+    /// What a launch may spend in that mode and memory, as the device counts it.
+    pub(crate) fn wire_budgets(&self, mode: Mode, memory: Memory) -> WireBudgets {
+        let Budgets { time, iterations, idle } = self.budgets;
+        let own = WireBudgets { time: nanoseconds(time), iterations, idle: nanoseconds(idle) };
+        let none = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+        match (mode, memory) {
+            (Mode::Persistent, Memory::Mapped) => none,
+            (Mode::Persistent, _) => WireBudgets { idle: nanoseconds(SILENCE), ..none },
+            (_, Memory::StagedSync) => WireBudgets { idle: 0, ..own }, // nothing comes meanwhile
+            // If copies fail it must leave by itself here too.
+            (_, Memory::StagedAsync) => {
+                WireBudgets { idle: own.idle.min(nanoseconds(SILENCE)), ..own }
+            }
+            _ => own,
+        }
+    }
+
+    /// How long the host may be silent, in that memory.
+    pub(crate) fn lease_in(&self, memory: Memory) -> Option<Duration> {
+        let bounded = memory == Memory::Mapped && nanoseconds(self.lease) != UNLIMITED;
+        bounded.then_some(self.lease)
+    }
+
+    pub(crate) fn wants<K: Kernel>(&self) -> (u32, u32) {
+        (self.channels, self.threads.unwrap_or(K::THREADS))
+    }
+
+    /// The checked image.
+    pub(crate) fn image<K: Kernel>(&self) -> Result<Image, LaunchError> {
+        let check = |image: Image| image.check_entry(K::ENTRY).map(|()| image);
+        let image = match &self.ptx {
+            None => Ok(Image::built_in()),
+            Some(ptx) => Image::new(ptx.clone()).and_then(check),
+        };
+        image.map_err(|source| LaunchError::Image { kernel: K::NAME, source })
+    }
+
+    /// Checks what depends on the device only, before anything is loaded. The plan is for a persistent
+    /// kernel in mapped memory.
+    pub(crate) fn check_device<K: Kernel>(&self, device: &DeviceInfo) -> Result<Plan, LaunchError> {
+        let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
+        let capacity = self.slots::<K>();
+        if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {
+            return Err(LaunchError::Capacity(capacity));
+        }
+        if self.start_index > MAX_START {
+            return Err(LaunchError::StartIndex(self.start_index));
+        }
+        if let Some(slot) = self.slot_bytes.filter(|slot| bytes > *slot) {
+            return Err(LaunchError::Slot { bytes, slot });
+        }
+        if let Some(zero) = self.budgets.zero() {
+            return Err(LaunchError::Budget(zero));
+        }
+        if self.max_messages == 0 {
+            return Err(LaunchError::MaxMessages);
+        }
+        if self.lease < LEAST_LEASE {
+            return Err(LaunchError::Lease { lease: self.lease, least: LEAST_LEASE });
+        }
+        self.check_threads::<K>(device.max_threads, "the device's limit")?;
+        self.check_channels(device.max_channels, "the device's largest grid")?;
+        if self.cooperative == Cooperative::Always && !device.cooperative_launch {
+            return Err(LaunchError::NotCooperative(device.name.clone()));
+        }
+        let payload = if K::USES_PAYLOAD { 64 * 1024 } else { 0 };
+        Ok(Plan {
+            memory: Memory::Mapped,
+            channels: self.channels,
+            capacity,
+            start: self.start_index,
+            slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
+            answer_stamps: K::Response::INLINE_ATOMS,
+            payload_bytes: self.payload_bytes.unwrap_or(payload),
+            state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
+            budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
+            processing: self.processing,
+            max_messages: self.max_messages,
+            lease: UNLIMITED,
+        })
+    }
+
+    /// Checks what depends on the loaded kernel.
+    pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
+        self.check_threads::<K>(limits.threads, "the kernel's limit on this device")?;
+        self.check_channels(limits.channels, "what can be resident at once")
+    }
+
+    fn check_threads<K: Kernel>(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        let threads = self.wants::<K>().1;
+        let whole = threads.is_multiple_of(MIN_THREADS) && threads >= MIN_THREADS;
+        match whole && threads <= limit {
+            true => Ok(()),
+            false => Err(LaunchError::Threads { threads, limit, why }),
+        }
+    }
+
+    fn check_channels(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+        match (1..=limit).contains(&self.channels) {
+            true => Ok(()),
+            false => Err(LaunchError::Channels { channels: self.channels, limit, why }),
+        }
+    }
+
+    /// Whether the launch is cooperative on this device.
+    pub(crate) fn is_cooperative(&self, device: &DeviceInfo) -> bool {
+        match self.cooperative {
+            Cooperative::Auto => self.channels > 1 && device.cooperative_launch,
+            Cooperative::Always => true,
+            Cooperative::Never => false,
+        }
+    }
+
+    /// The error for an image that the driver refused.
+    pub(crate) fn refused<K: Kernel>(source: ImageError) -> LaunchError {
+        LaunchError::Image { kernel: K::NAME, source }
+    }
+}

@@ -1,0 +1,11 @@
+//! A kernel as its user has it: how it is launched, commanded, sent to and received from.
+
+pub(crate) mod channel;
+pub(crate) mod core;
+pub(crate) mod embedded;
+pub(crate) mod handle;
+pub(crate) mod launch;
+mod payload;
+mod state;
+pub(crate) mod telemetry;
+mod vector_add;

@@ -1,0 +1,160 @@
+//! The payload arena from the host's side: explicit copies through pinned staging, off the path of
+//! messages.
+
+use crate::deadline::{Deadline, Patience, wait};
+use crate::device::{Cells, RunState};
+use crate::drive::scheduler::{Hold, patiently};
+use crate::error::{ControlError, PayloadError};
+use crate::kernel::handle::KernelHandle;
+use ring_device::{Kernel, Word};
+use ring_shared::layout::State;
+
+impl<K: Kernel> KernelHandle<K> {
+    /// Bytes of the payload arena.
+    pub fn payload_bytes(&self) -> usize {
+        self.shared().region().payload_bytes()
+    }
+
+    /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the
+    /// kernel runs on. Send the message that names them afterwards.
+    ///
+    /// After a timeout they may be the old ones, the new ones, or some of each, and the copy may still be
+    /// under way. Then what follows waits for it, so that it lands on no result: `activate`, and the next
+    /// reads and writes of payload and state, wait until their deadline; no message is taken before it has
+    /// landed ([`SendError::Writing`](crate::SendError::Writing), for which `send` waits).
+    pub fn write_payload<T: Word>(
+        &mut self,
+        offset: u64,
+        words: &[T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), PayloadError> {
+        let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice::<T, u8>(words));
+        self.check_payload(offset, bytes.len(), deadline)?;
+        self.copy_in(self.shared().region().payload() + offset, bytes, deadline)
+    }
+
+    /// Copies words out of the payload arena, from `offset` bytes on. What a handler wrote is there
+    /// once its answer was received.
+    pub fn read_payload<T: Word>(
+        &mut self,
+        offset: u64,
+        words: &mut [T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), PayloadError> {
+        let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice_mut::<T, u8>(words));
+        self.check_payload(offset, bytes.len(), deadline)?;
+        self.copy_out(self.shared().region().payload() + offset, bytes, deadline)
+    }
+
+    /// Copies bytes to `to` in the kernel's device memory, where there is room for whole words of them.
+    /// There is staging, and no copy uses it.
+    pub(crate) fn copy_in(
+        &mut self,
+        mut to: u64,
+        bytes: &[u8],
+        deadline: Deadline,
+    ) -> Result<(), PayloadError> {
+        if bytes.is_empty() {
+            return Ok(()); // there may be no staging
+        }
+        let _between = self.between_launches(deadline)?;
+        let (staging, room) = self.shared().region().staging();
+        for part in bytes.chunks(room) {
+            let whole = part.len().next_multiple_of(4);
+            // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
+            // self` lets nobody else use it, and earlier copies are over.
+            unsafe {
+                staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
+                staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
+            }
+            // SAFETY: staging and memory of the region, which stays until the station is over; the
+            // callers' addresses are inside; whole words.
+            let copy =
+                || unsafe { self.shared().station().copy_in(to, staging, whole, Cells::Words) };
+            patiently(copy)?;
+            self.copied(part.len(), deadline).inspect_err(|_| self.shared().writes_on())?;
+            to += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes from `from` in the kernel's device memory; as [`copy_in`](Self::copy_in).
+    pub(crate) fn copy_out(
+        &mut self,
+        mut from: u64,
+        bytes: &mut [u8],
+        deadline: Deadline,
+    ) -> Result<(), PayloadError> {
+        if bytes.is_empty() {
+            return Ok(()); // there may be no staging
+        }
+        let _between = self.between_launches(deadline)?;
+        let (staging, room) = self.shared().region().staging();
+        for part in bytes.chunks_mut(room) {
+            let whole = part.len().next_multiple_of(4);
+            // SAFETY: as in `copy_in`.
+            let copy =
+                || unsafe { self.shared().station().copy_out(staging, from, whole, Cells::Words) };
+            patiently(copy)?;
+            self.copied(part.len(), deadline)?;
+            // SAFETY: the copy has ended, and filled as much of the staging.
+            unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
+            from += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Checks the range, and that no earlier copy still uses the staging.
+    fn check_payload(&self, offset: u64, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
+        self.shared().check()?;
+        let arena = self.payload_bytes();
+        if offset.checked_add(bytes as u64).is_none_or(|end| end > arena as u64) {
+            return Err(PayloadError::OutOfBounds { kernel: K::NAME, offset, bytes, arena });
+        }
+        if !offset.is_multiple_of(4) {
+            return Err(PayloadError::Unaligned { offset });
+        }
+        self.copied(0, end)
+    }
+
+    /// Waits until no copy is under way: one whose wait ended early may still be.
+    pub(crate) fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
+        let look = || match self.shared().station().copies() {
+            RunState::Running => Ok(None),
+            RunState::Ended => Ok(Some(())),
+            RunState::Faulted(error) => Err(PayloadError::Driver(error)),
+        };
+        let done = wait(end, Patience::Spin, look, || Ok(()))?;
+        done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
+    }
+
+    /// Waits for a write whose own wait ended early: no handler must meet it.
+    pub(crate) fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
+        if self.shared().region().staging().1 == 0 {
+            return Ok(()); // there is neither payload nor state to write
+        }
+        self.copied(0, deadline).map_err(|error| match error {
+            PayloadError::Driver(error) => self.shared().device_fault(&error).into(),
+            PayloadError::Fault(fault) => fault.into(),
+            _ => ControlError::Timeout {
+                kernel: K::NAME,
+                channel: 0,
+                asked: State::Active,
+                waited: deadline.waited(),
+            },
+        })
+    }
+
+    /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the
+    /// result is dropped.
+    fn between_launches(&self, end: Deadline) -> Result<Option<Hold<'_>>, PayloadError> {
+        let Some(pump) = &self.shared().pump else { return Ok(None) };
+        let Some(hold) = pump.hold() else { return Ok(None) };
+        let check = || self.shared().check().map_err(PayloadError::from);
+        let look = || Ok(pump.is_resting(self.shared())?.then_some(()));
+        match wait(end, self.shared().patience, look, check)? {
+            Some(()) => Ok(Some(hold)),
+            None => Err(PayloadError::Timeout { bytes: 0, waited: end.waited() }),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a kernel of scope [`InOrder`](ring_device::InOrder) keeps from message to message, from the
+//! host's side. The host looks at it and changes it only while no channel takes messages.
+
+use crate::deadline::Deadline;
+use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
+use crate::kernel::handle::KernelHandle;
+use bytemuck::Zeroable;
+use ring_device::{InOrderHandler, Kernel};
+use ring_shared::layout::State;
+
+impl<K: InOrderHandler> KernelHandle<K> {
+    /// The state of a channel, copied from the device. The kernel must not be active: deactivated,
+    /// terminated, or not activated yet.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime};
+    /// # use std::time::Duration;
+    /// ring_device::ring_kernel! {
+    ///     /// Adds up.
+    ///     pub struct Sum;
+    ///     fn handle(sum: &mut u64, request: &u64) -> u64 {
+    ///         *sum = sum.wrapping_add(*request);
+    ///         *sum
+    ///     }
+    /// }
+    /// # let second = Duration::from_secs(1);
+    /// let mut kernel = Runtime::open(Device::Cpu)?.launch::<Sum>(LaunchConfig::default())?;
+    /// kernel.write_state(0, &100, second)?; // zero if nobody writes it
+    /// kernel.activate(second)?;
+    /// for n in [1, 2, 3] {
+    ///     kernel.send(&n, second)?;
+    /// }
+    /// assert_eq!([kernel.recv(second)?, kernel.recv(second)?, kernel.recv(second)?], [101, 103, 106]);
+    /// kernel.terminate(second)?;
+    /// assert_eq!(kernel.read_state(0, second)?, 106);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_state(
+        &mut self,
+        channel: u32,
+        deadline: impl Into<Deadline>,
+    ) -> Result<K::State, StateError> {
+        let mut state = K::State::zeroed();
+        self.read_state_into(channel, &mut state, deadline)?;
+        Ok(state)
+    }
+
+    /// The same, into room of the caller's: for a state that is too large for the stack.
+    pub fn read_state_into(
+        &mut self,
+        channel: u32,
+        state: &mut K::State,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), StateError> {
+        let deadline = deadline.into();
+        let at = self.state_at(channel, deadline)?;
+        Ok(self.copy_out(at, bytemuck::bytes_of_mut(state), deadline)?)
+    }
+
+    /// Replaces the state of a channel, under the same conditions; the next message finds it. After a timeout
+    /// it may be the old one, the new one, or some of each; `activate` waits until the copy is over.
+    pub fn write_state(
+        &mut self,
+        channel: u32,
+        state: &K::State,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), StateError> {
+        let deadline = deadline.into();
+        let at = self.state_at(channel, deadline)?;
+        Ok(self.copy_in(at, bytemuck::bytes_of(state), deadline)?)
+    }
+
+    /// Where the state of a channel is, if it may be looked at.
+    fn state_at(&self, channel: u32, deadline: Deadline) -> Result<u64, StateError> {
+        self.check_channel(channel)?;
+        if !self.is_quiet(channel).map_err(PayloadError::from)? {
+            return Err(StateError::Active { kernel: K::NAME });
+        }
+        self.copied(0, deadline)?;
+        Ok(self.shared().region().state(channel))
+    }
+
+    /// Whether the channel takes no message, and will not before it is told to: it has left, or it rests, or
+    /// has said so. A command that timed out says nothing.
+    fn is_quiet(&self, channel: u32) -> Result<bool, DeviceFault> {
+        let shared = self.shared();
+        shared.check()?;
+        let ordered = shared.ordered();
+        if shared.has_ended() {
+            return Ok(true);
+        }
+        if ordered.state == State::Active as u32 {
+            return Ok(false);
+        }
+        let told = shared.region().channel(channel).status.obeyed();
+        if told.epoch == ordered.epoch && told.state != State::Active as u32 {
+            return Ok(true);
+        }
+        shared.pump.as_ref().map_or(Ok(false), |pump| pump.is_resting(shared))
+    }
+}
+
+impl<K: Kernel> KernelHandle<K> {
+    /// Makes the state of every channel zero, if there is any. The kernel is not active yet.
+    pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
+        const ZEROS: &[u8] = &[0; 4096];
+        let (deadline, bytes) = (deadline.into(), self.shared().region().state_bytes());
+        for channel in 0..self.channels() {
+            let (begin, mut done) = (self.shared().region().state(channel), 0);
+            while done < bytes {
+                let part = &ZEROS[..ZEROS.len().min(bytes - done)];
+                self.copy_in(begin + done as u64, part, deadline).map_err(
+                    |source| match source {
+                        PayloadError::Driver(error) => LaunchError::Driver(error),
+                        PayloadError::Fault(fault) => LaunchError::Fault(fault),
+                        source => LaunchError::State { kernel: K::NAME, source },
+                    },
+                )?;
+                done += part.len();
+            }
+        }
+        Ok(())
+    }
+}

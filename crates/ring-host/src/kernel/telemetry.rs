@@ -1,0 +1,159 @@
+//! What a kernel's channels count, and how long messages took there, as the device wrote it.
+
+use crate::deadline::{Deadline, Patience, wait};
+use crate::error::{ChannelError, DeviceFault};
+use crate::kernel::handle::KernelHandle;
+use ring_device::Kernel;
+use ring_shared::atomics::{AtomicU64, Ordering};
+use ring_shared::layout::{BUCKETS, ChannelBlock};
+use std::time::Duration;
+
+/// How long fresh counters are waited for where they are carried.
+const FRESH_WAIT: Duration = Duration::from_millis(5);
+
+/// Counts of messages by how long they took, in powers of two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Histogram {
+    /// Bucket `k` counts messages of `2^k..2^(k + 1)` ticks; the first also those of none, the last
+    /// all that took longer.
+    pub buckets: [u64; BUCKETS],
+    /// Nanoseconds a tick.
+    pub nanoseconds_per_tick: f64,
+}
+
+impl Histogram {
+    /// All messages counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Upper end of the bucket below or in which that part of all messages lies; 0.5 is the median.
+    /// `None` without messages.
+    pub fn quantile(&self, part: f64) -> Option<Duration> {
+        let rank = (self.count() as f64 * part.clamp(0.0, 1.0)).ceil().max(1.0) as u64;
+        let mut seen = 0u64;
+        let at = self.buckets.iter().position(|n| {
+            seen = seen.saturating_add(*n);
+            seen >= rank
+        })?;
+        Some(self.upper_end(at))
+    }
+
+    /// Upper end of bucket `k`.
+    pub fn upper_end(&self, k: usize) -> Duration {
+        let ticks = (1u64 << (k.min(BUCKETS - 1) + 1)) as f64;
+        Duration::try_from_secs_f64(ticks * self.nanoseconds_per_tick * 1e-9).unwrap_or_default()
+    }
+}
+
+/// What a channel counts, or several channels together. Written by the device, at most every 100 us.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Telemetry {
+    /// Messages handled.
+    pub processed: u64,
+    /// Messages that the handler refused, and commands that were not understood.
+    pub refused: u64,
+    /// Indices that could not be.
+    pub errors: u64,
+    /// Requests in the rings.
+    pub depth: u64,
+    /// The oldest heartbeat of a channel, in nanoseconds of the device's clock.
+    pub heartbeat: u64,
+    /// Launches that every channel has left.
+    pub launches: u64,
+    /// How long handlers ran.
+    pub handler: Histogram,
+    /// How long messages waited before they were handled, at most: from the last look that did not
+    /// show them.
+    pub queueing: Histogram,
+}
+
+impl Telemetry {
+    fn of(block: &ChannelBlock, rate: f64) -> Telemetry {
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let histogram = |buckets: &[AtomicU64; BUCKETS]| Histogram {
+            buckets: std::array::from_fn(|k| read(&buckets[k])),
+            nanoseconds_per_tick: rate,
+        };
+        let status = &block.status;
+        Telemetry {
+            processed: read(&status.processed),
+            refused: read(&status.refused),
+            errors: read(&status.errors),
+            depth: read(&status.depth),
+            heartbeat: read(&status.heartbeat),
+            launches: read(&status.left),
+            handler: histogram(&block.times.handler),
+            queueing: histogram(&block.times.queueing),
+        }
+    }
+
+    fn add(self, other: Telemetry) -> Telemetry {
+        let sum = |a: Histogram, b: Histogram| Histogram {
+            buckets: std::array::from_fn(|k| a.buckets[k].wrapping_add(b.buckets[k])),
+            ..a
+        };
+        Telemetry {
+            processed: self.processed.wrapping_add(other.processed),
+            refused: self.refused.wrapping_add(other.refused),
+            errors: self.errors.wrapping_add(other.errors),
+            depth: self.depth.wrapping_add(other.depth),
+            heartbeat: self.heartbeat.min(other.heartbeat),
+            launches: self.launches.min(other.launches),
+            handler: sum(self.handler, other.handler),
+            queueing: sum(self.queueing, other.queueing),
+        }
+    }
+}
+
+impl<K: Kernel> KernelHandle<K> {
+    /// What all channels count, together. In mapped memory it is read in place; else as it came back
+    /// last, after a wait of up to 5 ms for it to come back anew.
+    pub fn telemetry(&self) -> Telemetry {
+        self.refresh();
+        let rate = self.shared().nanoseconds_per_tick();
+        let channel = |i| Telemetry::of(self.shared().region().channel(i), rate);
+        (1..self.channels()).map(channel).fold(channel(0), Telemetry::add)
+    }
+
+    /// What one channel counts; see [`telemetry`](Self::telemetry).
+    pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
+        let channels = self.channels();
+        if channel >= channels {
+            return Err(ChannelError::OutOfRange { channel, channels });
+        }
+        self.refresh();
+        let rate = self.shared().nanoseconds_per_tick();
+        Ok(Telemetry::of(self.shared().region().channel(channel), rate))
+    }
+
+    fn refresh(&self) {
+        let Some(pump) = &self.shared().pump else { return };
+        let mut until = None;
+        let look = || {
+            until = pump.refresh(self.shared(), until)?;
+            Ok::<_, DeviceFault>(until.is_none().then_some(()))
+        };
+        // What came back last has to do if nothing comes in time.
+        let _ = wait(Deadline::from(FRESH_WAIT), Patience::Yield, look, || Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_upper_ends() {
+        let mut h = Histogram { buckets: [0; BUCKETS], nanoseconds_per_tick: 0.5 };
+        assert_eq!(h.quantile(0.5), None);
+        (h.buckets[0], h.buckets[10]) = (99, 1);
+        assert_eq!(h.count(), 100);
+        assert_eq!(h.quantile(0.5), Some(Duration::from_nanos(1)));
+        assert_eq!(h.quantile(0.99), Some(Duration::from_nanos(1)));
+        assert_eq!(h.quantile(1.0), Some(Duration::from_nanos(1024)));
+        assert_eq!(h.quantile(7.0), h.quantile(1.0));
+        h.buckets = [u64::MAX; BUCKETS];
+        assert!(h.quantile(0.5).is_some());
+    }
+}

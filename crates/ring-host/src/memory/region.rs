@@ -1,0 +1,380 @@
+//! A kernel's shared memory, laid out: control block, channels, slots; what is copied through; and its
+//! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
+//! and `staging` keeps both alike.
+
+use crate::device::pages;
+use crate::drive::mode::Memory;
+use crate::error::LaunchError;
+use crate::memory::arena::{Arena, Exhausted, Piece};
+use ring_shared::atomics::{Atom, Ordering};
+use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
+use ring_shared::message::INLINE_ATOMS;
+use ring_shared::{ABI_VERSION, MAGIC, Ring};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Largest part of the payload that one copy moves: what pinned staging is taken for.
+const STAGING: usize = 64 * 1024;
+
+/// What a kernel needs memory for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub memory: Memory,
+    pub channels: u32,
+    pub capacity: u32,
+    pub start: u64,
+    /// Atoms a slot, requests and responses.
+    pub slot_atoms: [u32; 2],
+    /// Stamped atoms of an inline response.
+    pub answer_stamps: usize,
+    pub payload_bytes: usize,
+    /// Bytes that each channel keeps in device memory from message to message.
+    pub state_bytes: usize,
+    /// A launch's budgets, as the device counts them.
+    pub budgets: WireBudgets,
+    pub processing: Processing,
+    pub max_messages: u32,
+    /// How long a channel stays that the host tells nothing, in nanoseconds.
+    pub lease: u64,
+}
+
+/// Budgets of a launch: nanoseconds, a count, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WireBudgets {
+    pub time: u64,
+    pub iterations: u64,
+    pub idle: u64,
+}
+
+/// Room to compose the lines of a channel that go to the device, and to receive those that come back.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Mail {
+    pub out: [Atom; OUT_ATOMS],
+    pub back: [Atom; BACK_ATOMS],
+}
+
+/// Atoms of the lines of a channel that the host writes, and of those that the device writes.
+pub(crate) const OUT_ATOMS: usize = (size_of::<ChannelBlock>() - OUT_AT) / size_of::<Atom>();
+pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
+/// Where they begin in a channel's block.
+pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
+pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
+
+/// Offsets into the host's memory, and but for the last three into the device's.
+#[derive(Clone, Copy, Debug)]
+struct Offsets {
+    slots: [usize; 2],
+    /// End of what both sides lay out alike.
+    shared: usize,
+    mail: usize,
+    staging: usize,
+    end: usize,
+}
+
+impl Plan {
+    fn slots_bytes(&self, which: usize) -> Option<usize> {
+        (self.capacity as usize).checked_mul(16 * self.slot_atoms[which] as usize)
+    }
+
+    fn offsets(&self) -> Option<Offsets> {
+        let n = self.channels as usize;
+        let requests =
+            size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
+        let all = |which| n.checked_mul(self.slots_bytes(which)?);
+        let responses = requests.checked_add(all(0)?)?;
+        let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
+        let mail = if self.memory == Memory::Mapped { 0 } else { n * size_of::<Mail>() };
+        let staging = shared.checked_add(mail)?;
+        let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
+        let end = staging.checked_add(copied.next_multiple_of(4))?;
+        Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
+    }
+
+    /// Bytes from one channel's state to the next.
+    fn state_stride(&self) -> usize {
+        self.state_bytes.next_multiple_of(LINE)
+    }
+
+    /// Bytes of host memory; `usize::MAX` if they cannot be counted.
+    pub fn host_bytes(&self) -> usize {
+        self.offsets().map_or(usize::MAX, |o| o.end)
+    }
+}
+
+/// Which of the arenas was exhausted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRoom {
+    pub which: &'static str,
+    pub exhausted: Exhausted,
+}
+
+impl NoRoom {
+    /// The error for that kernel's launch.
+    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
+        let Exhausted { needed, free, arena } = self.exhausted;
+        LaunchError::Arena { kernel, which: self.which, needed, free, arena }
+    }
+}
+
+/// The host's copy of what is shared.
+#[derive(Debug)]
+enum HostMemory {
+    Pinned { at: NonNull<u8>, _piece: Piece },
+    Pageable { at: NonNull<u8>, bytes: usize },
+}
+
+// SAFETY: owned memory; who may touch it is the region's business.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    fn pageable(bytes: usize) -> Option<HostMemory> {
+        let at = pages::take(bytes).ok()?;
+        Some(HostMemory::Pageable { at, bytes })
+    }
+
+    fn at(&self) -> NonNull<u8> {
+        match self {
+            HostMemory::Pinned { at, .. } | HostMemory::Pageable { at, .. } => *at,
+        }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let HostMemory::Pageable { at, bytes } = self {
+            // SAFETY: taken in `pageable` with that size, given back once.
+            unsafe { pages::give(*at, *bytes) };
+        }
+    }
+}
+
+/// The memory of one kernel. Dropped only when nothing of it is on the device.
+#[derive(Debug)]
+pub(crate) struct Region {
+    plan: Plan,
+    offsets: Offsets,
+    host: HostMemory,
+    /// Where the device sees its copy.
+    device: u64,
+    _twin: Option<Piece>,
+    payload: Option<Piece>,
+    state: Option<Piece>,
+}
+
+impl Region {
+    /// Takes and initialises the memory.
+    pub fn new(
+        plan: Plan,
+        pinned: Option<&Arc<Arena>>,
+        device: &Arc<Arena>,
+    ) -> Result<Region, NoRoom> {
+        let lend = |which, arena: &Arc<Arena>, bytes| {
+            arena.lend(bytes).map_err(|exhausted| NoRoom { which, exhausted })
+        };
+        let bytes = plan.host_bytes();
+        let none =
+            |which| NoRoom { which, exhausted: Exhausted { needed: bytes, free: 0, arena: 0 } };
+        let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
+        let (host, mapped) = if plan.memory == Memory::StagedSync {
+            (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
+        } else {
+            let piece = lend("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
+            let memory = piece.pinned().ok_or_else(|| none("pinned"))?;
+            (HostMemory::Pinned { at: memory.host, _piece: piece }, memory.device)
+        };
+        let twin = match plan.memory {
+            Memory::Mapped => None,
+            _ => Some(lend("device", device, offsets.shared)?),
+        };
+        let payload = match plan.payload_bytes {
+            0 => None,
+            bytes => Some(lend("device", device, bytes)?),
+        };
+        let state = match plan.state_stride() * plan.channels as usize {
+            0 => None,
+            bytes => Some(lend("device", device, bytes)?),
+        };
+        let at = twin.as_ref().map_or(mapped, Piece::device);
+        let region = Region { plan, offsets, host, device: at, _twin: twin, payload, state };
+        region.initialise();
+        Ok(region)
+    }
+
+    fn initialise(&self) {
+        // No slot is read before it is written: what is left in them stays.
+        let (lines, mail) = (0..self.offsets.slots[0], self.offsets.mail..self.offsets.staging);
+        for part in [lines, mail] {
+            // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
+            // for everything that is laid out in it.
+            unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
+        }
+        let (control, relaxed) = (self.control(), Ordering::Relaxed);
+        control.host.magic.store(MAGIC, relaxed);
+        control.host.abi_version.store(ABI_VERSION, relaxed);
+        control.host.channels.store(self.plan.channels, relaxed);
+        if let Some(payload) = &self.payload {
+            control.config.payload.store(payload.device(), relaxed);
+            control.config.payload_bytes.store(self.plan.payload_bytes as u64, relaxed);
+        }
+        control.config.processing.store(self.plan.processing as u32, relaxed);
+        control.config.max_messages.store(self.plan.max_messages, relaxed);
+        control.config.lease.store(self.plan.lease, relaxed);
+        self.set_budgets(self.plan.budgets);
+        for channel in 0..self.plan.channels {
+            let (block, start) = (self.channel(channel), self.plan.start);
+            block.state.store(self.state(channel), relaxed);
+            block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
+            for (which, d) in [(0, &block.request), (1, &block.response)] {
+                self.describe(d, channel, which);
+                self.ring(channel, which).reset();
+            }
+            // What a channel finds when it goes on from the launch before, of which there is none.
+            block.status.last_inline.store(start.wrapping_sub(1), relaxed);
+            block.status.scrubbed.store(start, relaxed);
+        }
+    }
+
+    /// Sets what a launch may spend. Only while none is on the device.
+    pub fn set_budgets(&self, budgets: WireBudgets) {
+        let (config, relaxed) = (&self.control().config, Ordering::Relaxed);
+        config.time.store(budgets.time, relaxed);
+        config.iterations.store(budgets.iterations, relaxed);
+        config.idle.store(budgets.idle, relaxed);
+    }
+
+    fn describe(&self, d: &RingDescriptor, channel: u32, which: usize) {
+        let relaxed = Ordering::Relaxed;
+        d.slots.store(self.device_at(self.slots_at(channel, which)), relaxed);
+        d.start.store(self.plan.start, relaxed);
+        d.capacity.store(self.plan.capacity, relaxed);
+        d.slot_bytes.store(16 * self.plan.slot_atoms[which], relaxed);
+    }
+
+    /// Offset of a channel's block.
+    pub fn channel_at(&self, channel: u32) -> usize {
+        assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
+        size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
+    }
+
+    /// Offset of the slots of a channel's ring (0: requests, 1: responses).
+    pub fn slots_at(&self, channel: u32, which: usize) -> usize {
+        let bytes = self.plan.capacity as usize * self.slot_bytes(which);
+        self.offsets.slots[which] + channel as usize * bytes
+    }
+
+    pub fn slot_bytes(&self, which: usize) -> usize {
+        16 * self.plan.slot_atoms[which] as usize
+    }
+
+    /// Where the device sees what lies at `offset`.
+    pub fn device_at(&self, offset: usize) -> u64 {
+        self.device + offset as u64
+    }
+
+    /// Where the host sees what lies at `offset`.
+    pub fn host_at<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset + size_of::<T>() <= self.offsets.end);
+        // SAFETY: inside the memory.
+        unsafe { self.host.at().add(offset) }.cast()
+    }
+
+    /// Room for what is copied on behalf of a channel; not in mapped memory.
+    pub fn mail(&self, channel: u32) -> &Mail {
+        assert!(channel < self.plan.channels && self.plan.memory != Memory::Mapped);
+        let at = self.offsets.mail + channel as usize * size_of::<Mail>();
+        // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
+        unsafe { self.host_at::<Mail>(at).as_ref() }
+    }
+
+    /// Stamped atoms that an inline response has in the doorbell line.
+    pub fn answer_stamps(&self) -> usize {
+        self.plan.answer_stamps.min(INLINE_ATOMS)
+    }
+
+    /// Address of the control block for the device: the kernel's parameter.
+    pub fn parameter(&self) -> u64 {
+        self.device_at(0)
+    }
+
+    pub fn control(&self) -> &ControlBlock {
+        // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
+        unsafe { self.host_at::<ControlBlock>(0).as_ref() }
+    }
+
+    /// The host's copy of the block of channel `channel`, which must be below the plan's.
+    pub fn channel(&self, channel: u32) -> &ChannelBlock {
+        // SAFETY: as for `control`, and the channel is in range.
+        unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
+    }
+
+    /// A channel's ring, the host's copy: 0 for requests, 1 for responses. Whoever uses it keeps the
+    /// region alive.
+    pub fn ring(&self, channel: u32, which: usize) -> Ring {
+        let block = self.channel(channel);
+        let (bell, credit) = match which {
+            0 => (&block.request_bell, &block.request_credit),
+            _ => (&block.response_bell, &block.response_credit),
+        };
+        let slots = self.host_at::<Atom>(self.slots_at(channel, which));
+        let parts = (NonNull::from(bell), NonNull::from(credit), slots);
+        // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
+        // kept beside an `Arc` of the region (`Sender`, `Receiver`).
+        let ring = unsafe {
+            Ring::from_raw(parts, self.plan.capacity, self.plan.slot_atoms[which], self.plan.start)
+        };
+        ring.expect("the launch checked the capacity")
+    }
+
+    pub fn capacity(&self) -> u32 {
+        self.plan.capacity
+    }
+
+    pub fn start(&self) -> u64 {
+        self.plan.start
+    }
+
+    pub fn channels(&self) -> u32 {
+        self.plan.channels
+    }
+
+    /// Bytes of the payload arena.
+    pub fn payload_bytes(&self) -> usize {
+        self.plan.payload_bytes
+    }
+
+    /// Device address of the payload arena.
+    pub fn payload(&self) -> u64 {
+        self.payload.as_ref().map_or(0, Piece::device)
+    }
+
+    /// Bytes of a channel's state.
+    pub fn state_bytes(&self) -> usize {
+        self.plan.state_bytes
+    }
+
+    /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
+    /// none.
+    pub fn state(&self, channel: u32) -> u64 {
+        let at =
+            |piece: &Piece| piece.device() + (channel as usize * self.plan.state_stride()) as u64;
+        self.state.as_ref().map_or(0, at)
+    }
+
+    /// Host memory through which payload and state are copied, and its size: as much as goes at a time.
+    pub fn staging(&self) -> (NonNull<u8>, usize) {
+        let bytes = self.offsets.end - self.offsets.staging;
+        // SAFETY: inside the memory, or its end.
+        (unsafe { self.host.at().add(self.offsets.staging) }, bytes)
+    }
+
+    /// Bytes of pinned memory.
+    pub fn pinned_bytes(&self) -> usize {
+        match self.host {
+            HostMemory::Pinned { .. } => self.offsets.end,
+            HostMemory::Pageable { .. } => 0,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Whether a kernel stays and answers, and whether calls come back beside it.
+//!
+//! A kernel that leaves by its own clock before it was to leave proves nothing by itself: the host, or the
+//! kernel, may not have got its turn. What proves something is what the kernel did meanwhile, by its own
+//! clock: it beats while it looks, at most every 100 us. So a message that was not seen in many beats is not
+//! seen at all; and a call that lasts as long as the kernel stays, and no longer, waits for it.
+
+use super::{Answers, LIMIT, Lack, MESSAGES, answer, exchange, median, start};
+use crate::deadline::wait;
+use crate::drive::mode::{Budgets, Memory, Mode};
+use crate::kernel::handle::KernelHandle;
+use crate::runtime::Core;
+use ring_device::kernels::{Echo, EchoMessage};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// After how long without a message the kernel leaves by its own clock, in the first try. Each try
+/// that tells nothing is followed by one of twice the patience.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long it stays in all: less than the two seconds after which the usual watchdog ends it.
+const STAY: Duration = Duration::from_millis(1500);
+
+/// Beats of a kernel in which it surely looked at what was written before them.
+const SURELY: u32 = 10;
+
+/// Tries that say no before no is the answer.
+const TWICE: u32 = 2;
+
+/// What was found out beside a resident kernel: whether it answers, and whether copies come back.
+pub(super) type Beside = (Result<Answers, Lack>, Result<Duration, Lack>);
+
+/// Lets a kernel stay, a few times if need be.
+pub(super) fn tried(core: &Arc<Core>, memory: Memory, tries: u32) -> Beside {
+    let (mut resident, mut beside) = (Findings::new(), Findings::new());
+    for n in 0..tries {
+        let budgets = Budgets { time: STAY, idle: PATIENCE * (1 << n), ..Budgets::default() };
+        let (answers, copy) = once(core, memory, budgets);
+        resident.add(answers);
+        beside.add(copy);
+        if resident.is_settled() && beside.is_settled() {
+            break;
+        }
+    }
+    (resident.sum(), beside.sum())
+}
+
+/// What several tries found. One that worked counts for all.
+struct Findings<T> {
+    works: Option<T>,
+    /// Tries that said no, and the last of them.
+    no: u32,
+    last_no: String,
+    last: String,
+}
+
+impl<T> Findings<T> {
+    fn new() -> Findings<T> {
+        Findings { works: None, no: 0, last_no: String::new(), last: "it was not tried".to_owned() }
+    }
+
+    fn add(&mut self, found: Result<T, Lack>) {
+        match found {
+            Ok(found) => self.works = Some(found),
+            Err(Lack::No(why)) => {
+                self.no += 1;
+                self.last.clone_from(&why);
+                self.last_no = why;
+            }
+            Err(Lack::Unknown(why)) => self.last = why,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.works.is_some() || self.no >= TWICE
+    }
+
+    fn sum(self) -> Result<T, Lack> {
+        match self.works {
+            Some(works) => Ok(works),
+            None if self.no >= TWICE => Err(Lack::No(self.last_no)),
+            None => Err(Lack::Unknown(self.last)),
+        }
+    }
+}
+
+fn once(core: &Arc<Core>, memory: Memory, budgets: Budgets) -> Beside {
+    let (mut kernel, answers) = match answers(core, memory, budgets) {
+        Ok(answered) => answered,
+        Err(lack) => return (Err(lack.clone()), Err(lack)),
+    };
+    let copied = copy(&mut kernel, budgets.idle);
+    let _ = kernel.terminate(LIMIT); // if it does not, it leaves by its own clock
+    (Ok(answers), copied)
+}
+
+/// A kernel that has answered, and stays for some more time.
+fn answers(
+    core: &Arc<Core>,
+    memory: Memory,
+    budgets: Budgets,
+) -> Result<(KernelHandle<Echo>, Answers), Lack> {
+    let mut kernel = start(core, Mode::EventDriven, memory, budgets)?;
+    // The launch that acknowledged `activate` may be about to leave.
+    kernel.rest(LIMIT)?;
+    answer(&mut kernel, 0)?; // launches it; from here on it stays
+    let launches = kernel.launches();
+    let mut times = [Duration::ZERO; MESSAGES as usize];
+    for (i, time) in (1..).zip(&mut times) {
+        *time = exchange(&mut kernel, i, |kernel| in_place(kernel, i, launches))?;
+    }
+    Ok((kernel, Answers { count: MESSAGES, median: median(&mut times) }))
+}
+
+/// The answer to message `i`, if no other launch than the first so many brings it.
+fn in_place(kernel: &mut KernelHandle<Echo>, i: u32, launches: u64) -> Result<EchoMessage, Lack> {
+    let shared = Arc::clone(kernel.shared());
+    let (mut beats, mut last) = (0, kernel.status().heartbeat);
+    let look = || {
+        let beat = kernel.status().heartbeat;
+        beats += u32::from(beat != last);
+        last = beat;
+        let found = kernel.try_recv()?; // may launch it anew
+        if kernel.launches() == launches {
+            return Ok(found);
+        }
+        Err(not_in_place(i, beats))
+    };
+    match wait(LIMIT.into(), shared.patience, look, || Ok(()))? {
+        Some(found) => Ok(found),
+        None => Err(Lack::Unknown(format!("message {i} was not answered within {LIMIT:?}"))),
+    }
+}
+
+/// Why message `i` took another launch, after so many beats of the kernel that it did not answer in.
+fn not_in_place(i: u32, beats: u32) -> Lack {
+    let why = format!("message {i} took another launch");
+    match beats >= SURELY {
+        true => Lack::No(format!("it did not see what the host wrote while it looked: {why}")),
+        false => Lack::Unknown(format!("it left before host and kernel got their turn: {why}")),
+    }
+}
+
+/// How long a copy takes that comes back while the kernel stays.
+fn copy(kernel: &mut KernelHandle<Echo>, patience: Duration) -> Result<Duration, Lack> {
+    let (before, begun) = (kernel.status().heartbeat, Instant::now());
+    kernel.write_payload(0, &[7u32; 16], LIMIT)?;
+    let took = begun.elapsed();
+    if !kernel.is_resting() {
+        return Ok(took);
+    }
+    let stayed = Duration::from_nanos(kernel.status().heartbeat.saturating_sub(before));
+    let why = format!("the call returned after {took:.1?}, when the kernel had left");
+    Err(match waited_for_it(took, stayed, patience) {
+        true => Lack::No(why),
+        false => Lack::Unknown(why),
+    })
+}
+
+/// Whether a call that took so long waited until the kernel, which stayed for so long after the call was
+/// made, by its own clock, had left: it lasted for most of the kernel's patience, and came back soon after
+/// that. Else the host was not there to make the call, or to see it come back.
+fn waited_for_it(took: Duration, stayed: Duration, patience: Duration) -> bool {
+    took >= patience / 2 && took <= stayed + patience / 5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_call_waited_if_it_lasted_as_long_as_the_kernel_stayed() {
+        let waited = |took: u32, stayed: u32| waited_for_it(took * MS, stayed * MS, 50 * MS);
+        assert!(waited(50, 50) && waited(48, 50) && waited(60, 50));
+        assert!(!waited(1, 0), "the kernel had left before the call");
+        assert!(!waited(80, 50), "the host came back long after the kernel had left");
+        assert!(!waited(61, 50) && !waited(24, 50));
+    }
+
+    #[test]
+    fn a_kernel_is_blind_if_it_looked_often_and_did_not_see() {
+        for beats in [0, 1, SURELY - 1] {
+            let lack = not_in_place(3, beats);
+            assert!(!lack.is_certain() && lack.why().contains("message 3"), "{lack}");
+        }
+        assert!(not_in_place(3, SURELY).is_certain());
+    }
+
+    #[test]
+    fn one_try_that_works_counts_and_no_counts_twice() {
+        let no = || Err(Lack::No("no".to_owned()));
+        let busy = || Err(Lack::Unknown("busy".to_owned()));
+        let sum = |tries: &[fn() -> Result<u32, Lack>]| {
+            let mut findings = Findings::new();
+            tries.iter().for_each(|found| findings.add(found()));
+            (findings.is_settled(), findings.sum())
+        };
+        assert_eq!(sum(&[no, no]), (true, Err(Lack::No("no".to_owned()))));
+        assert_eq!(sum(&[no, busy, no]), (true, Err(Lack::No("no".to_owned()))));
+        assert_eq!(sum(&[no, busy]), (false, Err(Lack::Unknown("busy".to_owned()))));
+        assert_eq!(sum(&[busy, no]), (false, Err(Lack::Unknown("no".to_owned()))));
+        assert_eq!(sum(&[no, no, || Ok(7)]), (true, Ok(7)));
+        assert_eq!(sum(&[]), (false, Err(Lack::Unknown("it was not tried".to_owned()))));
+    }
+}
