@@ -34,7 +34,7 @@ impl Placed {
         for channel in 0..kernel.channels() {
             let request = EchoMessage::from_seed(channel.into());
             let channel = kernel.channel(channel).unwrap();
-            channel.send(&request, LONG).unwrap();
+            channel.send(request, LONG).unwrap();
             assert_eq!(channel.recv(LONG).unwrap(), request.answer());
         }
     }

@@ -1,6 +1,9 @@
 //! What the integration tests have in common: the devices to run on, and kernels of their own.
 
 pub mod hostile;
+mod told;
+
+pub use told::Told;
 
 use ring_host::device::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
@@ -158,7 +161,7 @@ pub fn active(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
 /// If it is another's, or there is none.
 pub fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
     let request = EchoMessage::from_seed(seed);
-    kernel.send(&request, LONG).unwrap_or_else(|error| panic!("{error}"));
+    kernel.send(request, LONG).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(kernel.recv(LONG), Ok(request.answer()));
 }
 

@@ -6,8 +6,8 @@ use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
     AddError, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
-    LaunchError, OpenError, PayloadError, RecvError, Runtime, RuntimeConfig, SendError, State,
-    Thread, ThreadContext, ThreadHandler,
+    LaunchError, OpenError, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
+    SendTimeoutError, State, Thread, ThreadContext, ThreadHandler, TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device, with_ptx};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn capacities() {
             kernel.activate(LONG).unwrap();
             for i in 0..20 {
                 let request = EchoMessage::from_seed(i);
-                kernel.send(&request, LONG).unwrap();
+                kernel.send(request, LONG).unwrap();
                 assert_eq!(kernel.recv(LONG).unwrap(), request.answer(), "capacity {capacity}");
             }
         }
@@ -304,7 +304,7 @@ fn refused_by_the_driver() {
     };
     assert_ne!(*code, 0, "{error}");
     let mut kernel = active(&gpu);
-    kernel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+    kernel.send(EchoMessage::from_seed(3), LONG).unwrap();
     assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer(), "nothing is lost");
 }
 
@@ -337,7 +337,7 @@ fn ptx_that_is_not_loaded_while_a_kernel_is_resident() {
             );
             names(&error, &["kernel echo", "1 are", "prepare"]);
         }
-        kernel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+        kernel.send(EchoMessage::from_seed(3), LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
         kernel.terminate(LONG).unwrap();
         gpu.prepare::<Echo>(&unknown()).unwrap();
@@ -369,7 +369,7 @@ impl ThreadHandler for Nobody {
 fn a_kernel_without_an_entry_in_the_built_in_ptx() {
     let mut kernel = cpu().launch::<Nobody>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&1, LONG).unwrap();
+    kernel.send(1, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(!1));
 
     let Some(gpu) = gpu() else { return };
@@ -431,25 +431,38 @@ fn messages_and_commands_at_the_wrong_time() {
     on_each_device(|runtime| {
         let request = EchoMessage::from_seed(9);
         let refuses = |kernel: &mut KernelHandle<Echo>, state: State| {
-            let expected = SendError::NotActive { kernel: "echo", state };
-            let advice =
-                if state == State::Terminated { "launch it again" } else { "call activate" };
-            names(&expected, &["kernel echo", &format!("{state:?}"), advice]);
-            let sent = promptly("send", || kernel.send(&request, LONG));
-            assert_eq!(sent.unwrap_err(), expected);
-            assert_eq!(kernel.try_send(&request).unwrap_err(), expected);
-            assert_eq!(kernel.try_send_batch(&[request; 2]).unwrap_err(), expected);
+            let (message, kernel_name) = (request, "echo");
+            let (at_once, in_time) = match state {
+                State::Terminated => (
+                    TrySendError::Closed { message, kernel: kernel_name },
+                    SendTimeoutError::Closed { message, kernel: kernel_name },
+                ),
+                state => (
+                    TrySendError::NotActive { message, kernel: kernel_name, state },
+                    SendTimeoutError::NotActive { message, kernel: kernel_name, state },
+                ),
+            };
+            let parts: &[&str] = match state {
+                State::Terminated => &["kernel echo is terminated", "launch it again"],
+                state => &["kernel echo", &format!("{state:?}"), "call activate"],
+            };
+            names(&at_once, parts);
+            names(&in_time, parts);
+            let sent = promptly("send", || kernel.send(request, LONG));
+            assert_eq!(sent, Err(in_time));
+            assert_eq!(kernel.try_send(request), Err(at_once.clone()));
+            assert_eq!(kernel.try_send_batch(&[request; 2]), Err(at_once.without_message()));
         };
         let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         refuses(&mut kernel, State::Launched);
         kernel.activate(LONG).unwrap();
-        kernel.send(&request, LONG).unwrap();
+        kernel.send(request, LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
         kernel.deactivate(LONG).unwrap();
         refuses(&mut kernel, State::Inactive);
         kernel.activate(LONG).unwrap();
         for _ in 0..3 {
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
         }
         let last = kernel.recv(LONG).unwrap();
         assert_eq!(last, request.answer());
@@ -466,10 +479,12 @@ fn messages_and_commands_at_the_wrong_time() {
         for _ in 2..summary.processed {
             assert_eq!(kernel.recv(LONG).unwrap(), request.answer(), "answered before the end");
         }
-        let drained = RecvError::Terminated { kernel: "echo" };
+        let drained = RecvTimeoutError::Closed { kernel: "echo" };
         names(&drained, &["kernel echo is terminated"]);
         promptly("receiving when all is drained", || {
             assert_eq!(kernel.recv(LONG).unwrap_err(), drained);
+            let drained = TryRecvError::Closed { kernel: "echo" };
+            names(&drained, &["kernel echo is terminated"]);
             assert_eq!(kernel.try_recv().unwrap_err(), drained);
             assert_eq!(kernel.try_recv_batch(&mut [request; 4]).unwrap_err(), drained);
         });
@@ -483,7 +498,7 @@ fn nothing_comes() {
             let begun = Instant::now();
             let error = kernel.recv(limit).unwrap_err();
             let took = begun.elapsed();
-            let RecvError::Timeout { kernel: "echo", channel: 0, waited, .. } = error else {
+            let RecvTimeoutError::Timeout { kernel: "echo", channel: 0, waited, .. } = error else {
                 panic!("{error}")
             };
             assert!(waited >= limit && took >= limit, "{waited:?}, {took:?} of {limit:?}");
@@ -497,8 +512,8 @@ fn nothing_comes() {
             times_out(&mut kernel, Duration::from_millis(limit));
         }
         let passed = promptly("a deadline that has passed", || kernel.recv(Instant::now()));
-        assert!(matches!(passed, Err(RecvError::Timeout { .. })));
-        assert_eq!(kernel.try_recv().unwrap(), None);
+        assert!(matches!(passed, Err(RecvTimeoutError::Timeout { .. })));
+        assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
         kernel.deactivate(LONG).unwrap();
         times_out(&mut kernel, Duration::from_millis(20));
     });
@@ -521,7 +536,7 @@ fn nothing_comes_from_a_kernel_that_is_not_active() {
         assert!(!error.to_string().contains("activ"), "it is active: {error}");
         let request = EchoMessage::from_seed(3);
         for _ in 0..2 {
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
         }
         until("two answers", || {
             let _ = kernel.is_resting(); // drives a kernel that is launched when there is work
@@ -538,7 +553,7 @@ fn nothing_comes_from_a_kernel_that_is_not_active() {
         std::thread::scope(|threads| {
             let answer = threads.spawn(move || receiver.recv(LONG));
             kernel.activate(LONG).unwrap();
-            sender.send(&request, LONG).unwrap();
+            sender.send(request, LONG).unwrap();
             assert_eq!(answer.join().unwrap(), Ok(request.answer()));
         });
     });
@@ -552,8 +567,9 @@ fn vectors_that_cannot_be_added() {
         let mut sum = vec![0.0f32; limit + 2];
         let mut kernel = runtime.launch::<VectorAdd>(LaunchConfig::default().capacity(8)).unwrap();
         let error = kernel.add(&ones[..10], &ones[..10], &mut sum[..10], LONG).unwrap_err();
-        let state = State::Launched;
-        assert_eq!(error, AddError::Send(SendError::NotActive { kernel: "vector_add", state }));
+        let (message, kernel_name, state) = ((), "vector_add", State::Launched);
+        let inactive = SendTimeoutError::NotActive { message, kernel: kernel_name, state };
+        assert_eq!(error, AddError::Send(inactive));
         kernel.activate(LONG).unwrap();
         let mut refuses = |a: usize, b: usize, c: usize, expected: AddError, parts: &[&str]| {
             let error = kernel.add(&ones[..a], &ones[..b], &mut sum[..c], LONG).unwrap_err();
@@ -619,7 +635,7 @@ fn requests_that_the_handler_refuses() {
             (inline(25), status::INLINE),
         ];
         for (request, expected) in cases {
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             let answer = kernel.recv(LONG).unwrap();
             assert_eq!(answer.status, expected, "{} at {}", request.len, request.offset);
         }
@@ -700,16 +716,20 @@ fn calls_on_a_kernel_whose_first_channel_was_taken() {
         let says = |error: &dyn std::fmt::Display| {
             names(&error, &["channel 0 was taken out of this kernel by take_channel"]);
         };
-        says(&kernel.try_send(&request).unwrap_err());
-        says(&kernel.send(&request, LONG).unwrap_err());
+        let refused = kernel.try_send(request).unwrap_err();
+        says(&refused);
+        assert_eq!(refused.into_inner(), request, "the request is given back");
+        let refused = kernel.send(request, LONG).unwrap_err();
+        says(&refused);
+        assert_eq!(refused.into_inner(), request, "the request is given back");
         says(&kernel.try_send_batch(&[request; 2]).unwrap_err());
         says(&kernel.try_send_each(2, |_| unreachable!("nothing is sent")).unwrap_err());
         says(&kernel.try_recv().unwrap_err());
         says(&kernel.recv(LONG).unwrap_err());
         says(&kernel.try_recv_batch(&mut [request; 2]).unwrap_err());
         says(&kernel.try_recv_each(2, |_| unreachable!("nothing is shown")).unwrap_err());
-        says(&ring_host::Error::from(kernel.send(&request, LONG).unwrap_err()));
-        taken.send(&request, LONG).unwrap();
+        says(&ring_host::Error::from(kernel.send(request, LONG).unwrap_err()));
+        taken.send(request, LONG).unwrap();
         assert_eq!(taken.recv(LONG), Ok(request.answer()), "the channel itself works");
         kernel.terminate(LONG).unwrap();
 

@@ -34,7 +34,7 @@ fn they_answer_on_every_device() {
         kernel.activate(LONG).unwrap();
         for seed in 0..100 {
             let request = EchoMessage::from_seed(seed);
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
         }
         kernel.terminate(LONG).unwrap();

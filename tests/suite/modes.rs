@@ -4,7 +4,7 @@
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
-    Processing, RecvError, Runtime, RuntimeConfig,
+    Processing, RecvTimeoutError, Runtime, RuntimeConfig,
 };
 use ring_tests::{LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn each_way_has_channels_that_do_not_wait_for_each_other() {
                 for channel in [2, 0, 1, 2] {
                     let request = EchoMessage::from_seed(round * 4 + u64::from(channel));
                     let channel = kernel.channel(channel).unwrap();
-                    channel.send(&request, LONG).unwrap();
+                    channel.send(request, LONG).unwrap();
                     assert_eq!(channel.recv(LONG).unwrap(), request.answer(), "{both:?}");
                 }
                 if round % 10 == 0 && both.0 != Mode::Persistent {
@@ -96,7 +96,7 @@ fn two_threads_drive_an_event_driven_kernel() {
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     for i in 0..5000 {
-                        sender.send(&EchoMessage::from_seed(i), LONG).unwrap();
+                        sender.send(EchoMessage::from_seed(i), LONG).unwrap();
                         if i % 1000 == 0 {
                             std::thread::sleep(Duration::from_millis(1));
                         }
@@ -168,7 +168,7 @@ fn residency_is_bounded_by_one_handler_call() {
     let mut kernel = host.launch::<Slow>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     for i in 0..40 {
-        kernel.send(&i, LONG).unwrap();
+        kernel.send(i, LONG).unwrap();
     }
     for i in 0..40 {
         assert_eq!(kernel.recv(LONG).unwrap(), i);
@@ -209,7 +209,7 @@ fn a_panic_is_told_in_each_way() {
             assert!(answered <= 13, "{both:?}: {answered} answers");
             let panicked = matches!(
                 fault,
-                RecvError::Fault(DeviceFault::HandlerPanicked {
+                RecvTimeoutError::Fault(DeviceFault::HandlerPanicked {
                     kernel: "unlucky",
                     channel: 0,
                     ..
@@ -259,7 +259,7 @@ fn telemetry_counts_in_each_way() {
         for both in WAYS {
             let mut kernel = active(host, way(both).channels(2));
             stream(&mut kernel, 500);
-            kernel.channel(1).unwrap().send(&EchoMessage::from_seed(1), LONG).unwrap();
+            kernel.channel(1).unwrap().send(EchoMessage::from_seed(1), LONG).unwrap();
             kernel.channel(1).unwrap().recv(LONG).unwrap();
             kernel.deactivate(LONG).unwrap(); // counters are exact now
             let before = kernel.status().heartbeat;
@@ -287,7 +287,7 @@ fn refused_messages_are_counted() {
         for len in [0, 26, 3] {
             let mut request = ring_host::kernels::VectorAddRequest::in_payload(len, 0);
             request.in_payload = 0;
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             kernel.recv(LONG).unwrap();
         }
         kernel.terminate(LONG).unwrap();

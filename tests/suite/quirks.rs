@@ -7,7 +7,7 @@ use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,
-    Memory, Mode, RecvError, Runtime, RuntimeConfig, SendError, State,
+    Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig, State, TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, opened};
 use std::sync::Arc;
@@ -49,30 +49,31 @@ fn exchange(kernel: &mut KernelHandle<Echo>, count: u64) -> Result<(), (u64, u64
     let (mut sent, mut received, mut progress) = (0, 0, Progress::new());
     while received < count {
         if sent < count && sent - received < 48 {
-            match kernel.try_send(&EchoMessage::from_seed(sent)) {
+            match kernel.try_send(EchoMessage::from_seed(sent)) {
                 Ok(()) => {
                     sent += 1;
                     continue;
                 }
-                Err(SendError::Full(_) | SendError::Fault(_)) => {} // receive what there is
+                Err(TrySendError::Full(_) | TrySendError::Fault { .. }) => {} // receive what there is
                 Err(error) => panic!("{error}"),
             }
         }
         match kernel.try_recv() {
-            Ok(None) => std::thread::yield_now(),
-            Ok(Some(answer)) => {
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+            Ok(answer) => {
                 let expected = EchoMessage::from_seed(received).answer();
                 assert_eq!(answer, expected, "message {received}");
                 received += 1;
             }
-            Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+            Err(TryRecvError::Fault(fault)) => return Err((sent, received, fault)),
             Err(error) => panic!("{error}"),
         }
         progress.is_at(received, format_args!("more than {received} of {sent} messages"));
     }
     match kernel.try_recv() {
-        Ok(more) => assert_eq!(more, None, "an answer that nobody asked for"),
-        Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+        Ok(more) => panic!("an answer that nobody asked for: {more:?}"),
+        Err(TryRecvError::Empty) => {}
+        Err(TryRecvError::Fault(fault)) => return Err((sent, received, fault)),
         Err(error) => panic!("{error}"),
     }
     Ok(())
@@ -278,7 +279,7 @@ fn an_event_driven_kernel_goes_on_without_graphs() {
     soak(&mut kernel);
     for i in 0..60 {
         kernel.rest(LONG).unwrap(); // so that each message is a launch
-        kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
+        kernel.send(EchoMessage::from_seed(i), LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
     }
     let changes: Vec<_> = kernel.changes().collect();
@@ -349,7 +350,7 @@ fn many_channels_are_carried_although_copies_fail_now_and_then() {
         let mut kernel = active(&host, launch.channels(16).capacity(64));
         for channel in 0..16 {
             let channel = kernel.channel(channel).unwrap();
-            channel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+            channel.send(EchoMessage::from_seed(3), LONG).unwrap();
             assert_eq!(channel.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
         }
         // Through slots too, round the ring's end, on all channels at once.
@@ -412,10 +413,10 @@ fn is_lost(
     assert!(matches!(fault, DeviceFault::Device { code: c, .. } if *c == code), "{fault}");
     promptly("using what is lost", || {
         let seed = EchoMessage::from_seed(1);
-        let refused = Some(SendError::Fault(fault.clone()));
-        assert_eq!(lost.try_send(&seed).err().map(SendError::without_message), refused);
+        let refused = TrySendError::Fault { message: seed, fault: fault.clone() };
+        assert_eq!(lost.try_send(seed), Err(refused));
         let end = until("the end", || lost.recv(LONG).err()); // underneath it may answer some more
-        assert_eq!(end, RecvError::Fault(fault.clone()));
+        assert_eq!(end, RecvTimeoutError::Fault(fault.clone()));
         let other = beside.recv(LONG).unwrap_err();
         names(&other, &[&code.to_string(), reason]);
         let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
@@ -441,9 +442,9 @@ fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
     let budgets = Budgets { time: long, idle: long, iterations: u64::MAX };
     let mut kernel = active(&host, LaunchConfig::default().budgets(budgets));
     let (sent, answer) = (EchoMessage::from_seed(3), EchoMessage::from_seed(3).answer());
-    kernel.send(&sent, LONG).unwrap();
+    kernel.send(sent, LONG).unwrap();
     assert_eq!(kernel.recv(LONG).unwrap(), answer);
-    let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
+    let RecvTimeoutError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
     is_lost(&device, host, (kernel, beside), (702, "timed out"), &fault);
 }
 
@@ -505,7 +506,7 @@ fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     let launch = LaunchConfig::default().mode(Mode::EventDriven).budgets(budgets);
     let mut kernel = active(&host, launch);
     kernel.rest(LONG).unwrap();
-    kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+    kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
     let launches = kernel.launches();
     let memory = promptly("a call that waits for the launch", || device.take_device(4096)).unwrap();
     assert_eq!(kernel.telemetry().launches, launches, "it has left when the call comes back");

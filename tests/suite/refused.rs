@@ -6,7 +6,7 @@ use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
-    OpenError, RecvError, Runtime, RuntimeConfig, SendError,
+    OpenError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::{LONG, WAYS, over};
 use std::ops::Bound;
@@ -31,14 +31,14 @@ fn exchange(kernel: &mut KernelHandle<Echo>) -> Result<(), String> {
         Err(error) => panic!("{error}"),
     }
     for i in 0..60 {
-        match kernel.send(&EchoMessage::from_seed(i), LONG) {
+        match kernel.send(EchoMessage::from_seed(i), LONG) {
             Ok(()) => {}
-            Err(SendError::Fault(fault)) => return Err(lost(&fault)),
+            Err(SendTimeoutError::Fault { fault, .. }) => return Err(lost(&fault)),
             Err(error) => panic!("{error}"),
         }
         match kernel.recv(LONG) {
             Ok(answer) => assert_eq!(answer, EchoMessage::from_seed(i).answer()),
-            Err(RecvError::Fault(fault)) => return Err(lost(&fault)),
+            Err(RecvTimeoutError::Fault(fault)) => return Err(lost(&fault)),
             Err(error) => panic!("{error}"),
         }
         if i % 8 == 0 {

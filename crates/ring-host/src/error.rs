@@ -1,5 +1,9 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+mod message;
+
+pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
+
 use crate::device::Crowded;
 use crate::device::UnknownName;
 use crate::device::image::ImageError;
@@ -321,70 +325,6 @@ pub enum ControlError {
     Fault(#[from] DeviceFault),
 }
 
-/// Why a message was not sent.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError<T> {
-    /// No free slot now, or none within the deadline. The message is given back.
-    #[error("the ring is full; receive answers, or wait longer")]
-    Full(T),
-    /// A write of the payload whose own wait ended early is still under way: a message sent now could be
-    /// handled before it lands.
-    #[error(
-        "kernel {kernel}: a write of its payload that timed out is still under way, and messages wait \
-         for it; send again, or by `send`, which waits"
-    )]
-    Writing {
-        /// The kernel.
-        kernel: &'static str,
-    },
-    /// The kernel is not active.
-    #[error("kernel {kernel} is not active (it is {state:?}); {}", advice(*state))]
-    NotActive {
-        /// The kernel.
-        kernel: &'static str,
-        /// The state it is in.
-        state: State,
-    },
-    /// The kernel's own calls are those of its first channel, which it no longer has.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// The kernel can answer no more.
-    #[error(transparent)]
-    Fault(#[from] DeviceFault),
-}
-
-/// Why no message was received.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecvError {
-    /// Nothing came within the deadline. A kernel that is not active answers nothing; another thread may
-    /// activate it while this one waits, so that is told only at the end.
-    #[error("kernel {kernel}, channel {channel}: no message within {waited:?}{}", why_none(*state))]
-    Timeout {
-        /// The kernel.
-        kernel: &'static str,
-        /// The channel.
-        channel: u32,
-        /// How long was waited.
-        waited: Duration,
-        /// The state that the kernel was in when the wait ended.
-        state: State,
-    },
-    /// The kernel is terminated and all its answers have been received.
-    #[error("kernel {kernel} is terminated and has no more answers")]
-    Terminated {
-        /// The kernel.
-        kernel: &'static str,
-    },
-    /// The kernel's own calls are those of its first channel, which it no longer has.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// The kernel can answer no more.
-    #[error(transparent)]
-    Fault(#[from] DeviceFault),
-}
-
 /// Why there is no such channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -481,10 +421,10 @@ pub enum AddError {
     Refused(u32),
     /// The request was not sent.
     #[error("the request was not sent: {0}")]
-    Send(SendError<()>),
+    Send(SendTimeoutError<()>),
     /// No answer came.
     #[error(transparent)]
-    Recv(#[from] RecvError),
+    Recv(#[from] RecvTimeoutError),
     /// The payload arena was not read or written.
     #[error(transparent)]
     Payload(#[from] PayloadError),
@@ -509,12 +449,18 @@ pub enum Error {
     /// Changing a kernel's state.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// Sending at once; the message is not kept.
+    #[error(transparent)]
+    TrySend(TrySendError<()>),
     /// Sending; the message is not kept.
     #[error(transparent)]
-    Send(SendError<()>),
+    Send(SendTimeoutError<()>),
+    /// Receiving at once.
+    #[error(transparent)]
+    TryRecv(#[from] TryRecvError),
     /// Receiving.
     #[error(transparent)]
-    Recv(#[from] RecvError),
+    Recv(#[from] RecvTimeoutError),
     /// Naming a channel.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -553,35 +499,20 @@ fn advice(state: State) -> &'static str {
     }
 }
 
-/// What a wait that ended without a message adds, if the kernel was not active then.
-fn why_none(state: State) -> String {
-    match state {
-        State::Active => String::new(),
-        state => format!("; it is not active (it is {state:?}), {}", advice(state)),
+impl<T> From<TrySendError<T>> for Error {
+    fn from(error: TrySendError<T>) -> Error {
+        Error::TrySend(error.without_message())
     }
 }
 
-impl<T> SendError<T> {
-    /// The same error without the message.
-    pub fn without_message(self) -> SendError<()> {
-        match self {
-            SendError::Full(_) => SendError::Full(()),
-            SendError::Writing { kernel } => SendError::Writing { kernel },
-            SendError::NotActive { kernel, state } => SendError::NotActive { kernel, state },
-            SendError::Channel(error) => SendError::Channel(error),
-            SendError::Fault(fault) => SendError::Fault(fault),
-        }
-    }
-}
-
-impl<T> From<SendError<T>> for Error {
-    fn from(error: SendError<T>) -> Error {
+impl<T> From<SendTimeoutError<T>> for Error {
+    fn from(error: SendTimeoutError<T>) -> Error {
         Error::Send(error.without_message())
     }
 }
 
-impl<T> From<SendError<T>> for AddError {
-    fn from(error: SendError<T>) -> AddError {
+impl<T> From<SendTimeoutError<T>> for AddError {
+    fn from(error: SendTimeoutError<T>) -> AddError {
         AddError::Send(error.without_message())
     }
 }

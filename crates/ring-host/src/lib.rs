@@ -16,7 +16,7 @@
 //!     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 //!     kernel.activate(second)?;
 //!     let request = EchoMessage::from_seed(7);
-//!     kernel.send(&request, second)?;
+//!     kernel.send(request, second)?;
 //!     assert_eq!(kernel.recv(second)?, request.answer());
 //!     let summary = kernel.terminate(second)?;
 //!     assert_eq!((summary.processed, summary.unhandled), (1, 0));
@@ -65,11 +65,12 @@ pub use drive::mode::{Budgets, Memory, Mode};
 pub use drive::report::{Change, Choice, Refusal, Report};
 pub use error::{
     AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, OpenError, PayloadError,
-    RecoverError, RecvError, SendError, StateError,
+    RecoverError, RecvTimeoutError, SendTimeoutError, StateError, TryRecvError, TrySendError,
+    WaitedFor,
 };
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
-pub use kernel::channel::{Channel, Receiver, Sender};
+pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
 pub use kernel::embedded::Kernels;
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};

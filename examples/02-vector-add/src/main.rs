@@ -26,7 +26,7 @@ fn run(device: Device, elements: usize) -> Result<(), Error> {
     // By hand, inline: request and response hold the vectors.
     let (a, b) = vectors(INLINE_ELEMENTS);
     let request = VectorAddRequest::inline(&a, &b).map_err(ring_host::AddError::from)?;
-    kernel.send(&request, SECOND)?;
+    kernel.send(request, SECOND)?;
     check(&a, &b, &kernel.recv(SECOND)?.c[..INLINE_ELEMENTS]);
 
     // By hand, through the arena: write, send the message that says where, read when it is answered.
@@ -34,7 +34,7 @@ fn run(device: Device, elements: usize) -> Result<(), Error> {
     let bytes = 4 * elements as u64;
     kernel.write_payload(0, &a, SECOND)?;
     kernel.write_payload(bytes, &b, SECOND)?;
-    kernel.send(&VectorAddRequest::in_payload(elements as u32, 0), SECOND)?;
+    kernel.send(VectorAddRequest::in_payload(elements as u32, 0), SECOND)?;
     kernel.recv(SECOND)?;
     let mut c = vec![0.0; elements];
     kernel.read_payload(2 * bytes, &mut c, SECOND)?;

@@ -118,7 +118,7 @@ fn watch(runtime: &Runtime) -> Result<Trips, Error> {
     let (mut times, begun) = (Vec::new(), Instant::now());
     while begun.elapsed() < WATCHED {
         let sent = Instant::now();
-        kernel.send(&EchoMessage::from_seed(times.len() as u64), PATIENCE)?;
+        kernel.send(EchoMessage::from_seed(times.len() as u64), PATIENCE)?;
         kernel.recv(PATIENCE)?;
         times.push(sent.elapsed());
     }

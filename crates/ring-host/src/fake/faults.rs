@@ -3,7 +3,7 @@
 use super::{Bed, LONG, NONE, drive, refused};
 use crate::drive::mode::{Memory, Mode};
 use crate::drive::orphans::sweep;
-use crate::error::{ControlError, DeviceFault, RecvError, SendError};
+use crate::error::{ControlError, DeviceFault, TryRecvError};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -23,8 +23,8 @@ fn no_state_covers_a_fault() {
         assert!(!bed.shared.is_active());
     }
     assert_eq!(bed.shared.fault(), Some(fault.clone()));
-    assert_eq!(bed.shared.admit::<()>(), Err(SendError::Fault(fault.clone())));
-    assert_eq!(bed.shared.end_of(), Some(RecvError::Fault(fault)));
+    assert_eq!(bed.shared.admit(), Err(fault.clone().into()));
+    assert_eq!(bed.shared.end_of(), Some(TryRecvError::Fault(fault)));
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_kernel_that_was_terminated_gives_its_share_back() {
     bed.station.end();
     assert_eq!(bed.shared.check(), Ok(()), "it has left as it was asked to");
     assert!(bed.shared.has_ended() && bed.residency.is_empty());
-    assert_eq!(bed.shared.end_of(), Some(RecvError::Terminated { kernel: "echo" }));
-    assert_eq!(bed.kernel.try_recv(), Err(RecvError::Terminated { kernel: "echo" }));
+    assert_eq!(bed.shared.end_of(), Some(TryRecvError::Closed { kernel: "echo" }));
+    assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Closed { kernel: "echo" }));
     // The device may break now: nothing of this kernel is on it.
     bed.station.fault();
     assert_eq!(bed.shared.check(), Ok(()));

@@ -3,7 +3,7 @@
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
 use crate::drive::mode::{Memory, Mode};
 use crate::drive::scheduler::Drive;
-use crate::error::{ControlError, DeviceFault, RecvError};
+use crate::error::{ControlError, DeviceFault, RecvTimeoutError};
 use crate::memory::region::{Plan, WireBudgets};
 use ring_shared::layout::State;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn a_message_launches_a_kernel_at_rest_once() {
     assert_eq!(worker.work(2), 1);
     assert_eq!(launches(&mut bed, Bed::rest_quietly), 0);
     bed.receive(0, 3);
-    let other = |bed: &mut Bed| bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
+    let other = |bed: &mut Bed| bed.kernel.channel(1).unwrap().try_send(message(0)).unwrap();
     assert_eq!(launches(&mut bed, other), 1, "any channel's");
 }
 
@@ -289,14 +289,14 @@ fn a_launch_that_ends_without_a_word_is_a_fault() {
     bed.station.end();
     assert_eq!(bed.shared.check(), Ok(()));
     let end = bed.kernel.recv(LONG).unwrap_err();
-    assert!(matches!(end, RecvError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
+    assert!(matches!(end, RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
     // And if it said nothing at all, that is told then.
     let mut bed = Bed::active(drive(Mode::Persistent, Memory::StagedAsync), 1);
     bed.send(0, 1);
     (0..3).for_each(|_| bed.step());
     bed.station.end();
     let end = bed.kernel.recv(LONG).unwrap_err();
-    assert_eq!(end, RecvError::Fault(DeviceFault::Refused { kernel: "echo" }));
+    assert_eq!(end, RecvTimeoutError::Fault(DeviceFault::Refused { kernel: "echo" }));
 }
 
 /// A lost channel is not run again.
@@ -304,7 +304,7 @@ fn a_launch_that_ends_without_a_word_is_a_fault() {
 fn a_kernel_that_lost_a_channel_is_not_launched() {
     let mut bed = at_rest();
     bed.device().panics(1);
-    assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(&message(0)))), 0);
+    assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(message(0)))), 0);
     assert!(matches!(bed.shared.fault(), Some(DeviceFault::HandlerPanicked { channel: 1, .. })));
 }
 

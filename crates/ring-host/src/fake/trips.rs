@@ -4,7 +4,7 @@ use super::station::Copy;
 use super::{Bed, LONG, SLOTS, drive, message, plan};
 use crate::drive::mode::{Memory, Mode};
 use crate::drive::scheduler::Drive;
-use crate::error::DeviceFault;
+use crate::error::{DeviceFault, TryRecvError};
 use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Plan};
 use ring_shared::layout::{Times, UNLIMITED};
 use ring_shared::ring::{CONTROL, Control};
@@ -77,7 +77,7 @@ fn every_number_of_messages_goes_there_and_back_on_every_channel() {
                 sent[channel] += n;
                 let half = bed.kernel.channel(channel as u32).unwrap();
                 for seed in first..sent[channel] {
-                    half.try_send(&message(seed)).unwrap();
+                    half.try_send(message(seed)).unwrap();
                 }
                 let mut got = first;
                 for _ in 0..200 {
@@ -88,10 +88,15 @@ fn every_number_of_messages_goes_there_and_back_on_every_channel() {
                         bed.leave();
                     }
                     let half = bed.kernel.channel(channel as u32).unwrap();
-                    while let Some(answer) = half.try_recv().unwrap() {
+                    let end = loop {
+                        let answer = match half.try_recv() {
+                            Ok(answer) => answer,
+                            Err(end) => break end,
+                        };
                         assert_eq!(answer, message(got).answer(), "{mode} in {memory}: {got}");
                         got += 1;
-                    }
+                    };
+                    assert_eq!(end, TryRecvError::Empty);
                     if got == sent[channel] {
                         break;
                     }
@@ -140,7 +145,7 @@ fn what_is_new_goes_out() {
     bed.send(5, 10);
     let pieces = [slots(&bed, 0, 0, 5, 3), slots(&bed, 0, 0, 0, 2), lines_out(&bed, 0)];
     assert_eq!(copied(&bed, true), pieces);
-    bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
+    bed.kernel.channel(1).unwrap().try_send(message(0)).unwrap();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 1)]);
 }
 
@@ -290,7 +295,7 @@ fn one_trip_at_a_time() {
     }
     assert_eq!(worker.work(2), 2);
     for _ in 0..6 {
-        assert_eq!(bed.kernel.try_recv(), Ok(None));
+        assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
         if bed.station.land() == 0 {
             bed.step();
         }
@@ -315,7 +320,7 @@ fn a_line_that_came_torn_is_not_shown() {
     let whole = torn.load();
     torn.store([whole[0], 0]);
     for _ in 0..3 {
-        assert_eq!(bed.kernel.try_recv(), Ok(None));
+        assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
     }
     torn.store(whole);
     bed.step();

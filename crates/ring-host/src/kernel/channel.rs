@@ -2,10 +2,12 @@
 //! either, while messages flow. Any other kernel is driven by these calls.
 
 use crate::deadline::{CHECK_EVERY, Deadline, wait};
-use crate::error::{DeviceFault, RecvError, SendError};
+use crate::error::{
+    ChannelError, DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
+};
 use crate::kernel::core::Shared;
 use ring_device::Kernel;
-use ring_shared::ring::{Corrupt, PushError};
+use ring_shared::ring::{CONTROL, Control, Corrupt, PushError};
 use ring_shared::{Consumer, Producer};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -64,9 +66,43 @@ pub struct Sender<K: Kernel> {
 }
 
 impl<K: Kernel> Sender<K> {
-    /// Sends a request if there is a free slot; `Full` gives it back.
+    /// Sends a request if there is a free slot now. An error gives it back.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, TrySendError, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// let mut request = EchoMessage::from_seed(7);
+    /// while let Err(error) = kernel.try_send(request) {
+    ///     let TrySendError::Full(back) = error else { return Err(error.into()) };
+    ///     request = back; // there is time for something else now
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
-    pub fn try_send(&mut self, request: &K::Request) -> Result<(), SendError<K::Request>> {
+    pub fn try_send(&mut self, request: K::Request) -> Result<(), TrySendError<K::Request>> {
+        self.offer(&request).map_err(|refused| refused.map(|()| request))
+    }
+
+    /// Sends a request, waiting until the deadline for a free slot, and for a payload write that timed
+    /// out. An error gives it back.
+    #[inline]
+    pub fn send(
+        &mut self,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), SendTimeoutError<K::Request>> {
+        let Err(refused) = self.offer(&request) else { return Ok(()) };
+        let sent = self.send_waiting(refused, &request, deadline.into());
+        sent.map_err(|error| error.map(|()| request))
+    }
+
+    /// Sends a request where it is: it may be large.
+    #[inline]
+    fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
         if !self.shared.is_active() {
             self.shared.admit()?;
         }
@@ -79,58 +115,70 @@ impl<K: Kernel> Sender<K> {
             Err(PushError::Full) => {
                 self.shared.drive();
                 self.fruitless.note(&self.shared)?;
-                Err(SendError::Full(*request))
+                Err(TrySendError::Full(()))
             }
             Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
-        }
-    }
-
-    /// Sends a request, waiting for a free slot until the deadline; then `Full` gives it back. Waits
-    /// likewise for a payload write that timed out ([`SendError::Writing`]).
-    #[inline]
-    pub fn send(
-        &mut self,
-        request: &K::Request,
-        deadline: impl Into<Deadline>,
-    ) -> Result<(), SendError<K::Request>> {
-        match self.try_send(request) {
-            Err(SendError::Full(_) | SendError::Writing { .. }) => {
-                self.send_waiting(request, deadline.into())
-            }
-            done => done,
         }
     }
 
     #[cold]
     fn send_waiting(
         &mut self,
+        refused: TrySendError<()>,
         request: &K::Request,
         deadline: Deadline,
-    ) -> Result<(), SendError<K::Request>> {
+    ) -> Result<(), SendTimeoutError<()>> {
+        let mut waited_for = refused.waits_for()?;
         let shared = Arc::clone(&self.shared);
-        let mut waits_for = SendError::Full(*request);
-        let sent = wait(
-            deadline,
-            shared.patience,
-            || match self.try_send(request) {
-                Ok(()) => Ok(Some(())),
-                Err(error @ (SendError::Full(_) | SendError::Writing { .. })) => {
-                    waits_for = error;
-                    Ok(None)
-                }
-                Err(error) => Err(error),
-            },
-            || shared.check().map_err(SendError::Fault),
-        )?;
-        sent.ok_or(waits_for)
+        let look = || match self.offer(request) {
+            Ok(()) => Ok(Some(())),
+            Err(refused) => refused.waits_for().map(|what| {
+                waited_for = what;
+                None
+            }),
+        };
+        let fault = |fault| SendTimeoutError::Fault { message: (), fault };
+        let sent = wait(deadline, shared.patience, look, || shared.check().map_err(fault))?;
+        sent.ok_or_else(|| SendTimeoutError::Timeout {
+            message: (),
+            kernel: self.shared.kernel,
+            channel: self.channel,
+            waited: deadline.waited(),
+            waited_for,
+        })
     }
 
-    /// Sends as many of the requests as there are free slots, in order; how many that is.
+    /// Requests that the ring has room for, those included that wait in it.
     #[inline]
-    pub fn try_send_batch(
-        &mut self,
-        requests: &[K::Request],
-    ) -> Result<usize, SendError<K::Request>> {
+    pub fn capacity(&self) -> usize {
+        self.shared.region().capacity() as usize
+    }
+
+    /// Requests that are in the ring, as far as the host knows: the device tells what it has taken when it
+    /// finds no more, and at the latest every quarter of the ring.
+    #[inline]
+    pub fn len(&self) -> usize {
+        let consumed = self.shared.region().channel(self.channel).consumed();
+        let taken = consumed.max(self.shared.received(self.channel));
+        (self.producer.next().saturating_sub(taken) as usize).min(self.capacity())
+    }
+
+    /// Whether the host knows that the device has taken every request.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room for another request, as far as the host knows.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity()
+    }
+
+    /// Sends as many of the requests as there are free slots, in order; how many that is. A full ring is
+    /// told as 0.
+    #[inline]
+    pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
         if !self.shared.is_active() {
             self.shared.admit()?;
         }
@@ -139,7 +187,8 @@ impl<K: Kernel> Sender<K> {
         self.sent(sent)
     }
 
-    /// Sends up to `most` requests, as many as there are free slots, in order; how many that is.
+    /// Sends up to `most` requests, as many as there are free slots, in order; how many that is, 0 if the
+    /// ring is full.
     /// The `k`th is what `request(k)` makes, which goes straight into the ring. If `request`
     /// panics, none of this call's requests is sent.
     ///
@@ -162,7 +211,7 @@ impl<K: Kernel> Sender<K> {
         &mut self,
         most: usize,
         request: impl FnMut(usize) -> K::Request,
-    ) -> Result<usize, SendError<K::Request>> {
+    ) -> Result<usize, TrySendError<()>> {
         if !self.shared.is_active() {
             self.shared.admit()?;
         }
@@ -173,7 +222,7 @@ impl<K: Kernel> Sender<K> {
 
     /// After as many as `sent` were accepted, or none.
     #[inline]
-    fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, SendError<K::Request>> {
+    fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, TrySendError<()>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
             self.shared.drive();
@@ -213,23 +262,23 @@ pub struct Receiver<K: Kernel> {
 }
 
 impl<K: Kernel> Receiver<K> {
-    /// The next response, if there is one. Responses come in the order of their requests, also
-    /// those that were there before the kernel was terminated or lost.
+    /// The next response, or [`Empty`](TryRecvError::Empty) if there is none yet. Responses come in the
+    /// order of their requests, also those that were there before the kernel was terminated or lost.
     #[inline]
-    pub fn try_recv(&mut self) -> Result<Option<K::Response>, RecvError> {
+    pub fn try_recv(&mut self) -> Result<K::Response, TryRecvError> {
         match self.pop()? {
+            Some(response) => Ok(response),
             None => match self.nothing() {
-                Ok(()) => Ok(None),
+                TryRecvError::Empty => Err(TryRecvError::Empty),
                 // What was answered before the end is here by now.
-                Err(end) => match self.pop()? {
+                end => match self.pop()? {
+                    Some(response) => Ok(response),
                     None => {
                         self.over = true;
                         Err(end)
                     }
-                    some => Ok(some),
                 },
             },
-            some => Ok(some),
         }
     }
 
@@ -246,8 +295,8 @@ impl<K: Kernel> Receiver<K> {
     /// The next response, waiting for it until the deadline; also if the kernel is not active, since
     /// another thread may activate it. The error says so if it was not.
     #[inline]
-    pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<K::Response, RecvError> {
-        if let Some(response) = self.try_recv()? {
+    pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<K::Response, RecvTimeoutError> {
+        if let Some(response) = self.look()? {
             return Ok(response);
         }
         let (deadline, shared) = (deadline.into(), Arc::clone(&self.shared));
@@ -256,8 +305,8 @@ impl<K: Kernel> Receiver<K> {
             let _ = shared.check();
             Ok(())
         };
-        let found = wait(deadline, shared.patience, || self.try_recv(), check)?;
-        found.ok_or_else(|| RecvError::Timeout {
+        let found = wait(deadline, shared.patience, || self.look(), check)?;
+        found.ok_or_else(|| RecvTimeoutError::Timeout {
             kernel: self.shared.kernel,
             channel: self.channel,
             waited: deadline.waited(),
@@ -265,13 +314,77 @@ impl<K: Kernel> Receiver<K> {
         })
     }
 
-    /// As many responses as are there and fit, in order; how many that is.
+    /// The next response, if there is one.
     #[inline]
-    pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, RecvError> {
+    fn look(&mut self) -> Result<Option<K::Response>, RecvTimeoutError> {
+        match self.try_recv() {
+            Ok(response) => Ok(Some(response)),
+            Err(error) => RecvTimeoutError::unless_empty(error).map(|()| None),
+        }
+    }
+
+    /// The responses that are there, one after the other, until there is none. Why there is no more, the
+    /// next [`try_recv`](Self::try_recv) tells.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// kernel.try_send_batch(&[0, 1, 2].map(EchoMessage::from_seed))?;
+    /// let mut answers = Vec::new();
+    /// while answers.len() < 3 {
+    ///     answers.extend(kernel.channel(0)?.try_iter());
+    /// }
+    /// assert_eq!(answers, [0, 1, 2].map(|seed| EchoMessage::from_seed(seed).answer()));
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_iter(&mut self) -> TryIter<'_, K> {
+        TryIter { receiver: self }
+    }
+
+    /// Responses that the ring has room for.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.shared.region().capacity() as usize
+    }
+
+    /// Responses that are in the ring, as far as the host knows; the last one may need a moment more until
+    /// it can be received.
+    #[inline]
+    pub fn len(&self) -> usize {
+        if self.over {
+            return 0;
+        }
+        let bell = &self.shared.region().channel(self.channel).response_bell;
+        let tail = Control::from_words(bell.atoms[CONTROL].load()).tail;
+        let there = tail.wrapping_sub(self.consumer.next() as u32) as usize;
+        there.min(self.capacity()) // the device's word: bounded
+    }
+
+    /// Whether no response is in the ring, as far as the host knows.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the device has no room for another response until one is received, as far as the host
+    /// knows.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity()
+    }
+
+    /// As many responses as are there and fit, in order; how many that is. An empty ring is told as 0.
+    #[inline]
+    pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, TryRecvError> {
         self.take(responses.len(), |consumer| consumer.pop_slice(responses))
     }
 
-    /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is.
+    /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is, 0 if the
+    /// ring is empty.
     /// Each is received before it is shown: if `each` panics, the next call goes on behind it.
     ///
     /// ```
@@ -295,7 +408,7 @@ impl<K: Kernel> Receiver<K> {
         &mut self,
         most: usize,
         mut each: impl FnMut(&K::Response),
-    ) -> Result<usize, RecvError> {
+    ) -> Result<usize, TryRecvError> {
         self.take(most, |consumer| consumer.pop_each(most, &mut each))
     }
 
@@ -305,14 +418,17 @@ impl<K: Kernel> Receiver<K> {
         &mut self,
         most: usize,
         mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
-    ) -> Result<usize, RecvError> {
+    ) -> Result<usize, TryRecvError> {
         let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
         match taken.map_err(|corrupt| self.corrupt(corrupt))? {
             0 if most > 0 => {}
             n => return Ok(n),
         }
-        let Err(end) = self.nothing() else { return Ok(0) };
+        let end = match self.nothing() {
+            TryRecvError::Empty => return Ok(0),
+            end => end,
+        };
         // What was answered before the end is here by now.
         let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();
@@ -323,24 +439,6 @@ impl<K: Kernel> Receiver<K> {
             }
             n => Ok(n),
         }
-    }
-
-    /// Appends responses that are there to a fixed-capacity vector, until it is full; how many.
-    #[inline]
-    pub fn try_recv_into<const N: usize>(
-        &mut self,
-        responses: &mut heapless::Vec<K::Response, N>,
-    ) -> Result<usize, RecvError> {
-        let before = responses.len();
-        while !responses.is_full() {
-            match self.try_recv() {
-                Ok(Some(response)) => drop(responses.push(response)),
-                Ok(None) => break,
-                Err(_) if responses.len() > before => break, // reported by the next call
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(responses.len() - before)
     }
 
     /// Tells the sending half how far we are, if it does not know: it reads that line for every
@@ -354,14 +452,14 @@ impl<K: Kernel> Receiver<K> {
         }
     }
 
-    /// Nothing is there: for now, or (an error) for ever.
+    /// Why nothing is there: `Empty` for now, all else for ever.
     #[inline]
-    fn nothing(&mut self) -> Result<(), RecvError> {
+    fn nothing(&mut self) -> TryRecvError {
         self.shared.drive();
-        self.fruitless.note(&self.shared)?;
-        match self.shared.is_active() {
-            true => Ok(()),
-            false => self.shared.end_of().map_or(Ok(()), Err),
+        match self.fruitless.note(&self.shared) {
+            Err(fault) => fault.into(),
+            Ok(()) if self.shared.is_active() => TryRecvError::Empty,
+            Ok(()) => self.shared.end_of().unwrap_or(TryRecvError::Empty),
         }
     }
 
@@ -369,6 +467,22 @@ impl<K: Kernel> Receiver<K> {
     fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
         self.over = true;
         self.shared.corrupt(self.channel, corrupt)
+    }
+}
+
+/// The responses that are there: see [`Receiver::try_iter`].
+#[derive(Debug)]
+#[must_use = "iterators do nothing unless consumed"]
+pub struct TryIter<'a, K: Kernel> {
+    receiver: &'a mut Receiver<K>,
+}
+
+impl<K: Kernel> Iterator for TryIter<'_, K> {
+    type Item = K::Response;
+
+    #[inline]
+    fn next(&mut self) -> Option<K::Response> {
+        self.receiver.try_recv().ok()
     }
 }
 
@@ -409,6 +523,16 @@ impl<K: Kernel> Channel<K> {
         self.sender.producer.next().saturating_sub(self.receiver.consumer.next())
     }
 
+    /// Messages that each of its two rings has room for.
+    pub fn capacity(&self) -> usize {
+        self.sender.capacity()
+    }
+
+    /// See [`Receiver::try_iter`].
+    pub fn try_iter(&mut self) -> TryIter<'_, K> {
+        self.receiver.try_iter()
+    }
+
     /// Both halves, borrowed: for scoped threads.
     pub fn split(&mut self) -> (&mut Sender<K>, &mut Receiver<K>) {
         (&mut self.sender, &mut self.receiver)
@@ -420,33 +544,56 @@ impl<K: Kernel> Channel<K> {
     }
 }
 
-/// The calls of both halves on something that has a channel, named once for channels and kernels.
+/// The calls of both halves on something that has a channel, named once for channels and kernels. There may be none;
+/// then a request is given back with the reason.
 macro_rules! messages {
     ($(#[$doc:meta])* impl $t:ident, by |$it:ident| $channel:expr) => {
         $(#[$doc])*
         impl<K: Kernel> $t<K> {
+            /// See [`Sender::try_send`](crate::Sender::try_send).
+            #[inline]
+            pub fn try_send(
+                &mut self,
+                request: K::Request,
+            ) -> Result<(), TrySendError<K::Request>> {
+                let $it = self;
+                match $channel {
+                    Ok(channel) => channel.sender.try_send(request),
+                    Err(error) => Err(TrySendError::Channel { message: request, error }),
+                }
+            }
+
+            /// See [`Sender::send`](crate::Sender::send).
+            #[inline]
+            pub fn send(
+                &mut self,
+                request: K::Request,
+                deadline: impl Into<Deadline>,
+            ) -> Result<(), SendTimeoutError<K::Request>> {
+                let $it = self;
+                match $channel {
+                    Ok(channel) => channel.sender.send(request, deadline),
+                    Err(error) => Err(SendTimeoutError::Channel { message: request, error }),
+                }
+            }
+
             messages! { $it $channel,
-                /// See [`Sender::try_send`](crate::Sender::try_send).
-                fn try_send(request: &K::Request) -> (), SendError<K::Request> => sender;
-                /// See [`Sender::send`](crate::Sender::send).
-                fn send(request: &K::Request, deadline: impl Into<Deadline>)
-                    -> (), SendError<K::Request> => sender;
                 /// See [`Sender::try_send_batch`](crate::Sender::try_send_batch).
-                fn try_send_batch(requests: &[K::Request])
-                    -> usize, SendError<K::Request> => sender;
+                fn try_send_batch(requests: &[K::Request]) -> usize, TrySendError<()> => sender;
                 /// See [`Sender::try_send_each`](crate::Sender::try_send_each).
                 fn try_send_each(most: usize, request: impl FnMut(usize) -> K::Request)
-                    -> usize, SendError<K::Request> => sender;
+                    -> usize, TrySendError<()> => sender;
                 /// See [`Receiver::try_recv`](crate::Receiver::try_recv).
-                fn try_recv() -> Option<K::Response>, RecvError => receiver;
+                fn try_recv() -> K::Response, TryRecvError => receiver;
                 /// See [`Receiver::recv`](crate::Receiver::recv).
-                fn recv(deadline: impl Into<Deadline>) -> K::Response, RecvError => receiver;
+                fn recv(deadline: impl Into<Deadline>)
+                    -> K::Response, RecvTimeoutError => receiver;
                 /// See [`Receiver::try_recv_batch`](crate::Receiver::try_recv_batch).
                 fn try_recv_batch(responses: &mut [K::Response])
-                    -> usize, RecvError => receiver;
+                    -> usize, TryRecvError => receiver;
                 /// See [`Receiver::try_recv_each`](crate::Receiver::try_recv_each).
                 fn try_recv_each(most: usize, each: impl FnMut(&K::Response))
-                    -> usize, RecvError => receiver;
+                    -> usize, TryRecvError => receiver;
             }
         }
     };
@@ -454,7 +601,7 @@ macro_rules! messages {
         fn $name:ident($($arg:ident: $t:ty),*) -> $ok:ty, $error:ty => $half:ident;)+) => {
         $($(#[$doc])* #[inline] pub fn $name(&mut self, $($arg: $t),*) -> Result<$ok, $error> {
             let $it = self;
-            $channel.$half.$name($($arg),*)
+            $channel?.$half.$name($($arg),*)
         })+
     };
 }
@@ -462,7 +609,7 @@ pub(crate) use messages;
 
 messages! {
     /// As on the halves.
-    impl Channel, by |channel| channel
+    impl Channel, by |channel| Ok::<_, ChannelError>(channel)
 }
 
 #[cfg(test)]

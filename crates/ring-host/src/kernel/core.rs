@@ -6,7 +6,7 @@ use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, linger};
 use crate::drive::scheduler::{Pump, epoch_of};
-use crate::error::{ControlError, DeviceFault, DriverError, RecvError, SendError};
+use crate::error::{ControlError, DeviceFault, DriverError, TryRecvError, TrySendError};
 use crate::memory::region::Region;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
 use ring_shared::layout::{Command, Exit, State};
@@ -186,21 +186,24 @@ impl Shared {
     /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for
     /// was a payload write that has landed.
     #[cold]
-    pub fn admit<T>(&self) -> Result<(), SendError<T>> {
+    pub fn admit(&self) -> Result<(), TrySendError<()>> {
         if let Some(fault) = self.fault.get() {
-            return Err(SendError::Fault(fault.clone()));
+            return Err(fault.clone().into());
         }
         let has_landed = || match self.station.copies() {
             RunState::Running => Ok(false),
             RunState::Ended => Ok(true),
             RunState::Faulted(error) => Err(self.fail(self.device_fault(&error))),
         };
+        let (message, kernel) = ((), self.kernel);
         match self.gate.reopens(has_landed)? {
             Reopens::Now => Ok(()),
-            Reopens::Later => Err(SendError::Writing { kernel: self.kernel }),
-            Reopens::Never => {
-                Err(SendError::NotActive { kernel: self.kernel, state: self.state() })
-            }
+            Reopens::Later => Err(TrySendError::Writing { message, kernel }),
+            Reopens::Never => Err(match (self.fault.get(), self.state()) {
+                (Some(fault), _) => fault.clone().into(), // another thread has just found it
+                (None, State::Terminated) => TrySendError::Closed { message, kernel },
+                (None, state) => TrySendError::NotActive { message, kernel, state },
+            }),
         }
     }
 
@@ -295,10 +298,10 @@ impl Shared {
 
     /// Why nothing more will come from `channel`, if so.
     #[cold]
-    pub fn end_of(&self) -> Option<RecvError> {
+    pub fn end_of(&self) -> Option<TryRecvError> {
         match self.fault.get() {
             Some(fault) => Some(fault.clone().into()),
-            None if self.has_ended() => Some(RecvError::Terminated { kernel: self.kernel }),
+            None if self.has_ended() => Some(TryRecvError::Closed { kernel: self.kernel }),
             None => None,
         }
     }

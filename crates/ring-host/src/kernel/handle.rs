@@ -4,7 +4,9 @@ use crate::deadline::{Deadline, wait};
 use crate::drive::mode::{Memory, Mode};
 use crate::drive::report::{Change, Choice};
 use crate::drive::scheduler::Pump;
-use crate::error::{ChannelError, ControlError, RecvError, SendError};
+use crate::error::{
+    ChannelError, ControlError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
+};
 use crate::kernel::channel::{Channel, messages};
 use crate::kernel::core::Shared;
 use ring_device::Kernel;
@@ -262,5 +264,5 @@ impl<K: Kernel> Drop for KernelHandle<K> {
 messages! {
     /// On channel 0. If it was taken out by [`take_channel`](KernelHandle::take_channel), each of these is a
     /// [`ChannelError::Taken`].
-    impl KernelHandle, by |kernel| kernel.channel(0)?
+    impl KernelHandle, by |kernel| kernel.channel(0)
 }

@@ -29,7 +29,7 @@ impl KernelHandle<VectorAdd> {
             self.write_payload(4 * len as u64, b, deadline)?;
             VectorAddRequest::in_payload(len as u32, 0)
         };
-        self.send(&request, deadline)?;
+        self.send(request, deadline)?;
         let response = self.recv(deadline)?;
         match response.status {
             status::INLINE if len <= INLINE_ELEMENTS => c.copy_from_slice(&response.c[..len]),

@@ -6,7 +6,7 @@ use crate::drive::mode::{Memory, Mode};
 use crate::drive::report::Choice;
 use crate::drive::scheduler::{Drive, Pump};
 use crate::drive::staging::rig;
-use crate::error::{DriverError, RecvError};
+use crate::error::{DriverError, TryRecvError};
 use crate::kernel::channel::Receiver;
 use crate::kernel::core::Shared;
 use crate::kernel::handle::KernelHandle;
@@ -398,7 +398,7 @@ impl Channel {
 pub struct Receiving {
     receiver: Receiver<Alone>,
     pub received: u64,
-    pub end: Option<RecvError>,
+    pub end: Option<TryRecvError>,
 }
 
 impl Receiving {
@@ -409,11 +409,11 @@ impl Receiving {
     /// Looks once. Nothing follows the end.
     fn look(&mut self) {
         match (self.receiver.try_recv(), &self.end) {
-            (Ok(Some(answer)), None) => {
+            (Ok(answer), None) => {
                 assert_eq!(answer, !self.received, "lost, doubled or out of order");
                 self.received += 1;
             }
-            (Ok(None), None) => yield_now(),
+            (Err(TryRecvError::Empty), None) => yield_now(),
             (Err(end), None) => self.end = Some(end),
             (found, Some(end)) => assert_eq!(found, Err(end.clone()), "it follows the end"),
         }
@@ -426,7 +426,7 @@ impl Receiving {
     }
 
     /// Receives what is left up to the end, which must come, and looks on.
-    pub fn to_the_end(mut self) -> (u64, RecvError) {
+    pub fn to_the_end(mut self) -> (u64, TryRecvError) {
         while self.end.is_none() {
             self.look();
         }

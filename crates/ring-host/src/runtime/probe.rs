@@ -138,7 +138,7 @@ fn exchange(
     recv: impl FnOnce(&mut KernelHandle<Echo>) -> Result<EchoMessage, Lack>,
 ) -> Result<Duration, Lack> {
     let (request, begun) = (EchoMessage::from_seed(i.into()), Instant::now());
-    kernel.send(&request, LIMIT)?;
+    kernel.send(request, LIMIT)?;
     let response = recv(kernel)?;
     let time = begun.elapsed();
     match response == request.answer() {

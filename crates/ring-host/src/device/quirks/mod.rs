@@ -39,7 +39,7 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 ///     assert!(host.report().pinned.is_err()); // so it works without, and says so
 ///     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 ///     kernel.activate(second)?;
-///     kernel.send(&EchoMessage::from_seed(7), second)?;
+///     kernel.send(EchoMessage::from_seed(7), second)?;
 ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(7).answer());
 ///     Ok(())
 /// }

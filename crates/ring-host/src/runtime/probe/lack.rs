@@ -1,6 +1,8 @@
 //! Why a probe has no measurement: the device does not do it, or there was no telling.
 
-use crate::error::{ControlError, LaunchError, PayloadError, RecvError, SendError};
+use crate::error::{
+    ControlError, LaunchError, PayloadError, RecvTimeoutError, SendTimeoutError, TryRecvError,
+};
 use std::fmt;
 
 /// Why there is no measurement.
@@ -51,15 +53,18 @@ macro_rules! lacks {
 }
 lacks! {
     ControlError => ControlError::Timeout { .. } | ControlError::Staying { .. },
-    RecvError => RecvError::Timeout { .. },
+    TryRecvError => TryRecvError::Empty,
+    RecvTimeoutError => RecvTimeoutError::Timeout { .. },
     PayloadError => PayloadError::Timeout { .. },
 }
 
-impl<T> From<SendError<T>> for Lack {
-    fn from(error: SendError<T>) -> Lack {
+impl<T> From<SendTimeoutError<T>> for Lack {
+    fn from(error: SendTimeoutError<T>) -> Lack {
         let error = error.without_message();
         match error {
-            SendError::Full(()) => Lack::Unknown("no request was taken in time".to_owned()),
+            SendTimeoutError::Timeout { .. } => {
+                Lack::Unknown("no request was taken in time".to_owned())
+            }
             error => Lack::No(error.to_string()),
         }
     }

@@ -8,6 +8,7 @@
 use super::{Answers, LIMIT, Lack, MESSAGES, answer, exchange, median, start};
 use crate::deadline::wait;
 use crate::drive::mode::{Budgets, Memory, Mode};
+use crate::error::TryRecvError;
 use crate::kernel::handle::KernelHandle;
 use crate::runtime::Core;
 use ring_device::kernels::{Echo, EchoMessage};
@@ -120,7 +121,10 @@ fn in_place(kernel: &mut KernelHandle<Echo>, i: u32, launches: u64) -> Result<Ec
         let beat = kernel.status().heartbeat;
         beats += u32::from(beat != last);
         last = beat;
-        let found = kernel.try_recv()?; // may launch it anew
+        let found = match kernel.try_recv() {
+            Err(TryRecvError::Empty) => None, // it may have been launched anew
+            found => Some(found?),
+        };
         if kernel.launches() == launches {
             return Ok(found);
         }
