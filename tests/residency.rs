@@ -59,7 +59,7 @@ fn names_the_numbers(error: &LaunchError) {
             for number in [c.blocks, c.fit, c.beside, c.multiprocessors, c.needed, c.of] {
                 assert!(text.contains(&number.to_string()), "{number} is not in {text:?}");
             }
-            assert!(text.contains(c.kernel) && text.contains(c.resource), "{text}");
+            assert!(text.contains(c.kernel) && text.contains(&c.resource.to_string()), "{text}");
         }
         LaunchError::Channels { limit, .. } | LaunchError::Threads { limit, .. } => {
             assert!(text.contains(&limit.to_string()), "{text}");

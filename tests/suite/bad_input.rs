@@ -2,11 +2,12 @@
 //! behind.
 
 use crate::faults::{in_child, is_child, names, promptly, ptx, until};
-use ring_host::image::ImageError;
+use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit};
+use ring_host::image::{ImageError, NotPtx};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
     AddError, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
-    LaunchError, OpenError, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
+    LaunchError, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
     SendTimeoutError, State, Thread, ThreadContext, ThreadHandler, TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device, with_ptx};
@@ -72,7 +73,8 @@ fn start_indices() {
 fn too_large_for_the_arena() {
     on_each_device(|runtime| {
         let error = refused::<Echo>(runtime, LaunchConfig::default().capacity(1 << 20));
-        let LaunchError::Arena { kernel: "echo", which: "pinned", needed, free, arena } = error
+        let LaunchError::Arena { kernel: "echo", which: ArenaKind::Pinned, needed, free, arena } =
+            error
         else {
             panic!("{error}")
         };
@@ -90,7 +92,7 @@ fn too_large_for_the_arena() {
         for bytes in [(64 << 20) + 1, usize::MAX] {
             let error = refused::<VectorAdd>(runtime, LaunchConfig::default().payload_bytes(bytes));
             assert!(
-                matches!(error, LaunchError::Arena { which: "device", needed, .. } if needed == bytes),
+                matches!(error, LaunchError::Arena { which: ArenaKind::Device, needed, .. } if needed == bytes),
                 "{error}"
             );
             names(&error, &["kernel vector_add", "device memory", &bytes.to_string()]);
@@ -124,7 +126,7 @@ fn arenas_that_cannot_be_had() {
         };
         assert_eq!(pinned(usize::MAX).report().pinned, Ok(32 << 20));
         let none = pinned(0);
-        assert!(none.report().pinned.as_ref().unwrap_err().contains("none was asked for"));
+        assert_eq!(none.report().pinned, Err(NoPinned::NotAsked));
         let kernel = none.launch::<Echo>(LaunchConfig::default()).unwrap();
         assert_eq!(kernel.runs_as().1, ring_host::Memory::StagedSync);
         assert_eq!(kernel.pinned_bytes(), 0);
@@ -169,7 +171,7 @@ fn channels() {
         let LaunchError::Channels { limit, why, .. } = error else { panic!("{error}") };
         assert!((1..many).contains(&limit), "{error}");
         if runtime.device().kind == DeviceKind::Cuda {
-            assert_eq!(why, "what can be resident at once");
+            assert_eq!(why, ChannelLimit::Residency);
         }
         // And more than can be resident beside what is.
         let two = runtime.launch::<Echo>(small.clone().channels(2)).unwrap();
@@ -180,7 +182,8 @@ fn channels() {
         let numbers = [crowded.fit, crowded.beside, crowded.needed, crowded.of];
         let numbers = numbers.map(|number| number.to_string());
         names(&error, &numbers.each_ref().map(String::as_str));
-        names(&error, &[&format!("{limit} blocks"), "beside", crowded.resource, "fewer channels"]);
+        let resource = crowded.resource.to_string();
+        names(&error, &[&format!("{limit} blocks"), "beside", &resource, "fewer channels"]);
         drop(two);
     });
 }
@@ -218,7 +221,7 @@ fn narrow_kernel() {
     let narrow = with_ptx(LaunchConfig::default(), ptx(".maxntid 64, 1, 1", "\tret;"));
     let error = refused::<Echo>(&gpu, narrow.clone().threads(96));
     assert!(
-        matches!(error, LaunchError::Threads { threads: 96, limit: 64, why } if why.contains("kernel")),
+        matches!(error, LaunchError::Threads { threads: 96, limit: 64, why: ThreadLimit::Kernel }),
         "{error}"
     );
     names(&error, &["96 threads", "32..=64", "the kernel's limit"]);
@@ -253,7 +256,7 @@ fn ptx_that_cannot_be_used() {
             assert!(matches!(error, ImageError::NotPtx(_) | ImageError::NoAbi), "{error}");
         }
         let error = try_text(good() + "\0");
-        assert!(matches!(error, ImageError::NotPtx(_)), "{error}");
+        assert_eq!(error, ImageError::NotPtx(NotPtx::Nul));
         names(&error, &["not PTX", "NUL"]);
 
         let error = try_text(good().replace(&format!("= {abi};"), "= 999;"));
@@ -264,7 +267,7 @@ fn ptx_that_cannot_be_used() {
         names(&error, &["RING_ABI_VERSION"]);
 
         let error = try_text(good().replace("ring_echo", "ring_other"));
-        let has = "ring_other".to_owned();
+        let has = vec!["ring_other".to_owned()];
         assert_eq!(error, ImageError::NoEntry { entry: "ring_echo", has });
         names(&error, &["'ring_echo'", "ring_other"]);
         let error =
@@ -406,6 +409,8 @@ fn devices_that_are_not_there() {
     }
     let runtime = Runtime::open(Device::Auto).unwrap();
     assert_eq!(runtime.device().kind, DeviceKind::Cpu);
+    let Opened::NoGpu(error) = runtime.why() else { panic!("{}", runtime.why()) };
+    assert!(matches!(error, OpenError::NoDriver | OpenError::NoDevice), "{error}");
     names(&runtime.why(), &["no GPU", "NVIDIA driver"]);
 }
 
@@ -422,6 +427,7 @@ fn a_driver_without_devices() {
         names(&error, &["no device", "'cpu'"]);
         let runtime = Runtime::open(Device::Auto).unwrap();
         assert_eq!(runtime.device().kind, DeviceKind::Cpu);
+        assert_eq!(*runtime.why(), Opened::NoGpu(OpenError::NoDevice));
         names(&runtime.why(), &["no device"]);
     });
 }

@@ -3,6 +3,7 @@
 
 use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
 use ring_host::device::Driver;
+use ring_host::error::ArenaKind;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -381,7 +382,8 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let ControlError::Fault(fault @ DeviceFault::Device { .. }) = error else {
             panic!("{error}")
         };
-        let DeviceFault::Device { kernel: "echo", code, .. } = fault else { panic!("{fault}") };
+        let DeviceFault::Device { kernel: "echo", source } = &fault else { panic!("{fault}") };
+        let code = source.code;
         names(&fault, &["kernel echo", "the device faulted", &code.to_string(), "is gone"]);
         assert_ne!(code, 0);
         is_lost(&mut kernel, &request, &fault);
@@ -516,7 +518,7 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         let beside = runtime.launch::<Echo>(launch.clone()).unwrap();
         let error = runtime.launch::<Echo>(launch.clone()).map(drop).unwrap_err();
         assert!(
-            matches!(error, LaunchError::Arena { which: "pinned", free: 0, .. }),
+            matches!(error, LaunchError::Arena { which: ArenaKind::Pinned, free: 0, .. }),
             "memory of a kernel that still runs: {error}"
         );
         promptly("dropping another", || drop(beside));

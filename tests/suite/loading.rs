@@ -4,8 +4,11 @@
 use crate::faults::gpu_alone;
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
+use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig};
+use ring_host::{
+    LaunchConfig, LaunchError, Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig,
+};
 use ring_tests::{LONG, WAYS, active, exchange, with_ptx};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -73,7 +76,10 @@ fn messages_and_loads_beside_each_other() {
                     // A kernel may be resident just now; then it is tried again.
                     let begun = Instant::now();
                     while let Err(error) = host.prepare::<Echo>(&launch) {
-                        assert!(error.to_string().contains("resident"), "{error}");
+                        let LaunchError::Image { source: ImageError::Busy { .. }, .. } = error
+                        else {
+                            panic!("{error}")
+                        };
                         assert!(begun.elapsed() < LONG, "{error}");
                         std::thread::yield_now();
                     }

@@ -1,10 +1,12 @@
 //! Modes and memories: each keeps the same promises; budgets bound a launch; what is forced is done
 //! or refused; telemetry counts what was handled.
 
+use crate::faults::names;
+use ring_host::error::Budget;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
-    Processing, RecvTimeoutError, Runtime, RuntimeConfig,
+    Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, Obstacle,
+    OpenError, Processing, RecvTimeoutError, Refusal, Runtime, RuntimeConfig,
 };
 use ring_tests::{LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
 use std::time::Duration;
@@ -306,16 +308,17 @@ fn what_makes_no_sense_is_refused_before_anything_is_launched() {
             }
         };
         let d = Budgets::default();
-        assert_eq!(zero(Budgets { time: Duration::ZERO, ..d }), "time");
-        assert_eq!(zero(Budgets { iterations: 0, ..d }), "iterations");
-        assert_eq!(zero(Budgets { idle: Duration::ZERO, ..d }), "idle");
+        assert_eq!(zero(Budgets { time: Duration::ZERO, ..d }), Budget::Time);
+        assert_eq!(zero(Budgets { iterations: 0, ..d }), Budget::Iterations);
+        assert_eq!(zero(Budgets { idle: Duration::ZERO, ..d }), Budget::Idle);
         let none = host.launch::<Echo>(LaunchConfig::default().max_messages(0));
         assert!(matches!(none, Err(LaunchError::MaxMessages)));
         let error = host.launch::<Echo>(way((Mode::Persistent, Memory::StagedSync))).unwrap_err();
-        let text = error.to_string();
-        assert!(matches!(error, LaunchError::Unfit { .. }), "{text}");
-        assert!(text.contains("persistent") && text.contains("staged-sync"), "{text}");
-        assert!(text.contains("between launches"), "{text}");
+        let (mode, memory, why) = (Mode::Persistent, Memory::StagedSync, Obstacle::OneLaunch);
+        let refused = vec![Refusal { mode, memory, why }];
+        let expected = LaunchError::Unfit { kernel: "echo", mode, memory, refused };
+        assert_eq!(error, expected);
+        names(&error, &["persistent in staged-sync memory", "between launches"]);
     });
 }
 

@@ -4,10 +4,13 @@
 use crate::faults::{is_left_behind, names, promptly, until};
 use ring_host::device::quirks::NAMES;
 use ring_host::device::{Driver, Quirks, cpu::Cpu};
+use ring_host::error::{DriverReason, NoPinned};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::probe::{Cause, Lack};
 use ring_host::{
-    Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,
-    Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig, State, TryRecvError, TrySendError,
+    AskedBy, Budgets, ControlError, Cooperative, DeviceFault, Evidence, KernelHandle, LaunchConfig,
+    LaunchError, Memory, Mode, Obstacle, Opened, RecvTimeoutError, Runtime, RuntimeConfig, State,
+    TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, opened};
 use std::sync::Arc;
@@ -110,9 +113,10 @@ fn launch_until_lost(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<Echo
 }
 
 /// What `Auto` chose for a kernel with payload, and why not what comes before.
-fn choice(host: &Runtime) -> (Mode, Memory, String) {
+fn choice(host: &Runtime) -> (Mode, Memory, Vec<Obstacle>) {
     let choice = host.report().choice.as_ref().unwrap();
-    (choice.mode, choice.memory, choice.to_string())
+    let obstacles = choice.refused.iter().map(|refusal| refusal.why.clone()).collect();
+    (choice.mode, choice.memory, obstacles)
 }
 
 fn is_launched_anew(mode: Mode) -> bool {
@@ -124,10 +128,12 @@ fn nothing_is_said_to_lack_where_nothing_does() {
     for name in ["held-launches", "no-cooperative", "no-managed", "failing-graphs", "late-copies"] {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
-        assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why}");
-        names(&why, &["the best that works", "a resident kernel answered in"]);
+        assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why:?}");
+        let why = &host.report().choice.as_ref().unwrap().why;
+        assert_eq!(why.asked, AskedBy::Nobody);
+        assert!(matches!(why.found, Evidence::Resident(_)), "{name}: {why}");
         assert_eq!(host.report().pinned, Ok(RuntimeConfig::default().pinned_bytes));
-        assert_eq!(host.why(), "given by the caller");
+        assert_eq!(*host.why(), Opened::Given);
     }
     assert!(!named("no-cooperative").device().cooperative_launch);
     assert!(!named("no-managed").device().concurrent_managed_access);
@@ -139,10 +145,14 @@ fn what_lacks_is_reported_and_done_without() {
     for name in ["no-pinned", "wsl2"] {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
-        assert!(is_launched_anew(mode) && memory == Memory::StagedSync, "{name}: {why}");
-        names(&why, &["not persistent in mapped memory: there is no pinned memory", "quirk"]);
-        names(host.report().pinned.as_ref().unwrap_err(), &["no pinned memory of", "quirk"]);
-        names(host.report().probe.mapped.as_ref().unwrap_err(), &["no pinned memory"]);
+        assert!(is_launched_anew(mode) && memory == Memory::StagedSync, "{name}: {why:?}");
+        let none = host.report().pinned.as_ref().unwrap_err();
+        let NoPinned::Refused(error) = none else { panic!("{none}") };
+        assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
+        names(none, &["no pinned memory of", "quirk"]);
+        assert_eq!(why[0], Obstacle::NoPinned(none.clone()), "{name}");
+        let unmapped = host.report().probe.mapped.as_ref().unwrap_err();
+        assert!(matches!(unmapped, Lack::No(Cause::NoPinned(_))), "{unmapped}");
     }
     let host = named("pinned-limit");
     assert_eq!(host.report().pinned, Ok(2 << 20), "a sixteenth of what was asked for");
@@ -150,25 +160,21 @@ fn what_lacks_is_reported_and_done_without() {
 
     let host = named("calls-block");
     let (mode, memory, why) = choice(&host);
-    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
-    names(
-        &why,
-        &[
-            "calls block beside a resident kernel, so another could not be launched: the call returned",
-            "when the kernel had left",
-        ],
-    );
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why:?}");
+    let [Obstacle::LaunchesWait(Lack::No(Cause::CallWaited { .. })), ..] = &why[..] else {
+        panic!("{why:?}")
+    };
     assert!(host.report().probe.resident.is_ok());
 
     let host = named("watchdog");
     let (mode, memory, why) = choice(&host);
-    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
-    names(&why, &["not persistent in mapped memory: the device's watchdog ends kernels"]);
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why:?}");
+    assert_eq!(why[0], Obstacle::Watchdog);
 
     let host = named("unmapped");
     let (mode, memory, why) = choice(&host);
-    assert_eq!((mode, memory), (Mode::Persistent, Memory::StagedAsync), "{why}");
-    names(&why, &["mapped memory does not work: the device does not map host memory"]);
+    assert_eq!((mode, memory), (Mode::Persistent, Memory::StagedAsync), "{why:?}");
+    assert_eq!(why[0], Obstacle::NotMapped(Lack::No(Cause::NotMapped)));
 
     let host = named("no-graphs");
     names(host.report().probe.graph.as_ref().unwrap_err(), &["there are no graphs (a quirk)"]);
@@ -176,8 +182,9 @@ fn what_lacks_is_reported_and_done_without() {
 
     let host = over_slow_launches(|quirks| quirks);
     let (mode, memory, why) = choice(&host);
-    assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why}");
-    names(&why, &["a message by graph took", "by launch"]);
+    assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why:?}");
+    let why = &host.report().choice.as_ref().unwrap().why;
+    assert!(matches!(why.found, Evidence::Graph { .. }), "{why}");
 }
 
 #[test]
@@ -217,14 +224,15 @@ fn what_is_forced_works_or_is_refused() {
                     works += 1;
                 }
                 Err(error) => {
-                    let LaunchError::Unfit { kernel: "echo", mode: m, memory: n, why } = &error
+                    let LaunchError::Unfit { kernel: "echo", mode: m, memory: n, refused } = &error
                     else {
                         panic!("{name}: {error}")
                     };
                     assert_eq!((*m, *n), (mode, memory));
-                    assert!(!why.is_empty());
+                    let [refusal] = &refused[..] else { panic!("{name}: {error}") };
+                    assert_eq!((refusal.mode, refusal.memory), (mode, memory));
                     let (mode, memory) = (mode.to_string(), memory.to_string());
-                    names(&error, &["kernel echo", &mode, &memory, why]);
+                    names(&error, &["kernel echo", &mode, &memory, &refusal.why.to_string()]);
                     let empty = device.residency().is_empty();
                     assert!(empty, "{name}: something is on the device");
                 }
@@ -410,7 +418,7 @@ fn is_lost(
     fault: &DeviceFault,
 ) {
     names(fault, &["kernel echo", &code.to_string(), reason, "every kernel on it is gone"]);
-    assert!(matches!(fault, DeviceFault::Device { code: c, .. } if *c == code), "{fault}");
+    assert!(matches!(fault, DeviceFault::Device { source, .. } if source.code == code), "{fault}");
     promptly("using what is lost", || {
         let seed = EchoMessage::from_seed(1);
         let refused = TrySendError::Fault { message: seed, fault: fault.clone() };

@@ -213,7 +213,8 @@ fn resets(mut host: Runtime, uses_it: bool) {
     assert_eq!(reset, sys::CUresult::CUDA_SUCCESS);
 
     let fault = lost(&mut resting);
-    assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
+    let DeviceFault::Device { source, .. } = &fault else { panic!("{fault}") };
+    assert_eq!(source.code, 709, "{fault}");
     assert_eq!(kernel.status().processed, 1, "its lines can still be read");
     let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
     names(&error, &["fail"]);

@@ -1,8 +1,16 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+mod driver;
+mod limit;
 mod message;
+mod obstacle;
 
+use obstacle::Listed;
+
+pub use driver::{DriverError, DriverReason, Needed};
+pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit};
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
+pub use obstacle::{NoPinned, Obstacle, Refusal};
 
 use crate::device::Crowded;
 use crate::device::UnknownName;
@@ -13,31 +21,17 @@ use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{Corrupt, MAX_CAPACITY, MAX_START};
 use std::time::Duration;
 
-/// A driver call that failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{call} failed: {reason}")]
-pub struct DriverError {
-    /// The call.
-    pub call: &'static str,
-    /// The driver's code; 0 if it has none.
-    pub code: i32,
-    /// The driver's words.
-    pub reason: String,
-}
-
 /// Why a kernel can answer no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceFault {
     /// The device stopped with an error. On a GPU every kernel of the process is gone with it.
-    #[error("kernel {kernel}: the device faulted ({code}: {reason}); every kernel on it is gone")]
+    #[error("kernel {kernel}: the device faulted ({}: {source}); every kernel on it is gone", source.code)]
     Device {
         /// The kernel whose handle noticed.
         kernel: &'static str,
-        /// The driver's code.
-        code: i32,
-        /// The driver's words.
-        reason: String,
+        /// What the driver said.
+        source: DriverError,
     },
     /// A handler panicked. Other kernels go on.
     #[error(
@@ -94,7 +88,7 @@ pub enum DeviceFault {
 }
 
 /// Why a device was not opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// No NVIDIA driver library on this machine.
@@ -123,7 +117,7 @@ pub enum OpenError {
         /// Its name.
         device: String,
         /// What it lacks.
-        lacks: &'static str,
+        lacks: Requirement,
     },
     /// A kernel faulted, which ends all that the process has on any device of that driver.
     #[error(
@@ -160,7 +154,7 @@ pub enum OpenError {
 }
 
 /// Why a device does not serve again.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// It cannot be opened: after a trap, only by another process.
@@ -172,7 +166,7 @@ pub enum RecoverError {
 }
 
 /// Why a kernel was not launched. Nothing was left behind.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
     /// The capacity is 0, not a power of two, or too large.
@@ -189,8 +183,8 @@ pub enum LaunchError {
     Arena {
         /// The kernel.
         kernel: &'static str,
-        /// "pinned" or "device".
-        which: &'static str,
+        /// Which memory.
+        which: ArenaKind,
         /// Bytes needed.
         needed: usize,
         /// Bytes free, perhaps not side by side.
@@ -206,7 +200,7 @@ pub enum LaunchError {
         /// The most there can be now.
         limit: u32,
         /// What sets the limit.
-        why: &'static str,
+        why: ChannelLimit,
     },
     /// The channels may never all become resident beside the kernels that are launched, or would keep one
     /// of those from it.
@@ -220,7 +214,7 @@ pub enum LaunchError {
         /// The most there can be.
         limit: u32,
         /// What sets the limit.
-        why: &'static str,
+        why: ThreadLimit,
     },
     /// A message does not fit the slot.
     #[error("messages of {bytes} bytes do not fit slots of {slot} bytes; choose larger slots")]
@@ -232,7 +226,7 @@ pub enum LaunchError {
     },
     /// A budget is zero: the kernel would leave before it answered anything.
     #[error("the {0} budget is zero; choose more, or none (u64::MAX iterations)")]
-    Budget(&'static str),
+    Budget(Budget),
     /// An iteration may take no message.
     #[error("max_messages is 0, but an iteration must take at least 1 message")]
     MaxMessages,
@@ -248,10 +242,11 @@ pub enum LaunchError {
     },
     /// The thread that renews leases cannot be started.
     #[error("no thread to renew leases: {0}; ask for none (a lease of Duration::MAX)")]
-    Keeper(#[source] std::io::Error),
+    Keeper(#[source] DriverError),
     /// The mode or the memory cannot be had.
     #[error(
-        "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {why}; ask for others, or for auto"
+        "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {}; ask for others, or for auto",
+        Listed(refused)
     )]
     Unfit {
         /// The kernel.
@@ -261,7 +256,7 @@ pub enum LaunchError {
         /// The memory asked for.
         memory: Memory,
         /// Why not, for each that was considered.
-        why: String,
+        refused: Vec<Refusal>,
     },
     /// Cooperative launch was demanded, but the device has none.
     #[error("device '{0}' has no cooperative launch; use Cooperative::Auto or Never")]

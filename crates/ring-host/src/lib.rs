@@ -59,14 +59,14 @@ mod runtime;
 mod sync;
 
 pub use deadline::Deadline;
-pub use device::{Crowded, Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice, UnknownName};
 pub use device::{image, platform};
 pub use drive::mode::{Budgets, Memory, Mode};
-pub use drive::report::{Change, Choice, Refusal, Report};
+pub use drive::report::{AskedBy, Change, Choice, Evidence, Forced, Report, Why};
 pub use error::{
-    AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, OpenError, PayloadError,
-    RecoverError, RecvTimeoutError, SendTimeoutError, StateError, TryRecvError, TrySendError,
-    WaitedFor,
+    AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError,
+    PayloadError, RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
+    TryRecvError, TrySendError, WaitedFor,
 };
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};

@@ -11,13 +11,16 @@ use crate::device::{
     self, Cells, Demand, Driver, Function, Grid, Launched, Limits, Program, RunState,
 };
 use crate::device::{Device, DeviceInfo, DeviceKind};
+use crate::device::{Opened, UnknownName};
 use crate::drive::lease::Lease;
 use crate::drive::mode::{Memory, Mode, nanoseconds};
 use crate::drive::orphans::{Used, linger, sweep};
-use crate::drive::report::{Refusal, Report};
+use crate::drive::report::{AskedBy, Forced, Report};
 use crate::drive::scheduler::{Drive, Pump, patiently};
-use crate::drive::selection::{Asked, Chosen, Facts, choices, listed};
-use crate::error::{DriverError, LaunchError, OpenError};
+use crate::drive::selection::{Asked, Chosen, Facts, choices};
+use crate::error::{
+    ArenaKind, DriverError, DriverReason, LaunchError, NoPinned, Obstacle, OpenError, Refusal,
+};
 use crate::kernel::core::Shared;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
@@ -30,6 +33,7 @@ use ring_shared::layout::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -99,7 +103,7 @@ pub(crate) struct Core {
     pub driver: Arc<dyn Driver>,
     pinned: Option<Arc<Arena>>,
     device: Arc<Arena>,
-    why: String,
+    why: Opened,
 }
 
 impl Runtime {
@@ -125,12 +129,12 @@ impl Runtime {
         driver: impl Driver + 'static,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
-        Runtime::of_driver(Arc::new(driver), "given by the caller".to_owned(), options)
+        Runtime::of_driver(Arc::new(driver), Opened::Given, options)
     }
 
     fn of_driver(
         driver: Arc<dyn Driver>,
-        why: String,
+        why: Opened,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
         sweep();
@@ -139,11 +143,11 @@ impl Runtime {
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
-        tracing::info!(device = driver.info().name, why, "device opened");
+        tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(&driver, TRIES)?;
         let core = Arc::new(Core::new(driver, pinned, device, why));
         let report =
-            Report { wsl: wsl_signs(), pinned: found, probe, forced, choice: Err(String::new()) };
+            Report { wsl: wsl_signs(), pinned: found, probe, forced, choice: Err(Vec::new()) };
         let findings = Arc::new(Findings::new(core.with_choice(report)));
         Ok(Runtime { core, findings, options })
     }
@@ -161,7 +165,7 @@ impl Runtime {
     }
 
     /// Why this device was chosen.
-    pub fn why(&self) -> &str {
+    pub fn why(&self) -> &Opened {
         &self.core.why
     }
 
@@ -187,7 +191,7 @@ impl Runtime {
         if serve.is_empty() {
             let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
-            let error = LaunchError::Unfit { kernel, mode, memory, why: listed(&refused) };
+            let error = LaunchError::Unfit { kernel, mode, memory, refused };
             tracing::warn!(%error, "launch refused");
             return Err(error);
         }
@@ -211,30 +215,34 @@ impl Runtime {
     /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
     /// on the device, any other is launched when there is something to do.
     pub fn launch<K: Kernel>(&self, launch: LaunchConfig) -> Result<KernelHandle<K>, LaunchError> {
-        let (mut refused, mut last) = (Vec::new(), None);
+        let mut refused = Vec::new();
         for mut chosen in self.chosen::<K>(&launch)? {
             chosen.choice.refused.extend(refused.iter().cloned());
             let (mode, memory) = (chosen.choice.mode, chosen.choice.memory);
             match self.core.start::<K>(&launch, chosen) {
                 // The driver refused; another way may do without what it refused.
                 Err(LaunchError::Driver(error)) => {
-                    let why = error.to_string();
-                    tracing::warn!(kernel = K::NAME, %mode, %memory, why, "not launched so");
-                    refused.push(Refusal { mode, memory, why });
-                    last = Some(error);
+                    tracing::warn!(kernel = K::NAME, %mode, %memory, %error, "not launched so");
+                    refused.push(Refusal { mode, memory, why: error.into() });
                 }
                 done => return done,
             }
         }
-        let none = || DriverError { call: "launch", code: 0, reason: "no way is left".to_owned() };
-        Err(last.unwrap_or_else(none).into())
+        Err(match refused.pop() {
+            Some(Refusal { why: Obstacle::Driver(error), .. }) => error.into(),
+            last => {
+                let (mode, memory) = launch.asked();
+                refused.extend(last);
+                LaunchError::Unfit { kernel: K::NAME, mode, memory, refused }
+            }
+        })
     }
 
     /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
     pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
         let kernel = "layout_probe";
         let deadline = Deadline::from(Duration::from_secs(5));
-        let none = |exhausted| NoRoom { which: "device", exhausted }.of_kernel(kernel);
+        let none = |exhausted| NoRoom { which: ArenaKind::Device, exhausted }.of_kernel(kernel);
         let arena = Arena::device(&self.core.driver, TABLE_LEN * 8 * 2)?; // the caller's may be full
         let piece = arena.lend(TABLE_LEN * 8).map_err(none)?;
         let image = Image::built_in();
@@ -273,7 +281,7 @@ impl Runtime {
             let silent = DriverError {
                 call: "layout_probe",
                 code: 0,
-                reason: "no answer within 5 s".to_owned(),
+                reason: DriverReason::Silent { waited: deadline.waited() },
             };
             return Err(ended.err().unwrap_or(silent).into());
         }
@@ -286,15 +294,15 @@ impl Runtime {
 fn take_pinned(
     driver: &Arc<dyn Driver>,
     wanted: usize,
-) -> (Option<Arc<Arena>>, Result<usize, String>) {
-    let mut why = "none was asked for (RuntimeConfig::pinned_bytes)".to_owned();
+) -> (Option<Arc<Arena>>, Result<usize, NoPinned>) {
+    let mut why = NoPinned::NotAsked;
     let less = LESS_PINNED.into_iter().filter(|less| *less < wanted);
     for bytes in std::iter::once(wanted).chain(less).filter(|bytes| *bytes > 0) {
         match Arena::pinned(driver, bytes) {
             Ok(arena) => return (Some(arena), Ok(bytes)),
             Err(error) => {
                 tracing::warn!(bytes, %error, "pinned memory refused");
-                why = error.to_string();
+                why = error.into();
             }
         }
     }
@@ -315,7 +323,7 @@ fn launched(
 
 /// The error for a launch that the driver's other work has kept away for too long.
 fn not_launched() -> DriverError {
-    let reason = format!("the driver was loading code for {LAUNCHED:?}; try again");
+    let reason = DriverReason::Loading { waited: LAUNCHED };
     DriverError { call: "launch", code: 0, reason }
 }
 
@@ -325,34 +333,30 @@ fn copies<K: Kernel>() -> bool {
 }
 
 /// What the environment forces.
-fn forced_by_environment() -> Result<Vec<(&'static str, String)>, OpenError> {
-    let mut forced = Vec::new();
-    for variable in [MODE_VARIABLE, MEMORY_VARIABLE] {
-        let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
-            continue;
-        };
-        let value = value.to_string_lossy().into_owned();
-        let known = match variable {
-            MODE_VARIABLE => value.parse::<Mode>().map(drop),
-            _ => value.parse::<Memory>().map(drop),
-        };
-        known.map_err(|source| OpenError::Environment { variable, source })?;
-        tracing::info!(variable, value, "forced by the environment");
-        forced.push((variable, value));
-    }
-    Ok(forced)
+fn forced_by_environment() -> Result<Forced, OpenError> {
+    Ok(Forced { mode: forced_by(MODE_VARIABLE)?, memory: forced_by(MEMORY_VARIABLE)? })
+}
+
+/// What a variable of the environment forces, if it is set.
+fn forced_by<T>(variable: &'static str) -> Result<Option<T>, OpenError>
+where
+    T: FromStr<Err = UnknownName>,
+{
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    let Some(value) = value.map(|value| value.to_string_lossy().into_owned()) else {
+        return Ok(None);
+    };
+    let forced = value.parse().map_err(|source| OpenError::Environment { variable, source })?;
+    tracing::info!(variable, value, "forced by the environment");
+    Ok(Some(forced))
 }
 
 /// What is asked for, the environment before the caller.
 fn asked(report: &Report, (mode, memory): (Mode, Memory)) -> Asked {
-    let forced = |variable| report.forced.iter().find(|(v, _)| *v == variable);
-    let by_mode = forced(MODE_VARIABLE).and_then(|(_, value)| value.parse().ok());
-    let by_memory = forced(MEMORY_VARIABLE).and_then(|(_, value)| value.parse().ok());
-    let by = match (by_mode, by_memory) {
-        (None, None) => "",
-        (Some(_), None) => MODE_VARIABLE,
-        (None, Some(_)) => MEMORY_VARIABLE,
-        (Some(_), Some(_)) => "RING_MODE and RING_MEMORY",
+    let Forced { mode: by_mode, memory: by_memory } = report.forced;
+    let by = match report.forced.is_empty() {
+        true => AskedBy::Launch,
+        false => AskedBy::Environment { mode: by_mode.is_some(), memory: by_memory.is_some() },
     };
     Asked { mode: by_mode.unwrap_or(mode), memory: by_memory.unwrap_or(memory), by }
 }
@@ -362,7 +366,7 @@ impl Core {
         driver: Arc<dyn Driver>,
         pinned: Option<Arc<Arena>>,
         device: Arc<Arena>,
-        why: String,
+        why: Opened,
     ) -> Core {
         Core { driver, pinned, device, why }
     }
@@ -371,7 +375,7 @@ impl Core {
     fn with_choice(&self, mut report: Report) -> Report {
         let (serve, refused) = self.choices(&report, (Mode::Auto, Memory::Auto), true);
         let first = serve.into_iter().next().map(|chosen| chosen.choice);
-        report.choice = first.ok_or_else(|| listed(&refused));
+        report.choice = first.ok_or(refused);
         report
     }
 

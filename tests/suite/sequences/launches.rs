@@ -3,6 +3,7 @@
 
 use super::platforms::Platform;
 use proptest::prelude::*;
+use ring_host::error::{Budget, DriverError, DriverReason};
 use ring_host::{
     Budgets, Cooperative, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
     Processing, Runtime,
@@ -108,7 +109,7 @@ pub fn launch<K: Kernel>(
 
 /// Whether it is the error of an emulated platform.
 fn is_made_up(error: &LaunchError) -> bool {
-    error.to_string().contains("a quirk")
+    matches!(error, LaunchError::Driver(DriverError { reason: DriverReason::Emulated(_), .. }))
 }
 
 /// What is wrong with a launch.
@@ -152,7 +153,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
             Flaw::Capacity => matches!(error, LaunchError::Capacity(3)),
             Flaw::StartIndex => matches!(error, LaunchError::StartIndex(u64::MAX)),
             Flaw::Slot => matches!(error, LaunchError::Slot { slot: 1, .. }),
-            Flaw::Budget => matches!(error, LaunchError::Budget("iterations")),
+            Flaw::Budget => matches!(error, LaunchError::Budget(Budget::Iterations)),
             Flaw::MaxMessages => matches!(error, LaunchError::MaxMessages),
             Flaw::Threads => matches!(error, LaunchError::Threads { threads: 33, .. }),
             Flaw::Channels => matches!(error, LaunchError::Channels { channels: 0, .. }),

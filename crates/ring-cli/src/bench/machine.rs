@@ -1,6 +1,7 @@
 //! What everything was measured on.
 
 use super::cores::Cores;
+use crate::reasons::each;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -63,7 +64,7 @@ impl Machine {
         });
         let runs = match &runtime.report().choice {
             Ok(choice) => choice.to_string(),
-            Err(why) => format!("no kernel runs: {why}"),
+            Err(refused) => format!("no kernel runs: {}", each(refused)),
         };
         Machine {
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
@@ -76,7 +77,7 @@ impl Machine {
             mhz: cpu_info("cpu MHz").and_then(|mhz| mhz.parse().ok()),
             governor: governor.map(|name| name.trim().to_owned()),
             device: runtime.device().clone(),
-            why: runtime.why().to_owned(),
+            why: runtime.why().to_string(),
             kernel_module: module,
             runs,
         }

@@ -1,6 +1,6 @@
 //! Finding out.
 
-use super::facts::{Facts, Found, Library, Seen, Taken, Way};
+use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
@@ -105,12 +105,6 @@ fn stays_on_gpu(runtime: &Runtime) -> bool {
 fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
-    let choice = report.choice.as_ref();
-    let taken = choice.map(|choice| Taken {
-        mode: choice.mode,
-        memory: choice.memory,
-        why: choice.why.clone(),
-    });
     Seen {
         pinned: report.pinned.clone(),
         mapped: probe.mapped,
@@ -119,7 +113,7 @@ fn see(runtime: &Runtime) -> Seen {
         launch: probe.launch,
         graph: probe.graph,
         took: probe.took,
-        choice: taken.map_err(String::clone),
+        choice: report.choice.clone(),
         ways: ways(runtime),
     }
 }
@@ -131,7 +125,7 @@ fn ways(runtime: &Runtime) -> Vec<Way> {
     let mut ways = Vec::new();
     if let (false, Ok(choice)) = (report.forced.is_empty(), &report.choice) {
         let refused =
-            |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.clone()) };
+            |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.to_string()) };
         ways.extend(choice.refused.iter().map(refused));
         ways.push(Way { mode: choice.mode, memory: choice.memory, refused: None });
     } else if report.forced.is_empty() {
@@ -149,9 +143,9 @@ fn ways(runtime: &Runtime) -> Vec<Way> {
 
 /// Why that one way was refused, without naming it again.
 fn reason(mode: Mode, memory: Memory, error: LaunchError) -> String {
-    let LaunchError::Unfit { why, .. } = error else { return error.to_string() };
-    let name = Refusal { mode, memory, why: String::new() }.to_string();
-    why.strip_prefix(&name).map(str::to_owned).unwrap_or(why)
+    let LaunchError::Unfit { refused, .. } = &error else { return error.to_string() };
+    let of_it = refused.iter().find(|r| (r.mode, r.memory) == (mode, memory));
+    of_it.map_or_else(|| error.to_string(), |refusal| refusal.why.to_string())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! What was found out.
 
 use super::sharing::Sharing;
+use ring_host::error::NoPinned;
 use ring_host::platform::{Place, WslSign};
 use ring_host::probe::{Answers, Lack};
-use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError};
+use ring_host::{Choice, Device, DeviceInfo, Memory, Mode, OpenError, Refusal};
 use std::time::Duration;
 
 /// All that was found out.
@@ -102,7 +103,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Bytes of pinned memory that were had.
-    pub pinned: Result<usize, String>,
+    pub pinned: Result<usize, NoPinned>,
     /// Whether kernels work on pinned memory in place.
     pub mapped: Result<(), Lack>,
     /// Answers of a kernel that stays.
@@ -116,7 +117,7 @@ pub struct Seen {
     /// How long finding that out took.
     pub took: Duration,
     /// What `Auto` chooses, and why; or why nothing serves.
-    pub choice: Result<Taken, String>,
+    pub choice: Result<Choice, Vec<Refusal>>,
     /// All ways to run a kernel that were considered, best first.
     pub ways: Vec<Way>,
 }
@@ -133,17 +134,6 @@ impl Seen {
         ];
         lacks.into_iter().flatten().find(|lack| !lack.is_certain())
     }
-}
-
-/// The way that is taken.
-#[derive(Clone, Debug)]
-pub struct Taken {
-    /// The mode.
-    pub mode: Mode,
-    /// The memory.
-    pub memory: Memory,
-    /// Why these.
-    pub why: String,
 }
 
 /// A way to run a kernel.

@@ -3,6 +3,7 @@
 use super::advice::Advice;
 use super::facts::{Facts, Found, Seen};
 use super::sharing::Sharing;
+use crate::reasons::each;
 use ring_host::platform::LIBRARY;
 use ring_host::probe::Lack;
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
@@ -70,7 +71,7 @@ fn probe(seen: &Seen) -> Value {
     let resident = seen.resident.as_ref();
     json!({
         "took_us": micros(&seen.took),
-        "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err() },
+        "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": text(seen.pinned.as_ref().err()) },
         "mapped": {
             "works": seen.mapped.is_ok(),
             "error": why(&seen.mapped),
@@ -108,8 +109,8 @@ fn choice(seen: &Seen) -> Value {
     json!({
         "mode": taken.map(|taken| taken.mode.to_string()),
         "memory": taken.map(|taken| taken.memory.to_string()),
-        "why": taken.map(|taken| &taken.why),
-        "error": seen.choice.as_ref().err(),
+        "why": text(taken.map(|taken| &taken.why)),
+        "error": seen.choice.as_ref().err().map(|refused| each(refused)),
     })
 }
 
@@ -133,8 +134,12 @@ fn timed(fact: &Result<Duration, Lack>) -> Value {
     })
 }
 
-fn why<T>(fact: &Result<T, Lack>) -> Option<&str> {
-    fact.as_ref().err().map(Lack::why)
+fn why<T>(fact: &Result<T, Lack>) -> Option<String> {
+    text(fact.as_ref().err().map(Lack::cause))
+}
+
+fn text(fact: Option<&impl ToString>) -> Option<String> {
+    fact.map(ToString::to_string)
 }
 
 /// Whether it was found out; else the machine was too busy to tell.

@@ -21,6 +21,6 @@ pub use driver::{
 };
 pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Residency, Resources, Share};
-pub use open::open;
+pub use open::{Opened, open};
 #[cfg(feature = "quirks")]
 pub use quirks::Quirks;

@@ -457,9 +457,9 @@ impl Inner {
         let to = (drive.mode, drive.memory);
         if from != to {
             self.failures = 0;
-            let (kernel, why) = (shared.kernel, error.to_string());
-            tracing::warn!(kernel, mode = %to.0, memory = %to.1, why, "went down a rung");
-            let _ = self.changes.push(Change { from, to, why });
+            let kernel = shared.kernel;
+            tracing::warn!(kernel, mode = %to.0, memory = %to.1, %error, "went down a rung");
+            let _ = self.changes.push(Change { from, to, why: error });
             return Ok(());
         }
         self.failures += 1;

@@ -157,7 +157,6 @@ fn what_all_channels_handled_is_told() {
     assert_eq!(bed.shared.check(), Ok(()));
     assert_eq!(bed.station.processed(), Some(3));
     bed.station.fault();
-    let fault =
-        DeviceFault::Device { kernel: "echo", code: refused().code, reason: refused().to_string() };
+    let fault = DeviceFault::Device { kernel: "echo", source: refused() };
     assert_eq!(bed.shared.check(), Err(fault));
 }

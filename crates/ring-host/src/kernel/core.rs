@@ -287,8 +287,7 @@ impl Shared {
 
     /// The fault for an error after which nothing runs on the device any more.
     pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
-        let (code, reason) = (error.code, error.to_string());
-        DeviceFault::Device { kernel: self.kernel, code, reason }
+        DeviceFault::Device { kernel: self.kernel, source: error.clone() }
     }
 
     /// The fault for a kernel that ended without a word.

@@ -4,7 +4,7 @@
 
 use crate::device::pages;
 use crate::drive::mode::Memory;
-use crate::error::LaunchError;
+use crate::error::{ArenaKind, LaunchError};
 use crate::memory::arena::{Arena, Exhausted, Piece};
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
@@ -105,7 +105,7 @@ impl Plan {
 /// Which of the arenas was exhausted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom {
-    pub which: &'static str,
+    pub which: ArenaKind,
     pub exhausted: Exhausted,
 }
 
@@ -177,25 +177,26 @@ impl Region {
         let bytes = plan.host_bytes();
         let none =
             |which| NoRoom { which, exhausted: Exhausted { needed: bytes, free: 0, arena: 0 } };
-        let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
+        let offsets = plan.offsets().ok_or_else(|| none(ArenaKind::Pinned))?;
         let (host, mapped) = if plan.memory == Memory::StagedSync {
-            (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
+            (HostMemory::pageable(bytes).ok_or_else(|| none(ArenaKind::Host))?, 0)
         } else {
-            let piece = lend("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
-            let memory = piece.pinned().ok_or_else(|| none("pinned"))?;
+            let piece =
+                lend(ArenaKind::Pinned, pinned.ok_or_else(|| none(ArenaKind::Pinned))?, bytes)?;
+            let memory = piece.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
             (HostMemory::Pinned { at: memory.host, _piece: piece }, memory.device)
         };
         let twin = match plan.memory {
             Memory::Mapped => None,
-            _ => Some(lend("device", device, offsets.shared)?),
+            _ => Some(lend(ArenaKind::Device, device, offsets.shared)?),
         };
         let payload = match plan.payload_bytes {
             0 => None,
-            bytes => Some(lend("device", device, bytes)?),
+            bytes => Some(lend(ArenaKind::Device, device, bytes)?),
         };
         let state = match plan.state_stride() * plan.channels as usize {
             0 => None,
-            bytes => Some(lend("device", device, bytes)?),
+            bytes => Some(lend(ArenaKind::Device, device, bytes)?),
         };
         let at = twin.as_ref().map_or(mapped, Piece::device);
         let region = Region { plan, offsets, host, device: at, _twin: twin, payload, state };

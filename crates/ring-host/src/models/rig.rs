@@ -3,7 +3,7 @@
 use crate::deadline::Patience;
 use crate::device::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
 use crate::drive::mode::{Memory, Mode};
-use crate::drive::report::Choice;
+use crate::drive::report::{AskedBy, Choice, Evidence, Why};
 use crate::drive::scheduler::{Drive, Pump};
 use crate::drive::staging::rig;
 use crate::error::{DriverError, TryRecvError};
@@ -296,7 +296,8 @@ impl Rig {
             while !shared.is_launched().unwrap() {}
         }
         shared.set_state(State::Active);
-        let choice = Choice { mode, memory, why: String::new(), refused: Vec::new() };
+        let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
+        let choice = Choice { mode, memory, why, refused: Vec::new() };
         KernelHandle::new(shared, choice, false)
     }
 

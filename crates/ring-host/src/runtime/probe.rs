@@ -8,13 +8,14 @@ mod lack;
 mod probed;
 mod stay;
 
-pub use lack::Lack;
+pub use lack::{Cause, Lack};
 pub use probed::Probed;
 
 use crate::device::Driver;
+use crate::device::Opened;
 use crate::drive::mode::{Budgets, Memory, Mode};
 use crate::drive::selection::Chosen;
-use crate::error::DriverError;
+use crate::error::{DriverError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
@@ -80,13 +81,13 @@ fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
     let _span = tracing::debug_span!("probe").entered();
     let begun = Instant::now();
     let found = Arena::pinned(driver, PROBE_BYTES);
-    let refused = found.as_ref().err().map(DriverError::to_string);
+    let refused = found.as_ref().err().cloned();
     let device = Arena::device(driver, PROBE_BYTES)?;
-    let core = &Arc::new(Core::new(Arc::clone(driver), found.ok(), device, "probe".to_owned()));
+    let core = &Arc::new(Core::new(Arc::clone(driver), found.ok(), device, Opened::Given));
     let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
     let no_pinned = || match &refused {
-        Some(why) => Lack::No(format!("there is no pinned memory: {why}")),
-        None => Lack::No("the device does not map host memory".to_owned()),
+        Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),
+        None => Lack::No(Cause::NotMapped),
     };
     let mut launch = Err(no_pinned());
     let mut mapped = launch.clone().map(|_: Duration| ());
@@ -138,12 +139,12 @@ fn exchange(
     recv: impl FnOnce(&mut KernelHandle<Echo>) -> Result<EchoMessage, Lack>,
 ) -> Result<Duration, Lack> {
     let (request, begun) = (EchoMessage::from_seed(i.into()), Instant::now());
-    kernel.send(request, LIMIT)?;
+    kernel.send(request, LIMIT).map_err(SendTimeoutError::without_message)?;
     let response = recv(kernel)?;
     let time = begun.elapsed();
     match response == request.answer() {
         true => Ok(time),
-        false => Err(Lack::No(format!("the answer to message {i} is wrong"))),
+        false => Err(Lack::No(Cause::WrongAnswer { message: i })),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::api;
 use super::call::{Bound, Context, SUCCESS, check};
 use super::parking::Parking;
-use crate::device::image::{Image, ImageError};
+use crate::device::image::{Image, ImageError, NotPtx};
 use crate::error::DriverError;
 use cudarc::driver::sys;
 use std::collections::HashMap;
@@ -86,8 +86,7 @@ impl Modules {
 
     fn load_new(&self, image: &Image) -> Result<Functions, ImageError> {
         let _bound = Bound::new(self.context)?;
-        let text =
-            CString::new(image.ptx()).map_err(|_| ImageError::NotPtx("it contains a NUL byte"))?;
+        let text = CString::new(image.ptx()).map_err(|_| ImageError::NotPtx(NotPtx::Nul))?;
         let mut log = vec![0u8; 8192];
         let mut module = std::ptr::null_mut();
         let mut options = [

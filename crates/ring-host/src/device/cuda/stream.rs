@@ -5,7 +5,7 @@ use super::api;
 use super::call::{Bound, Context, check, run_state};
 use super::parking::Parking;
 use crate::device::RunState;
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -70,16 +70,13 @@ impl Streams {
             *free = more.map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
-                reason: format!(
-                    "{resident} kernels are resident, and no more streams can be made beside \
-                     them; terminate one"
-                ),
+                reason: DriverReason::Resident { kernels: resident, needed: Needed::Stream },
             })??;
         }
         free.pop().ok_or_else(|| DriverError {
             call: "launch",
             code: 0,
-            reason: "no stream could be made".to_owned(),
+            reason: DriverReason::NoStream,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::station::QuirkyStation;
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use crate::runtime::probe::Probed;
 use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -84,7 +84,7 @@ pub(super) struct World {
 /// The error of a call that a quirk lets fail.
 fn refused(call: &'static str, code: i32, reason: &str) -> DriverError {
     tracing::debug!(call, code, reason, "taken away");
-    DriverError { call, code, reason: format!("{reason} (a quirk)") }
+    DriverError { call, code, reason: DriverReason::Emulated(reason.into()) }
 }
 
 impl World {
