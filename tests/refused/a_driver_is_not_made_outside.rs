@@ -1,6 +1,6 @@
 //! A driver of one's own: what drivers promise of memory, others rely on.
 
-use ring_host::device::{Driver, Function, Mapped, Program, Residency};
+use ring_host::device::{Driver, Function, Mapped, Program, Occupancy};
 use ring_host::error::DriverError;
 use ring_host::image::ImageError;
 use ring_host::probe::Probed;
@@ -14,7 +14,7 @@ impl Driver for Mine {
     fn info(&self) -> &DeviceInfo {
         unimplemented!()
     }
-    fn residency(&self) -> &Residency {
+    fn occupancy(&self) -> &Occupancy {
         unimplemented!()
     }
     fn probed(&self) -> &Probed {

@@ -140,7 +140,7 @@ pub fn over<D: Driver + 'static>(
     let device = Arc::new(quirks());
     let host = opened(&device, options);
     let probe = &host.report().probe;
-    let found = [probe.resident.is_ok(), probe.beside.is_ok(), probe.graph.is_ok()];
+    let found = [probe.resident.is_ok(), probe.concurrent_copy.is_ok(), probe.graph.is_ok()];
     assert!(probe.mapped.is_ok() && found == [true; 3], "{probe:?}");
     (device, host)
 }

@@ -24,7 +24,7 @@ fn busy_at_first() -> Arc<Quirks<Cpu>> {
 fn is_not_told(probe: &Probe) {
     assert!(!probe.is_certain());
     assert!(probe.mapped.is_ok() && probe.launch.is_ok() && probe.graph.is_ok(), "{probe:?}");
-    for lack in [probe.resident.as_ref().map(drop), probe.beside.as_ref().map(drop)] {
+    for lack in [probe.resident.as_ref().map(drop), probe.concurrent_copy.as_ref().map(drop)] {
         let Err(Lack::Unknown(why)) = lack else { panic!("{probe:?}") };
         assert!(matches!(why, Cause::LeftEarly { .. }), "{why}");
     }
@@ -35,7 +35,7 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     let device = busy_at_first();
     let host = open(&device);
     is_not_told(&host.report().probe);
-    let choice = host.report().choice.as_ref().unwrap();
+    let choice = host.report().selection.as_ref().unwrap();
     assert!(matches!(choice.mode, Mode::EventDriven | Mode::Graph), "{choice}");
     let first = &choice.refused[0];
     assert_eq!((first.mode, first.memory), WAYS[0], "{choice}");
@@ -44,8 +44,8 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     // The next opening finds out, and that is kept.
     let again = opened(&device, RuntimeConfig::default());
     let probe = &again.report().probe;
-    assert!(probe.resident.is_ok() && probe.beside.is_ok(), "{probe:?}");
-    let choice = again.report().choice.as_ref().unwrap();
+    assert!(probe.resident.is_ok() && probe.concurrent_copy.is_ok(), "{probe:?}");
+    let choice = again.report().selection.as_ref().unwrap();
     assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
 }
@@ -56,9 +56,9 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
     for (mode, memory) in WAYS {
         let mut kernel = active(&host, LaunchConfig::default().mode(mode).memory(memory));
         exchange(&mut kernel, 3);
-        assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.choice());
+        assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.selection());
         if mode == Mode::Persistent || memory == Memory::StagedAsync {
-            let why = &kernel.choice().why;
+            let why = &kernel.selection().why;
             assert_eq!(why.asked, AskedBy::Launch);
             assert!(matches!(why.found, Evidence::Doubt(_)), "{why}");
         }
@@ -83,11 +83,13 @@ fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
         exchange(&mut kernel, 4);
         (kernel.runs_as() == WAYS[0]).then_some(kernel)
     });
-    let why = &kernel.choice().why;
+    let why = &kernel.selection().why;
     assert_eq!(why.asked, AskedBy::Nobody);
     assert!(matches!(why.found, Evidence::Resident(_)), "{why}");
     let report = host.report();
-    assert!(report.probe.is_certain() && report.choice.as_ref().unwrap().mode == Mode::Persistent);
+    assert!(
+        report.probe.is_certain() && report.selection.as_ref().unwrap().mode == Mode::Persistent
+    );
 }
 
 #[test]
@@ -95,12 +97,12 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     let here = here!("what_the_environment_asks_for_is_tried_after_a_busy_moment");
     in_child(here, &[("RING_MODE", "persistent")], || {
         let host = open(&busy_at_first());
-        let why = &host.report().choice.as_ref().unwrap().why;
+        let why = &host.report().selection.as_ref().unwrap().why;
         assert_eq!(why.asked, AskedBy::Environment { mode: true, memory: false });
         assert!(matches!(why.found, Evidence::Doubt(_)), "{why}");
         let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 5);
-        assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.choice());
+        assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.selection());
     });
 }
 
@@ -110,7 +112,7 @@ fn what_the_device_does_not_do_is_kept_and_refused() {
     let device = Arc::new(Quirks::of(Cpu::open()).calls_block());
     let host = opened(&device, RuntimeConfig::default());
     let probe = &host.report().probe;
-    let Err(Lack::No(why)) = &probe.beside else { panic!("{probe:?}") };
+    let Err(Lack::No(why)) = &probe.concurrent_copy else { panic!("{probe:?}") };
     assert!(matches!(why, Cause::CallWaited { .. }), "{why}");
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
     let launch = LaunchConfig::default().memory(Memory::StagedAsync);

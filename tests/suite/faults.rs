@@ -88,7 +88,7 @@ pub(crate) fn gpu_alone(test: &str, body: impl Fn(Runtime)) {
 pub(crate) fn is_left_behind(device: &impl Driver) {
     until("what was on the device", || {
         drop(Runtime::open(Device::Cpu)); // sees what was set aside
-        device.residency().is_empty().then_some(())
+        device.occupancy().is_empty().then_some(())
     });
 }
 

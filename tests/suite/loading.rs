@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_receive_that_must_launch_ends_at_its_deadline() {
     let quirks = Quirks::of(Cpu::open());
-    let tap = quirks.tap();
+    let memory_probe = quirks.memory_probe();
     let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     for (mode, memory) in WAYS {
         if mode == Mode::Persistent {
@@ -25,7 +25,7 @@ fn a_receive_that_must_launch_ends_at_its_deadline() {
         let mut kernel = active(&host, LaunchConfig::default().mode(mode).memory(memory));
         exchange(&mut kernel, 1);
         kernel.rest(LONG).unwrap();
-        tap.set_loading(true);
+        memory_probe.set_loading(true);
         let launches = kernel.launches();
         let request = EchoMessage::from_seed(2);
         kernel.send(request, LONG).unwrap();
@@ -35,7 +35,7 @@ fn a_receive_that_must_launch_ends_at_its_deadline() {
             "{mode} {memory}: {found:?}"
         );
         assert_eq!(kernel.launches(), launches, "{mode} {memory}");
-        tap.set_loading(false);
+        memory_probe.set_loading(false);
         assert_eq!(kernel.recv(LONG).unwrap(), request.answer(), "{mode} {memory}");
         assert_eq!(kernel.terminate(LONG).unwrap().processed, 2);
     }
@@ -44,15 +44,15 @@ fn a_receive_that_must_launch_ends_at_its_deadline() {
 #[test]
 fn a_launch_waits_for_the_driver() {
     let quirks = Quirks::of(Cpu::open());
-    let tap = quirks.tap();
+    let memory_probe = quirks.memory_probe();
     let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     for memory in [Memory::Mapped, Memory::StagedAsync] {
-        tap.set_loading(true);
+        memory_probe.set_loading(true);
         let launch = LaunchConfig::default().mode(Mode::Persistent).memory(memory);
         let mut kernel = std::thread::scope(|scope| {
             let launched = scope.spawn(|| host.launch::<Echo>(launch).unwrap());
             std::thread::sleep(Duration::from_millis(30));
-            tap.set_loading(false);
+            memory_probe.set_loading(false);
             launched.join().unwrap()
         });
         kernel.activate(LONG).unwrap();

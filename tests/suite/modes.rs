@@ -37,7 +37,7 @@ fn each_way_answers_singly_and_in_streams() {
         for both in WAYS {
             let mut kernel = active(host, way(both));
             assert_eq!(kernel.runs_as(), both);
-            assert_eq!((kernel.choice().mode, kernel.choice().memory), both);
+            assert_eq!((kernel.selection().mode, kernel.selection().memory), both);
             (0..100).for_each(|i| exchange(&mut kernel, i));
             stream(&mut kernel, 20_000);
             kernel.deactivate(LONG).unwrap();
@@ -45,7 +45,7 @@ fn each_way_answers_singly_and_in_streams() {
             exchange(&mut kernel, 7);
             let summary = kernel.terminate(LONG).unwrap();
             assert_eq!((summary.processed, summary.unhandled), (20_101, 0), "{both:?}");
-            assert_eq!(kernel.changes().count(), 0);
+            assert_eq!(kernel.fallbacks().count(), 0);
         }
     });
 }
@@ -234,7 +234,7 @@ fn small_arenas_do_not_spoil_the_probe() {
     ] {
         let host = opened(&driver, options);
         assert!(host.report().probe.mapped.is_ok() && host.report().probe.resident.is_ok());
-        let choice = host.report().choice.as_ref().unwrap();
+        let choice = host.report().selection.as_ref().unwrap();
         assert_eq!((choice.mode, choice.memory), WAYS[0], "{choice}");
     }
 }
@@ -333,7 +333,7 @@ fn the_environment_forces() {
             Err(error) => panic!("{error}"),
             // The caller's wish gives way.
             Ok(host) => match host.launch::<Echo>(way(WAYS[1])) {
-                Ok(kernel) => kernel.choice().to_string(),
+                Ok(kernel) => kernel.selection().to_string(),
                 Err(error) => error.to_string(),
             },
         };

@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn a_channel_that_panics_keeps_no_other_channel() {
     for channel in [0, 1] {
         let device = Quirks::of(Cpu::open());
-        let tap = device.tap();
+        let memory_probe = device.memory_probe();
         let host = Runtime::over(device, RuntimeConfig::default()).unwrap();
         let budgets = Budgets { time: HOUR, idle: Duration::from_millis(5), ..Budgets::default() };
         let launch = LaunchConfig::default().mode(Mode::EventDriven).memory(Memory::Mapped);
@@ -35,7 +35,7 @@ fn a_channel_that_panics_keeps_no_other_channel() {
         assert_eq!(found, channel);
         let launches = kernel.launches();
         let left = || {
-            tap.look(|kernels| {
+            memory_probe.look(|kernels| {
                 let status = kernels[0][channel as usize].status;
                 (status.left.load(Acquire) == launches)
                     .then(|| (status.busy.load(Relaxed), status.leave.load(Relaxed)))

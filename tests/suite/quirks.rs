@@ -114,9 +114,9 @@ fn launch_until_lost(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<Echo
 
 /// What `Auto` chose for a kernel with payload, and why not what comes before.
 fn choice(host: &Runtime) -> (Mode, Memory, Vec<Obstacle>) {
-    let choice = host.report().choice.as_ref().unwrap();
-    let obstacles = choice.refused.iter().map(|refusal| refusal.why.clone()).collect();
-    (choice.mode, choice.memory, obstacles)
+    let selection = host.report().selection.as_ref().unwrap();
+    let obstacles = selection.refused.iter().map(|refusal| refusal.why.clone()).collect();
+    (selection.mode, selection.memory, obstacles)
 }
 
 fn is_launched_anew(mode: Mode) -> bool {
@@ -129,7 +129,7 @@ fn nothing_is_said_to_lack_where_nothing_does() {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
         assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why:?}");
-        let why = &host.report().choice.as_ref().unwrap().why;
+        let why = &host.report().selection.as_ref().unwrap().why;
         assert_eq!(why.asked, AskedBy::Nobody);
         assert!(matches!(why.found, Evidence::Resident(_)), "{name}: {why}");
         assert_eq!(host.report().pinned, Ok(RuntimeConfig::default().pinned_bytes));
@@ -183,7 +183,7 @@ fn what_lacks_is_reported_and_done_without() {
     let host = over_slow_launches(|quirks| quirks);
     let (mode, memory, why) = choice(&host);
     assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why:?}");
-    let why = &host.report().choice.as_ref().unwrap().why;
+    let why = &host.report().selection.as_ref().unwrap().why;
     assert!(matches!(why.found, Evidence::Graph { .. }), "{why}");
 }
 
@@ -196,7 +196,7 @@ fn messages_go_round_whatever_lacks() {
         let host = named(name);
         let mut kernel = active(&host, LaunchConfig::default());
         soak(&mut kernel);
-        let (changes, summary) = (kernel.changes().count(), kernel.terminate(LONG).unwrap());
+        let (changes, summary) = (kernel.fallbacks().count(), kernel.terminate(LONG).unwrap());
         assert_eq!((summary.processed, summary.unhandled), (MANY, 0), "{name}");
         assert!(changes == 0 || name == "invalid-handles" || name == "failing-copies-beside");
     }
@@ -233,7 +233,7 @@ fn what_is_forced_works_or_is_refused() {
                     assert_eq!((refusal.mode, refusal.memory), (mode, memory));
                     let (mode, memory) = (mode.to_string(), memory.to_string());
                     names(&error, &["kernel echo", &mode, &memory, &refusal.why.to_string()]);
-                    let empty = device.residency().is_empty();
+                    let empty = device.occupancy().is_empty();
                     assert!(empty, "{name}: something is on the device");
                 }
             }
@@ -262,7 +262,7 @@ fn what_is_refused_is_refused_with_its_reason() {
             "copies do not come back beside a resident kernel",
         ),
         ("watchdog", Mode::Persistent, Memory::Mapped, "watchdog"),
-        ("no-graphs", Mode::Graph, Memory::Auto, "no graph could be launched: station failed"),
+        ("no-graphs", Mode::Graph, Memory::Auto, "no graph could be launched: launch slot failed"),
         ("unmapped", Mode::EventDriven, Memory::Mapped, "does not map host memory"),
         ("held-launches", Mode::Persistent, Memory::StagedSync, "has only one"),
     ];
@@ -283,14 +283,14 @@ fn what_is_refused_is_refused_with_its_reason() {
 fn an_event_driven_kernel_goes_on_without_graphs() {
     let host = over_slow_launches(|quirks| quirks.failing_graphs(40));
     let mut kernel = active(&host, LaunchConfig::default());
-    assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.choice());
+    assert_eq!(kernel.runs_as(), (Mode::Graph, Memory::Mapped), "{}", kernel.selection());
     soak(&mut kernel);
     for i in 0..60 {
         kernel.rest(LONG).unwrap(); // so that each message is a launch
         kernel.send(EchoMessage::from_seed(i), LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
     }
-    let changes: Vec<_> = kernel.changes().collect();
+    let changes: Vec<_> = kernel.fallbacks().collect();
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(changes[0].from, (Mode::Graph, Memory::Mapped));
     assert_eq!(changes[0].to, (Mode::EventDriven, Memory::Mapped));
@@ -309,13 +309,13 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
     for asked in [Mode::Auto, Mode::EventDriven, Mode::Graph] {
         let runs = if asked == Mode::Auto { Mode::Persistent } else { asked };
         let mut kernel = active(&device(), launch(asked));
-        let choice = (kernel.choice().mode, kernel.choice().memory);
-        assert_eq!(choice, (runs, Memory::StagedAsync), "{}", kernel.choice());
+        let choice = (kernel.selection().mode, kernel.selection().memory);
+        assert_eq!(choice, (runs, Memory::StagedAsync), "{}", kernel.selection());
         let mut sent = 0;
         let changes = until("a change", || {
             soak(&mut kernel);
             sent += MANY;
-            let changes: Vec<_> = kernel.changes().collect();
+            let changes: Vec<_> = kernel.fallbacks().collect();
             (!changes.is_empty()).then_some(changes)
         });
         let after = if runs == Mode::Graph { Mode::Graph } else { Mode::EventDriven };
@@ -342,7 +342,7 @@ fn endless_budgets_do_not_outlive_the_copies() {
         active(&host, LaunchConfig::default().mode(Mode::EventDriven).budgets(endless));
     until("a change", || {
         soak(&mut kernel);
-        kernel.changes().next()
+        kernel.fallbacks().next()
     });
     soak(&mut kernel);
     kernel.deactivate(LONG).unwrap();

@@ -28,9 +28,9 @@ fn a_device_that_is_full_is_not_tried() {
     let mut host = Runtime::over(Arc::clone(&device), options).unwrap();
     assert!(host.recover(LONG).unwrap().tried);
     let block = Resources { blocks: 1, ..Resources::default() };
-    let blocks = device.residency().holds(block);
+    let blocks = device.occupancy().holds(block);
     let all = Demand { kernel: "all", blocks, block, relaunched: false };
-    let full = device.residency().reserve(all).unwrap();
+    let full = device.occupancy().reserve(all).unwrap();
     assert!(!host.recover(LONG).unwrap().tried);
     drop(full);
     assert!(host.recover(LONG).unwrap().tried);

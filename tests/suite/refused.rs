@@ -57,7 +57,7 @@ fn exchange(kernel: &mut KernelHandle<Echo>) -> Result<(), String> {
 fn is_empty(device: &impl Driver) {
     until("what was on the device", || {
         drop(Runtime::open(Device::Cpu)); // sees what was set aside
-        device.residency().is_empty().then_some(())
+        device.occupancy().is_empty().then_some(())
     });
 }
 
@@ -74,7 +74,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
             let said = DriverReason::Emulated(format!("allocation {n} is refused").into());
             let said = format!("{said:?}");
             let device = Arc::new(Quirks::of(Cpu::open()).refused_allocations(which));
-            let tap = device.tap();
+            let memory_probe = device.memory_probe();
             let found = Runtime::over(Arc::clone(&device), RuntimeConfig::default());
             match &found {
                 Ok(host) => {
@@ -104,7 +104,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
             }
             drop(found);
             is_empty(&device);
-            assert_eq!(tap.blocks(), 0, "memory was kept after refusal {n}");
+            assert_eq!(memory_probe.blocks(), 0, "memory was kept after refusal {n}");
             if which.1 != Bound::Unbounded {
                 let open = || Runtime::over(Arc::clone(&device), RuntimeConfig::default()).ok();
                 let again = until("an opening without refusal", open);
@@ -156,7 +156,7 @@ fn a_launch_that_is_refused_is_named_or_made_again() {
 fn what_one_way_is_refused_another_serves() {
     let (_, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..=1), ONE);
     let mut kernel = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
-    let choice = kernel.choice().to_string();
+    let choice = kernel.selection().to_string();
     names(&choice, &["not persistent in mapped memory", "launch 1 is refused (a quirk)"]);
     exchange(&mut kernel).unwrap();
     drop(kernel);

@@ -16,7 +16,7 @@
 //!     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 //!     kernel.activate(second)?;
 //!     let request = EchoMessage::from_seed(7);
-//!     kernel.send(request, second)?;
+//!     kernel.send(&request, second)?;
 //!     assert_eq!(kernel.recv(second)?, request.answer());
 //!     let summary = kernel.terminate(second)?;
 //!     assert_eq!((summary.processed, summary.unhandled), (1, 0));
@@ -53,6 +53,7 @@ pub mod error;
 mod fake;
 mod kernel;
 mod memory;
+mod mode;
 #[cfg(all(test, loom))]
 mod models;
 mod runtime;
@@ -60,9 +61,8 @@ mod sync;
 
 pub use deadline::Deadline;
 pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice, UnknownName};
-pub use device::{image, platform};
-pub use drive::mode::{Budgets, Memory, Mode};
-pub use drive::report::{AskedBy, Change, Choice, Evidence, Forced, Report, Why};
+pub use device::{image, platform, probe};
+pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
     AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError,
     PayloadError, RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
@@ -75,13 +75,13 @@ pub use kernel::embedded::Kernels;
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::telemetry::{Histogram, Telemetry};
+pub use mode::{Budgets, Memory, Mode};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
     Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};
-pub use runtime::probe;
 pub use runtime::recovery::Recovery;
 pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 

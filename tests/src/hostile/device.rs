@@ -3,7 +3,7 @@
 use super::{Bytes, Known, Truth};
 use bytemuck::{Zeroable, bytes_of};
 use ring_host::State;
-use ring_host::device::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::Command;
@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// Writes a device's lines.
 pub(super) struct Liar<'a> {
-    pub tap: &'a Tap,
+    pub memory_probe: &'a MemoryProbe,
 }
 
 impl Liar<'_> {
     /// The channel's lines, if there are any yet: in staged memory, once it is launched.
     fn on<T>(&self, channel: usize, act: impl FnOnce(Lines<'_>) -> T) -> Option<T> {
-        self.tap.look(|kernels| Some(act(*kernels.last()?.get(channel)?)))
+        self.memory_probe.look(|kernels| Some(act(*kernels.last()?.get(channel)?)))
     }
 
     /// What an honest device does.
@@ -60,7 +60,7 @@ impl Liar<'_> {
         for channel in 0..truth.channels.len() {
             self.on(channel, |lines| lines.status.left.store(launches, Release));
         }
-        self.tap.end();
+        self.memory_probe.end();
     }
 
     /// Acknowledges the command that comes after so many others, or the one that is there.

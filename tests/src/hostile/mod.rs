@@ -10,7 +10,7 @@ use self::device::Liar;
 use self::host::User;
 use crate::{WAYS, over};
 use ring_example_kernels::FragileInOrder;
-use ring_host::device::quirks::Tap;
+use ring_host::device::quirks::MemoryProbe;
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -198,7 +198,7 @@ impl Truth {
 #[derive(Debug)]
 pub struct Bed {
     host: Runtime,
-    tap: Tap,
+    memory_probe: MemoryProbe,
     blocks: usize,
 }
 
@@ -216,8 +216,8 @@ impl Bed {
     pub fn new() -> Bed {
         let options = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
         let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), options);
-        let tap = device.tap();
-        Bed { host, blocks: tap.blocks(), tap }
+        let memory_probe = device.memory_probe();
+        Bed { host, blocks: memory_probe.blocks(), memory_probe }
     }
 
     /// Plays a script, from launch to drop. For one thread at a time.
@@ -230,8 +230,8 @@ impl Bed {
             0 => self.play_with::<FragileInOrder>(&mut script),
             _ => self.play_with::<Echo>(&mut script),
         }
-        self.tap.look(|kernels| assert!(kernels.is_empty(), "a kernel was left behind"));
-        assert_eq!(self.tap.blocks(), self.blocks, "blocks of memory");
+        self.memory_probe.look(|kernels| assert!(kernels.is_empty(), "a kernel was left behind"));
+        assert_eq!(self.memory_probe.blocks(), self.blocks, "blocks of memory");
     }
 
     fn play_with<K: Known>(&self, script: &mut Bytes<'_>) {
@@ -254,7 +254,7 @@ impl Bed {
             fault: None,
         };
         let mut user = User::new(kernel, truth);
-        let liar = Liar { tap: &self.tap };
+        let liar = Liar { memory_probe: &self.memory_probe };
         if script.below(8) > 0 {
             user.activate(&liar);
         }
@@ -268,7 +268,7 @@ impl Bed {
         }
         user.receive_what_is_certain();
         if script.0.len().is_multiple_of(2) || user.truth.channels[0].sent % 16 != 7 {
-            self.tap.end();
+            self.memory_probe.end();
             user.truth.ended = true;
         }
         user.leave();

@@ -3,7 +3,7 @@
 
 use super::{Random, is_told, on_each_tapped_device};
 use crate::faults::{promptly, until};
-use ring_host::device::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,
@@ -56,7 +56,11 @@ impl Witness {
 }
 
 /// Writes over lines of the second kernel beside `work`, which is shown how often that was done.
-fn storm(tap: &Tap, spoil: impl Fn(&Random, &Lines<'_>) + Sync, work: impl FnOnce(&AtomicU64)) {
+fn storm(
+    memory_probe: &MemoryProbe,
+    spoil: impl Fn(&Random, &Lines<'_>) + Sync,
+    work: impl FnOnce(&AtomicU64),
+) {
     /// Also if the work panics.
     struct Ends<'a>(&'a AtomicBool);
     impl Drop for Ends<'_> {
@@ -69,7 +73,7 @@ fn storm(tap: &Tap, spoil: impl Fn(&Random, &Lines<'_>) + Sync, work: impl FnOnc
         threads.spawn(|| {
             let random = Random::new();
             while !over.load(Relaxed) {
-                tap.look(|kernels| {
+                memory_probe.look(|kernels| {
                     let Some(channels) = kernels.get(1) else { return };
                     for _ in 0..1 + random.below(3) {
                         spoil(&random, &channels[random.below(channels.len())]);
@@ -185,7 +189,7 @@ fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
 /// stays, and with it what it uses.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
-    on_each_tapped_device(|tap, host| {
+    on_each_tapped_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let random = Random::new();
         for (mode, memory) in WAYS {
@@ -197,7 +201,7 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
                     LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
                 let mut kernel = at_work(host, launch);
                 let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_device(lines, round);
-                storm(tap, spoil, |blows| use_it(&mut kernel, &random, blows));
+                storm(memory_probe, spoil, |blows| use_it(&mut kernel, &random, blows));
                 if round % 2 == 0 {
                     let done = promptly("terminating", || kernel.terminate(SHORT));
                     of_control(done.map(drop)).iter().for_each(bears_it);
@@ -213,7 +217,7 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
 
 /// What a host writes that it should not; how the channel ended, if it told.
 fn bears<K: Kernel>(
-    tap: &Tap,
+    memory_probe: &MemoryProbe,
     host: &Runtime,
     launch: &LaunchConfig,
     round: usize,
@@ -221,7 +225,7 @@ fn bears<K: Kernel>(
     let mut kernel = host.launch::<K>(launch.clone()).unwrap();
     kernel.activate(LONG).unwrap();
     let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_host(lines, round);
-    storm(tap, spoil, |blows| {
+    storm(memory_probe, spoil, |blows| {
         until("some blows", || (blows.load(Relaxed) >= BLOWS).then_some(()));
     });
     let done = promptly("terminating", || kernel.terminate(LONG));
@@ -234,7 +238,7 @@ fn bears<K: Kernel>(
 /// The channel ends by its own checks, or obeys the last command.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
-    on_each_tapped_device(|tap, host| {
+    on_each_tapped_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let (mut corrupt, mut all) = (0, 0);
         for (mode, memory) in WAYS {
@@ -246,8 +250,8 @@ fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
                     LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
                 let big = launch.clone().payload_bytes(4096);
                 let ends = [
-                    bears::<Echo>(tap, host, &launch, round),
-                    bears::<VectorAdd>(tap, host, &big, round),
+                    bears::<Echo>(memory_probe, host, &launch, round),
+                    bears::<VectorAdd>(memory_probe, host, &big, round),
                 ];
                 for end in ends {
                     all += 1;

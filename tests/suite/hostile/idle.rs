@@ -5,7 +5,7 @@ use crate::faults::until;
 use crate::sequences::seed::count;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
-use ring_host::device::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -37,28 +37,28 @@ fn whatever_a_device_writes_between_calls_the_host_stays_sound() {
 }
 
 /// Acts on channel 0 of the only kernel, if its lines are to be had yet.
-fn on_channel(tap: &Tap, act: impl FnOnce(Lines<'_>)) {
-    tap.look(|kernels| kernels.first().map(|channels| act(channels[0])));
+fn on_channel(memory_probe: &MemoryProbe, act: impl FnOnce(Lines<'_>)) {
+    memory_probe.look(|kernels| kernels.first().map(|channels| act(channels[0])));
 }
 
 /// An active kernel on an idle device, whose acknowledgement comes before the command.
-fn idle((mode, memory): (Mode, Memory)) -> (Tap, KernelHandle<Echo>) {
+fn idle((mode, memory): (Mode, Memory)) -> (MemoryProbe, KernelHandle<Echo>) {
     let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
-    let tap = device.tap();
+    let memory_probe = device.memory_probe();
     let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(16);
     let mut kernel = host.launch::<Echo>(launch).unwrap();
     let begun = Instant::now();
     while let Err(error) = kernel.activate(Duration::from_millis(1)) {
         assert!(begun.elapsed() < LONG, "{error}");
-        on_channel(&tap, |lines| {
+        on_channel(&memory_probe, |lines| {
             let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
             let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
             lines.status.acknowledged.store(obeyed.to_word(), Release);
             lines.status.left.store(kernel.launches(), Release);
         });
-        tap.end(); // what it says in staged-sync memory comes back when it has left
+        memory_probe.end(); // what it says in staged-sync memory comes back when it has left
     }
-    (tap, kernel)
+    (memory_probe, kernel)
 }
 
 /// A device that says of each launch that it has left, while the driver says that it runs: a queue
@@ -67,22 +67,22 @@ fn idle((mode, memory): (Mode, Memory)) -> (Tap, KernelHandle<Echo>) {
 fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
     const MANY: u64 = 5000;
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-        let (tap, mut kernel) = idle((mode, memory));
+        let (memory_probe, mut kernel) = idle((mode, memory));
         kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         for _ in 0..MANY {
-            on_channel(&tap, |lines| lines.status.left.store(kernel.launches(), Release));
+            on_channel(&memory_probe, |lines| lines.status.left.store(kernel.launches(), Release));
             assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
         }
         let launches = kernel.launches();
         assert!(launches < 1024, "{mode} in {memory}: {launches} launches");
         // Once it has left indeed, it is launched again.
-        tap.end();
-        on_channel(&tap, |lines| lines.status.left.store(launches, Release));
+        memory_probe.end();
+        on_channel(&memory_probe, |lines| lines.status.left.store(launches, Release));
         until("another launch", || {
             assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
             (kernel.launches() > launches).then_some(())
         });
-        tap.end();
+        memory_probe.end();
     }
 }
 
@@ -90,11 +90,11 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
 #[test]
 fn launches_that_never_were_are_an_error() {
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-        let (tap, mut kernel) = idle((mode, memory));
+        let (memory_probe, mut kernel) = idle((mode, memory));
         kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         let left = kernel.launches() + 10;
-        on_channel(&tap, |lines| lines.status.left.store(left, Release));
-        tap.end();
+        on_channel(&memory_probe, |lines| lines.status.left.store(left, Release));
+        memory_probe.end();
         let RecvTimeoutError::Fault(fault) = kernel.recv(LONG).unwrap_err() else {
             panic!("no fault")
         };
@@ -109,16 +109,16 @@ fn launches_that_never_were_are_an_error() {
 /// the end has counted what was answered: nothing follows.
 #[test]
 fn nothing_follows_the_end_that_was_told() {
-    let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
+    let (memory_probe, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {
-        on_channel(&tap, |lines| {
+        on_channel(&memory_probe, |lines| {
             let control = Control { credit: 3, inline: u32::MAX, tail };
             lines.response_bell.atoms[CONTROL].publish(control.to_words());
         });
     };
     answered(1);
-    on_channel(&tap, |lines| {
+    on_channel(&memory_probe, |lines| {
         lines.status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
         let word = Command { epoch: 1, state: State::Faulted as u32 }.to_word();
         lines.status.acknowledged.store(word, Release);
@@ -135,16 +135,16 @@ fn nothing_follows_the_end_that_was_told() {
     assert_eq!(kernel.try_recv_batch(&mut answers), Err(at_once.clone()));
     assert_eq!(kernel.try_recv_each(2, |_| panic!("an answer")), Err(at_once));
     assert_eq!(kernel.recv(LONG), Err(end));
-    tap.end();
+    memory_probe.end();
 }
 
 /// The lines that a device writes are its own: whatever the host does, it changes none of them.
 #[test]
 fn a_host_writes_its_own_lines_only() {
-    let (tap, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
+    let (memory_probe, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     let words = || {
         let mut words = Vec::new();
-        on_channel(&tap, |lines| {
+        on_channel(&memory_probe, |lines| {
             let status = lines.status;
             let counters =
                 [&status.acknowledged, &status.processed, &status.refused, &status.errors];
@@ -172,5 +172,5 @@ fn a_host_writes_its_own_lines_only() {
     }
     let _ = (kernel.recv(short), kernel.deactivate(short), kernel.terminate(short));
     assert_eq!(words(), before);
-    tap.end();
+    memory_probe.end();
 }

@@ -6,7 +6,7 @@ mod beside;
 mod gpu;
 mod idle;
 
-use ring_host::device::quirks::{Lines, Tap};
+use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{self, Quirks, cpu::Cpu};
 use ring_host::{Device, DeviceFault, Runtime, RuntimeConfig};
 use ring_shared::atomics::AtomicU64;
@@ -21,13 +21,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const LITTLE: RuntimeConfig = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
-fn on_each_tapped_device(test: impl Fn(&Tap, &Runtime)) {
+fn on_each_tapped_device(test: impl Fn(&MemoryProbe, &Runtime)) {
     let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
-    test(&device.tap(), &host);
+    test(&device.memory_probe(), &host);
     if gpu().is_some() {
         let open = || Quirks::of(device::open(Device::Cuda(0)).unwrap().0);
         let (device, host) = over(open, LITTLE);
-        test(&device.tap(), &host);
+        test(&device.memory_probe(), &host);
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::platforms::Platform;
 use proptest::prelude::*;
-use ring_host::error::{Budget, DriverError, DriverReason};
+use ring_host::error::{Budget, DriverReason};
+use ring_host::image::ImageError;
 use ring_host::{
     Budgets, Cooperative, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
     Processing, Runtime,
@@ -94,7 +95,7 @@ pub fn launch<K: Kernel>(
     match (prepared, kernel) {
         (Ok(()), Ok(kernel)) => {
             assert_eq!(kernel.channels(), launched.channels);
-            let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.choice());
+            let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.selection());
             assert!(mode == Mode::Auto || mode == choice.mode, "{choice}");
             assert!(memory == Memory::Auto || memory == choice.memory, "{choice}");
             Some(kernel)
@@ -109,7 +110,12 @@ pub fn launch<K: Kernel>(
 
 /// Whether it is the error of an emulated platform.
 fn is_made_up(error: &LaunchError) -> bool {
-    matches!(error, LaunchError::Driver(DriverError { reason: DriverReason::Emulated(_), .. }))
+    let error = match error {
+        LaunchError::Driver(error) => error,
+        LaunchError::Image { source: ImageError::Driver(error), .. } => error,
+        _ => return false,
+    };
+    matches!(error.reason, DriverReason::Emulated(_))
 }
 
 /// What is wrong with a launch.

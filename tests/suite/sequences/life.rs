@@ -120,7 +120,7 @@ impl Life {
             }
             Err(error) => {
                 let (status, launches) = (kernel.status(), kernel.launches());
-                let changes: Vec<_> = kernel.changes().collect();
+                let changes: Vec<_> = kernel.fallbacks().collect();
                 panic!("{error}; {status:?}, {launches} launches, {changes:?}, {before:?}");
             }
         }
@@ -141,8 +141,8 @@ impl Life {
         assert!(status.state == self.state || unseen, "{status:?}, but {:?}", self.state);
         assert!(unseen || !format!("{:?}", status.exit).contains("Corrupt"), "{status:?}");
         assert!(kernel.launches() >= status.launches);
-        let changed = kernel.changes().next().is_some();
-        let chosen = (kernel.choice().mode, kernel.choice().memory);
+        let changed = kernel.fallbacks().next().is_some();
+        let chosen = (kernel.selection().mode, kernel.selection().memory);
         assert!(changed || kernel.runs_as() == chosen, "{:?}", kernel.runs_as());
         if self.ended {
             assert!(kernel.is_resting());

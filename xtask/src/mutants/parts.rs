@@ -165,8 +165,11 @@ pub const PARTS: [Part; 3] = [
         package: "ring-host",
         files: &[
             "crates/ring-host/src/kernel/channel.rs",
-            "crates/ring-host/src/drive/scheduler.rs",
             "crates/ring-host/src/kernel/core.rs",
+            "crates/ring-host/src/drive/device_kernel.rs",
+            "crates/ring-host/src/drive/launches.rs",
+            "crates/ring-host/src/drive/scheduler.rs",
+            "crates/ring-host/src/drive/staged.rs",
             "crates/ring-host/src/drive/staging.rs",
         ],
         except: &[],

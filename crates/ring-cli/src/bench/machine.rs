@@ -62,7 +62,7 @@ impl Machine {
             let line = text.lines().next()?.split_whitespace().collect::<Vec<_>>().join(" ");
             Some(line.trim_start_matches("NVRM version: ").to_owned())
         });
-        let runs = match &runtime.report().choice {
+        let runs = match &runtime.report().selection {
             Ok(choice) => choice.to_string(),
             Err(refused) => format!("no kernel runs: {}", each(refused)),
         };

@@ -6,10 +6,10 @@ use crate::args::Emulation;
 use crate::host::{self, Host};
 use ring_host::device;
 use ring_host::kernels::VectorAdd;
-use ring_host::platform::{library_places, wsl_signs};
+use ring_host::platform::{library_folders, wsl_signs};
 use ring_host::{
-    Choice, Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
-    Runtime,
+    Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal, Runtime,
+    Selection,
 };
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 
@@ -47,7 +47,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
         wsl: wsl_signs(),
         library: Library {
             path: variable("LD_LIBRARY_PATH"),
-            places: library_places(),
+            places: library_folders(),
             loaded: loaded(&counted),
             kernel_module: kernel_module(),
         },
@@ -97,8 +97,8 @@ fn forced() -> Vec<(&'static str, String)> {
 /// Whether kernels stay on a GPU, in memory that both sides see: only then do turns of others show.
 fn stays_on_gpu(runtime: &Runtime) -> bool {
     let persistent =
-        |choice: &Choice| (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
-    let chosen = runtime.report().choice.as_ref().is_ok_and(persistent);
+        |choice: &Selection| (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
+    let chosen = runtime.report().selection.as_ref().is_ok_and(persistent);
     chosen && runtime.device().kind == DeviceKind::Cuda
 }
 
@@ -109,11 +109,11 @@ fn see(runtime: &Runtime) -> Seen {
         pinned: report.pinned.clone(),
         mapped: probe.mapped,
         resident: probe.resident,
-        beside: probe.beside,
+        beside: probe.concurrent_copy,
         launch: probe.launch,
         graph: probe.graph,
         took: probe.took,
-        choice: report.choice.clone(),
+        choice: report.selection.clone(),
         ways: ways(runtime),
     }
 }
@@ -123,7 +123,7 @@ fn see(runtime: &Runtime) -> Seen {
 fn ways(runtime: &Runtime) -> Vec<Way> {
     let report = runtime.report();
     let mut ways = Vec::new();
-    if let (false, Ok(choice)) = (report.forced.is_empty(), &report.choice) {
+    if let (false, Ok(choice)) = (report.forced.is_empty(), &report.selection) {
         let refused =
             |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.to_string()) };
         ways.extend(choice.refused.iter().map(refused));

@@ -2,16 +2,16 @@
 
 use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{Sharing, Trips};
-use ring_host::platform::{Place, WSL_LIBRARIES};
+use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::Answers;
-use ring_host::{AskedBy, Choice, Device, Evidence, Memory, Mode, OpenError, Why};
+use ring_host::{AskedBy, Device, Evidence, Memory, Mode, OpenError, Selection, Why};
 use std::time::Duration;
 
 const US: fn(u64) -> Duration = Duration::from_micros;
 
 /// A GPU that lacks nothing.
 pub fn gpu() -> Facts {
-    let place = |folder: &str, why, found| Place { folder: folder.into(), why, found };
+    let place = |folder: &str, why, found| LibraryFolder { folder: folder.into(), why, found };
     Facts {
         asked: Device::Auto,
         emulated: None,
@@ -62,7 +62,7 @@ fn seen() -> Seen {
         launch: Ok(Duration::from_nanos(9250)),
         graph: Ok(US(8)),
         took: US(1500),
-        choice: Ok(Choice { mode, memory, why, refused: Vec::new() }),
+        choice: Ok(Selection { mode, memory, why, refused: Vec::new() }),
         ways: vec![
             Way { mode, memory, refused: None },
             Way { mode, memory: Memory::StagedSync, refused },

@@ -2,9 +2,9 @@
 
 use super::sharing::Sharing;
 use ring_host::error::NoPinned;
-use ring_host::platform::{Place, WslSign};
+use ring_host::platform::{LibraryFolder, WslSign};
 use ring_host::probe::{Answers, Lack};
-use ring_host::{Choice, Device, DeviceInfo, Memory, Mode, OpenError, Refusal};
+use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Refusal, Selection};
 use std::time::Duration;
 
 /// All that was found out.
@@ -45,7 +45,7 @@ pub struct Library {
     /// The environment's folders.
     pub path: Option<String>,
     /// The folders that were looked at.
-    pub places: Vec<Place>,
+    pub places: Vec<LibraryFolder>,
     /// Whether it could be loaded; unknown if that was not tried.
     pub loaded: Option<bool>,
     /// The kernel's part of the driver, if it says its version.
@@ -117,7 +117,7 @@ pub struct Seen {
     /// How long finding that out took.
     pub took: Duration,
     /// What `Auto` chooses, and why; or why nothing serves.
-    pub choice: Result<Choice, Vec<Refusal>>,
+    pub choice: Result<Selection, Vec<Refusal>>,
     /// All ways to run a kernel that were considered, best first.
     pub ways: Vec<Way>,
 }

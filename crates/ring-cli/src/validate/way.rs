@@ -2,21 +2,21 @@
 
 use crate::reasons::{by_reason, listed};
 use crate::text::wrapped;
-use ring_host::{Change, Choice, Kernel, KernelHandle};
+use ring_host::{Fallback, Kernel, KernelHandle, Selection};
 
 /// How a kernel was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     kernel: &'static str,
-    choice: Choice,
+    choice: Selection,
     /// What failed while it ran, and what was done then.
-    changes: Vec<Change>,
+    changes: Vec<Fallback>,
 }
 
 impl Way {
     /// How that kernel was run until now.
     pub fn of<K: Kernel>(kernel: &KernelHandle<K>) -> Way {
-        let (choice, changes) = (kernel.choice().clone(), kernel.changes().collect());
+        let (choice, changes) = (kernel.selection().clone(), kernel.fallbacks().collect());
         Way { kernel: K::NAME, choice, changes }
     }
 
@@ -25,7 +25,7 @@ impl Way {
     }
 
     fn in_words(&self, kernels: &[&str]) -> String {
-        let Choice { mode, memory, why, refused } = &self.choice;
+        let Selection { mode, memory, why, refused } = &self.choice;
         let way = format!("{}: {mode} in {memory} memory; {why}", listed(kernels, "and"));
         let mut lines = vec![wrapped("ran     ", &way)];
         let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, &r.why)));
@@ -77,7 +77,7 @@ mod tests {
             memory: Memory::Mapped,
             why: Obstacle::NotResident(Lack::No(Cause::Blind { message: 3 })),
         };
-        let choice = Choice {
+        let choice = Selection {
             mode: Mode::Graph,
             memory: Memory::Mapped,
             why: Why {
@@ -86,7 +86,7 @@ mod tests {
             },
             refused: vec![refused],
         };
-        let change = Change {
+        let change = Fallback {
             from: (Mode::Graph, Memory::Mapped),
             to: (Mode::EventDriven, Memory::Mapped),
             why: DriverError {

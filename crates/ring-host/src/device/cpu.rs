@@ -1,13 +1,17 @@
 //! The CPU device: a thread a channel, running the handlers compiled for the host.
 
+mod entry;
+
+pub(crate) use entry::program;
+
 use super::{
-    Cells, CpuEntry, Driver, Function, Grid, Launched, Limits, Mapped, Program, Residency,
-    Resources, RunState, Sealed, Station, pages,
+    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, Occupancy,
+    Program, Resources, RunState, Sealed, pages,
 };
 use crate::device::image::ImageError;
+use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
-use crate::runtime::probe::Probed;
 use ring_device::{Hooks, TeamMemory};
 use ring_shared::atomics::Atom;
 use std::ptr::NonNull;
@@ -25,7 +29,7 @@ const CHANNEL: Resources = Resources { registers: 0, shared_bytes: 0, warps: 0, 
 #[derive(Debug)]
 pub struct Cpu {
     info: DeviceInfo,
-    residency: Residency,
+    occupancy: Occupancy,
     probed: Arc<Probed>,
 }
 
@@ -42,7 +46,7 @@ impl Cpu {
     pub fn open() -> Cpu {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Cpu {
-            residency: Residency::new(1, Resources { blocks: MAX_CHANNELS, ..CHANNEL }),
+            occupancy: Occupancy::new(1, Resources { blocks: MAX_CHANNELS, ..CHANNEL }),
             probed: Arc::default(),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
@@ -68,8 +72,8 @@ impl Driver for Cpu {
         &self.info
     }
 
-    fn residency(&self) -> &Residency {
-        &self.residency
+    fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 
     fn probed(&self) -> &Probed {
@@ -121,14 +125,14 @@ impl Function for CpuFunction {
         Ok(Limits { threads: 1024, channels: MAX_CHANNELS, block: CHANNEL })
     }
 
-    fn station(
+    fn launch_slot(
         &self,
         grid: Grid,
         parameter: u64,
         _: bool,
-    ) -> Result<Arc<dyn Station>, DriverError> {
+    ) -> Result<Arc<dyn LaunchSlot>, DriverError> {
         let turns = Arc::new(Turns { channels: grid.channels, ..Turns::default() });
-        let station = CpuStation(Arc::clone(&turns)); // stops the threads if it is dropped
+        let launch_slot = CpuLaunchSlot(Arc::clone(&turns)); // stops the threads if it is dropped
         for channel in 0..grid.channels {
             let (entry, turns) = (self.entry, Arc::clone(&turns));
             let thread = std::thread::Builder::new()
@@ -146,7 +150,7 @@ impl Function for CpuFunction {
             });
             spawned.map_err(|error| DriverError::of_system("spawn", &error))?;
         }
-        Ok(Arc::new(station))
+        Ok(Arc::new(launch_slot))
     }
 }
 
@@ -208,7 +212,7 @@ impl Turns {
         state.channels_done += 1;
         if state.channels_done == self.channels {
             state.channels_done = 0;
-            // SYNC: released to `CpuStation::state`; the other channels' work is here by the lock.
+            // SYNC: released to `CpuLaunchSlot::state`; the other channels' work is here by the lock.
             self.ended.fetch_add(1, Ordering::Release);
             self.changed.notify_all();
         }
@@ -217,17 +221,17 @@ impl Turns {
 
 /// The launches of a kernel whose channels are threads. Copies end before their call does.
 #[derive(Debug)]
-struct CpuStation(Arc<Turns>);
+struct CpuLaunchSlot(Arc<Turns>);
 
-impl Drop for CpuStation {
+impl Drop for CpuLaunchSlot {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-impl Sealed for CpuStation {}
+impl Sealed for CpuLaunchSlot {}
 
-impl Station for CpuStation {
+impl LaunchSlot for CpuLaunchSlot {
     unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
         self.0.launch();
         Ok(Launched::Yes)
@@ -283,7 +287,7 @@ fn device(address: u64) -> *mut u8 {
 /// Copies cell by cell, each as one, since channels may use them at the same time.
 ///
 /// # Safety
-/// As for [`Station::copy_in`].
+/// As for [`LaunchSlot::copy_in`].
 unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize, cells: Cells) {
     if cells == Cells::Words {
         let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
@@ -315,7 +319,7 @@ enum Pause {
     Sleep(Duration),
 }
 
-/// Fruitless looks in a row after which a channel yields its core, and after which it sleeps.
+/// IdlePolls looks in a row after which a channel yields its core, and after which it sleeps.
 const YIELD_AFTER: u32 = 200;
 const SLEEP_AFTER: u32 = 4000;
 
@@ -328,7 +332,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 /// idle, which is what the next message may have to wait.
 const SLEEPS_OF_A_LENGTH: u32 = 64;
 
-/// What comes after the `looks`th fruitless look in a row. A message or a command begins a new row.
+/// What comes after the `looks`th idle look in a row. A message or a command begins a new row.
 fn pause(looks: u32) -> Pause {
     match looks {
         0..YIELD_AFTER => Pause::Spin,
@@ -355,7 +359,7 @@ mod tests {
     use super::*;
 
     /// How long a channel sleeps in all, if sleeping took no longer than it was told to, until after so many
-    /// fruitless looks.
+    /// idle looks.
     fn slept(looks: u32) -> Duration {
         (0..looks)
             .filter_map(|n| match pause(n) {

@@ -3,10 +3,10 @@
 //! Two implementations: [`cpu`](super::cpu), threads that run the handlers compiled for the host, and
 //! `cuda`; and `quirks`, which wraps either and takes things away.
 
-use super::{DeviceInfo, Residency, Resources};
+use super::{DeviceInfo, Occupancy, Resources};
 use crate::device::image::{Image, ImageError};
+use crate::device::probe::Probed;
 use crate::error::{DriverError, OpenError};
-use crate::runtime::probe::Probed;
 use ring_device::{Hooks, TeamMemory};
 use std::fmt::Debug;
 use std::ptr::NonNull;
@@ -66,6 +66,7 @@ pub struct Grid {
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub threads: u32,
     /// All blocks at once or none.
+    #[cfg_attr(not(any(feature = "cuda", feature = "quirks")), allow(dead_code))]
     pub cooperative: bool,
 }
 
@@ -103,14 +104,14 @@ pub enum Launched {
 }
 
 /// A place for one kernel's launches, one behind the other, and the copies of its memory.
-pub trait Station: Sealed + Send + Sync + Debug {
+pub trait LaunchSlot: Sealed + Send + Sync + Debug {
     /// Launches the kernel once more, behind its launches before. Returns at once, also if that cannot
     /// be now. `replay`: through
-    /// the graph that the station was made with. A device may hold it back until
+    /// the graph that the launch slot was made with. A device may hold it back until
     /// [`state`](Self::state) is asked.
     ///
     /// # Safety
-    /// The parameter given to [`Function::station`] is what the entry needs, and stays so until
+    /// The parameter given to [`Function::launch_slot`] is what the entry needs, and stays so until
     /// [`is_over`](Self::is_over).
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError>;
 
@@ -158,12 +159,12 @@ pub trait Function: Sealed + Send + Sync + Debug {
     fn limits(&self, threads: u32) -> Result<Limits, DriverError>;
 
     /// Makes ready to launch it, with one parameter; `replay`: also through a graph.
-    fn station(
+    fn launch_slot(
         &self,
         grid: Grid,
         parameter: u64,
         replay: bool,
-    ) -> Result<Arc<dyn Station>, DriverError>;
+    ) -> Result<Arc<dyn LaunchSlot>, DriverError>;
 }
 
 /// A device. No call blocks while a kernel is resident, whoever launched it.
@@ -172,7 +173,7 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     fn info(&self) -> &DeviceInfo;
 
     /// The kernels that there is room reserved for.
-    fn residency(&self) -> &Residency;
+    fn occupancy(&self) -> &Occupancy;
 
     /// What was found out about it.
     fn probed(&self) -> &Probed;
@@ -222,8 +223,8 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
         (**self).info()
     }
 
-    fn residency(&self) -> &Residency {
-        (**self).residency()
+    fn occupancy(&self) -> &Occupancy {
+        (**self).occupancy()
     }
 
     fn probed(&self) -> &Probed {

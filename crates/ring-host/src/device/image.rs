@@ -1,5 +1,6 @@
 //! The code of a kernel, checked before any driver sees it.
 
+use crate::error::DriverError;
 use std::borrow::Cow;
 
 /// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
@@ -54,6 +55,9 @@ pub enum ImageError {
         /// Kernels resident in this process.
         resident: usize,
     },
+    /// A driver call failed, whatever the PTX is.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     /// The driver could not compile it.
     #[error("the driver refused the PTX ({code}): {log}")]
     Refused {

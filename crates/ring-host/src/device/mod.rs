@@ -8,19 +8,23 @@ pub mod cuda;
 mod driver;
 pub mod image;
 mod info;
+pub(crate) mod layout_probe;
 mod occupancy;
 mod open;
 pub(crate) mod pages;
 pub mod platform;
+pub mod probe;
 #[cfg(feature = "quirks")]
 pub mod quirks;
+pub(crate) mod retry;
 
 pub(crate) use driver::Sealed;
 pub use driver::{
-    Cells, CpuEntry, Driver, Function, Grid, Launched, Limits, Mapped, Program, RunState, Station,
+    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, Program,
+    RunState,
 };
 pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
-pub use occupancy::{Crowded, Demand, Residency, Resources, Share};
+pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};
 pub use open::{Opened, open};
 #[cfg(feature = "quirks")]
 pub use quirks::Quirks;

@@ -116,7 +116,7 @@ impl std::error::Error for Crowded {}
 
 /// The kernels that a device has room reserved for, whoever launched them in this process.
 #[derive(Clone, Debug)]
-pub struct Residency(Arc<Device>);
+pub struct Occupancy(Arc<Device>);
 
 #[derive(Debug)]
 struct Device {
@@ -130,22 +130,22 @@ struct Reserved {
     demand: Demand,
     /// Its blocks were seen on the device, and stay until it ends.
     stays: bool,
-    share: u64,
+    reservation: u64,
 }
 
-impl PartialEq for Residency {
+impl PartialEq for Occupancy {
     /// Whether they are of the same device.
-    fn eq(&self, other: &Residency) -> bool {
+    fn eq(&self, other: &Occupancy) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Residency {}
+impl Eq for Occupancy {}
 
-impl Residency {
+impl Occupancy {
     /// An empty device of so many multiprocessors with these resources each.
-    pub fn new(multiprocessors: u32, each: Resources) -> Residency {
-        Residency(Arc::new(Device { multiprocessors, each, reserved: Mutex::default() }))
+    pub fn new(multiprocessors: u32, each: Resources) -> Occupancy {
+        Occupancy(Arc::new(Device { multiprocessors, each, reserved: Mutex::default() }))
     }
 
     /// How many such blocks the device holds when it is empty.
@@ -172,17 +172,17 @@ impl Residency {
 
     /// Reserves room for a kernel, if all its blocks become resident whatever the device does, and if
     /// the kernels that are still to be placed, or to be launched again, do so beside it.
-    pub fn reserve(&self, demand: Demand) -> Result<Share, Crowded> {
+    pub fn reserve(&self, demand: Demand) -> Result<Reservation, Crowded> {
         let mut reserved = self.0.lock();
         self.0.room(demand, reserved.iter().map(|r| r.demand))?;
         for waiting in reserved.iter().filter(|r| !r.stays) {
-            let others = reserved.iter().filter(|r| r.share != waiting.share);
+            let others = reserved.iter().filter(|r| r.reservation != waiting.reservation);
             let others = others.map(|r| r.demand).chain([demand]);
             self.0.room(waiting.demand, others)?;
         }
-        let share = reserved.iter().map(|r| r.share).max().map_or(0, |last| last + 1);
-        reserved.push(Reserved { demand, stays: false, share });
-        Ok(Share { of: self.clone(), share })
+        let reservation = reserved.iter().map(|r| r.reservation).max().map_or(0, |last| last + 1);
+        reserved.push(Reserved { demand, stays: false, reservation });
+        Ok(Reservation { of: self.clone(), reservation })
     }
 }
 
@@ -265,29 +265,29 @@ impl Device {
 
 /// Room on the device, given back when dropped.
 #[derive(Debug)]
-pub struct Share {
-    of: Residency,
-    share: u64,
+pub struct Reservation {
+    of: Occupancy,
+    reservation: u64,
 }
 
-impl Share {
+impl Reservation {
     /// The device.
-    pub(crate) fn device(&self) -> &Residency {
+    pub(crate) fn device(&self) -> &Occupancy {
         &self.of
     }
 
     /// The kernel's blocks are on the device. If it is not launched again, they stay there, whatever is
     /// launched beside them.
     pub(crate) fn placed(&self) {
-        for reserved in self.of.0.lock().iter_mut().filter(|r| r.share == self.share) {
+        for reserved in self.of.0.lock().iter_mut().filter(|r| r.reservation == self.reservation) {
             reserved.stays = !reserved.demand.relaunched;
         }
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.of.0.lock().retain(|reserved| reserved.share != self.share);
+        self.of.0.lock().retain(|reserved| reserved.reservation != self.reservation);
     }
 }
 

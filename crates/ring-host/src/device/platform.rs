@@ -68,7 +68,7 @@ pub fn available_memory() -> u64 {
 
 /// A folder in which the driver's library may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LibraryFolder {
     /// The folder.
     pub folder: PathBuf,
     /// Why it is looked at.
@@ -79,7 +79,7 @@ pub struct Place {
 
 /// Where the driver's library is looked for, in that order. The dynamic linker may know more
 /// folders (`/etc/ld.so.conf`).
-pub fn library_places() -> Vec<Place> {
+pub fn library_folders() -> Vec<LibraryFolder> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let own = std::env::split_paths(&path).map(|folder| (folder, "LD_LIBRARY_PATH"));
     let own = own.filter(|(folder, _)| !folder.as_os_str().is_empty());
@@ -87,7 +87,7 @@ pub fn library_places() -> Vec<Place> {
     let wsl = [(PathBuf::from(WSL_LIBRARIES), "the Windows driver under WSL2")];
     let place = |(folder, why): (PathBuf, _)| {
         let found = folder.join(LIBRARY).exists();
-        Place { folder, why, found }
+        LibraryFolder { folder, why, found }
     };
     own.chain(usual).chain(wsl).map(place).collect()
 }
@@ -122,6 +122,6 @@ mod tests {
 
     #[test]
     fn the_folder_of_wsl_is_looked_at() {
-        assert!(library_places().iter().any(|place| place.folder == Path::new(WSL_LIBRARIES)));
+        assert!(library_folders().iter().any(|place| place.folder == Path::new(WSL_LIBRARIES)));
     }
 }

@@ -38,7 +38,7 @@ impl Gate {
     /// Changes the state. To become active the kernel must have been waited for to have no write under way.
     pub fn set(&self, state: State) {
         // SYNC: acquires and releases `set` on other threads: whoever writes over `Faulted` finds the fault
-        // that was noted before it, and puts it back (`Shared::set_state`).
+        // that was remembered before it, and puts it back (`DeviceKernel::set_state`).
         self.word.swap(state as u32, Ordering::AcqRel);
     }
 

@@ -13,12 +13,12 @@ use std::time::Duration;
 const RENEWALS: u32 = 10;
 
 /// The kernels of this process that have a lease.
-static KEEPER: Keeper = Keeper {
-    leases: Mutex::new(Leases { process: None, kept: Vec::new() }),
+static LEASE_THREAD: LeaseThread = LeaseThread {
+    leases: Mutex::new(Leases { process: None, entries: Vec::new() }),
     changed: Condvar::new(),
 };
 
-struct Keeper {
+struct LeaseThread {
     leases: Mutex<Leases>,
     changed: Condvar,
 }
@@ -26,17 +26,17 @@ struct Keeper {
 struct Leases {
     /// The process in which the thread runs, for its life; a fork has none.
     process: Option<u32>,
-    kept: Vec<Kept>,
+    entries: Vec<Entry>,
 }
 
 /// A word to change, and how often.
-struct Kept {
+struct Entry {
     word: NonNull<AtomicU64>,
     every: Duration,
 }
 
 // SAFETY: an atomic that lives until it is taken out, under the lock under which it is used.
-unsafe impl Send for Kept {}
+unsafe impl Send for Entry {}
 
 /// A lease that is renewed while this lives.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Lease {
     word: NonNull<AtomicU64>,
 }
 
-// SAFETY: an address only; see `Kept`.
+// SAFETY: an address only; see `Entry`.
 unsafe impl Send for Lease {}
 // SAFETY: as above.
 unsafe impl Sync for Lease {}
@@ -56,30 +56,30 @@ impl Lease {
     /// `word` lives until the lease is dropped.
     pub unsafe fn keep(word: &AtomicU64, time: Duration) -> Result<Lease, DriverError> {
         let word = NonNull::from(word);
-        let mut leases = KEEPER.leases();
+        let mut leases = LEASE_THREAD.leases();
         if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
             thread
-                .spawn(|| KEEPER.run())
+                .spawn(|| LEASE_THREAD.run())
                 .map_err(|error| DriverError::of_system("spawn", &error))?;
             // What it needs memory for is done when it runs.
             while leases.process != Some(std::process::id()) {
-                leases = KEEPER.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);
+                leases = LEASE_THREAD.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        leases.kept.push(Kept { word, every: time / RENEWALS });
-        KEEPER.changed.notify_all();
+        leases.entries.push(Entry { word, every: time / RENEWALS });
+        LEASE_THREAD.changed.notify_all();
         Ok(Lease { word })
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        KEEPER.leases().kept.retain(|kept| kept.word != self.word);
+        LEASE_THREAD.leases().entries.retain(|entries| entries.word != self.word);
     }
 }
 
-impl Keeper {
+impl LeaseThread {
     fn leases(&self) -> MutexGuard<'_, Leases> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,14 +90,15 @@ impl Keeper {
         leases.process = Some(std::process::id());
         self.changed.notify_all();
         loop {
-            for kept in &leases.kept {
+            for entries in &leases.entries {
                 // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under
                 // the lock that we hold.
-                let word = unsafe { kept.word.as_ref() };
+                let word = unsafe { entries.word.as_ref() };
                 // The host's line has this one writer of the word; the channel reads it.
                 word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             }
-            let every = leases.kept.iter().map(|kept| kept.every).min().unwrap_or(Duration::MAX);
+            let every =
+                leases.entries.iter().map(|entries| entries.every).min().unwrap_or(Duration::MAX);
             let waited = self.changed.wait_timeout(leases, every.min(Duration::from_secs(3600)));
             leases = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -1,9 +1,9 @@
 //! What was tried, found and chosen, and why: kept so that it can be read afterwards.
 
 use crate::device::platform::WslSign;
-use crate::drive::mode::{Memory, Mode};
+use crate::device::probe::{Lack, Probe};
 use crate::error::{DriverError, NoPinned, Obstacle, Refusal};
-use crate::runtime::probe::{Lack, Probe};
+use crate::mode::{Memory, Mode};
 use std::fmt;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl fmt::Display for Why {
 
 /// How a kernel is run, and why so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct Selection {
     /// The mode; never `Auto`.
     pub mode: Mode,
     /// The memory; never `Auto`.
@@ -110,7 +110,7 @@ pub struct Choice {
     pub refused: Vec<Refusal>,
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in {} memory ({})", self.mode, self.memory, self.why)?;
         self.refused.iter().try_for_each(|refusal| write!(f, "; not {refusal}"))
@@ -119,7 +119,7 @@ impl fmt::Display for Choice {
 
 /// A change of mode or memory after an operation failed while the kernel ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct Fallback {
     /// Mode and memory before.
     pub from: (Mode, Memory),
     /// Mode and memory since.
@@ -128,7 +128,7 @@ pub struct Change {
     pub why: DriverError,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = (self.from, self.to);
         write!(f, "{} in {} memory, then {} in {}: {}", from.0, from.1, to.0, to.1, self.why)
@@ -165,5 +165,5 @@ pub struct Report {
     /// What the environment forces.
     pub forced: Forced,
     /// What `Auto` chooses for a kernel that uses payload; or why nothing serves.
-    pub choice: Result<Choice, Vec<Refusal>>,
+    pub selection: Result<Selection, Vec<Refusal>>,
 }

@@ -1,9 +1,9 @@
 //! Choosing mode and memory, from what was asked and what the probe found.
 
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::report::{AskedBy, Choice, Evidence, Why};
+use crate::device::probe::{Lack, Probe};
+use crate::drive::report::{AskedBy, Evidence, Selection, Why};
 use crate::error::{NoPinned, Obstacle, Refusal};
-use crate::runtime::probe::{Lack, Probe};
+use crate::mode::{Memory, Mode};
 
 /// What is asked for, by the caller or by the environment.
 #[derive(Clone, Copy, Debug)]
@@ -16,22 +16,22 @@ pub(crate) struct Asked {
 
 /// A choice, and what may still change.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
-    pub choice: Choice,
+pub(crate) struct Candidate {
+    pub selection: Selection,
     pub mode_is_free: bool,
     pub memory_is_free: bool,
     pub calls_block: bool,
-    /// The kernel is the runtime's own, to find something out: it is not told of as the user's are.
+    /// The kernel is the runtime's own, to find something out: it is logged less than the user's are.
     pub of_probe: bool,
 }
 
-impl Chosen {
+impl Candidate {
     /// Exactly that, to find out whether it works.
-    pub fn for_probe(mode: Mode, memory: Memory) -> Chosen {
+    pub fn for_probe(mode: Mode, memory: Memory) -> Candidate {
         let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
-        let choice = Choice { mode, memory, why, refused: Vec::new() };
-        Chosen {
-            choice,
+        let selection = Selection { mode, memory, why, refused: Vec::new() };
+        Candidate {
+            selection,
             mode_is_free: false,
             memory_is_free: false,
             calls_block: false,
@@ -51,7 +51,7 @@ pub(crate) struct Facts<'a> {
 }
 
 /// All that could serve, best first, and why the others do not. What may not serve after all comes last.
-pub(crate) fn choices(asked: Asked, facts: Facts<'_>) -> (Vec<Chosen>, Vec<Refusal>) {
+pub(crate) fn candidates(asked: Asked, facts: Facts<'_>) -> (Vec<Candidate>, Vec<Refusal>) {
     let (mut serve, mut may_serve, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (mode, memory) in order(facts.probe) {
         let wanted = (asked.mode == Mode::Auto || asked.mode == mode)
@@ -64,10 +64,10 @@ pub(crate) fn choices(asked: Asked, facts: Facts<'_>) -> (Vec<Chosen>, Vec<Refus
             Ok(doubt) => {
                 let why = why(asked, mode, facts.probe, doubt);
                 let is_doubtful = matches!(why.found, Evidence::Doubt(_));
-                let choice = Choice { mode, memory, why, refused: refused.clone() };
+                let selection = Selection { mode, memory, why, refused: refused.clone() };
                 let all = if is_doubtful { &mut may_serve } else { &mut serve };
-                all.push(Chosen {
-                    choice,
+                all.push(Candidate {
+                    selection,
                     mode_is_free: asked.mode == Mode::Auto,
                     memory_is_free: asked.memory == Memory::Auto,
                     calls_block: calls_block(facts.probe),
@@ -105,7 +105,7 @@ fn order(probe: &Probe) -> [(Mode, Memory); 9] {
 
 /// Whether driver calls are known to wait for a resident kernel.
 fn calls_block(probe: &Probe) -> bool {
-    probe.resident.is_ok() && probe.beside.as_ref().is_err_and(Lack::is_certain)
+    probe.resident.is_ok() && probe.concurrent_copy.as_ref().is_err_and(Lack::is_certain)
 }
 
 /// Whether it serves, and what about it is not certain; or why not, and what to do. What a busy moment kept
@@ -134,7 +134,7 @@ fn judge(
     if let (Memory::Mapped, Err(lack)) = (memory, &probe.mapped) {
         lacks(Obstacle::NotMapped, lack, by_name)?;
     }
-    if let (Memory::StagedAsync, Err(lack)) = (memory, &probe.beside) {
+    if let (Memory::StagedAsync, Err(lack)) = (memory, &probe.concurrent_copy) {
         lacks(Obstacle::CopiesWait, lack, by_name)?;
     }
     match mode {
@@ -148,7 +148,7 @@ fn judge(
             if let Err(lack) = &probe.resident {
                 lacks(Obstacle::NotResident, lack, by_mode)?;
             }
-            match &probe.beside {
+            match &probe.concurrent_copy {
                 Err(lack) if asked.mode == Mode::Auto => {
                     lacks(Obstacle::LaunchesWait, lack, by_mode)?;
                 }
@@ -188,15 +188,15 @@ fn why(asked: Asked, mode: Mode, probe: &Probe, doubt: Option<Obstacle>) -> Why 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::probe::{Answers, Cause};
+    use crate::device::probe::{Answers, Cause};
     use std::time::Duration;
 
     const US: Duration = Duration::from_micros(1);
 
     fn healthy() -> Probe {
         let resident = Ok(Answers { count: 9, median: 2 * US });
-        let (mapped, beside) = (Ok(()), Ok(7 * US));
-        Probe { mapped, resident, beside, launch: Ok(9 * US), graph: Ok(8 * US), took: US }
+        let (mapped, concurrent_copy) = (Ok(()), Ok(7 * US));
+        Probe { mapped, resident, concurrent_copy, launch: Ok(9 * US), graph: Ok(8 * US), took: US }
     }
 
     fn first(
@@ -208,8 +208,8 @@ mod tests {
         let pinned = if pinned { Ok(1 << 25) } else { Err(NoPinned::NotAsked) };
         let asked = Asked { mode: asked.0, memory: asked.1, by: AskedBy::Launch };
         let facts = Facts { probe, pinned: &pinned, watchdog, uses_payload: true };
-        let (serve, refused) = choices(asked, facts);
-        let first = serve.first().map(|chosen| (chosen.choice.mode, chosen.choice.memory));
+        let (serve, refused) = candidates(asked, facts);
+        let first = serve.first().map(|chosen| (chosen.selection.mode, chosen.selection.memory));
         first.ok_or_else(|| refused.into_iter().map(|refusal| refusal.why).collect())
     }
 
@@ -229,9 +229,9 @@ mod tests {
         assert_eq!(first(AUTO, &probe, true, false), Ok((Mode::Persistent, Memory::Mapped)));
         assert_eq!(first(AUTO, &probe, true, true), Ok((Mode::Graph, Memory::Mapped)));
         assert_eq!(first(AUTO, &probe, false, false), Ok((Mode::Graph, Memory::StagedSync)));
-        let blind = Probe { resident: Err(no()), beside: Err(no()), ..healthy() };
+        let blind = Probe { resident: Err(no()), concurrent_copy: Err(no()), ..healthy() };
         assert_eq!(first(AUTO, &blind, true, false), Ok((Mode::Graph, Memory::Mapped)));
-        let blocks = Probe { beside: Err(no()), graph: Ok(9 * US), ..healthy() };
+        let blocks = Probe { concurrent_copy: Err(no()), graph: Ok(9 * US), ..healthy() };
         assert_eq!(first(AUTO, &blocks, true, false), Ok((Mode::EventDriven, Memory::Mapped)));
         let unmapped = Probe { mapped: Err(no()), ..healthy() };
         let staged = Ok((Mode::Persistent, Memory::StagedAsync));
@@ -258,7 +258,7 @@ mod tests {
         let (watchdog, one) = (Obstacle::Watchdog, Obstacle::OneLaunch);
         assert_eq!(watched, Err(vec![watchdog.clone(), watchdog, one]));
         let after = Lack::No(Cause::CallWaited { took: 50_000 * US });
-        let blocks = Probe { beside: Err(after.clone()), ..probe };
+        let blocks = Probe { concurrent_copy: Err(after.clone()), ..probe };
         let refused = first((Mode::Auto, Memory::StagedAsync), &blocks, true, false);
         assert_eq!(refused, Err(vec![Obstacle::CopiesWait(after); 3]));
     }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_a_busy_moment_hid_is_tried_if_it_was_asked_for() {
         use {Memory::*, Mode::*};
-        let unsure = Probe { resident: Err(busy()), beside: Err(busy()), ..healthy() };
+        let unsure = Probe { resident: Err(busy()), concurrent_copy: Err(busy()), ..healthy() };
         assert!(!unsure.is_certain() && healthy().is_certain());
         let first = |asked, probe: &Probe| first(asked, probe, true, false);
         assert_eq!(first(AUTO, &unsure), Ok((Graph, Memory::Mapped)), "nobody asked for more");
@@ -279,15 +279,15 @@ mod tests {
         let half = Probe { mapped: Err(busy()), ..healthy() };
         assert_eq!(first((EventDriven, Memory::Auto), &half), Ok((EventDriven, StagedAsync)));
         assert_eq!(first((EventDriven, Mapped), &half), Ok((EventDriven, Mapped)));
-        let blind = Probe { resident: Err(no()), beside: Err(no()), ..healthy() };
+        let blind = Probe { resident: Err(no()), concurrent_copy: Err(no()), ..healthy() };
         assert!(first((Persistent, Mapped), &blind).is_err());
         // Why it may not work is told.
         let forced = AskedBy::Environment { mode: true, memory: false };
         let asked = Asked { mode: Persistent, memory: Memory::Auto, by: forced };
         let pinned = Ok(1 << 25);
         let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, uses_payload: true };
-        let (serve, _) = choices(asked, facts);
-        let why = &serve[0].choice.why;
+        let (serve, _) = candidates(asked, facts);
+        let why = &serve[0].selection.why;
         let found = Evidence::Doubt(Obstacle::NotResident(busy()));
         assert_eq!(*why, Why { asked: forced, found });
         assert_eq!(

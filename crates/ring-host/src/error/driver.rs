@@ -112,3 +112,15 @@ impl fmt::Display for DriverReason {
         }
     }
 }
+
+/// Why there is no pinned memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoPinned {
+    /// Nobody asked for any.
+    #[error("none was asked for (RuntimeConfig::pinned_bytes)")]
+    NotAsked,
+    /// The driver refused it.
+    #[error(transparent)]
+    Refused(#[from] DriverError),
+}

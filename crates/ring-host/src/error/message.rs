@@ -1,6 +1,6 @@
 //! Why a message was not sent, or none was received.
 
-use super::{ChannelError, DeviceFault, advice};
+use super::{ChannelError, DeviceFault};
 use ring_shared::layout::State;
 use std::fmt;
 use std::time::Duration;
@@ -301,6 +301,13 @@ impl RecvTimeoutError {
             TryRecvError::Channel(error) => RecvTimeoutError::Channel(error),
             TryRecvError::Fault(fault) => RecvTimeoutError::Fault(fault),
         })
+    }
+}
+
+fn advice(state: State) -> &'static str {
+    match state {
+        State::Terminated | State::Faulted => "launch it again",
+        _ => "call activate first",
     }
 }
 

@@ -1,20 +1,8 @@
 //! Why a kernel cannot be run in some way.
 
-use super::DriverError;
-use crate::drive::mode::{Memory, Mode};
-use crate::runtime::probe::Lack;
-
-/// Why there is no pinned memory.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoPinned {
-    /// Nobody asked for any.
-    #[error("none was asked for (RuntimeConfig::pinned_bytes)")]
-    NotAsked,
-    /// The driver refused it.
-    #[error(transparent)]
-    Refused(#[from] DriverError),
-}
+use super::{DriverError, NoPinned};
+use crate::device::probe::Lack;
+use crate::mode::{Memory, Mode};
 
 /// Why a kernel cannot be run in some mode and memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,13 +1,13 @@
 //! Sending and receiving, between two steps of the device.
 
 use super::{Bed, CLOCK, LONG, NONE, SLOTS, drive, message, plan};
-use crate::drive::mode::{Memory, Mode};
 use crate::error::{
     DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor,
 };
 use crate::kernel::channel::Receiver;
 use crate::kernels::{Echo, EchoMessage};
-use crate::memory::region::Plan;
+use crate::memory::plan::Plan;
+use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering::Release;
@@ -48,12 +48,12 @@ fn is_lost(end: &TryRecvError) -> bool {
 fn what_was_answered_before_the_end_comes_before_it() {
     for (name, receive) in WAYS {
         let mut bed = Bed::active(drive(Mode::EventDriven, Memory::Mapped), 1);
-        let (mut worker, station) = (bed.worker(0), bed.station.clone());
-        bed.station.on_launch(move || {
+        let (mut worker, launch_slot) = (bed.worker(0), bed.launch_slot.clone());
+        bed.launch_slot.on_launch(move || {
             assert_eq!(worker.work(1), 1);
-            station.fault();
+            launch_slot.fault();
         });
-        bed.station.refuse_launches(1); // that of the send: the look of the receiver launches
+        bed.launch_slot.refuse_launches(1); // that of the send: the look of the receiver launches
         bed.kernel.try_send(message(1)).unwrap();
         let receiver = bed.kernel.channel(0).unwrap().split().1;
         assert_eq!(receive(receiver), Ok(1), "{name}");
@@ -68,7 +68,7 @@ fn what_was_answered_before_the_end_comes_before_it() {
 fn who_only_tries_learns_of_a_fault() {
     for (name, receive) in WAYS {
         let mut bed = resident();
-        bed.station.fault();
+        bed.launch_slot.fault();
         let receiver = bed.kernel.channel(0).unwrap().split().1;
         let begun = Instant::now();
         let end = loop {
@@ -100,7 +100,7 @@ fn who_only_sends_learns_of_a_fault() {
     for (name, is_told) in ways {
         let mut bed = resident();
         bed.send(0, SLOTS.into());
-        bed.station.fault();
+        bed.launch_slot.fault();
         let begun = Instant::now();
         while !is_told(&mut bed) {
             assert!(begun.elapsed() < LONG, "{name}: no fault is told");
@@ -111,7 +111,7 @@ fn who_only_sends_learns_of_a_fault() {
 #[test]
 fn nothing_is_sent_to_a_kernel_that_is_not_active() {
     let mut bed = resident();
-    bed.shared.set_state(State::Inactive);
+    bed.core.device.set_state(State::Inactive);
     let (kernel, state) = ("echo", State::Inactive);
     let refusal = TrySendError::NotActive { message: message(7), kernel, state };
     assert_eq!(bed.kernel.try_send(message(7)), Err(refusal));
@@ -121,7 +121,7 @@ fn nothing_is_sent_to_a_kernel_that_is_not_active() {
     assert_eq!(bed.kernel.try_send_batch(&[message(0); 2]), refusal);
     assert_eq!(bed.kernel.try_send_each(2, |_| message(0)), refusal);
     assert_eq!(bed.worker(0).work(4), 0);
-    bed.shared.set_state(State::Active);
+    bed.core.device.set_state(State::Active);
     bed.kernel.send(message(0), NONE).unwrap();
     assert_eq!(bed.worker(0).work(4), 1);
 }
@@ -222,11 +222,11 @@ fn a_request_carries_the_credit_for_answers() {
         let first = u64::from(3 * round);
         bed.send(first, first + 3);
         assert_eq!(told(&bed), 3 * round);
-        assert_eq!(bed.shared.received(0), first);
+        assert_eq!(bed.core.device.received(0), first);
         assert_eq!(worker.work(3), 3);
         bed.receive(first, first + 2);
         assert_eq!(bed.kernel.channel(0).unwrap().try_iter().count(), 1);
-        assert_eq!(bed.shared.received(0), first + 3);
+        assert_eq!(bed.core.device.received(0), first + 3);
     }
 }
 
@@ -264,8 +264,8 @@ fn an_iterator_gives_what_came_before_the_end() {
     let mut worker = bed.worker(0);
     bed.send(0, 3);
     assert_eq!(worker.work(3), 3);
-    bed.station.fault();
-    assert!(bed.shared.check().is_err());
+    bed.launch_slot.fault();
+    assert!(bed.core.check().is_err());
     let receiver = bed.kernel.channel(0).unwrap().split().1;
     assert_eq!(receiver.try_iter().count(), 3);
     assert!(is_lost(&receiver.try_recv().unwrap_err()));
@@ -311,7 +311,7 @@ fn impossible_indices_are_an_error_of_their_channel() {
             panic!("{name}: {end}")
         };
         assert_eq!(corrupt.found, 500, "{name}");
-        assert_eq!(bed.shared.state(), State::Faulted);
+        assert_eq!(bed.core.device.state(), State::Faulted);
         // It is told again, and nothing that comes later is given out.
         let control = Control { credit: 0, inline: u32::MAX, tail: 2 };
         bed.device().channel(1).response_bell.atoms[CONTROL].publish(control.to_words());
@@ -348,5 +348,5 @@ fn channels_begin_anywhere() {
         bed.receive(5 * round, 5 * round + 5);
     }
     assert_eq!(bed.kernel.channel(0).unwrap().unanswered(), 0);
-    assert_eq!(bed.shared.nanoseconds_per_tick(), 1e6 / f64::from(CLOCK));
+    assert_eq!(bed.core.device.nanoseconds_per_tick(), 1e6 / f64::from(CLOCK));
 }

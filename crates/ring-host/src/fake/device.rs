@@ -1,6 +1,7 @@
 //! The device's side of a kernel on a fake device: its memory, and what a kernel would do to it.
 
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
+use crate::memory::plan::Direction;
 use ring_device::kernels::EchoMessage;
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control, Ring, widen};
@@ -14,15 +15,15 @@ pub(super) struct Device {
     control: usize,
     channels: u32,
     /// Keeps the memory.
-    _shared: Arc<Shared>,
+    _core: Arc<KernelCore>,
 }
 
 impl Device {
-    pub fn new(shared: &Arc<Shared>) -> Device {
+    pub fn new(core: &Arc<KernelCore>) -> Device {
         Device {
-            control: shared.region().parameter() as usize,
-            channels: shared.region().channels(),
-            _shared: Arc::clone(shared),
+            control: core.device.region().parameter() as usize,
+            channels: core.device.region().channels(),
+            _core: Arc::clone(core),
         }
     }
 
@@ -54,7 +55,7 @@ impl Device {
     /// The host orders that, as another of its threads might; in mapped memory.
     pub fn order(&self, state: State) {
         let epoch = self.command().epoch + 1;
-        self._shared.order(epoch, state);
+        self._core.device.publish_command(epoch, state);
     }
 
     /// All channels acknowledge that.
@@ -82,12 +83,12 @@ impl Device {
             .for_each(|channel| self.channel(channel).status.left.store(launches, Release));
     }
 
-    /// A channel's ring, as the device sees it: 0 for requests, 1 for responses.
-    fn ring(&self, channel: u32, which: usize) -> Ring {
+    /// A channel's ring, as the device sees it.
+    fn ring(&self, channel: u32, direction: Direction) -> Ring {
         let block = self.channel(channel);
-        let (bell, credit, at) = match which {
-            0 => (&block.request_bell, &block.request_credit, &block.request),
-            _ => (&block.response_bell, &block.response_credit, &block.response),
+        let (bell, credit, at) = match direction {
+            Direction::Requests => (&block.request_bell, &block.request_credit, &block.request),
+            Direction::Responses => (&block.response_bell, &block.response_credit, &block.response),
         };
         let slots = at.slots.load(Relaxed) as usize;
         let slots = NonNull::new(std::ptr::with_exposed_provenance_mut(slots)).expect("slots");
@@ -101,10 +102,10 @@ impl Device {
 
     /// A worker that answers a channel's requests, from the first one on.
     pub fn worker(&self, channel: u32) -> Worker {
-        let requests = Consumer::new(self.ring(channel, 0));
-        let answers = Producer::new(self.ring(channel, 1));
+        let requests = Consumer::new(self.ring(channel, Direction::Requests));
+        let answers = Producer::new(self.ring(channel, Direction::Responses));
         let block = std::ptr::from_ref(self.channel(channel)).expose_provenance();
-        Worker { requests, answers, block, _shared: Arc::clone(&self._shared) }
+        Worker { requests, answers, block, _core: Arc::clone(&self._core) }
     }
 }
 
@@ -114,7 +115,7 @@ pub(super) struct Worker {
     answers: Producer,
     block: usize,
     /// Keeps the memory.
-    _shared: Arc<Shared>,
+    _core: Arc<KernelCore>,
 }
 
 impl Worker {

@@ -1,9 +1,9 @@
 //! What becomes of a kernel that is lost or dropped, and of what it used.
 
 use super::{Bed, LONG, NONE, drive, refused};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::orphans::sweep;
+use crate::drive::orphans::reap;
 use crate::error::{ControlError, DeviceFault, TryRecvError};
+use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -16,24 +16,24 @@ fn resident(channels: u32) -> Bed {
 #[test]
 fn no_state_covers_a_fault() {
     let bed = resident(1);
-    let fault = bed.shared.fail(bed.shared.device_fault(&refused()));
+    let fault = bed.core.device.fail(bed.core.device.device_fault(&refused()));
     for state in [State::Active, State::Inactive, State::Terminated] {
-        bed.shared.set_state(state);
-        assert_eq!(bed.shared.state(), State::Faulted, "over {state:?}");
-        assert!(!bed.shared.is_active());
+        bed.core.device.set_state(state);
+        assert_eq!(bed.core.device.state(), State::Faulted, "over {state:?}");
+        assert!(!bed.core.device.is_active());
     }
-    assert_eq!(bed.shared.fault(), Some(fault.clone()));
-    assert_eq!(bed.shared.admit(), Err(fault.clone().into()));
-    assert_eq!(bed.shared.end_of(), Some(TryRecvError::Fault(fault)));
+    assert_eq!(bed.core.device.fault(), Some(fault.clone()));
+    assert_eq!(bed.core.device.admit(), Err(fault.clone().into()));
+    assert_eq!(bed.core.device.end(), Some(TryRecvError::Fault(fault)));
 }
 
 #[test]
 fn the_first_fault_counts() {
     let bed = resident(1);
-    let first = bed.shared.fail(bed.shared.refused());
+    let first = bed.core.device.fail(bed.core.device.refused());
     assert_eq!(first, DeviceFault::Refused { kernel: "echo" });
-    assert_eq!(bed.shared.fail(bed.shared.device_fault(&refused())), first);
-    assert_eq!(bed.shared.check(), Err(first));
+    assert_eq!(bed.core.device.fail(bed.core.device.device_fault(&refused())), first);
+    assert_eq!(bed.core.check(), Err(first));
 }
 
 /// One channel panics. The others poll on, and would for ever if nobody told them.
@@ -41,13 +41,13 @@ fn the_first_fault_counts() {
 fn a_dropped_kernel_that_lost_a_channel_orders_the_others_to_leave() {
     let bed = resident(3);
     bed.device().panics(1);
-    let fault = bed.shared.check().unwrap_err();
+    let fault = bed.core.check().unwrap_err();
     assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 1, .. }), "{fault}");
     let Command { epoch, .. } = bed.ordered();
-    let shared = Arc::clone(&bed.shared);
+    let core = Arc::clone(&bed.core);
     drop(bed);
     let ordered = Command { epoch: epoch + 1, state: State::Terminated as u32 };
-    assert_eq!(shared.ordered(), ordered);
+    assert_eq!(core.device.commanded(), ordered);
 }
 
 /// So is a kernel that is well; one that was terminated is told nothing more.
@@ -55,21 +55,21 @@ fn a_dropped_kernel_that_lost_a_channel_orders_the_others_to_leave() {
 fn a_dropped_kernel_is_ordered_to_leave_once() {
     for terminate in [false, true] {
         let mut bed = resident(2);
-        let (device, station) = (bed.device(), Arc::clone(&bed.station));
+        let (device, launch_slot) = (bed.device(), Arc::clone(&bed.launch_slot));
         let left = Command { epoch: bed.ordered().epoch + 1, state: State::Terminated as u32 };
         device.obey_as(left.epoch, State::Terminated);
-        bed.station.on_state(move || {
+        bed.launch_slot.on_state(move || {
             if device.command() == left {
-                station.end();
+                launch_slot.end();
             }
         });
         if terminate {
             bed.kernel.terminate(LONG).unwrap();
         }
-        let shared = Arc::clone(&bed.shared);
+        let core = Arc::clone(&bed.core);
         drop(bed);
-        assert_eq!(shared.ordered(), left);
-        assert_eq!(shared.has_ended(), terminate);
+        assert_eq!(core.device.commanded(), left);
+        assert_eq!(core.device.has_ended(), terminate);
     }
 }
 
@@ -78,16 +78,16 @@ fn a_dropped_kernel_is_ordered_to_leave_once() {
 fn what_may_still_run_keeps_its_memory_and_its_share() {
     for stays in [true, false] {
         let bed = resident(2);
-        let (station, residency) = (Arc::clone(&bed.station), bed.residency.clone());
-        assert!(!residency.is_empty());
-        station.stays(stays);
+        let (launch_slot, occupancy) = (Arc::clone(&bed.launch_slot), bed.occupancy.clone());
+        assert!(!occupancy.is_empty());
+        launch_slot.stays(stays);
         drop(bed);
-        assert_eq!(!residency.is_empty(), stays);
-        assert_eq!(Arc::strong_count(&station) > 1, stays);
-        station.stays(false);
-        sweep();
-        assert_eq!(Arc::strong_count(&station), 1);
-        assert!(residency.is_empty());
+        assert_eq!(!occupancy.is_empty(), stays);
+        assert_eq!(Arc::strong_count(&launch_slot) > 1, stays);
+        launch_slot.stays(false);
+        reap();
+        assert_eq!(Arc::strong_count(&launch_slot), 1);
+        assert!(occupancy.is_empty());
     }
 }
 
@@ -98,43 +98,43 @@ fn a_kernel_that_was_terminated_gives_its_share_back() {
     bed.device().obey_as(bed.ordered().epoch + 1, State::Terminated);
     let staying = bed.kernel.terminate(NONE).unwrap_err();
     assert!(matches!(staying, ControlError::Staying { kernel: "echo", .. }), "{staying}");
-    assert!(!bed.shared.has_ended() && !bed.residency.is_empty());
-    assert_eq!(bed.shared.end_of(), None);
-    bed.station.end();
-    assert_eq!(bed.shared.check(), Ok(()), "it has left as it was asked to");
-    assert!(bed.shared.has_ended() && bed.residency.is_empty());
-    assert_eq!(bed.shared.end_of(), Some(TryRecvError::Closed { kernel: "echo" }));
+    assert!(!bed.core.device.has_ended() && !bed.occupancy.is_empty());
+    assert_eq!(bed.core.device.end(), None);
+    bed.launch_slot.end();
+    assert_eq!(bed.core.check(), Ok(()), "it has left as it was asked to");
+    assert!(bed.core.device.has_ended() && bed.occupancy.is_empty());
+    assert_eq!(bed.core.device.end(), Some(TryRecvError::Closed { kernel: "echo" }));
     assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Closed { kernel: "echo" }));
     // The device may break now: nothing of this kernel is on it.
-    bed.station.fault();
-    assert_eq!(bed.shared.check(), Ok(()));
+    bed.launch_slot.fault();
+    assert_eq!(bed.core.check(), Ok(()));
 }
 
 /// A kernel that the driver says has ended, and that nobody asked to leave, was refused by its own PTX.
 #[test]
 fn a_kernel_that_ends_unasked_is_lost() {
     let bed = resident(2);
-    assert_eq!(bed.shared.check(), Ok(()));
-    bed.station.end();
-    assert_eq!(bed.shared.check(), Err(DeviceFault::Refused { kernel: "echo" }));
+    assert_eq!(bed.core.check(), Ok(()));
+    bed.launch_slot.end();
+    assert_eq!(bed.core.check(), Err(DeviceFault::Refused { kernel: "echo" }));
     // Unless it said why.
     let bed = resident(2);
     bed.device().panics(1);
-    bed.station.end();
-    let fault = bed.shared.check().unwrap_err();
+    bed.launch_slot.end();
+    let fault = bed.core.check().unwrap_err();
     assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 1, .. }), "{fault}");
     // What it says between two looks counts too.
     let bed = resident(2);
     let device = bed.device();
-    bed.station.end();
-    bed.station.on_state(move || {
+    bed.launch_slot.end();
+    bed.launch_slot.on_state(move || {
         let status = &device.channel(0).status;
         status.exit.store(Exit::LeaseOver as u64, Relaxed);
         status.processed.store(3, Relaxed);
         device.says(0, 1, State::Faulted);
     });
     let left = DeviceFault::Left { kernel: "echo", channel: 0, exit: Exit::LeaseOver };
-    assert_eq!(bed.shared.check(), Err(left));
+    assert_eq!(bed.core.check(), Err(left));
 }
 
 /// An exit that nobody knows is a corrupt word.
@@ -144,7 +144,7 @@ fn a_channel_that_left_says_why() {
     bed.device().channel(1).status.exit.store(4711, Relaxed);
     bed.device().says(1, 1, State::Faulted);
     let left = DeviceFault::Left { kernel: "echo", channel: 1, exit: Exit::CorruptRing };
-    assert_eq!(bed.shared.check(), Err(left));
+    assert_eq!(bed.core.check(), Err(left));
 }
 
 /// The driver is told how many messages all channels have handled.
@@ -154,9 +154,9 @@ fn what_all_channels_handled_is_told() {
     let device = bed.device();
     device.channel(0).status.processed.store(5, Release);
     device.channel(1).status.processed.store(u64::MAX - 1, Release);
-    assert_eq!(bed.shared.check(), Ok(()));
-    assert_eq!(bed.station.processed(), Some(3));
-    bed.station.fault();
+    assert_eq!(bed.core.check(), Ok(()));
+    assert_eq!(bed.launch_slot.processed(), Some(3));
+    bed.launch_slot.fault();
     let fault = DeviceFault::Device { kernel: "echo", source: refused() };
-    assert_eq!(bed.shared.check(), Err(fault));
+    assert_eq!(bed.core.check(), Err(fault));
 }

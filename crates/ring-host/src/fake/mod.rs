@@ -5,24 +5,26 @@
 mod channels;
 mod device;
 mod faults;
+mod launch_slot;
 mod life;
-mod pumping;
-mod station;
-mod trips;
+mod scheduling;
+mod transfers;
 
 use self::device::{Device, Worker};
-use self::station::{Fake, refused};
+use self::launch_slot::{Fake, refused};
 use crate::deadline::Patience;
 use crate::device::cpu::Cpu;
-use crate::device::{Demand, Driver, Launched, Residency, Resources, Station};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::scheduler::{Drive, Pump};
-use crate::drive::selection::Chosen;
-use crate::kernel::core::Shared;
+use crate::device::{Demand, Driver, LaunchSlot, Launched, Occupancy, Resources};
+use crate::drive::device_kernel::DeviceKernel;
+use crate::drive::selection::Candidate;
+use crate::drive::{Drive, DriveConfig};
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
-use crate::memory::region::{Plan, Region};
+use crate::memory::plan::Plan;
+use crate::memory::region::Region;
+use crate::mode::{Memory, Mode};
 use ring_device::kernels::{Echo, EchoMessage};
 use ring_shared::layout::{Command, State};
 use std::sync::Arc;
@@ -46,9 +48,9 @@ fn message(seed: u64) -> EchoMessage {
 }
 
 /// How a kernel is driven: both free to change, calls that do not block, the budgets of a default launch.
-pub(crate) fn drive(mode: Mode, memory: Memory) -> Drive {
+pub(crate) fn drive(mode: Mode, memory: Memory) -> DriveConfig {
     let launch = LaunchConfig::default();
-    Drive {
+    DriveConfig {
         mode,
         memory,
         mode_is_free: true,
@@ -62,47 +64,48 @@ pub(crate) fn drive(mode: Mode, memory: Memory) -> Drive {
 /// A kernel on a fake device.
 pub(crate) struct Bed {
     kernel: KernelHandle<Echo>,
-    pub station: Arc<Fake>,
-    pub shared: Arc<Shared>,
+    pub launch_slot: Arc<Fake>,
+    pub core: Arc<KernelCore>,
     /// How much of the device is occupied.
-    residency: Residency,
+    occupancy: Occupancy,
 }
 
 impl Bed {
     /// A kernel of so many channels that is driven so; one that is simply resident is launched.
-    fn new(drive: Drive, channels: u32) -> Bed {
+    fn new(drive: DriveConfig, channels: u32) -> Bed {
         Bed::with(drive, Plan { channels, ..plan(drive) })
     }
 
     /// A kernel whose memory is laid out so.
-    fn with(drive: Drive, plan: Plan) -> Bed {
-        let station = Arc::new(Fake::default());
+    fn with(drive: DriveConfig, plan: Plan) -> Bed {
+        let launch_slot = Arc::new(Fake::default());
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
         let pinned = Arena::pinned(&driver, 256 << 10).expect("pinned memory");
         let device = Arena::device(&driver, 256 << 10).expect("device memory");
         let region = Region::new(plan, Some(&pinned), &device).expect("room");
-        let simple = (drive.mode, drive.memory) == (Mode::Persistent, Memory::Mapped);
-        let pump = (!simple).then(|| Pump::new(drive, &region, &*station).expect("a first copy"));
-        if simple {
+        let config = drive;
+        let drive = Drive::new(config, &region, &*launch_slot).expect("a first copy");
+        if config.is_resident() {
             // SAFETY: nothing runs on the device.
-            let launched = unsafe { station.launch(false) };
+            let launched = unsafe { launch_slot.launch(false) };
             assert_eq!(launched, Ok(Launched::Yes));
         }
         let block = Resources { blocks: 1, ..Resources::default() };
-        let residency = Residency::new(1, Resources { blocks: plan.channels, ..block });
+        let occupancy = Occupancy::new(1, Resources { blocks: plan.channels, ..block });
         let demand = Demand { kernel: "echo", blocks: plan.channels, block, relaunched: false };
-        let share = residency.reserve(demand).expect("an empty device");
-        let place = Arc::clone(&station) as Arc<dyn Station>;
+        let reservation = occupancy.reserve(demand).expect("an empty device");
+        let place = Arc::clone(&launch_slot) as Arc<dyn LaunchSlot>;
         let clock = (CLOCK, Patience::Yield);
-        let shared = Shared::new("echo", clock, (region, None), (place, pump), share);
-        let choice = Chosen::for_probe(drive.mode, drive.memory).choice;
-        let kernel = KernelHandle::new(Arc::clone(&shared), choice, false);
-        Bed { kernel, station, shared, residency }
+        let device = DeviceKernel::new("echo", clock, (region, None), (place, reservation));
+        let core = Arc::new(KernelCore { device, drive });
+        let selection = Candidate::for_probe(config.mode, config.memory).selection;
+        let kernel = KernelHandle::new(Arc::clone(&core), selection, false);
+        Bed { kernel, launch_slot, core, occupancy }
     }
 
     /// An active kernel: its channels have acknowledged, and the launch that did so has left, unless the
     /// kernel is persistent.
-    pub fn active(drive: Drive, channels: u32) -> Bed {
+    pub fn active(drive: DriveConfig, channels: u32) -> Bed {
         let mut bed = Bed::new(drive, channels);
         bed.activate();
         bed
@@ -119,7 +122,7 @@ impl Bed {
             assert!(tries < 1000, "it cannot be activated");
             self.leave();
         }
-        if self.shared.pump.is_some() {
+        if matches!(self.core.drive, Drive::Scheduled(_)) {
             self.rest();
         }
     }
@@ -133,17 +136,17 @@ impl Bed {
     /// All launches leave.
     fn leave(&self) {
         self.device().leave(self.launches() as u64);
-        self.station.end();
+        self.launch_slot.end();
     }
 
     /// Launches that were made.
     fn launches(&self) -> usize {
-        self.station.launches().len()
+        self.launch_slot.launches().len()
     }
 
     /// What the device sees.
     fn device(&self) -> Device {
-        Device::new(&self.shared)
+        Device::new(&self.core)
     }
 
     /// A worker on a channel.
@@ -153,12 +156,12 @@ impl Bed {
 
     /// The command that the host has written last.
     fn ordered(&self) -> Command {
-        self.shared.ordered()
+        self.core.device.commanded()
     }
 
-    /// A step of the pump, if there is one.
+    /// A step of the scheduler, if there is one.
     fn step(&self) {
-        self.shared.drive();
+        self.core.after_idle_poll();
     }
 
     /// The same; it has come to rest, or was launched again at once.
@@ -188,12 +191,12 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        self.station.forget(); // what it calls may hold what holds it
+        self.launch_slot.forget(); // what it calls may hold what holds it
     }
 }
 
 /// The memory of a kernel that is driven so.
-fn plan(drive: Drive) -> Plan {
+fn plan(drive: DriveConfig) -> Plan {
     let launch = LaunchConfig::default().capacity(SLOTS).payload_bytes(256);
     let cpu = Cpu::open();
     let plan = launch.check_device::<Echo>(cpu.info()).expect("a launch that can be");

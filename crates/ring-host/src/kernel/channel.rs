@@ -5,63 +5,63 @@ use crate::deadline::{CHECK_EVERY, Deadline, wait};
 use crate::error::{
     ChannelError, DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
 };
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
+use crate::memory::plan::Direction;
 use ring_device::Kernel;
 use ring_shared::ring::{CONTROL, Control, Corrupt, PushError};
 use ring_shared::{Consumer, Producer};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
 
-/// Fruitless looks between two looks at the clock, to see whether the kernel should be checked.
+/// Idle polls between two looks at the clock, to see whether the kernel should be checked.
 const LOOKS_PER_CHECK: u32 = 256;
 
-/// Counts fruitless looks: who only ever tries must also learn of a fault.
+/// Counts idle polls: a caller that only ever tries must also learn of a fault.
 #[derive(Debug)]
-struct Fruitless {
+struct IdlePolls {
     looks: u32,
     checked: Instant,
 }
 
-impl Fruitless {
-    fn new() -> Fruitless {
-        Fruitless { looks: 0, checked: Instant::now() }
+impl IdlePolls {
+    fn new() -> IdlePolls {
+        IdlePolls { looks: 0, checked: Instant::now() }
     }
 
     #[inline]
-    fn note(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+    fn note(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(shared) } else { Ok(()) }
+        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
     }
 
-    /// The next fruitless look is followed by a look at the clock: looks have become rare.
+    /// The next idle poll looks at the clock: polls have become rare.
     #[cfg(feature = "async")]
-    fn hurry(&mut self) {
+    fn force_check(&mut self) {
         self.looks |= LOOKS_PER_CHECK - 1;
     }
 
     #[cold]
-    fn check(&mut self, shared: &Shared) -> Result<(), DeviceFault> {
+    fn check(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
         let now = Instant::now();
         if now - self.checked < CHECK_EVERY {
             return Ok(());
         }
         self.checked = now;
-        shared.check()
+        core.check()
     }
 }
 
 /// The sending half of a channel. Not `Clone`: a ring has one producer.
 #[derive(Debug)]
 pub struct Sender<K: Kernel> {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     channel: u32,
     producer: Producer,
-    fruitless: Fruitless,
+    idle_polls: IdlePolls,
     of: PhantomData<fn(K)>,
 }
 
@@ -103,18 +103,18 @@ impl<K: Kernel> Sender<K> {
     /// Sends a request where it is: it may be large.
     #[inline]
     fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         match self.producer.push(request, received) {
             Ok(()) => {
-                self.shared.sent();
+                self.core.after_send();
                 Ok(())
             }
             Err(PushError::Full) => {
-                self.shared.drive();
-                self.fruitless.note(&self.shared)?;
+                self.core.after_idle_poll();
+                self.idle_polls.note(&self.core)?;
                 Err(TrySendError::Full(()))
             }
             Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
@@ -129,7 +129,7 @@ impl<K: Kernel> Sender<K> {
         deadline: Deadline,
     ) -> Result<(), SendTimeoutError<()>> {
         let mut waited_for = refused.waits_for()?;
-        let shared = Arc::clone(&self.shared);
+        let core = Arc::clone(&self.core);
         let look = || match self.offer(request) {
             Ok(()) => Ok(Some(())),
             Err(refused) => refused.waits_for().map(|what| {
@@ -138,10 +138,10 @@ impl<K: Kernel> Sender<K> {
             }),
         };
         let fault = |fault| SendTimeoutError::Fault { message: (), fault };
-        let sent = wait(deadline, shared.patience, look, || shared.check().map_err(fault))?;
+        let sent = wait(deadline, core.device.patience, look, || core.check().map_err(fault))?;
         sent.ok_or_else(|| SendTimeoutError::Timeout {
             message: (),
-            kernel: self.shared.kernel,
+            kernel: self.core.device.name,
             channel: self.channel,
             waited: deadline.waited(),
             waited_for,
@@ -151,15 +151,15 @@ impl<K: Kernel> Sender<K> {
     /// Requests that the ring has room for, those included that wait in it.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.shared.region().capacity() as usize
+        self.core.device.region().capacity() as usize
     }
 
     /// Requests that are in the ring, as far as the host knows: the device tells what it has taken when it
     /// finds no more, and at the latest every quarter of the ring.
     #[inline]
     pub fn len(&self) -> usize {
-        let consumed = self.shared.region().channel(self.channel).consumed();
-        let taken = consumed.max(self.shared.received(self.channel));
+        let consumed = self.core.device.region().channel(self.channel).consumed();
+        let taken = consumed.max(self.core.device.received(self.channel));
         (self.producer.next().saturating_sub(taken) as usize).min(self.capacity())
     }
 
@@ -179,8 +179,8 @@ impl<K: Kernel> Sender<K> {
     /// told as 0.
     #[inline]
     pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_slice(requests, received);
@@ -212,8 +212,8 @@ impl<K: Kernel> Sender<K> {
         most: usize,
         request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, TrySendError<()>> {
-        if !self.shared.is_active() {
-            self.shared.admit()?;
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
         }
         let received = self.note_received();
         let sent = self.producer.push_each(most, received, request);
@@ -225,10 +225,10 @@ impl<K: Kernel> Sender<K> {
     fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, TrySendError<()>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
-            self.shared.drive();
-            self.fruitless.note(&self.shared)?;
+            self.core.after_idle_poll();
+            self.idle_polls.note(&self.core)?;
         } else {
-            self.shared.sent();
+            self.core.after_send();
         }
         Ok(sent)
     }
@@ -236,28 +236,28 @@ impl<K: Kernel> Sender<K> {
     /// What the receiving half has received: credit for the device, and proof of consumption.
     #[inline]
     fn note_received(&mut self) -> u64 {
-        let received = self.shared.received(self.channel);
+        let received = self.core.device.received(self.channel);
         self.producer.note_consumed(received);
         received
     }
 
     #[cold]
     fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
-        self.shared.corrupt(self.channel, corrupt)
+        self.core.device.corrupt(self.channel, corrupt)
     }
 }
 
 /// The receiving half of a channel. Not `Clone`: a ring has one consumer.
 #[derive(Debug)]
 pub struct Receiver<K: Kernel> {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     channel: u32,
     consumer: Consumer,
-    /// What the sending half was told.
-    noted: u64,
-    /// The end was told, and nothing follows it: a channel that panicked may still publish answers from before.
+    /// What was published to the sending half.
+    published: u64,
+    /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
     over: bool,
-    fruitless: Fruitless,
+    idle_polls: IdlePolls,
     of: PhantomData<fn() -> K>,
 }
 
@@ -299,18 +299,18 @@ impl<K: Kernel> Receiver<K> {
         if let Some(response) = self.look()? {
             return Ok(response);
         }
-        let (deadline, shared) = (deadline.into(), Arc::clone(&self.shared));
-        // A fault is told by the next look, which first takes what was answered before it.
+        let (deadline, core) = (deadline.into(), Arc::clone(&self.core));
+        // A fault is returned by the next look, which first takes what was answered before it.
         let check = || {
-            let _ = shared.check();
+            let _ = core.check();
             Ok(())
         };
-        let found = wait(deadline, shared.patience, || self.look(), check)?;
+        let found = wait(deadline, core.device.patience, || self.look(), check)?;
         found.ok_or_else(|| RecvTimeoutError::Timeout {
-            kernel: self.shared.kernel,
+            kernel: self.core.device.name,
             channel: self.channel,
             waited: deadline.waited(),
-            state: self.shared.state(),
+            state: self.core.device.state(),
         })
     }
 
@@ -348,7 +348,7 @@ impl<K: Kernel> Receiver<K> {
     /// Responses that the ring has room for.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.shared.region().capacity() as usize
+        self.core.device.region().capacity() as usize
     }
 
     /// Responses that are in the ring, as far as the host knows; the last one may need a moment more until
@@ -358,7 +358,7 @@ impl<K: Kernel> Receiver<K> {
         if self.over {
             return 0;
         }
-        let bell = &self.shared.region().channel(self.channel).response_bell;
+        let bell = &self.core.device.region().channel(self.channel).response_bell;
         let tail = Control::from_words(bell.atoms[CONTROL].load()).tail;
         let there = tail.wrapping_sub(self.consumer.next() as u32) as usize;
         there.min(self.capacity()) // the device's word: bounded
@@ -445,28 +445,27 @@ impl<K: Kernel> Receiver<K> {
     /// request, perhaps on another core.
     #[inline]
     fn note(&mut self) {
-        if self.noted != self.consumer.next() {
-            self.noted = self.consumer.next();
-            // SYNC: releases our reads of the response slots to `Sender::note_received`.
-            self.shared.received[self.channel as usize].0.store(self.noted, Ordering::Release);
+        if self.published != self.consumer.next() {
+            self.published = self.consumer.next();
+            self.core.device.publish_received(self.channel, self.published);
         }
     }
 
     /// Why nothing is there: `Empty` for now, all else for ever.
     #[inline]
     fn nothing(&mut self) -> TryRecvError {
-        self.shared.drive();
-        match self.fruitless.note(&self.shared) {
+        self.core.after_idle_poll();
+        match self.idle_polls.note(&self.core) {
             Err(fault) => fault.into(),
-            Ok(()) if self.shared.is_active() => TryRecvError::Empty,
-            Ok(()) => self.shared.end_of().unwrap_or(TryRecvError::Empty),
+            Ok(()) if self.core.device.is_active() => TryRecvError::Empty,
+            Ok(()) => self.core.device.end().unwrap_or(TryRecvError::Empty),
         }
     }
 
     #[cold]
     fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
         self.over = true;
-        self.shared.corrupt(self.channel, corrupt)
+        self.core.device.corrupt(self.channel, corrupt)
     }
 }
 
@@ -494,25 +493,27 @@ pub struct Channel<K: Kernel> {
 }
 
 impl<K: Kernel> Channel<K> {
-    pub(crate) fn new(shared: &Arc<Shared>, channel: u32) -> Channel<K> {
-        let (requests, responses) =
-            (shared.region().ring(channel, 0), shared.region().ring(channel, 1));
+    pub(crate) fn new(core: &Arc<KernelCore>, channel: u32) -> Channel<K> {
+        let (requests, responses) = (
+            core.device.region().ring(channel, Direction::Requests),
+            core.device.region().ring(channel, Direction::Responses),
+        );
         let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
         Channel {
             sender: Sender {
-                shared: Arc::clone(shared),
+                core: Arc::clone(core),
                 channel,
                 producer,
-                fruitless: Fruitless::new(),
+                idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
             receiver: Receiver {
-                shared: Arc::clone(shared),
+                core: Arc::clone(core),
                 channel,
-                noted: consumer.next(),
+                published: consumer.next(),
                 over: false,
                 consumer,
-                fruitless: Fruitless::new(),
+                idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
         }

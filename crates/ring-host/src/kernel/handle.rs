@@ -1,14 +1,13 @@
 //! A launched kernel: its life cycle.
 
 use crate::deadline::{Deadline, wait};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::report::{Change, Choice};
-use crate::drive::scheduler::Pump;
+use crate::drive::report::{Fallback, Selection};
 use crate::error::{
     ChannelError, ControlError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
 };
 use crate::kernel::channel::{Channel, messages};
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
+use crate::mode::{Memory, Mode};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, State};
 use ring_shared::ring::{CONTROL, Control};
@@ -22,10 +21,10 @@ const DROP_WAIT: Duration = Duration::from_millis(40);
 /// A kernel on the device, with its channels. Dropping it terminates it.
 #[derive(Debug)]
 pub struct KernelHandle<K: Kernel> {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     channels: Vec<Option<Channel<K>>>,
     epoch: u32,
-    choice: Choice,
+    selection: Selection,
     /// It is the runtime's own, to find something out.
     of_probe: bool,
     /// `terminate` has returned a summary.
@@ -58,14 +57,18 @@ pub struct Status {
 }
 
 impl<K: Kernel> KernelHandle<K> {
-    pub(crate) fn new(shared: Arc<Shared>, choice: Choice, of_probe: bool) -> KernelHandle<K> {
+    pub(crate) fn new(
+        core: Arc<KernelCore>,
+        selection: Selection,
+        of_probe: bool,
+    ) -> KernelHandle<K> {
         let channels =
-            (0..shared.region().channels()).map(|i| Some(Channel::new(&shared, i))).collect();
-        KernelHandle { shared, channels, epoch: 0, choice, of_probe, terminated: false }
+            (0..core.device.region().channels()).map(|i| Some(Channel::new(&core, i))).collect();
+        KernelHandle { core, channels, epoch: 0, selection, of_probe, terminated: false }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn core(&self) -> &Arc<KernelCore> {
+        &self.core
     }
 
     /// Lets the kernel take messages. Returns when every channel has acknowledged. Waits first for a write of
@@ -75,7 +78,7 @@ impl<K: Kernel> KernelHandle<K> {
         self.check_commandable()?;
         self.writes_are_over(deadline)?;
         self.ask(State::Active, deadline)?;
-        self.shared.set_state(State::Active);
+        self.core.device.set_state(State::Active);
         Ok(())
     }
 
@@ -83,7 +86,7 @@ impl<K: Kernel> KernelHandle<K> {
     /// activated again. Sends are refused from now on, answers can still be received.
     pub fn deactivate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         self.check_commandable()?;
-        self.shared.set_state(State::Inactive);
+        self.core.device.set_state(State::Inactive);
         self.ask(State::Inactive, deadline.into())
     }
 
@@ -93,10 +96,10 @@ impl<K: Kernel> KernelHandle<K> {
     pub fn terminate(&mut self, deadline: impl Into<Deadline>) -> Result<Summary, ControlError> {
         let deadline = deadline.into();
         self.check_alive()?;
-        self.shared.set_state(State::Terminated);
+        self.core.device.set_state(State::Terminated);
         self.ask(State::Terminated, deadline)?;
-        self.shared.left_device(deadline)?;
-        self.shared.set_ended();
+        self.core.left_device(deadline)?;
+        self.core.device.set_ended();
         self.terminated = true;
         let summary = self.summary();
         let Summary { processed, unhandled } = summary;
@@ -110,14 +113,14 @@ impl<K: Kernel> KernelHandle<K> {
     fn check_alive(&self) -> Result<(), ControlError> {
         match self.terminated {
             true => Err(ControlError::Terminated { kernel: K::NAME }),
-            false => Ok(self.shared.check()?),
+            false => Ok(self.core.check()?),
         }
     }
 
     /// There is no way back from `terminate`, even if it timed out: a channel may have left.
     fn check_commandable(&self) -> Result<(), ControlError> {
         self.check_alive()?;
-        match self.shared.state() {
+        match self.core.device.state() {
             State::Terminated => Err(ControlError::Terminated { kernel: K::NAME }),
             _ => Ok(()),
         }
@@ -126,7 +129,7 @@ impl<K: Kernel> KernelHandle<K> {
     fn ask(&mut self, asked: State, deadline: Deadline) -> Result<(), ControlError> {
         self.check_alive()?;
         self.epoch = self.epoch.wrapping_add(1);
-        self.shared.command(self.epoch, asked, deadline)?;
+        self.core.command(self.epoch, asked, deadline)?;
         tracing::debug!(kernel = K::NAME, ?asked, waited = ?deadline.waited(), "acknowledged");
         Ok(())
     }
@@ -135,11 +138,11 @@ impl<K: Kernel> KernelHandle<K> {
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { processed: 0, unhandled: 0 };
         for channel in 0..self.channels() {
-            let block = self.shared.region().channel(channel);
+            let block = self.core.device.region().channel(channel);
             let [lo, hi] = block.request_bell.atoms[CONTROL].load();
             let tail = Control::from_words([lo, hi]).tail;
             let consumed = block.consumed();
-            let capacity = self.shared.region().ring(channel, 0).capacity();
+            let capacity = self.core.device.region().capacity();
             let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
             summary.processed =
                 summary.processed.wrapping_add(block.status.processed.load(Ordering::Relaxed));
@@ -151,16 +154,17 @@ impl<K: Kernel> KernelHandle<K> {
     /// State and heartbeat, without a driver call while all is well.
     pub fn status(&self) -> Status {
         let beats = (0..self.channels()).map(|channel| {
-            let status = &self.shared.region().channel(channel).status;
+            let status = &self.core.device.region().channel(channel).status;
             status.heartbeat.load(Ordering::Relaxed)
         });
         let heartbeat = beats.min().unwrap_or(0);
         let exits = (0..self.channels()).map(|channel| {
-            let exit = self.shared.region().channel(channel).status.exit.load(Ordering::Relaxed);
+            let exit =
+                self.core.device.region().channel(channel).status.exit.load(Ordering::Relaxed);
             u32::try_from(exit).ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
         });
         Status {
-            state: self.shared.state(),
+            state: self.core.device.state(),
             processed: self.summary().processed,
             heartbeat,
             launches: self.launches(),
@@ -169,53 +173,48 @@ impl<K: Kernel> KernelHandle<K> {
     }
 
     /// How the kernel was chosen to be run when it was launched, and why so.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// Mode and memory as they are now: not those chosen at first if an operation has failed since.
     pub fn runs_as(&self) -> (Mode, Memory) {
-        let first = || (self.choice.mode, self.choice.memory);
-        self.shared.pump.as_ref().map_or_else(first, Pump::now)
+        self.core.drive.now()
     }
 
     /// Changes of mode or memory after operations failed, the first few.
-    pub fn changes(&self) -> impl Iterator<Item = Change> + use<K> {
-        let changes = self.shared.pump.as_ref().map(Pump::changes);
-        changes.into_iter().flatten()
+    pub fn fallbacks(&self) -> impl Iterator<Item = Fallback> + use<K> {
+        self.core.drive.fallbacks()
     }
 
     /// Launches so far: 1 for a persistent kernel, which may be launched again in staged memory.
     pub fn launches(&self) -> u64 {
-        self.shared.pump.as_ref().map_or(1, Pump::launches)
+        self.core.drive.launches()
     }
 
     /// Whether no launch is on the device, as far as the host knows: so is an event-driven kernel
     /// when there was nothing to do for a while.
     pub fn is_resting(&self) -> bool {
-        match &self.shared.pump {
-            Some(pump) => pump.is_resting(&self.shared).unwrap_or(false),
-            None => self.shared.has_ended(),
-        }
+        self.core.drive.is_off_device(&self.core.device)
     }
 
     /// Waits until no launch is on the device. A persistent kernel rests once terminated.
     pub fn rest(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
         let look = || Ok(self.is_resting().then_some(()));
-        let rests = wait(deadline, self.shared.patience, look, || self.shared.check())?;
+        let rests = wait(deadline, self.core.device.patience, look, || self.core.check())?;
         let (kernel, waited) = (K::NAME, deadline.waited());
         rests.ok_or(ControlError::Staying { kernel, waited })
     }
 
     /// Number of channels.
     pub fn channels(&self) -> u32 {
-        self.shared.region().channels()
+        self.core.device.region().channels()
     }
 
     /// Bytes of pinned memory that this kernel occupies.
     pub fn pinned_bytes(&self) -> usize {
-        self.shared.region().pinned_bytes()
+        self.core.device.region().pinned_bytes()
     }
 
     /// A channel, to send and receive on.
@@ -252,8 +251,8 @@ impl<K: Kernel> Drop for KernelHandle<K> {
         let mut left = self.terminate(DROP_WAIT).map(drop);
         if let Err(ControlError::Fault(_)) = left {
             // One channel is lost, but the others still wait for commands.
-            self.shared.order(self.epoch.wrapping_add(1), State::Terminated);
-            left = self.shared.left_device(DROP_WAIT.into());
+            self.core.device.publish_command(self.epoch.wrapping_add(1), State::Terminated);
+            left = self.core.left_device(DROP_WAIT.into());
         }
         if let Err(error) = left {
             tracing::warn!(%error, "dropped kernel did not leave in time");

@@ -3,10 +3,12 @@
 use crate::device::DeviceInfo;
 use crate::device::Limits;
 use crate::device::image::{Image, ImageError};
-use crate::drive::mode::{Budgets, Memory, Mode, nanoseconds};
+use crate::drive::DriveConfig;
+use crate::drive::selection::Candidate;
 use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
 use crate::kernel::embedded::Kernels;
-use crate::memory::region::{Plan, WireBudgets};
+use crate::memory::plan::{Plan, WireBudgets};
+use crate::mode::{Budgets, Memory, Mode, nanoseconds};
 use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
@@ -212,6 +214,21 @@ impl LaunchConfig {
                 WireBudgets { idle: own.idle.min(nanoseconds(SILENCE)), ..own }
             }
             _ => own,
+        }
+    }
+
+    /// How the kernel is driven that was chosen to run so.
+    pub(crate) fn drive_config(&self, chosen: &Candidate) -> DriveConfig {
+        let (mode, memory) = (chosen.selection.mode, chosen.selection.memory);
+        let Candidate { mode_is_free, memory_is_free, calls_block, .. } = *chosen;
+        DriveConfig {
+            mode,
+            memory,
+            mode_is_free,
+            memory_is_free,
+            calls_block,
+            budgets: self.wire_budgets(mode, memory),
+            fallback: self.wire_budgets(Mode::EventDriven, Memory::Mapped),
         }
     }
 

@@ -2,8 +2,9 @@
 //! messages.
 
 use crate::deadline::{Deadline, Patience, wait};
+use crate::device::retry::retry;
 use crate::device::{Cells, RunState};
-use crate::drive::scheduler::{Hold, patiently};
+use crate::drive::scheduler::Hold;
 use crate::error::{ControlError, PayloadError};
 use crate::kernel::handle::KernelHandle;
 use ring_device::{Kernel, Word};
@@ -12,7 +13,7 @@ use ring_shared::layout::State;
 impl<K: Kernel> KernelHandle<K> {
     /// Bytes of the payload arena.
     pub fn payload_bytes(&self) -> usize {
-        self.shared().region().payload_bytes()
+        self.core().device.region().payload_bytes()
     }
 
     /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the
@@ -30,7 +31,7 @@ impl<K: Kernel> KernelHandle<K> {
     ) -> Result<(), PayloadError> {
         let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice::<T, u8>(words));
         self.check_payload(offset, bytes.len(), deadline)?;
-        self.copy_in(self.shared().region().payload() + offset, bytes, deadline)
+        self.copy_in(self.core().device.region().payload() + offset, bytes, deadline)
     }
 
     /// Copies words out of the payload arena, from `offset` bytes on. What a handler wrote is there
@@ -43,7 +44,7 @@ impl<K: Kernel> KernelHandle<K> {
     ) -> Result<(), PayloadError> {
         let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice_mut::<T, u8>(words));
         self.check_payload(offset, bytes.len(), deadline)?;
-        self.copy_out(self.shared().region().payload() + offset, bytes, deadline)
+        self.copy_out(self.core().device.region().payload() + offset, bytes, deadline)
     }
 
     /// Copies bytes to `to` in the kernel's device memory, where there is room for whole words of them.
@@ -58,7 +59,7 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(()); // there may be no staging
         }
         let _between = self.between_launches(deadline)?;
-        let (staging, room) = self.shared().region().staging();
+        let (staging, room) = self.core().device.region().staging();
         for part in bytes.chunks(room) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
@@ -67,12 +68,13 @@ impl<K: Kernel> KernelHandle<K> {
                 staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
                 staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
             }
-            // SAFETY: staging and memory of the region, which stays until the station is over; the
+            // SAFETY: staging and memory of the region, which stays until the launch slot is over; the
             // callers' addresses are inside; whole words.
-            let copy =
-                || unsafe { self.shared().station().copy_in(to, staging, whole, Cells::Words) };
-            patiently(copy)?;
-            self.copied(part.len(), deadline).inspect_err(|_| self.shared().writes_on())?;
+            let copy = || unsafe {
+                self.core().device.launch_slot().copy_in(to, staging, whole, Cells::Words)
+            };
+            retry(copy)?;
+            self.copied(part.len(), deadline).inspect_err(|_| self.core().device.writes_on())?;
             to += part.len() as u64;
         }
         Ok(())
@@ -89,13 +91,14 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(()); // there may be no staging
         }
         let _between = self.between_launches(deadline)?;
-        let (staging, room) = self.shared().region().staging();
+        let (staging, room) = self.core().device.region().staging();
         for part in bytes.chunks_mut(room) {
             let whole = part.len().next_multiple_of(4);
             // SAFETY: as in `copy_in`.
-            let copy =
-                || unsafe { self.shared().station().copy_out(staging, from, whole, Cells::Words) };
-            patiently(copy)?;
+            let copy = || unsafe {
+                self.core().device.launch_slot().copy_out(staging, from, whole, Cells::Words)
+            };
+            retry(copy)?;
             self.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
             unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
@@ -106,7 +109,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Checks the range, and that no earlier copy still uses the staging.
     fn check_payload(&self, offset: u64, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        self.shared().check()?;
+        self.core().check()?;
         let arena = self.payload_bytes();
         if offset.checked_add(bytes as u64).is_none_or(|end| end > arena as u64) {
             return Err(PayloadError::OutOfBounds { kernel: K::NAME, offset, bytes, arena });
@@ -119,7 +122,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Waits until no copy is under way: one whose wait ended early may still be.
     pub(crate) fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        let look = || match self.shared().station().copies() {
+        let look = || match self.core().device.launch_slot().copies() {
             RunState::Running => Ok(None),
             RunState::Ended => Ok(Some(())),
             RunState::Faulted(error) => Err(PayloadError::Driver(error)),
@@ -130,11 +133,11 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Waits for a write whose own wait ended early: no handler must meet it.
     pub(crate) fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
-        if self.shared().region().staging().1 == 0 {
+        if self.core().device.region().staging().1 == 0 {
             return Ok(()); // there is neither payload nor state to write
         }
         self.copied(0, deadline).map_err(|error| match error {
-            PayloadError::Driver(error) => self.shared().device_fault(&error).into(),
+            PayloadError::Driver(error) => self.core().device.device_fault(&error).into(),
             PayloadError::Fault(fault) => fault.into(),
             _ => ControlError::Timeout {
                 kernel: K::NAME,
@@ -148,11 +151,11 @@ impl<K: Kernel> KernelHandle<K> {
     /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the
     /// result is dropped.
     fn between_launches(&self, end: Deadline) -> Result<Option<Hold<'_>>, PayloadError> {
-        let Some(pump) = &self.shared().pump else { return Ok(None) };
-        let Some(hold) = pump.hold() else { return Ok(None) };
-        let check = || self.shared().check().map_err(PayloadError::from);
-        let look = || Ok(pump.is_resting(self.shared())?.then_some(()));
-        match wait(end, self.shared().patience, look, check)? {
+        let core = self.core();
+        let Some(hold) = core.drive.hold() else { return Ok(None) };
+        let check = || core.check().map_err(PayloadError::from);
+        let look = || Ok(core.drive.rests(&core.device)?.then_some(()));
+        match wait(end, core.device.patience, look, check)? {
             Some(()) => Ok(Some(hold)),
             None => Err(PayloadError::Timeout { bytes: 0, waited: end.waited() }),
         }

@@ -77,26 +77,26 @@ impl<K: InOrderHandler> KernelHandle<K> {
             return Err(StateError::Active { kernel: K::NAME });
         }
         self.copied(0, deadline)?;
-        Ok(self.shared().region().state(channel))
+        Ok(self.core().device.region().state(channel))
     }
 
     /// Whether the channel takes no message, and will not before it is told to: it has left, or it rests, or
     /// has said so. A command that timed out says nothing.
     fn is_quiet(&self, channel: u32) -> Result<bool, DeviceFault> {
-        let shared = self.shared();
-        shared.check()?;
-        let ordered = shared.ordered();
-        if shared.has_ended() {
+        let core = self.core();
+        core.check()?;
+        let commanded = core.device.commanded();
+        if core.device.has_ended() {
             return Ok(true);
         }
-        if ordered.state == State::Active as u32 {
+        if commanded.state == State::Active as u32 {
             return Ok(false);
         }
-        let told = shared.region().channel(channel).status.obeyed();
-        if told.epoch == ordered.epoch && told.state != State::Active as u32 {
+        let acknowledged = core.device.region().channel(channel).status.obeyed();
+        if acknowledged.epoch == commanded.epoch && acknowledged.state != State::Active as u32 {
             return Ok(true);
         }
-        shared.pump.as_ref().map_or(Ok(false), |pump| pump.is_resting(shared))
+        core.drive.rests(&core.device)
     }
 }
 
@@ -104,9 +104,9 @@ impl<K: Kernel> KernelHandle<K> {
     /// Makes the state of every channel zero, if there is any. The kernel is not active yet.
     pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
         const ZEROS: &[u8] = &[0; 4096];
-        let (deadline, bytes) = (deadline.into(), self.shared().region().state_bytes());
+        let (deadline, bytes) = (deadline.into(), self.core().device.region().state_bytes());
         for channel in 0..self.channels() {
-            let (begin, mut done) = (self.shared().region().state(channel), 0);
+            let (begin, mut done) = (self.core().device.region().state(channel), 0);
             while done < bytes {
                 let part = &ZEROS[..ZEROS.len().min(bytes - done)];
                 self.copy_in(begin + done as u64, part, deadline).map_err(

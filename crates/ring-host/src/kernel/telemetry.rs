@@ -8,7 +8,7 @@ use ring_shared::atomics::{AtomicU64, Ordering};
 use ring_shared::layout::{BUCKETS, ChannelBlock};
 use std::time::Duration;
 
-/// How long fresh counters are waited for where they are carried.
+/// How long fresh counters are waited for where they are copied.
 const FRESH_WAIT: Duration = Duration::from_millis(5);
 
 /// Counts of messages by how long they took, in powers of two.
@@ -111,8 +111,8 @@ impl<K: Kernel> KernelHandle<K> {
     /// last, after a wait of up to 5 ms for it to come back anew.
     pub fn telemetry(&self) -> Telemetry {
         self.refresh();
-        let rate = self.shared().nanoseconds_per_tick();
-        let channel = |i| Telemetry::of(self.shared().region().channel(i), rate);
+        let rate = self.core().device.nanoseconds_per_tick();
+        let channel = |i| Telemetry::of(self.core().device.region().channel(i), rate);
         (1..self.channels()).map(channel).fold(channel(0), Telemetry::add)
     }
 
@@ -123,15 +123,14 @@ impl<K: Kernel> KernelHandle<K> {
             return Err(ChannelError::OutOfRange { channel, channels });
         }
         self.refresh();
-        let rate = self.shared().nanoseconds_per_tick();
-        Ok(Telemetry::of(self.shared().region().channel(channel), rate))
+        let rate = self.core().device.nanoseconds_per_tick();
+        Ok(Telemetry::of(self.core().device.region().channel(channel), rate))
     }
 
     fn refresh(&self) {
-        let Some(pump) = &self.shared().pump else { return };
-        let mut until = None;
+        let (core, mut until) = (self.core(), None);
         let look = || {
-            until = pump.refresh(self.shared(), until)?;
+            until = core.drive.refresh(&core.device, until)?;
             Ok::<_, DeviceFault>(until.is_none().then_some(()))
         };
         // What came back last has to do if nothing comes in time.

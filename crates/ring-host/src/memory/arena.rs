@@ -1,4 +1,4 @@
-//! Memory taken once when a device is opened, and lent to kernels piece by piece: to free memory
+//! Memory taken once when a device is opened, and suballocated to kernels: to free memory
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
 use crate::device::{Driver, Mapped};
@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Pieces are multiples of this, so each begins at a line.
-const PIECE: usize = 256;
+/// Suballocations are multiples of this, so each begins at a line.
+const GRANULE: usize = 256;
 
-/// A piece that could not be lent.
+/// A suballocation that could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
     /// Bytes asked for.
@@ -24,7 +24,7 @@ pub struct Exhausted {
 
 /// Where an arena's memory is.
 #[derive(Clone, Copy, Debug)]
-enum Memory {
+enum Backing {
     Pinned(Mapped),
     Device { address: u64, bytes: usize },
 }
@@ -33,54 +33,54 @@ enum Memory {
 #[derive(Debug)]
 pub struct Arena {
     driver: Arc<dyn Driver>,
-    memory: Memory,
+    memory: Backing,
     ranges: Mutex<RangeAllocator<usize>>,
 }
 
 impl Arena {
     /// An arena of pinned memory.
     pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        Ok(Arena::new(driver, Memory::Pinned(driver.take_pinned(bytes)?), bytes))
+        Ok(Arena::new(driver, Backing::Pinned(driver.take_pinned(bytes)?), bytes))
     }
 
     /// An arena of device memory.
     pub fn device(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
         let address = if bytes == 0 { 0 } else { driver.take_device(bytes)? };
-        Ok(Arena::new(driver, Memory::Device { address, bytes }, bytes))
+        Ok(Arena::new(driver, Backing::Device { address, bytes }, bytes))
     }
 
-    fn new(driver: &Arc<dyn Driver>, memory: Memory, bytes: usize) -> Arc<Arena> {
-        let ranges = Mutex::new(RangeAllocator::new(0..bytes / PIECE * PIECE));
+    fn new(driver: &Arc<dyn Driver>, memory: Backing, bytes: usize) -> Arc<Arena> {
+        let ranges = Mutex::new(RangeAllocator::new(0..bytes / GRANULE * GRANULE));
         Arc::new(Arena { driver: Arc::clone(driver), memory, ranges })
     }
 
     /// Bytes of the whole arena.
     pub fn bytes(&self) -> usize {
         match self.memory {
-            Memory::Pinned(mapped) => mapped.bytes,
-            Memory::Device { bytes, .. } => bytes,
+            Backing::Pinned(mapped) => mapped.bytes,
+            Backing::Device { bytes, .. } => bytes,
         }
     }
 
     /// Whether it stays when the device is reset.
     pub fn stays(&self) -> bool {
-        matches!(self.memory, Memory::Pinned(Mapped { registered: true, .. }))
+        matches!(self.memory, Backing::Pinned(Mapped { registered: true, .. }))
     }
 
-    /// Bytes that are not lent, perhaps not side by side.
+    /// Bytes that are free, perhaps not side by side.
     pub fn free(&self) -> usize {
         self.ranges().total_available()
     }
 
-    /// Lends a piece. It goes back when it is dropped.
-    pub fn lend(self: &Arc<Arena>, bytes: usize) -> Result<Piece, Exhausted> {
+    /// Allocates a part. It goes back when it is dropped.
+    pub fn alloc(self: &Arc<Arena>, bytes: usize) -> Result<Suballocation, Exhausted> {
         let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes() };
-        let rounded = bytes.max(1).checked_next_multiple_of(PIECE);
+        let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
         let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
         let rounded = rounded.ok_or_else(|| refused(self.bytes()))?;
         let range = self.ranges().allocate_range(rounded);
         let range = range.map_err(|error| refused(error.fragmented_free_length))?;
-        Ok(Piece { arena: Arc::clone(self), range })
+        Ok(Suballocation { arena: Arc::clone(self), range })
     }
 
     fn ranges(&self) -> MutexGuard<'_, RangeAllocator<usize>> {
@@ -90,45 +90,45 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: taken from this driver in the constructors; every piece holds the arena, so none
+        // SAFETY: taken from this driver in the constructors; every suballocation holds the arena, so none
         // is left.
         unsafe {
             match self.memory {
-                Memory::Pinned(mapped) => self.driver.give_pinned(mapped),
-                Memory::Device { bytes: 0, .. } => {}
-                Memory::Device { address, bytes } => self.driver.give_device(address, bytes),
+                Backing::Pinned(mapped) => self.driver.give_pinned(mapped),
+                Backing::Device { bytes: 0, .. } => {}
+                Backing::Device { address, bytes } => self.driver.give_device(address, bytes),
             }
         }
     }
 }
 
-/// A piece of an arena, lent until it is dropped. To leak it keeps the whole arena.
+/// A part of an arena, which has it until this is dropped. Leaking it leaks the whole arena.
 #[derive(Debug)]
-pub struct Piece {
+pub struct Suballocation {
     arena: Arc<Arena>,
     range: Range<usize>,
 }
 
-impl Piece {
+impl Suballocation {
     /// Where the device sees it.
     pub fn device(&self) -> u64 {
         let base = match self.arena.memory {
-            Memory::Pinned(mapped) => mapped.device,
-            Memory::Device { address, .. } => address,
+            Backing::Pinned(mapped) => mapped.device,
+            Backing::Device { address, .. } => address,
         };
         base + self.range.start as u64
     }
 
     /// Where the host sees it; `None` for device memory.
     pub fn pinned(&self) -> Option<Mapped> {
-        let Memory::Pinned(whole) = self.arena.memory else { return None };
+        let Backing::Pinned(whole) = self.arena.memory else { return None };
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
         Some(Mapped { host, device: self.device(), bytes: self.range.len(), ..whole })
     }
 }
 
-impl Drop for Piece {
+impl Drop for Suballocation {
     fn drop(&mut self) {
         self.arena.ranges().free_range(self.range.clone());
     }
@@ -140,19 +140,19 @@ mod tests {
     use crate::device::cpu::Cpu;
 
     #[test]
-    fn pieces_come_back_and_never_overlap() {
+    fn suballocations_come_back_and_never_overlap() {
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
         let arena = Arena::pinned(&driver, 1024).unwrap();
         for _ in 0..3 {
-            let pieces: Vec<_> = (0..4).map(|_| arena.lend(200).unwrap()).collect();
-            let mut at: Vec<_> = pieces.iter().map(Piece::device).collect();
+            let suballocations: Vec<_> = (0..4).map(|_| arena.alloc(200).unwrap()).collect();
+            let mut at: Vec<_> = suballocations.iter().map(Suballocation::device).collect();
             at.sort_unstable();
             assert!(at.windows(2).all(|w| w[1] - w[0] == 256));
-            assert_eq!(arena.lend(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
+            assert_eq!(arena.alloc(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
         }
         for bytes in [1025, usize::MAX] {
-            assert_eq!(arena.lend(bytes).unwrap_err().needed, bytes);
+            assert_eq!(arena.alloc(bytes).unwrap_err().needed, bytes);
         }
-        assert!(arena.lend(1024).is_ok());
+        assert!(arena.alloc(1024).is_ok());
     }
 }

@@ -1,4 +1,5 @@
 //! Memory that a runtime takes once, and how a kernel's part of it is laid out.
 
 pub(crate) mod arena;
+pub(crate) mod plan;
 pub(crate) mod region;

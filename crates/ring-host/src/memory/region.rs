@@ -2,114 +2,26 @@
 //! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
 //! and `staging` keeps both alike.
 
+use super::plan::{BounceBuffer, Direction, Offsets, Plan, WireBudgets};
 use crate::device::pages;
-use crate::drive::mode::Memory;
 use crate::error::{ArenaKind, LaunchError};
-use crate::memory::arena::{Arena, Exhausted, Piece};
+use crate::memory::arena::{Arena, Exhausted, Suballocation};
+use crate::mode::Memory;
 use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing, RingDescriptor};
+use ring_shared::layout::{ChannelBlock, ControlBlock, RingDescriptor};
 use ring_shared::message::INLINE_ATOMS;
 use ring_shared::{ABI_VERSION, MAGIC, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Largest part of the payload that one copy moves: what pinned staging is taken for.
-const STAGING: usize = 64 * 1024;
-
-/// What a kernel needs memory for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub memory: Memory,
-    pub channels: u32,
-    pub capacity: u32,
-    pub start: u64,
-    /// Atoms a slot, requests and responses.
-    pub slot_atoms: [u32; 2],
-    /// Stamped atoms of an inline response.
-    pub answer_stamps: usize,
-    pub payload_bytes: usize,
-    /// Bytes that each channel keeps in device memory from message to message.
-    pub state_bytes: usize,
-    /// A launch's budgets, as the device counts them.
-    pub budgets: WireBudgets,
-    pub processing: Processing,
-    pub max_messages: u32,
-    /// How long a channel stays that the host tells nothing, in nanoseconds.
-    pub lease: u64,
-}
-
-/// Budgets of a launch: nanoseconds, a count, nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WireBudgets {
-    pub time: u64,
-    pub iterations: u64,
-    pub idle: u64,
-}
-
-/// Room to compose the lines of a channel that go to the device, and to receive those that come back.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub(crate) struct Mail {
-    pub out: [Atom; OUT_ATOMS],
-    pub back: [Atom; BACK_ATOMS],
-}
-
-/// Atoms of the lines of a channel that the host writes, and of those that the device writes.
-pub(crate) const OUT_ATOMS: usize = (size_of::<ChannelBlock>() - OUT_AT) / size_of::<Atom>();
-pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
-/// Where they begin in a channel's block.
-pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
-pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
-
-/// Offsets into the host's memory, and but for the last three into the device's.
-#[derive(Clone, Copy, Debug)]
-struct Offsets {
-    slots: [usize; 2],
-    /// End of what both sides lay out alike.
-    shared: usize,
-    mail: usize,
-    staging: usize,
-    end: usize,
-}
-
-impl Plan {
-    fn slots_bytes(&self, which: usize) -> Option<usize> {
-        (self.capacity as usize).checked_mul(16 * self.slot_atoms[which] as usize)
-    }
-
-    fn offsets(&self) -> Option<Offsets> {
-        let n = self.channels as usize;
-        let requests =
-            size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
-        let all = |which| n.checked_mul(self.slots_bytes(which)?);
-        let responses = requests.checked_add(all(0)?)?;
-        let shared = responses.checked_add(all(1)?)?.checked_next_multiple_of(128)?;
-        let mail = if self.memory == Memory::Mapped { 0 } else { n * size_of::<Mail>() };
-        let staging = shared.checked_add(mail)?;
-        let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
-        let end = staging.checked_add(copied.next_multiple_of(4))?;
-        Some(Offsets { slots: [requests, responses], shared, mail: shared, staging, end })
-    }
-
-    /// Bytes from one channel's state to the next.
-    fn state_stride(&self) -> usize {
-        self.state_bytes.next_multiple_of(LINE)
-    }
-
-    /// Bytes of host memory; `usize::MAX` if they cannot be counted.
-    pub fn host_bytes(&self) -> usize {
-        self.offsets().map_or(usize::MAX, |o| o.end)
-    }
-}
-
 /// Which of the arenas was exhausted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NoRoom {
+pub(crate) struct OutOfMemory {
     pub which: ArenaKind,
     pub exhausted: Exhausted,
 }
 
-impl NoRoom {
+impl OutOfMemory {
     /// The error for that kernel's launch.
     pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
         let Exhausted { needed, free, arena } = self.exhausted;
@@ -120,7 +32,7 @@ impl NoRoom {
 /// The host's copy of what is shared.
 #[derive(Debug)]
 enum HostMemory {
-    Pinned { at: NonNull<u8>, _piece: Piece },
+    Pinned { at: NonNull<u8>, _suballocation: Suballocation },
     Pageable { at: NonNull<u8>, bytes: usize },
 }
 
@@ -159,9 +71,9 @@ pub(crate) struct Region {
     host: HostMemory,
     /// Where the device sees its copy.
     device: u64,
-    _twin: Option<Piece>,
-    payload: Option<Piece>,
-    state: Option<Piece>,
+    _mirror: Option<Suballocation>,
+    payload: Option<Suballocation>,
+    state: Option<Suballocation>,
 }
 
 impl Region {
@@ -170,44 +82,47 @@ impl Region {
         plan: Plan,
         pinned: Option<&Arc<Arena>>,
         device: &Arc<Arena>,
-    ) -> Result<Region, NoRoom> {
-        let lend = |which, arena: &Arc<Arena>, bytes| {
-            arena.lend(bytes).map_err(|exhausted| NoRoom { which, exhausted })
+    ) -> Result<Region, OutOfMemory> {
+        let alloc = |which, arena: &Arc<Arena>, bytes| {
+            arena.alloc(bytes).map_err(|exhausted| OutOfMemory { which, exhausted })
         };
         let bytes = plan.host_bytes();
-        let none =
-            |which| NoRoom { which, exhausted: Exhausted { needed: bytes, free: 0, arena: 0 } };
+        let none = |which| OutOfMemory {
+            which,
+            exhausted: Exhausted { needed: bytes, free: 0, arena: 0 },
+        };
         let offsets = plan.offsets().ok_or_else(|| none(ArenaKind::Pinned))?;
         let (host, mapped) = if plan.memory == Memory::StagedSync {
             (HostMemory::pageable(bytes).ok_or_else(|| none(ArenaKind::Host))?, 0)
         } else {
-            let piece =
-                lend(ArenaKind::Pinned, pinned.ok_or_else(|| none(ArenaKind::Pinned))?, bytes)?;
-            let memory = piece.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
-            (HostMemory::Pinned { at: memory.host, _piece: piece }, memory.device)
+            let suballocation =
+                alloc(ArenaKind::Pinned, pinned.ok_or_else(|| none(ArenaKind::Pinned))?, bytes)?;
+            let memory = suballocation.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
+            (HostMemory::Pinned { at: memory.host, _suballocation: suballocation }, memory.device)
         };
-        let twin = match plan.memory {
+        let mirror = match plan.memory {
             Memory::Mapped => None,
-            _ => Some(lend(ArenaKind::Device, device, offsets.shared)?),
+            _ => Some(alloc(ArenaKind::Device, device, offsets.mirrored)?),
         };
         let payload = match plan.payload_bytes {
             0 => None,
-            bytes => Some(lend(ArenaKind::Device, device, bytes)?),
+            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
         };
         let state = match plan.state_stride() * plan.channels as usize {
             0 => None,
-            bytes => Some(lend(ArenaKind::Device, device, bytes)?),
+            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
         };
-        let at = twin.as_ref().map_or(mapped, Piece::device);
-        let region = Region { plan, offsets, host, device: at, _twin: twin, payload, state };
+        let at = mirror.as_ref().map_or(mapped, Suballocation::device);
+        let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
         region.initialise();
         Ok(region)
     }
 
     fn initialise(&self) {
         // No slot is read before it is written: what is left in them stays.
-        let (lines, mail) = (0..self.offsets.slots[0], self.offsets.mail..self.offsets.staging);
-        for part in [lines, mail] {
+        let (lines, bounce_buffer) =
+            (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.staging);
+        for part in [lines, bounce_buffer] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
             // for everything that is laid out in it.
             unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
@@ -228,9 +143,11 @@ impl Region {
             let (block, start) = (self.channel(channel), self.plan.start);
             block.state.store(self.state(channel), relaxed);
             block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
-            for (which, d) in [(0, &block.request), (1, &block.response)] {
-                self.describe(d, channel, which);
-                self.ring(channel, which).reset();
+            for (direction, d) in
+                [(Direction::Requests, &block.request), (Direction::Responses, &block.response)]
+            {
+                self.describe(d, channel, direction);
+                self.ring(channel, direction).reset();
             }
             // What a channel finds when it goes on from the launch before, of which there is none.
             block.status.last_inline.store(start.wrapping_sub(1), relaxed);
@@ -246,12 +163,12 @@ impl Region {
         config.idle.store(budgets.idle, relaxed);
     }
 
-    fn describe(&self, d: &RingDescriptor, channel: u32, which: usize) {
+    fn describe(&self, d: &RingDescriptor, channel: u32, direction: Direction) {
         let relaxed = Ordering::Relaxed;
-        d.slots.store(self.device_at(self.slots_at(channel, which)), relaxed);
+        d.slots.store(self.device_at(self.slots_at(channel, direction)), relaxed);
         d.start.store(self.plan.start, relaxed);
         d.capacity.store(self.plan.capacity, relaxed);
-        d.slot_bytes.store(16 * self.plan.slot_atoms[which], relaxed);
+        d.slot_bytes.store(16 * self.plan.slot_atoms[direction as usize], relaxed);
     }
 
     /// Offset of a channel's block.
@@ -260,14 +177,14 @@ impl Region {
         size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
     }
 
-    /// Offset of the slots of a channel's ring (0: requests, 1: responses).
-    pub fn slots_at(&self, channel: u32, which: usize) -> usize {
-        let bytes = self.plan.capacity as usize * self.slot_bytes(which);
-        self.offsets.slots[which] + channel as usize * bytes
+    /// Offset of the slots of a channel's ring.
+    pub fn slots_at(&self, channel: u32, direction: Direction) -> usize {
+        let bytes = self.plan.capacity as usize * self.slot_bytes(direction);
+        self.offsets.slots[direction as usize] + channel as usize * bytes
     }
 
-    pub fn slot_bytes(&self, which: usize) -> usize {
-        16 * self.plan.slot_atoms[which] as usize
+    pub fn slot_bytes(&self, direction: Direction) -> usize {
+        16 * self.plan.slot_atoms[direction as usize] as usize
     }
 
     /// Where the device sees what lies at `offset`.
@@ -283,11 +200,11 @@ impl Region {
     }
 
     /// Room for what is copied on behalf of a channel; not in mapped memory.
-    pub fn mail(&self, channel: u32) -> &Mail {
+    pub fn bounce_buffer(&self, channel: u32) -> &BounceBuffer {
         assert!(channel < self.plan.channels && self.plan.memory != Memory::Mapped);
-        let at = self.offsets.mail + channel as usize * size_of::<Mail>();
+        let at = self.offsets.bounce_buffers + channel as usize * size_of::<BounceBuffer>();
         // SAFETY: laid out there, aligned, zeroed before; atomics only; lives as long as `self`.
-        unsafe { self.host_at::<Mail>(at).as_ref() }
+        unsafe { self.host_at::<BounceBuffer>(at).as_ref() }
     }
 
     /// Stamped atoms that an inline response has in the doorbell line.
@@ -311,20 +228,24 @@ impl Region {
         unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
     }
 
-    /// A channel's ring, the host's copy: 0 for requests, 1 for responses. Whoever uses it keeps the
-    /// region alive.
-    pub fn ring(&self, channel: u32, which: usize) -> Ring {
+    /// A channel's ring, the host's copy. Whoever uses it keeps the region alive.
+    pub fn ring(&self, channel: u32, direction: Direction) -> Ring {
         let block = self.channel(channel);
-        let (bell, credit) = match which {
-            0 => (&block.request_bell, &block.request_credit),
-            _ => (&block.response_bell, &block.response_credit),
+        let (bell, credit) = match direction {
+            Direction::Requests => (&block.request_bell, &block.request_credit),
+            Direction::Responses => (&block.response_bell, &block.response_credit),
         };
-        let slots = self.host_at::<Atom>(self.slots_at(channel, which));
+        let slots = self.host_at::<Atom>(self.slots_at(channel, direction));
         let parts = (NonNull::from(bell), NonNull::from(credit), slots);
         // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
         // kept beside an `Arc` of the region (`Sender`, `Receiver`).
         let ring = unsafe {
-            Ring::from_raw(parts, self.plan.capacity, self.plan.slot_atoms[which], self.plan.start)
+            Ring::from_raw(
+                parts,
+                self.plan.capacity,
+                self.plan.slot_atoms[direction as usize],
+                self.plan.start,
+            )
         };
         ring.expect("the launch checked the capacity")
     }
@@ -348,7 +269,7 @@ impl Region {
 
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
-        self.payload.as_ref().map_or(0, Piece::device)
+        self.payload.as_ref().map_or(0, Suballocation::device)
     }
 
     /// Bytes of a channel's state.
@@ -359,8 +280,9 @@ impl Region {
     /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
     /// none.
     pub fn state(&self, channel: u32) -> u64 {
-        let at =
-            |piece: &Piece| piece.device() + (channel as usize * self.plan.state_stride()) as u64;
+        let at = |suballocation: &Suballocation| {
+            suballocation.device() + (channel as usize * self.plan.state_stride()) as u64
+        };
         self.state.as_ref().map_or(0, at)
     }
 

@@ -2,7 +2,7 @@
 
 use super::rig::{Rig, check};
 use crate::drive::gate::{Gate, Reopens};
-use crate::drive::mode::{Memory, Mode};
+use crate::mode::{Memory, Mode};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::thread::{self, yield_now};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The payload, and how far the copies into it are.
-struct World {
+struct Model {
     gate: Gate,
     payload: UnsafeCell<u64>,
     begun: AtomicU64,
@@ -20,7 +20,7 @@ struct World {
     given_up: AtomicU64,
 }
 
-impl World {
+impl Model {
     /// A sender tries; whether a message would be taken, and what its handler then finds.
     fn try_send(&self) -> Option<u64> {
         let given_up = self.given_up.load(Acquire);
@@ -44,35 +44,35 @@ fn no_message_passes_a_write() {
         let zero = || AtomicU64::new(0);
         let (begun, landed, given_up) = (zero(), zero(), zero());
         let payload = UnsafeCell::new(0);
-        let world = Arc::new(World { gate, payload, begun, landed, given_up });
+        let model = Arc::new(Model { gate, payload, begun, landed, given_up });
         let copying = {
-            let world = Arc::clone(&world);
+            let model = Arc::clone(&model);
             thread::spawn(move || {
                 for n in 1..=2 {
-                    while world.begun.load(Acquire) < n {
+                    while model.begun.load(Acquire) < n {
                         yield_now();
                     }
                     // SAFETY: loom fails the model if somebody reads it meanwhile.
-                    world.payload.with_mut(|at| unsafe { *at = n });
+                    model.payload.with_mut(|at| unsafe { *at = n });
                     // SYNC: released to `has_landed`.
-                    world.landed.store(n, Release);
+                    model.landed.store(n, Release);
                 }
             })
         };
         let sending = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || world.try_send())
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.try_send())
         };
         for n in 1..=2 {
-            while world.landed.load(Acquire) != world.begun.load(Relaxed) {
+            while model.landed.load(Acquire) != model.begun.load(Relaxed) {
                 yield_now(); // as a write waits for one before it
             }
-            world.begun.store(n, Release);
-            world.gate.close();
-            world.given_up.store(n, Release);
+            model.begun.store(n, Release);
+            model.gate.close();
+            model.given_up.store(n, Release);
         }
         let found = loop {
-            match world.try_send() {
+            match model.try_send() {
                 Some(found) => break found,
                 None => yield_now(),
             }
@@ -88,14 +88,14 @@ fn no_message_passes_a_write() {
 fn a_fault_stays() {
     check(2, || {
         let rig = Rig::new((Mode::Persistent, Memory::Mapped), false, false);
-        let shared = rig.kernel.shared();
+        let core = rig.kernel.core();
         let setting = {
-            let shared = Arc::clone(shared);
-            thread::spawn(move || shared.set_state(State::Active))
+            let core = Arc::clone(core);
+            thread::spawn(move || core.device.set_state(State::Active))
         };
-        shared.fail(shared.refused());
+        core.device.fail(core.device.refused());
         setting.join().unwrap();
         rig.place.end();
-        assert_eq!((shared.state(), shared.is_active()), (State::Faulted, false));
+        assert_eq!((core.device.state(), core.device.is_active()), (State::Faulted, false));
     });
 }

@@ -4,7 +4,7 @@
 //!
 //!     RUSTFLAGS="--cfg loom" cargo test --release -p ring-host --no-default-features --lib models
 
-mod courier;
+mod copier;
 mod gate;
 mod receiver;
 mod rig;

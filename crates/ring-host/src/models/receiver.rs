@@ -1,8 +1,8 @@
 //! Receiving while the kernel leaves, is launched again, or is lost.
 
 use super::rig::{Alone, LONG, Receiving, Rig, check};
-use crate::drive::mode::{Memory, Mode};
 use crate::error::{DeviceFault, TryRecvError};
+use crate::mode::{Memory, Mode};
 use loom::thread::{self, yield_now};
 use ring_shared::layout::{Exit, State};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn the_end_of_a_lost_kernel() {
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
         let fault = loop {
-            match rig.kernel.shared().check() {
+            match rig.kernel.core().check() {
                 Ok(()) => yield_now(),
                 Err(fault) => break fault,
             }

@@ -1,16 +1,18 @@
 //! A kernel whose channel is a thread of the model, and a place for its launches and copies.
 
 use crate::deadline::Patience;
-use crate::device::{Cells, Demand, Launched, Residency, Resources, RunState, Sealed, Station};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::report::{AskedBy, Choice, Evidence, Why};
-use crate::drive::scheduler::{Drive, Pump};
+use crate::device::{Cells, Demand, LaunchSlot, Launched, Occupancy, Resources, RunState, Sealed};
+use crate::drive::device_kernel::DeviceKernel;
+use crate::drive::report::Selection;
 use crate::drive::staging::rig;
+use crate::drive::{Drive, DriveConfig};
 use crate::error::{DriverError, TryRecvError};
 use crate::kernel::channel::Receiver;
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
-use crate::memory::region::{Region, WireBudgets};
+use crate::memory::plan::{Direction, WireBudgets};
+use crate::memory::region::Region;
+use crate::mode::{Memory, Mode};
 use loom::sync::atomic::AtomicU64;
 use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
@@ -94,7 +96,7 @@ pub struct Place {
     pub ended: AtomicU64,
     /// Nothing more will be asked for.
     stop: AtomicU64,
-    /// Only the pump begins copies and asks for them, under its lock: no business of loom's.
+    /// Only the scheduler begins copies and asks for them, under its lock: no business of loom's.
     copies: std::sync::Mutex<VecDeque<Copy>>,
     backwards: bool,
 }
@@ -141,7 +143,7 @@ impl Place {
 
 impl Sealed for Place {}
 
-impl Station for Place {
+impl LaunchSlot for Place {
     unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
         // SYNC: released to `wait_for`: what the host wrote before the launch.
         self.asked.store(self.asked.load(Relaxed) + 1, Release);
@@ -215,8 +217,8 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
         _ => region.host_at(offset),
     };
     let command = |at| (at == offset_of!(HostLine, command)).then_some(Kind::Atomic);
-    let slots = |which| {
-        let slots = at(region.slots_at(0, which)).cast::<Atom>();
+    let slots = |direction| {
+        let slots = at(region.slots_at(0, direction)).cast::<Atom>();
         // SAFETY: so many slots of one atom each, which stay as long as the region.
         let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.capacity() as usize) };
         share(slots, |_| Some(Kind::Cell))
@@ -226,7 +228,12 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
         let channel = at(region.channel_at(0)).cast::<ChannelBlock>();
         (at(0).cast::<HostLine>().as_ref(), channel.as_ref())
     };
-    [share(host, command), share(channel, |at| of_channel(at, inline)), slots(0), slots(1)]
+    [
+        share(host, command),
+        share(channel, |at| of_channel(at, inline)),
+        slots(Direction::Requests),
+        slots(Direction::Responses),
+    ]
 }
 
 /// A kernel that is active, and on no device yet; loom watches its memory until this is dropped.
@@ -271,7 +278,7 @@ impl Rig {
         place: &Arc<Place>,
     ) -> KernelHandle<Alone> {
         let budgets = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
-        let drive = Drive {
+        let config = DriveConfig {
             mode,
             memory,
             mode_is_free: false,
@@ -280,54 +287,55 @@ impl Rig {
             budgets,
             fallback: budgets,
         };
-        let simple = (mode, memory) == (Mode::Persistent, Memory::Mapped);
-        let pump = (!simple).then(|| Pump::new(drive, &region, &**place).unwrap());
+        let drive = Drive::new(config, &region, &**place).unwrap();
         let block = Resources { blocks: 1, ..Resources::default() };
         let demand = Demand { kernel: "model", blocks: 1, block, relaunched: false };
-        let share = Residency::new(1, block).reserve(demand).unwrap();
+        let share = Occupancy::new(1, block).reserve(demand).unwrap();
         let clock = (1_000_000, Patience::Yield);
-        let station = Arc::clone(place);
-        let shared = Shared::new("alone", clock, (region, None), (station, pump), share);
-        if simple {
+        let launch_slot = Arc::clone(place);
+        let device = DeviceKernel::new("alone", clock, (region, None), (launch_slot, share));
+        let core = Arc::new(KernelCore { device, drive });
+        if config.is_resident() {
             // SAFETY: a thread of the model plays it.
-            unsafe { shared.station().launch(false) }.unwrap();
+            let _ = unsafe { core.device.launch_slot().launch(false) }.unwrap();
         } else if mode == Mode::Persistent {
             // Nothing is sent before the channel has said that it is active, so it was launched.
-            while !shared.is_launched().unwrap() {}
+            while !core.drive.is_launched(&core.device).unwrap() {}
         }
         shared.set_state(State::Active);
         let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
-        let choice = Choice { mode, memory, why, refused: Vec::new() };
-        KernelHandle::new(shared, choice, false)
+        let selection = Selection { mode, memory, why, refused: Vec::new() };
+        KernelHandle::new(shared, selection, false)
     }
 
     pub fn channel(&self) -> Channel {
-        Channel::new(self.kernel.shared())
+        Channel::new(self.kernel.core())
     }
 }
 
 /// The device's side of the channel.
 pub struct Channel {
-    shared: Arc<Shared>,
+    core: Arc<KernelCore>,
     requests: Consumer,
     responses: Producer,
     processed: u64,
 }
 
 impl Channel {
-    fn new(shared: &Arc<Shared>) -> Channel {
-        let ring = |which| rig::ring(shared.region(), which);
-        let (requests, responses) = (Consumer::new(ring(0)), Producer::new(ring(1)));
-        Channel { shared: Arc::clone(shared), requests, responses, processed: 0 }
+    fn new(core: &Arc<KernelCore>) -> Channel {
+        let ring = |direction| rig::ring(core.device.region(), direction);
+        let (requests, responses) =
+            (Consumer::new(ring(Direction::Requests)), Producer::new(ring(Direction::Responses)));
+        Channel { core: Arc::clone(core), requests, responses, processed: 0 }
     }
 
     fn block(&self) -> &ChannelBlock {
-        rig::block(self.shared.region())
+        rig::block(self.core.device.region())
     }
 
     pub fn command(&self) -> Command {
         // SAFETY: the host's line in the device's copy, of atomics only.
-        let host = unsafe { rig::on_device::<HostLine>(self.shared.region(), 0).as_ref() };
+        let host = unsafe { rig::on_device::<HostLine>(self.core.device.region(), 0).as_ref() };
         // SYNC: acquires `HostLine::order`.
         Command::from_word(host.command.load(Acquire))
     }

@@ -1,8 +1,8 @@
 //! What is known of an open device: the report of its opening, or of a later probe if that one was made in a
 //! busy moment.
 
+use crate::device::probe::Probe;
 use crate::drive::report::Report;
-use crate::runtime::probe::Probe;
 use std::sync::{Mutex, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Findings {
     pub fn look_again(
         &self,
         probe: impl FnOnce() -> Option<Probe>,
-        with_choice: impl FnOnce(Report) -> Report,
+        with_selection: impl FnOnce(Report) -> Report,
     ) {
         if self.report().probe.is_certain() {
             return;
@@ -46,7 +46,7 @@ impl Findings {
             return;
         }
         if let Some(probe) = probe().filter(Probe::is_certain) {
-            let report = with_choice(Report { probe, ..self.first.clone() });
+            let report = with_selection(Report { probe, ..self.first.clone() });
             let _ = self.later.set(report); // or the same was set meanwhile
         }
         *tried = Instant::now();

@@ -1,7 +1,7 @@
 //! Going on after a fault.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::drive::orphans::sweep_of;
+use crate::drive::orphans::reap_of;
 use crate::error::{LaunchError, RecoverError};
 use crate::runtime::Runtime;
 
@@ -44,7 +44,7 @@ impl Runtime {
     pub fn recover(&mut self, deadline: impl Into<Deadline>) -> Result<Recovery, RecoverError> {
         let deadline = deadline.into();
         let reopened = self.reopen_if_reset()?;
-        let set_aside = || sweep_of(self.core.driver.residency());
+        let set_aside = || reap_of(self.core.driver.occupancy());
         let gone = || Ok::<_, RecoverError>((set_aside() == 0).then_some(()));
         wait(deadline, Patience::Yield, gone, || Ok(()))?;
         let tried = match self.layout_on_device() {

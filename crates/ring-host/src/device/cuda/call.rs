@@ -27,7 +27,7 @@ fn failure(call: &'static str, code: Code) -> DriverError {
 /// Whether a driver error means that the context is lost and nothing runs in it any more. Those are
 /// the errors of the device and of its kernels: ECC, a wild address, a watchdog, an MPS server that
 /// is gone, and so on. The errors that say something of the call only are listed here, so that one
-/// which these bindings do not know yet counts as the end: a kernel that is gone must not be told as
+/// which these bindings do not know yet counts as the end: a kernel that is gone must not be reported as
 /// running.
 pub(super) fn is_final(code: Code) -> bool {
     !matches!(
@@ -172,7 +172,7 @@ mod tests {
         for code in [226, 721, 810, 911, 4, 214, 220, 700, 702, 709, 719, 999, 917, 4711, -1] {
             assert!(is_final(code), "{code}");
             let RunState::Faulted(error) = run_state("cuStreamQuery", code) else {
-                panic!("{code} is told as still running");
+                panic!("{code} is reported as still running");
             };
             assert_eq!((error.call, error.code), ("cuStreamQuery", code));
             assert!(!error.reason.to_string().is_empty());

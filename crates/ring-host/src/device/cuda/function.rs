@@ -1,10 +1,10 @@
 use super::api;
 use super::call::{Bound, Context, check, is_final};
+use super::deferred_free::{Deferred, DeferredFree, Graph, ResidentKernel};
 use super::module::RawFunction;
-use super::parking::{Graph, KernelHandle, Parked, Parking};
 use super::stream::{Pair, Stream, Streams};
 use crate::device::{
-    Cells, Function, Grid, Launched, Limits, Residency, Resources, RunState, Sealed, Station,
+    Cells, Function, Grid, LaunchSlot, Launched, Limits, Occupancy, Resources, RunState, Sealed,
 };
 use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys::{self, CUfunction_attribute as A};
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct CudaFunction {
     pub context: Context,
     pub raw: RawFunction,
-    pub residency: Residency,
+    pub occupancy: Occupancy,
     /// Bytes of shared memory that the driver keeps of each block's.
     pub reserved_shared: u32,
-    pub parking: Arc<Parking>,
+    pub deferred_free: Arc<DeferredFree>,
     pub streams: Arc<Streams>,
 }
 
@@ -81,39 +81,39 @@ impl Function for CudaFunction {
             self.attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? + self.reserved_shared,
         );
         // A device may allocate in larger units than those assumed; the driver knows.
-        let block = self.residency.at_most(self.on_one_multiprocessor(threads)?, block);
-        Ok(Limits { threads: most, channels: self.residency.holds(block), block })
+        let block = self.occupancy.at_most(self.on_one_multiprocessor(threads)?, block);
+        Ok(Limits { threads: most, channels: self.occupancy.holds(block), block })
     }
 
-    fn station(
+    fn launch_slot(
         &self,
         grid: Grid,
         parameter: u64,
         replay: bool,
-    ) -> Result<Arc<dyn Station>, DriverError> {
+    ) -> Result<Arc<dyn LaunchSlot>, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let mut station = CudaStation {
+        let mut launch_slot = CudaLaunchSlot {
             context: self.context,
             kernel: Kernel { raw: self.raw, grid, parameter },
             graph: None,
             pair: ManuallyDrop::new(self.streams.take()?),
             streams: Arc::clone(&self.streams),
-            parking: Arc::clone(&self.parking),
+            deferred_free: Arc::clone(&self.deferred_free),
             resident: Mutex::new(None),
         };
         if replay {
             let of = (self.raw.0, grid.cooperative);
-            let parked = self.parking.graph(of).map_err(|resident| DriverError {
+            let deferred = self.deferred_free.reuse_graph(of).map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
                 reason: DriverReason::Resident { kernels: resident, needed: Needed::Graph },
             })?;
-            station.graph = Some(match parked {
-                Some(graph) => station.change(graph)?,
-                None => station.capture(of)?,
+            launch_slot.graph = Some(match deferred {
+                Some(graph) => launch_slot.change(graph)?,
+                None => launch_slot.capture(of)?,
             });
         }
-        Ok(Arc::new(station))
+        Ok(Arc::new(launch_slot))
     }
 }
 
@@ -129,7 +129,7 @@ impl Kernel {
     /// Puts it into a stream, to be launched or captured. A context must be bound.
     ///
     /// # Safety
-    /// If it is launched: as for [`Station::launch`].
+    /// If it is launched: as for [`LaunchSlot::launch`].
     unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
         let mut parameter = self.parameter;
         let mut parameters = [(&raw mut parameter).cast()];
@@ -152,29 +152,29 @@ impl Kernel {
 
 /// A kernel's launches on their stream, and the stream of the copies beside them.
 #[derive(Debug)]
-struct CudaStation {
+struct CudaLaunchSlot {
     context: Context,
     kernel: Kernel,
     graph: Option<Graph>,
     pair: ManuallyDrop<Pair>,
     streams: Arc<Streams>,
-    parking: Arc<Parking>,
+    deferred_free: Arc<DeferredFree>,
     /// Held while launches are on the device, so that nothing is freed then.
-    resident: Mutex<Option<KernelHandle>>,
+    resident: Mutex<Option<ResidentKernel>>,
 }
 
-impl Drop for CudaStation {
+impl Drop for CudaLaunchSlot {
     fn drop(&mut self) {
         if let Some(graph) = self.graph.take() {
-            self.parking.give(Parked::Graph(graph));
+            self.deferred_free.defer(Deferred::Graph(graph));
         }
         // SAFETY: taken once, and nothing uses it after this.
         let pair = unsafe { ManuallyDrop::take(&mut self.pair) };
-        self.streams.give(pair); // a station is dropped when it is over
+        self.streams.give(pair); // a launch slot is dropped when it is over
     }
 }
 
-impl CudaStation {
+impl CudaLaunchSlot {
     /// A graph of one launch, made by capturing it. A context must be bound.
     fn capture(&self, of: (sys::CUfunction, bool)) -> Result<Graph, DriverError> {
         let stream = &self.pair.kernel;
@@ -223,7 +223,7 @@ impl CudaStation {
         check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
-    fn resident(&self) -> MutexGuard<'_, Option<KernelHandle>> {
+    fn resident(&self) -> MutexGuard<'_, Option<ResidentKernel>> {
         self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -240,15 +240,15 @@ impl CudaStation {
     }
 }
 
-impl Sealed for CudaStation {}
+impl Sealed for CudaLaunchSlot {}
 
-impl Station for CudaStation {
+impl LaunchSlot for CudaLaunchSlot {
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
         let _bound = Bound::new(self.context)?;
         let mut resident = self.resident();
         let new = match &*resident {
             Some(_) => None,
-            None => match self.parking.resident() {
+            None => match self.deferred_free.resident() {
                 None => return Ok(Launched::NotYet),
                 counted => counted,
             },

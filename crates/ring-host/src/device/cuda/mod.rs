@@ -3,25 +3,25 @@
 //!
 //! Those are: freeing memory, loading a module, the first launch of a function that was not
 //! loaded, and making more streams. So modules are loaded with all their functions, once a process
-//! and only while nothing is resident; memory is parked until then; and streams are made when the
+//! and only while nothing is resident; what is given back is freed then; and streams are made when the
 //! device is opened.
 
 mod api;
 mod call;
+mod deferred_free;
 mod exclusion;
 mod function;
 mod library;
 mod module;
-mod parking;
 mod pinned;
 mod stream;
 
 use self::call::{Bound, End, check};
-use super::{Driver, Function, Mapped, Program, Residency, Resources, Sealed};
+use super::{Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
 use crate::device::image::{Image, ImageError};
+use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, DriverReason, OpenError, Requirement};
-use crate::runtime::probe::Probed;
 use cudarc::driver::sys::{self, CUdevice_attribute as A};
 use std::ffi::{CStr, c_int};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,19 +33,19 @@ const MIN_DRIVER: i32 = 12040;
 const NO_DEVICE: api::Code = sys::CUresult::CUDA_ERROR_NO_DEVICE as api::Code;
 
 /// A GPU. There is one of these for each in a process, and it is never closed: its context, its
-/// modules and its parked memory serve every [`Runtime`](crate::Runtime). Another follows it when the
+/// modules and the memory given back serve every [`Runtime`](crate::Runtime). Another follows it when the
 /// device is reset.
 #[derive(Debug)]
 pub struct Cuda {
     index: usize,
     context: call::Context,
     info: DeviceInfo,
-    residency: Residency,
+    occupancy: Occupancy,
     /// Bytes of shared memory that the driver keeps of each block's.
     reserved_shared: u32,
     probed: Probed,
     modules: module::Modules,
-    parking: Arc<parking::Parking>,
+    deferred_free: Arc<deferred_free::DeferredFree>,
     streams: Arc<stream::Streams>,
 }
 
@@ -104,11 +104,11 @@ impl Cuda {
             return Err(OpenError::Unsuitable { device: info.name, lacks });
         }
         let context = call::Context::of(device)?;
-        let parking = Arc::new(parking::Parking::new(context));
-        let modules = module::Modules::new(context, Arc::clone(&parking));
+        let deferred_free = Arc::new(deferred_free::DeferredFree::new(context));
+        let modules = module::Modules::new(context, Arc::clone(&deferred_free));
         modules.load(&Image::built_in())?; // all entries, before anything is resident
-        let streams = Arc::new(stream::Streams::new(context, Arc::clone(&parking))?);
-        let residency = Residency::new(info.multiprocessors, multiprocessor(device)?);
+        let streams = Arc::new(stream::Streams::new(context, Arc::clone(&deferred_free))?);
+        let occupancy = Occupancy::new(info.multiprocessors, multiprocessor(device)?);
         let reserved_shared =
             attribute(device, A::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?;
         let probed = Probed::default();
@@ -116,11 +116,11 @@ impl Cuda {
             index,
             context,
             info,
-            residency,
+            occupancy,
             reserved_shared,
             probed,
             modules,
-            parking,
+            deferred_free,
             streams,
         })
     }
@@ -188,8 +188,8 @@ impl Driver for Cuda {
         &self.info
     }
 
-    fn residency(&self) -> &Residency {
-        &self.residency
+    fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 
     fn probed(&self) -> &Probed {
@@ -197,7 +197,7 @@ impl Driver for Cuda {
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        if let Some(mapped) = self.parking.take_pinned(bytes) {
+        if let Some(mapped) = self.deferred_free.reuse_pinned(bytes) {
             return Ok(mapped);
         }
         let _bound = Bound::new(self.context)?;
@@ -212,11 +212,11 @@ impl Driver for Cuda {
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
-        self.parking.give(parking::Parked::Mapped(memory));
+        self.deferred_free.defer(deferred_free::Deferred::Mapped(memory));
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        if let Some(address) = self.parking.take_device(bytes) {
+        if let Some(address) = self.deferred_free.reuse_device(bytes) {
             return Ok(address);
         }
         let _bound = Bound::new(self.context)?;
@@ -230,7 +230,7 @@ impl Driver for Cuda {
     }
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
-        self.parking.give(parking::Parked::Device { address, bytes });
+        self.deferred_free.defer(deferred_free::Deferred::Device { address, bytes });
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
@@ -243,14 +243,14 @@ impl Driver for Cuda {
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
         let raw = self.modules.function(program.image, program.entry)?;
-        let parking = Arc::clone(&self.parking);
+        let deferred_free = Arc::clone(&self.deferred_free);
         Ok(Arc::new(function::CudaFunction {
             context: self.context,
             raw,
-            residency: self.residency.clone(),
+            occupancy: self.occupancy.clone(),
             reserved_shared: self.reserved_shared,
             streams: Arc::clone(&self.streams),
-            parking,
+            deferred_free,
         }))
     }
 }

@@ -1,6 +1,6 @@
 use super::api;
 use super::call::{Bound, Context, SUCCESS, check};
-use super::parking::Parking;
+use super::deferred_free::DeferredFree;
 use crate::device::image::{Image, ImageError, NotPtx};
 use crate::error::DriverError;
 use cudarc::driver::sys;
@@ -24,14 +24,8 @@ type Functions = HashMap<String, RawFunction>;
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Context,
-    parking: Arc<Parking>,
+    deferred_free: Arc<DeferredFree>,
     loaded: Mutex<Vec<(String, Functions)>>,
-}
-
-impl From<DriverError> for ImageError {
-    fn from(error: DriverError) -> ImageError {
-        ImageError::Refused { code: error.code, log: error.to_string() }
-    }
 }
 
 /// The largest part of the L1 cache that may be shared memory, in percent.
@@ -51,8 +45,8 @@ unsafe fn all_shared_memory(function: sys::CUfunction) -> Result<(), DriverError
 }
 
 impl Modules {
-    pub fn new(context: Context, parking: Arc<Parking>) -> Modules {
-        Modules { context, parking, loaded: Mutex::default() }
+    pub fn new(context: Context, deferred_free: Arc<DeferredFree>) -> Modules {
+        Modules { context, deferred_free, loaded: Mutex::default() }
     }
 
     /// Loads an image and every entry of it, unless it was before.
@@ -77,7 +71,7 @@ impl Modules {
         if let Some((_, functions)) = loaded.iter().find(|(ptx, _)| ptx == image.ptx()) {
             return look(functions);
         }
-        let functions = self.parking.while_idle(|| self.load_new(image));
+        let functions = self.deferred_free.while_idle(|| self.load_new(image));
         let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
         let found = look(&functions);
         loaded.push((image.ptx().to_owned(), functions));

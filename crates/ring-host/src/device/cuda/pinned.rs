@@ -7,7 +7,6 @@ use super::call::{Context, SUCCESS, check};
 use crate::device::{Mapped, pages};
 use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys;
-use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
 /// Takes pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
@@ -58,14 +57,9 @@ fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
 /// device knows, and leave us copies: kernels before 5.11 did so.
 #[cfg(target_os = "linux")]
 fn shared_with_forks(host: NonNull<u8>, bytes: usize, shared: bool) {
-    unsafe extern "C" {
-        fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int;
-    }
-    /// `MADV_DONTFORK` and `MADV_DOFORK`.
-    const FORK: [c_int; 2] = [10, 11];
-    let bytes = pages::whole(bytes);
+    let advice = if shared { libc::MADV_DOFORK } else { libc::MADV_DONTFORK };
     // SAFETY: whole pages of ours; it changes nothing in this process.
-    let _ = unsafe { madvise(host.as_ptr().cast(), bytes, FORK[usize::from(shared)]) };
+    let _ = unsafe { libc::madvise(host.as_ptr().cast(), pages::whole(bytes), advice) };
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -3,7 +3,7 @@
 
 use super::api;
 use super::call::{Bound, Context, check, run_state};
-use super::parking::Parking;
+use super::deferred_free::DeferredFree;
 use crate::device::RunState;
 use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys;
@@ -51,22 +51,22 @@ pub(super) struct Pair {
 /// Streams that no kernel uses.
 #[derive(Debug)]
 pub(super) struct Streams {
-    parking: Arc<Parking>,
+    deferred_free: Arc<DeferredFree>,
     context: Context,
     free: Mutex<Vec<Pair>>,
 }
 
 impl Streams {
-    pub fn new(context: Context, parking: Arc<Parking>) -> Result<Streams, DriverError> {
+    pub fn new(context: Context, deferred_free: Arc<DeferredFree>) -> Result<Streams, DriverError> {
         let free = Mutex::new(make(context)?);
-        Ok(Streams { parking, context, free })
+        Ok(Streams { deferred_free, context, free })
     }
 
     /// A pair that was not used, or whose work is done.
     pub fn take(&self) -> Result<Pair, DriverError> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.is_empty() {
-            let more = self.parking.while_idle(|| make(self.context));
+            let more = self.deferred_free.while_idle(|| make(self.context));
             *free = more.map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,

@@ -16,7 +16,7 @@ fn demand(kernel: &'static str, blocks: u32, block: Resources) -> Demand {
 
 #[test]
 fn a_full_device_refuses_and_frees() {
-    let device = Residency::new(132, H200);
+    let device = Occupancy::new(132, H200);
     let echo = ring(64, 512);
     assert_eq!(device.holds(echo), 264);
     let half = device.reserve(demand("echo", 132, echo)).unwrap();
@@ -31,7 +31,7 @@ fn a_full_device_refuses_and_frees() {
 /// What the H200 was seen to do with the resources of `ring_echo`.
 #[test]
 fn what_was_never_resident_is_refused() {
-    let device = Residency::new(132, H200);
+    let device = Occupancy::new(132, H200);
     let small = device.reserve(demand("echo", 132, ring(64, 32))).unwrap();
     small.placed();
     let error = device.reserve(demand("large", 1, ring(64, 1024))).unwrap_err();
@@ -63,7 +63,7 @@ fn what_was_never_resident_is_refused() {
 
 #[test]
 fn what_is_launched_again_keeps_its_room() {
-    let device = Residency::new(4, H200);
+    let device = Occupancy::new(4, H200);
     let again = Demand { relaunched: true, ..demand("large", 1, ring(64, 1024)) };
     let large = device.reserve(again).unwrap();
     large.placed();
@@ -80,7 +80,7 @@ fn what_is_launched_again_keeps_its_room() {
 /// Many small blocks beside large ones: each takes a place only if it must.
 #[test]
 fn small_blocks_that_share_a_multiprocessor_share_a_place() {
-    let device = Residency::new(132, H200);
+    let device = Occupancy::new(132, H200);
     let _two_each = device.reserve(demand("small", 264, ring(64, 32))).unwrap();
     // At worst five lie on each of 33 multiprocessors, and one on each of the 99 others.
     let error = device.reserve(demand("echo", 100, ring(64, 512))).unwrap_err();
@@ -91,7 +91,7 @@ fn small_blocks_that_share_a_multiprocessor_share_a_place() {
 #[test]
 fn a_device_of_threads_counts_blocks_only() {
     let block = Resources { blocks: 1, ..Resources::default() };
-    let device = Residency::new(1, Resources { blocks: 256, ..block });
+    let device = Occupancy::new(1, Resources { blocks: 256, ..block });
     assert_eq!(device.holds(block), 256);
     let all = device.reserve(demand("echo", 256, block)).unwrap();
     assert_eq!(device.reserve(demand("echo", 1, block)).unwrap_err().resource, Resource::Blocks);
@@ -101,7 +101,7 @@ fn a_device_of_threads_counts_blocks_only() {
 
 #[test]
 fn the_driver_may_know_of_fewer() {
-    let device = Residency::new(132, H200);
+    let device = Occupancy::new(132, H200);
     let echo = ring(64, 512);
     assert_eq!(device.at_most(2, echo), echo);
     assert_eq!(device.at_most(3, echo), echo);
@@ -161,7 +161,7 @@ fn what_is_admitted_fits_in_every_placement() {
             blocks: 1,
         };
         let multiprocessors = dice.roll(1..4);
-        let device = Residency::new(multiprocessors, each);
+        let device = Occupancy::new(multiprocessors, each);
         let (mut shares, mut lie) = (Vec::new(), Vec::new());
         for _ in 0..dice.roll(1..4) {
             let other = block(&mut dice);

@@ -1,7 +1,7 @@
 //! Copies that land late and torn, as a copy engine's may: one behind the other, the cells of each in any
 //! order. Time passes for them with every call, so the same calls see the same course again.
 
-use crate::device::{Cells, Station};
+use crate::device::{Cells, LaunchSlot};
 use crate::error::DriverError;
 use ring_shared::atomics::Atom;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Out { to: NonNull<u8>, from: u64 },
 }
 
-// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `Station::copy_in`, and
+// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `LaunchSlot::copy_in`, and
 // whoever lands a part is one at a time (`Late` is behind a lock).
 unsafe impl Send for Way {}
 
@@ -85,7 +85,7 @@ impl Late {
     }
 
     /// A call was made: what is due lands, by the device underneath.
-    pub fn pass(&mut self, inner: &dyn Station) {
+    pub fn pass(&mut self, inner: &dyn LaunchSlot) {
         while let Some(copy) = self.copies.front_mut() {
             while let Some(part) = copy.parts.last_mut() {
                 if part.calls > 0 {
@@ -102,7 +102,7 @@ impl Late {
     }
 
     /// All that is under way lands.
-    pub fn land_all(&mut self, inner: &dyn Station) {
+    pub fn land_all(&mut self, inner: &dyn LaunchSlot) {
         for part in self.copies.iter_mut().flat_map(|copy| &mut copy.parts) {
             part.calls = 0;
         }
@@ -118,7 +118,7 @@ impl Late {
         !self.copies.is_empty()
     }
 
-    /// Why a copy could not be made: it can be told only afterwards.
+    /// Why a copy could not be made: the caller learns of it only afterwards.
     pub fn failed(&self) -> Option<&DriverError> {
         self.failed.as_ref()
     }
@@ -136,7 +136,7 @@ fn land(
     way: Way,
     cells: Cells,
     part: Range<usize>,
-    inner: &dyn Station,
+    inner: &dyn LaunchSlot,
 ) -> Result<(), DriverError> {
     let each = size_of_cell(cells);
     let (at, bytes) = (part.start * each, part.len() * each);
@@ -161,7 +161,7 @@ mod tests {
 
     impl Sealed for Memory {}
 
-    impl Station for Memory {
+    impl LaunchSlot for Memory {
         unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
             Ok(Launched::Yes)
         }

@@ -1,27 +1,27 @@
 //! Devices with things taken away, to test how programs fare on machines that lack them.
 
+mod allocation_table;
 mod late;
-mod ledger;
+mod launch_slot;
+mod memory_probe;
 mod names;
-mod station;
-mod tap;
-mod world;
+mod state;
 
+pub use memory_probe::{Lines, MemoryProbe};
 pub use names::NAMES;
-pub use tap::{Lines, Tap};
 
-use super::{Driver, Function, Mapped, Program, Residency, Sealed};
+use super::{Driver, Function, Mapped, Occupancy, Program, Sealed};
 use crate::device::image::ImageError;
+use crate::device::layout_probe::LAYOUT_PROBE;
+use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
-use crate::runtime::LAYOUT_PROBE;
-use crate::runtime::probe::Probed;
-use station::QuirkyFunction;
+use launch_slot::QuirkyFunction;
+use state::{Faults, State};
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
-use world::{Taken, World};
 
 /// After how long a watchdog of the usual kind ends a kernel.
 const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
@@ -48,8 +48,8 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 pub struct Quirks<D> {
     inner: Arc<D>,
     info: DeviceInfo,
-    taken: Taken,
-    world: Arc<World>,
+    faults: Faults,
+    state: Arc<State>,
 }
 
 impl<D: Driver> Quirks<D> {
@@ -63,8 +63,8 @@ impl<D: Driver> Quirks<D> {
     /// ```
     pub fn of(driver: D) -> Quirks<D> {
         let info = driver.info().clone();
-        let (taken, world) = (Taken::default(), Arc::default());
-        Quirks { inner: Arc::new(driver), info, taken, world }
+        let (faults, state) = (Faults::default(), Arc::default());
+        Quirks { inner: Arc::new(driver), info, faults, state }
     }
 
     /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
@@ -85,8 +85,8 @@ impl<D: Driver> Quirks<D> {
         quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
     }
 
-    fn takes(mut self, away: impl FnOnce(&mut Taken)) -> Quirks<D> {
-        away(&mut self.taken);
+    fn takes(mut self, away: impl FnOnce(&mut Faults)) -> Quirks<D> {
+        away(&mut self.faults);
         self
     }
 
@@ -97,29 +97,29 @@ impl<D: Driver> Quirks<D> {
 
     /// Pinned memory is refused that makes more than so many bytes at a time.
     pub fn pinned_limit(self, bytes: usize) -> Quirks<D> {
-        self.takes(|taken| taken.pinned = Some(bytes))
+        self.takes(|faults| faults.pinned = Some(bytes))
     }
 
     /// Calls wait until no launch of this device is running: to take or give memory, to load, to
     /// make ready to launch, to launch, to copy. After 10 s they fail.
     pub fn calls_block(self) -> Quirks<D> {
-        self.takes(|taken| taken.calls_block = true)
+        self.takes(|faults| faults.calls_block = true)
     }
 
     /// Launches are held back until it is asked how they go.
     pub fn held_launches(self) -> Quirks<D> {
-        self.takes(|taken| taken.held_launches = true)
+        self.takes(|faults| faults.held_launches = true)
     }
 
     /// Each launch but by a graph keeps its caller for so long.
     pub fn slow_launches(self, by: Duration) -> Quirks<D> {
-        self.takes(|taken| taken.slow_launches = by)
+        self.takes(|faults| faults.slow_launches = by)
     }
 
     /// No cooperative launch.
     pub fn no_cooperative(mut self) -> Quirks<D> {
         self.info.cooperative_launch = false;
-        self.takes(|taken| taken.cooperative = true)
+        self.takes(|faults| faults.cooperative = true)
     }
 
     /// Host and device may not use managed memory at the same time. `ring` uses none.
@@ -139,36 +139,36 @@ impl<D: Driver> Quirks<D> {
     /// kernel may run on, and memory is not given back before it has left.
     pub fn watchdog(mut self, limit: Duration) -> Quirks<D> {
         self.info.watchdog = true;
-        self.takes(|taken| taken.watchdog = Some(limit))
+        self.takes(|faults| faults.watchdog = Some(limit))
     }
 
     /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
     pub fn invalid_handles(self, n: u64) -> Quirks<D> {
-        self.takes(|taken| taken.invalid_every = Some(n.max(1)))
+        self.takes(|faults| faults.invalid_every = Some(n.max(1)))
     }
 
     /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
     /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
     /// back before they have left.
     pub fn fault_after(self, messages: u64) -> Quirks<D> {
-        self.takes(|taken| taken.fault_after = Some(messages))
+        self.takes(|faults| faults.fault_after = Some(messages))
     }
 
     /// Another user of the process resets the device, once, when a kernel is found to have handled so many
     /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
     pub fn reset_after(self, messages: u64) -> Quirks<D> {
-        self.takes(|taken| taken.reset_after = Some(messages))
+        self.takes(|faults| faults.reset_after = Some(messages))
     }
 
     /// Every copy fails from the `n`-th on, counted from 1.
     pub fn failing_copies(self, n: u64) -> Quirks<D> {
-        self.takes(|taken| taken.copies_from = Some(n))
+        self.takes(|faults| faults.copies_from = Some(n))
     }
 
     /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
     /// when the device has been probed.
     pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
-        self.takes(|taken| taken.beside_from = Some(n))
+        self.takes(|faults| faults.beside_from = Some(n))
     }
 
     /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
@@ -177,53 +177,53 @@ impl<D: Driver> Quirks<D> {
     ///
     /// Without it the CPU's copies are over when their call is.
     pub fn late_copies(self, seed: u64) -> Quirks<D> {
-        self.takes(|taken| taken.late = Some(seed))
+        self.takes(|faults| faults.late = Some(seed))
     }
 
     /// Leases are not renewed, as if the host had died.
     pub fn silent_host(self) -> Quirks<D> {
-        self.takes(|taken| taken.silent = true)
+        self.takes(|faults| faults.silent = true)
     }
 
     /// The host gets no processor in time, the first so many times that the device is probed: whenever it
     /// launches or copies, it goes on when the launch has left, and as long again after that.
     pub fn busy_host(self, probes: u64) -> Quirks<D> {
-        self.takes(|taken| taken.busy_probes = probes)
+        self.takes(|faults| faults.busy_probes = probes)
     }
 
     /// No launch can be made ready to be replayed as a graph.
     pub fn no_graphs(self) -> Quirks<D> {
-        self.takes(|taken| taken.graphs = true)
+        self.takes(|faults| faults.graphs = true)
     }
 
     /// Every launch by a graph fails from the `n`-th on, counted from 1.
     pub fn failing_graphs(self, n: u64) -> Quirks<D> {
-        self.takes(|taken| taken.graphs_from = Some(n))
+        self.takes(|faults| faults.graphs_from = Some(n))
     }
 
     /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
     /// of it is taken when the device is opened.
     pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks<D> {
         let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.takes(|taken| taken.allocations = Some(which))
+        self.takes(|faults| faults.allocations = Some(which))
     }
 
     /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
     /// together from 1 when the device has been probed.
     pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks<D> {
         let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.takes(|taken| taken.launches = Some(which))
+        self.takes(|faults| faults.launches = Some(which))
     }
 
     /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
-    /// [`tap`](Self::tap) can be the device. They last until [`Tap::end`].
+    /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
     pub fn idle_device(self) -> Quirks<D> {
-        self.takes(|taken| taken.idle = true)
+        self.takes(|faults| faults.idle = true)
     }
 
     /// A way into the lines of this device's kernels, for tests that write there what nobody should.
-    pub fn tap(&self) -> Tap {
-        Tap(Arc::clone(&self.world))
+    pub fn memory_probe(&self) -> MemoryProbe {
+        MemoryProbe(Arc::clone(&self.state))
     }
 }
 
@@ -234,37 +234,37 @@ impl<D: Driver> Driver for Quirks<D> {
         &self.info
     }
 
-    fn residency(&self) -> &Residency {
-        self.inner.residency()
+    fn occupancy(&self) -> &Occupancy {
+        self.inner.occupancy()
     }
 
     fn probed(&self) -> &Probed {
-        &self.world.probed // what is found is not what the device underneath can do
+        &self.state.probed // what is found is not what the device underneath can do
     }
 
     fn renews(&self) -> bool {
-        !self.taken.silent && self.inner.renews()
+        !self.faults.silent && self.inner.renews()
     }
 
     fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        self.world.enter_allocation(self.taken, "take_pinned")?;
-        self.world.take_pinned(self.taken, bytes)?;
-        let taken = self.inner.take_pinned(bytes);
-        let memory = taken.inspect_err(|_| self.world.give_pinned(bytes))?;
-        self.world.ledger().take_pinned(memory);
+        self.state.enter_allocation(self.faults, "take_pinned")?;
+        self.state.take_pinned(self.faults, bytes)?;
+        let faults = self.inner.take_pinned(bytes);
+        let memory = faults.inspect_err(|_| self.state.give_pinned(bytes))?;
+        self.state.table().take_pinned(memory);
         Ok(memory)
     }
 
     unsafe fn give_pinned(&self, memory: Mapped) {
-        let _ = self.world.enter(self.taken, "give_pinned"); // given back all the same
-        self.world.give_pinned(memory.bytes);
-        self.world.ledger().give(memory.device, true);
+        let _ = self.state.enter(self.faults, "give_pinned"); // given back all the same
+        self.state.give_pinned(memory.bytes);
+        self.state.table().give(memory.device, true);
         // SAFETY: the caller's promise; what `take_pinned` gives is the inner device's, unchanged.
         unsafe { self.inner.give_pinned(memory) }
     }
 
     fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        self.world.enter_allocation(self.taken, "take_device")?;
+        self.state.enter_allocation(self.faults, "take_device")?;
         let device = self.inner.take_device(bytes)?;
         let host = match self.inner.info().kind {
             DeviceKind::Cpu => std::ptr::with_exposed_provenance_mut(device as usize),
@@ -272,39 +272,37 @@ impl<D: Driver> Driver for Quirks<D> {
         };
         let mapped =
             NonNull::new(host).map(|host| Mapped { host, device, bytes, registered: true });
-        self.world.ledger().take_device(device, mapped);
+        self.state.table().take_device(device, mapped);
         Ok(device)
     }
 
     unsafe fn give_device(&self, address: u64, bytes: usize) {
-        let _ = self.world.enter(self.taken, "give_device"); // given back all the same
-        self.world.ledger().give(address, false);
+        let _ = self.state.enter(self.faults, "give_device"); // given back all the same
+        self.state.table().give(address, false);
         // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
         unsafe { self.inner.give_device(address, bytes) }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
-        let taken = Taken { reset_after: None, ..self.taken };
+        let faults = Faults { reset_after: None, ..self.faults };
         let info = self.info.clone();
-        if self.world.was_reset() {
-            let (inner, world) = (Arc::clone(&self.inner), Arc::default());
-            return Ok(Some(Arc::new(Quirks { inner, info, taken, world })));
+        if self.state.was_reset() {
+            let (inner, state) = (Arc::clone(&self.inner), Arc::default());
+            return Ok(Some(Arc::new(Quirks { inner, info, faults, state })));
         }
-        if self.world.fault().is_some() {
+        if self.state.fault().is_some() {
             return Err(OpenError::Lost { device: info.name });
         }
         let next = self.inner.recovered()?;
         Ok(next.map(|inner| -> Arc<dyn Driver> {
-            Arc::new(Quirks { inner: Arc::new(inner), info, taken, world: Arc::default() })
+            Arc::new(Quirks { inner: Arc::new(inner), info, faults, state: Arc::default() })
         }))
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
-        let refused =
-            |error: DriverError| ImageError::Refused { code: error.code, log: error.to_string() };
-        self.world.enter(self.taken, "load").map_err(refused)?;
-        let (inner, world) = (self.inner.load(program)?, Arc::clone(&self.world));
+        self.state.enter(self.faults, "load")?;
+        let (inner, state) = (self.inner.load(program)?, Arc::clone(&self.state));
         let is_kernel = program.entry != LAYOUT_PROBE;
-        Ok(Arc::new(QuirkyFunction { inner, taken: self.taken, world, is_kernel }))
+        Ok(Arc::new(QuirkyFunction { inner, faults: self.faults, state, is_kernel }))
     }
 }

@@ -3,14 +3,15 @@
 use super::rig::{block, region, ring};
 use super::*;
 use crate::device::{Launched, RunState, Sealed};
-use crate::drive::mode::Memory;
+use crate::memory::plan::Direction;
+use crate::mode::Memory;
 use ring_shared::layout::{Command, State};
 use ring_shared::{Consumer, Producer};
 use std::collections::VecDeque;
 use std::sync::{Mutex, atomic::Ordering::Relaxed};
 
-/// A trip back beside a launch.
-const SOME: Back = Back { times: false, last: false };
+/// A transfer back beside a launch.
+const SOME: Pull = Pull { times: false, last: false };
 
 /// A copy, and which of its atoms have landed.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Hand {
 
 impl Sealed for Hand {}
 
-impl Station for Hand {
+impl LaunchSlot for Hand {
     unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
         Ok(Launched::Yes)
     }
@@ -99,36 +100,37 @@ impl Station for Hand {
     }
 }
 
-/// A courier with its region, whose channel the test plays.
+/// A copier with its region, whose channel the test plays.
 struct Played {
     region: Region,
     hand: Hand,
-    courier: Courier,
+    copier: StagingCopier,
 }
 
 impl Played {
     fn new() -> Played {
         let region = region(Memory::StagedAsync, 4, 0);
-        let mut played = Played { courier: Courier::new(&region), hand: Hand::default(), region };
-        played.courier.go_first(&played.region, &played.hand).unwrap();
+        let mut played =
+            Played { copier: StagingCopier::new(&region), hand: Hand::default(), region };
+        played.copier.push_all(&played.region, &played.hand).unwrap();
         played.come_home();
         played
     }
 
     /// Lands all copies, of those too that follow from them.
     fn come_home(&mut self) {
-        while !self.courier.is_home() {
+        while !self.copier.is_idle() {
             self.hand.land_all();
             let fault = |_, corrupt| panic!("{corrupt:?}");
-            self.courier.arrive(&self.region, &self.hand, fault).unwrap().unwrap();
+            self.copier.advance(&self.region, &self.hand, fault).unwrap().unwrap();
         }
     }
 }
 
 /// The channel answers what is in its ring, acknowledges a command, and has left.
 fn answer_and_leave(region: &Region, inline: bool) {
-    let mut requests = Consumer::new(ring(region, 0));
-    let mut responses = Producer::new(ring(region, 1));
+    let mut requests = Consumer::new(ring(region, Direction::Requests));
+    let mut responses = Producer::new(ring(region, Direction::Responses));
     let mut answers = [0u64; 4];
     let n = requests.pop_slice(&mut answers).unwrap();
     assert_eq!(n, 2);
@@ -149,15 +151,15 @@ fn answer_and_leave(region: &Region, inline: bool) {
 /// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
 fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &str) {
     let mut played = Played::new();
-    let mut requests = Producer::new(played.region.ring(0, 0));
-    let mut responses = Consumer::new(played.region.ring(0, 1));
+    let mut requests = Producer::new(played.region.ring(0, Direction::Requests));
+    let mut responses = Consumer::new(played.region.ring(0, Direction::Responses));
     assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
-    assert!(played.courier.go_out((&played.region, &played.hand), |_| 0, false).unwrap());
+    assert!(played.copier.push((&played.region, &played.hand), |_| 0, false).unwrap());
     played.come_home();
     let mut received = 0;
-    for trip in 0..4 {
-        played.courier.go_back(&played.region, &played.hand, SOME).unwrap();
-        if trip == 0 {
+    for transfer in 0..4 {
+        played.copier.pull(&played.region, &played.hand, SOME).unwrap();
+        if transfer == 0 {
             played.hand.land(&early);
             answer_and_leave(&played.region, inline);
         }
@@ -169,7 +171,7 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &
             received += 1;
         }
         let here = (received, channel.status.processed.load(Relaxed), channel.consumed());
-        assert!(!told || here == (2, 2, 2), "{what}: told in trip {trip} with {here:?}");
+        assert!(!told || here == (2, 2, 2), "{what}: told in transfer {transfer} with {here:?}");
     }
     assert_eq!(played.region.channel(0).status.obeyed().epoch, 1, "{what}");
     assert_eq!(played.region.channel(0).status.launches_left(), 1, "{what}");

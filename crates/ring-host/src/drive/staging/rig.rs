@@ -2,9 +2,10 @@
 //! of what is carried, and in which order.
 
 use crate::device::{Driver, cpu::Cpu};
-use crate::drive::mode::Memory;
 use crate::memory::arena::Arena;
-use crate::memory::region::{Plan, Region, WireBudgets};
+use crate::memory::plan::{Direction, Plan, WireBudgets};
+use crate::memory::region::Region;
+use crate::mode::Memory;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
@@ -47,19 +48,19 @@ pub fn on_device<T>(region: &Region, offset: usize) -> NonNull<T> {
 
 /// The channel's block as the device sees it.
 pub fn block(region: &Region) -> &ChannelBlock {
-    // SAFETY: laid out there by the first trip, or by `Region::new` in mapped memory; atomics only; it lives
+    // SAFETY: laid out there by the first transfer, or by `Region::new` in mapped memory; atomics only; it lives
     // as long as the region.
     unsafe { on_device::<ChannelBlock>(region, region.channel_at(0)).as_ref() }
 }
 
-/// The channel's ring of requests (0) or responses (1) as the device sees it.
-pub fn ring(region: &Region, which: usize) -> Ring {
+/// The channel's ring as the device sees it.
+pub fn ring(region: &Region, direction: Direction) -> Ring {
     let block = block(region);
-    let (bell, credit) = match which {
-        0 => (&block.request_bell, &block.request_credit),
-        _ => (&block.response_bell, &block.response_credit),
+    let (bell, credit) = match direction {
+        Direction::Requests => (&block.request_bell, &block.request_credit),
+        Direction::Responses => (&block.response_bell, &block.response_credit),
     };
-    let slots = on_device::<Atom>(region, region.slots_at(0, which));
+    let slots = on_device::<Atom>(region, region.slots_at(0, direction));
     let parts = (NonNull::from(bell), NonNull::from(credit), slots);
     // SAFETY: as for `block`; the tests keep the region longer than its rings.
     unsafe { Ring::from_raw(parts, region.capacity(), 1, region.start()) }.unwrap()
@@ -68,5 +69,6 @@ pub fn ring(region: &Region, which: usize) -> Ring {
 /// Bytes that both copies have.
 #[cfg(loom)]
 pub fn shared_bytes(region: &Region) -> usize {
-    region.slots_at(0, 1) + region.capacity() as usize * region.slot_bytes(1)
+    region.slots_at(0, Direction::Responses)
+        + region.capacity() as usize * region.slot_bytes(Direction::Responses)
 }

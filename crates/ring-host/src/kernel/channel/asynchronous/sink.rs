@@ -23,7 +23,7 @@ pub struct RequestSink<K: Kernel> {
 impl<K: Kernel> Sender<K> {
     /// The same channel, for an executor.
     pub fn into_sink(self) -> RequestSink<K> {
-        let waiting = Waiting::new(self.shared.patience);
+        let waiting = Waiting::new(self.core.device.patience);
         RequestSink { sender: self, waiting }
     }
 
@@ -31,8 +31,8 @@ impl<K: Kernel> Sender<K> {
     /// does is done.
     #[inline]
     fn has_room(&mut self) -> Result<bool, TrySendError<()>> {
-        if !self.shared.is_active() {
-            match self.shared.admit() {
+        if !self.core.device.is_active() {
+            match self.core.device.admit() {
                 Err(TrySendError::Writing { .. }) => return Ok(false),
                 admitted => admitted?,
             }
@@ -40,8 +40,8 @@ impl<K: Kernel> Sender<K> {
         let received = self.note_received();
         let has_room = self.producer.has_room(received);
         if !has_room.map_err(|corrupt| self.corrupt(corrupt))? {
-            self.shared.drive();
-            self.fruitless.note(&self.shared)?;
+            self.core.after_idle_poll();
+            self.idle_polls.note(&self.core)?;
             return Ok(false);
         }
         Ok(true)
@@ -68,13 +68,13 @@ impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
             return Poll::Pending;
         }
         if it.waiting.is_watched() {
-            it.sender.fruitless.hurry();
+            it.sender.idle_polls.force_check();
         }
         if it.sender.has_room().map_err(|error| error.map(|()| None))? {
             it.waiting.found();
             return Poll::Ready(Ok(()));
         }
-        it.waiting.found_nothing(context, it.sender.shared.received(it.sender.channel));
+        it.waiting.found_nothing(context, it.sender.core.device.received(it.sender.channel));
         Poll::Pending
     }
 

@@ -22,13 +22,13 @@ pub struct ResponseStream<K: Kernel> {
 impl<K: Kernel> Receiver<K> {
     /// The same channel, for an executor.
     pub fn into_stream(self) -> ResponseStream<K> {
-        let waiting = Waiting::new(self.shared.patience);
+        let waiting = Waiting::new(self.core.device.patience);
         ResponseStream { receiver: self, waiting, has_ended: false }
     }
 
     /// How far the sending half is, modulo 2^32, by what it told the device.
     pub(super) fn sent(&self) -> u64 {
-        let bell = &self.shared.region().channel(self.channel).request_bell;
+        let bell = &self.core.device.region().channel(self.channel).request_bell;
         u64::from(Control::from_words(bell.atoms[CONTROL].load()).tail)
     }
 }
@@ -53,7 +53,7 @@ impl<K: Kernel> Stream for ResponseStream<K> {
             return Poll::Pending;
         }
         if it.waiting.is_watched() {
-            it.receiver.fruitless.hurry();
+            it.receiver.idle_polls.force_check();
         }
         match it.receiver.try_recv() {
             Ok(response) => {

@@ -3,7 +3,7 @@
 use super::{EAGER, RUN, RequestSink, ResponseStream};
 use crate::deadline::CHECK_EVERY;
 use crate::fake::{Bed, drive};
-use crate::kernel::channel::Fruitless;
+use crate::kernel::channel::IdlePolls;
 use crate::kernels::{Echo, EchoMessage};
 use crate::{
     Device, DeviceFault, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime,
@@ -204,28 +204,28 @@ fn it_ends_with_the_kernel() {
 #[test]
 fn who_hurries_asks_after_the_next_look() {
     let bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 1);
-    let mut fruitless = Fruitless::new();
-    bed.station.fault();
+    let mut idle_polls = IdlePolls::new();
+    bed.launch_slot.fault();
     std::thread::sleep(2 * CHECK_EVERY);
     for _ in 0..5 {
-        assert_eq!(fruitless.note(&bed.shared), Ok(()));
+        assert_eq!(idle_polls.note(&bed.core), Ok(()));
     }
-    fruitless.hurry();
-    assert!(fruitless.note(&bed.shared).is_err());
+    idle_polls.force_check();
+    assert!(idle_polls.note(&bed.core).is_err());
 }
 
 /// The driver is asked once a millisecond at most, and once a millisecond has gone by.
 #[test]
 fn the_driver_is_asked_once_a_millisecond_at_most() {
     let bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 1);
-    bed.station.fault();
+    bed.launch_slot.fault();
     let hour = Duration::from_secs(3600);
-    let mut fruitless = Fruitless::new();
-    fruitless.checked = Instant::now() + hour; // no millisecond has gone by since
+    let mut idle_polls = IdlePolls::new();
+    idle_polls.checked = Instant::now() + hour; // no millisecond has gone by since
     for _ in 0..1000 {
-        assert_eq!(fruitless.note(&bed.shared), Ok(()));
+        assert_eq!(idle_polls.note(&bed.core), Ok(()));
     }
-    fruitless.checked = Instant::now() - CHECK_EVERY;
-    fruitless.hurry();
-    assert!(fruitless.note(&bed.shared).is_err());
+    idle_polls.checked = Instant::now() - CHECK_EVERY;
+    idle_polls.force_check();
+    assert!(idle_polls.note(&bed.core).is_err());
 }

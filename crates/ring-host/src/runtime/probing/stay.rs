@@ -5,12 +5,13 @@
 //! clock: it beats while it looks, at most every 100 us. So a message that was not seen in many beats is not
 //! seen at all; and a call that lasts as long as the kernel stays, and no longer, waits for it.
 
-use super::{Answers, Cause, LIMIT, Lack, MESSAGES, answer, exchange, median, start};
+use super::{LIMIT, MESSAGES, answer, exchange, median, start};
 use crate::deadline::wait;
-use crate::drive::mode::{Budgets, Memory, Mode};
+use crate::device::probe::{Answers, Cause, Lack};
 use crate::error::TryRecvError;
 use crate::kernel::handle::KernelHandle;
-use crate::runtime::Core;
+use crate::mode::{Budgets, Memory, Mode};
+use crate::runtime::core::RuntimeCore;
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,18 +33,18 @@ const TWICE: u32 = 2;
 pub(super) type Beside = (Result<Answers, Lack>, Result<Duration, Lack>);
 
 /// Lets a kernel stay, a few times if need be.
-pub(super) fn tried(core: &Arc<Core>, memory: Memory, tries: u32) -> Beside {
-    let (mut resident, mut beside) = (Findings::new(), Findings::new());
+pub(super) fn tried(core: &RuntimeCore, memory: Memory, tries: u32) -> Beside {
+    let (mut resident, mut copies) = (Findings::new(), Findings::new());
     for n in 0..tries {
         let budgets = Budgets { time: STAY, idle: PATIENCE * (1 << n), ..Budgets::default() };
         let (answers, copy) = once(core, memory, budgets);
         resident.add(answers);
-        beside.add(copy);
-        if resident.is_settled() && beside.is_settled() {
+        copies.add(copy);
+        if resident.is_settled() && copies.is_settled() {
             break;
         }
     }
-    (resident.sum(), beside.sum())
+    (resident.sum(), copies.sum())
 }
 
 /// What several tries found. One that worked counts for all.
@@ -85,7 +86,7 @@ impl<T> Findings<T> {
     }
 }
 
-fn once(core: &Arc<Core>, memory: Memory, budgets: Budgets) -> Beside {
+fn once(core: &RuntimeCore, memory: Memory, budgets: Budgets) -> Beside {
     let (mut kernel, answers) = match answers(core, memory, budgets) {
         Ok(answered) => answered,
         Err(lack) => return (Err(lack.clone()), Err(lack)),
@@ -97,7 +98,7 @@ fn once(core: &Arc<Core>, memory: Memory, budgets: Budgets) -> Beside {
 
 /// A kernel that has answered, and stays for some more time.
 fn answers(
-    core: &Arc<Core>,
+    core: &RuntimeCore,
     memory: Memory,
     budgets: Budgets,
 ) -> Result<(KernelHandle<Echo>, Answers), Lack> {
@@ -115,7 +116,7 @@ fn answers(
 
 /// The answer to message `i`, if no other launch than the first so many brings it.
 fn in_place(kernel: &mut KernelHandle<Echo>, i: u32, launches: u64) -> Result<EchoMessage, Lack> {
-    let shared = Arc::clone(kernel.shared());
+    let core = Arc::clone(kernel.core());
     let (mut beats, mut last) = (0, kernel.status().heartbeat);
     let look = || {
         let beat = kernel.status().heartbeat;
@@ -130,7 +131,7 @@ fn in_place(kernel: &mut KernelHandle<Echo>, i: u32, launches: u64) -> Result<Ec
         }
         Err(not_in_place(i, beats))
     };
-    match wait(LIMIT.into(), shared.patience, look, || Ok(()))? {
+    match wait(LIMIT.into(), core.device.patience, look, || Ok(()))? {
         Some(found) => Ok(found),
         None => Err(Lack::Unknown(Cause::NoAnswer { message: i, waited: LIMIT })),
     }

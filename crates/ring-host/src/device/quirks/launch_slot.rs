@@ -1,6 +1,6 @@
 use super::late::{Late, Way};
-use super::world::{Taken, World};
-use crate::device::{Cells, Function, Grid, Launched, Limits, RunState, Sealed, Station};
+use super::state::{Faults, State, Watched};
+use crate::device::{Cells, Function, Grid, LaunchSlot, Launched, Limits, RunState, Sealed};
 use crate::error::DriverError;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ const MOST_HELD: usize = 8;
 #[derive(Debug)]
 pub(super) struct QuirkyFunction {
     pub inner: Arc<dyn Function>,
-    pub taken: Taken,
-    pub world: Arc<World>,
+    pub faults: Faults,
+    pub state: Arc<State>,
     /// Whether its parameter is a control block.
     pub is_kernel: bool,
 }
@@ -26,38 +26,39 @@ impl Function for QuirkyFunction {
         self.inner.limits(threads)
     }
 
-    fn station(
+    fn launch_slot(
         &self,
         grid: Grid,
         parameter: u64,
         replay: bool,
-    ) -> Result<Arc<dyn Station>, DriverError> {
-        self.world.count_launch(self.taken, "station")?;
-        self.world.enter(self.taken, "station")?;
-        if replay && self.taken.graphs {
-            return Err(self.world.unsupported("there are no graphs"));
+    ) -> Result<Arc<dyn LaunchSlot>, DriverError> {
+        self.state.count_launch(self.faults, "launch slot")?;
+        self.state.enter(self.faults, "launch slot")?;
+        if replay && self.faults.graphs {
+            return Err(self.state.unsupported("there are no graphs"));
         }
-        if grid.cooperative && self.taken.cooperative {
-            return Err(self.world.unsupported("there is no cooperative launch"));
+        if grid.cooperative && self.faults.cooperative {
+            return Err(self.state.unsupported("there is no cooperative launch"));
         }
-        let id = self.world.number();
+        let id = self.state.number();
         // A course of its own for each place.
-        let late = self.taken.late.map(|seed| Mutex::new(Late::new(seed ^ id << 32)));
-        let station = Arc::new(QuirkyStation {
-            inner: self.inner.station(grid, parameter, replay)?,
-            taken: self.taken,
-            world: Arc::clone(&self.world),
+        let late = self.faults.late.map(|seed| Mutex::new(Late::new(seed ^ id << 32)));
+        let launch_slot = Arc::new(QuirkyLaunchSlot {
+            inner: self.inner.launch_slot(grid, parameter, replay)?,
+            faults: self.faults,
+            state: Arc::clone(&self.state),
             queue: Mutex::default(),
             late,
             id,
             kernel: self.is_kernel.then_some((parameter, grid.channels)),
-            idle: (self.taken.idle && self.world.is_probed()).then(AtomicU64::default),
+            idle: (self.faults.idle && self.state.is_probed()).then(AtomicU64::default),
         });
-        if self.world.ledger().is_pinned(parameter) {
-            station.enter(); // device memory is laid out when it is launched
+        if self.state.table().is_pinned(parameter) {
+            launch_slot.enter(); // device memory is laid out when it is launched
         }
-        self.world.add(Arc::downgrade(&station));
-        Ok(station)
+        let watched: Arc<dyn Watched> = Arc::clone(&launch_slot) as _;
+        self.state.add(Arc::downgrade(&watched));
+        Ok(launch_slot)
     }
 }
 
@@ -67,19 +68,19 @@ struct Queue {
     held: heapless::Vec<bool, MOST_HELD>,
     /// When the last one was let go.
     launched: Option<Instant>,
-    /// Why one that was held back could not be made: it can be told only afterwards.
+    /// Why one that was held back could not be made: the caller learns of it only afterwards.
     failed: Option<DriverError>,
 }
 
 #[derive(Debug)]
-pub(super) struct QuirkyStation {
-    inner: Arc<dyn Station>,
-    taken: Taken,
-    world: Arc<World>,
+pub(super) struct QuirkyLaunchSlot {
+    inner: Arc<dyn LaunchSlot>,
+    faults: Faults,
+    state: Arc<State>,
     queue: Mutex<Queue>,
     /// Copies that land late.
     late: Option<Mutex<Late>>,
-    /// Whose entry in the ledger is whose.
+    /// Whose entry in the allocation table is whose.
     id: u64,
     /// Parameter and channels, if it has a control block.
     kernel: Option<(u64, u32)>,
@@ -87,24 +88,17 @@ pub(super) struct QuirkyStation {
     idle: Option<AtomicU64>,
 }
 
-impl Drop for QuirkyStation {
+impl Drop for QuirkyLaunchSlot {
     fn drop(&mut self) {
-        self.world.ledger().remove(self.id);
+        self.state.table().remove(self.id);
     }
 }
 
-impl QuirkyStation {
-    /// Enters the kernel in the ledger, if it is not there yet. Its memory is laid out.
+impl QuirkyLaunchSlot {
+    /// Enters the kernel in the allocation table, if it is not there yet. Its memory is laid out.
     fn enter(&self) {
         if let Some(kernel) = self.kernel {
-            self.world.ledger().enter(self.id, kernel, self.idle.is_some());
-        }
-    }
-
-    /// Launches of an idle device end.
-    pub fn end_launches(&self) {
-        if let Some(launches) = &self.idle {
-            launches.store(0, Ordering::Relaxed);
+            self.state.table().enter(self.id, kernel, self.idle.is_some());
         }
     }
 
@@ -115,27 +109,22 @@ impl QuirkyStation {
     /// The copies that land late, if any do, after what is due has landed.
     fn late(&self) -> Option<MutexGuard<'_, Late>> {
         let mut late = self.late.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.world.fault() {
+        match self.state.fault() {
             Some(_) => late.give_up(),
             None => late.pass(&*self.inner),
         }
         Some(late)
     }
 
-    /// Whether a launch is on the device. What is held back is not.
-    pub fn is_running(&self) -> bool {
-        self.look(&self.queue()) == RunState::Running
-    }
-
-    /// How the inner station's launches go; the watchdog looks too.
+    /// How the inner launch slot's launches go; the watchdog looks too.
     fn look(&self, queue: &Queue) -> RunState {
         let idles = self.idle.as_ref().is_some_and(|n| n.load(Ordering::Relaxed) > 0);
         let state = if idles { RunState::Running } else { self.inner.state() };
         if let (RunState::Running, Some(limit), Some(launched)) =
-            (&state, self.taken.watchdog, queue.launched)
+            (&state, self.faults.watchdog, queue.launched)
             && launched.elapsed() > limit
         {
-            self.world.time_out(limit);
+            self.state.time_out(limit);
         }
         state
     }
@@ -143,7 +132,7 @@ impl QuirkyStation {
     /// Lets go what is held back; drops it if the device has faulted.
     fn let_go(&self, queue: &mut Queue) {
         while let Some(&replay) = queue.held.first() {
-            if self.world.fault().is_some() {
+            if self.state.fault().is_some() {
                 return queue.held.clear();
             }
             // SAFETY: the promise to `launch`, which put it here, holds until `is_over`, which is
@@ -158,14 +147,26 @@ impl QuirkyStation {
     }
 }
 
-impl Sealed for QuirkyStation {}
+impl Watched for QuirkyLaunchSlot {
+    fn is_running(&self) -> bool {
+        self.look(&self.queue()) == RunState::Running
+    }
 
-impl Station for QuirkyStation {
+    fn end_launches(&self) {
+        if let Some(launches) = &self.idle {
+            launches.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Sealed for QuirkyLaunchSlot {}
+
+impl LaunchSlot for QuirkyLaunchSlot {
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
-        if self.world.is_loading() {
+        if self.state.is_loading() {
             return Ok(Launched::NotYet);
         }
-        self.world.enter_launch(self.taken, replay)?;
+        self.state.enter_launch(self.faults, replay)?;
         self.enter();
         let mut queue = self.queue();
         if let Some(launches) = &self.idle {
@@ -173,7 +174,7 @@ impl Station for QuirkyStation {
             queue.launched = Some(Instant::now());
             return Ok(Launched::Yes);
         }
-        if self.taken.held_launches {
+        if self.faults.held_launches {
             tracing::debug!("a launch is held back");
             if queue.held.is_full() {
                 self.let_go(&mut queue);
@@ -183,11 +184,11 @@ impl Station for QuirkyStation {
                 Err(_) => Ok(Launched::NotYet),
             };
         }
-        // SAFETY: the caller's promise, to the station that has the parameter.
+        // SAFETY: the caller's promise, to the launch slot that has the parameter.
         let launched = unsafe { self.inner.launch(replay) }?;
         if launched == Launched::Yes {
             queue.launched = Some(Instant::now());
-            self.world.hold_up(self.taken, || self.look(&queue) == RunState::Running);
+            self.state.hold_up(self.faults, || self.look(&queue) == RunState::Running);
         }
         Ok(launched)
     }
@@ -197,7 +198,7 @@ impl Station for QuirkyStation {
         let mut queue = self.queue();
         self.let_go(&mut queue);
         let state = self.look(&queue);
-        match self.world.fault().or(queue.failed.as_ref()) {
+        match self.state.fault().or(queue.failed.as_ref()) {
             Some(fault) => RunState::Faulted(fault.clone()),
             None => state,
         }
@@ -206,14 +207,14 @@ impl Station for QuirkyStation {
     fn copies(&self) -> RunState {
         let late = self.late();
         let failed = late.as_ref().and_then(|late| late.failed());
-        match self.world.fault().or(failed) {
+        match self.state.fault().or(failed) {
             Some(fault) => RunState::Faulted(fault.clone()),
             None if late.as_ref().is_some_and(|late| late.is_under_way()) => RunState::Running,
             None => self.inner.copies(),
         }
     }
 
-    /// Only if the inner station says so, and no copy is to land, whatever faults were made up: memory is
+    /// Only if the inner launch slot says so, and no copy is to land, whatever faults were made up: memory is
     /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
         self.let_go(&mut self.queue());
@@ -225,14 +226,14 @@ impl Station for QuirkyStation {
         drop(late);
         let over = self.inner.is_over() && !under_way;
         if over {
-            self.world.ledger().remove(self.id);
+            self.state.table().remove(self.id);
         }
         over
     }
 
     fn note_processed(&self, processed: u64) {
         self.inner.note_processed(processed);
-        self.world.note_processed(self.taken, processed);
+        self.state.note_processed(self.faults, processed);
     }
 
     unsafe fn copy_in(
@@ -242,14 +243,14 @@ impl Station for QuirkyStation {
         bytes: usize,
         cells: Cells,
     ) -> Result<(), DriverError> {
-        self.world.enter_copy(self.taken)?;
+        self.state.enter_copy(self.faults)?;
         if let Some(mut late) = self.late() {
             late.begin(Way::In { to, from }, bytes, cells);
             return Ok(());
         }
-        // SAFETY: the caller's promise: `is_over` is not before the inner station's.
+        // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
         unsafe { self.inner.copy_in(to, from, bytes, cells) }?;
-        self.world.hold_up(self.taken, || self.is_running());
+        self.state.hold_up(self.faults, || self.is_running());
         Ok(())
     }
 
@@ -260,14 +261,14 @@ impl Station for QuirkyStation {
         bytes: usize,
         cells: Cells,
     ) -> Result<(), DriverError> {
-        self.world.enter_copy(self.taken)?;
+        self.state.enter_copy(self.faults)?;
         if let Some(mut late) = self.late() {
             late.begin(Way::Out { to, from }, bytes, cells);
             return Ok(());
         }
-        // SAFETY: the caller's promise: `is_over` is not before the inner station's.
+        // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
         unsafe { self.inner.copy_out(to, from, bytes, cells) }?;
-        self.world.hold_up(self.taken, || self.is_running());
+        self.state.hold_up(self.faults, || self.is_running());
         Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! What was found out about a device, for all of the process who open it.
 
-use super::{Probe, probe};
-use crate::device::Driver;
-use crate::error::DriverError;
+use super::Probe;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// What was found out about a device. What a busy moment kept from being found out is not kept.
 #[derive(Debug, Default)]
@@ -17,15 +15,14 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// What was found out for certain before, or else by a probe now; that tries so many times at most
-    /// whether a kernel stays.
-    pub(crate) fn find(&self, driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
+    /// What was found out for certain before, or else by a probe now.
+    pub(crate) fn find<E>(&self, probe: impl FnOnce() -> Result<Probe, E>) -> Result<Probe, E> {
         if let Some(probe) = self.certain.get() {
             return Ok(probe.clone());
         }
         self.under_way.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let found = probe(driver, tries); // two may do it at once, for the same
+        let found = probe(); // two may do it at once, for the same
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         let found = found?;
         tracing::info!(probe = ?found, certain = found.is_certain(), "device probed");

@@ -1,25 +1,20 @@
 //! Finding out what a device does, by letting it do it: the built-in echo kernel, bounded by its own
 //! clock, answers stores of the host; calls are made beside it; launches are timed.
 //!
-//! What is found is kept for the process, unless some of it could not be told: host and device share their
+//! What is found is kept for the process, unless some of it is not certain: host and device share their
 //! processors with others, and a moment without them must not decide how kernels run from then on.
 
-mod lack;
-mod probed;
 mod stay;
 
-pub use lack::{Cause, Lack};
-pub use probed::Probed;
-
-use crate::device::Driver;
-use crate::device::Opened;
-use crate::drive::mode::{Budgets, Memory, Mode};
-use crate::drive::selection::Chosen;
-use crate::error::{DriverError, SendTimeoutError};
+use super::core::RuntimeCore;
+use crate::device::probe::{Cause, Lack, Probe};
+use crate::device::{Driver, Opened};
+use crate::drive::selection::Candidate;
+use crate::error::{DriverError, LaunchError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
-use crate::runtime::Core;
+use crate::mode::{Budgets, Memory, Mode};
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,59 +26,18 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Messages a measurement.
 const MESSAGES: u32 = 9;
 
-/// Answers of a resident kernel to stores of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answers {
-    /// How many there were.
-    pub count: u32,
-    /// Median time there and back.
-    pub median: Duration,
-}
-
-/// What was found out about a device. Each is a measurement, or why there is none.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Probe {
-    /// Whether kernels work on pinned memory in place, at least from one launch to the next.
-    pub mapped: Result<(), Lack>,
-    /// Whether a resident kernel saw what the host wrote meanwhile, and answered.
-    pub resident: Result<Answers, Lack>,
-    /// Whether a copy of 64 bytes came back beside a resident kernel; its time.
-    pub beside: Result<Duration, Lack>,
-    /// Median time of a message to a kernel at rest: launch and answer.
-    pub launch: Result<Duration, Lack>,
-    /// The same by replaying a graph.
-    pub graph: Result<Duration, Lack>,
-    /// How long all this took.
-    pub took: Duration,
-}
-
-impl Probe {
-    /// Whether everything was found out: what the device does, and what it does not.
-    pub fn is_certain(&self) -> bool {
-        let lacks = [
-            self.mapped.as_ref().err(),
-            self.resident.as_ref().err(),
-            self.beside.as_ref().err(),
-            self.launch.as_ref().err(),
-            self.graph.as_ref().err(),
-        ];
-        lacks.into_iter().flatten().all(Lack::is_certain)
-    }
-}
-
 /// Memory of a probe, pinned and on the device, in bytes.
 const PROBE_BYTES: usize = 64 << 10;
 
 /// Probes a device, in memory of its own: what is found does not depend on the caller's. Whether a kernel
 /// stays is tried so many times at most.
-fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
+pub(super) fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
     let _span = tracing::debug_span!("probe").entered();
     let begun = Instant::now();
     let found = Arena::pinned(driver, PROBE_BYTES);
     let refused = found.as_ref().err().cloned();
     let device = Arena::device(driver, PROBE_BYTES)?;
-    let core = &Arc::new(Core::new(Arc::clone(driver), found.ok(), device, Opened::Given));
+    let core = &RuntimeCore::new(Arc::clone(driver), found.ok(), device, Opened::Given);
     let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
     let no_pinned = || match &refused {
         Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),
@@ -101,24 +55,24 @@ fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
     }
     let graph = launches(core, Mode::Graph, memory);
     // In mapped memory the host's stores must be seen in place; in staged memory copies bring them.
-    let (mut resident, mut beside) = (Err(no_pinned()), Err(no_pinned()));
+    let (mut resident, mut concurrent_copy) = (Err(no_pinned()), Err(no_pinned()));
     if mapped.is_ok() {
-        (resident, beside) = stay::tried(core, Memory::Mapped, tries);
+        (resident, concurrent_copy) = stay::tried(core, Memory::Mapped, tries);
     }
     if pinned && resident.is_err() {
         let staged = stay::tried(core, Memory::StagedAsync, tries);
         if mapped.is_err() {
             resident = staged.0;
         }
-        beside = staged.1;
+        concurrent_copy = staged.1;
     }
-    let probe = Probe { mapped, resident, beside, launch, graph, took: begun.elapsed() };
+    let probe = Probe { mapped, resident, concurrent_copy, launch, graph, took: begun.elapsed() };
     tracing::info!(?probe, "device probed");
     Ok(probe)
 }
 
 fn start(
-    core: &Arc<Core>,
+    core: &RuntimeCore,
     mode: Mode,
     memory: Memory,
     budgets: Budgets,
@@ -126,10 +80,29 @@ fn start(
     let launch =
         LaunchConfig::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
-    let chosen = Chosen::for_probe(mode, memory);
-    let mut kernel = core.start::<Echo>(&launch, chosen)?;
+    let chosen = Candidate::for_probe(mode, memory);
+    let mut kernel = core.start::<Echo>(&launch, chosen).map_err(not_launched)?;
     kernel.activate(LIMIT)?;
     Ok(kernel)
+}
+
+/// Why there is no measurement of a kernel that was not launched. What the driver refuses is its answer. What
+/// else a launch lacks (room beside the kernels that are there, say) it may have later.
+fn not_launched(error: LaunchError) -> Lack {
+    match error {
+        LaunchError::Driver(error) => Lack::No(Cause::Driver(error)),
+        LaunchError::Image { source, .. } => Lack::No(Cause::Image(source)),
+        LaunchError::Fault(fault) => Lack::No(Cause::Fault(fault)),
+        LaunchError::Crowded(crowded) => Lack::Unknown(Cause::Crowded(crowded)),
+        LaunchError::State { source, .. } => Lack::Unknown(Cause::Copy(source)),
+        LaunchError::Arena { which, needed, free, .. } => {
+            Lack::Unknown(Cause::NoRoom { which, needed, free })
+        }
+        error => {
+            tracing::debug!(%error, "not tried");
+            Lack::Unknown(Cause::NotTried)
+        }
+    }
 }
 
 /// Message `i` there and back, waiting by `recv`; how long that took.
@@ -159,7 +132,7 @@ fn median(times: &mut [Duration]) -> Duration {
 }
 
 /// Time of a message to a kernel at rest.
-fn launches(core: &Arc<Core>, mode: Mode, memory: Memory) -> Result<Duration, Lack> {
+fn launches(core: &RuntimeCore, mode: Mode, memory: Memory) -> Result<Duration, Lack> {
     let budgets = Budgets { idle: Duration::from_micros(20), ..Budgets::default() };
     let mut kernel = start(core, mode, memory, budgets)?;
     let mut times = [Duration::ZERO; MESSAGES as usize];
@@ -223,12 +196,12 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Only the user's kernels are told of at the level that users see.
+    /// Only the user's kernels are logged at the level that users see.
     #[test]
     fn the_kernels_of_a_probe_are_not_logged_as_the_users() {
         let of_kernels = |log: &[(Level, String)], level: Level| {
-            let told = |message: &str| matches!(message, "launched" | "terminated");
-            log.iter().filter(|(l, message)| *l == level && told(message)).count()
+            let is_about = |message: &str| matches!(message, "launched" | "terminated");
+            log.iter().filter(|(l, message)| *l == level && is_about(message)).count()
         };
         let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
         let log = Log::of(|| drop(probe(&driver, 1).unwrap()));

@@ -1,6 +1,6 @@
 //! The place for launches on a device that does what a test says.
 
-use crate::device::{Cells, Launched, RunState, Sealed, Station};
+use crate::device::{Cells, LaunchSlot, Launched, RunState, Sealed};
 use crate::error::{DriverError, DriverReason};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -180,7 +180,7 @@ impl Copy {
 
 impl Sealed for Fake {}
 
-impl Station for Fake {
+impl LaunchSlot for Fake {
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
         let act = {
             let mut script = self.script();

@@ -1,8 +1,8 @@
 //! A kernel in staged memory: lines and slots are copied atom by atom while both sides go on.
 
 use super::rig::{Channel, Receiving, Rig, check};
-use crate::drive::mode::{Memory, Mode};
-use crate::kernel::core::Shared;
+use crate::kernel::core::KernelCore;
+use crate::mode::{Memory, Mode};
 use loom::thread::{self, yield_now};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Once the channel is known to have obeyed, its counters and all its answers are here.
-fn all_that_is_told_is_here(shared: &Shared) {
-    let channel = shared.region().channel(0);
+fn all_that_is_told_is_here(core: &KernelCore) {
+    let channel = core.device.region().channel(0);
     if channel.status.obeyed().epoch != 1 {
         return;
     }
     let processed = channel.status.processed.load(Relaxed);
-    assert_eq!(processed, channel.consumed() - shared.region().start(), "counter and credit");
+    assert_eq!(processed, channel.consumed() - core.device.region().start(), "counter and credit");
     let tail = Control::from_words(channel.response_bell.atoms[CONTROL].load()).tail;
-    let answers = tail.wrapping_sub(shared.region().start() as u32);
+    let answers = tail.wrapping_sub(core.device.region().start() as u32);
     assert_eq!(u64::from(answers), processed, "an answer that is not here");
 }
 
@@ -30,30 +30,30 @@ fn carried(backwards: bool, inline: bool) {
         let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
         let mut channel = rig.channel();
         let mut receiving = Receiving::new(receiver);
-        let shared = rig.kernel.shared();
+        let core = rig.kernel.core();
         let answer = if inline { Channel::answer } else { Channel::answer_two };
         let obeying = thread::spawn(move || {
             answer(&mut channel);
             channel.acknowledge(1, State::Inactive);
             channel
         });
-        shared.order(1, State::Inactive);
+        core.device.publish_command(1, State::Inactive);
         let messages = if inline { &[0][..] } else { &[0, 1] };
         assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
         receiving = receiving.looks(1);
-        all_that_is_told_is_here(shared);
+        all_that_is_told_is_here(core);
         let mut channel: Channel = obeying.join().unwrap();
         // What was read beside the channel is shown by and by.
         for _ in 0..3 {
             receiving = receiving.looks(1);
-            all_that_is_told_is_here(shared);
+            all_that_is_told_is_here(core);
         }
         // What it left is carried, and nothing is lost.
         while receiving.received < messages.len() as u64 {
             answer(&mut channel);
             receiving = receiving.looks(1);
         }
-        assert_eq!(shared.fault(), None);
+        assert_eq!(core.device.fault(), None);
         channel.acknowledge(1, State::Terminated);
         channel.leave(1);
         rig.place.end();
@@ -72,20 +72,20 @@ fn slots_there_and_back() {
     carried(true, false);
 }
 
-/// The halves on two threads, each of which drives the courier now and then, with the channel between their trips:
+/// The halves on two threads, each of which drives the copier now and then, with the channel between their transfers:
 /// what one of them carries is there for the other.
 fn by_either_half(inline: bool) {
     check(3, move || {
         let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), inline, false);
         let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
         let mut channel = rig.channel();
-        let shared = rig.kernel.shared();
+        let core = rig.kernel.core();
         let answer = if inline { Channel::answer } else { Channel::answer_two };
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(2));
         let messages = if inline { &[0][..] } else { &[0, 1] };
         assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
         for _ in 0..2 {
-            shared.drive();
+            core.after_idle_poll();
             answer(&mut channel);
         }
         let mut receiving = receiving.join().unwrap();
@@ -116,27 +116,27 @@ fn told_to_who_does_not_carry() {
         let mut rig = Rig::new((Mode::Persistent, Memory::StagedAsync), false, false);
         let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
         let mut channel = rig.channel();
-        let shared = Arc::clone(rig.kernel.shared());
-        shared.order(1, State::Inactive);
+        let core = Arc::clone(rig.kernel.core());
+        core.device.publish_command(1, State::Inactive);
         assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
-        shared.drive();
+        core.after_idle_poll();
         channel.answer_two();
         channel.acknowledge(1, State::Inactive);
         channel.leave(1);
         let looking = {
-            let shared = Arc::clone(&shared);
+            let core = Arc::clone(&core);
             thread::spawn(move || {
-                let status = &shared.region().channel(0).status;
+                let status = &core.device.region().channel(0).status;
                 while status.launches_left() < 1 {
-                    all_that_is_told_is_here(&shared);
+                    all_that_is_told_is_here(&core);
                     yield_now();
                 }
                 assert_eq!(status.obeyed().epoch, 1, "it left before it obeyed");
-                all_that_is_told_is_here(&shared);
+                all_that_is_told_is_here(&core);
             })
         };
         let mut receiving = Receiving::new(receiver);
-        while receiving.received < 2 || shared.region().channel(0).status.launches_left() < 1 {
+        while receiving.received < 2 || core.device.region().channel(0).status.launches_left() < 1 {
             receiving = receiving.looks(1);
         }
         looking.join().unwrap();

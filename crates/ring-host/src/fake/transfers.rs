@@ -1,11 +1,11 @@
 //! What is carried between the host's copy of a kernel's memory and the device's, and when.
 
-use super::station::Copy;
+use super::launch_slot::Copy;
 use super::{Bed, LONG, SLOTS, drive, message, plan};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::scheduler::Drive;
+use crate::drive::DriveConfig;
 use crate::error::{DeviceFault, TryRecvError};
-use crate::memory::region::{BACK_AT, BACK_ATOMS, OUT_AT, OUT_ATOMS, Plan};
+use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS, Plan};
+use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Times, UNLIMITED};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +18,8 @@ const WAYS: [(Mode, Memory); 3] = [
 ];
 
 /// Nothing may change when an operation fails.
-fn fixed(mode: Mode, memory: Memory) -> Drive {
-    Drive { mode_is_free: false, memory_is_free: false, ..drive(mode, memory) }
+fn fixed(mode: Mode, memory: Memory) -> DriveConfig {
+    DriveConfig { mode_is_free: false, memory_is_free: false, ..drive(mode, memory) }
 }
 
 /// A kernel in staged-async memory, active, and launched by message 0, which is answered; copies are
@@ -33,33 +33,33 @@ fn running(channels: u32) -> (Bed, super::Worker) {
     bed.step();
     bed.receive(0, 1);
     (0..9).for_each(|_| bed.step());
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     (bed, worker)
 }
 
 /// Offset and length, in the device's memory, of the copies that were made since, to it or from it.
 fn copied(bed: &Bed, is_in: bool) -> Vec<(usize, usize)> {
-    let base = bed.shared.region().parameter() as usize;
-    let made = bed.station.copies_made().into_iter().filter(|copy| copy.is_in == is_in);
+    let base = bed.core.device.region().parameter() as usize;
+    let made = bed.launch_slot.copies_made().into_iter().filter(|copy| copy.is_in == is_in);
     made.map(|Copy { to, from, bytes, .. }| (if is_in { to } else { from } - base, bytes)).collect()
 }
 
 /// The lines of a channel that the host writes.
 fn lines_out(bed: &Bed, channel: u32) -> (usize, usize) {
-    (bed.shared.region().channel_at(channel) + OUT_AT, 16 * OUT_ATOMS)
+    (bed.core.device.region().channel_at(channel) + OUT_AT, 16 * OUT_ATOMS)
 }
 
 /// Those that the device writes, with its times or without.
 fn lines_back(bed: &Bed, channel: u32, times: bool) -> (usize, usize) {
     let bytes = 16 * BACK_ATOMS - if times { 0 } else { size_of::<Times>() };
-    (bed.shared.region().channel_at(channel) + BACK_AT, bytes)
+    (bed.core.device.region().channel_at(channel) + BACK_AT, bytes)
 }
 
 /// Slots of a channel's ring, from the `first` on.
-fn slots(bed: &Bed, channel: u32, which: usize, first: usize, n: usize) -> (usize, usize) {
-    let region = bed.shared.region();
-    let each = region.slot_bytes(which);
-    (region.slots_at(channel, which) + first * each, n * each)
+fn slots(bed: &Bed, channel: u32, direction: Direction, first: usize, n: usize) -> (usize, usize) {
+    let region = bed.core.device.region();
+    let each = region.slot_bytes(direction);
+    (region.slots_at(channel, direction) + first * each, n * each)
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn every_number_of_messages_goes_there_and_back_on_every_channel() {
 fn a_new_kernel_is_carried_out_whole() {
     for (mode, memory) in WAYS {
         let bed = Bed::new(fixed(mode, memory), 3);
-        let (device, region) = (bed.device(), bed.shared.region());
+        let (device, region) = (bed.device(), bed.core.device.region());
         assert_eq!(device.control().host.channels.load(Relaxed), 3);
-        assert_eq!(copied(&bed, true)[0], (0, region.slots_at(0, 0)));
+        assert_eq!(copied(&bed, true)[0], (0, region.slots_at(0, Direction::Requests)));
         for channel in 0..3 {
             let (there, here) = (device.channel(channel), region.channel(channel));
             assert_eq!(there.request.slots.load(Relaxed), here.request.slots.load(Relaxed));
@@ -135,15 +135,19 @@ fn what_is_new_goes_out() {
     assert_eq!(worker.work(1), 1);
     bed.step();
     bed.receive(1, 2);
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.send(2, 5);
-    assert_eq!(copied(&bed, true), [slots(&bed, 0, 0, 2, 3), lines_out(&bed, 0)]);
+    assert_eq!(copied(&bed, true), [slots(&bed, 0, Direction::Requests, 2, 3), lines_out(&bed, 0)]);
     assert_eq!(worker.work(3), 3);
     (0..3).for_each(|_| bed.step());
     bed.receive(2, 5);
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.send(5, 10);
-    let pieces = [slots(&bed, 0, 0, 5, 3), slots(&bed, 0, 0, 0, 2), lines_out(&bed, 0)];
+    let pieces = [
+        slots(&bed, 0, Direction::Requests, 5, 3),
+        slots(&bed, 0, Direction::Requests, 0, 2),
+        lines_out(&bed, 0),
+    ];
     assert_eq!(copied(&bed, true), pieces);
     bed.kernel.channel(1).unwrap().try_send(message(0)).unwrap();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 1)]);
@@ -154,9 +158,9 @@ fn what_is_new_goes_out() {
 fn a_single_message_in_a_slot_is_carried() {
     let (mut bed, mut worker) = running(1);
     bed.send(1, 2); // inline, and unread on the device
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.send(2, 3);
-    assert_eq!(copied(&bed, true), [slots(&bed, 0, 0, 2, 1), lines_out(&bed, 0)]);
+    assert_eq!(copied(&bed, true), [slots(&bed, 0, Direction::Requests, 2, 1), lines_out(&bed, 0)]);
     assert_eq!(worker.work(2), 2);
     bed.step();
     bed.receive(1, 3);
@@ -169,7 +173,7 @@ fn credit_goes_out_when_half_of_the_ring_was_received() {
     bed.send(1, 7);
     assert_eq!(worker.work(6), 6);
     (0..3).for_each(|_| bed.step());
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.receive(1, 4);
     bed.step();
     assert_eq!(copied(&bed, true), [], "3 of 8");
@@ -187,7 +191,10 @@ fn credit_goes_out_when_half_of_the_ring_was_received() {
 #[test]
 fn a_command_goes_out_once() {
     let (bed, _) = running(2);
-    let order = bed.shared.order(bed.ordered().epoch + 1, ring_shared::layout::State::Inactive);
+    let order = bed
+        .core
+        .device
+        .publish_command(bed.ordered().epoch + 1, ring_shared::layout::State::Inactive);
     bed.step();
     let at = size_of_command();
     assert_eq!(copied(&bed, true), [at]);
@@ -211,7 +218,7 @@ fn what_is_owed_comes_back() {
     (0..5).for_each(|_| bed.step());
     assert_eq!(copied(&bed, false), [], "nothing is owed");
     bed.send(1, 2);
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.step();
     let lines = [lines_back(&bed, 0, false), lines_back(&bed, 1, false)];
     let back = copied(&bed, false);
@@ -222,10 +229,10 @@ fn what_is_owed_comes_back() {
     bed.receive(1, 2);
     bed.send(2, 4);
     assert_eq!(worker.work(2), 2);
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.step();
     let back = copied(&bed, false);
-    assert_eq!(back[..3], [lines[0], lines[1], slots(&bed, 0, 1, 2, 2)]);
+    assert_eq!(back[..3], [lines[0], lines[1], slots(&bed, 0, Direction::Responses, 2, 2)]);
     bed.step();
     bed.receive(2, 4);
 }
@@ -235,22 +242,22 @@ fn what_is_owed_comes_back() {
 fn an_acknowledgement_comes_back() {
     let (bed, _) = running(1);
     let epoch = bed.ordered().epoch + 1;
-    bed.shared.order(epoch, ring_shared::layout::State::Inactive);
+    bed.core.device.publish_command(epoch, ring_shared::layout::State::Inactive);
     (0..3).for_each(|_| bed.step());
-    assert!(!bed.shared.has_acknowledged());
+    assert!(!bed.core.device.has_acknowledged());
     bed.device().obey();
     bed.step();
-    // It is shown with the lines of the trip behind the one that read it.
+    // It is shown with the lines of the transfer behind the one that read it.
     bed.step();
-    assert!(bed.shared.has_acknowledged());
-    drop(bed.station.copies_made());
+    assert!(bed.core.device.has_acknowledged());
+    drop(bed.launch_slot.copies_made());
     (0..5).for_each(|_| bed.step());
     assert_eq!(copied(&bed, false), []);
     // And the last words of one that was ordered to leave, which obeys no more.
-    bed.shared.order(epoch + 1, ring_shared::layout::State::Terminated);
+    bed.core.device.publish_command(epoch + 1, ring_shared::layout::State::Terminated);
     bed.device().says(0, epoch + 1, ring_shared::layout::State::Terminated);
     (0..3).for_each(|_| bed.step());
-    drop(bed.station.copies_made());
+    drop(bed.launch_slot.copies_made());
     bed.step();
     assert_eq!(copied(&bed, false)[0], lines_back(&bed, 0, false));
 }
@@ -263,7 +270,7 @@ fn last_words_are_shown_though_nothing_is_owed() {
     assert_eq!(worker.work(2), 2);
     bed.device().panics(0);
     (0..5).for_each(|_| bed.step());
-    let fault = bed.shared.check_channels().unwrap_err();
+    let fault = bed.core.device.check_channels().unwrap_err();
     assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault:?}");
 }
 
@@ -282,24 +289,24 @@ fn a_ring_full_of_answers_comes_back() {
 #[test]
 fn one_trip_at_a_time() {
     let (mut bed, mut worker) = running(1);
-    bed.station.late();
+    bed.launch_slot.late();
     bed.send(1, 3);
-    let begun = bed.station.copies_made().len();
+    let begun = bed.launch_slot.copies_made().len();
     assert!(begun > 0);
     (0..5).for_each(|_| bed.step());
-    assert_eq!(bed.station.copies_made().len(), 0, "while one is under way");
+    assert_eq!(bed.launch_slot.copies_made().len(), 0, "while one is under way");
     assert_eq!(worker.work(2), 0, "it is not there yet");
     for _ in 0..3 {
-        bed.station.land();
+        bed.launch_slot.land();
         bed.step();
     }
     assert_eq!(worker.work(2), 2);
     for _ in 0..6 {
         assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
-        if bed.station.land() == 0 {
+        if bed.launch_slot.land() == 0 {
             bed.step();
         }
-        if bed.shared.region().channel(0).response_bell.atoms[CONTROL].load()
+        if bed.core.device.region().channel(0).response_bell.atoms[CONTROL].load()
             == bed.device().channel(0).response_bell.atoms[CONTROL].load()
         {
             break;
@@ -309,7 +316,7 @@ fn one_trip_at_a_time() {
 }
 
 /// A line that was read while the device wrote it: the control atom is there, an atom of the message is
-/// not. It is shown once the next trip has brought the rest.
+/// not. It is shown once the next transfer has brought the rest.
 #[test]
 fn a_line_that_came_torn_is_not_shown() {
     let (mut bed, mut worker) = running(1);
@@ -340,23 +347,24 @@ fn a_line_that_cannot_be_is_an_error_and_an_old_one_is_nothing() {
     let device = bed.device();
     let old = Control { credit: 0, inline: 1, tail: 2 };
     let bell = &device.channel(0).response_bell.atoms[CONTROL];
-    let shown = bed.shared.region().channel(0).response_bell.atoms[CONTROL].load();
+    let shown = bed.core.device.region().channel(0).response_bell.atoms[CONTROL].load();
     bell.publish(old.to_words());
     (0..3).for_each(|_| bed.step());
-    assert_eq!(bed.shared.region().channel(0).response_bell.atoms[CONTROL].load(), shown);
-    assert_eq!(bed.shared.fault(), None);
+    assert_eq!(bed.core.device.region().channel(0).response_bell.atoms[CONTROL].load(), shown);
+    assert_eq!(bed.core.device.fault(), None);
     let full = Control { credit: 0, inline: 100, tail: 4 + SLOTS };
     bell.publish(full.to_words());
     bed.step();
-    assert_eq!(bed.shared.fault(), None, "a full ring can be");
+    assert_eq!(bed.core.device.fault(), None, "a full ring can be");
     let (mut bed, _) = running(1);
     bed.send(1, 2);
     let over = Control { credit: 0, inline: 100, tail: 2 + SLOTS };
     bed.device().channel(0).response_bell.atoms[CONTROL].publish(over.to_words());
     bed.step();
-    let Some(DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt }) = bed.shared.fault()
+    let Some(DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt }) =
+        bed.core.device.fault()
     else {
-        panic!("{:?}", bed.shared.fault())
+        panic!("{:?}", bed.core.device.fault())
     };
     assert_eq!((corrupt.low, corrupt.high), (1, 1 + u64::from(SLOTS)));
 }
@@ -372,20 +380,20 @@ fn answers_whose_last_trip_failed_are_fetched_again() {
         (0..3).for_each(|_| bed.step());
         bed.leave();
         assert_eq!(worker.work(3), 3);
-        bed.station.refuse_copies(1, 3); // the lines come, their slots do not
+        bed.launch_slot.refuse_copies(1, 3); // the lines come, their slots do not
         bed.step();
         let rests = bed.kernel.is_resting();
         assert!(!rests, "{mode} in {memory}: before the answers are here");
         for _ in 0..4 {
             bed.step();
         }
-        assert_eq!(bed.shared.fault(), None, "{mode} in {memory}");
+        assert_eq!(bed.core.device.fault(), None, "{mode} in {memory}");
         bed.receive(0, 3);
         bed.kernel.rest(LONG).unwrap();
     }
 }
 
-/// Copies that fail now and then are made again; after three failures without a trip between them the
+/// Copies that fail now and then are made again; after three failures without a transfer between them the
 /// kernel is lost.
 #[test]
 fn copies_that_fail_are_made_again_a_few_times() {
@@ -393,17 +401,17 @@ fn copies_that_fail_are_made_again_a_few_times() {
         let mut bed = Bed::active(fixed(Mode::EventDriven, memory), 1);
         let mut worker = bed.worker(0);
         for round in 0..5 {
-            bed.station.refuse_copies(0, 6); // three tries each
+            bed.launch_slot.refuse_copies(0, 6); // three tries each
             bed.send(round, round + 1);
             (0..6).for_each(|_| bed.step());
             assert_eq!(worker.work(1), 1, "{memory}, {round}");
             bed.rest();
             bed.receive(round, round + 1);
         }
-        bed.station.refuse_copies(0, 9);
+        bed.launch_slot.refuse_copies(0, 9);
         bed.send(5, 6);
         (0..6).for_each(|_| bed.step());
-        let fault = bed.shared.fault();
+        let fault = bed.core.device.fault();
         assert!(matches!(fault, Some(DeviceFault::Driver { kernel: "echo", .. })), "{fault:?}");
     }
 }
@@ -413,14 +421,14 @@ fn copies_that_fail_are_made_again_a_few_times() {
 fn copies_that_fail_now_and_then_beside_one_launch_are_made_again() {
     let (mut bed, mut worker) = running(1);
     for round in 1..7 {
-        bed.station.refuse_copies(0, 3); // three tries of one copy
+        bed.launch_slot.refuse_copies(0, 3); // three tries of one copy
         bed.send(round, round + 1);
         (0..3).for_each(|_| bed.step());
         assert_eq!(worker.work(1), 1, "{round}");
         (0..6).for_each(|_| bed.step());
         bed.receive(round, round + 1);
     }
-    assert_eq!(bed.shared.fault(), None);
+    assert_eq!(bed.core.device.fault(), None);
 }
 
 /// Where copies beside a launch fail and nobody asked for them, they are made between launches, which
@@ -430,7 +438,7 @@ fn copies_that_fail_beside_a_launch_are_made_between_launches() {
     for mode in [Mode::Persistent, Mode::EventDriven, Mode::Graph] {
         let mut bed = Bed::active(drive(mode, Memory::StagedAsync), 1);
         let mut worker = bed.worker(0);
-        bed.station.refuse_copies(0, 3);
+        bed.launch_slot.refuse_copies(0, 3);
         bed.send(0, 2);
         (0..4).for_each(|_| bed.step());
         let now = match mode {
@@ -438,10 +446,10 @@ fn copies_that_fail_beside_a_launch_are_made_between_launches() {
             other => other,
         };
         assert_eq!(bed.kernel.runs_as(), (now, Memory::StagedSync));
-        let changes: Vec<_> = bed.kernel.changes().collect();
-        assert_eq!(changes.len(), 1);
-        assert_eq!(changes[0].from, (mode, Memory::StagedAsync));
-        assert_eq!(changes[0].to, (now, Memory::StagedSync));
+        let fallbacks: Vec<_> = bed.kernel.fallbacks().collect();
+        assert_eq!(fallbacks.len(), 1);
+        assert_eq!(fallbacks[0].from, (mode, Memory::StagedAsync));
+        assert_eq!(fallbacks[0].to, (now, Memory::StagedSync));
         let fallback = drive(mode, Memory::StagedAsync).fallback;
         let config = |bed: &Bed| {
             let device = bed.device();
@@ -461,7 +469,7 @@ fn copies_that_fail_beside_a_launch_are_made_between_launches() {
         bed.rest();
         bed.receive(2, 3);
         // The budgets went out once.
-        drop(bed.station.copies_made());
+        drop(bed.launch_slot.copies_made());
         bed.send(3, 4);
         (0..4).for_each(|_| bed.step());
         let budgets = copied(&bed, true).into_iter().filter(|(at, _)| *at == config_at());
@@ -483,20 +491,22 @@ fn what_was_asked_for_is_kept() {
         (false, true, Mode::Persistent),
         (true, false, Mode::Persistent),
     ] {
-        let drive = Drive { mode_is_free, memory_is_free, ..drive(mode, Memory::StagedAsync) };
+        let drive =
+            DriveConfig { mode_is_free, memory_is_free, ..drive(mode, Memory::StagedAsync) };
         let mut bed = Bed::active(drive, 1);
-        bed.station.refuse_copies(0, 3);
+        bed.launch_slot.refuse_copies(0, 3);
         bed.send(0, 1);
         (0..4).for_each(|_| bed.step());
         assert_eq!(bed.kernel.runs_as(), (mode, Memory::StagedAsync));
-        assert_eq!(bed.kernel.changes().count(), 0);
+        assert_eq!(bed.kernel.fallbacks().count(), 0);
         let mut worker = bed.worker(0);
         assert_eq!(worker.work(1), 1, "it was tried again");
     }
     // An event-driven kernel in memory that is free, though its mode is not.
-    let drive = Drive { mode_is_free: false, ..drive(Mode::EventDriven, Memory::StagedAsync) };
+    let drive =
+        DriveConfig { mode_is_free: false, ..drive(Mode::EventDriven, Memory::StagedAsync) };
     let mut bed = Bed::active(drive, 1);
-    bed.station.refuse_copies(0, 3);
+    bed.launch_slot.refuse_copies(0, 3);
     bed.send(0, 1);
     (0..4).for_each(|_| bed.step());
     assert_eq!(bed.kernel.runs_as(), (Mode::EventDriven, Memory::StagedSync));
@@ -508,24 +518,23 @@ fn a_device_that_stops_is_told() {
     for late in [false, true] {
         let (mut bed, _) = running(1);
         if late {
-            bed.station.late();
+            bed.launch_slot.late();
         }
         bed.send(1, 2);
-        bed.station.fault();
-        bed.station.refuse_copies(0, 9);
+        bed.launch_slot.fault();
+        bed.launch_slot.refuse_copies(0, 9);
         (0..3).for_each(|_| bed.step());
-        let fault = bed.shared.fault();
+        let fault = bed.core.device.fault();
         assert!(matches!(fault, Some(DeviceFault::Device { .. })), "{fault:?}");
     }
 }
 
-/// The times of channels come back when they are asked for, by a trip that began afterwards; they are not
+/// The times of channels come back when they are asked for, by a transfer that began afterwards; they are not
 /// waited for where the kernel rests, or where host and device use one memory.
 #[test]
 fn times_come_back_on_request() {
     let (mut bed, mut worker) = running(1);
-    let shared = bed.shared.clone();
-    let pump = shared.pump.as_ref().unwrap();
+    let core = bed.core.clone();
     for seed in 1..9 {
         bed.send(seed, seed + 1);
         assert_eq!(worker.work(1), 1);
@@ -536,31 +545,35 @@ fn times_come_back_on_request() {
     bed.send(9, 10);
     assert_eq!(worker.work(1), 1);
     bed.step();
-    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 0);
-    drop(bed.station.copies_made());
+    assert_eq!(bed.core.device.region().channel(0).times.handler[3].load(Relaxed), 0);
+    drop(bed.launch_slot.copies_made());
     let mut until = None;
     let mut steps = 0;
     loop {
-        until = pump.refresh(&shared, until).unwrap();
+        until = core.drive.refresh(&core.device, until).unwrap();
         if until.is_none() {
             break;
         }
         steps += 1;
-        assert!(steps < 10, "the trips made before do not count");
+        assert!(steps < 10, "the transfers made before do not count");
     }
     assert!(steps > 1, "one may have been under way");
-    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 7);
+    assert_eq!(bed.core.device.region().channel(0).times.handler[3].load(Relaxed), 7);
     assert!(copied(&bed, false).contains(&lines_back(&bed, 0, true)));
-    // No trip is late because of it: the next one is without times again.
+    // No transfer is late because of it: the next one is without times again.
     bed.receive(9, 10);
     bed.send(10, 11);
     bed.step();
     assert!(!copied(&bed, false).contains(&lines_back(&bed, 0, true)));
     bed.device().channel(0).times.handler[3].store(9, Relaxed);
     bed.rest();
-    assert_eq!(bed.shared.region().channel(0).times.handler[3].load(Relaxed), 9, "the last trip");
-    assert_eq!(pump.refresh(&shared, None), Ok(None));
+    assert_eq!(
+        bed.core.device.region().channel(0).times.handler[3].load(Relaxed),
+        9,
+        "the last transfer"
+    );
+    assert_eq!(core.drive.refresh(&core.device, None), Ok(None));
     let mapped = Bed::active(drive(Mode::EventDriven, Memory::Mapped), 1);
-    assert_eq!(mapped.shared.pump.as_ref().unwrap().refresh(&mapped.shared, None), Ok(None));
+    assert_eq!(mapped.core.drive.refresh(&mapped.core.device, None), Ok(None));
     assert_eq!(drive(Mode::Persistent, Memory::Mapped).budgets.idle, UNLIMITED);
 }

@@ -16,11 +16,12 @@ struct Block {
     is_pinned: bool,
 }
 
-/// A kernel, without state unless nothing runs it: the host would take the word of a line that it is
-/// not active, and copy its state beneath its handler's hands. Its memory is initialised, atomics for everybody who uses it, and stays as it is laid
-/// out for as long as the entry is in the ledger: before it is lent anew the kernel's place is asked
-/// whether all is over, or dropped, and before its block is given back that is said; each takes the
-/// entry out.
+/// A kernel. One with state is entered only on an idle device: elsewhere a test that writes into its status
+/// could make the host take it for inactive, and copy its state while its handler uses it.
+///
+/// Its memory is initialised, is used as atomics only, and stays as it is laid out for as long as the entry is
+/// in the allocation table. The entry is taken out before the memory is used for something else: when the
+/// kernel's launch slot is found to be over or is dropped, and when the block is about to be given back.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Whose it is.
@@ -33,12 +34,12 @@ pub(super) struct Entry {
 
 /// What memory was taken, and where kernels have their lines in it.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct AllocationTable {
     blocks: Vec<Block>,
     entries: Vec<Entry>,
 }
 
-impl Ledger {
+impl AllocationTable {
     /// Notes pinned memory that was taken.
     pub fn take_pinned(&mut self, memory: Mapped) {
         self.blocks.push(Block { device: memory.device, mapped: Some(memory), is_pinned: true });

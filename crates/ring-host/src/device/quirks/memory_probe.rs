@@ -1,14 +1,14 @@
 //! The lines of kernels, read and written behind the backs of host and device: for tests of what
 //! either makes of a hostile other side.
 
-use super::ledger::Entry;
-use super::world::World;
+use super::allocation_table::Entry;
+use super::state::State;
 use crate::device::Mapped;
 use ring_shared::atomics::{Atom, AtomicU64};
 use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, StatusLine, Times};
 use std::sync::Arc;
 
-/// A way into the memory that host and device share, made by [`Quirks::tap`](super::Quirks::tap).
+/// A way into the memory that host and device share, made by [`Quirks::memory_probe`](super::Quirks::memory_probe).
 ///
 /// It leads to what either side writes while the kernel lives, and to nothing that holds an address
 /// or a size: whatever is written through it, both sides stay within their memory.
@@ -20,15 +20,15 @@ use std::sync::Arc;
 /// use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 ///
 /// let quirks = Quirks::of(Cpu::open());
-/// let tap = quirks.tap();
+/// let memory_probe = quirks.memory_probe();
 /// let host = Runtime::over(quirks, RuntimeConfig::default())?;
 /// let kernel = host.launch::<Echo>(LaunchConfig::default())?;
-/// tap.look(|kernels| kernels[0][0].status.processed.store(7, Relaxed));
+/// memory_probe.look(|kernels| kernels[0][0].status.processed.store(7, Relaxed));
 /// assert_eq!(kernel.summary().processed, 7);
 /// # Ok::<(), ring_host::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Tap(pub(super) Arc<World>);
+pub struct MemoryProbe(pub(super) Arc<State>);
 
 /// The lines and slots of one channel, as its device sees them.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub struct Lines<'a> {
     pub requests: &'a [Atom],
 }
 
-impl Tap {
+impl MemoryProbe {
     /// Whether the device cannot launch from now on, as while its driver loads code for another thread.
     ///
     /// ```
@@ -61,15 +61,15 @@ impl Tap {
     /// # use ring_host::{LaunchConfig, Mode, RuntimeConfig, RecvTimeoutError, Runtime};
     /// # use std::time::Duration;
     /// let quirks = Quirks::of(Cpu::open());
-    /// let tap = quirks.tap();
+    /// let memory_probe = quirks.memory_probe();
     /// let host = Runtime::over(quirks, RuntimeConfig::default())?;
     /// let mut kernel = host.launch::<Echo>(LaunchConfig::default().mode(Mode::EventDriven))?;
     /// kernel.activate(Duration::from_secs(9))?;
     /// kernel.rest(Duration::from_secs(9))?;
-    /// tap.set_loading(true);
+    /// memory_probe.set_loading(true);
     /// kernel.send(EchoMessage::from_seed(7), Duration::from_secs(9))?;
     /// assert!(matches!(kernel.recv(Duration::from_millis(9)), Err(RecvTimeoutError::Timeout { .. })));
-    /// tap.set_loading(false);
+    /// memory_probe.set_loading(false);
     /// assert_eq!(kernel.recv(Duration::from_secs(9))?, EchoMessage::from_seed(7).answer());
     /// # Ok::<(), ring_host::Error>(())
     /// ```
@@ -83,15 +83,15 @@ impl Tap {
     ///
     /// No memory is given back meanwhile: `look` must not use the device, or it waits for itself.
     pub fn look<T>(&self, look: impl FnOnce(&[Vec<Lines<'_>>]) -> T) -> T {
-        let ledger = self.0.ledger();
+        let table = self.0.table();
         let channels = |entry| (0..).map_while(move |channel| lines(entry, channel)).collect();
-        let kernels: Vec<Vec<Lines<'_>>> = ledger.entries().map(channels).collect();
+        let kernels: Vec<Vec<Lines<'_>>> = table.entries().map(channels).collect();
         look(&kernels)
     }
 
     /// Blocks of memory, pinned or the device's, that were taken and not given back.
     pub fn blocks(&self) -> usize {
-        self.0.ledger().blocks()
+        self.0.table().blocks()
     }
 
     /// On an idle device, all launches end that were made so far.
@@ -100,12 +100,12 @@ impl Tap {
     }
 }
 
-/// The lines of a channel, if the kernel has it. The entry is borrowed from the ledger, which is locked.
+/// The lines of a channel, if the kernel has it. The entry is borrowed from the allocation table, which is locked.
 fn lines(entry: &Entry, channel: usize) -> Option<Lines<'_>> {
     let [requests, responses] = entry.slots.get(channel)?;
     let control = entry.control.host.cast::<ControlBlock>();
     // SAFETY: the entry was found to have a control block with a block for each channel right behind
-    // it, all atomics, which stay while the ledger is locked (`Entry`).
+    // it, all atomics, which stay while the allocation table is locked (`Entry`).
     let (control, block) =
         unsafe { (control.as_ref(), control.add(1).cast::<ChannelBlock>().add(channel).as_ref()) };
     Some(Lines {
@@ -125,6 +125,6 @@ fn lines(entry: &Entry, channel: usize) -> Option<Lines<'_>> {
 fn atoms(slots: &Mapped) -> &[Atom] {
     let n = slots.bytes / size_of::<Atom>();
     // SAFETY: the slots of an entry: memory of so many bytes, aligned, that both sides use as atoms,
-    // and that stays while the ledger is locked (`Entry`).
+    // and that stays while the allocation table is locked (`Entry`).
     unsafe { std::slice::from_raw_parts(slots.host.cast::<Atom>().as_ptr(), n) }
 }

@@ -1,10 +1,10 @@
 //! When a kernel is launched that is not simply resident, and what is done when that fails.
 
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
-use crate::drive::mode::{Memory, Mode};
-use crate::drive::scheduler::Drive;
+use crate::drive::DriveConfig;
 use crate::error::{ControlError, DeviceFault, RecvTimeoutError};
-use crate::memory::region::{Plan, WireBudgets};
+use crate::memory::plan::{Plan, WireBudgets};
+use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ fn at_rest() -> Bed {
 }
 
 /// Event-driven in mapped memory, with launches of so many nanoseconds.
-fn timed(time: u64) -> Drive {
+fn timed(time: u64) -> DriveConfig {
     let drive = drive(Mode::EventDriven, Memory::Mapped);
     let iterations = u64::MAX;
-    Drive { budgets: WireBudgets { time, iterations, ..drive.budgets }, ..drive }
+    DriveConfig { budgets: WireBudgets { time, iterations, ..drive.budgets }, ..drive }
 }
 
 /// How many launches `act` makes.
@@ -67,7 +67,7 @@ fn a_kernel_without_room_for_answers_is_not_launched() {
 fn an_inactive_kernel_is_not_launched() {
     let mut bed = at_rest();
     bed.kernel.deactivate(NONE).unwrap();
-    bed.shared.set_state(State::Active); // a send that was under way
+    bed.core.device.set_state(State::Active); // a send that was under way
     assert_eq!(launches(&mut bed, |bed| bed.send(0, 2)), 0);
 }
 
@@ -97,11 +97,11 @@ fn a_follow_up_is_queued_after_half_of_the_time() {
 fn a_counted_launch_is_followed_at_once() {
     let endless = timed(HOUR);
     let counted = WireBudgets { iterations: 5, ..endless.budgets };
-    let stays = Drive { mode: Mode::Persistent, memory: Memory::StagedAsync, ..endless };
-    let alone = Drive { calls_block: true, ..endless };
-    let sync = Drive { memory: Memory::StagedSync, ..endless };
-    let graph = Drive { mode: Mode::Graph, ..endless };
-    let beside = Drive { memory: Memory::StagedAsync, ..endless };
+    let stays = DriveConfig { mode: Mode::Persistent, memory: Memory::StagedAsync, ..endless };
+    let alone = DriveConfig { calls_block: true, ..endless };
+    let sync = DriveConfig { memory: Memory::StagedSync, ..endless };
+    let graph = DriveConfig { mode: Mode::Graph, ..endless };
+    let beside = DriveConfig { memory: Memory::StagedAsync, ..endless };
     for (drive, follows) in [
         (endless, true),
         (graph, true),
@@ -110,15 +110,15 @@ fn a_counted_launch_is_followed_at_once() {
         (sync, false),
         (stays, false),
     ] {
-        let mut bed = Bed::active(Drive { budgets: counted, ..drive }, 1);
+        let mut bed = Bed::active(DriveConfig { budgets: counted, ..drive }, 1);
         let before = bed.launches();
         bed.send(0, 2);
         (0..9).for_each(|_| bed.step());
         assert_eq!(bed.launches() - before, 1 + usize::from(follows), "{drive:?}");
         // Not for a kernel that is to leave or to rest.
-        let mut bed = Bed::active(Drive { budgets: counted, ..drive }, 1);
+        let mut bed = Bed::active(DriveConfig { budgets: counted, ..drive }, 1);
         let before = bed.launches();
-        bed.station.on_launch({
+        bed.launch_slot.on_launch({
             let device = bed.device();
             move || device.order(State::Inactive)
         });
@@ -134,7 +134,7 @@ fn each_launch_goes_the_way_that_was_chosen() {
     for (mode, replay) in [(Mode::EventDriven, false), (Mode::Graph, true)] {
         let mut bed = Bed::active(drive(mode, Memory::Mapped), 1);
         bed.send(0, 1);
-        assert!(bed.station.launches().iter().all(|replays| *replays == replay), "{mode}");
+        assert!(bed.launch_slot.launches().iter().all(|replays| *replays == replay), "{mode}");
     }
 }
 
@@ -150,7 +150,7 @@ fn the_driver_is_asked_before_more_launches_are_queued() {
         bed.step();
     }
     assert!((200..=256).contains(&(bed.launches() - before)), "{}", bed.launches() - before);
-    bed.station.end();
+    bed.launch_slot.end();
     assert_eq!(launches(&mut bed, Bed::step_once), 1, "they have left indeed");
     bed.device().leave(bed.launches() as u64);
     assert_eq!(launches(&mut bed, Bed::step_once), 1, "and are counted anew");
@@ -162,9 +162,9 @@ fn the_driver_is_asked_before_more_launches_are_queued() {
         bed.step();
     }) > 0
     {}
-    bed.station.fault();
+    bed.launch_slot.fault();
     bed.step();
-    assert!(matches!(bed.shared.fault(), Some(DeviceFault::Device { .. })));
+    assert!(matches!(bed.core.device.fault(), Some(DeviceFault::Device { .. })));
 }
 
 /// A launch that is refused now and then is made again; three in a row are the end.
@@ -173,51 +173,51 @@ fn refused_launches_are_made_again_a_few_times() {
     let mut bed = at_rest();
     let mut worker = bed.worker(0);
     for round in 0..4 {
-        bed.station.refuse_launches(2);
+        bed.launch_slot.refuse_launches(2);
         bed.send(round, round + 1);
         bed.step();
-        assert!(bed.shared.fault().is_none());
+        assert!(bed.core.device.fault().is_none());
         assert_eq!(launches(&mut bed, Bed::step_once), 1);
         assert_eq!(worker.work(1), 1);
         bed.rest();
         bed.receive(round, round + 1);
     }
-    bed.station.refuse_launches(3);
+    bed.launch_slot.refuse_launches(3);
     bed.send(4, 5);
     bed.step();
-    assert_eq!(bed.shared.fault(), None);
+    assert_eq!(bed.core.device.fault(), None);
     bed.step();
-    let fault = bed.shared.fault();
+    let fault = bed.core.device.fault();
     assert!(matches!(fault, Some(DeviceFault::Driver { kernel: "echo", .. })), "{fault:?}");
-    assert_eq!(bed.kernel.changes().count(), 0);
+    assert_eq!(bed.kernel.fallbacks().count(), 0);
 }
 
 /// Graphs that fail give way to plain launches, if nobody asked for graphs.
 #[test]
 fn a_graph_that_fails_gives_way() {
     for mode_is_free in [true, false] {
-        let drive = Drive { mode_is_free, ..drive(Mode::Graph, Memory::Mapped) };
+        let drive = DriveConfig { mode_is_free, ..drive(Mode::Graph, Memory::Mapped) };
         let mut bed = Bed::active(drive, 1);
-        bed.station.refuse_launches(1);
+        bed.launch_slot.refuse_launches(1);
         bed.send(0, 1);
         bed.step();
-        assert_eq!(bed.station.launches().last(), Some(&!mode_is_free));
+        assert_eq!(bed.launch_slot.launches().last(), Some(&!mode_is_free));
         let mode = if mode_is_free { Mode::EventDriven } else { Mode::Graph };
         assert_eq!(bed.kernel.runs_as(), (mode, Memory::Mapped));
-        let changes: Vec<_> = bed.kernel.changes().collect();
-        assert_eq!(changes.len(), usize::from(mode_is_free));
-        if let Some(change) = changes.first() {
+        let fallbacks: Vec<_> = bed.kernel.fallbacks().collect();
+        assert_eq!(fallbacks.len(), usize::from(mode_is_free));
+        if let Some(change) = fallbacks.first() {
             assert_eq!(change.from, (Mode::Graph, Memory::Mapped));
             assert_eq!(change.to, (Mode::EventDriven, Memory::Mapped));
-            assert_eq!(change.why, super::station::refused());
+            assert_eq!(change.why, super::launch_slot::refused());
         }
     }
     // A change for the worse is no failure: three more are had.
     let mut bed = Bed::active(drive(Mode::Graph, Memory::Mapped), 1);
-    bed.station.refuse_launches(3);
+    bed.launch_slot.refuse_launches(3);
     bed.send(0, 1);
     (0..2).for_each(|_| bed.step());
-    assert_eq!(bed.shared.fault(), None);
+    assert_eq!(bed.core.device.fault(), None);
     assert_eq!(launches(&mut bed, Bed::step_once), 1);
 }
 
@@ -225,12 +225,12 @@ fn a_graph_that_fails_gives_way() {
 #[test]
 fn a_hold_keeps_launches_away() {
     let mapped = timed(HOUR);
-    let blocks = Drive { calls_block: true, ..mapped };
+    let blocks = DriveConfig { calls_block: true, ..mapped };
     let sync = drive(Mode::EventDriven, Memory::StagedSync);
     for (drive, holds) in [(mapped, false), (blocks, true), (sync, true)] {
         let mut bed = Bed::active(drive, 1);
-        let shared = bed.shared.clone();
-        let hold = shared.pump.as_ref().unwrap().hold();
+        let core = bed.core.clone();
+        let hold = core.drive.hold();
         assert_eq!(hold.is_some(), holds, "{drive:?}");
         let before = bed.launches();
         bed.send(0, 1);
@@ -249,23 +249,22 @@ fn what_is_loading_gives_way_to_a_hold_and_to_an_order_to_leave() {
     for by_order in [false, true] {
         let mut bed = Bed::active(drive(Mode::EventDriven, Memory::StagedSync), 1);
         let before = bed.launches();
-        bed.station.late();
+        bed.launch_slot.late();
         bed.send(0, 1); // goes out
         assert!(!bed.kernel.is_resting());
-        let shared = bed.shared.clone();
-        let pump = shared.pump.as_ref().unwrap();
-        let hold = (!by_order).then(|| pump.hold().expect("copies go between launches"));
+        let core = bed.core.clone();
+        let hold = (!by_order).then(|| core.drive.hold().expect("copies go between launches"));
         if by_order {
-            bed.shared.order(bed.ordered().epoch + 1, State::Terminated);
+            bed.core.device.publish_command(bed.ordered().epoch + 1, State::Terminated);
         }
-        bed.station.land();
+        bed.launch_slot.land();
         (0..4).for_each(|_| bed.step());
-        bed.station.land();
+        bed.launch_slot.land();
         assert_eq!(bed.launches(), before, "by order: {by_order}");
         assert!(bed.kernel.is_resting(), "by order: {by_order}");
         drop(hold);
         if !by_order {
-            bed.station.prompt();
+            bed.launch_slot.prompt();
             bed.step();
             assert_eq!(bed.launches(), before + 1, "when nobody holds it any more");
             assert_eq!(bed.worker(0).work(1), 1, "and the message is there");
@@ -278,23 +277,23 @@ fn what_is_loading_gives_way_to_a_hold_and_to_an_order_to_leave() {
 fn a_launch_that_ends_without_a_word_is_a_fault() {
     let mut bed = at_rest();
     bed.send(0, 1);
-    assert_eq!(bed.shared.check(), Ok(()));
-    bed.station.end();
-    assert_eq!(bed.shared.check(), Err(DeviceFault::Refused { kernel: "echo" }));
+    assert_eq!(bed.core.check(), Ok(()));
+    bed.launch_slot.end();
+    assert_eq!(bed.core.check(), Err(DeviceFault::Refused { kernel: "echo" }));
     // In staged memory what it said last is carried back first.
     let mut bed = Bed::active(drive(Mode::Persistent, Memory::StagedAsync), 1);
     bed.send(0, 1);
     (0..3).for_each(|_| bed.step());
     bed.device().panics(0);
-    bed.station.end();
-    assert_eq!(bed.shared.check(), Ok(()));
+    bed.launch_slot.end();
+    assert_eq!(bed.core.check(), Ok(()));
     let end = bed.kernel.recv(LONG).unwrap_err();
     assert!(matches!(end, RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
     // And if it said nothing at all, that is told then.
     let mut bed = Bed::active(drive(Mode::Persistent, Memory::StagedAsync), 1);
     bed.send(0, 1);
     (0..3).for_each(|_| bed.step());
-    bed.station.end();
+    bed.launch_slot.end();
     let end = bed.kernel.recv(LONG).unwrap_err();
     assert_eq!(end, RecvTimeoutError::Fault(DeviceFault::Refused { kernel: "echo" }));
 }
@@ -305,7 +304,10 @@ fn a_kernel_that_lost_a_channel_is_not_launched() {
     let mut bed = at_rest();
     bed.device().panics(1);
     assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(message(0)))), 0);
-    assert!(matches!(bed.shared.fault(), Some(DeviceFault::HandlerPanicked { channel: 1, .. })));
+    assert!(matches!(
+        bed.core.device.fault(),
+        Some(DeviceFault::HandlerPanicked { channel: 1, .. })
+    ));
 }
 
 /// What the device says to have consumed counts, not what it cannot have: pending requests are those
@@ -337,7 +339,7 @@ fn a_running_kernel_is_waited_for() {
     let device = bed.device();
     device.obey();
     device.leave(bed.launches() as u64);
-    bed.station.end();
+    bed.launch_slot.end();
     let summary = bed.kernel.terminate(NONE).unwrap();
     assert_eq!((summary.processed, summary.unhandled), (0, 1));
     assert!(bed.kernel.is_resting());

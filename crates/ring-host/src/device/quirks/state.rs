@@ -1,9 +1,8 @@
 //! What was taken from a device, and what has happened on it since.
 
-use super::ledger::Ledger;
-use super::station::QuirkyStation;
+use super::allocation_table::AllocationTable;
+use crate::device::probe::Probed;
 use crate::error::{DriverError, DriverReason};
-use crate::runtime::probe::Probed;
 use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -31,7 +30,7 @@ pub(super) type Numbers = (Bound<u64>, Bound<u64>);
 
 /// What is taken away. Counts begin at 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct Faults {
     /// Pinned memory beyond so many bytes.
     pub pinned: Option<usize>,
     pub calls_block: bool,
@@ -56,9 +55,18 @@ pub(super) struct Taken {
     pub busy_probes: u64,
 }
 
+/// The launches of one launch slot, as the whole device sees them.
+pub(super) trait Watched: Send + Sync + std::fmt::Debug {
+    /// Whether a launch is on the device. What is held back is not.
+    fn is_running(&self) -> bool;
+
+    /// Launches of an idle device end.
+    fn end_launches(&self);
+}
+
 /// What has happened on the device.
 #[derive(Debug, Default)]
-pub(super) struct World {
+pub(super) struct State {
     /// What was found out about the device; what fails after some operations is counted after that.
     pub probed: Probed,
     /// Bytes of pinned memory that are taken.
@@ -75,10 +83,10 @@ pub(super) struct World {
     places: AtomicU64,
     /// Launches cannot be made for now.
     loading: AtomicBool,
-    ledger: Mutex<Ledger>,
+    table: Mutex<AllocationTable>,
     /// The device has stopped, for good.
     fault: OnceLock<DriverError>,
-    stations: Mutex<Vec<Weak<QuirkyStation>>>,
+    launch_slots: Mutex<Vec<Weak<dyn Watched>>>,
 }
 
 /// The error of a call that a quirk lets fail.
@@ -87,12 +95,12 @@ fn refused(call: &'static str, code: i32, reason: &str) -> DriverError {
     DriverError { call, code, reason: DriverReason::Emulated(reason.into()) }
 }
 
-impl World {
+impl State {
     /// Begins a call that a blocking device blocks: it waits until no launch is running. Fails if
     /// the device has faulted.
-    pub fn enter(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+    pub fn enter(&self, faults: Faults, call: &'static str) -> Result<(), DriverError> {
         self.still_there()?;
-        if !taken.calls_block || !self.is_busy() {
+        if !faults.calls_block || !self.is_busy() {
             return Ok(());
         }
         let begun = Instant::now();
@@ -118,36 +126,36 @@ impl World {
     }
 
     /// Begins to take memory.
-    pub fn enter_allocation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+    pub fn enter_allocation(&self, faults: Faults, call: &'static str) -> Result<(), DriverError> {
         let nth = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
-        if taken.allocations.is_some_and(|refused| refused.contains(&nth)) {
+        if faults.allocations.is_some_and(|refused| refused.contains(&nth)) {
             let reason = format!("allocation {nth} is refused");
             return Err(refused(call, code::OUT_OF_MEMORY, &reason));
         }
-        self.enter(taken, call)
+        self.enter(faults, call)
     }
 
     /// Begins to make a place for launches, or a launch.
-    pub fn count_launch(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+    pub fn count_launch(&self, faults: Faults, call: &'static str) -> Result<(), DriverError> {
         let nth = self.count(&self.launches);
-        match nth > 0 && taken.launches.is_some_and(|refused| refused.contains(&nth)) {
+        match nth > 0 && faults.launches.is_some_and(|refused| refused.contains(&nth)) {
             true => Err(refused(call, code::OPERATING_SYSTEM, &format!("launch {nth} is refused"))),
             false => Ok(()),
         }
     }
 
     /// Begins a launch.
-    pub fn enter_launch(&self, taken: Taken, replay: bool) -> Result<(), DriverError> {
-        self.count_operation(taken, "launch")?;
-        self.count_launch(taken, "launch")?;
+    pub fn enter_launch(&self, faults: Faults, replay: bool) -> Result<(), DriverError> {
+        self.count_operation(faults, "launch")?;
+        self.count_launch(faults, "launch")?;
         if replay {
             let nth = self.count(&self.replays);
-            if taken.graphs_from.is_some_and(|n| nth >= n) {
+            if faults.graphs_from.is_some_and(|n| nth >= n) {
                 return Err(refused("launch", code::OPERATING_SYSTEM, "graphs fail by now"));
             }
         }
-        self.enter(taken, "launch")?;
-        let (begun, time) = (Instant::now(), taken.slow_launches);
+        self.enter(faults, "launch")?;
+        let (begun, time) = (Instant::now(), faults.slow_launches);
         while !replay && begun.elapsed() < time {
             std::hint::spin_loop();
         }
@@ -155,17 +163,17 @@ impl World {
     }
 
     /// Begins a copy.
-    pub fn enter_copy(&self, taken: Taken) -> Result<(), DriverError> {
-        self.count_operation(taken, "copy")?;
+    pub fn enter_copy(&self, faults: Faults) -> Result<(), DriverError> {
+        self.count_operation(faults, "copy")?;
         let nth = self.count(&self.copies);
-        if taken.copies_from.is_some_and(|n| nth >= n) {
+        if faults.copies_from.is_some_and(|n| nth >= n) {
             return Err(refused("copy", code::OPERATING_SYSTEM, "copies fail by now"));
         }
-        if taken.beside_from.is_some_and(|n| nth >= n) && self.is_busy() {
+        if faults.beside_from.is_some_and(|n| nth >= n) && self.is_busy() {
             let reason = "copies beside a launch fail by now";
             return Err(refused("copy", code::OPERATING_SYSTEM, reason));
         }
-        self.enter(taken, "copy")
+        self.enter(faults, "copy")
     }
 
     /// The number of an operation, from 1; 0 while the device is probed.
@@ -182,8 +190,8 @@ impl World {
     }
 
     /// Keeps a host that is busy from going on before a launch has left, and for as long again.
-    pub fn hold_up(&self, taken: Taken, is_running: impl Fn() -> bool) {
-        if !self.probed.is_under_way() || self.probed.begun() > taken.busy_probes {
+    pub fn hold_up(&self, faults: Faults, is_running: impl Fn() -> bool) {
+        if !self.probed.is_under_way() || self.probed.begun() > faults.busy_probes {
             return;
         }
         let begun = Instant::now();
@@ -193,10 +201,10 @@ impl World {
         std::thread::sleep(begun.elapsed());
     }
 
-    fn count_operation(&self, taken: Taken, call: &'static str) -> Result<(), DriverError> {
+    fn count_operation(&self, faults: Faults, call: &'static str) -> Result<(), DriverError> {
         self.still_there()?;
         let nth = self.operations.fetch_add(1, Ordering::Relaxed) + 1;
-        match taken.invalid_every.is_some_and(|n| nth.is_multiple_of(n)) {
+        match faults.invalid_every.is_some_and(|n| nth.is_multiple_of(n)) {
             true => Err(refused(call, code::INVALID_HANDLE, "invalid resource handle")),
             false => Ok(()),
         }
@@ -204,17 +212,17 @@ impl World {
 
     /// What a grid or a place asks for that was taken away.
     pub fn unsupported(&self, what: &'static str) -> DriverError {
-        refused("station", code::NOT_SUPPORTED, what)
+        refused("launch slot", code::NOT_SUPPORTED, what)
     }
 
     /// Counts pinned memory, unless it is too much.
-    pub fn take_pinned(&self, taken: Taken, bytes: usize) -> Result<(), DriverError> {
-        let most = taken.pinned.unwrap_or(usize::MAX);
+    pub fn take_pinned(&self, faults: Faults, bytes: usize) -> Result<(), DriverError> {
+        let most = faults.pinned.unwrap_or(usize::MAX);
         let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
         let counted = self.pinned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         counted.map(drop).map_err(|used| {
             let reason = format!(
-                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are taken"
+                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are faults"
             );
             refused("take_pinned", code::OUT_OF_MEMORY, &reason)
         })
@@ -225,9 +233,9 @@ impl World {
         self.pinned.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The ledger. Whoever has it may use no device: some other call may wait for it.
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The allocation table. Whoever has it may use no device: some other call may wait for it.
+    pub fn table(&self) -> MutexGuard<'_, AllocationTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A number for a place.
@@ -237,25 +245,25 @@ impl World {
 
     /// On an idle device, all launches end.
     pub fn end_launches(&self) {
-        let stations: Vec<_> = self.stations().iter().filter_map(Weak::upgrade).collect();
-        stations.iter().for_each(|station| station.end_launches());
+        let launch_slots: Vec<_> = self.launch_slots().iter().filter_map(Weak::upgrade).collect();
+        launch_slots.iter().for_each(|launch_slot| launch_slot.end_launches());
     }
 
     /// Remembers a place for launches.
-    pub fn add(&self, station: Weak<QuirkyStation>) {
-        let mut stations = self.stations();
-        stations.retain(|station| station.strong_count() > 0);
-        stations.push(station);
+    pub fn add(&self, launch_slot: Weak<dyn Watched>) {
+        let mut launch_slots = self.launch_slots();
+        launch_slots.retain(|launch_slot| launch_slot.strong_count() > 0);
+        launch_slots.push(launch_slot);
     }
 
     /// Whether a launch is running.
     fn is_busy(&self) -> bool {
-        let stations = self.stations();
-        stations.iter().filter_map(Weak::upgrade).any(|station| station.is_running())
+        let launch_slots = self.launch_slots();
+        launch_slots.iter().filter_map(Weak::upgrade).any(|launch_slot| launch_slot.is_running())
     }
 
-    fn stations(&self) -> MutexGuard<'_, Vec<Weak<QuirkyStation>>> {
-        self.stations.lock().unwrap_or_else(PoisonError::into_inner)
+    fn launch_slots(&self) -> MutexGuard<'_, Vec<Weak<dyn Watched>>> {
+        self.launch_slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The device's fault, if it has faulted.
@@ -274,12 +282,12 @@ impl World {
     }
 
     /// A kernel has handled so many messages: the device may break of it.
-    pub fn note_processed(&self, taken: Taken, processed: u64) {
-        if taken.fault_after.is_some_and(|messages| processed >= messages) {
+    pub fn note_processed(&self, faults: Faults, processed: u64) {
+        if faults.fault_after.is_some_and(|messages| processed >= messages) {
             let reason = "an illegal memory access was encountered";
             self.fault.get_or_init(|| refused("state", code::ILLEGAL_ADDRESS, reason));
         }
-        if taken.reset_after.is_some_and(|messages| processed >= messages) {
+        if faults.reset_after.is_some_and(|messages| processed >= messages) {
             let reason = "the context was destroyed: somebody has reset the device";
             self.fault.get_or_init(|| refused("state", code::CONTEXT_IS_DESTROYED, reason));
         }

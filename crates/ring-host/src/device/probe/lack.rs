@@ -1,8 +1,10 @@
 //! Why a probe has no measurement: the device does not do it, or there was no telling.
 
+use crate::device::Crowded;
+use crate::device::image::ImageError;
 use crate::error::{
-    ControlError, LaunchError, NoPinned, PayloadError, RecvTimeoutError, SendTimeoutError,
-    TryRecvError,
+    ArenaKind, ControlError, DeviceFault, DriverError, NoPinned, PayloadError, RecvTimeoutError,
+    SendTimeoutError, TryRecvError,
 };
 use std::time::Duration;
 
@@ -31,9 +33,28 @@ pub enum Cause {
     /// The device says that it does not map host memory.
     #[error("the device does not map host memory")]
     NotMapped,
-    /// The kernel was not launched.
+    /// The driver refused.
     #[error(transparent)]
-    Launch(Box<LaunchError>),
+    Driver(DriverError),
+    /// It refused the built-in kernels.
+    #[error(transparent)]
+    Image(ImageError),
+    /// The kernel was lost when it was launched.
+    #[error(transparent)]
+    Fault(DeviceFault),
+    /// Other kernels may keep this one from the device.
+    #[error(transparent)]
+    Crowded(Crowded),
+    /// There was no room in an arena.
+    #[error("{needed} bytes of {which} memory are needed, and {free} are free")]
+    NoRoom {
+        /// Which memory.
+        which: ArenaKind,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
     /// The kernel did not change its state.
     #[error(transparent)]
     Control(ControlError),
@@ -117,17 +138,4 @@ lacks! {
     TryRecvError as TryRecv: TryRecvError::Empty,
     RecvTimeoutError as Recv: RecvTimeoutError::Timeout { .. },
     PayloadError as Copy: PayloadError::Timeout { .. },
-}
-
-impl From<LaunchError> for Lack {
-    /// What the driver refuses is its answer. What else a launch lacks (room beside the kernels that are
-    /// there, say) it may have later.
-    fn from(error: LaunchError) -> Lack {
-        match error {
-            LaunchError::Driver(_) | LaunchError::Image { .. } | LaunchError::Fault(_) => {
-                Lack::No(Cause::Launch(Box::new(error)))
-            }
-            _ => Lack::Unknown(Cause::Launch(Box::new(error))),
-        }
-    }
 }

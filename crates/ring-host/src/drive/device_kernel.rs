@@ -1,0 +1,294 @@
+//! A kernel as it is on its device: its memory, its launch slot, what its channels say, its first fault.
+
+use crate::deadline::Patience;
+use crate::device::{LaunchSlot, Occupancy, Reservation, RunState};
+use crate::drive::gate::{Gate, Reopens};
+use crate::drive::lease::Lease;
+use crate::drive::orphans::{Used, set_aside};
+use crate::error::{DeviceFault, DriverError, TryRecvError, TrySendError};
+use crate::memory::region::Region;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
+use ring_shared::layout::{Command, Exit, State};
+use ring_shared::ring::Corrupt;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// A number on a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+/// A kernel as it is on its device. Dropping it gives its memory back, at once if the kernel has left, else
+/// when it is seen to have left.
+#[derive(Debug)]
+pub(crate) struct DeviceKernel {
+    pub name: &'static str,
+    /// The device's nominal clock, in kHz.
+    clock_khz: u32,
+    /// How threads wait for messages.
+    pub patience: Patience,
+    region: ManuallyDrop<Region>,
+    /// Renewed while the host uses the kernel.
+    lease: Mutex<Option<Lease>>,
+    launch_slot: Arc<dyn LaunchSlot>,
+    occupancy: Occupancy,
+    /// Its room on the device, given back when it has left.
+    reservation: Mutex<Option<Reservation>>,
+    /// What senders go by.
+    gate: Gate,
+    /// It was asked to leave the device, and has.
+    ended: AtomicBool,
+    fault: OnceLock<DeviceFault>,
+    /// For each channel, index after the last response received: written by the receiver only.
+    received: Box<[Padded]>,
+}
+
+impl DeviceKernel {
+    pub fn new(
+        name: &'static str,
+        (clock_khz, patience): (u32, Patience),
+        (region, lease): (Region, Option<Lease>),
+        (launch_slot, reservation): (Arc<dyn LaunchSlot>, Reservation),
+    ) -> DeviceKernel {
+        let start = region.start();
+        DeviceKernel {
+            name,
+            clock_khz,
+            patience,
+            received: (0..region.channels()).map(|_| Padded(AtomicU64::new(start))).collect(),
+            region: ManuallyDrop::new(region),
+            lease: Mutex::new(lease),
+            launch_slot,
+            occupancy: reservation.device().clone(),
+            reservation: Mutex::new(Some(reservation)),
+            gate: Gate::new(State::Launched),
+            ended: AtomicBool::new(false),
+            fault: OnceLock::new(),
+        }
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    pub fn launch_slot(&self) -> &dyn LaunchSlot {
+        &*self.launch_slot
+    }
+
+    /// Index after the last response that channel `channel`'s receiver has taken.
+    pub fn received(&self, channel: u32) -> u64 {
+        // SYNC: acquires `publish_received`: the receiver's reads of slots come before our credit.
+        self.received[channel as usize].0.load(Ordering::Acquire)
+    }
+
+    /// Tells senders how far channel `channel`'s receiver has come.
+    #[inline]
+    pub fn publish_received(&self, channel: u32, next: u64) {
+        // SYNC: releases the receiver's reads of the response slots to `received`.
+        self.received[channel as usize].0.store(next, Ordering::Release);
+    }
+
+    /// The command that the host wrote last.
+    pub fn commanded(&self) -> Command {
+        Command::from_word(self.region.control().host.command.load(Ordering::Relaxed))
+    }
+
+    /// Writes a command.
+    pub fn publish_command(&self, epoch: u32, asked: State) -> Command {
+        let command = Command { epoch, state: asked as u32 };
+        self.region.control().host.order(command);
+        command
+    }
+
+    /// Whether every channel has acknowledged the last command, as far as the host knows.
+    pub fn has_acknowledged(&self) -> bool {
+        let epoch = self.commanded().epoch;
+        (0..self.region.channels()).all(|channel| {
+            let word = self.region.channel(channel).status.acknowledged.load(Ordering::Relaxed);
+            Command::from_word(word).epoch == epoch
+        })
+    }
+
+    /// Every channel has acknowledged a command: their blocks are on the device.
+    pub fn note_placed(&self) {
+        if let Some(reservation) = &*self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            reservation.placed();
+        }
+    }
+
+    /// Launches that every channel has left, as far as the host knows.
+    pub fn left(&self) -> u64 {
+        let left = |channel| self.region.channel(channel).status.launches_left();
+        (0..self.region.channels()).map(left).min().unwrap_or(0)
+    }
+
+    /// Of so many launches, those that every channel has left; a fault if a channel says that it has left more.
+    pub fn left_of(&self, launches: u64) -> Result<u64, DeviceFault> {
+        let mut least = launches;
+        for channel in 0..self.region.channels() {
+            let found = self.region.channel(channel).status.launches_left();
+            if found > launches {
+                return Err(self.corrupt(channel, Corrupt { found, low: 0, high: launches }));
+            }
+            least = least.min(found);
+        }
+        Ok(least)
+    }
+
+    /// Messages that its channels have handled, as last reported.
+    pub fn processed(&self) -> u64 {
+        let processed =
+            |channel| self.region.channel(channel).status.processed.load(Ordering::Relaxed);
+        (0..self.region.channels()).map(processed).fold(0, u64::wrapping_add)
+    }
+
+    /// Nanoseconds of a tick of telemetry.
+    pub fn nanoseconds_per_tick(&self) -> f64 {
+        1e6 / f64::from(self.clock_khz.max(1))
+    }
+
+    /// Whether messages may be sent.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    pub fn state(&self) -> State {
+        self.gate.state()
+    }
+
+    pub fn set_state(&self, state: State) {
+        self.gate.set(state);
+        if self.fault.get().is_some() {
+            self.gate.set(State::Faulted);
+        }
+    }
+
+    /// A payload write's own wait ended early: messages wait until it has landed.
+    pub fn writes_on(&self) {
+        self.gate.close();
+    }
+
+    /// It has left the device as asked.
+    pub fn set_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.take_reservation();
+        self.give_up_lease();
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// The lease is renewed no more: the kernel is not to take the host for one that uses it.
+    fn give_up_lease(&self) {
+        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn take_reservation(&self) -> Option<Reservation> {
+        self.reservation.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for
+    /// was a payload write that has landed.
+    #[cold]
+    pub fn admit(&self) -> Result<(), TrySendError<()>> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone().into());
+        }
+        let has_landed = || match self.launch_slot.copies() {
+            RunState::Running => Ok(false),
+            RunState::Ended => Ok(true),
+            RunState::Faulted(error) => Err(self.fail(self.device_fault(&error))),
+        };
+        let (message, kernel) = ((), self.name);
+        match self.gate.reopens(has_landed)? {
+            Reopens::Now => Ok(()),
+            Reopens::Later => Err(TrySendError::Writing { message, kernel }),
+            Reopens::Never => Err(match (self.fault.get(), self.state()) {
+                (Some(fault), _) => fault.clone().into(), // another thread has just found it
+                (None, State::Terminated) => TrySendError::Closed { message, kernel },
+                (None, state) => TrySendError::NotActive { message, kernel, state },
+            }),
+        }
+    }
+
+    /// The fault that was remembered.
+    pub fn fault(&self) -> Option<DeviceFault> {
+        self.fault.get().cloned()
+    }
+
+    /// Remembers a fault; the first one counts.
+    #[cold]
+    pub fn fail(&self, fault: DeviceFault) -> DeviceFault {
+        let fault = self.fault.get_or_init(|| {
+            tracing::error!(%fault, "kernel lost");
+            fault
+        });
+        self.give_up_lease();
+        self.gate.set(State::Faulted);
+        fault.clone()
+    }
+
+    /// The device wrote an index that cannot be.
+    #[cold]
+    pub fn corrupt(&self, channel: u32, corrupt: Corrupt) -> DeviceFault {
+        self.fail(DeviceFault::Corrupt { kernel: self.name, channel, corrupt })
+    }
+
+    /// Whether a channel has left with an error.
+    pub fn check_channels(&self) -> Result<(), DeviceFault> {
+        let kernel = self.name;
+        for channel in 0..self.region.channels() {
+            let status = &self.region.channel(channel).status;
+            if status.obeyed().state != State::Faulted as u32 {
+                continue;
+            }
+            let exit = u32::try_from(status.exit.load(Ordering::Relaxed));
+            let exit = exit.ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing);
+            let processed = status.processed.load(Ordering::Relaxed);
+            return Err(self.fail(match exit {
+                Exit::HandlerPanicked => {
+                    DeviceFault::HandlerPanicked { kernel, channel, processed }
+                }
+                exit => DeviceFault::Left { kernel, channel, exit },
+            }));
+        }
+        Ok(())
+    }
+
+    /// The fault for an error after which nothing runs on the device any more.
+    pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
+        DeviceFault::Device { kernel: self.name, source: error.clone() }
+    }
+
+    /// The fault for a kernel that ended without a word.
+    pub fn refused(&self) -> DeviceFault {
+        DeviceFault::Refused { kernel: self.name }
+    }
+
+    /// Why nothing more will come from any channel, if so.
+    #[cold]
+    pub fn end(&self) -> Option<TryRecvError> {
+        match self.fault.get() {
+            Some(fault) => Some(fault.clone().into()),
+            None if self.has_ended() => Some(TryRecvError::Closed { kernel: self.name }),
+            None => None,
+        }
+    }
+}
+
+impl Drop for DeviceKernel {
+    fn drop(&mut self) {
+        self.give_up_lease(); // it changes a word of the region; what still runs leaves without it
+        // SAFETY: nobody uses it after this, and it is taken once.
+        let region = unsafe { ManuallyDrop::take(&mut self.region) };
+        if !self.launch_slot.is_over() {
+            let used =
+                Used::Kernel { _region: Box::new(region), _reservation: self.take_reservation() };
+            set_aside(self.occupancy.clone(), Arc::clone(&self.launch_slot), used);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Starting a kernel in exactly the way that was chosen.
+
+use super::environment::asked;
+use crate::deadline::{Patience, wait};
+use crate::device::cpu::program;
+use crate::device::retry::launch_within;
+use crate::device::{Demand, DeviceKind, Driver, Function, Grid, Limits, Opened};
+use crate::drive::Drive;
+use crate::drive::device_kernel::DeviceKernel;
+use crate::drive::lease::Lease;
+use crate::drive::orphans::reap;
+use crate::drive::report::Report;
+use crate::drive::selection::{Candidate, Facts, candidates};
+use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
+use crate::kernel::core::KernelCore;
+use crate::kernel::handle::KernelHandle;
+use crate::kernel::launch::LaunchConfig;
+use crate::memory::arena::Arena;
+use crate::memory::plan::Plan;
+use crate::memory::region::{OutOfMemory, Region};
+use crate::mode::{Memory, Mode, nanoseconds};
+use ring_device::Kernel;
+use ring_shared::layout::UNLIMITED;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Slots of a ring at least, where nobody chose and memory is short.
+const LEAST_CAPACITY: u32 = 64;
+
+/// How long a persistent kernel in staged memory is waited for to be copied to the device and launched.
+const STAGED_LAUNCH: Duration = Duration::from_secs(1);
+
+/// How long a launch waits for what the driver does instead, such as loading code.
+const LAUNCHED: Duration = Duration::from_secs(60);
+
+/// How long it may take to clear a new kernel's state.
+const STATE_CLEARED: Duration = Duration::from_secs(5);
+
+/// A loaded function, what it may be launched with, and what memory a launch needs.
+type Ready = (Arc<dyn Function>, Limits, Plan);
+
+/// What clones of a runtime share.
+#[derive(Debug)]
+pub(crate) struct RuntimeCore {
+    pub driver: Arc<dyn Driver>,
+    pinned: Option<Arc<Arena>>,
+    device: Arc<Arena>,
+    pub why: Opened,
+}
+
+impl RuntimeCore {
+    pub fn new(
+        driver: Arc<dyn Driver>,
+        pinned: Option<Arc<Arena>>,
+        device: Arc<Arena>,
+        why: Opened,
+    ) -> RuntimeCore {
+        RuntimeCore { driver, pinned, device, why }
+    }
+
+    /// The report with what `Auto` chooses from it.
+    pub fn with_selection(&self, mut report: Report) -> Report {
+        let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), true);
+        let first = serve.into_iter().next().map(|chosen| chosen.selection);
+        report.selection = first.ok_or(refused);
+        report
+    }
+
+    /// All that could serve a kernel, best first, and why the rest does not.
+    pub fn candidates(
+        &self,
+        report: &Report,
+        wanted: (Mode, Memory),
+        uses_payload: bool,
+    ) -> (Vec<Candidate>, Vec<Refusal>) {
+        let facts = Facts {
+            probe: &report.probe,
+            pinned: &report.pinned,
+            watchdog: self.driver.info().watchdog,
+            uses_payload,
+        };
+        candidates(asked(report, wanted), facts)
+    }
+
+    /// The loaded function, what it may be launched with, and what memory it needs.
+    pub fn ready<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Ready, LaunchError> {
+        reap();
+        let plan = launch.check_device::<K>(self.driver.info())?;
+        let image = launch.image::<K>()?;
+        let function = self.driver.load(program::<K>(&image));
+        let function = function.map_err(LaunchConfig::refused::<K>)?;
+        let limits = function.limits(launch.wants::<K>().1)?;
+        launch.check_kernel::<K>(limits)?;
+        Ok((function, limits, plan))
+    }
+
+    /// Bytes that a kernel may take in that memory whose size nobody chose.
+    fn fair_share(&self, memory: Memory) -> usize {
+        let pinned = self.pinned.as_ref().map_or(usize::MAX, |arena| arena.free());
+        let free = match memory {
+            Memory::Mapped => pinned,
+            Memory::StagedSync => self.device.free(),
+            _ => pinned.min(self.device.free()),
+        };
+        free / 3 * 2
+    }
+
+    /// The memory of a kernel: with the plan's capacity if it was `chosen`; else with less where memory is
+    /// short, so that the next kernel has room too.
+    fn region(&self, mut plan: Plan, chosen: bool) -> Result<Region, OutOfMemory> {
+        while !chosen && plan.capacity > LEAST_CAPACITY {
+            if plan.host_bytes() <= self.fair_share(plan.memory)
+                && let Ok(region) = Region::new(plan, self.pinned.as_ref(), &self.device)
+            {
+                return Ok(region);
+            }
+            plan.capacity /= 2;
+        }
+        Region::new(plan, self.pinned.as_ref(), &self.device)
+    }
+
+    /// Starts a kernel in exactly the chosen way.
+    pub fn start<K: Kernel>(
+        &self,
+        launch: &LaunchConfig,
+        chosen: Candidate,
+    ) -> Result<KernelHandle<K>, LaunchError> {
+        let config = launch.drive_config(&chosen);
+        let (mode, memory) = (config.mode, config.memory);
+        let (function, limits, plan) = self.ready::<K>(launch)?;
+        let (channels, threads) = launch.wants::<K>();
+        let (info, occupancy) = (self.driver.info(), self.driver.occupancy());
+        let reservation = occupancy.reserve(Demand {
+            kernel: K::NAME,
+            blocks: channels,
+            block: limits.block,
+            relaunched: !config.is_resident(),
+        })?;
+        // What the driver allocated is gone after a reset: nobody may write a lease there.
+        let stays = self.pinned.as_ref().is_some_and(|arena| arena.stays());
+        let lease = launch.lease_in(memory).filter(|_| stays);
+        let plan = Plan {
+            memory,
+            budgets: config.budgets,
+            lease: lease.map_or(UNLIMITED, nanoseconds),
+            ..plan
+        };
+        let region = self.region(plan, launch.has_capacity());
+        let region = region.map_err(|none| none.of_kernel(K::NAME))?;
+        let cooperative = launch.is_cooperative(info);
+        let grid = Grid { channels, threads, cooperative };
+        let launch_slot = function.launch_slot(grid, region.parameter(), mode == Mode::Graph)?;
+        let drive = Drive::new(config, &region, &*launch_slot)?;
+        let lease = lease.filter(|_| self.driver.renews()).map(|lease| {
+            // SAFETY: a word of the region, which `DeviceKernel` gives back after it has dropped the lease.
+            unsafe { Lease::keep(&region.control().host.renewed, lease) }
+        });
+        let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
+        let clock = (info.clock_khz, self.patience());
+        let device = DeviceKernel::new(K::NAME, clock, (region, lease), (launch_slot, reservation));
+        let core = Arc::new(KernelCore { device, drive });
+        launch_first(&core, mode)?;
+        let kernel = K::NAME;
+        match chosen.of_probe {
+            true => tracing::debug!(kernel, %mode, %memory, "launched"),
+            false => {
+                tracing::info!(kernel, channels, threads, cooperative, %mode, %memory, "launched");
+            }
+        }
+        let mut kernel = KernelHandle::new(core, chosen.selection, chosen.of_probe);
+        kernel.clear_state(STATE_CLEARED)?;
+        Ok(kernel)
+    }
+
+    /// How threads wait for this device's messages.
+    fn patience(&self) -> Patience {
+        match self.driver.info().kind {
+            DeviceKind::Cpu => Patience::Yield,
+            DeviceKind::Cuda => Patience::Spin,
+        }
+    }
+}
+
+/// Puts a persistent kernel on the device; any other is launched when there is something to do.
+fn launch_first(core: &KernelCore, mode: Mode) -> Result<(), LaunchError> {
+    let (kernel, drive) = (&core.device, &core.drive);
+    if matches!(drive, Drive::Resident) {
+        // SAFETY: the region is laid out for this kernel and stays until the launch slot is over
+        // (`DeviceKernel::drop`).
+        if !unsafe { launch_within(LAUNCHED.into(), kernel.launch_slot()) }? {
+            let reason = DriverReason::Loading { waited: LAUNCHED };
+            return Err(DriverError { call: "launch", code: 0, reason }.into());
+        }
+        let _ = kernel.launch_slot().state(); // some drivers begin nothing before they are asked
+    } else if mode == Mode::Persistent {
+        let look = || Ok::<_, LaunchError>(drive.is_launched(kernel)?.then_some(()));
+        wait(STAGED_LAUNCH.into(), Patience::Yield, look, || Ok(()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The layouts of shared structs as the device's compiler sees them.
+
+use super::Runtime;
+use crate::deadline::{Deadline, Patience, wait};
+use crate::device::image::Image;
+use crate::device::layout_probe::layout_probe;
+use crate::device::retry::launch_within;
+use crate::device::{Cells, Demand, Grid, RunState};
+use crate::drive::orphans::{Used, set_aside};
+use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
+use crate::memory::arena::Arena;
+use crate::memory::region::OutOfMemory;
+use ring_shared::layout::TABLE_LEN;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// Bytes of the table.
+const TABLE_BYTES: usize = TABLE_LEN * 8;
+
+/// How long the device has for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Runtime {
+    /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
+    pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
+        let (kernel, driver) = ("layout_probe", &self.core.driver);
+        let deadline = Deadline::from(PATIENCE);
+        let arena = Arena::device(driver, TABLE_BYTES * 2)?; // the caller's may be full
+        let table = arena.alloc(TABLE_BYTES);
+        let table = table.map_err(|exhausted| {
+            OutOfMemory { which: ArenaKind::Device, exhausted }.of_kernel(kernel)
+        })?;
+        let function = driver.load(layout_probe(&Image::built_in()));
+        let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
+        let grid = Grid { channels: 1, threads: 1, cooperative: false };
+        let block = function.limits(grid.threads)?.block;
+        let demand = Demand { kernel, blocks: 1, block, relaunched: false };
+        let reservation = driver.occupancy().reserve(demand)?;
+        let launch_slot = function.launch_slot(grid, table.device(), false)?;
+        let mut found = Box::new([0u64; TABLE_LEN]);
+        let over = |state| match state {
+            RunState::Running => Ok(None),
+            RunState::Ended => Ok(Some(())),
+            RunState::Faulted(error) => Err(error),
+        };
+        let ended = || -> Result<Option<()>, DriverError> {
+            // SAFETY: there is room for the table, which is set aside below unless all is over.
+            if !unsafe { launch_within(deadline, &*launch_slot) }? {
+                return Ok(None);
+            }
+            let ran = wait(deadline, Patience::Yield, || over(launch_slot.state()), || Ok(()))?;
+            if ran.is_none() {
+                return Ok(None);
+            }
+            let to = NonNull::from(&mut *found).cast();
+            // SAFETY: both have room for the table; the kernel has ended; `found` is set aside below
+            // unless the copy is over.
+            unsafe { launch_slot.copy_out(to, table.device(), TABLE_BYTES, Cells::Words) }?;
+            wait(deadline, Patience::Yield, || over(launch_slot.copies()), || Ok(()))
+        }();
+        if !launch_slot.is_over() {
+            let occupancy = driver.occupancy().clone();
+            let used = Used::Probe { _table: table, _found: found, _reservation: reservation };
+            set_aside(occupancy, launch_slot, used);
+            let reason = DriverReason::Silent { waited: PATIENCE };
+            let silent = DriverError { call: "layout_probe", code: 0, reason };
+            return Err(ended.err().unwrap_or(silent).into());
+        }
+        ended?;
+        Ok(*found)
+    }
+}
