@@ -20,14 +20,14 @@ impl Driver for Mine {
     fn probed(&self) -> &Probed {
         unimplemented!()
     }
-    fn take_pinned(&self, _: usize) -> Result<Mapped, DriverError> {
+    fn alloc_pinned(&self, _: usize) -> Result<Mapped, DriverError> {
         unimplemented!()
     }
-    unsafe fn give_pinned(&self, _: Mapped) {}
-    fn take_device(&self, _: usize) -> Result<u64, DriverError> {
+    unsafe fn free_pinned(&self, _: Mapped) {}
+    fn alloc_device(&self, _: usize) -> Result<u64, DriverError> {
         Ok(8)
     }
-    unsafe fn give_device(&self, _: u64, _: usize) {}
+    unsafe fn free_device(&self, _: u64, _: usize) {}
     fn load(&self, _: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
         unimplemented!()
     }

@@ -516,10 +516,11 @@ fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     kernel.rest(LONG).unwrap();
     kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
     let launches = kernel.launches();
-    let memory = promptly("a call that waits for the launch", || device.take_device(4096)).unwrap();
+    let memory =
+        promptly("a call that waits for the launch", || device.alloc_device(4096)).unwrap();
     assert_eq!(kernel.telemetry().launches, launches, "it has left when the call comes back");
     assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(0).answer());
     kernel.rest(LONG).unwrap();
     // SAFETY: from this device, with that size, and nobody uses it.
-    unsafe { device.give_device(memory, 4096) };
+    unsafe { device.free_device(memory, 4096) };
 }

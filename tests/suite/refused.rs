@@ -97,7 +97,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
                     exchange(&mut kernel).unwrap();
                 }
                 Err(OpenError::Arena { source, .. } | OpenError::Driver(source)) => {
-                    assert_eq!((source.call, source.code), ("take_device", 2));
+                    assert_eq!((source.call, source.code), ("alloc_device", 2));
                     assert!(matches!(source.reason, DriverReason::Emulated(_)), "{source}");
                 }
                 Err(error) => panic!("{error}"),

@@ -93,7 +93,7 @@ impl Runtime {
     ) -> Result<Runtime, OpenError> {
         reap();
         let forced = forced_by_environment()?;
-        let (pinned, found) = take_pinned(&driver, options.pinned_bytes);
+        let (pinned, found) = alloc_pinned(&driver, options.pinned_bytes);
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
@@ -197,7 +197,7 @@ impl Runtime {
 }
 
 /// Pinned memory: as much as asked for, or less if that is refused; and what was found.
-fn take_pinned(
+fn alloc_pinned(
     driver: &Arc<dyn Driver>,
     wanted: usize,
 ) -> (Option<Arc<Arena>>, Result<usize, NoPinned>) {

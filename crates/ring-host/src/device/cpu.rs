@@ -80,26 +80,26 @@ impl Driver for Cpu {
         &self.probed
     }
 
-    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        let host = pages::take(bytes)?;
+    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        let host = pages::alloc(bytes)?;
         let device = host.as_ptr().expose_provenance() as u64;
         Ok(Mapped { host, device, bytes, registered: true })
     }
 
-    unsafe fn give_pinned(&self, memory: Mapped) {
-        // SAFETY: the caller's, from `take_pinned`, with that size.
-        unsafe { pages::give(memory.host, memory.bytes) };
+    unsafe fn free_pinned(&self, memory: Mapped) {
+        // SAFETY: the caller's, from `alloc_pinned`, with that size.
+        unsafe { pages::free(memory.host, memory.bytes) };
     }
 
-    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        Ok(self.take_pinned(bytes)?.device)
+    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        Ok(self.alloc_pinned(bytes)?.device)
     }
 
-    unsafe fn give_device(&self, address: u64, bytes: usize) {
+    unsafe fn free_device(&self, address: u64, bytes: usize) {
         let host = std::ptr::with_exposed_provenance_mut(address as usize);
         if let Some(host) = NonNull::new(host) {
-            // SAFETY: the caller's, from `take_device`, which is `take_pinned`.
-            unsafe { pages::give(host, bytes) };
+            // SAFETY: the caller's, from `alloc_device`, which is `alloc_pinned`.
+            unsafe { pages::free(host, bytes) };
         }
     }
 
@@ -319,7 +319,7 @@ enum Pause {
     Sleep(Duration),
 }
 
-/// IdlePolls looks in a row after which a channel yields its core, and after which it sleeps.
+/// Idle looks in a row after which a channel yields its core, and after which it sleeps.
 const YIELD_AFTER: u32 = 200;
 const SLEEP_AFTER: u32 = 4000;
 

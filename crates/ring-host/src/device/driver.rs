@@ -183,24 +183,24 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
         true
     }
 
-    /// Takes pinned memory that copies reach and, if the device maps host memory, kernels too;
+    /// Allocates pinned memory that copies reach and, if the device maps host memory, kernels too;
     /// zeroed.
-    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
+    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
 
-    /// Gives it back; it may be kept for the next `take_pinned` of that size.
+    /// Frees it; it may be kept for the next `alloc_pinned` of that size.
     ///
     /// # Safety
-    /// From `take_pinned` of this driver, and nothing uses it any more.
-    unsafe fn give_pinned(&self, memory: Mapped);
+    /// From `alloc_pinned` of this driver, and nothing uses it any more.
+    unsafe fn free_pinned(&self, memory: Mapped);
 
-    /// Takes device memory; its address there.
-    fn take_device(&self, bytes: usize) -> Result<u64, DriverError>;
+    /// Allocates device memory; its address there.
+    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError>;
 
-    /// Gives it back; it may be kept for the next `take_device` of that size.
+    /// Frees it; it may be kept for the next `alloc_device` of that size.
     ///
     /// # Safety
-    /// From `take_device` of this driver with that size, and nothing uses it any more.
-    unsafe fn give_device(&self, address: u64, bytes: usize);
+    /// From `alloc_device` of this driver with that size, and nothing uses it any more.
+    unsafe fn free_device(&self, address: u64, bytes: usize);
 
     /// The device that serves from now on, if this one was reset by another user of the process;
     /// `None` if this one serves.
@@ -235,22 +235,22 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
         (**self).renews()
     }
 
-    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        (**self).take_pinned(bytes)
+    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        (**self).alloc_pinned(bytes)
     }
 
-    unsafe fn give_pinned(&self, memory: Mapped) {
+    unsafe fn free_pinned(&self, memory: Mapped) {
         // SAFETY: the caller's promise.
-        unsafe { (**self).give_pinned(memory) }
+        unsafe { (**self).free_pinned(memory) }
     }
 
-    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        (**self).take_device(bytes)
+    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        (**self).alloc_device(bytes)
     }
 
-    unsafe fn give_device(&self, address: u64, bytes: usize) {
+    unsafe fn free_device(&self, address: u64, bytes: usize) {
         // SAFETY: the caller's promise.
-        unsafe { (**self).give_device(address, bytes) }
+        unsafe { (**self).free_device(address, bytes) }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

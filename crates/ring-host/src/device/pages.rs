@@ -20,8 +20,8 @@ fn layout(bytes: usize) -> Result<Layout, DriverError> {
     }
 }
 
-/// Takes pages with room for so many bytes.
-pub(crate) fn take(bytes: usize) -> Result<NonNull<u8>, DriverError> {
+/// Allocates pages with room for so many bytes.
+pub(crate) fn alloc(bytes: usize) -> Result<NonNull<u8>, DriverError> {
     // SAFETY: `layout` refuses a size of zero.
     let pages = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) });
     pages.ok_or_else(|| refused(DriverReason::OutOfMemory { bytes, free: None }))
@@ -31,11 +31,11 @@ fn refused(reason: DriverReason) -> DriverError {
     DriverError { call: "allocate", code: 0, reason }
 }
 
-/// Gives them back.
+/// Frees them.
 ///
 /// # Safety
-/// From [`take`] with that size, and nothing uses them any more.
-pub(crate) unsafe fn give(pages: NonNull<u8>, bytes: usize) {
+/// From [`alloc`] with that size, and nothing uses them any more.
+pub(crate) unsafe fn free(pages: NonNull<u8>, bytes: usize) {
     if let Ok(layout) = layout(bytes) {
         // SAFETY: the caller's promise.
         unsafe { std::alloc::dealloc(pages.as_ptr(), layout) };

@@ -40,12 +40,12 @@ pub struct Arena {
 impl Arena {
     /// An arena of pinned memory.
     pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        Ok(Arena::new(driver, Backing::Pinned(driver.take_pinned(bytes)?), bytes))
+        Ok(Arena::new(driver, Backing::Pinned(driver.alloc_pinned(bytes)?), bytes))
     }
 
     /// An arena of device memory.
     pub fn device(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        let address = if bytes == 0 { 0 } else { driver.take_device(bytes)? };
+        let address = if bytes == 0 { 0 } else { driver.alloc_device(bytes)? };
         Ok(Arena::new(driver, Backing::Device { address, bytes }, bytes))
     }
 
@@ -94,9 +94,9 @@ impl Drop for Arena {
         // is left.
         unsafe {
             match self.memory {
-                Backing::Pinned(mapped) => self.driver.give_pinned(mapped),
+                Backing::Pinned(mapped) => self.driver.free_pinned(mapped),
                 Backing::Device { bytes: 0, .. } => {}
-                Backing::Device { address, bytes } => self.driver.give_device(address, bytes),
+                Backing::Device { address, bytes } => self.driver.free_device(address, bytes),
             }
         }
     }

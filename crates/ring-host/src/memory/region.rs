@@ -43,7 +43,7 @@ unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
     fn pageable(bytes: usize) -> Option<HostMemory> {
-        let at = pages::take(bytes).ok()?;
+        let at = pages::alloc(bytes).ok()?;
         Some(HostMemory::Pageable { at, bytes })
     }
 
@@ -58,7 +58,7 @@ impl Drop for HostMemory {
     fn drop(&mut self) {
         if let HostMemory::Pageable { at, bytes } = self {
             // SAFETY: taken in `pageable` with that size, given back once.
-            unsafe { pages::give(*at, *bytes) };
+            unsafe { pages::free(*at, *bytes) };
         }
     }
 }

@@ -130,7 +130,7 @@ impl DeferredFree {
             // SAFETY: taken in this context, each given back once and used no more.
             unsafe {
                 match memory {
-                    Deferred::Mapped(mapped) => pinned::give(mapped, self.context),
+                    Deferred::Mapped(mapped) => pinned::free(mapped, self.context),
                     _ if bound.is_err() => {} // it went with the context
                     Deferred::Device { address, .. } => drop(api::cuMemFree_v2(address)),
                     Deferred::Graph(graph) => {

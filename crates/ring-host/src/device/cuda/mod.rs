@@ -196,7 +196,7 @@ impl Driver for Cuda {
         &self.probed
     }
 
-    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
         if let Some(mapped) = self.deferred_free.reuse_pinned(bytes) {
             return Ok(mapped);
         }
@@ -208,14 +208,14 @@ impl Driver for Cuda {
                 crate::device::platform::available_memory(),
             ));
         }
-        pinned::take(bytes, self.info.maps_host_memory)
+        pinned::alloc(bytes, self.info.maps_host_memory)
     }
 
-    unsafe fn give_pinned(&self, memory: Mapped) {
+    unsafe fn free_pinned(&self, memory: Mapped) {
         self.deferred_free.defer(deferred_free::Deferred::Mapped(memory));
     }
 
-    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
+    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError> {
         if let Some(address) = self.deferred_free.reuse_device(bytes) {
             return Ok(address);
         }
@@ -229,7 +229,7 @@ impl Driver for Cuda {
         Ok(address)
     }
 
-    unsafe fn give_device(&self, address: u64, bytes: usize) {
+    unsafe fn free_device(&self, address: u64, bytes: usize) {
         self.deferred_free.defer(deferred_free::Deferred::Device { address, bytes });
     }
 

@@ -9,8 +9,8 @@ use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys;
 use std::ptr::NonNull;
 
-/// Takes pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
-pub(super) fn take(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
+/// Allocates pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
+pub(super) fn alloc(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
     let (host, registered) = match register(bytes, maps) {
         Ok(host) => (host, true),
         Err(error) => {
@@ -28,7 +28,7 @@ pub(super) fn take(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
 }
 
 fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
-    let host = pages::take(bytes)?;
+    let host = pages::alloc(bytes)?;
     let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
     // SAFETY: whole pages of ours, as many bytes.
     let done = unsafe { api::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
@@ -36,7 +36,7 @@ fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     match done {
         Ok(()) => shared_with_forks(host, bytes, false),
         // SAFETY: taken above; the driver has refused them.
-        Err(_) => unsafe { pages::give(host, bytes) },
+        Err(_) => unsafe { pages::free(host, bytes) },
     }
     done.map(|()| host)
 }
@@ -65,12 +65,12 @@ fn shared_with_forks(host: NonNull<u8>, bytes: usize, shared: bool) {
 #[cfg(not(target_os = "linux"))]
 fn shared_with_forks(_: NonNull<u8>, _: usize, _: bool) {}
 
-/// Gives it back. The context must be bound, if it was not reset; pages that the driver does not let go
+/// Frees it. The context must be bound, if it was not reset; pages that the driver does not let go
 /// stay for the life of the process.
 ///
 /// # Safety
-/// From [`take`] in that context, and nothing uses it any more.
-pub(super) unsafe fn give(memory: Mapped, context: Context) {
+/// From [`alloc`] in that context, and nothing uses it any more.
+pub(super) unsafe fn free(memory: Mapped, context: Context) {
     let at = memory.host.as_ptr();
     // SAFETY: the caller's promise. A reset has ended the registration of pages, and has taken back
     // what the driver had allocated.
@@ -85,7 +85,7 @@ pub(super) unsafe fn give(memory: Mapped, context: Context) {
         };
         if free {
             shared_with_forks(memory.host, memory.bytes, true);
-            pages::give(memory.host, memory.bytes);
+            pages::free(memory.host, memory.bytes);
         }
     }
 }

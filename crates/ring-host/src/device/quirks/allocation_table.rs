@@ -40,18 +40,18 @@ pub(super) struct AllocationTable {
 }
 
 impl AllocationTable {
-    /// Notes pinned memory that was taken.
-    pub fn take_pinned(&mut self, memory: Mapped) {
+    /// Notes pinned memory that was allocated.
+    pub fn note_pinned(&mut self, memory: Mapped) {
         self.blocks.push(Block { device: memory.device, mapped: Some(memory), is_pinned: true });
     }
 
-    /// Notes device memory that was taken, and where the host sees it, if it does.
-    pub fn take_device(&mut self, device: u64, mapped: Option<Mapped>) {
+    /// Notes device memory that was allocated, and where the host sees it, if it does.
+    pub fn note_device(&mut self, device: u64, mapped: Option<Mapped>) {
         self.blocks.push(Block { device, mapped, is_pinned: false });
     }
 
     /// Forgets a block, which is about to be given back, and what lies in it.
-    pub fn give(&mut self, device: u64, is_pinned: bool) {
+    pub fn forget(&mut self, device: u64, is_pinned: bool) {
         let is_it = |block: &Block| (block.device, block.is_pinned) == (device, is_pinned);
         let Some(at) = self.blocks.iter().position(is_it) else { return };
         if let Some(block) = self.blocks.swap_remove(at).mapped {

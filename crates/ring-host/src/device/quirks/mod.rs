@@ -74,7 +74,7 @@ impl<D: Driver> Quirks<D> {
     /// ```
     /// # use ring_host::{device::{Driver, Quirks, cpu::Cpu}};
     /// let like_wsl2 = Quirks::wsl2(Cpu::open());
-    /// assert!(like_wsl2.take_pinned(4096).is_err());
+    /// assert!(like_wsl2.alloc_pinned(4096).is_err());
     /// ```
     pub fn wsl2(driver: D) -> Quirks<D> {
         Quirks::of(driver).and_wsl2()
@@ -85,8 +85,8 @@ impl<D: Driver> Quirks<D> {
         quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
     }
 
-    fn takes(mut self, away: impl FnOnce(&mut Faults)) -> Quirks<D> {
-        away(&mut self.faults);
+    fn with(mut self, add: impl FnOnce(&mut Faults)) -> Quirks<D> {
+        add(&mut self.faults);
         self
     }
 
@@ -97,29 +97,29 @@ impl<D: Driver> Quirks<D> {
 
     /// Pinned memory is refused that makes more than so many bytes at a time.
     pub fn pinned_limit(self, bytes: usize) -> Quirks<D> {
-        self.takes(|faults| faults.pinned = Some(bytes))
+        self.with(|faults| faults.pinned = Some(bytes))
     }
 
-    /// Calls wait until no launch of this device is running: to take or give memory, to load, to
+    /// Calls wait until no launch of this device is running: to allocate or free memory, to load, to
     /// make ready to launch, to launch, to copy. After 10 s they fail.
     pub fn calls_block(self) -> Quirks<D> {
-        self.takes(|faults| faults.calls_block = true)
+        self.with(|faults| faults.calls_block = true)
     }
 
     /// Launches are held back until it is asked how they go.
     pub fn held_launches(self) -> Quirks<D> {
-        self.takes(|faults| faults.held_launches = true)
+        self.with(|faults| faults.held_launches = true)
     }
 
     /// Each launch but by a graph keeps its caller for so long.
     pub fn slow_launches(self, by: Duration) -> Quirks<D> {
-        self.takes(|faults| faults.slow_launches = by)
+        self.with(|faults| faults.slow_launches = by)
     }
 
     /// No cooperative launch.
     pub fn no_cooperative(mut self) -> Quirks<D> {
         self.info.cooperative_launch = false;
-        self.takes(|faults| faults.cooperative = true)
+        self.with(|faults| faults.cooperative = true)
     }
 
     /// Host and device may not use managed memory at the same time. `ring` uses none.
@@ -139,36 +139,36 @@ impl<D: Driver> Quirks<D> {
     /// kernel may run on, and memory is not given back before it has left.
     pub fn watchdog(mut self, limit: Duration) -> Quirks<D> {
         self.info.watchdog = true;
-        self.takes(|faults| faults.watchdog = Some(limit))
+        self.with(|faults| faults.watchdog = Some(limit))
     }
 
     /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
     pub fn invalid_handles(self, n: u64) -> Quirks<D> {
-        self.takes(|faults| faults.invalid_every = Some(n.max(1)))
+        self.with(|faults| faults.invalid_every = Some(n.max(1)))
     }
 
     /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
     /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
     /// back before they have left.
     pub fn fault_after(self, messages: u64) -> Quirks<D> {
-        self.takes(|faults| faults.fault_after = Some(messages))
+        self.with(|faults| faults.fault_after = Some(messages))
     }
 
     /// Another user of the process resets the device, once, when a kernel is found to have handled so many
     /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
     pub fn reset_after(self, messages: u64) -> Quirks<D> {
-        self.takes(|faults| faults.reset_after = Some(messages))
+        self.with(|faults| faults.reset_after = Some(messages))
     }
 
     /// Every copy fails from the `n`-th on, counted from 1.
     pub fn failing_copies(self, n: u64) -> Quirks<D> {
-        self.takes(|faults| faults.copies_from = Some(n))
+        self.with(|faults| faults.copies_from = Some(n))
     }
 
     /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
     /// when the device has been probed.
     pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
-        self.takes(|faults| faults.beside_from = Some(n))
+        self.with(|faults| faults.beside_from = Some(n))
     }
 
     /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
@@ -177,48 +177,48 @@ impl<D: Driver> Quirks<D> {
     ///
     /// Without it the CPU's copies are over when their call is.
     pub fn late_copies(self, seed: u64) -> Quirks<D> {
-        self.takes(|faults| faults.late = Some(seed))
+        self.with(|faults| faults.late = Some(seed))
     }
 
     /// Leases are not renewed, as if the host had died.
     pub fn silent_host(self) -> Quirks<D> {
-        self.takes(|faults| faults.silent = true)
+        self.with(|faults| faults.silent = true)
     }
 
     /// The host gets no processor in time, the first so many times that the device is probed: whenever it
     /// launches or copies, it goes on when the launch has left, and as long again after that.
     pub fn busy_host(self, probes: u64) -> Quirks<D> {
-        self.takes(|faults| faults.busy_probes = probes)
+        self.with(|faults| faults.busy_probes = probes)
     }
 
     /// No launch can be made ready to be replayed as a graph.
     pub fn no_graphs(self) -> Quirks<D> {
-        self.takes(|faults| faults.graphs = true)
+        self.with(|faults| faults.graphs = true)
     }
 
     /// Every launch by a graph fails from the `n`-th on, counted from 1.
     pub fn failing_graphs(self, n: u64) -> Quirks<D> {
-        self.takes(|faults| faults.graphs_from = Some(n))
+        self.with(|faults| faults.graphs_from = Some(n))
     }
 
     /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
     /// of it is taken when the device is opened.
     pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks<D> {
         let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.takes(|faults| faults.allocations = Some(which))
+        self.with(|faults| faults.allocations = Some(which))
     }
 
     /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
     /// together from 1 when the device has been probed.
     pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks<D> {
         let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.takes(|faults| faults.launches = Some(which))
+        self.with(|faults| faults.launches = Some(which))
     }
 
     /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
     /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
     pub fn idle_device(self) -> Quirks<D> {
-        self.takes(|faults| faults.idle = true)
+        self.with(|faults| faults.idle = true)
     }
 
     /// A way into the lines of this device's kernels, for tests that write there what nobody should.
@@ -246,41 +246,41 @@ impl<D: Driver> Driver for Quirks<D> {
         !self.faults.silent && self.inner.renews()
     }
 
-    fn take_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        self.state.enter_allocation(self.faults, "take_pinned")?;
-        self.state.take_pinned(self.faults, bytes)?;
-        let faults = self.inner.take_pinned(bytes);
-        let memory = faults.inspect_err(|_| self.state.give_pinned(bytes))?;
-        self.state.table().take_pinned(memory);
+    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
+        self.state.enter_allocation(self.faults, "alloc_pinned")?;
+        self.state.alloc_pinned(self.faults, bytes)?;
+        let faults = self.inner.alloc_pinned(bytes);
+        let memory = faults.inspect_err(|_| self.state.free_pinned(bytes))?;
+        self.state.table().note_pinned(memory);
         Ok(memory)
     }
 
-    unsafe fn give_pinned(&self, memory: Mapped) {
-        let _ = self.state.enter(self.faults, "give_pinned"); // given back all the same
-        self.state.give_pinned(memory.bytes);
-        self.state.table().give(memory.device, true);
-        // SAFETY: the caller's promise; what `take_pinned` gives is the inner device's, unchanged.
-        unsafe { self.inner.give_pinned(memory) }
+    unsafe fn free_pinned(&self, memory: Mapped) {
+        let _ = self.state.enter(self.faults, "free_pinned"); // given back all the same
+        self.state.free_pinned(memory.bytes);
+        self.state.table().forget(memory.device, true);
+        // SAFETY: the caller's promise; what `alloc_pinned` gives is the inner device's, unchanged.
+        unsafe { self.inner.free_pinned(memory) }
     }
 
-    fn take_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        self.state.enter_allocation(self.faults, "take_device")?;
-        let device = self.inner.take_device(bytes)?;
+    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError> {
+        self.state.enter_allocation(self.faults, "alloc_device")?;
+        let device = self.inner.alloc_device(bytes)?;
         let host = match self.inner.info().kind {
             DeviceKind::Cpu => std::ptr::with_exposed_provenance_mut(device as usize),
             DeviceKind::Cuda => std::ptr::null_mut(),
         };
         let mapped =
             NonNull::new(host).map(|host| Mapped { host, device, bytes, registered: true });
-        self.state.table().take_device(device, mapped);
+        self.state.table().note_device(device, mapped);
         Ok(device)
     }
 
-    unsafe fn give_device(&self, address: u64, bytes: usize) {
-        let _ = self.state.enter(self.faults, "give_device"); // given back all the same
-        self.state.table().give(address, false);
-        // SAFETY: the caller's promise; what `take_device` gives is the inner device's, unchanged.
-        unsafe { self.inner.give_device(address, bytes) }
+    unsafe fn free_device(&self, address: u64, bytes: usize) {
+        let _ = self.state.enter(self.faults, "free_device"); // given back all the same
+        self.state.table().forget(address, false);
+        // SAFETY: the caller's promise; what `alloc_device` gives is the inner device's, unchanged.
+        unsafe { self.inner.free_device(address, bytes) }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

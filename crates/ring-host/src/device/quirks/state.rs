@@ -216,7 +216,7 @@ impl State {
     }
 
     /// Counts pinned memory, unless it is too much.
-    pub fn take_pinned(&self, faults: Faults, bytes: usize) -> Result<(), DriverError> {
+    pub fn alloc_pinned(&self, faults: Faults, bytes: usize) -> Result<(), DriverError> {
         let most = faults.pinned.unwrap_or(usize::MAX);
         let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
         let counted = self.pinned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
@@ -224,12 +224,12 @@ impl State {
             let reason = format!(
                 "no pinned memory of {bytes} bytes: the most is {most}, and {used} are faults"
             );
-            refused("take_pinned", code::OUT_OF_MEMORY, &reason)
+            refused("alloc_pinned", code::OUT_OF_MEMORY, &reason)
         })
     }
 
     /// Pinned memory goes back.
-    pub fn give_pinned(&self, bytes: usize) {
+    pub fn free_pinned(&self, bytes: usize) {
         self.pinned.fetch_sub(bytes, Ordering::Relaxed);
     }
 

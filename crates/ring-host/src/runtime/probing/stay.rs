@@ -30,11 +30,11 @@ const SURELY: u32 = 10;
 const TWICE: u32 = 2;
 
 /// What was found out beside a resident kernel: whether it answers, and whether copies come back.
-pub(super) type Beside = (Result<Answers, Lack>, Result<Duration, Lack>);
+pub(super) type Resident = (Result<Answers, Lack>, Result<Duration, Lack>);
 
 /// Lets a kernel stay, a few times if need be.
-pub(super) fn tried(core: &RuntimeCore, memory: Memory, tries: u32) -> Beside {
-    let (mut resident, mut copies) = (Findings::new(), Findings::new());
+pub(super) fn tried(core: &RuntimeCore, memory: Memory, tries: u32) -> Resident {
+    let (mut resident, mut copies) = (Tries::new(), Tries::new());
     for n in 0..tries {
         let budgets = Budgets { time: STAY, idle: PATIENCE * (1 << n), ..Budgets::default() };
         let (answers, copy) = once(core, memory, budgets);
@@ -48,7 +48,7 @@ pub(super) fn tried(core: &RuntimeCore, memory: Memory, tries: u32) -> Beside {
 }
 
 /// What several tries found. One that worked counts for all.
-struct Findings<T> {
+struct Tries<T> {
     works: Option<T>,
     /// Tries that said no, and the last of them.
     no: u32,
@@ -56,9 +56,9 @@ struct Findings<T> {
     last: Cause,
 }
 
-impl<T> Findings<T> {
-    fn new() -> Findings<T> {
-        Findings { works: None, no: 0, last_no: Cause::NotTried, last: Cause::NotTried }
+impl<T> Tries<T> {
+    fn new() -> Tries<T> {
+        Tries { works: None, no: 0, last_no: Cause::NotTried, last: Cause::NotTried }
     }
 
     fn add(&mut self, found: Result<T, Lack>) {
@@ -86,7 +86,7 @@ impl<T> Findings<T> {
     }
 }
 
-fn once(core: &RuntimeCore, memory: Memory, budgets: Budgets) -> Beside {
+fn once(core: &RuntimeCore, memory: Memory, budgets: Budgets) -> Resident {
     let (mut kernel, answers) = match answers(core, memory, budgets) {
         Ok(answered) => answered,
         Err(lack) => return (Err(lack.clone()), Err(lack)),
@@ -199,7 +199,7 @@ mod tests {
         let no = || Err(Lack::No(NO));
         let busy = || Err(Lack::Unknown(BUSY));
         let sum = |tries: &[fn() -> Result<u32, Lack>]| {
-            let mut findings = Findings::new();
+            let mut findings = Tries::new();
             tries.iter().for_each(|found| findings.add(found()));
             (findings.is_settled(), findings.sum())
         };
