@@ -3,8 +3,9 @@
 
 use futures_util::{Sink, Stream};
 use ring_example_kernels::{Book, PTX};
+use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{AddError, ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
+use ring_host::{ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
 use ring_tests::{LONG, Told, WAYS, cpu, with_ptx};
 use std::fmt::Debug;
 use std::pin::Pin;

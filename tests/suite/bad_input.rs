@@ -4,13 +4,14 @@
 use crate::faults::{in_child, is_child, names, promptly, ptx, until};
 use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit};
 use ring_host::image::{ImageError, NotPtx};
+use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
-    AddError, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
-    LaunchError, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
+    Budgets, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
+    LaunchError, Mode, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
     SendTimeoutError, State, Thread, ThreadContext, ThreadHandler, TryRecvError, TrySendError,
 };
-use ring_tests::{LONG, cpu, cpu_with, gpu, on_each_device, with_ptx};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, with_ptx};
 use std::time::{Duration, Instant};
 
 fn refused<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> LaunchError {
@@ -795,4 +796,65 @@ fn refused_launches_leave_nothing_behind() {
             assert!(matches!(error, LaunchError::Arena { .. }), "{error}");
         }
     });
+}
+
+/// The largest and the smallest of everything that can be asked for: refused or done, never a panic.
+#[test]
+fn nothing_that_can_be_asked_for_panics() {
+    let runtime = cpu();
+    let base = || LaunchConfig::default().capacity(16);
+    let unlimited = Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
+    let launches = [
+        base().payload_bytes(usize::MAX),
+        base().payload_bytes(usize::MAX / 2),
+        base().slot_bytes(usize::MAX),
+        base().channels(u32::MAX),
+        base().channels(u32::MAX).capacity(1 << 31),
+        base().threads(u32::MAX),
+        base().threads(0),
+        base().capacity(0),
+        base().capacity(u32::MAX),
+        base().capacity(1 << 31).payload_bytes(usize::MAX),
+        base().start_index(u64::MAX),
+        base().max_messages(0),
+        base().lease(Duration::ZERO),
+        base().lease(Duration::MAX).budgets(unlimited).mode(Mode::EventDriven),
+        base().budgets(Budgets { time: Duration::ZERO, ..unlimited }),
+    ];
+    for (mode, memory) in WAYS {
+        for launch in &launches {
+            let launch = launch.clone().memory(memory);
+            let _ = runtime.prepare::<Echo>(&launch);
+            let _ = runtime.launch::<VectorAdd>(launch.mode(mode)).map(drop);
+        }
+    }
+
+    let mut kernel = runtime.launch::<VectorAdd>(base().payload_bytes(64)).unwrap();
+    let request = VectorAddRequest::in_payload(u32::MAX, u64::MAX);
+    for active in [false, true] {
+        if active {
+            kernel.activate(Duration::MAX).unwrap();
+        }
+        for most in [0, usize::MAX] {
+            assert_eq!(kernel.try_send_each(most, |_| request).is_ok(), active);
+            assert!(kernel.try_recv_each(most, |_| ()).is_ok());
+        }
+        assert_eq!(kernel.try_send_batch(&[]).is_ok(), active);
+        assert!(kernel.try_recv_batch(&mut []).is_ok());
+        for channel in [1, u32::MAX] {
+            let error = ChannelError::OutOfRange { channel, channels: 1 };
+            assert_eq!(kernel.channel(channel).map(drop), Err(error.clone()));
+            assert_eq!(kernel.take_channel(channel).map(drop), Err(error.clone()));
+            assert_eq!(kernel.channel_telemetry(channel), Err(error));
+        }
+        for offset in [1, 61, 64, 68, u64::MAX - 3, u64::MAX] {
+            assert!(kernel.write_payload(offset, &[1u32; 2], LONG).is_err(), "{offset}");
+            assert!(kernel.read_payload(offset, &mut [1u32; 2], LONG).is_err(), "{offset}");
+        }
+        for part in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1.0, 2.0] {
+            let _ = kernel.telemetry().handler.quantile(part);
+        }
+        let _ = kernel.telemetry().queueing.upper_end(usize::MAX);
+    }
+    kernel.terminate(Instant::now() + LONG).unwrap();
 }

@@ -273,9 +273,13 @@ mod tests {
         };
         let fault = || DeviceFault::Device {
             kernel: "echo",
-            source: error("cuStreamQuery", 700, "an illegal memory access was encountered"),
+            source: Box::new(error(
+                "cuStreamQuery",
+                700,
+                "an illegal memory access was encountered",
+            )),
         };
-        let source = error("launch", 304, "graphs fail");
+        let source = Box::new(error("launch", 304, "graphs fail"));
         let driver = DeviceFault::Driver { kernel: "echo", source };
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let file = Failure::File { path: "a/b.json".into(), source: denied() };

@@ -19,7 +19,6 @@ pub use obstacle::{Obstacle, Refusal};
 pub use open::OpenError;
 
 use crate::device::UnknownName;
-use ring_device::kernels::VectorError;
 
 /// Why a device does not serve again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,40 +32,8 @@ pub enum RecoverError {
     Silent(LaunchError),
 }
 
-/// Why two vectors were not added.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddError {
-    /// The vectors do not fit each other, or not the kernel.
-    #[error(transparent)]
-    Vectors(#[from] VectorError),
-    /// The vector for the sum has another length.
-    #[error("the sum has room for {c} elements, but the vectors have {len}")]
-    Sum {
-        /// Elements of C.
-        c: usize,
-        /// Elements of A and B.
-        len: usize,
-    },
-    /// The device refused, with that status.
-    #[error("the device refused the request with status {0}")]
-    Refused(u32),
-    /// The request was not sent.
-    #[error("the request was not sent: {0}")]
-    Send(SendTimeoutError<()>),
-    /// No answer came.
-    #[error(transparent)]
-    Recv(#[from] RecvTimeoutError),
-    /// The payload arena was not read or written.
-    #[error(transparent)]
-    Payload(#[from] PayloadError),
-    /// Channel 0 was taken.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-}
-
 /// Any of them, for `?` in programs.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Opening a device.
@@ -102,9 +69,6 @@ pub enum Error {
     /// Reading or writing a kernel's state.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Adding vectors.
-    #[error(transparent)]
-    Add(#[from] AddError),
     /// Naming a device.
     #[error(transparent)]
     Device(#[from] crate::device::UnknownDevice),
@@ -122,11 +86,5 @@ impl<T> From<TrySendError<T>> for Error {
 impl<T> From<SendTimeoutError<T>> for Error {
     fn from(error: SendTimeoutError<T>) -> Error {
         Error::Send(error.without_message())
-    }
-}
-
-impl<T> From<SendTimeoutError<T>> for AddError {
-    fn from(error: SendTimeoutError<T>) -> AddError {
-        AddError::Send(error.without_message())
     }
 }

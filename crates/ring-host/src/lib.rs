@@ -64,9 +64,9 @@ pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice,
 pub use device::{image, platform, probe};
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError,
-    PayloadError, RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
-    TryRecvError, TrySendError, WaitedFor,
+    ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError, PayloadError,
+    RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError,
+    TrySendError, WaitedFor,
 };
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
@@ -88,4 +88,10 @@ pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 /// The built-in kernels and their messages.
 pub mod kernels {
     pub use ring_device::kernels::*;
+
+    /// What [`KernelHandle::add`](crate::KernelHandle::add) of [`VectorAdd`] tells.
+    pub mod vector_add {
+        pub use crate::kernel::vector_add::AddError;
+        pub use ring_device::kernels::VectorError;
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// How a kernel is kept answering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Whatever the probe found to work: the first of the below that does.
     #[default]
@@ -25,6 +26,7 @@ pub enum Mode {
 
 /// Where a kernel's rings lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Memory {
     /// Whatever the probe found to work: the first of the below that does.
     #[default]

@@ -261,7 +261,7 @@ impl DeviceKernel {
 
     /// The fault for an error after which nothing runs on the device any more.
     pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
-        DeviceFault::Device { kernel: self.name, source: error.clone() }
+        DeviceFault::Device { kernel: self.name, source: Box::new(error.clone()) }
     }
 
     /// The fault for a kernel that ended without a word.

@@ -216,7 +216,7 @@ impl Launches {
         tracing::warn!(kernel = name, %error, failures = self.failures, "will be retried");
         match self.failures < MOST_FAILURES {
             true => Ok(()),
-            false => Err(DeviceFault::Driver { kernel: name, source: error }),
+            false => Err(DeviceFault::Driver { kernel: name, source: Box::new(error) }),
         }
     }
 }

@@ -81,7 +81,7 @@ pub enum PayloadError {
 }
 
 /// Why a kernel's state was not read or written.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
     /// No such channel.

@@ -14,7 +14,7 @@ pub enum DeviceFault {
         /// The kernel whose handle noticed.
         kernel: &'static str,
         /// What the driver said.
-        source: DriverError,
+        source: Box<DriverError>,
     },
     /// A handler panicked. Other kernels go on.
     #[error(
@@ -66,7 +66,7 @@ pub enum DeviceFault {
         /// The kernel.
         kernel: &'static str,
         /// What the driver said last.
-        source: DriverError,
+        source: Box<DriverError>,
     },
 }
 

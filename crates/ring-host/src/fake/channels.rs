@@ -167,13 +167,11 @@ fn the_halves_tell_what_is_in_their_rings() {
     let told = |bed: &mut Bed| {
         let (sender, receiver) = bed.kernel.channel(0).unwrap().split();
         assert_eq!((sender.capacity(), receiver.capacity()), (slots, slots));
-        assert_eq!(
-            (sender.is_empty(), sender.is_full()),
-            (sender.len() == 0, sender.len() == slots)
-        );
-        assert_eq!(receiver.is_empty(), receiver.len() == 0);
-        assert_eq!(receiver.is_full(), receiver.len() == slots);
-        (sender.len(), receiver.len())
+        let (requests, responses) = (sender.len(), receiver.len());
+        let expected = |len: usize| (len.min(1) == 0, len == slots);
+        assert_eq!((sender.is_empty(), sender.is_full()), expected(requests));
+        assert_eq!((receiver.is_empty(), receiver.is_full()), expected(responses));
+        (requests, responses)
     };
     assert_eq!(told(&mut bed), (0, 0));
     bed.send(0, slots as u64);
@@ -200,9 +198,9 @@ fn a_send_that_waits_goes_on_when_there_is_room() {
     bed.send(0, SLOTS.into());
     std::thread::scope(|threads| {
         let sender = bed.kernel.channel(0).unwrap().split().0;
-        let sent = threads.spawn(move || sender.send(message(8), LONG));
+        let sent = threads.spawn(move || sender.send(message(8), LONG).is_ok());
         assert_eq!(worker.work(1), 1);
-        assert_eq!(sent.join().unwrap(), Ok(()));
+        assert!(sent.join().unwrap());
     });
     bed.receive(0, 1);
     assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));

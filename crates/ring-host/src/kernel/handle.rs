@@ -42,6 +42,7 @@ pub struct Summary {
 
 /// What a kernel says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// The state that the host asked for and the device acknowledged, or `Faulted`.
     pub state: State,

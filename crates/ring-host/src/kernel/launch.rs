@@ -26,6 +26,7 @@ const LEAST_LEASE: Duration = Duration::from_millis(100);
 
 /// Whether all channels are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cooperative {
     /// Yes, if there are several channels and the device can.
     #[default]
@@ -134,6 +135,7 @@ impl LaunchConfig {
     }
 
     /// Index of the first message: for tests of what happens after billions of messages.
+    #[doc(hidden)]
     pub fn start_index(self, start_index: u64) -> LaunchConfig {
         LaunchConfig { start_index, ..self }
     }

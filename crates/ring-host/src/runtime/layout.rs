@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Runtime {
     /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
+    #[doc(hidden)]
     pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
         let (kernel, driver) = ("layout_probe", &self.core.driver);
         let deadline = Deadline::from(PATIENCE);

@@ -10,11 +10,12 @@ use crate::sequences::life::Life;
 use crate::sequences::platforms::Platform;
 use acts::Run;
 use ring_host::error::DriverReason;
+use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{
     INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, VectorError, status,
 };
 use ring_host::{
-    AddError, Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime,
+    Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime,
     SendTimeoutError, State,
 };
 use ring_tests::LONG;

@@ -73,11 +73,7 @@ impl Streams {
                 reason: DriverReason::Resident { kernels: resident, needed: Needed::Stream },
             })??;
         }
-        free.pop().ok_or_else(|| DriverError {
-            call: "launch",
-            code: 0,
-            reason: DriverReason::NoStream,
-        })
+        free.pop().ok_or(DriverError { call: "launch", code: 0, reason: DriverReason::NoStream })
     }
 
     /// Gives back a pair whose work is done.
