@@ -16,7 +16,7 @@
 //!     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 //!     kernel.activate(second)?;
 //!     let request = EchoMessage::from_seed(7);
-//!     kernel.send(&request, second)?;
+//!     kernel.send(request, second)?;
 //!     assert_eq!(kernel.recv(second)?, request.answer());
 //!     let summary = kernel.terminate(second)?;
 //!     assert_eq!((summary.processed, summary.unhandled), (1, 0));
