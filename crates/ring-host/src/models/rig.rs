@@ -3,7 +3,7 @@
 use crate::deadline::Patience;
 use crate::device::{Cells, Demand, LaunchSlot, Launched, Occupancy, Resources, RunState, Sealed};
 use crate::drive::device_kernel::DeviceKernel;
-use crate::drive::report::Selection;
+use crate::drive::report::{AskedBy, Evidence, Selection, Why};
 use crate::drive::staging::rig;
 use crate::drive::{Drive, DriveConfig};
 use crate::error::{DriverError, TryRecvError};
@@ -302,10 +302,10 @@ impl Rig {
             // Nothing is sent before the channel has said that it is active, so it was launched.
             while !core.drive.is_launched(&core.device).unwrap() {}
         }
-        shared.set_state(State::Active);
+        core.device.set_state(State::Active);
         let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
         let selection = Selection { mode, memory, why, refused: Vec::new() };
-        KernelHandle::new(shared, selection, false)
+        KernelHandle::new(core, selection, false)
     }
 
     pub fn channel(&self) -> Channel {
