@@ -3,7 +3,7 @@
 use super::{EAGER, RUN, RequestSink, ResponseStream};
 use crate::deadline::CHECK_EVERY;
 use crate::fake::{Bed, drive};
-use crate::kernel::channel::IdlePolls;
+use crate::kernel::channel::idle_polls::IdlePolls;
 use crate::kernels::{Echo, EchoMessage};
 use crate::{
     Device, DeviceFault, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime,
