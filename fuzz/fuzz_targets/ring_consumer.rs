@@ -7,13 +7,13 @@ use libfuzzer_sys::fuzz_target;
 use ring_fuzz::parts::check_look;
 use ring_fuzz::{Input, Lie, Parts};
 use ring_shared::ring::{CONTROL, Control, stamp};
-use ring_shared::{Consumer, Message, Ring};
+use ring_shared::{Inbox, Message, Ring};
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Line {
     tail: Lie,
-    inline: Lie,
+    first: Lie,
     credit: u32,
 }
 
@@ -32,8 +32,8 @@ enum Act {
 
 impl Line {
     fn write(self, ring: &Ring, next: u64) {
-        let (tail, inline) = (self.tail.told(next) as u32, self.inline.told(next) as u32);
-        let control = Control { credit: self.credit, inline, tail };
+        let (tail, first) = (self.tail.told(next) as u32, self.first.told(next) as u32);
+        let control = Control { credit: self.credit, first, tail };
         ring.bell().atoms[CONTROL].store(control.to_words());
     }
 }
@@ -41,7 +41,7 @@ impl Line {
 fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
-    let mut consumer = Consumer::new(ring);
+    let mut consumer = Inbox::new(ring);
     // What the consumer may have been told is in slots, and so may take without another look.
     let mut known = start;
     for act in acts {
@@ -60,17 +60,22 @@ fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
             }
             Act::Slot(at, words) => ring.slot(at.into()).iter().for_each(|atom| atom.store(words)),
             Act::Pop => {
-                let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+                let control = Control::from_words(ring.bell().atoms[CONTROL].load());
                 let got = consumer.pop::<T>();
                 let taken = consumer.next() - next;
                 assert_eq!(taken, u64::from(matches!(got, Ok(Some(_)))));
                 if known == next {
-                    check_look(got.map(|message| message.is_some()), tail, next, ring.capacity());
+                    check_look(
+                        got.map(|message| message.is_some()),
+                        control,
+                        next,
+                        ring.capacity(),
+                    );
                 }
                 known = known.max(consumer.next());
                 if taken == 1 && known == consumer.next() {
                     // One of a run: the rest may be taken without another look.
-                    let ahead = u64::from(tail.wrapping_sub(next as u32));
+                    let ahead = u64::from(control.tail.wrapping_sub(next as u32));
                     known += ahead.saturating_sub(1).min(capacity);
                 }
             }

@@ -6,7 +6,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use ring_fuzz::{Input, Lie, Parts};
 use ring_shared::ring::{CONTROL, Control};
-use ring_shared::{Corrupt, Message, Producer, PushError};
+use ring_shared::{Corrupt, Message, Outbox, PushError};
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ enum Act {
 fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
-    let mut producer = Producer::new(ring);
+    let mut producer = Outbox::new(ring);
     for act in acts {
         let (next, consumed) = (producer.next(), producer.consumed());
         let found = ring.credit().consumed.load(Relaxed);

@@ -2,15 +2,15 @@
 //! run time, and the device's as written in the PTX.
 
 use ring_host::image::BUILT_IN;
-use ring_shared::layout::{TABLE_NAMES, table};
+use ring_shared::layout::{ROWS, table};
 use ring_tests::on_each_device;
 
 #[test]
 fn device_and_host_agree() {
     on_each_device(|runtime| {
         let theirs = runtime.layout_on_device().unwrap();
-        for ((name, ours), theirs) in TABLE_NAMES.iter().zip(table()).zip(theirs) {
-            assert_eq!(ours, theirs, "{name} on {}", runtime.device().name);
+        for ((row, ours), theirs) in ROWS.iter().zip(table()).zip(theirs) {
+            assert_eq!(ours, theirs, "{row} on {}", runtime.device().name);
         }
     });
 }

@@ -11,20 +11,21 @@
 mod at_once;
 mod batch;
 mod budget;
+mod end;
 mod lease;
 mod resume;
-mod slots;
 mod stream;
 mod times;
 mod wait;
 
 use self::at_once::First;
 use crate::kernel::{Kernel, Scope};
-use crate::team::{Shared, Team, opaque};
+use crate::team::{Shared, Team};
 use core::marker::PhantomData;
+use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, HostLine, State};
-use ring_shared::ring::{CONTROL, Control, SCRUB, inline_field};
+use ring_shared::ring::{CONTROL, Control, credit_index, scrub};
 
 /// What sends a team from waiting to work.
 pub(crate) mod event {
@@ -72,7 +73,8 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     let at = blocks.wrapping_add(team.channel() as usize);
     if team.thread() == 0 {
         team.shared().broken.store(0, Relaxed);
-        team.shared().block.store(at as u64, Relaxed);
+        team.shared().control.store(control.expose_provenance() as u64, Relaxed);
+        team.shared().block.store(at.expose_provenance() as u64, Relaxed);
     }
     // SAFETY: the caller's promise.
     let first = unsafe { at_once::answer::<K>(team, at, began.1) };
@@ -85,9 +87,9 @@ pub unsafe fn run<K: Kernel>(team: &Team<'_>, control: *const ControlBlock) {
     if resume::is_lost(team) {
         return resume::pass(team, block);
     }
-    // SAFETY: the host wrote descriptors and payload for memory that stays while we run.
-    match unsafe { resume::check::<K>(team, block) } {
-        None => Channel::<K> { team, control, block, kernel: PhantomData }.run(began, first),
+    // SAFETY: the host wrote a configuration for memory that stays while we run.
+    match unsafe { resume::check::<K>(team, control, at) } {
+        None => Channel::<K> { team, kernel: PhantomData }.run(began, first),
         Some(why) => resume::refuse(team, block, why),
     }
 }
@@ -151,10 +153,10 @@ pub(crate) unsafe fn panicked(team: Team<'_>) {
     team.fence_team();
 }
 
+/// A channel, as each thread of its block has it. Where its blocks are is in the team's memory: registers
+/// are dearer.
 struct Channel<'a, K> {
     team: Team<'a>,
-    control: *const ControlBlock,
-    block: *const ChannelBlock,
     kernel: PhantomData<K>,
 }
 
@@ -168,27 +170,35 @@ impl<K: Kernel> Channel<'_, K> {
     /// before a loop begins, and keep it in registers, of which a block of many threads has few.
     #[inline(always)]
     fn afresh(&self) -> Self {
-        let (team, kernel) = (self.team.afresh(), self.kernel);
-        Channel { team, control: opaque(self.control), block: opaque(self.block), kernel }
+        Channel { team: self.team.afresh(), kernel: self.kernel }
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &ControlBlock {
+        let at = self.shared().control.load(Relaxed) as usize;
+        // SAFETY: `run` stored the address of the control block, all atomics and padding, that its caller
+        // promised.
+        unsafe { &*with_exposed_provenance(at) }
     }
 
     #[inline(always)]
     fn host(&self) -> &HostLine {
-        // SAFETY: `run`'s caller promised a control block, all atomics and padding.
-        unsafe { &(*self.control).host }
+        &self.control().host
     }
 
     /// The blocks of all channels.
     #[inline(always)]
     fn blocks(&self) -> *const ChannelBlock {
-        self.control.wrapping_add(1).cast()
+        core::ptr::from_ref(self.control()).wrapping_add(1).cast()
     }
 
     /// This channel's block.
     #[inline(always)]
     fn block(&self) -> &ChannelBlock {
-        // SAFETY: `run`'s caller promised the block of each channel, all atomics and padding.
-        unsafe { &*self.block }
+        let at = self.shared().block.load(Relaxed) as usize;
+        // SAFETY: `run` stored the address of this channel's block, all atomics and padding, that its caller
+        // promised.
+        unsafe { &*with_exposed_provenance(at) }
     }
 
     #[inline(always)]
@@ -268,7 +278,7 @@ impl<K: Kernel> Channel<'_, K> {
             let (s, status) = (self.shared(), &self.block().status);
             let errors = self.errors_before().wrapping_add(u64::from(why == Exit::CorruptRing));
             status.errors.store(errors, Relaxed);
-            status.last_inline.store(s.last_inline.load(Relaxed), Relaxed);
+            status.run_start.store(s.run_start.load(Relaxed), Relaxed);
             status.scrubbed.store(s.scrubbed.load(Relaxed), Relaxed);
             let epoch = Command::from_word(s.obeyed.load(Relaxed)).epoch;
             part(self.team, self.block(), epoch, why);
@@ -320,7 +330,7 @@ impl<K: Kernel> Channel<'_, K> {
         let (s, status) = (self.shared(), &self.block().status);
         s.beat.store(now, Relaxed);
         let ahead = (s.wire.load(Relaxed) as u32).wrapping_sub(head as u32);
-        let depth = if ahead <= self.requests().capacity() { ahead } else { 0 };
+        let depth = if ahead <= self.inbox().capacity() { ahead } else { 0 };
         status.processed.store(head - self.start(), Relaxed);
         status.refused.store(s.refused.load(Relaxed), Relaxed);
         status.depth.store(u64::from(depth), Relaxed);
@@ -341,26 +351,25 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn publish_consumed(&self, head: u64) {
         self.shared().published.store(head, Relaxed);
-        // SYNC: releases our reads of line and slots to `Producer::refresh`. On the GPU they are
+        // SYNC: releases our reads of line and slots to `Outbox::refresh`. On the GPU they are
         // over: their values went into answers, or through a barrier into shared memory.
-        self.team.publish_read(&self.block().request_credit.consumed, head);
+        self.team.publish_read(&self.inbox().credit().consumed, head);
     }
 
     /// One thread: rings the response doorbell for answers in slots below `tail`.
     #[inline(always)]
     fn publish_tail(&self, tail: u64, credit: u64) {
-        let last_inline = self.shared().last_inline.load(Relaxed);
-        let stamped = self.shared().scrubbed.load(Relaxed).max(last_inline.wrapping_add(1));
-        let bell = &self.block().response_bell;
-        if tail - stamped > SCRUB && last_inline.wrapping_add(1) <= credit {
+        let run_start = self.shared().run_start.load(Relaxed);
+        let stamped = self.shared().scrubbed.load(Relaxed).max(run_start);
+        let bell = self.outbox().bell();
+        if let Some(words) = scrub(tail, stamped, run_start, credit) {
             for atom in bell.atoms.iter().take(CONTROL) {
-                atom.publish([0, credit << 32]);
+                atom.publish(words);
             }
             self.shared().scrubbed.store(tail, Relaxed);
         }
-        let inline = inline_field(last_inline, credit, tail);
-        let control = Control { credit: tail as u32, inline, tail: tail as u32 };
-        // SYNC: with the fence before it, releases the slots to `Consumer::find`.
+        let control = Control::behind_slots(run_start, credit, tail, tail);
+        // SYNC: with the fence before it, releases the slots to `Inbox::find`.
         bell.atoms[CONTROL].publish(control.to_words());
     }
 
@@ -368,8 +377,8 @@ impl<K: Kernel> Channel<'_, K> {
     /// be. The line may be behind what a doorbell has told us.
     #[inline(always)]
     fn refresh_credit(&self, head: u64) -> bool {
-        // SYNC: acquires `Consumer::publish`: the host has read those slots.
-        let credit = self.block().response_credit.consumed.load(Acquire);
+        // SYNC: acquires `Inbox::publish`: the host has read those slots.
+        let credit = self.outbox().credit().consumed.load(Acquire);
         self.team.fence_team(); // for the other polling warp, should it go by this credit
         self.take_credit(credit, head)
     }
@@ -388,12 +397,11 @@ impl<K: Kernel> Channel<'_, K> {
     /// ahead of the credit line, or old.
     #[inline(always)]
     fn credit_of_doorbell(&self, control: Control, head: u64) {
-        let behind = (head as u32).wrapping_sub(control.credit);
         let known = &self.shared().credit;
-        if behind <= self.responses().capacity()
-            && head.saturating_sub(known.load(Relaxed)) > u64::from(behind)
+        if let Some(credit) = credit_index(control.credit, head, self.outbox().capacity())
+            && credit > known.load(Relaxed)
         {
-            known.store(head - u64::from(behind), Relaxed);
+            known.store(credit, Relaxed);
         }
     }
 }

@@ -157,7 +157,7 @@ fn what_cannot_be_resumed_is_refused() {
     fault(|rig| rig.channel(0).response_credit.consumed.store(6, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.channel(0).request_credit.consumed.store(99, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.channel(0).request_credit.consumed.store(4, Relaxed), Exit::CorruptRing, 1);
-    fault(|rig| rig.channel(0).status.last_inline.store(5, Relaxed), Exit::CorruptRing, 1);
+    fault(|rig| rig.channel(0).status.run_start.store(6, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.channel(0).status.scrubbed.store(4, Relaxed), Exit::CorruptRing, 1);
     fault(|rig| rig.channel(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
 }
@@ -202,7 +202,7 @@ fn indices_at_the_end_of_64_bits_are_refused() {
         channel.request_credit.consumed.store(head, Relaxed);
         channel.response_credit.consumed.store(head, Relaxed);
         let tail = (head as u32).wrapping_add(8);
-        let control = ring_shared::ring::Control { credit: head as u32, inline: tail, tail };
+        let control = ring_shared::ring::Control { credit: head as u32, first: head as u32, tail };
         channel.request_bell.atoms[7].store(control.to_words());
         rig.launch().join();
         assert_eq!(rig.exit(0), Exit::CorruptRing);
@@ -219,7 +219,7 @@ fn the_last_index_of_all_is_refused_with_a_message_too() {
     channel.status.acknowledged.store(u64::from(epoch) << 32, Relaxed);
     channel.request_credit.consumed.store(head, Relaxed);
     channel.response_credit.consumed.store(head, Relaxed);
-    let control = ring_shared::ring::Control { credit: !0, inline: !0, tail: 0 };
+    let control = ring_shared::ring::Control { credit: !0, first: 0, tail: 0 };
     channel.request_bell.atoms[0].store([7, 0]);
     channel.request_bell.atoms[7].store(control.to_words());
     rig.launch().join();
@@ -234,8 +234,11 @@ fn credit_of_the_doorbell_counts_when_a_launch_begins() {
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     let (channel, head) = (rig.channel(0), 5 + 20);
     channel.request_credit.consumed.store(head, Relaxed);
-    let control =
-        ring_shared::ring::Control { credit: head as u32 - 3, inline: 0, tail: head as u32 };
+    let control = ring_shared::ring::Control {
+        credit: head as u32 - 3,
+        first: head as u32,
+        tail: head as u32,
+    };
     channel.request_bell.atoms[7].store(control.to_words());
     rig.launch().join();
     assert_eq!(rig.exit(0), Exit::Idle);
@@ -249,7 +252,7 @@ fn credit_of_the_doorbell_counts_when_a_launch_begins() {
 fn an_impossible_tail_ends_the_channel_and_is_counted() {
     let mut rig = Rig::<Next>::new(1, 8, 0);
     rig.command(State::Active);
-    let control = ring_shared::ring::Control { credit: 0, inline: 100, tail: 100 };
+    let control = ring_shared::ring::Control { credit: 0, first: 0, tail: 100 };
     rig.channel(0).request_bell.atoms[7].store(control.to_words());
     assert_eq!(rig.whole(), Exit::CorruptRing);
     assert_eq!(rig.channel(0).status.errors.load(Relaxed), 1);
@@ -261,7 +264,7 @@ fn a_count_of_errors_that_is_full_comes_round() {
     let mut rig = Rig::<Next>::new(1, 8, 0);
     rig.command(State::Active);
     rig.channel(0).status.errors.store(u64::MAX, Relaxed);
-    let control = ring_shared::ring::Control { credit: 0, inline: 100, tail: 100 };
+    let control = ring_shared::ring::Control { credit: 0, first: 0, tail: 100 };
     rig.channel(0).request_bell.atoms[7].store(control.to_words());
     assert_eq!(rig.whole(), Exit::CorruptRing);
     assert_eq!(rig.channel(0).status.errors.load(Relaxed), 0);

@@ -7,7 +7,7 @@
 mod contenders;
 
 use contenders::{BATCH, Message, Queue, Ring, Rtrb};
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::hint::black_box;
 
 /// Times that a batch is moved.
@@ -36,7 +36,7 @@ fn main() {
 
 /// Into slots: the first message is not consumed, so none travels inline.
 #[inline(never)]
-fn push_slot(producer: &mut Producer, messages: &[Message]) {
+fn push_slot(producer: &mut Outbox, messages: &[Message]) {
     for message in messages {
         black_box(producer.push(message, 0).is_ok());
     }
@@ -44,24 +44,24 @@ fn push_slot(producer: &mut Producer, messages: &[Message]) {
 
 /// Into the line: what was pushed before is said to be answered. One message a call.
 #[inline(never)]
-fn push_inline(producer: &mut Producer, message: &Message) {
+fn push_inline(producer: &mut Outbox, message: &Message) {
     producer.note_consumed(producer.next());
     black_box(producer.push(message, 0).is_ok());
 }
 
 #[inline(never)]
-fn push_slice(producer: &mut Producer, messages: &[Message]) {
+fn push_slice(producer: &mut Outbox, messages: &[Message]) {
     black_box(producer.push_slice(messages, 0).is_ok());
 }
 
 #[inline(never)]
-fn push_each(producer: &mut Producer, messages: &[Message]) {
+fn push_each(producer: &mut Outbox, messages: &[Message]) {
     let message = |k: usize| [messages[0][0] + k as u64; 8];
     black_box(producer.push_each(messages.len(), 0, message).is_ok());
 }
 
 #[inline(never)]
-fn pop_slot(consumer: &mut Consumer, out: &mut [Message]) {
+fn pop_slot(consumer: &mut Inbox, out: &mut [Message]) {
     for out in out {
         if let Ok(Some(message)) = consumer.pop() {
             *out = message;
@@ -71,20 +71,20 @@ fn pop_slot(consumer: &mut Consumer, out: &mut [Message]) {
 
 /// One message a call.
 #[inline(never)]
-fn pop_inline(consumer: &mut Consumer, out: &mut Message) {
+fn pop_inline(consumer: &mut Inbox, out: &mut Message) {
     if let Ok(Some(message)) = consumer.pop() {
         *out = message;
     }
 }
 
 #[inline(never)]
-fn pop_slice(consumer: &mut Consumer, out: &mut [Message]) {
+fn pop_slice(consumer: &mut Inbox, out: &mut [Message]) {
     black_box(consumer.pop_slice(out).is_ok());
 }
 
 /// Keeps all of each message, as `pop_slice` does.
 #[inline(never)]
-fn pop_each(consumer: &mut Consumer, out: &mut [Message]) {
+fn pop_each(consumer: &mut Inbox, out: &mut [Message]) {
     let (most, mut out) = (out.len(), out.iter_mut());
     let keep = |message: &Message| {
         if let Some(out) = out.next() {

@@ -7,19 +7,19 @@
 //!
 //! Where to look:
 //! - [`ring`]: the protocol, one file: what a producer writes and how a consumer reads it.
-//! - [`Producer`] and [`Consumer`]: the protocol run by one thread, as on the host and on the CPU
+//! - [`Outbox`] and [`Inbox`]: the protocol run by one thread, as on the host and on the CPU
 //!   device. On the GPU a block runs it together (`ring-device`), with the same decisions.
 //! - [`layout`]: control block, channel, doorbell, descriptors; every size and offset asserted.
 //! - [`Message`]: what may travel.
 //!
 //! ```
-//! use ring_shared::{Consumer, Producer, heap::RingMemory};
+//! use ring_shared::{Inbox, Outbox, heap::RingMemory};
 //!
 //! let memory = RingMemory::new::<u64>(4, 0);
-//! let (mut producer, mut consumer) = (Producer::new(memory.ring()), Consumer::new(memory.ring()));
-//! producer.push(&42u64, 0).unwrap();
-//! assert_eq!(consumer.pop::<u64>().unwrap(), Some(42));
-//! assert_eq!(consumer.pop::<u64>().unwrap(), None);
+//! let (mut outbox, mut inbox) = (Outbox::new(memory.ring()), Inbox::new(memory.ring()));
+//! outbox.push(&42u64, 0).unwrap();
+//! assert_eq!(inbox.pop::<u64>().unwrap(), Some(42));
+//! assert_eq!(inbox.pop::<u64>().unwrap(), None);
 //! ```
 //!
 //! Limits: one producer and one consumer a ring; capacity a power of two up to
@@ -28,28 +28,28 @@
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 
 pub mod atomics;
-#[cfg(not(target_arch = "nvptx64"))]
-pub mod consumer;
 #[cfg(any(feature = "std", test, loom))]
 pub mod heap;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod inbox;
 pub mod layout;
 pub mod message;
 #[cfg(not(target_arch = "nvptx64"))]
-pub mod producer;
+pub mod outbox;
 pub mod ring;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod slot;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use consumer::Consumer;
+pub use inbox::Inbox;
 pub use message::{MAX_MESSAGE_BYTES, Message};
 #[cfg(not(target_arch = "nvptx64"))]
-pub use producer::Producer;
-pub use ring::{Corrupt, Full, PushError, Ring};
+pub use outbox::Outbox;
+pub use ring::{Corrupt, PushError, Ring};
 
 /// Version of every layout and rule in this crate. Host and device refuse each other when it
 /// differs; the PTX carries it as the global `RING_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");

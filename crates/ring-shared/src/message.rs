@@ -1,5 +1,7 @@
 //! What may travel through a ring, and how its bytes are cut into atoms.
 
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::ring::{payload_of, stamped};
 use bytemuck::Pod;
 
 /// Largest message, in bytes: what the device's staging windows hold of one message.
@@ -64,25 +66,25 @@ pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
     }
 }
 
-/// The two halves of inline atom `k` of the message: twelve bytes, then `stamp`.
+/// Inline atom `k` of the message, stamped.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline]
-pub(crate) fn stamped<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
+pub(crate) fn inline_atom<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
     let at = k * INLINE_ATOM_BYTES;
-    let third = word64(message, at + 8) as u32;
-    [word64(message, at), u64::from(third) | u64::from(stamp) << 32]
+    let (word, third) = (word64(message, at), word64(message, at + 8) as u32);
+    stamped([word as u32, (word >> 32) as u32, third], stamp)
 }
 
-/// Puts the twelve payload bytes of inline atom `k` into the message.
+/// Puts the payload of inline atom `k` into the message.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline]
-pub(crate) fn unstamp<T: Message>(message: &mut T, k: usize, [lo, hi]: [u64; 2]) {
-    let at = k * INLINE_ATOM_BYTES;
-    set_word64(message, at, lo);
+pub(crate) fn set_inline_atom<T: Message>(message: &mut T, k: usize, atom: [u64; 2]) {
+    let (at, [_, _, third]) = (k * INLINE_ATOM_BYTES, payload_of(atom));
+    set_word64(message, at, atom[0]);
     let bytes = bytemuck::bytes_of_mut(message);
     let (from, end) = (at + 8, bytes.len().min(at + 12));
     if from < end {
-        bytes[from..end].copy_from_slice(&hi.to_le_bytes()[..end - from]);
+        bytes[from..end].copy_from_slice(&third.to_le_bytes()[..end - from]);
     }
 }
 
@@ -97,9 +99,9 @@ mod tests {
             set_word64(&mut slot, 8 * k, word64(&bytes, 8 * k));
         }
         for k in 0..N.div_ceil(12) {
-            let atom = stamped(&bytes, k, 0xdead_beef);
+            let atom = inline_atom(&bytes, k, 0xdead_beef);
             assert_eq!(atom[1] >> 32, 0xdead_beef, "the stamp is the last word");
-            unstamp(&mut inline, k, atom);
+            set_inline_atom(&mut inline, k, atom);
         }
         assert_eq!((slot, inline), (bytes, bytes));
     }

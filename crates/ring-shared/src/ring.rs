@@ -1,21 +1,26 @@
 //! The ring protocol, all of it: a doorbell line over plain slots.
 //!
-//! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it travelled
-//! *inline*, in the doorbell line itself. Three parts, each with one writer:
+//! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it is *inline*, in
+//! the doorbell line itself. A ring has three parts, each with one writer:
 //!
-//! - **doorbell line** (producer): seven atoms of 12 payload bytes and a stamp, `i + 1`; and the
-//!   [`Control`] atom: tail, index of the last inline message, credit for the opposite ring.
+//! - **doorbell line** (producer): seven atoms of 12 payload bytes and a stamp, `i + 1`
+//!   ([`stamped`]); and the [`Control`] atom: which messages lie in slots, and the producer's credit
+//!   for the opposite ring.
 //! - **slots** (producer): plain bytes, never cleared.
 //! - **credit line** (consumer): how many messages it has consumed.
 //!
-//! A consumer at index `i` reads the doorbell line and [`decide`]s: nothing; message `i` is in the
-//! line (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots.
-//! So an idle consumer has a small message after one read, and a busy one takes slots in batches.
+//! A consumer at index `i` reads the doorbell line and [`decide`]s: nothing; message `i` is inline
+//! (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots. So an
+//! idle consumer has a small message after one read, and a busy one takes slots in batches.
 //!
-//! Two rules keep the line unambiguous. A producer rings inline only when everything before has
-//! been consumed, so no unread message is overwritten and inline never stands behind slots. And
-//! indices are 32 bits in the line: a stamp left there for [`SCRUB`] messages is overwritten
-//! before it could match again, and an `inline` field that is behind the tail is let go.
+//! The control atom states a fact that stays true: messages `first..tail` lie in slots. So a stale
+//! control never leads to a slot that does not hold the message. A producer sends a message inline
+//! only when everything before it is consumed ([`may_go_inline`]), so it overwrites no unread message,
+//! and an inline message never stands behind slots. Indices and stamps have 32 bits in the line: a stamp
+//! left there for [`SCRUB`] messages is overwritten before it could match again ([`scrub`]).
+//!
+//! Both ends on both sides follow the functions of this file: [`Inbox`](crate::Inbox) and
+//! [`Outbox`](crate::Outbox) of one thread, and those of a GPU's block in `ring-device`.
 
 use crate::atomics::Atom;
 use crate::layout::{CreditLine, Doorbell};
@@ -33,10 +38,6 @@ pub const SCRUB: u64 = 1 << 30;
 
 /// Atom of the doorbell line that is the [`Control`].
 pub const CONTROL: usize = 7;
-
-/// The ring has no free slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
 
 /// The other side wrote an index that cannot be. Nothing was read or written by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,29 +65,46 @@ impl From<Corrupt> for PushError {
     }
 }
 
-/// The control atom of a doorbell line. Half `lo` is `[credit, flags]`, half `hi`, which
-/// publishes, `[inline, tail]`.
+/// The control atom of a doorbell line. Half `lo` is `[credit, 0]`, half `hi`, which publishes,
+/// `[first, tail]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Control {
-    /// Messages that the writer has consumed from the opposite ring.
+    /// Messages that the writer has consumed from the opposite ring, as the low half of an index; for
+    /// two rings that are a pair.
     pub credit: u32,
-    /// Index of the last inline message, or any index not in `next..tail` when it is consumed.
-    pub inline: u32,
+    /// Index of a message that lies in a slot, as do all from it up to `tail`; `tail` if none does
+    /// that may be unread.
+    pub first: u32,
     /// Index after the last message, slot or inline.
     pub tail: u32,
 }
 
 impl Control {
+    /// The control behind an inline message: `tail` is the index after it, and nothing unread lies in
+    /// slots.
+    #[inline(always)]
+    pub fn behind_inline(tail: u64, credit: u64) -> Control {
+        Control { credit: credit as u32, first: tail as u32, tail: tail as u32 }
+    }
+
+    /// The control of a producer whose messages before `tail` are written: those from `run_start` on
+    /// are in slots, and all below `consumed` are known to be consumed.
+    #[inline(always)]
+    pub fn behind_slots(run_start: u64, consumed: u64, tail: u64, credit: u64) -> Control {
+        let first = if run_start > consumed { run_start } else { consumed };
+        Control { credit: credit as u32, first: first as u32, tail: tail as u32 }
+    }
+
     /// The atom's two halves.
-    #[inline]
+    #[inline(always)]
     pub fn to_words(self) -> [u64; 2] {
-        [u64::from(self.credit), u64::from(self.inline) | u64::from(self.tail) << 32]
+        [u64::from(self.credit), u64::from(self.first) | u64::from(self.tail) << 32]
     }
 
     /// The control in an atom read from memory.
-    #[inline]
+    #[inline(always)]
     pub fn from_words([lo, hi]: [u64; 2]) -> Control {
-        Control { credit: lo as u32, inline: hi as u32, tail: (hi >> 32) as u32 }
+        Control { credit: lo as u32, first: hi as u32, tail: (hi >> 32) as u32 }
     }
 }
 
@@ -99,7 +117,7 @@ pub enum Seen {
     Inline,
     /// So many messages are in slots, from the next one on.
     Slots(u32),
-    /// The tail is further ahead than the ring is long.
+    /// The tail is further ahead, or the run of slots longer, than the ring is long.
     Corrupt(Corrupt),
 }
 
@@ -109,17 +127,76 @@ pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
     let here = next as u32;
     let ahead = control.tail.wrapping_sub(here);
     if ahead == 0 || ahead > u32::MAX / 2 {
-        return Seen::Nothing; // none, or a line read before one that was already obeyed
+        return Seen::Nothing; // none, or a line read before one that was already acted on
     }
+    let run = control.tail.wrapping_sub(control.first);
     if ahead > capacity {
-        let (found, low) = (u64::from(control.tail), u64::from(here));
         let high = u64::from(here.wrapping_add(capacity));
+        return Seen::Corrupt(Corrupt { found: control.tail.into(), low: here.into(), high });
+    }
+    if run > capacity {
+        let low = u64::from(control.tail.wrapping_sub(capacity));
+        let (found, high) = (control.first.into(), control.tail.into());
         return Seen::Corrupt(Corrupt { found, low, high });
     }
-    match control.inline.wrapping_sub(here) {
-        0 => Seen::Inline,
-        until_inline => Seen::Slots(ahead.min(until_inline)),
-    }
+    if run < ahead { Seen::Inline } else { Seen::Slots(ahead) }
+}
+
+/// Whether a producer whose next message is `next` may send it inline, if it fits: everything before
+/// is known to be consumed.
+#[inline(always)]
+pub fn may_go_inline(next: u64, consumed: u64) -> bool {
+    next == consumed
+}
+
+/// An atom of an inline message: twelve bytes of payload, then the stamp.
+#[inline(always)]
+pub fn stamped([a, b, c]: [u32; 3], stamp: u32) -> [u64; 2] {
+    [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32]
+}
+
+/// The payload in such an atom.
+#[inline(always)]
+pub fn payload_of([lo, hi]: [u64; 2]) -> [u32; 3] {
+    [lo as u32, (lo >> 32) as u32, hi as u32]
+}
+
+/// The stamp in such an atom.
+#[inline(always)]
+pub fn stamp_of([_, hi]: [u64; 2]) -> u32 {
+    (hi >> 32) as u32
+}
+
+/// What a producer writes over the stamps of its line before it moves the tail to `tail`, if it is time:
+/// they were last written for message `last_stamped`, so their 32 bits come round. The new stamp is that
+/// of the last message known to be consumed: no consumer waits for it, not even one that looks at stamps
+/// before it looks at the control atom. `None` also while the last inline message, before `run_start`,
+/// may be unread.
+#[inline(always)]
+pub fn scrub(tail: u64, last_stamped: u64, run_start: u64, consumed: u64) -> Option<[u64; 2]> {
+    let due = tail.wrapping_sub(last_stamped) > SCRUB && run_start <= consumed;
+    due.then(|| stamped([0; 3], consumed as u32))
+}
+
+/// Messages that a consumer may consume before it tells the producer: a quarter of a ring.
+#[inline(always)]
+pub fn credit_step(capacity: u32) -> u32 {
+    capacity.div_ceil(4)
+}
+
+/// Whether a consumer that has consumed all below `consumed` is to tell the producer, whom it told last at
+/// `published`. It tells it also when it finds nothing to take.
+#[inline(always)]
+pub fn credit_is_due(consumed: u64, published: u64, capacity: u32) -> bool {
+    consumed.wrapping_sub(published) >= u64::from(credit_step(capacity))
+}
+
+/// The index that a [`Control::credit`] means to a producer whose next message is `next`; `None` if it
+/// cannot be, or is older than a whole ring.
+#[inline(always)]
+pub fn credit_index(credit: u32, next: u64, capacity: u32) -> Option<u64> {
+    let behind = (next as u32).wrapping_sub(credit);
+    (behind <= capacity && u64::from(behind) <= next).then(|| next - u64::from(behind))
 }
 
 /// The stamp of message `index`.
@@ -147,14 +224,6 @@ pub fn runs(index: u64, n: usize, capacity: u32) -> [Range<usize>; 2] {
     let at = index as usize & (capacity as usize - 1);
     let first = n.min(capacity as usize - at);
     [at..at + first, 0..(n - first).min(at)]
-}
-
-/// The `inline` field of a producer that rings `tail`: the last inline message while it may be
-/// unread, else a value that no consumer waits for. Before the first inline message
-/// `last_inline` is `start - 1`, wrapping: at start 0 the comparison must wrap back with it.
-#[inline]
-pub fn inline_field(last_inline: u64, consumed: u64, tail: u64) -> u32 {
-    if last_inline.wrapping_add(1) > consumed { last_inline as u32 } else { tail as u32 }
 }
 
 /// A ring in memory: where its three parts are. Copies name the same ring.
@@ -246,14 +315,9 @@ impl Ring {
     }
 
     /// Sets lines as they are before the first message. For the host, before the launch.
+    #[cfg(not(target_arch = "nvptx64"))]
     pub fn reset(&self) {
-        use crate::atomics::Ordering::Relaxed;
-        let (tail, stamp) = (self.start as u32, self.start << 32);
-        for atom in &self.bell().atoms[..CONTROL] {
-            atom.store([0, stamp]);
-        }
-        let control = Control { credit: tail, inline: tail, tail };
-        self.bell().atoms[CONTROL].store(control.to_words());
-        self.credit().consumed.store(self.start, Relaxed);
+        self.bell().reset(self.start);
+        self.credit().reset(self.start);
     }
 }

@@ -4,9 +4,9 @@
 mod parts;
 
 use parts::Parts;
-use ring_shared::layout::{ChannelBlock, ControlBlock, TABLE_LEN, TABLE_NAMES, table};
-use ring_shared::ring::{CONTROL, Control, Seen, decide, inline_field};
-use ring_shared::{Consumer, Corrupt, Producer};
+use ring_shared::layout::{ChannelBlock, ControlBlock, ROWS, TABLE_LEN, table};
+use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, scrub, stamp_of};
+use ring_shared::{Corrupt, Inbox, Outbox};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// More than the slots of [`small`] hold.
@@ -21,13 +21,13 @@ fn small() -> Parts {
     Parts::new(4, 2, 7)
 }
 
-fn ends(parts: &Parts) -> (Producer, Consumer) {
-    (Producer::new(parts.ring()), Consumer::new(parts.ring()))
+fn ends(parts: &Parts) -> (Outbox, Inbox) {
+    (Outbox::new(parts.ring()), Inbox::new(parts.ring()))
 }
 
 /// Tells the consumer of a tail that cannot be.
 fn lie(parts: &Parts) {
-    let control = Control { credit: 0, inline: 1000, tail: 1000 };
+    let control = Control { credit: 0, first: 1000, tail: 1000 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
 }
 
@@ -121,7 +121,7 @@ fn nothing_new_is_not_told() {
     assert!(producer.push(&3u64, 0).is_err());
     assert_eq!(control.load(), mark);
     assert!(producer.push(&3u64, 1).is_err());
-    assert_eq!(Control::from_words(control.load()), Control { credit: 1, inline: 2, tail: 2 });
+    assert_eq!(Control::from_words(control.load()), Control { credit: 1, first: 0, tail: 2 });
 }
 
 /// Credit goes back for every quarter of a ring, and when there is nothing left, not for each message.
@@ -152,7 +152,7 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     for here in [0u64, 5, (1 << 32) - 2, (7 << 32) + 3] {
         let tail = |ahead: u32| {
             let tail = (here as u32).wrapping_add(ahead);
-            Control { credit: 0, inline: tail, tail }
+            Control { credit: 0, first: here as u32, tail }
         };
         let seen = |ahead| decide(tail(ahead), here, 8);
         assert_eq!(seen(0), Seen::Nothing);
@@ -164,13 +164,22 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     }
 }
 
-/// The last inline message is named while it may be unread, and never again once it was read.
+/// A run of slots is told of from its start on, or from what is known to be consumed of it.
 #[test]
-fn an_inline_message_that_was_read_is_not_named() {
-    assert_eq!(inline_field(5, 5, 9), 5);
-    assert_eq!(inline_field(5, 6, 9), 9);
-    assert_eq!(inline_field(5, 7, 9), 9);
-    assert_eq!(inline_field(u64::MAX, 0, 3), 3, "before the first");
+fn a_run_is_told_of_from_what_may_be_unread() {
+    assert_eq!(Control::behind_slots(5, 4, 9, 0).first, 5, "message 4 is inline");
+    assert_eq!(Control::behind_slots(5, 5, 9, 0).first, 5);
+    assert_eq!(Control::behind_slots(5, 7, 9, 0).first, 7);
+}
+
+/// Stamps are overwritten when they are old, and not while the inline message may be unread.
+#[test]
+fn stamps_are_overwritten_when_they_are_old() {
+    let old = 10 + SCRUB;
+    assert_eq!(scrub(old, 10, 11, old), None);
+    assert_eq!(scrub(old + 1, 10, 11, old).map(stamp_of), Some(old as u32));
+    assert_eq!(scrub(old + 1, 10, 11, 10), None, "message 10 is unread");
+    assert_eq!(scrub(old + 1, 10, 11, 11).map(stamp_of), Some(11));
 }
 
 /// The table that host and device compare is that of the structs.
@@ -178,11 +187,11 @@ fn an_inline_message_that_was_read_is_not_named() {
 fn the_table_is_of_the_structs() {
     let table = table();
     let of =
-        |name: &str| table[TABLE_NAMES.iter().position(|known| *known == name).expect("a name")];
+        |name: &str| table[ROWS.iter().position(|row| row.to_string() == name).expect("a name")];
     assert_eq!((table.len(), of("ABI version")), (TABLE_LEN, ring_shared::ABI_VERSION.into()));
     assert_eq!(of("magic"), ring_shared::MAGIC);
-    assert_eq!(of("size of ControlBlock"), size_of::<ControlBlock>() as u64);
-    assert_eq!(of("size of ChannelBlock"), size_of::<ChannelBlock>() as u64);
+    assert_eq!(of("ControlBlock"), size_of::<ControlBlock>() as u64);
+    assert_eq!(of("ChannelBlock"), size_of::<ChannelBlock>() as u64);
     assert_eq!(
         of("ChannelBlock.response_credit"),
         std::mem::offset_of!(ChannelBlock, response_credit) as u64

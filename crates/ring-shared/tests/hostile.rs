@@ -14,7 +14,7 @@ mod parts;
 use parts::{Parts, check_look};
 use proptest::prelude::*;
 use ring_shared::ring::{CONTROL, Control, stamp};
-use ring_shared::{Consumer, Corrupt, Message, Producer, PushError};
+use ring_shared::{Corrupt, Inbox, Message, Outbox, PushError};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Something hostile to write, given an index that would be honest: anything, or close to it,
@@ -51,7 +51,7 @@ fn starts() -> impl Strategy<Value = u64> {
 
 #[derive(Clone, Debug)]
 enum ToConsumer {
-    /// Tail, inline field and credit.
+    /// Tail, first in slots, and credit.
     Control(Lie, Lie, u32),
     /// A stamp: which atom, and of which message.
     Stamp(usize, Lie),
@@ -80,15 +80,15 @@ fn to_consumer() -> impl Strategy<Value = ToConsumer> {
 fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
-    let mut consumer = Consumer::new(ring);
+    let mut consumer = Inbox::new(ring);
     // What the consumer may have been told is in slots, and so may take without another look.
     let mut known = start;
     for act in acts {
         let next = consumer.next();
         match *act {
-            ToConsumer::Control(tail, inline, credit) => {
-                let (tail, inline) = (tail.told(next) as u32, inline.told(next) as u32);
-                let control = Control { credit, inline, tail };
+            ToConsumer::Control(tail, first, credit) => {
+                let (tail, first) = (tail.told(next) as u32, first.told(next) as u32);
+                let control = Control { credit, first, tail };
                 ring.bell().atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
@@ -103,17 +103,17 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
                 ring.slot(at).iter().for_each(|atom| atom.store([word, at]));
             }
             ToConsumer::Pop => {
-                let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+                let control = Control::from_words(ring.bell().atoms[CONTROL].load());
                 let got = consumer.pop::<T>();
                 let taken = consumer.next() - next;
                 assert_eq!(taken, u64::from(matches!(got, Ok(Some(_)))));
                 if known == next {
-                    check_look(got.map(|m| m.is_some()), tail, next, ring.capacity());
+                    check_look(got.map(|m| m.is_some()), control, next, ring.capacity());
                 }
                 known = known.max(consumer.next());
                 if taken == 1 && known == consumer.next() {
                     // One of a run: the rest may be taken without another look.
-                    let ahead = u64::from(tail.wrapping_sub(next as u32));
+                    let ahead = u64::from(control.tail.wrapping_sub(next as u32));
                     known += ahead.saturating_sub(1).min(capacity);
                 }
             }
@@ -166,7 +166,7 @@ fn to_producer() -> impl Strategy<Value = ToProducer> {
 fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
-    let mut producer = Producer::new(ring);
+    let mut producer = Outbox::new(ring);
     for act in acts {
         let (next, consumed) = (producer.next(), producer.consumed());
         let found = ring.credit().consumed.load(Relaxed);
@@ -239,7 +239,7 @@ proptest! {
     #[test]
     fn a_slot_too_small(log2 in 0..=3u32, start in starts()) {
         let parts = Parts::new(1 << log2, 2, start);
-        let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
+        let (mut producer, mut consumer) = (Outbox::new(parts.ring()), Inbox::new(parts.ring()));
         let n = parts.ring().capacity() as usize;
         let batch: Vec<[u64; 16]> = (0..n as u64).map(|k| [k; 16]).collect();
         prop_assert_eq!(producer.push_slice(&batch, 0), Ok(n));
@@ -263,10 +263,10 @@ fn the_first_tail_that_cannot_be() {
     for start in [0, (1 << 32) - 2, (5 << 32) - 1] {
         for capacity in [1u32, 8] {
             let parts = Parts::new(capacity, 1, start);
-            let (ring, mut consumer) = (parts.ring(), Consumer::new(parts.ring()));
+            let (ring, mut consumer) = (parts.ring(), Inbox::new(parts.ring()));
             let tell = |ahead: u32| {
                 let tail = (start as u32).wrapping_add(ahead);
-                let control = Control { credit: 0, inline: tail, tail };
+                let control = Control { credit: 0, first: start as u32, tail };
                 ring.bell().atoms[CONTROL].store(control.to_words());
             };
             tell(capacity + 1);
@@ -288,10 +288,10 @@ fn the_first_tail_that_cannot_be() {
 #[test]
 fn messages_before_the_lie_are_delivered() {
     let parts = Parts::new(4, 1, 0);
-    let (mut producer, mut consumer) = (Producer::new(parts.ring()), Consumer::new(parts.ring()));
+    let (mut producer, mut consumer) = (Outbox::new(parts.ring()), Inbox::new(parts.ring()));
     producer.push_slice(&[1u64, 2, 3], 0).unwrap();
     assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
-    let control = Control { credit: 0, inline: 0, tail: 1000 };
+    let control = Control { credit: 0, first: 0, tail: 1000 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
     let mut out = [0u64; 8];
     assert_eq!(consumer.pop_slice(&mut out), Ok(2));
@@ -303,8 +303,8 @@ fn messages_before_the_lie_are_delivered() {
 #[test]
 fn inline_of_what_does_not_fit() {
     let parts = Parts::new(4, 8, 7);
-    let mut consumer = Consumer::new(parts.ring());
-    let control = Control { credit: 0, inline: 7, tail: 8 };
+    let mut consumer = Inbox::new(parts.ring());
+    let control = Control { credit: 0, first: 8, tail: 8 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
     assert_eq!(consumer.pop::<[u64; 16]>(), Err(Corrupt { found: 7, low: 8, high: 8 }));
     assert_eq!(consumer.next(), 7);
@@ -314,7 +314,7 @@ fn inline_of_what_does_not_fit() {
 #[test]
 fn the_first_credit_that_cannot_be() {
     let parts = Parts::new(2, 1, 100);
-    let (ring, mut producer) = (parts.ring(), Producer::new(parts.ring()));
+    let (ring, mut producer) = (parts.ring(), Outbox::new(parts.ring()));
     assert_eq!(producer.push_slice(&[1u64, 2], 0), Ok(2));
     for found in [103, 99, 0, u64::MAX] {
         ring.credit().consumed.store(found, Relaxed);

@@ -15,7 +15,7 @@ use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, share};
 use ring_shared::heap::RingMemory;
 use ring_shared::ring::{CONTROL, Control, stamp, widen};
-use ring_shared::{Consumer, Producer, Ring};
+use ring_shared::{Inbox, Outbox, Ring};
 use std::sync::Arc;
 
 /// Two halves that must agree, 16 bytes: one atom of a slot, two of the doorbell line, so that a
@@ -82,7 +82,7 @@ fn ring(memory: &RingMemory) -> Ring {
 }
 
 /// Looks for messages, checks each, and says how many there were.
-fn take(consumer: &mut Consumer, notes: &Cells, gone: &Cells, most: usize) -> usize {
+fn take(consumer: &mut Inbox, notes: &Cells, gone: &Cells, most: usize) -> usize {
     let (first, mut out) = (consumer.next(), [[0; 2]; 2]);
     for index in (first..).take(most) {
         if !gone.is_written(index) {
@@ -108,8 +108,8 @@ fn in_order(capacity: u32, start: u64, runs: &'static [u64], tries: usize) {
         let notes = Cells::new(start, total);
         // Written before a pop, read after the push into the same slot: what its reuse relies on.
         let gone = Cells::new(start, total);
-        let mut producer = Producer::new(ring(&memory));
-        let mut consumer = Consumer::new(ring(&memory));
+        let mut producer = Outbox::new(ring(&memory));
+        let mut consumer = Inbox::new(ring(&memory));
 
         let (n, g) = (notes.clone(), gone.clone());
         let pushing = thread::spawn(move || {
@@ -188,7 +188,7 @@ fn a_line_written_in_any_order_is_taken_whole() {
         check(move || {
             let memory = RingMemory::boxed::<Message>(1, start);
             let bell_of = ring(&memory);
-            let mut consumer = Consumer::new(ring(&memory));
+            let mut consumer = Inbox::new(ring(&memory));
             let channel = thread::spawn(move || {
                 let [a, b] = message(start);
                 let s = u64::from(stamp(start)) << 32;
@@ -197,8 +197,7 @@ fn a_line_written_in_any_order_is_taken_whole() {
                     match atoms.get(k) {
                         Some(words) => bell_of.bell().atoms[k].publish(*words),
                         None => {
-                            let (inline, tail) = (start as u32, (start + 1) as u32);
-                            let control = Control { credit: 0, inline, tail };
+                            let control = Control::behind_inline(start + 1, 0);
                             bell_of.bell().atoms[CONTROL].publish(control.to_words());
                         }
                     }
@@ -226,7 +225,7 @@ fn a_stamp_alone_proves_its_atom() {
     check(|| {
         let memory = RingMemory::boxed::<Message>(1, 0);
         let ring = ring(&memory);
-        let mut producer = Producer::new(ring);
+        let mut producer = Outbox::new(ring);
         let host = thread::spawn(move || producer.push(&message(0), 0));
         let [a, b] = message(0);
         for (k, payload) in [(1, b >> 32), (0, a)] {
@@ -274,9 +273,8 @@ fn echo(capacity: u32, start: u64, total: u64, ahead: u64) {
         let asked = Cells::new(start, total); // host -> echo, with the request
         let answered = Cells::new(start, total); // echo -> host, with the answer
         let gone = Cells::new(start, total); // host -> echo, with the credit
-        let (mut ask, mut hear) = (Producer::new(ring(&requests)), Consumer::new(ring(&responses)));
-        let (mut take, mut answer) =
-            (Consumer::new(ring(&requests)), Producer::new(ring(&responses)));
+        let (mut ask, mut hear) = (Outbox::new(ring(&requests)), Inbox::new(ring(&responses)));
+        let (mut take, mut answer) = (Inbox::new(ring(&requests)), Outbox::new(ring(&responses)));
 
         let cells = (asked.clone(), answered.clone(), gone.clone());
         let echo = thread::spawn(move || {

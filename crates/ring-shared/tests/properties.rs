@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use ring_shared::heap::RingMemory;
 use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 use ring_shared::ring::{
-    CONTROL, Control, SCRUB, Seen, decide, inline_field, room, runs, stamp, widen,
+    CONTROL, Control, SCRUB, Seen, credit_index, decide, may_go_inline, room, runs, stamp, widen,
 };
-use ring_shared::{Consumer, Message, Producer, PushError, Ring};
+use ring_shared::{Inbox, Message, Outbox, PushError, Ring};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -89,7 +89,7 @@ where
     let memory = RingMemory::boxed::<T>(capacity, start);
     // SAFETY: the memory is dropped at the end of this function, after all its users.
     let ring = unsafe { memory.ring_for_now() };
-    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
     let credit_line = || ring.credit().consumed.load(std::sync::atomic::Ordering::Relaxed);
     let mut m = Model {
         queue: VecDeque::new(),
@@ -234,10 +234,14 @@ impl Model {
 fn check_line<T: Message>(ring: &Ring, m: &Model) {
     let control = control(ring);
     assert_eq!((control.tail, control.credit), (m.next as u32, m.credit as u32));
-    // Of the unread messages, the one that is named inline is the one that is, or none.
-    let unread = m.queue.iter().find(|&&index| index as u32 == control.inline);
-    assert_eq!(unread.copied(), m.inline.filter(|index| m.queue.contains(index)));
-    if let Some(&index) = unread {
+    // The unread messages that it says to be in slots are those that are: all but an inline one.
+    let in_slots = |index: u64| {
+        (index as u32).wrapping_sub(control.first) < control.tail.wrapping_sub(control.first)
+    };
+    for &index in &m.queue {
+        assert_eq!(in_slots(index), m.inline != Some(index), "message {index}");
+    }
+    if let Some(index) = m.inline.filter(|index| m.queue.contains(index)) {
         for atom in &ring.bell().atoms[..T::INLINE_ATOMS] {
             assert_eq!((atom.observe()[1] >> 32) as u32, stamp(index));
         }
@@ -245,7 +249,7 @@ fn check_line<T: Message>(ring: &Ring, m: &Model) {
 }
 
 /// The producer is told in time: at once when nothing is left, else after a quarter of the ring.
-fn check_credit(consumer: &Consumer, capacity: u32, line: u64, idle: bool, credit: u64) {
+fn check_credit(consumer: &Inbox, capacity: u32, line: u64, idle: bool, credit: u64) {
     let late = consumer.next() - line;
     assert!(late < u64::from(capacity).div_ceil(4), "{late} of {capacity} not published");
     if idle {
@@ -284,30 +288,27 @@ proptest! {
     fn decide_as_without_wrapping(
         next in starts(),
         log2 in 0..=20u32,
-        (pending, inline) in (0..=1u64 << 20, prop_oneof![0..4u64, 0..=1u64 << 20]),
-        behind in 0..1u64 << 30,
+        (pending, first) in (0..=1u64 << 20, prop_oneof![0..4u64, 0..=1u64 << 20]),
         is_ahead: bool,
         credit: u32,
     ) {
         let capacity = 1u64 << log2;
         let pending = pending % (capacity + 1);
         let tail = u128::from(next) + u128::from(pending);
-        // The inline field: an unread message, the tail itself, or one taken long ago.
-        let inline = if is_ahead {
-            u128::from(next) + u128::from(inline % (pending + 1))
+        // The run of slots: from an unread message on, or from one taken since the credit.
+        let first = if is_ahead {
+            u128::from(next) + u128::from(first % (pending + 1))
         } else {
-            u128::from(next.saturating_sub(behind + 1))
+            u128::from(next.saturating_sub(first % (capacity - pending + 1)))
         };
         let expected = if pending == 0 {
             Seen::Nothing
-        } else if inline == u128::from(next) {
+        } else if first > u128::from(next) {
             Seen::Inline
-        } else if inline > u128::from(next) {
-            Seen::Slots((inline - u128::from(next)) as u32)
         } else {
             Seen::Slots(pending as u32)
         };
-        let control = Control { credit, inline: inline as u32, tail: tail as u32 };
+        let control = Control { credit, first: first as u32, tail: tail as u32 };
         prop_assert_eq!(decide(control, next, capacity as u32), expected);
     }
 
@@ -315,16 +316,25 @@ proptest! {
     /// either refused or not obeyed.
     #[test]
     fn decide_never_exceeds_the_ring(
-        next: u64, log2 in 0..=20u32, inline: u32, credit: u32,
+        next: u64, log2 in 0..=20u32, first in prop_oneof![any::<u32>(), (0..1u32 << 21)], credit: u32,
         tail in prop_oneof![any::<u32>(), (0..1u32 << 21)], near: bool,
     ) {
         let capacity = 1u32 << log2;
         let tail = if near { (next as u32).wrapping_add(tail) } else { tail };
         let ahead = (i128::from(tail) - i128::from(next)).rem_euclid(1 << 32) as u64;
-        match decide(Control { credit, inline, tail }, next, capacity) {
+        let first = if near { tail.wrapping_sub(first) } else { first };
+        let run = u64::from(tail.wrapping_sub(first));
+        match decide(Control { credit, first, tail }, next, capacity) {
             Seen::Nothing => prop_assert!(ahead == 0 || ahead > u64::from(u32::MAX / 2)),
-            Seen::Inline => prop_assert!(inline == next as u32 && (1..=u64::from(capacity)).contains(&ahead)),
-            Seen::Slots(n) => prop_assert!(n >= 1 && u64::from(n) <= ahead && ahead <= u64::from(capacity)),
+            Seen::Inline => prop_assert!(run < ahead && (1..=u64::from(capacity)).contains(&ahead)),
+            Seen::Slots(n) => prop_assert!(
+                u64::from(n) == ahead && ahead <= run && n >= 1 && run <= u64::from(capacity)
+            ),
+            Seen::Corrupt(c) if ahead <= u64::from(capacity) => {
+                prop_assert!(run > u64::from(capacity));
+                prop_assert_eq!((c.found, c.high), (u64::from(first), u64::from(tail)));
+                prop_assert_eq!(c.low, u64::from(tail.wrapping_sub(capacity)));
+            }
             Seen::Corrupt(c) => {
                 prop_assert!(ahead > u64::from(capacity) && ahead <= u64::from(u32::MAX / 2));
                 prop_assert_eq!((c.found, c.low), (u64::from(tail), u64::from(next as u32)));
@@ -344,17 +354,39 @@ proptest! {
         prop_assert_eq!(room(low + u64::from(used), low, capacity), capacity - used);
     }
 
-    /// The inline field names the last inline message exactly while it may be unread, also
-    /// before the first one, whose "last" is the index before the start.
+    /// A control tells of just the messages in slots that may be unread, whatever the consumer has taken
+    /// since: the inline message before them is none of them.
     #[test]
-    fn the_inline_field_names_only_what_may_be_unread(
-        start in starts(), pushed in 0..64u64, consumed in 0..64u64, which in 0..65u64,
+    fn a_control_names_only_what_is_in_slots(
+        start in starts(), pushed in 1..64u64, known in 0..65u64, run in 0..65u64, taken in 0..65u64,
     ) {
-        let (consumed, tail) = (start + consumed % (pushed + 1), start + pushed + 1);
-        let last = (start + which % (pushed + 2)).checked_sub(1); // from start - 1 to start + pushed
-        let field = inline_field(last.unwrap_or(u64::MAX), consumed, tail);
-        let expected = last.filter(|&last| last >= consumed).unwrap_or(tail);
-        prop_assert_eq!(field, expected as u32);
+        let tail = start + pushed;
+        let (known, run_start) = (start + known % (pushed + 1), start + run % (pushed + 1));
+        let next = known + taken % (tail - known + 1);
+        let control = Control::behind_slots(run_start, known, tail, 0);
+        let expected = if next == tail {
+            Seen::Nothing
+        } else if next < run_start {
+            Seen::Inline
+        } else {
+            Seen::Slots((tail - next) as u32)
+        };
+        prop_assert_eq!(decide(control, next, 64), expected);
+        prop_assert_eq!(may_go_inline(tail, next), next == tail);
+        prop_assert_eq!(decide(Control::behind_inline(tail, 0), tail - 1, 64), Seen::Inline);
+    }
+
+    /// A credit of 32 bits means the one index that it can be.
+    #[test]
+    fn credit_as_without_wrapping(next in starts(), log2 in 0..=20u32, credit: u32, behind in 0..1u64 << 21) {
+        let capacity = 1u64 << log2;
+        if let Some(index) = next.checked_sub(behind) {
+            let expected = (behind <= capacity).then_some(index);
+            prop_assert_eq!(credit_index(index as u32, next, capacity as u32), expected);
+        }
+        if let Some(index) = credit_index(credit, next, capacity as u32) {
+            prop_assert!(index as u32 == credit && index <= next && next - index <= capacity);
+        }
     }
 
     /// The runs of messages are the slots of the messages.
@@ -399,13 +431,13 @@ proptest! {
         let memory = RingMemory::boxed::<M>(4, start);
         // SAFETY: the memory outlives the ring, which ends with this test case.
         let ring = unsafe { memory.ring_for_now() };
-        let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+        let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
         for index in start..start + before {
             producer.push(&message::<M>(index), 0).unwrap();
             prop_assert_eq!(consumer.pop::<M>(), Ok(Some(message(index))));
         }
         let index = start + before;
-        let new = Control { credit: 0, inline: index as u32, tail: (index + 1) as u32 };
+        let new = Control::behind_inline(index + 1, 0);
         ring.bell().atoms[CONTROL].publish(new.to_words());
         let bytes = message::<M>(index);
         for k in order {
@@ -432,8 +464,7 @@ proptest! {
     }
 
     /// Rings that never rang inline go round too: what `reset` left in the line must not match
-    /// then, nor may the inline field stand still and wait for the index to meet it. At start 0
-    /// the "inline message before the first" is index 2^64 - 1, in 32 bits 2^32 - 1.
+    /// then, nor may the start of the run of slots stand still and wait for the index to meet it.
     #[test]
     fn a_line_that_never_rang_does_not_come_round(start in starts()) {
         never_rang::<[u64; 16]>(start);
@@ -448,7 +479,7 @@ proptest! {
         let memory = RingMemory::boxed::<[u32; 4]>(8, start);
         // SAFETY: the memory outlives the ring, which ends with this test case.
         let ring = unsafe { memory.ring_for_now() };
-        let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+        let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
         producer.fast_forward(SCRUB, 0);
         consumer.fast_forward(SCRUB);
         let first = producer.next();
@@ -475,7 +506,7 @@ fn never_rang<T: Message + PartialEq + std::fmt::Debug>(start: u64) {
     let memory = RingMemory::boxed::<T>(8, start);
     // SAFETY: the memory is dropped at the end of this function, after all its users.
     let ring = unsafe { memory.ring_for_now() };
-    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
     let near = start + ROUND - 12;
     while producer.next() < near {
         let n = SCRUB.min(near - producer.next());
@@ -496,10 +527,10 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     let memory = RingMemory::boxed::<T>(8, start);
     // SAFETY: the memory is dropped at the end of this function, after all its users.
     let ring = unsafe { memory.ring_for_now() };
-    let (mut producer, mut consumer) = (Producer::new(ring), Consumer::new(ring));
+    let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
     producer.push(&message::<T>(start), 0).unwrap();
     assert_eq!(consumer.pop::<T>(), Ok(Some(message(start))));
-    assert_eq!(control(&ring).inline, start as u32, "the message did not go inline");
+    assert_eq!(control(&ring).first, (start + 1) as u32, "the message did not go inline");
     // As the next producer may send none inline until the very last.
     let mut steps = steps.iter().copied().chain(std::iter::repeat(SCRUB));
     while producer.next() < start + ROUND {
@@ -511,7 +542,7 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     assert_eq!((producer.next(), stamp(index)), (index, stamp(start)), "once round");
     let used = T::INLINE_ATOMS;
     assert!(stamps(&ring).take(used).all(|s| s != stamp(index)), "old stamps match again");
-    let new = Control { credit: 0, inline: index as u32, tail: (index + 1) as u32 };
+    let new = Control::behind_inline(index + 1, 0);
     ring.bell().atoms[CONTROL].publish(new.to_words());
     assert_eq!(consumer.pop::<T>(), Ok(None), "a message of 2^32 messages ago");
     // The real one still arrives.

@@ -4,7 +4,7 @@
 
 use ring_shared::heap::RingMemory;
 use ring_shared::ring::widen;
-use ring_shared::{Consumer, Message, Producer, PushError};
+use ring_shared::{Inbox, Message, Outbox, PushError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Wait {
 }
 
 /// Takes requests in runs of changing length and answers each with the message of `!index`.
-fn echo<T: Numbered>(mut requests: Consumer, mut responses: Producer, end: &AtomicU64) {
+fn echo<T: Numbered>(mut requests: Inbox, mut responses: Outbox, end: &AtomicU64) {
     let mut wait = Wait::new();
     let mut batch = [T::zeroed(); 48];
     while requests.next() < end.load(Relaxed) {
@@ -105,8 +105,8 @@ fn round_trips<T: Numbered>(capacity: u32, start: u64, ahead: u64) {
     let memory = [(); 2].map(|()| RingMemory::boxed::<T>(capacity, start));
     // SAFETY: the scope below ends both threads before the memory is dropped.
     let [requests, responses] = memory.each_ref().map(|m| unsafe { m.ring_for_now() });
-    let (take, answer) = (Consumer::new(requests), Producer::new(responses));
-    let (mut ask, mut hear) = (Producer::new(requests), Consumer::new(responses));
+    let (take, answer) = (Inbox::new(requests), Outbox::new(responses));
+    let (mut ask, mut hear) = (Outbox::new(requests), Inbox::new(responses));
     std::thread::scope(|threads| {
         let echo = threads.spawn(move || echo::<T>(take, answer, end));
         let mut wait = Wait::new();

@@ -23,7 +23,7 @@ impl Host {
     pub fn before_launch(&mut self) -> Expected {
         self.written = Self::plain(self.words()).to_vec();
         // SAFETY: atomics and padding.
-        let host = unsafe { &self.blocks.at::<ControlBlock>().as_ref().host };
+        let host = unsafe { &self.shared.at::<ControlBlock>().as_ref().host };
         let ours = host.magic.load(Relaxed) == MAGIC
             && host.abi_version.load(Relaxed) == ABI_VERSION
             && self.shape.team() < host.channels.load(Relaxed);

@@ -76,7 +76,7 @@ pub const OF_CHANNEL: [usize; 40] = [
     STATUS + offset_of!(StatusLine, left),
     STATUS + offset_of!(StatusLine, busy),
     STATUS + offset_of!(StatusLine, leave),
-    STATUS + offset_of!(StatusLine, last_inline),
+    STATUS + offset_of!(StatusLine, run_start),
     STATUS + offset_of!(StatusLine, scrubbed),
     STATUS + offset_of!(StatusLine, exit),
     offset_of!(ChannelBlock, request_credit),

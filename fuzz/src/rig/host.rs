@@ -9,11 +9,10 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use ring_device::Kernel;
 use ring_device::kernel::Scope;
 use ring_shared::layout::{
-    ChannelBlock, Command, ConfigLine, ControlBlock, HostLine, Processing, RingDescriptor, State,
-    UNLIMITED,
+    Budgets, ChannelBlock, ChannelSetup, Command, ConfigLine, ControlBlock, HostLine, KernelSetup,
+    Placement, Processing, State, UNLIMITED,
 };
-use ring_shared::ring::{CONTROL, Control, MAX_CAPACITY};
-use ring_shared::{ABI_VERSION, MAGIC, Message};
+use ring_shared::Message;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,14 +48,15 @@ impl Shape {
 /// Most bytes of a ring's slots.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// A kernel's memory. Each part is an allocation of its own, of just its size.
+/// A kernel's memory: what both sides see, payload and state, each an allocation of just its size. Response
+/// slots are the last of what both sides see, so that nobody owns what lies behind them.
 #[derive(Debug)]
 pub struct Host {
     /// How large everything is.
     pub shape: Shape,
-    pub(super) blocks: Memory,
-    pub(super) requests: Memory,
-    responses: Memory,
+    pub(super) shared: Memory,
+    /// Where request slots and response slots begin.
+    slots: [usize; 2],
     payload: Memory,
     payload_bytes: u64,
     state: Memory,
@@ -78,11 +78,12 @@ impl Host {
         let slots = shape.capacity(request_atoms.max(response_atoms)) as usize;
         let (state_bytes, payload_bytes) =
             (<K::Scope as Scope<K>>::STATE_BYTES, 4 * usize::from(shape.payload));
+        let responses = blocks + 16 * request_atoms * slots;
+        let end = responses + 16 * response_atoms * slots;
         let mut host = Host {
             shape,
-            blocks: Memory::new(blocks, 128),
-            requests: Memory::new(16 * request_atoms * slots, 16),
-            responses: Memory::new(16 * response_atoms * slots, 16),
+            shared: Memory::new(end, 128),
+            slots: [blocks, responses],
             payload: Memory::new(payload_bytes, 128),
             payload_bytes: payload_bytes as u64,
             state: Memory::new(state_bytes, 128),
@@ -92,59 +93,51 @@ impl Host {
             written: vec![0; blocks / 8],
             sent: vec![0; 2 * request_atoms * slots],
         };
-        host.lay_out(16 * request_atoms as u32, 16 * response_atoms as u32);
+        host.lay_out(end as u64, 16 * request_atoms as u32, 16 * response_atoms as u32);
         host.keep_promises();
         host
     }
 
-    fn lay_out(&mut self, request_bytes: u32, response_bytes: u32) {
+    fn lay_out(&mut self, memory_bytes: u64, request_bytes: u32, response_bytes: u32) {
         let (channels, start) = (self.shape.channels(), self.shape.start.index());
         // As far as launches before are said to have come.
         let head = self.shape.head.map_or(start, |lie| lie.told(start));
         // SAFETY: zeroed atomics, and nobody else looks at them now.
-        let control = unsafe { self.blocks.at::<ControlBlock>().as_ref() };
-        let (host, config) = (&control.host, &control.config);
-        host.magic.store(MAGIC, Relaxed);
-        host.abi_version.store(ABI_VERSION, Relaxed);
-        host.channels.store(channels, Relaxed);
-        let active = Command { epoch: 1, state: State::Active as u32 };
-        host.command.store(active.to_word(), Relaxed);
-        config.payload.store(self.payload.address(), Relaxed);
-        config.payload_bytes.store(self.payload_bytes, Relaxed);
-        config.processing.store(Processing::Batch as u32, Relaxed);
-        config.max_messages.store(u32::MAX, Relaxed);
-        for budget in [&config.time, &config.iterations, &config.idle, &config.lease] {
-            budget.store(UNLIMITED, Relaxed);
-        }
+        let control = unsafe { self.shared.at::<ControlBlock>().as_ref() };
+        control.initialise(&KernelSetup {
+            channels,
+            memory_bytes,
+            payload: (self.payload.address(), self.payload_bytes),
+            budgets: Budgets::UNLIMITED,
+            processing: Processing::Batch,
+            max_messages: u32::MAX,
+            lease: UNLIMITED,
+        });
+        control.host.order(Command { epoch: 1, state: State::Active as u32 });
+        let [requests, responses] = self.slots.map(|at| self.shared.address() + at as u64);
         for channel in 0..channels {
             let block = self.channel(channel);
-            let describe = |ring: &RingDescriptor, slots: &Memory, bytes: u32| {
-                ring.slots.store(slots.address(), Relaxed);
-                ring.start.store(start, Relaxed);
-                ring.capacity.store(self.capacity, Relaxed);
-                ring.slot_bytes.store(bytes, Relaxed);
-            };
-            describe(&block.request, &self.requests, request_bytes);
-            describe(&block.response, &self.responses, response_bytes);
-            block.state.store(self.state.address(), Relaxed);
-            block.state_bytes.store(self.state_bytes, Relaxed);
-            block.status.last_inline.store(head.wrapping_sub(1), Relaxed);
+            let (at, capacity) = (std::ptr::from_ref(block).addr() as u64, self.capacity);
+            let requests = Placement::of_requests(at, requests, capacity, request_bytes);
+            let responses = Placement::of_responses(at, responses, capacity, response_bytes);
+            block.initialise(&ChannelSetup {
+                requests: requests.starting_at(start),
+                responses: responses.starting_at(start),
+                state: (self.state.address(), self.state_bytes),
+            });
+            block.status.run_start.store(head, Relaxed);
             block.status.scrubbed.store(head, Relaxed);
-            let index = head as u32;
-            let control = Control { credit: index, inline: index, tail: index };
-            for bell in [&block.request_bell, &block.response_bell] {
-                bell.atoms[..CONTROL].iter().for_each(|atom| atom.store([0, head << 32]));
-                bell.atoms[CONTROL].store(control.to_words());
-            }
-            block.request_credit.consumed.store(head, Relaxed);
-            block.response_credit.consumed.store(head, Relaxed);
+            block.request_bell.reset(head);
+            block.response_bell.reset(head);
+            block.request_credit.reset(head);
+            block.response_credit.reset(head);
         }
         self.written = Self::plain(self.words()).to_vec();
     }
 
     /// What a launch is told.
     pub fn control(&self) -> *const ControlBlock {
-        self.blocks.at().as_ptr()
+        self.shared.at().as_ptr()
     }
 
     /// The block of a channel that there is.
@@ -152,7 +145,7 @@ impl Host {
         assert!(channel < self.shape.channels());
         // SAFETY: the blocks lie right behind the control block, all atomics and padding.
         unsafe {
-            self.blocks
+            self.shared
                 .at::<ControlBlock>()
                 .add(1)
                 .cast::<ChannelBlock>()
@@ -168,7 +161,7 @@ impl Host {
 
     pub(super) fn words(&self) -> &[AtomicU64] {
         // SAFETY: so many words, all of them atomics.
-        unsafe { std::slice::from_raw_parts(self.blocks.at().as_ptr(), self.written.len()) }
+        unsafe { std::slice::from_raw_parts(self.shared.at().as_ptr(), self.written.len()) }
     }
 
     /// All of it as plain words, while nobody writes.
@@ -179,7 +172,10 @@ impl Host {
 
     pub(super) fn request_words(&self) -> &[AtomicU64] {
         // SAFETY: so many words, all of them halves of atoms.
-        unsafe { std::slice::from_raw_parts(self.requests.at().as_ptr(), self.sent.len()) }
+        unsafe {
+            let at = self.shared.at::<u8>().add(self.slots[0]);
+            std::slice::from_raw_parts(at.cast().as_ptr(), self.sent.len())
+        }
     }
 
     /// The slots of responses.
@@ -188,7 +184,9 @@ impl Host {
         let slot = |k| 16 * T::SLOT_ATOMS * k as usize;
         let slots = (0..self.capacity).map(slot);
         // SAFETY: that many slots of a response each, plain bytes, at multiples of 16.
-        slots.map(|at| unsafe { self.responses.at::<u8>().add(at).cast().read() }).collect()
+        slots
+            .map(|at| unsafe { self.shared.at::<u8>().add(self.slots[1] + at).cast().read() })
+            .collect()
     }
 
     /// Bytes of the payload arena.
@@ -257,11 +255,11 @@ impl Host {
         }
     }
 
-    /// What `run` is promised: memory is as large as is said. A capacity that a ring cannot have says
-    /// nothing of memory, nor does a size where there is no address.
+    /// What `run` is promised: payload and state are as large as is said. Nothing is said of them where
+    /// there is no address.
     fn keep_promises(&mut self) {
         const CONFIG: usize = offset_of!(ControlBlock, config);
-        let (channels, slots) = (self.shape.channels(), self.capacity);
+        let channels = self.shape.channels();
         let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let few_channels = |word: u64| join(word as u32, ((word >> 32) as u32).min(channels));
         self.amend(offset_of!(HostLine, abi_version), few_channels);
@@ -270,13 +268,6 @@ impl Host {
         self.amend(CONFIG + offset_of!(ConfigLine, payload_bytes), |bytes| bytes.min(there));
         for channel in 0..channels as usize {
             let block = size_of::<ControlBlock>() + channel * size_of::<ChannelBlock>();
-            for ring in [offset_of!(ChannelBlock, request), offset_of!(ChannelBlock, response)] {
-                self.amend(block + ring + offset_of!(RingDescriptor, capacity), |word| {
-                    let said = word as u32;
-                    let can_be = said.is_power_of_two() && said <= MAX_CAPACITY;
-                    join(if can_be { said.min(slots) } else { said }, (word >> 32) as u32)
-                });
-            }
             if self.word(block + offset_of!(ChannelBlock, state)) == 0 {
                 self.amend(block + offset_of!(ChannelBlock, state_bytes), |_| 0);
             }

@@ -48,7 +48,7 @@ impl Message {
 /// What the host does.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Act {
-    /// Rings any line: tail, inline, credit.
+    /// Rings any line: tail, first in slots, credit.
     Ring(Lie, Lie, Lie),
     /// Sends a message in the line, as it should; but for the credit.
     Inline(Message, Option<Lie>),
@@ -157,9 +157,9 @@ impl Script {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
         let payload = self.host.payload_bytes();
         match act {
-            Act::Ring(tail, inline, credit) => self.ring(Control {
+            Act::Ring(tail, first, credit) => self.ring(Control {
                 credit: credit.told(head) as u32,
-                inline: inline.told(head) as u32,
+                first: first.told(head) as u32,
                 tail: tail.told(head) as u32,
             }),
             Act::Inline(message, credit) => {
@@ -176,14 +176,14 @@ impl Script {
                 }
                 let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.ring(Control { credit, inline: head as u32, tail });
+                self.ring(Control { credit, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
-                self.ring(Control { credit, inline: tail, tail });
+                self.ring(Control { credit, first: head as u32, tail });
             }
             Act::Credit(lie) => {
                 let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);

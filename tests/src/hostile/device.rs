@@ -7,7 +7,7 @@ use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::Command;
-use ring_shared::ring::{CONTROL, Control, inline_field, stamp};
+use ring_shared::ring::{CONTROL, Control, stamp};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -112,7 +112,7 @@ impl Liar<'_> {
                     lines.request_credit.consumed.store(value, Release);
                 }
                 6..9 => ring(Control { tail: value as u32, ..known }),
-                9 => ring(Control { inline: value as u32, ..known }),
+                9 => ring(Control { first: value as u32, ..known }),
                 10 => ring(Control { credit: value as u32, ..known }),
                 11 => {
                     let k = script.below(CONTROL);
@@ -149,7 +149,7 @@ fn answer<K: Known>(channel: &mut super::Channel, lines: &Lines<'_>, n: u64, inl
     }
     if inline && alone && channel.received == channel.announced && K::Response::FITS_INLINE {
         write_inline(&lines.response_bell.atoms, &K::answer(channel.announced), stamp(index));
-        channel.inline = index;
+        channel.run_start = index.wrapping_add(1);
     } else {
         for k in 0..n {
             let slot = (index.wrapping_add(k) & (channel.capacity - 1)) as usize;
@@ -160,8 +160,7 @@ fn answer<K: Known>(channel: &mut super::Channel, lines: &Lines<'_>, n: u64, inl
     channel.announced += n;
     let tail = index.wrapping_add(n);
     let read = channel.start.wrapping_add(channel.received);
-    let inline = inline_field(channel.inline, read, tail);
-    let control = Control { credit: tail as u32, inline, tail: tail as u32 };
+    let control = Control::behind_slots(channel.run_start, read, tail, tail);
     lines.response_bell.atoms[CONTROL].publish(control.to_words());
 }
 
@@ -186,7 +185,7 @@ fn others<'a>(lines: &Lines<'a>) -> [&'a AtomicU64; 9] {
     let s = lines.status;
     let told = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
     let [a, b, c, d, e] = told;
-    [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.last_inline]
+    [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.run_start]
 }
 
 /// A value to lie with: any, or one close to a truth.

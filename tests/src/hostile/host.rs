@@ -227,7 +227,7 @@ impl<K: Known> User<K> {
         // It looks at the doorbell when it has taken what it saw there last, and sees all that is in
         // slots; of an inline answer it sees that one.
         let looked = room > 0 && before == state.seen || state.received > state.seen;
-        let inline = state.inline.wrapping_sub(state.start);
+        let inline = state.run_start.wrapping_sub(state.start).wrapping_sub(1);
         let alone = (before..state.announced).contains(&inline);
         if looked && mapped && !state.lies.bell && !alone {
             state.seen = state.announced;

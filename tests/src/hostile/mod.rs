@@ -110,8 +110,8 @@ struct Channel {
     seen: u64,
     /// Above that, it has seen nothing, honest or not.
     bound: u64,
-    /// Index of the last answer that travelled inline.
-    inline: u64,
+    /// Index after the last answer that was inline.
+    run_start: u64,
     /// All that the device ever said to have consumed.
     consumed: Vec<u64>,
     lies: Lies,
@@ -139,7 +139,7 @@ impl Channel {
             announced: 0,
             seen: 0,
             bound: 0,
-            inline: start.wrapping_sub(1),
+            run_start: start,
             consumed: vec![0],
             lies: Lies::default(),
             over: false,

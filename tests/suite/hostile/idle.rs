@@ -113,7 +113,7 @@ fn nothing_follows_the_end_that_was_told() {
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {
         on_channel(&memory_probe, |lines| {
-            let control = Control { credit: 3, inline: u32::MAX, tail };
+            let control = Control { credit: 3, first: 0, tail };
             lines.response_bell.atoms[CONTROL].publish(control.to_words());
         });
     };
@@ -150,7 +150,7 @@ fn a_host_writes_its_own_lines_only() {
                 [&status.acknowledged, &status.processed, &status.refused, &status.errors];
             let marks =
                 [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
-            let kept = [&status.leave, &status.last_inline, &status.scrubbed, &status.exit];
+            let kept = [&status.leave, &status.run_start, &status.scrubbed, &status.exit];
             let times = lines.times.handler.iter().chain(&lines.times.queueing);
             let all = counters.into_iter().chain(marks).chain(kept).chain(times);
             words

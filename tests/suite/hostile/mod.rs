@@ -66,12 +66,12 @@ impl Random {
     /// Something for a doorbell whose tail should be near `known`.
     fn ring(&self, Doorbell { atoms }: &Doorbell, known: u64) {
         let near = || self.near(known) as u32;
-        let Control { credit, inline, .. } = Control::from_words(atoms[CONTROL].load());
+        let Control { credit, first, .. } = Control::from_words(atoms[CONTROL].load());
         let control = match self.below(6) {
-            0 => Control { credit: near(), inline, tail: known as u32 },
-            1 => Control { credit, inline: near(), tail: known as u32 },
-            2 => Control { credit, inline, tail: near() },
-            3 => Control { credit: near(), inline: near(), tail: near() },
+            0 => Control { credit: near(), first, tail: known as u32 },
+            1 => Control { credit, first: near(), tail: known as u32 },
+            2 => Control { credit, first, tail: near() },
+            3 => Control { credit: near(), first: near(), tail: near() },
             _ => {
                 let stamped = [self.next(), self.near(known) << 32];
                 return atoms[self.below(CONTROL)].publish(stamped);
@@ -91,7 +91,7 @@ impl Random {
         let s = lines.status;
         let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat, &s.ticks];
         // Not the exit: so that a channel says the truth if it panics.
-        let kept = [&s.last_inline, &s.scrubbed, &s.busy, &s.leave];
+        let kept = [&s.run_start, &s.scrubbed, &s.busy, &s.leave];
         let words = [&counters[..], &kept[..]].concat();
         let sent = u64::from(tail(lines.request_bell));
         match self.kind(7, round) {

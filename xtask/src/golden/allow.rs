@@ -42,9 +42,9 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::RequestCredit => const { &[stores(STRONG, &[64])] },
         // Slots are overwritten on its word.
         Place::ResponseCredit => const { &[reads(ORDERED, &[64])] },
-        // Tail, credit and inline as one, and slots are read on their word.
+        // The control atom as one, and slots are read on their word.
         Place::RequestControl => const { &[reads(ORDERED, &[128])] },
-        // Tail, credit and inline as one; answers with their stamps. A fence stands before a tail.
+        // The control atom as one; answers with their stamps. A fence stands before a tail.
         Place::ResponseControl | Place::ResponseAtom => const { &[stores(RELAXED, &[128])] },
         // Counters, for nobody else to act on.
         Place::Times => const { &[stores(STRONG, &[64]), reads(STRONG, &[64])] },

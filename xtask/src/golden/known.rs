@@ -13,25 +13,37 @@ pub struct Known<'a> {
     pub variables: HashMap<&'a str, Base>,
     /// The words of team memory in which the host leaves addresses, by offset.
     pub told: Vec<i64>,
+    /// Those in which it leaves the addresses of rings' lines.
+    pub lines: Vec<i64>,
     /// Addresses that the module's functions keep in team memory, by offset.
     pub kept: HashMap<i64, Value>,
     /// What functions that are no entry points are called with, by parameter.
     pub passed: HashMap<&'a str, Value>,
+    /// Nothing is known yet of a word in which no address was seen to be kept; else it holds a number.
+    pub undecided: bool,
 }
 
 impl<'a> Known<'a> {
     /// Adds what functions keep in team memory and call others with, and follows the addresses of each.
     pub fn learn(&mut self, functions: &[Function<'a>]) -> Vec<Values> {
-        let of = |function, known: &Self| Values::of(function, known);
-        let mut values: Vec<Values> = functions.iter().map(|one| of(one, self)).collect();
-        while functions
-            .iter()
-            .zip(&values)
-            .fold(false, |new, (function, values)| self.note(function, values, functions) || new)
-        {
-            values = functions.iter().map(|one| of(one, self)).collect();
+        // At first only addresses: a register that is used twice, for an address and for what is loaded
+        // from a word that is not known yet to hold it, would look like a number.
+        self.undecided = true;
+        self.settle(functions);
+        self.undecided = false;
+        self.settle(functions)
+    }
+
+    /// Goes on until nothing new is seen.
+    fn settle(&mut self, functions: &[Function<'a>]) -> Vec<Values> {
+        loop {
+            let values: Vec<Values> =
+                functions.iter().map(|function| Values::of(function, self)).collect();
+            let both = functions.iter().zip(&values);
+            if !both.fold(false, |new, (one, values)| self.note(one, values, functions) || new) {
+                return values;
+            }
         }
-        values
     }
 
     /// Adds what one of them does; whether there was anything new.

@@ -121,6 +121,13 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Line<'_>]) -> Vec<Violati
         TeamMemory::PAYLOAD,
     ];
     known.told = told.map(|at| at as i64).to_vec();
+    let lines = [
+        TeamMemory::REQUEST_LINES,
+        TeamMemory::REQUEST_CREDIT,
+        TeamMemory::RESPONSE_LINES,
+        TeamMemory::RESPONSE_CREDIT,
+    ];
+    known.lines = lines.map(|at| at as i64).to_vec();
     let values = known.learn(functions);
     for (function, values) in functions.iter().zip(&values) {
         let names_team = function.code.iter().flat_map(|one| &one.operands).any(|operand| {

@@ -156,7 +156,26 @@ fn place(value: Value) -> Place {
         Base::Shared => Place::Private,
         Base::Image => Place::Image,
         Base::Told(at) => told(at),
+        Base::Line(at) => line(at, value),
+        Base::Lines if value.stride.is_multiple_of(16) => Place::SomeAtom,
+        Base::Lines => Place::OtherWord,
         Base::Number | Base::Unknown => Place::Unknown,
+    }
+}
+
+/// What lies at an offset of the ring's line whose address the host left at `told`.
+fn line(told: i64, value: Value) -> Place {
+    let (control, credit) = (16 * CONTROL as i64, offset_of!(CreditLine, consumed) as i64);
+    let (exact, at) = (value.is_exact(), value.home);
+    let atom = value.stride.is_multiple_of(16) && at.rem_euclid(16) == 0;
+    match usize::try_from(told) {
+        Ok(TeamMemory::REQUEST_LINES) if exact && at == control => Place::RequestControl,
+        Ok(TeamMemory::REQUEST_LINES) if atom => Place::SomeAtom,
+        Ok(TeamMemory::RESPONSE_LINES) if exact && at == control => Place::ResponseControl,
+        Ok(TeamMemory::RESPONSE_LINES) if atom => Place::ResponseAtom,
+        Ok(TeamMemory::REQUEST_CREDIT) if exact && at == credit => Place::RequestCredit,
+        Ok(TeamMemory::RESPONSE_CREDIT) if exact && at == credit => Place::ResponseCredit,
+        _ => Place::OtherWord,
     }
 }
 

@@ -23,8 +23,19 @@ pub enum Base {
     Image,
     /// An address that the host left in the word of team memory with that offset.
     Told(i64),
+    /// The address of a ring's line, likewise.
+    Line(i64),
+    /// Several addresses of memory that the host sees: of lines, or of the blocks of control and channels.
+    Lines,
     /// Several of these, or something that was not followed.
     Unknown,
+}
+
+impl Base {
+    /// Whether the host sees what lies there, line by line.
+    fn is_of_lines(self) -> bool {
+        matches!(self, Base::Parameter | Base::Line(_) | Base::Lines)
+    }
 }
 
 /// `base + home + k * stride` for some `k`.
@@ -79,6 +90,12 @@ impl Value {
             // Nobody reads or writes at null.
             (base, Base::Number) if null(other) => return Value { base, ..self },
             (Base::Number, base) if null(self) => return Value { base, ..other },
+            (a, b) if a.is_of_lines() && b.is_of_lines() => {
+                // What is left to tell is whether it is an atom.
+                let parts = [self.home, other.home].map(i64::unsigned_abs);
+                let stride = parts.into_iter().fold(gcd(self.stride, other.stride), gcd);
+                return Value { base: Base::Lines, home: 0, stride: gcd(stride, 16) };
+            }
             _ => Base::Unknown,
         };
         let apart = self.home.wrapping_sub(other.home).unsigned_abs();
@@ -294,9 +311,13 @@ impl Values {
         Some(match at.base {
             Base::Team if at.is_exact() => match known.kept.get(&at.home) {
                 Some(kept) => *kept,
+                None if known.lines.contains(&at.home) => {
+                    Value { base: Base::Line(at.home), home: 0, stride: 0 }
+                }
                 None if known.told.contains(&at.home) => {
                     Value { base: Base::Told(at.home), home: 0, stride: 0 }
                 }
+                None if known.undecided => return None,
                 None => Value::ANY,
             },
             _ => Value::ANY,
@@ -316,7 +337,7 @@ mod tests {
         let ptx = format!(".visible .entry k(.param .u64 k_param_0)\n{{\n{body}\nret;\n}}\n");
         let text = without_comments(&ptx);
         let all = functions(&text);
-        let mut known = Known { told: vec![64], ..Known::default() };
+        let mut known = Known { told: vec![64], lines: vec![128], ..Known::default() };
         known.variables.insert("team", Base::Team);
         let values = known.learn(&all);
         let at = all[0].code.iter().rposition(|one| one.name() == "st").unwrap();
@@ -368,6 +389,13 @@ mod tests {
         let mixed = "selp.b64 %p, %t, %c, %q; st.b64 [%p], 0;";
         let base = address(&format!("{PARAMETER} {TEAM} {mixed}")).unwrap().base;
         assert_eq!(base, Base::Unknown);
+        // Of lines it is known whether it is an atom.
+        let line = "ld.b64 %l, [%t+128]; add.s64 %k, %l, 32;";
+        for (other, stride) in [(48, 16), (52, 4)] {
+            let body =
+                format!("{line} add.s64 %m, %c, {other}; selp.b64 %p, %k, %m, %q; st.b64 [%p], 0;");
+            assert_eq!(address(&format!("{PARAMETER} {TEAM} {body}")), at(Base::Lines, 0, stride));
+        }
         // A pointer that goes back for ever.
         let back = "mov.b64 %p, %c;\n$L1:\nst.b64 [%p], 0; add.s64 %p, %p, -8; @%q bra $L1;";
         assert_eq!(address(&format!("{PARAMETER} {back}")).unwrap().stride, 8);

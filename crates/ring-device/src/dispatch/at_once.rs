@@ -9,7 +9,7 @@ use crate::team::{Look, POOL_BYTES, Team, boot};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
-use ring_shared::layout::{ChannelBlock, Command, Doorbell, RingDescriptor, State, StatusLine};
+use ring_shared::layout::{ChannelBlock, Command, State, StatusLine};
 use ring_shared::ring::{Control, stamp};
 
 /// A message that was answered at once.
@@ -52,14 +52,12 @@ pub(super) unsafe fn answer<K: Kernel>(
     }
     let (boot, look) = (&team.memory().boot, team.first_look());
     let (command, head) = (boot.word(boot::COMMAND, 0), boot.word(boot::REQUEST_CREDIT, 0));
-    let ring = |of, at| boot.half(boot::RINGS, of + at);
-    let fits = |of, atoms| ring(of, offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * atoms;
-    let (request, response) =
-        (offset_of!(ChannelBlock, request), offset_of!(ChannelBlock, response));
+    let (requests, responses) = resume::ends::<K>(boot);
     let ours = resume::is_ours(team)
         && !resume::is_lost(team)
-        && fits(request, K::Request::SLOT_ATOMS)
-        && fits(response, K::Response::SLOT_ATOMS);
+        && requests.fits()
+        && responses.fits()
+        && resume::has_own_lines(requests, responses, block);
     let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
     let active = known && Command::from_word(command).state == State::Active as u32;
     let next = team.is_next(look, head, K::Request::INLINE_ATOMS, None);
@@ -72,16 +70,16 @@ pub(super) unsafe fn answer<K: Kernel>(
     // SAFETY: this is warp 0, and nobody else uses the pool yet.
     unsafe { take::<K>(team, look, 0) };
     // SAFETY: the channel's block, as the caller promised; nobody else uses the windows yet.
-    let (bell, credit) = unsafe { (&(*block).response_bell, &(*block).request_credit) };
+    let credit = unsafe { &(*block).request_credit };
     // SAFETY: as above; the payload is that of the boot's configuration.
-    let (began, ended) = unsafe { line_to_line::<K>(team, resume::payload(team), head, 0, bell) };
+    let (began, ended) = unsafe { line_to_line::<K>(team, resume::payload(team), head, 0) };
     let mut first = First::NONE;
     if team.is_leader() {
         let next = head.wrapping_add(1); // not checked yet: it may be any number
-        // SYNC: releases our read of the line to `Producer::refresh`; it went into the answer.
+        // SYNC: releases our read of the line to `Outbox::refresh`; it went into the answer.
         team.publish_read(&credit.consumed, next);
         boot.set(boot::REQUEST_CREDIT, 0, next);
-        boot.set(boot::STATUS, offset_of!(StatusLine, last_inline), head);
+        boot.set(boot::STATUS, offset_of!(StatusLine, run_start), next);
         let refused = team.shared().refused.load(Relaxed);
         let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(ticks));
         first = First { answered: true, took, waited, refused };
@@ -145,13 +143,13 @@ pub(super) unsafe fn line_to_line<K: Kernel>(
     payload: Payload<'_>,
     head: u64,
     poller: u32,
-    bell: &Doorbell,
 ) -> (u64, u64) {
     // SAFETY: the caller's promise.
     let (response, began, ended) = unsafe { handle::<K>(team, payload, poller) };
-    let index = head as u32;
-    let tail = index.wrapping_add(1);
-    let control = Control { credit: tail, inline: index, tail };
+    let tail = head.wrapping_add(1);
+    let control = Control::behind_inline(tail, tail);
+    // Read behind the handler, not held in registers while it runs.
+    let bell = resume::ends::<K>(&team.memory().boot).1.bell();
     // SAFETY: 84 bytes of this warp's half of the pool.
     unsafe { team.ring(bell, response, stamp(head), control) };
     (began, ended)

@@ -7,7 +7,7 @@ use crate::team::{POOL_BYTES, Words};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
-use ring_shared::ring::{CONTROL, Control, Seen, decide, room};
+use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
 
 /// Where the output window begins; the input window is as long and in front of it.
 const OUTPUT: usize = POOL_BYTES / 2;
@@ -39,7 +39,7 @@ impl<K: Kernel> Channel<'_, K> {
                 break; // what is left stays in the ring, or in the line
             }
             let n = (tail - head).min(this.shared().limit.load(Relaxed));
-            let n = n.min(u64::from(room(head, credit, this.responses().capacity()))) as u32;
+            let n = n.min(u64::from(room(head, credit, this.outbox().capacity()))) as u32;
             if !staged {
                 this.load(head, n);
             }
@@ -69,7 +69,7 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn await_room(&self, head: u64) -> u64 {
         let shared = self.team.shared();
-        let full = u64::from(self.responses().capacity());
+        let full = u64::from(self.outbox().capacity());
         let known = shared.credit.load(Relaxed);
         if known <= head && head - known < full {
             return verdict::GO_ON;
@@ -113,13 +113,13 @@ impl<K: Kernel> Channel<'_, K> {
             s.allowed.store(s.idle.load(Relaxed), Relaxed); // there is something to do
         }
         // The host's credit comes by its credit line, and by the doorbell if it sends.
-        let control = Control::from_words(self.block().request_bell.atoms[CONTROL].observe());
+        let control = Control::from_words(self.inbox().bell().atoms[CONTROL].observe());
         s.wire.store(u64::from(control.tail), Relaxed);
         self.credit_of_doorbell(control, head);
         if !self.refresh_credit(head) {
             return Some(Exit::CorruptRing as u64);
         }
-        if head - s.credit.load(Relaxed) < u64::from(self.responses().capacity()) {
+        if head - s.credit.load(Relaxed) < u64::from(self.outbox().capacity()) {
             return Some(verdict::GO_ON);
         }
         if self.commanded() {
@@ -139,7 +139,7 @@ impl<K: Kernel> Channel<'_, K> {
         let window = self.team.memory().pool.bytes(0).cast::<Words>();
         let mut t = self.team.thread();
         while t < n * K::Request::SLOT_ATOMS as u32 {
-            if let Some(atom) = self.requests().atom(head, t) {
+            if let Some(atom) = self.inbox().atom(head, t) {
                 // SAFETY: `t` is below `n` slots, which the window holds; each `t` has one thread.
                 unsafe { window.add(t as usize).write(atom.load()) };
             }
@@ -176,7 +176,7 @@ impl<K: Kernel> Channel<'_, K> {
         let window = output.cast::<Words>();
         let mut t = self.team.thread();
         while t < n * K::Response::SLOT_ATOMS as u32 {
-            if let Some(atom) = self.responses().atom(head, t) {
+            if let Some(atom) = self.outbox().atom(head, t) {
                 // SAFETY: `t` is below `n` slots, which the window holds; nobody writes it now.
                 atom.store(unsafe { window.add(t as usize).read() });
             }
@@ -186,9 +186,8 @@ impl<K: Kernel> Channel<'_, K> {
         if self.team.thread() == 0 {
             self.team.fence(); // the block's stores, seen through the barrier, before the tail
             self.publish_tail(end, credit);
-            if end - self.shared().published.load(Relaxed)
-                >= u64::from(self.requests().capacity()).div_ceil(4)
-            {
+            let published = self.shared().published.load(Relaxed);
+            if credit_is_due(end, published, self.inbox().capacity()) {
                 self.publish_consumed(end);
             }
             let waited = began.wrapping_sub(self.shared().unseen.load(Relaxed));
@@ -235,9 +234,9 @@ impl<K: Kernel> Channel<'_, K> {
             let (commanded, called) = (self.commanded(), self.called());
             s.unseen.store(s.seen.load(Relaxed), Relaxed);
             s.seen.store(self.team.ticks(), Relaxed);
-            let control = Control::from_words(self.block().request_bell.atoms[CONTROL].observe());
+            let control = Control::from_words(self.inbox().bell().atoms[CONTROL].observe());
             s.wire.store(u64::from(control.tail), Relaxed);
-            let (tail, found) = match decide(control, head, self.requests().capacity()) {
+            let (tail, found) = match decide(control, head, self.inbox().capacity()) {
                 Seen::Corrupt(_) => (head, Exit::CorruptRing as u64),
                 _ if commanded => (head, verdict::COMMAND),
                 _ if called => (head, Exit::Idle as u64),

@@ -29,8 +29,7 @@ impl<K: Kernel> Channel<'_, K> {
         if since > u64::MAX / 2 {
             return false; // the clock went back
         }
-        // SAFETY: `run`'s caller promised a control block, all atomics and padding.
-        let lease = unsafe { &(*self.control).config.lease }.load(Relaxed);
+        let lease = self.control().config.lease.load(Relaxed);
         let apart = if lease == UNLIMITED { UNLIMITED } else { lease / LOOKS };
         s.lease_apart.store(apart, Relaxed);
         let renewed = self.host().renewed.load(Relaxed);

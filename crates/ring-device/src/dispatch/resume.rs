@@ -1,19 +1,19 @@
 //! The beginning of a launch: what the launch before left, checked, and the host's command.
 
 use super::at_once::First;
+use super::end::End;
 use super::{Channel, event, part};
 use crate::context::Payload;
 use crate::kernel::{Kernel, Scope};
 use crate::team::{Team, boot, flag};
 use core::mem::offset_of;
-use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::layout::{
-    ChannelBlock, Command, ConfigLine, CreditLine, Doorbell, Exit, HostLine, Processing,
+    ChannelBlock, Command, ConfigLine, ControlBlock, Exit, HostLine, Placement, Processing,
     RingDescriptor, State, StatusLine, UNLIMITED,
 };
-use ring_shared::ring::{CONTROL, Control, MAX_START};
-use ring_shared::{ABI_VERSION, MAGIC, Message, Ring};
+use ring_shared::ring::{CONTROL, Control, MAX_START, credit_index};
+use ring_shared::{ABI_VERSION, MAGIC, Message};
 
 /// Nanoseconds that a launch without any message yet may be idle, if the idle budget is longer: a
 /// launch that was queued behind another one usually finds that nothing is left to do.
@@ -47,58 +47,73 @@ pub(super) fn is_ours(team: Team<'_>) -> bool {
 /// Why the channel, as the launch before left it, cannot run, if so. Called by all threads.
 ///
 /// # Safety
-/// The descriptors lead to slots that stay for as long as the channel is used.
+/// The memory that the configuration names is there and stays for as long as the channel is used.
 #[inline(always)]
-pub(super) unsafe fn check<K: Kernel>(team: Team<'_>, block: &ChannelBlock) -> Option<Exit> {
-    let lines = (&block.request_bell, &block.request_credit);
-    // SAFETY: the caller's promise for the slots; the lines are the block's.
-    let requests = unsafe { ring::<K::Request>(team, offset_of!(ChannelBlock, request), lines) };
-    let lines = (&block.response_bell, &block.response_credit);
-    // SAFETY: as above.
-    let responses = unsafe { ring::<K::Response>(team, offset_of!(ChannelBlock, response), lines) };
-    let (Some(requests), Some(responses)) = (requests, responses) else {
-        return Some(Exit::BadConfig);
-    };
-    // Response i answers request i, and a run of slots ends where the other's does.
-    if requests.capacity() != responses.capacity() {
+pub(super) unsafe fn check<K: Kernel>(
+    team: Team<'_>,
+    control: *const ControlBlock,
+    block: *const ChannelBlock,
+) -> Option<Exit> {
+    let boot = &team.memory().boot;
+    let (requests, responses) = ends::<K>(boot);
+    let channels = boot.half(boot::HOST, offset_of!(HostLine, channels));
+    let memory = boot.word(boot::CONFIG, offset_of!(ConfigLine, memory_bytes));
+    let placed = Placement::check(
+        &requests.placement(),
+        &responses.placement(),
+        (control as usize as u64, memory),
+        (team.channel(), channels),
+    );
+    // Response i answers request i.
+    if placed.is_err()
+        || !requests.fits()
+        || !responses.fits()
+        || requests.start() != responses.start()
+    {
         return Some(Exit::BadConfig);
     }
-    let state = team.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state_bytes));
-    if (<K::Scope as Scope<K>>::STATE_BYTES as u64) > state {
+    let state = boot.word(boot::RINGS, offset_of!(ChannelBlock, state_bytes));
+    if (<K::Scope as Scope<K>>::STATE_BYTES as u64) > state || limits::<K>(team).is_none() {
         return Some(Exit::BadConfig);
     }
-    if requests.start() != responses.start() || limits::<K>(team).is_none() {
-        return Some(Exit::BadConfig);
+    if !has_own_lines(requests, responses, block) {
+        team.sync(); // all have read what the boot's look showed
+        // SAFETY: lines in the kernel's memory, as just checked.
+        unsafe {
+            team.reread(|k| match k {
+                boot::REQUEST_CREDIT => Some(core::ptr::from_ref(requests.credit()).cast()),
+                boot::RESPONSE_CREDIT => Some(core::ptr::from_ref(responses.credit()).cast()),
+                k => requests.bell().atoms.get(k.wrapping_sub(boot::BELL)).map(core::ptr::from_ref),
+            });
+        }
+        team.sync();
     }
-    (!can_be(team, &requests, &responses)).then_some(Exit::CorruptRing)
+    (!can_be(team, requests, responses)).then_some(Exit::CorruptRing)
+}
+
+/// Both rings of the channel.
+#[inline(always)]
+pub(super) fn ends<K: Kernel>(boot: &boot::Words) -> (End<'_>, End<'_>) {
+    (
+        End::of_requests(boot, K::Request::SLOT_ATOMS),
+        End::of_responses(boot, K::Response::SLOT_ATOMS),
+    )
+}
+
+/// Whether the rings' lines are those in the channel's block, at which the boot has looked.
+#[inline(always)]
+pub(super) fn has_own_lines(
+    requests: End<'_>,
+    responses: End<'_>,
+    block: *const ChannelBlock,
+) -> bool {
+    let (at, lines) = (block as usize as u64, |p: Placement| (p.lines, p.credit, p.line_count));
+    lines(requests.placement()) == lines(Placement::of_requests(at, 0, 1, 16))
+        && lines(responses.placement()) == lines(Placement::of_responses(at, 0, 1, 16))
 }
 
 /// Offset of the epoch in an acknowledgement.
 pub(super) const EPOCH: usize = offset_of!(StatusLine, acknowledged) + 4;
-
-/// The ring of the descriptor at `offset` of the channel's block, if it fits messages of type `M`.
-///
-/// # Safety
-/// The descriptor's slots are as many and as large as it says, and stay.
-#[inline(always)]
-unsafe fn ring<M: Message>(
-    team: Team<'_>,
-    offset: usize,
-    (bell, credit): (&Doorbell, &CreditLine),
-) -> Option<Ring> {
-    let boot = &team.memory().boot;
-    let word = |at| boot.word(boot::RINGS, offset + at);
-    let half = |at| boot.half(boot::RINGS, offset + at);
-    let slots = word(offset_of!(RingDescriptor, slots)) as usize;
-    let slots = NonNull::new(slots as *mut u8)?.cast();
-    let capacity = half(offset_of!(RingDescriptor, capacity));
-    let start = word(offset_of!(RingDescriptor, start));
-    let fits = half(offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * M::SLOT_ATOMS;
-    let lines = (NonNull::from(bell), NonNull::from(credit), slots);
-    // SAFETY: the caller's promise, and two lines that live as long.
-    let ring = unsafe { Ring::from_raw(lines, capacity, M::SLOT_ATOMS as u32, start) };
-    ring.filter(|_| fits)
-}
 
 /// The fewest and the most messages of an iteration.
 #[inline(always)]
@@ -128,26 +143,24 @@ fn credit(team: Team<'_>, capacity: u32) -> u64 {
     let boot = &team.memory().boot;
     let (line, head) = (boot.word(boot::RESPONSE_CREDIT, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let told = Control::from_words(boot.atom(boot::BELL + CONTROL)).credit;
-    let behind = (head as u32).wrapping_sub(told);
-    let known = behind <= capacity && u64::from(behind) <= head;
-    let told = if known { head - u64::from(behind) } else { 0 };
+    let told = credit_index(told, head, capacity).unwrap_or(0);
     if line <= head && told > line { told } else { line }
 }
 
 /// Whether the indices that launches before and the host left fit each other.
 #[inline(always)]
-fn can_be(team: Team<'_>, requests: &Ring, responses: &Ring) -> bool {
+fn can_be(team: Team<'_>, requests: End<'_>, responses: End<'_>) -> bool {
     let boot = &team.memory().boot;
     let (start, head) = (requests.start(), boot.word(boot::REQUEST_CREDIT, 0));
     let credit = credit(team, responses.capacity());
-    let after_inline = boot.word(boot::STATUS, offset_of!(StatusLine, last_inline)).wrapping_add(1);
+    let run_start = boot.word(boot::STATUS, offset_of!(StatusLine, run_start));
     let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
     let so_far = start..=head;
     head <= MAX_HEAD
         && so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
         && so_far.contains(&credit)
         && head - credit <= u64::from(responses.capacity())
-        && so_far.contains(&after_inline)
+        && so_far.contains(&run_start)
         && so_far.contains(&scrubbed)
 }
 
@@ -243,11 +256,12 @@ impl<K: Kernel> Channel<'_, K> {
         s.flags.store(flags, Relaxed);
         s.fresh.store(1, Relaxed);
         s.added.store(0, Relaxed);
-        s.chunk.store(Self::chunk_of(team, time != UNLIMITED, self.requests().capacity()), Relaxed);
+        let capacity = self.inbox().capacity().min(self.outbox().capacity());
+        s.chunk.store(Self::chunk_of(team, time != UNLIMITED, capacity), Relaxed);
         s.head.store(head, Relaxed);
         s.answered.store(head, Relaxed);
-        s.last_inline.store(status(offset_of!(StatusLine, last_inline)), Relaxed);
-        s.credit.store(credit(team, self.responses().capacity()), Relaxed);
+        s.run_start.store(status(offset_of!(StatusLine, run_start)), Relaxed);
+        s.credit.store(credit(team, self.outbox().capacity()), Relaxed);
         s.published.store(head, Relaxed);
         s.beat.store(began, Relaxed);
         s.lease_at.store(began, Relaxed);

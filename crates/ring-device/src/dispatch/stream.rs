@@ -17,7 +17,7 @@ use crate::team::{AHEAD, POLLERS, POOL_BYTES, STAGE, Team, Words};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::layout::Exit;
-use ring_shared::ring::{Seen, decide};
+use ring_shared::ring::{Seen, credit_is_due, decide};
 
 impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
@@ -81,7 +81,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
         team.sync();
         let mut place = self.first_place(s.head.load(Relaxed), me);
-        let (mut looks, mut fruitless) = (0, 0u32);
+        let (mut looks, mut fruitless) = (0u32, 0u32);
         let last = team.pollers() - 1;
         loop {
             if me < crew {
@@ -169,7 +169,8 @@ impl<K: Kernel> Channel<'_, K> {
         let (took, waited) = match self.pass(place, n) {
             Some(times) => times,
             None => {
-                self.bring(place, n, self.stage_of(me));
+                let this = self.afresh();
+                this.bring(place, n, this.stage_of(me));
                 team.warp_sync();
                 let this = self.afresh();
                 let times = this.handle(place, n, this.stage_of(me));
@@ -212,7 +213,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let unseen = self.unseen(place);
         let (began, payload) = (self.team.ticks(), self.payload());
-        let (from, to) = (self.requests().from(place), self.responses().from(place));
+        let (from, to) = (self.inbox().from(place), self.outbox().from(place));
         let done = <K::Scope as Scope<K>>::straight(self.team, payload, from, to, n);
         done.then(|| (self.team.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
     }
@@ -244,7 +245,7 @@ impl<K: Kernel> Channel<'_, K> {
     fn bring(&self, place: u64, n: u32, stage: *mut u8) {
         let (team, atoms) = (self.team, K::Request::SLOT_ATOMS as u32);
         // A chunk does not pass the ring's end.
-        let Some(slots) = self.requests().from(place).get(..(n * atoms) as usize) else { return };
+        let Some(slots) = self.inbox().from(place).get(..(n * atoms) as usize) else { return };
         let read = |t: u32| slots.get(t as usize).map_or([0; 2], |atom| atom.load());
         let keep = |t: u32, words: Words| {
             if (t as usize) < slots.len() {
@@ -280,7 +281,7 @@ impl<K: Kernel> Channel<'_, K> {
     fn send(&self, place: u64, n: u32, stage: *mut u8) {
         let (team, atoms) = (self.team, K::Response::SLOT_ATOMS as u32);
         // A chunk does not pass the ring's end.
-        let Some(slots) = self.responses().from(place).get(..(n * atoms) as usize) else { return };
+        let Some(slots) = self.outbox().from(place).get(..(n * atoms) as usize) else { return };
         let answers = stage.wrapping_add(16 * <K::Scope as Scope<K>>::ANSWER);
         let read = |t: u32| match slots.get(t as usize) {
             // SAFETY: an atom of the response to message `m < n` in this worker's stage.
@@ -312,7 +313,7 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn reach(&self, done: u64) -> u64 {
         let s = self.shared();
-        let room = s.credit.load(Relaxed) + u64::from(self.responses().capacity());
+        let room = s.credit.load(Relaxed) + u64::from(self.outbox().capacity());
         let limit = done.saturating_add(s.limit.load(Relaxed));
         // A credit that is too far behind is not to call anybody back.
         s.tail.load(Relaxed).min(room).min(limit).max(done)
@@ -321,7 +322,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The conductor's step: tells of what was answered, and lets workers go on. `looked` is how many
     /// looks there were at its last step.
     #[inline(always)]
-    fn conduct(&self, crew: u32, looked: u64) -> u64 {
+    fn conduct(&self, crew: u32, looked: u32) -> u32 {
         let (team, s) = (self.team, self.shared());
         let (mut least, mut w) = (u64::MAX, team.in_warp());
         while w < crew {
@@ -334,7 +335,7 @@ impl<K: Kernel> Channel<'_, K> {
         team.warp_sync();
         let (mut due, mut looks) = (false, looked);
         if team.is_leader() {
-            looks = s.looks.load(Relaxed);
+            looks = s.looks.load(Relaxed) as u32;
             let now = team.now();
             let progress = done != s.done.load(Relaxed);
             s.done.store(done, Relaxed);
@@ -347,9 +348,8 @@ impl<K: Kernel> Channel<'_, K> {
             if progress {
                 team.fence(); // the answers of all workers, before the tail
                 self.publish_tail(done, s.credit.load(Relaxed));
-                if done - s.published.load(Relaxed)
-                    >= u64::from(self.requests().capacity()).div_ceil(4)
-                {
+                let published = s.published.load(Relaxed);
+                if credit_is_due(done, published, self.inbox().capacity()) {
                     self.publish_consumed(done);
                 }
             }
@@ -358,7 +358,7 @@ impl<K: Kernel> Channel<'_, K> {
         if team.agreed(due) {
             self.flush();
         }
-        team.uniform(looks)
+        team.uniform(u64::from(looks)) as u32
     }
 
     /// Thread 0, requests below `done` being answered: lets workers go further, if there is more,
@@ -443,7 +443,7 @@ impl<K: Kernel> Channel<'_, K> {
     fn scout(&self) {
         let (team, s) = (self.team, self.shared());
         let (covered, began) = (team.uniform(s.done.load(Relaxed)), team.ticks());
-        let lines = (&self.block().request_bell, &self.block().response_credit);
+        let lines = (self.inbox().bell(), self.outbox().credit());
         let seen = team.glance(lines, self.host(), self.caller());
         team.warp_sync(); // what each thread has acquired, for the leader to pass on
         if team.is_leader() {
@@ -455,13 +455,13 @@ impl<K: Kernel> Channel<'_, K> {
             s.command.store(seen.command, Relaxed);
             s.called.store(seen.call, Relaxed);
             let mut until = covered;
-            match decide(seen.control, tail, self.requests().capacity()) {
+            match decide(seen.control, tail, self.inbox().capacity()) {
                 Seen::Nothing => {}
                 // Rung when all before was consumed: for the polling warps.
                 Seen::Inline => until = u64::MAX,
                 Seen::Slots(n) => {
                     let new = tail + u64::from(n);
-                    wrong |= new.saturating_sub(done) > u64::from(self.requests().capacity());
+                    wrong |= new.saturating_sub(done) > u64::from(self.inbox().capacity());
                     // What is known of times reaches back two looks, so the third waits.
                     if !wrong && done >= s.split.load(Relaxed) {
                         s.unseen.store(s.unseen_next.load(Relaxed), Relaxed);

@@ -59,7 +59,7 @@ impl<K: Kernel> Channel<'_, K> {
                 this.team.first_look()
             } else {
                 let caller = if at_command { this.caller() } else { None };
-                this.team.look(&this.block().request_bell, at_command.then(|| this.host()), caller)
+                this.team.look(this.inbox().bell(), at_command.then(|| this.host()), caller)
             };
             // On the GPU the bus takes a microsecond from here to where `look` is used.
             (turns, looks) = (turns.wrapping_add(1), looks.saturating_add(1));
@@ -148,7 +148,7 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn act_on(&self, look: Look, head: u64, poller: u32, answered: &mut bool) -> bool {
         let control = self.team.control(look);
-        match decide(control, head, self.requests().capacity()) {
+        match decide(control, head, self.inbox().capacity()) {
             Seen::Nothing => false,
             Seen::Inline => {
                 if !K::Request::FITS_INLINE {
@@ -241,7 +241,7 @@ impl<K: Kernel> Channel<'_, K> {
         const LOOK: u64 = 2;
         const CORRUPT: u64 = 3;
         let (team, s) = (self.team, self.shared());
-        let full = u64::from(self.responses().capacity());
+        let full = u64::from(self.outbox().capacity());
         let free = || head.saturating_sub(s.credit.load(Relaxed)) < full;
         let mut found = NO;
         if team.is_leader() {
@@ -294,11 +294,10 @@ impl<K: Kernel> Channel<'_, K> {
         if self.team.is_leader() {
             self.note_work();
             // Before the answer: once it is out, the other warp may claim and answer the next.
-            self.shared().last_inline.store(head, Relaxed);
+            self.shared().run_start.store(head + 1, Relaxed);
         }
-        let bell = &self.block().response_bell;
         // SAFETY: this is warp `poller`, which claimed the request.
-        let times = unsafe { line_to_line::<K>(self.team, self.payload(), head, poller, bell) };
+        let times = unsafe { line_to_line::<K>(self.team, self.payload(), head, poller) };
         if self.team.rings() {
             self.tell_answered(head + 1);
         }
@@ -320,7 +319,7 @@ impl<K: Kernel> Channel<'_, K> {
         let (response, began, ended) = unsafe { handle::<K>(team, self.payload(), poller) };
         let mut t = team.in_warp();
         while t < K::Response::SLOT_ATOMS as u32 {
-            if let Some(atom) = self.responses().atom(head, t) {
+            if let Some(atom) = self.outbox().atom(head, t) {
                 // SAFETY: an atom of the response, in this warp's half of the pool.
                 atom.store(unsafe { response.cast::<Words>().add(t as usize).read() });
             }

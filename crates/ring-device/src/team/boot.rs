@@ -4,7 +4,7 @@
 
 use core::mem::offset_of;
 use ring_shared::atomics::{Atom, AtomicU64, Ordering::Relaxed};
-use ring_shared::layout::{ChannelBlock, ControlBlock, HostLine, StatusLine};
+use ring_shared::layout::{ChannelBlock, ConfigLine, ControlBlock, HostLine, StatusLine};
 
 /// The request doorbell, eight atoms. These and the next two are also what a look reads.
 pub const BELL: usize = 0;
@@ -14,21 +14,22 @@ pub const COMMAND: usize = 8;
 pub const CALL: usize = 9;
 /// The first atom of [`HostLine`].
 pub const HOST: usize = 10;
-/// The first three of [`ConfigLine`](ring_shared::layout::ConfigLine).
+/// The first four of [`ConfigLine`].
 pub const CONFIG: usize = 11;
-/// The beginning of the channel's block: both descriptors, and where its state is. Four atoms.
-pub const RINGS: usize = 14;
+/// The beginning of the channel's block: both descriptors, and where its state is. Seven atoms.
+pub const RINGS: usize = 15;
 /// The first six atoms of the channel's [`StatusLine`].
-pub const STATUS: usize = 18;
+pub const STATUS: usize = 22;
 /// Requests consumed.
-pub const REQUEST_CREDIT: usize = 24;
+pub const REQUEST_CREDIT: usize = 28;
 /// Responses consumed.
-pub const RESPONSE_CREDIT: usize = 25;
+pub const RESPONSE_CREDIT: usize = 29;
 /// How many there are.
-pub const ATOMS: usize = 26;
+pub const ATOMS: usize = 30;
 
 // The words that are asked for are in those atoms.
 const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS <= 32);
+const _: () = assert!(offset_of!(ConfigLine, memory_bytes) < 16 * (RINGS - CONFIG));
 const _: () = assert!(offset_of!(ChannelBlock, state_bytes) < 16 * (STATUS - RINGS));
 const _: () = assert!(offset_of!(StatusLine, scrubbed) < 16 * (REQUEST_CREDIT - STATUS));
 const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
@@ -118,7 +119,6 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring_shared::layout::ConfigLine;
 
     #[test]
     fn atoms_are_where_the_fields_are() {
@@ -128,8 +128,8 @@ mod tests {
         let status = block + 128;
         assert_eq!((at(3, BELL), at(3, BELL + 7)), (block + 1024, block + 1024 + 112));
         assert_eq!((at(3, COMMAND), at(3, CALL), at(3, HOST)), (16, 256 + 128 + 64, 0));
-        assert_eq!((at(3, CONFIG), at(3, CONFIG + 2)), (128, 160));
-        assert_eq!((at(3, RINGS), at(3, RINGS + 3)), (block, block + 48));
+        assert_eq!((at(3, CONFIG), at(3, CONFIG + 3)), (128, 176));
+        assert_eq!((at(3, RINGS), at(3, RINGS + 6)), (block, block + 96));
         assert_eq!((at(3, STATUS), at(3, STATUS + 5)), (status, status + 80));
         assert_eq!((at(3, REQUEST_CREDIT), at(3, RESPONSE_CREDIT)), (block + 256, block + 1152));
         assert_eq!(at(3, 31), block + 1152);

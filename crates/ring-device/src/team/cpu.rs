@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::MAGIC;
 use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
 use ring_shared::layout::{ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
-use ring_shared::ring::{CONTROL, Control, stamp};
+use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of, stamped};
 
 /// Looks for each at the clock.
 const LOOKS_PER_TIME: u64 = 16;
@@ -207,12 +207,12 @@ impl<'a> Team<'a> {
         first: Option<&StatusLine>,
     ) -> Glance {
         Glance {
-            // SYNC: acquires `Producer::publish_control`.
+            // SYNC: acquires `Outbox::publish`.
             control: Control::from_words(bell.atoms[CONTROL].observe()),
             // SYNC: acquires the host's `Command` store, which follows its writes to the arena.
             command: host.command.load(Ordering::Acquire),
             call: first.map_or(0, |first| first.leave.load(Relaxed)),
-            // SYNC: acquires `Consumer::publish`: the host has read those slots.
+            // SYNC: acquires `Inbox::publish`: the host has read those slots.
             credit: credit.consumed.load(Ordering::Acquire),
         }
     }
@@ -226,7 +226,7 @@ impl<'a> Team<'a> {
         let read = |k: usize| {
             // SAFETY: 16 bytes of the control block or of one of its channels' blocks, by the caller's
             // promise and the list's; all of it is atomics and padding.
-            // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's
+            // SYNC: acquires `Outbox::publish`, `Inbox::publish` and the host's
             // `Command` store; the rest was written before the launch.
             words.keep(k, unsafe { &*boot::atom(control, self.channel, k) }.observe());
         };
@@ -234,6 +234,20 @@ impl<'a> Team<'a> {
         let channels = words.half(boot::HOST, offset_of!(HostLine, channels));
         if words.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC && self.channel < channels {
             (0..boot::ATOMS).rev().for_each(read); // the doorbell's control atom before the others
+        }
+    }
+
+    /// Reads atoms of the list again, from elsewhere: atom `k` where `at(k)` says.
+    ///
+    /// # Safety
+    /// What `at` gives is 16 bytes that are read and written as atoms.
+    pub(crate) unsafe fn reread(&self, at: impl Fn(usize) -> Option<*const Atom>) {
+        for k in (0..boot::ATOMS).rev() {
+            if let Some(at) = at(k) {
+                // SAFETY: the caller's promise.
+                // SYNC: as in `boot`.
+                self.memory.boot.keep(k, unsafe { &*at }.observe());
+            }
         }
     }
 
@@ -256,7 +270,7 @@ impl<'a> Team<'a> {
             at.map_or([0, 0], |at| unsafe { &*at }.observe())
         };
         let (command, call) = (one(host.map(boot::command)), one(first.map(boot::call)));
-        // SYNC: acquires `Producer::publish_control`. Its atom comes before the others, so that
+        // SYNC: acquires `Outbox::publish`. Its atom comes before the others, so that
         // they are at least as new.
         let control = bell.atoms[CONTROL].observe();
         let s = self.shared();
@@ -297,7 +311,7 @@ impl<'a> Team<'a> {
     #[inline(always)]
     pub(crate) fn is_next(&self, look: Look, head: u64, n: usize, command: Option<u64>) -> bool {
         let (index, tail) = (head as u32, stamp(head));
-        self.control(look) == Control { credit: index, inline: index, tail }
+        self.control(look) == Control { credit: index, first: tail, tail }
             && command.is_none_or(|command| self.command(look) == command)
             && self.stamped(look, n, tail)
     }
@@ -317,7 +331,7 @@ impl<'a> Team<'a> {
     /// Whether the first `n` atoms of the line carry `stamp`.
     #[inline(always)]
     pub(crate) fn stamped(&self, look: Look, n: usize, stamp: u32) -> bool {
-        look.iter().take(n).all(|[_, hi]| (hi >> 32) as u32 == stamp)
+        look.iter().take(n).all(|atom| stamp_of(*atom) == stamp)
     }
 
     /// Puts the payload of the first `n` atoms of the line side by side at `to`.
@@ -326,14 +340,9 @@ impl<'a> Team<'a> {
     /// `to` is 4-byte aligned room for `12 * n` bytes that no other thread uses.
     #[inline(always)]
     pub(crate) unsafe fn stage(&self, look: Look, n: usize, to: *mut u8) {
-        for (k, [lo, hi]) in look.iter().take(n).enumerate() {
-            let to = to.wrapping_add(12 * k).cast::<u32>();
+        for (k, atom) in look.iter().take(n).enumerate() {
             // SAFETY: the caller's room.
-            unsafe {
-                to.write(*lo as u32);
-                to.add(1).write((lo >> 32) as u32);
-                to.add(2).write(*hi as u32);
-            }
+            unsafe { to.wrapping_add(12 * k).cast::<[u32; 3]>().write(payload_of(*atom)) };
         }
     }
 
@@ -344,14 +353,12 @@ impl<'a> Team<'a> {
     #[inline(always)]
     pub(crate) unsafe fn ring(&self, bell: &Doorbell, from: *const u8, stamp: u32, c: Control) {
         for (k, atom) in bell.atoms.iter().take(CONTROL).enumerate() {
-            let from = from.wrapping_add(12 * k).cast::<u32>();
             // SAFETY: the caller's 84 bytes.
-            let [a, b, c] = unsafe { [from.read(), from.add(1).read(), from.add(2).read()] };
-            let words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
-            // SYNC: released to `Consumer::take_inline`.
-            atom.publish(words);
+            let payload = unsafe { from.wrapping_add(12 * k).cast::<[u32; 3]>().read() };
+            // SYNC: released to `Inbox::take_inline`.
+            atom.publish(stamped(payload, stamp));
         }
-        // SYNC: released to `Consumer::find`.
+        // SYNC: released to `Inbox::find`.
         bell.atoms[CONTROL].publish(c.to_words());
     }
 

@@ -1,10 +1,10 @@
 //! A GPU block as a team: two warps poll in turn, the others wait at the barrier.
 
-use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx, opaque};
+use super::{Glance, Look, POLLERS, Shared, Tally, TeamMemory, boot, intrinsics as ptx};
 use core::marker::PhantomData;
 use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, HostLine, StatusLine};
-use ring_shared::ring::{CONTROL, Control, stamp};
+use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of, stamped};
 
 /// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
 /// fits the looks' rhythm pulls both warps into step. On an H200 a process sees a median round trip
@@ -59,7 +59,11 @@ impl Team<'_> {
     /// The same team, which the compiler takes for another; see `Channel::afresh`.
     #[inline(always)]
     pub(crate) fn afresh(&self) -> Self {
-        Team { memory: opaque(self.memory), thread: ptx::opaque32(self.thread), of: PhantomData }
+        Team {
+            memory: ptx::opaque64(self.memory),
+            thread: ptx::opaque32(self.thread),
+            of: PhantomData,
+        }
     }
 
     #[inline(always)]
@@ -271,7 +275,7 @@ impl Team<'_> {
             _ => None,
         };
         // SAFETY: an atom of the doorbell, or the first 16 bytes of the credit line, or as in `look`.
-        // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's `Command`
+        // SYNC: acquires `Outbox::publish`, `Inbox::publish` and the host's `Command`
         // store.
         let atom = at.map_or([0; 2], |at| unsafe { &*at }.observe());
         let control = [ptx::shuffle64(atom[0], 0), ptx::shuffle64(atom[1], 0)];
@@ -295,9 +299,26 @@ impl Team<'_> {
             let at = boot::atom(control, self.channel(), k);
             // SAFETY: 16 bytes of the control block or of a channel's block, by the caller's promise
             // and the list's; all of it is atomics and padding.
-            // SYNC: acquires `Producer::publish_control`, `Consumer::publish` and the host's `Command`
+            // SYNC: acquires `Outbox::publish`, `Inbox::publish` and the host's `Command`
             // store, which may come while earlier launches are on the device; the team has it after a
             // barrier. The value is waited for in any case.
+            self.memory().boot.keep(k, unsafe { &*at }.observe());
+        }
+    }
+
+    /// Warp 0 reads atoms of the list again, from elsewhere: atom `k` where `at(k)` says. The block has
+    /// them after a barrier.
+    ///
+    /// # Safety
+    /// What `at` gives is 16 bytes that are read and written as atoms.
+    #[inline(always)]
+    pub(crate) unsafe fn reread(&self, at: impl Fn(usize) -> Option<*const Atom>) {
+        let k = self.thread() as usize;
+        if k < 32
+            && let Some(at) = at(k)
+        {
+            // SAFETY: the caller's promise.
+            // SYNC: as in `boot`.
             self.memory().boot.keep(k, unsafe { &*at }.observe());
         }
     }
@@ -349,9 +370,10 @@ impl Team<'_> {
     #[inline(always)]
     pub(crate) fn is_next(&self, look: Look, head: u64, n: usize, command: Option<u64>) -> bool {
         let (index, [lo, hi], k) = (head as u32, look, self.in_warp() as usize);
-        let stamped = (hi >> 32) as u32 == stamp(head); // where the control atom has its tail
+        let tail = stamp(head);
+        let stamped = stamp_of(look) == tail; // where the control atom has its tail
         let mine = match (k, command) {
-            (CONTROL, _) => stamped && lo as u32 == index && hi as u32 == index,
+            (CONTROL, _) => stamped && lo as u32 == index && hi as u32 == tail,
             (boot::COMMAND, Some(command)) => lo == command,
             _ => stamped || k >= n,
         };
@@ -395,7 +417,7 @@ impl Team<'_> {
     /// Whether the first `n` atoms of the line carry `stamp`.
     #[inline(always)]
     pub(crate) fn stamped(&self, look: Look, n: usize, stamp: u32) -> bool {
-        let mine = (look[1] >> 32) as u32 == stamp;
+        let mine = stamp_of(look) == stamp;
         ptx::all(self.in_warp() as usize >= n || mine)
     }
 
@@ -407,13 +429,8 @@ impl Team<'_> {
     pub(crate) unsafe fn stage(&self, look: Look, n: usize, to: *mut u8) {
         let k = self.in_warp() as usize;
         if k < n {
-            let (to, [lo, hi]) = (to.wrapping_add(12 * k).cast::<u32>(), look);
             // SAFETY: the caller's room; thread `k` writes bytes `12 * k..12 * k + 12`.
-            unsafe {
-                to.write(lo as u32);
-                to.add(1).write((lo >> 32) as u32);
-                to.add(2).write(hi as u32);
-            }
+            unsafe { to.wrapping_add(12 * k).cast::<[u32; 3]>().write(payload_of(look)) };
         }
         self.warp_sync();
     }
@@ -429,12 +446,11 @@ impl Team<'_> {
         if let Some(atom) = bell.atoms.get(k) {
             let mut words = c.to_words();
             if k < CONTROL {
-                let from = from.wrapping_add(12 * k).cast::<u32>();
                 // SAFETY: the caller's 84 bytes.
-                let [a, b, c] = unsafe { [from.read(), from.add(1).read(), from.add(2).read()] };
-                words = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(stamp) << 32];
+                words =
+                    stamped(unsafe { from.wrapping_add(12 * k).cast::<[u32; 3]>().read() }, stamp);
             }
-            // SYNC: the stamp proves the payload to `Consumer::take_inline`; the control atom may
+            // SYNC: the stamp proves the payload to `Inbox::take_inline`; the control atom may
             // arrive before the others, which then do not match yet. Nothing here acquires the credit by
             // which the host gave the line free: a fence would add its time to each round trip. This relies
             // on a GPU making no store before the loads that decide on it have returned. The branch to here

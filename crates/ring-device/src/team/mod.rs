@@ -83,8 +83,8 @@ pub(crate) mod flag {
 pub(crate) struct Shared {
     /// Index of the next request.
     pub head: AtomicU64,
-    /// Index of the last answer that travelled inline.
-    pub last_inline: AtomicU64,
+    /// Index after the last answer that was inline; those from it on are in slots.
+    pub run_start: AtomicU64,
     /// Answers below this index are out. A polling warp that answers by itself says so to the other one.
     pub answered: AtomicU64,
     /// Index after the last request known to be in a slot.
@@ -184,6 +184,8 @@ pub(crate) struct Shared {
     pub flushed: AtomicU64,
     /// A handler has panicked: the block's threads end, one after the other.
     pub broken: AtomicU64,
+    /// Address of the control block.
+    pub control: AtomicU64,
     /// Address of the channel's block.
     pub block: AtomicU64,
 }
@@ -211,14 +213,6 @@ pub(crate) struct Tally {
 
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) use intrinsics::exit;
-
-/// The same address, of which the GPU's compiler knows nothing: see `Channel::afresh`.
-#[inline(always)]
-pub(crate) fn opaque<T>(at: *const T) -> *const T {
-    #[cfg(target_arch = "nvptx64")]
-    let at = intrinsics::opaque64(at);
-    at
-}
 
 /// What a stream's workers have counted since warp 0 last took it over, many times in what 32 bits hold:
 /// block-shared memory has no addition of 64.

@@ -7,6 +7,18 @@ use ring_shared::layout::{ChannelBlock, ConfigLine};
 
 #[doc(hidden)]
 impl TeamMemory {
+    /// Where the host leaves the address of the requests' doorbell line.
+    pub const REQUEST_LINES: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.lines));
+    /// Where the host leaves the address of the requests' credit line.
+    pub const REQUEST_CREDIT: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, request.credit));
+    /// Where the host leaves the address of the responses' doorbell line.
+    pub const RESPONSE_LINES: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.lines));
+    /// Where the host leaves the address of the responses' credit line.
+    pub const RESPONSE_CREDIT: usize =
+        Self::told(boot::RINGS, offset_of!(ChannelBlock, response.credit));
     /// Where the host leaves the address of the request slots.
     pub const REQUEST_SLOTS: usize =
         Self::told(boot::RINGS, offset_of!(ChannelBlock, request.slots));

@@ -146,7 +146,7 @@ fn in_order_queued() {
 #[test]
 fn called_to_leave() {
     check(3, || {
-        let mut rig = Rig::<Alone>::new(2, 2, Budgets { iterations: 1, idle: 1 });
+        let mut rig = Rig::<Alone>::new(2, 2, Budgets { iterations: 1, idle: 1, ..ENDLESS });
         let mut ends = [rig.ends(0, 2), rig.ends(1, 2)];
         rig.order(State::Active);
         rig.launch(1);
@@ -245,7 +245,7 @@ fn lost() {
         let ends = rig.ends(0, 1);
         rig.order(State::Active);
         rig.launch(2);
-        let beyond = Control { credit: START as u32, inline: 0, tail: 1 };
+        let beyond = Control { credit: START as u32, first: START as u32, tail: 1 };
         rig.channel(0).request_bell.atoms[CONTROL].publish(beyond.to_words());
         until(|| rig.channel(0).status.obeyed().state == State::Faulted as u32);
         assert_eq!(rig.exit(0), Some(Exit::CorruptRing));

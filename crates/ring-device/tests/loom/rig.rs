@@ -10,11 +10,12 @@ use ring_device::{
 };
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared, share};
+pub use ring_shared::layout::Budgets;
 use ring_shared::layout::{
-    ChannelBlock, Command, ControlBlock, Doorbell, Exit, HostLine, Processing, RingDescriptor,
-    State, StatusLine, UNLIMITED,
+    ChannelBlock, ChannelSetup, Command, ControlBlock, Doorbell, Exit, HostLine, KernelSetup,
+    Placement, Processing, State, StatusLine, UNLIMITED,
 };
-use ring_shared::{ABI_VERSION, Consumer, MAGIC, Producer, Ring};
+use ring_shared::{Inbox, Outbox, Ring};
 use std::cell::RefCell;
 use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -173,26 +174,19 @@ pub struct Ends {
 
 /// The sending half.
 pub struct Sender {
-    producer: Producer,
+    producer: Outbox,
     channel: usize,
     sent: usize,
 }
 
 /// The receiving half.
 pub struct Receiver {
-    consumer: Consumer,
+    consumer: Inbox,
     channel: usize,
     got: usize,
 }
 
-/// Looks and batches, and idle time, after which a launch leaves.
-#[derive(Clone, Copy)]
-pub struct Budgets {
-    pub iterations: u64,
-    pub idle: u64,
-}
-
-pub const ENDLESS: Budgets = Budgets { iterations: UNLIMITED, idle: UNLIMITED };
+pub const ENDLESS: Budgets = Budgets::UNLIMITED;
 
 /// What the word at so many bytes of a channel's block is. What pads lines, and the histograms, which channel
 /// after channel has for itself, are not watched.
@@ -210,7 +204,7 @@ fn of_channel(channels: u32, at: usize) -> Option<Kind> {
         || channels > 1 && status(offset_of!(StatusLine, busy))
         || channels > 1 && status(offset_of!(StatusLine, leave));
     let told = line(offset_of!(ChannelBlock, status)).is_some_and(|at| at < 104);
-    let cell = told || at < 64;
+    let cell = told || at < 112;
     match atomic {
         true => Some(Kind::Atomic),
         false => cell.then_some(Kind::Cell),
@@ -238,40 +232,33 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         let (submitted, epoch, skipped) = (0, 0, 0);
         let mut rig =
             Rig { watched, launches, submitted, epoch, channels, skipped, memory, kernel };
-        let host = &rig.memory().control.host;
-        host.magic.store(MAGIC, Relaxed);
-        host.abi_version.store(ABI_VERSION, Relaxed);
-        host.channels.store(channels, Relaxed);
-        rig.budgets(budgets);
-        let config = &rig.memory().control.config;
-        config.time.store(UNLIMITED, Relaxed);
-        config.lease.store(UNLIMITED, Relaxed);
-        config.processing.store(Processing::Continuous as u32, Relaxed);
-        config.max_messages.store(1, Relaxed);
+        rig.memory().control.initialise(&KernelSetup {
+            channels,
+            memory_bytes: size_of::<Memory>() as u64,
+            payload: (0, 0),
+            budgets,
+            processing: Processing::Continuous,
+            max_messages: 1,
+            lease: UNLIMITED,
+        });
         for channel in 0..channels {
-            for ring in rig.rings(channel, capacity) {
-                ring.reset();
-            }
             let block = rig.channel(channel);
-            let describe = |d: &RingDescriptor, which: usize| {
-                let slots = &rig.memory().slots[channel as usize][which];
-                d.slots.store(slots.as_ptr().expose_provenance() as u64, Relaxed);
-                d.start.store(START, Relaxed);
-                d.capacity.store(capacity, Relaxed);
-                d.slot_bytes.store(16, Relaxed);
-            };
-            describe(&block.request, 0);
-            describe(&block.response, 1);
+            let at = std::ptr::from_ref(block).expose_provenance() as u64;
+            let [requests, responses] = &rig.memory().slots[channel as usize];
+            let address = |slots: &[Atom; MOST]| slots.as_ptr().expose_provenance() as u64;
             let state = &rig.memory().state[16 * channel as usize..][..16];
-            block.state.store(state.as_ptr().expose_provenance() as u64, Relaxed);
-            block.state_bytes.store(128, Relaxed);
-            block.status.last_inline.store(START - 1, Relaxed);
-            block.status.scrubbed.store(START, Relaxed);
+            block.initialise(&ChannelSetup {
+                requests: Placement::of_requests(at, address(requests), capacity, 16)
+                    .starting_at(START),
+                responses: Placement::of_responses(at, address(responses), capacity, 16)
+                    .starting_at(START),
+                state: (state.as_ptr().expose_provenance() as u64, 128),
+            });
         }
         let memory = rig.memory();
         let host = |at| match at {
             at if at == offset_of!(HostLine, command) => Some(Kind::Atomic),
-            0..24 | 128..176 => Some(Kind::Cell),
+            0..24 | 128..192 => Some(Kind::Cell),
             _ => None,
         };
         let mut watched = vec![share(&memory.control, host)];
@@ -312,7 +299,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
     pub fn ends(&self, channel: u32, capacity: u32) -> Ends {
         let [requests, responses] = self.rings(channel, capacity);
         let (producer, consumer, channel) =
-            (Producer::new(requests), Consumer::new(responses), channel as usize);
+            (Outbox::new(requests), Inbox::new(responses), channel as usize);
         let (sender, receiver) =
             (Sender { producer, channel, sent: 0 }, Receiver { consumer, channel, got: 0 });
         Ends { sender, receiver }
@@ -332,9 +319,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
 
     /// Only while no launch is on the device.
     pub fn budgets(&self, budgets: Budgets) {
-        let config = &self.memory().control.config;
-        config.iterations.store(budgets.iterations, Relaxed);
-        config.idle.store(budgets.idle, Relaxed);
+        self.memory().control.config.set_budgets(budgets);
     }
 
     /// Submits `launches` that follow each other, as a driver runs them: a thread a channel, and the next when

@@ -8,10 +8,12 @@ use ring_device::{
     Hooks, InOrder, InOrderHandler, Kernel, Scope, Team, TeamMemory, Thread, ThreadContext,
     ThreadHandler, run,
 };
+pub use ring_shared::layout::Budgets;
 use ring_shared::layout::{
-    ChannelBlock, Command, ControlBlock, Exit, Processing, RingDescriptor, State, UNLIMITED,
+    ChannelBlock, ChannelSetup, Command, ControlBlock, Exit, KernelSetup, Placement, Processing,
+    State, UNLIMITED,
 };
-use ring_shared::{ABI_VERSION, Consumer, MAGIC, Message, Producer, Ring};
+use ring_shared::{Inbox, Message, Outbox, Ring};
 use std::alloc::Layout;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -167,23 +169,18 @@ impl InOrderHandler for NextInOrder {
     }
 }
 
-/// Budgets of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct Budgets {
-    pub time: u64,
-    pub iterations: u64,
-    pub idle: u64,
-}
-
-pub const ENDLESS: Budgets = Budgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+pub const ENDLESS: Budgets = Budgets::UNLIMITED;
 
 /// A kernel's memory.
 pub struct Rig<K> {
     base: NonNull<u8>,
     layout: Layout,
     pub channels: u32,
-    capacity: u32,
+    /// Slots of the rings of requests and of responses.
+    capacity: [u32; 2],
     start: u64,
+    /// The rings' lines are behind the slots, not in the channels' blocks.
+    elsewhere: bool,
     pub launches: u64,
     epoch: u32,
     /// What channels take for the time from the next launch on, if not [`now`].
@@ -198,8 +195,16 @@ impl<K: Kernel> Rig<K> {
     const STATE: usize = <K::Scope as Scope<K>>::STATE_BYTES.next_multiple_of(128);
 
     pub fn new(channels: u32, capacity: u32, start: u64) -> Rig<K> {
-        let slots = 16 * (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS) * capacity as usize;
-        let channel = size_of::<ChannelBlock>() + slots + Self::STATE;
+        Self::of(channels, [capacity; 2], start, false)
+    }
+
+    /// With so many slots for requests and for responses, and with the rings' lines in the channels' blocks or
+    /// `elsewhere`.
+    pub fn of(channels: u32, capacity: [u32; 2], start: u64, elsewhere: bool) -> Rig<K> {
+        let slots =
+            Self::slot_bytes(0) * capacity[0] as usize + Self::slot_bytes(1) * capacity[1] as usize;
+        let channel =
+            size_of::<ChannelBlock>() + slots.next_multiple_of(128) + 4 * 128 + Self::STATE;
         let bytes = size_of::<ControlBlock>() + channels as usize * channel;
         let layout = Layout::from_size_align(bytes, 128).unwrap().pad_to_align();
         // SAFETY: not of size zero.
@@ -207,33 +212,37 @@ impl<K: Kernel> Rig<K> {
         base.as_ptr().expose_provenance();
         let kernel = PhantomData;
         let (launches, epoch, clock, rest) = (0, 0, None, None);
-        let rig =
-            Rig { base, layout, channels, capacity, start, launches, epoch, clock, rest, kernel };
-        let host = &rig.control().host;
-        host.magic.store(MAGIC, Relaxed);
-        host.abi_version.store(ABI_VERSION, Relaxed);
-        host.channels.store(channels, Relaxed);
-        rig.budgets(ENDLESS);
-        rig.control().config.lease.store(UNLIMITED, Relaxed);
-        rig.processing(Processing::Batch as u32, u32::MAX);
+        let rig = Rig {
+            base,
+            layout,
+            channels,
+            capacity,
+            start,
+            elsewhere,
+            launches,
+            epoch,
+            clock,
+            rest,
+            kernel,
+        };
+        rig.control().initialise(&KernelSetup {
+            channels,
+            memory_bytes: bytes as u64,
+            payload: (0, 0),
+            budgets: ENDLESS,
+            processing: Processing::Batch,
+            max_messages: u32::MAX,
+            lease: UNLIMITED,
+        });
         for channel in 0..channels {
             let block = rig.channel(channel);
-            for ring in [rig.requests(channel), rig.responses(channel)] {
-                ring.reset();
-            }
-            let describe = |d: &RingDescriptor, slots: NonNull<u8>, atoms: usize| {
-                d.slots.store(slots.as_ptr().addr() as u64, Relaxed);
-                d.start.store(start, Relaxed);
-                d.capacity.store(capacity, Relaxed);
-                d.slot_bytes.store(16 * atoms as u32, Relaxed);
-            };
-            let (request, response) = rig.slots(channel);
-            describe(&block.request, request, K::Request::SLOT_ATOMS);
-            describe(&block.response, response, K::Response::SLOT_ATOMS);
-            block.status.last_inline.store(start.wrapping_sub(1), Relaxed);
-            block.status.scrubbed.store(start, Relaxed);
-            block.state.store(rig.state(channel).as_ptr().addr() as u64, Relaxed);
-            block.state_bytes.store(<K::Scope as Scope<K>>::STATE_BYTES as u64, Relaxed);
+            let state = rig.state(channel).as_ptr().addr() as u64;
+            block.initialise(&ChannelSetup {
+                requests: rig.placement(channel, 0),
+                responses: rig.placement(channel, 1),
+                state: (state, <K::Scope as Scope<K>>::STATE_BYTES as u64),
+            });
+            rig.rings(channel).iter().for_each(Ring::reset);
         }
         rig
     }
@@ -256,47 +265,64 @@ impl<K: Kernel> Rig<K> {
         unsafe { self.base.add(at) }
     }
 
-    /// Request slots and response slots.
-    fn slots(&self, channel: u32) -> (NonNull<u8>, NonNull<u8>) {
-        let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
+    fn slot_bytes(which: usize) -> usize {
+        16 * [K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS][which]
+    }
+
+    /// Where the slots of requests and of responses begin, and four lines that are nobody's or, elsewhere, the
+    /// rings'.
+    fn parts(&self, channel: u32) -> [NonNull<u8>; 3] {
         let blocks = size_of::<ControlBlock>() + self.channels as usize * size_of::<ChannelBlock>();
-        let request = blocks + channel as usize * 16 * (a + b) * self.capacity as usize;
-        let response = request + 16 * a * self.capacity as usize;
+        let bytes = [0, 1].map(|which| Self::slot_bytes(which) * self.capacity[which] as usize);
+        let own = (bytes[0] + bytes[1]).next_multiple_of(128) + 4 * 128;
+        let requests = blocks + channel as usize * own;
+        let responses = requests + bytes[0];
         // SAFETY: inside the memory by its layout.
-        unsafe { (self.base.add(request), self.base.add(response)) }
+        let at = |at| unsafe { self.base.add(at) };
+        [at(requests), at(responses), at(requests + own - 4 * 128)]
     }
 
-    fn requests(&self, channel: u32) -> Ring {
-        let (block, (slots, _)) = (self.channel(channel), self.slots(channel));
-        let lines = (&block.request_bell, &block.request_credit);
-        let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
-        // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
-        unsafe { Ring::from_raw(parts, self.capacity, K::Request::SLOT_ATOMS as u32, self.start) }
-            .unwrap()
+    /// Where a channel's ring lies: 0 for requests, 1 for responses.
+    pub fn placement(&self, channel: u32, which: usize) -> Placement {
+        let address = |at: NonNull<u8>| at.as_ptr().addr() as u64;
+        let (parts, block) = (self.parts(channel), std::ptr::from_ref(self.channel(channel)));
+        let of = [Placement::of_requests, Placement::of_responses][which];
+        let (slots, bytes) = (address(parts[which]), Self::slot_bytes(which) as u32);
+        let own = of(block.addr() as u64, slots, self.capacity[which], bytes);
+        let lines = address(parts[2]) + 256 * which as u64;
+        let placed =
+            if self.elsewhere { Placement { lines, credit: lines + 128, ..own } } else { own };
+        placed.starting_at(self.start)
     }
 
-    fn responses(&self, channel: u32) -> Ring {
-        let (block, (_, slots)) = (self.channel(channel), self.slots(channel));
-        let lines = (&block.response_bell, &block.response_credit);
-        let parts = (NonNull::from(lines.0), NonNull::from(lines.1), slots.cast());
-        // SAFETY: as above.
-        unsafe { Ring::from_raw(parts, self.capacity, K::Response::SLOT_ATOMS as u32, self.start) }
-            .unwrap()
+    /// The rings of requests and of responses.
+    fn rings(&self, channel: u32) -> [Ring; 2] {
+        [0, 1].map(|which| {
+            let placed = self.placement(channel, which);
+            let at = |address: u64| {
+                let offset = address as usize - self.base.as_ptr().addr();
+                assert!(offset < self.layout.size());
+                // SAFETY: inside the memory.
+                unsafe { self.base.add(offset) }
+            };
+            let parts =
+                (at(placed.lines).cast(), at(placed.credit).cast(), at(placed.slots).cast());
+            let atoms = placed.slot_bytes / 16;
+            // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
+            unsafe { Ring::from_raw(parts, placed.capacity, atoms, self.start) }.unwrap()
+        })
     }
 
     /// The host's ends of a channel.
     pub fn ends(&self, channel: u32) -> Ends {
         Ends {
-            producer: Producer::new(self.requests(channel)),
-            consumer: Consumer::new(self.responses(channel)),
+            producer: Outbox::new(self.rings(channel)[0]),
+            consumer: Inbox::new(self.rings(channel)[1]),
         }
     }
 
     pub fn budgets(&self, budgets: Budgets) {
-        let config = &self.control().config;
-        config.time.store(budgets.time, Relaxed);
-        config.iterations.store(budgets.iterations, Relaxed);
-        config.idle.store(budgets.idle, Relaxed);
+        self.control().config.set_budgets(budgets);
     }
 
     pub fn processing(&self, number: u32, max_messages: u32) {
@@ -368,7 +394,7 @@ impl<K: Kernel> Rig<K> {
                 _ => State::Faulted,
             };
             assert_eq!(self.acknowledged(channel).1, Some(state), "{exit:?}");
-            let consumed = block.request_credit.consumed.load(Relaxed);
+            let consumed = self.rings(channel)[0].credit().consumed.load(Relaxed);
             assert_eq!(status.processed.load(Relaxed), consumed - self.start);
             if state != State::Faulted {
                 let sum = |times: &[std::sync::atomic::AtomicU64]| -> u64 {
@@ -421,8 +447,8 @@ impl Running {
 
 /// The host's ends of a channel.
 pub struct Ends {
-    pub producer: Producer,
-    pub consumer: Consumer,
+    pub producer: Outbox,
+    pub consumer: Inbox,
 }
 
 impl Ends {

@@ -6,10 +6,9 @@ use super::report::Fallback;
 use crate::device::retry::MOST_FAILURES;
 use crate::device::{Launched, RunState};
 use crate::error::{DeviceFault, DriverError};
-use crate::memory::plan::WireBudgets;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
-use ring_shared::layout::State;
+use ring_shared::layout::{Budgets, State};
 use ring_shared::ring::{CONTROL, Control};
 use std::time::{Duration, Instant};
 
@@ -33,9 +32,9 @@ pub(crate) struct DriveConfig {
     /// Driver calls wait until what is on the device has left.
     pub calls_block: bool,
     /// What a launch may spend.
-    pub budgets: WireBudgets,
+    pub budgets: Budgets,
     /// What it may spend after a change for the worse.
-    pub fallback: WireBudgets,
+    pub fallback: Budgets,
 }
 
 impl DriveConfig {
@@ -183,7 +182,7 @@ impl Launches {
         let falls = falls && config.mode != Mode::Persistent;
         if falls {
             config.memory = Memory::StagedSync;
-            config.budgets = WireBudgets { idle: 0, ..config.fallback };
+            config.budgets = Budgets { idle: 0, ..config.fallback };
             kernel.region().set_budgets(config.budgets);
         }
         self.fall_back_or_retry(kernel, from, error).map(|()| falls)

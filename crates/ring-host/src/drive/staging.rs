@@ -16,7 +16,7 @@ use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS};
 use crate::memory::region::Region;
 use ring_shared::atomics::{Atom, Ordering};
 use ring_shared::layout::{ChannelBlock, ControlBlock, HostLine, StatusLine, Times};
-use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, widen};
+use ring_shared::ring::{CONTROL, Control, Corrupt, Seen, decide, stamp, stamp_of, widen};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -178,7 +178,7 @@ impl StagingCopier {
         self.transfer = Transfer::Push; // also if it fails half way: what was begun must be over first
         for channel in 0..region.channels() {
             let bell = &region.channel(channel).request_bell;
-            // SYNC: acquires the sender's `publish_control`: slots and stamps are there.
+            // SYNC: acquires the sender's `Outbox::publish`: slots and stamps are there.
             let words = bell.atoms[CONTROL].observe();
             let credit = received(channel);
             let progress = &mut self.channels[channel as usize];
@@ -189,8 +189,8 @@ impl StagingCopier {
             }
             let control = Control::from_words(words);
             let tail = widen(control.tail, progress.pushed);
-            let alone = tail == progress.pushed + 1 && control.inline == progress.pushed as u32;
-            if !alone {
+            let none_in_slots = tail == progress.pushed + 1 && control.first == control.tail;
+            if !none_in_slots {
                 copy_slots(
                     (region, launch_slot),
                     channel,
@@ -290,24 +290,22 @@ impl StagingCopier {
         let bell = &region.bounce_buffer(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
         let (here, control) = (progress.pulled, Control::from_words(bell[CONTROL].load()));
         progress.pulling = here;
-        if let Seen::Corrupt(found) = decide(control, here, region.capacity()) {
-            return Err(PullError::Corrupt(found));
-        }
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
-        if ahead > u64::from(region.capacity()) {
-            return Ok(false); // behind: a line read before one that was published
-        }
-        let inline = widen(control.inline, here);
-        if inline < here + ahead {
-            // The copy may have read atoms before the device wrote them: then the next pull brings
-            // them.
-            let stamped = |atom: &Atom| (atom.load()[1] >> 32) as u32 == stamp(inline);
-            if !bell[..region.answer_stamps()].iter().all(stamped) {
-                return Ok(false);
+        let slots = match decide(control, here, region.capacity()) {
+            Seen::Corrupt(found) => return Err(PullError::Corrupt(found)),
+            Seen::Nothing => return Ok(false), // or a line read before one that was published
+            Seen::Slots(_) => true,
+            Seen::Inline => {
+                // The copy may have read atoms before the device wrote them: then the next pull brings
+                // them.
+                let stamped = |atom: &Atom| stamp_of(atom.load()) == stamp(here);
+                if !bell[..region.answer_stamps()].iter().all(stamped) {
+                    return Ok(false);
+                }
+                ahead > 1
             }
-        }
+        };
         progress.pulling = here + ahead;
-        let slots = ahead > u64::from(inline == here);
         if slots {
             copy_slots((region, launch_slot), channel, Direction::Responses, here..here + ahead)?;
         }

@@ -5,7 +5,7 @@ use crate::memory::plan::Direction;
 use ring_device::kernels::EchoMessage;
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control, Ring, widen};
-use ring_shared::{Consumer, Message, Producer};
+use ring_shared::{Inbox, Message, Outbox};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -102,8 +102,8 @@ impl Device {
 
     /// A worker that answers a channel's requests, from the first one on.
     pub fn worker(&self, channel: u32) -> Worker {
-        let requests = Consumer::new(self.ring(channel, Direction::Requests));
-        let answers = Producer::new(self.ring(channel, Direction::Responses));
+        let requests = Inbox::new(self.ring(channel, Direction::Requests));
+        let answers = Outbox::new(self.ring(channel, Direction::Responses));
         let block = std::ptr::from_ref(self.channel(channel)).expose_provenance();
         Worker { requests, answers, block, _core: Arc::clone(&self._core) }
     }
@@ -111,8 +111,8 @@ impl Device {
 
 /// Answers a channel's requests as a kernel would.
 pub(super) struct Worker {
-    requests: Consumer,
-    answers: Producer,
+    requests: Inbox,
+    answers: Outbox,
     block: usize,
     /// Keeps the memory.
     _core: Arc<KernelCore>,

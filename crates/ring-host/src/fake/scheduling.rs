@@ -3,9 +3,9 @@
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
 use crate::drive::DriveConfig;
 use crate::error::{ControlError, DeviceFault, RecvTimeoutError};
-use crate::memory::plan::{Plan, WireBudgets};
+use crate::memory::plan::Plan;
 use crate::mode::{Memory, Mode};
-use ring_shared::layout::State;
+use ring_shared::layout::{Budgets, State};
 use std::time::Duration;
 
 /// A time that no test takes, in nanoseconds.
@@ -20,7 +20,7 @@ fn at_rest() -> Bed {
 fn timed(time: u64) -> DriveConfig {
     let drive = drive(Mode::EventDriven, Memory::Mapped);
     let iterations = u64::MAX;
-    DriveConfig { budgets: WireBudgets { time, iterations, ..drive.budgets }, ..drive }
+    DriveConfig { budgets: Budgets { time, iterations, ..drive.budgets }, ..drive }
 }
 
 /// How many launches `act` makes.
@@ -96,7 +96,7 @@ fn a_follow_up_is_queued_after_half_of_the_time() {
 #[test]
 fn a_counted_launch_is_followed_at_once() {
     let endless = timed(HOUR);
-    let counted = WireBudgets { iterations: 5, ..endless.budgets };
+    let counted = Budgets { iterations: 5, ..endless.budgets };
     let stays = DriveConfig { mode: Mode::Persistent, memory: Memory::StagedAsync, ..endless };
     let alone = DriveConfig { calls_block: true, ..endless };
     let sync = DriveConfig { memory: Memory::StagedSync, ..endless };

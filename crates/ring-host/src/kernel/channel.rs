@@ -16,7 +16,7 @@ use crate::error::{ChannelError, RecvTimeoutError, SendTimeoutError, TryRecvErro
 use crate::kernel::core::KernelCore;
 use crate::memory::plan::Direction;
 use ring_device::Kernel;
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl<K: Kernel> Channel<K> {
             core.device.region().ring(channel, Direction::Requests),
             core.device.region().ring(channel, Direction::Responses),
         );
-        let (producer, consumer) = (Producer::new(requests), Consumer::new(responses));
+        let (producer, consumer) = (Outbox::new(requests), Inbox::new(responses));
         Channel {
             sender: Sender {
                 core: Arc::clone(core),

@@ -7,12 +7,12 @@ use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
 use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
 use crate::kernel::embedded::Kernels;
-use crate::memory::plan::{Plan, WireBudgets};
+use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
 use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
-use ring_shared::layout::{Processing, UNLIMITED};
+use ring_shared::layout::{self, Processing, UNLIMITED};
 use ring_shared::ring::{MAX_CAPACITY, MAX_START};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -203,17 +203,17 @@ impl LaunchConfig {
     }
 
     /// What a launch may spend in that mode and memory, as the device counts it.
-    pub(crate) fn wire_budgets(&self, mode: Mode, memory: Memory) -> WireBudgets {
+    pub(crate) fn wire_budgets(&self, mode: Mode, memory: Memory) -> layout::Budgets {
         let Budgets { time, iterations, idle } = self.budgets;
-        let own = WireBudgets { time: nanoseconds(time), iterations, idle: nanoseconds(idle) };
-        let none = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+        let own = layout::Budgets { time: nanoseconds(time), iterations, idle: nanoseconds(idle) };
+        let none = layout::Budgets::UNLIMITED;
         match (mode, memory) {
             (Mode::Persistent, Memory::Mapped) => none,
-            (Mode::Persistent, _) => WireBudgets { idle: nanoseconds(SILENCE), ..none },
-            (_, Memory::StagedSync) => WireBudgets { idle: 0, ..own }, // nothing comes meanwhile
+            (Mode::Persistent, _) => layout::Budgets { idle: nanoseconds(SILENCE), ..none },
+            (_, Memory::StagedSync) => layout::Budgets { idle: 0, ..own }, // nothing comes meanwhile
             // If copies fail it must leave by itself here too.
             (_, Memory::StagedAsync) => {
-                WireBudgets { idle: own.idle.min(nanoseconds(SILENCE)), ..own }
+                layout::Budgets { idle: own.idle.min(nanoseconds(SILENCE)), ..own }
             }
             _ => own,
         }

@@ -2,7 +2,7 @@
 
 use crate::mode::Memory;
 use ring_shared::atomics::Atom;
-use ring_shared::layout::{ChannelBlock, ControlBlock, LINE, Processing};
+use ring_shared::layout::{Budgets, ChannelBlock, ControlBlock, LINE, Processing};
 
 /// Largest part of the payload that one copy moves: what pinned staging is taken for.
 const STAGING: usize = 64 * 1024;
@@ -22,19 +22,11 @@ pub(crate) struct Plan {
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
     /// A launch's budgets, as the device counts them.
-    pub budgets: WireBudgets,
+    pub budgets: Budgets,
     pub processing: Processing,
     pub max_messages: u32,
     /// How long a channel stays that the host tells nothing, in nanoseconds.
     pub lease: u64,
-}
-
-/// Budgets of a launch: nanoseconds, a count, nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WireBudgets {
-    pub time: u64,
-    pub iterations: u64,
-    pub idle: u64,
 }
 
 /// Which of a channel's two rings. As a number: where it is in arrays of both.

@@ -2,15 +2,17 @@
 //! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
 //! and `staging` keeps both alike.
 
-use super::plan::{BounceBuffer, Direction, Offsets, Plan, WireBudgets};
+use super::plan::{BounceBuffer, Direction, Offsets, Plan};
 use crate::device::pages;
 use crate::error::{ArenaKind, LaunchError};
 use crate::memory::arena::{Arena, Exhausted, Suballocation};
 use crate::mode::Memory;
-use ring_shared::atomics::{Atom, Ordering};
-use ring_shared::layout::{ChannelBlock, ControlBlock, RingDescriptor};
+use ring_shared::Ring;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{
+    Budgets, ChannelBlock, ChannelSetup, ControlBlock, KernelSetup, Placement,
+};
 use ring_shared::message::INLINE_ATOMS;
-use ring_shared::{ABI_VERSION, MAGIC, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -127,48 +129,35 @@ impl Region {
             // for everything that is laid out in it.
             unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
         }
-        let (control, relaxed) = (self.control(), Ordering::Relaxed);
-        control.host.magic.store(MAGIC, relaxed);
-        control.host.abi_version.store(ABI_VERSION, relaxed);
-        control.host.channels.store(self.plan.channels, relaxed);
-        if let Some(payload) = &self.payload {
-            control.config.payload.store(payload.device(), relaxed);
-            control.config.payload_bytes.store(self.plan.payload_bytes as u64, relaxed);
-        }
-        control.config.processing.store(self.plan.processing as u32, relaxed);
-        control.config.max_messages.store(self.plan.max_messages, relaxed);
-        control.config.lease.store(self.plan.lease, relaxed);
-        self.set_budgets(self.plan.budgets);
+        self.control().initialise(&KernelSetup {
+            channels: self.plan.channels,
+            memory_bytes: self.offsets.mirrored as u64,
+            payload: (self.payload(), self.plan.payload_bytes as u64),
+            budgets: self.plan.budgets,
+            processing: self.plan.processing,
+            max_messages: self.plan.max_messages,
+            lease: self.plan.lease,
+        });
         for channel in 0..self.plan.channels {
-            let (block, start) = (self.channel(channel), self.plan.start);
-            block.state.store(self.state(channel), relaxed);
-            block.state_bytes.store(self.plan.state_bytes as u64, relaxed);
-            for (direction, d) in
-                [(Direction::Requests, &block.request), (Direction::Responses, &block.response)]
-            {
-                self.describe(d, channel, direction);
-                self.ring(channel, direction).reset();
-            }
-            // What a channel finds when it goes on from the launch before, of which there is none.
-            block.status.last_inline.store(start.wrapping_sub(1), relaxed);
-            block.status.scrubbed.store(start, relaxed);
+            let block = self.device_at(self.channel_at(channel));
+            let slots = |direction| self.device_at(self.slots_at(channel, direction));
+            let bytes = |direction| self.slot_bytes(direction) as u32;
+            let (capacity, start) = (self.plan.capacity, self.plan.start);
+            let to = Direction::Requests;
+            let requests = Placement::of_requests(block, slots(to), capacity, bytes(to));
+            let back = Direction::Responses;
+            let responses = Placement::of_responses(block, slots(back), capacity, bytes(back));
+            self.channel(channel).initialise(&ChannelSetup {
+                requests: requests.starting_at(start),
+                responses: responses.starting_at(start),
+                state: (self.state(channel), self.plan.state_bytes as u64),
+            });
         }
     }
 
     /// Sets what a launch may spend. Only while none is on the device.
-    pub fn set_budgets(&self, budgets: WireBudgets) {
-        let (config, relaxed) = (&self.control().config, Ordering::Relaxed);
-        config.time.store(budgets.time, relaxed);
-        config.iterations.store(budgets.iterations, relaxed);
-        config.idle.store(budgets.idle, relaxed);
-    }
-
-    fn describe(&self, d: &RingDescriptor, channel: u32, direction: Direction) {
-        let relaxed = Ordering::Relaxed;
-        d.slots.store(self.device_at(self.slots_at(channel, direction)), relaxed);
-        d.start.store(self.plan.start, relaxed);
-        d.capacity.store(self.plan.capacity, relaxed);
-        d.slot_bytes.store(16 * self.plan.slot_atoms[direction as usize], relaxed);
+    pub fn set_budgets(&self, budgets: Budgets) {
+        self.control().config.set_budgets(budgets);
     }
 
     /// Offset of a channel's block.

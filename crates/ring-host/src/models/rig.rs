@@ -10,7 +10,7 @@ use crate::error::{DriverError, TryRecvError};
 use crate::kernel::channel::Receiver;
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
-use crate::memory::plan::{Direction, WireBudgets};
+use crate::memory::plan::Direction;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
 use loom::sync::atomic::AtomicU64;
@@ -18,9 +18,9 @@ use loom::thread::yield_now;
 use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared as Watched, share};
-use ring_shared::layout::{ChannelBlock, Command, HostLine, State, StatusLine, UNLIMITED};
+use ring_shared::layout::{Budgets, ChannelBlock, Command, HostLine, State, StatusLine};
 use ring_shared::ring::widen;
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -277,7 +277,7 @@ impl Rig {
         memory: Memory,
         place: &Arc<Place>,
     ) -> KernelHandle<Alone> {
-        let budgets = WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED };
+        let budgets = Budgets::UNLIMITED;
         let config = DriveConfig {
             mode,
             memory,
@@ -316,8 +316,8 @@ impl Rig {
 /// The device's side of the channel.
 pub struct Channel {
     core: Arc<KernelCore>,
-    requests: Consumer,
-    responses: Producer,
+    requests: Inbox,
+    responses: Outbox,
     processed: u64,
 }
 
@@ -325,7 +325,7 @@ impl Channel {
     fn new(core: &Arc<KernelCore>) -> Channel {
         let ring = |direction| rig::ring(core.device.region(), direction);
         let (requests, responses) =
-            (Consumer::new(ring(Direction::Requests)), Producer::new(ring(Direction::Responses)));
+            (Inbox::new(ring(Direction::Requests)), Outbox::new(ring(Direction::Responses)));
         Channel { core: Arc::clone(core), requests, responses, processed: 0 }
     }
 

@@ -2,7 +2,7 @@
 
 use crossbeam_queue::ArrayQueue;
 use ring_shared::heap::RingMemory;
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::sync::Arc;
 
 /// What a request of the typical kernel is as large as.
@@ -34,31 +34,31 @@ pub trait Queue: 'static {
 pub struct Ring;
 
 impl Queue for Ring {
-    type Sender = Producer;
-    type Receiver = Consumer;
+    type Sender = Outbox;
+    type Receiver = Inbox;
 
-    fn new() -> (Producer, Consumer) {
+    fn new() -> (Outbox, Inbox) {
         let memory = RingMemory::new::<Message>(CAPACITY as u32, 0);
-        (Producer::new(memory.ring()), Consumer::new(memory.ring()))
+        (Outbox::new(memory.ring()), Inbox::new(memory.ring()))
     }
 
-    fn push(sender: &mut Producer, message: &Message) -> bool {
+    fn push(sender: &mut Outbox, message: &Message) -> bool {
         sender.push(message, 0).is_ok()
     }
 
-    fn pop(receiver: &mut Consumer) -> Option<Message> {
+    fn pop(receiver: &mut Inbox) -> Option<Message> {
         receiver.pop().expect("an honest producer")
     }
 
-    fn push_batch(sender: &mut Producer, messages: &[Message]) -> usize {
+    fn push_batch(sender: &mut Outbox, messages: &[Message]) -> usize {
         sender.push_slice(messages, 0).expect("an honest consumer")
     }
 
-    fn pop_batch(receiver: &mut Consumer, messages: &mut [Message]) -> usize {
+    fn pop_batch(receiver: &mut Inbox, messages: &mut [Message]) -> usize {
         receiver.pop_slice(messages).expect("an honest producer")
     }
 
-    fn note_answered(sender: &mut Producer) {
+    fn note_answered(sender: &mut Outbox) {
         sender.note_consumed(sender.next());
     }
 }

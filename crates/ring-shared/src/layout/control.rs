@@ -1,4 +1,3 @@
-use super::assert_layout;
 use crate::atomics::{AtomicU32, AtomicU64};
 
 /// What the host wants of a kernel, and what a channel says of itself.
@@ -117,66 +116,62 @@ impl Command {
     }
 }
 
-/// Written by the host at any time; read by every channel.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub struct HostLine {
-    /// [`MAGIC`](crate::MAGIC).
-    pub magic: AtomicU64,
-    /// [`ABI_VERSION`](crate::ABI_VERSION) of the host.
-    pub abi_version: AtomicU32,
-    /// Number of channels.
-    pub channels: AtomicU32,
-    /// A [`Command`].
-    pub command: AtomicU64,
-    /// Changed by the host again and again: it is alive. See [`ConfigLine::lease`].
-    pub renewed: AtomicU64,
-    pad: [AtomicU64; 12],
+shared_struct! {
+    /// Written by the host at any time; read by every channel.
+    pub struct HostLine: size 128, align 128 {
+        /// [`MAGIC`](crate::MAGIC).
+        pub magic @ 0: AtomicU64,
+        /// [`ABI_VERSION`](crate::ABI_VERSION) of the host.
+        pub abi_version @ 8: AtomicU32,
+        /// Number of channels.
+        pub channels @ 12: AtomicU32,
+        /// A [`Command`].
+        pub command @ 16: AtomicU64,
+        /// Changed by the host again and again: it is alive. See [`ConfigLine::lease`].
+        pub renewed @ 24: AtomicU64,
+        pad @ 32: [AtomicU64; 12],
+    }
 }
 
 /// A budget that is never spent.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// Written by the host while no launch is on the device.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub struct ConfigLine {
-    /// Device address of the payload arena, in device memory.
-    pub payload: AtomicU64,
-    /// Bytes of the payload arena; 0 when there is none.
-    pub payload_bytes: AtomicU64,
-    /// Nanoseconds that a launch may run, or [`UNLIMITED`].
-    pub time: AtomicU64,
-    /// Looks and batches that a launch may make, or [`UNLIMITED`].
-    pub iterations: AtomicU64,
-    /// Nanoseconds without a message on any channel after which a launch leaves, or [`UNLIMITED`].
-    pub idle: AtomicU64,
-    /// Number of a [`Processing`].
-    pub processing: AtomicU32,
-    /// Most messages of an iteration, at least 1.
-    pub max_messages: AtomicU32,
-    /// Nanoseconds after which a channel leaves that has not seen [`HostLine::renewed`] change, or
-    /// [`UNLIMITED`].
-    pub lease: AtomicU64,
-    pad: [AtomicU64; 9],
+shared_struct! {
+    /// Written by the host while no launch is on the device.
+    pub struct ConfigLine: size 128, align 128 {
+        /// Device address of the payload arena, in device memory.
+        pub payload @ 0: AtomicU64,
+        /// Bytes of the payload arena; 0 when there is none.
+        pub payload_bytes @ 8: AtomicU64,
+        /// Nanoseconds that a launch may run, or [`UNLIMITED`].
+        pub time @ 16: AtomicU64,
+        /// Looks and batches that a launch may make, or [`UNLIMITED`].
+        pub iterations @ 24: AtomicU64,
+        /// Nanoseconds without a message on any channel after which a launch leaves, or [`UNLIMITED`].
+        pub idle @ 32: AtomicU64,
+        /// Number of a [`Processing`].
+        pub processing @ 40: AtomicU32,
+        /// Most messages of an iteration, at least 1.
+        pub max_messages @ 44: AtomicU32,
+        /// Nanoseconds after which a channel leaves that has not seen [`HostLine::renewed`] change, or
+        /// [`UNLIMITED`].
+        pub lease @ 48: AtomicU64,
+        /// Bytes of the memory that both sides see, from the control block on: blocks and slots.
+        pub memory_bytes @ 56: AtomicU64,
+        pad @ 64: [AtomicU64; 8],
+    }
 }
 
-/// The head of a kernel's shared memory; its address is the kernel's one parameter. The channels'
-/// [`ChannelBlock`](super::ChannelBlock)s lie right behind it.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub struct ControlBlock {
-    /// Commands.
-    pub host: HostLine,
-    /// Where everything lies.
-    pub config: ConfigLine,
+shared_struct! {
+    /// The head of a kernel's shared memory; its address is the kernel's one parameter. The channels'
+    /// [`ChannelBlock`](super::ChannelBlock)s lie right behind it.
+    pub struct ControlBlock: size 256, align 128 {
+        /// Commands.
+        pub host @ 0: HostLine,
+        /// Where everything lies.
+        pub config @ 128: ConfigLine,
+    }
 }
-
-assert_layout!(HostLine: size 128, align 128, magic @ 0, abi_version @ 8, channels @ 12, command @ 16,
-    renewed @ 24);
-assert_layout!(ConfigLine: size 128, align 128, payload @ 0, payload_bytes @ 8, time @ 16,
-    iterations @ 24, idle @ 32, processing @ 40, max_messages @ 44, lease @ 48);
-assert_layout!(ControlBlock: size 256, align 128, host @ 0, config @ 128);
 
 #[cfg(test)]
 mod tests {

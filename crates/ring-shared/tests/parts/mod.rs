@@ -4,6 +4,7 @@
 
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{CreditLine, Doorbell};
+use ring_shared::ring::Control;
 use ring_shared::{Corrupt, Ring};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -80,8 +81,9 @@ impl Parts {
     }
 }
 
-/// Asserts that a tail that cannot be is refused, with what was found and what could have been.
-pub fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u32) {
+/// Asserts that a control that cannot be is refused, with what was found and what could have been.
+pub fn check_look(got: Result<bool, Corrupt>, control: Control, next: u64, capacity: u32) {
+    let Control { first, tail, .. } = control;
     let ahead = tail.wrapping_sub(next as u32);
     let impossible = ahead > capacity && ahead <= u32::MAX / 2;
     match got {
@@ -94,7 +96,12 @@ pub fn check_look(got: Result<bool, Corrupt>, tail: u32, next: u64, capacity: u3
             let expected = Corrupt { found: tail.into(), low: low.into(), high: high.into() };
             assert_eq!(corrupt, expected);
         }
-        // The inline field names the next message, and such messages never travel inline.
+        Err(corrupt) if (1..=capacity).contains(&ahead) && tail.wrapping_sub(first) > capacity => {
+            let low = tail.wrapping_sub(capacity);
+            let expected = Corrupt { found: first.into(), low: low.into(), high: tail.into() };
+            assert_eq!(corrupt, expected);
+        }
+        // The next message is in no slot, and such messages are never inline.
         Err(corrupt) => assert_eq!((corrupt.found, corrupt.low), (next, next + 1)),
     }
 }

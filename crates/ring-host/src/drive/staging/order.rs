@@ -6,7 +6,7 @@ use crate::device::{Launched, RunState, Sealed};
 use crate::memory::plan::Direction;
 use crate::mode::Memory;
 use ring_shared::layout::{Command, State};
-use ring_shared::{Consumer, Producer};
+use ring_shared::{Inbox, Outbox};
 use std::collections::VecDeque;
 use std::sync::{Mutex, atomic::Ordering::Relaxed};
 
@@ -129,8 +129,8 @@ impl Played {
 
 /// The channel answers what is in its ring, acknowledges a command, and has left.
 fn answer_and_leave(region: &Region, inline: bool) {
-    let mut requests = Consumer::new(ring(region, Direction::Requests));
-    let mut responses = Producer::new(ring(region, Direction::Responses));
+    let mut requests = Inbox::new(ring(region, Direction::Requests));
+    let mut responses = Outbox::new(ring(region, Direction::Responses));
     let mut answers = [0u64; 4];
     let n = requests.pop_slice(&mut answers).unwrap();
     assert_eq!(n, 2);
@@ -151,8 +151,8 @@ fn answer_and_leave(region: &Region, inline: bool) {
 /// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
 fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &str) {
     let mut played = Played::new();
-    let mut requests = Producer::new(played.region.ring(0, Direction::Requests));
-    let mut responses = Consumer::new(played.region.ring(0, Direction::Responses));
+    let mut requests = Outbox::new(played.region.ring(0, Direction::Requests));
+    let mut responses = Inbox::new(played.region.ring(0, Direction::Responses));
     assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
     assert!(played.copier.push((&played.region, &played.hand), |_| 0, false).unwrap());
     played.come_home();

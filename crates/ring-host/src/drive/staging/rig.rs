@@ -3,11 +3,11 @@
 
 use crate::device::{Driver, cpu::Cpu};
 use crate::memory::arena::Arena;
-use crate::memory::plan::{Direction, Plan, WireBudgets};
+use crate::memory::plan::{Direction, Plan};
 use crate::memory::region::Region;
 use crate::mode::Memory;
 use ring_shared::atomics::Atom;
-use ring_shared::layout::{ChannelBlock, Processing, UNLIMITED};
+use ring_shared::layout::{Budgets, ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         answer_stamps: u64::INLINE_ATOMS,
         payload_bytes: 0,
         state_bytes: 0,
-        budgets: WireBudgets { time: UNLIMITED, iterations: UNLIMITED, idle: UNLIMITED },
+        budgets: Budgets::UNLIMITED,
         processing: Processing::Batch,
         max_messages: u32::MAX,
         lease: UNLIMITED,

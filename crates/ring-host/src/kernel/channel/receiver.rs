@@ -5,7 +5,7 @@ use crate::deadline::{Deadline, wait};
 use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::core::KernelCore;
 use ring_device::Kernel;
-use ring_shared::Consumer;
+use ring_shared::Inbox;
 use ring_shared::ring::{CONTROL, Control, Corrupt};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Receiver<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
-    pub(super) consumer: Consumer,
+    pub(super) consumer: Inbox,
     /// What was published to the sending half.
     pub(super) published: u64,
     /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
@@ -180,7 +180,7 @@ impl<K: Kernel> Receiver<K> {
     fn take(
         &mut self,
         most: usize,
-        mut pop: impl FnMut(&mut Consumer) -> Result<usize, Corrupt>,
+        mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
     ) -> Result<usize, TryRecvError> {
         let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
         self.note();

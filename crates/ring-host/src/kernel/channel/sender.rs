@@ -5,7 +5,7 @@ use crate::deadline::{Deadline, wait};
 use crate::error::{DeviceFault, SendTimeoutError, TrySendError};
 use crate::kernel::core::KernelCore;
 use ring_device::Kernel;
-use ring_shared::Producer;
+use ring_shared::Outbox;
 use ring_shared::ring::{Corrupt, PushError};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Sender<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
-    pub(super) producer: Producer,
+    pub(super) producer: Outbox,
     pub(super) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn(K)>,
 }

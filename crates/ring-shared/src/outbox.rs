@@ -1,37 +1,33 @@
-//! The producing end of a ring, run by one thread.
+//! The producing end of a ring, used by one thread.
 
 use crate::atomics::{Atom, Ordering};
-use crate::message::{Message, stamped};
+use crate::message::{Message, inline_atom};
 use crate::ring::{
-    CONTROL, Control, Corrupt, PushError, Ring, SCRUB, inline_field, room, runs, stamp,
+    CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp,
 };
 use crate::slot;
 
 /// Puts messages into a ring. There must be one producer a ring; a second would overwrite what
 /// the first wrote (but never out of bounds).
 #[derive(Debug)]
-pub struct Producer {
+pub struct Outbox {
     ring: Ring,
     next: u64,
+    /// Messages known to be consumed, as an index.
     consumed: u64,
-    last_inline: u64,
+    /// Messages from this index on are in slots: the index after the last inline message.
+    run_start: u64,
+    /// The message that the line's stamps were last written for.
     last_stamped: u64,
     /// Credit last written into the doorbell.
     told: u64,
 }
 
-impl Producer {
+impl Outbox {
     /// The producer of a ring that was [reset](Ring::reset) and not used since.
-    pub fn new(ring: Ring) -> Producer {
+    pub fn new(ring: Ring) -> Outbox {
         let next = ring.start();
-        Producer {
-            ring,
-            next,
-            consumed: next,
-            last_inline: next.wrapping_sub(1),
-            last_stamped: next,
-            told: next,
-        }
+        Outbox { ring, next, consumed: next, run_start: next, last_stamped: next, told: next }
     }
 
     /// Index of the next message: `start` plus the messages pushed so far.
@@ -65,10 +61,10 @@ impl Producer {
     /// the number of messages this side has consumed from the opposite ring, as an index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
-        if self.consumed != self.next && (T::FITS_INLINE || self.room() == 0) {
+        if !may_go_inline(self.next, self.consumed) && (T::FITS_INLINE || self.room() == 0) {
             self.refresh()?;
         }
-        if T::FITS_INLINE && self.consumed == self.next {
+        if T::FITS_INLINE && may_go_inline(self.next, self.consumed) {
             self.push_inline(message, credit);
             return Ok(());
         }
@@ -77,7 +73,7 @@ impl Producer {
             return Err(PushError::Full);
         }
         slot::write(self.ring.slot(self.next), message);
-        self.ring_tail(self.next + 1, credit);
+        self.commit(self.next + 1, credit);
         Ok(())
     }
 
@@ -104,7 +100,7 @@ impl Producer {
                     slot::write(slot, message);
                 }
             }
-            self.ring_tail(self.next + n as u64, credit);
+            self.commit(self.next + n as u64, credit);
         }
         Ok(n)
     }
@@ -115,13 +111,13 @@ impl Producer {
     /// next call begins where this one did.
     ///
     /// ```
-    /// use ring_shared::{Consumer, Producer, heap::RingMemory};
+    /// use ring_shared::{Inbox, Outbox, heap::RingMemory};
     ///
     /// let memory = RingMemory::new::<u64>(4, 0);
-    /// let (mut producer, mut consumer) = (Producer::new(memory.ring()), Consumer::new(memory.ring()));
-    /// assert_eq!(producer.push_each(8, 0, |k| 10 * k as u64), Ok(4));
+    /// let (mut outbox, mut inbox) = (Outbox::new(memory.ring()), Inbox::new(memory.ring()));
+    /// assert_eq!(outbox.push_each(8, 0, |k| 10 * k as u64), Ok(4));
     /// let mut out = [0u64; 8];
-    /// assert_eq!(consumer.pop_slice(&mut out), Ok(4));
+    /// assert_eq!(inbox.pop_slice(&mut out), Ok(4));
     /// assert_eq!(out[..4], [0, 10, 20, 30]);
     /// ```
     #[inline]
@@ -132,10 +128,10 @@ impl Producer {
         mut message: impl FnMut(usize) -> T,
     ) -> Result<usize, Corrupt> {
         if most == 1 && T::FITS_INLINE {
-            if self.consumed != self.next {
+            if !may_go_inline(self.next, self.consumed) {
                 self.refresh()?;
             }
-            if self.consumed == self.next {
+            if may_go_inline(self.next, self.consumed) {
                 self.push_inline(&message(0), credit);
                 return Ok(1);
             }
@@ -146,7 +142,7 @@ impl Producer {
                 true => self.make(n, message, slot::write_whole),
                 false => self.make_cut(n, message),
             }
-            self.ring_tail(self.next + n as u64, credit);
+            self.commit(self.next + n as u64, credit);
         }
         Ok(n)
     }
@@ -197,7 +193,7 @@ impl Producer {
 
     #[inline]
     fn refresh(&mut self) -> Result<(), Corrupt> {
-        // SYNC: acquires the consumer's release in `Consumer::publish` (or the channel's store after
+        // SYNC: acquires the consumer's release in `Inbox::publish` (or the channel's store after
         // its fence): its reads of the slots came before, ours and new writes come after.
         let found = self.ring.credit().consumed.load(Ordering::Acquire);
         let (low, high) = (self.ring.start(), self.next);
@@ -214,26 +210,25 @@ impl Producer {
         let (index, bell) = (self.next, self.ring.bell());
         for k in 0..T::INLINE_ATOMS {
             // SYNC: each stamp is released to the consumer's `observe` of the same atom.
-            bell.atoms[k].publish(stamped(message, k, stamp(index)));
+            bell.atoms[k].publish(inline_atom(message, k, stamp(index)));
         }
-        (self.last_inline, self.last_stamped) = (index, index);
-        self.next = index + 1;
-        self.publish_control(index as u32, credit);
+        (self.next, self.run_start, self.last_stamped) = (index + 1, index + 1, index);
+        self.publish(Control::behind_inline(self.next, credit), credit);
     }
 
+    /// Says that the messages before `tail` are in their slots.
     #[inline]
-    fn ring_tail(&mut self, tail: u64, credit: u64) {
-        if tail - self.last_stamped > SCRUB && self.last_inline.wrapping_add(1) <= self.consumed {
-            self.scrub();
+    fn commit(&mut self, tail: u64, credit: u64) {
+        if let Some(atom) = scrub(tail, self.last_stamped, self.run_start, self.consumed) {
+            self.scrub(atom);
         }
         self.next = tail;
-        self.publish_control(inline_field(self.last_inline, self.consumed, tail), credit);
+        self.publish(Control::behind_slots(self.run_start, self.consumed, tail, credit), credit);
     }
 
     #[inline]
-    fn publish_control(&mut self, inline: u32, credit: u64) {
+    fn publish(&mut self, control: Control, credit: u64) {
         self.told = credit;
-        let control = Control { credit: credit as u32, inline, tail: self.next as u32 };
         // SYNC: releases slots and stamps (with the tail) and our reads of the opposite ring's
         // slots (with the credit) to the consumer's `observe` of the control atom.
         self.ring.bell().atoms[CONTROL].publish(control.to_words());
@@ -244,26 +239,24 @@ impl Producer {
     #[cold]
     fn tell_credit(&mut self, credit: u64) {
         if credit != self.told {
-            self.publish_control(inline_field(self.last_inline, self.consumed, self.next), credit);
+            let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
+            self.publish(control, credit);
         }
     }
 
-    /// Overwrites stamps so old that their 32 bits could come round again. The new stamp is that of
-    /// the last message known to be consumed: no reader waits for it, not even one that looks at
-    /// stamps before it looks at the control atom.
     #[cold]
-    fn scrub(&mut self) {
+    fn scrub(&mut self, words: [u64; 2]) {
         for atom in &self.ring.bell().atoms[..CONTROL] {
-            atom.publish([0, self.consumed << 32]);
+            atom.publish(words);
         }
         self.last_stamped = self.consumed;
     }
 
     /// Goes on as if `n` messages had been pushed and consumed through slots, `n` at most
-    /// [`SCRUB`] a step: for tests of what happens after billions of messages.
+    /// [`SCRUB`](crate::ring::SCRUB) a step: for tests of what happens after billions of messages.
     #[doc(hidden)]
     pub fn fast_forward(&mut self, n: u64, credit: u64) {
         (self.next, self.consumed) = (self.next + n, self.next + n);
-        self.ring_tail(self.next, credit);
+        self.commit(self.next, credit);
     }
 }

@@ -1,20 +1,21 @@
-//! The consuming end of a ring, run by one thread.
+//! The consuming end of a ring, used by one thread.
 
 use crate::atomics::{Atom, Ordering};
-use crate::message::{Message, unstamp};
-use crate::ring::{CONTROL, Control, Corrupt, Ring, Seen, decide, runs, stamp};
+use crate::message::{Message, set_inline_atom};
+use crate::ring::{
+    CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, runs, stamp,
+    stamp_of,
+};
 use crate::slot;
 
 /// Takes messages out of a ring, in order, each once. There must be one consumer a ring.
 #[derive(Debug)]
-pub struct Consumer {
+pub struct Inbox {
     ring: Ring,
     next: u64,
     /// Messages below this index are in slots and may be read.
     tail: u64,
     published: u64,
-    /// Messages that may be consumed before the producer is told.
-    quarter: u32,
     /// Credit for the opposite ring, as last seen in the doorbell.
     credit: u32,
 }
@@ -28,12 +29,11 @@ enum Found {
     Slots(usize),
 }
 
-impl Consumer {
+impl Inbox {
     /// The consumer of a ring that was [reset](Ring::reset) and not used since.
-    pub fn new(ring: Ring) -> Consumer {
+    pub fn new(ring: Ring) -> Inbox {
         let next = ring.start();
-        let quarter = ring.capacity().div_ceil(4);
-        Consumer { ring, next, tail: next, published: next, quarter, credit: next as u32 }
+        Inbox { ring, next, tail: next, published: next, credit: next as u32 }
     }
 
     /// Index of the next message: `start` plus the messages taken so far.
@@ -113,13 +113,13 @@ impl Consumer {
     /// What is shown is a copy, made just before: the ring's own bytes can change while one looks.
     ///
     /// ```
-    /// use ring_shared::{Consumer, Producer, heap::RingMemory};
+    /// use ring_shared::{Inbox, Outbox, heap::RingMemory};
     ///
     /// let memory = RingMemory::new::<u64>(4, 0);
-    /// let (mut producer, mut consumer) = (Producer::new(memory.ring()), Consumer::new(memory.ring()));
-    /// producer.push_slice(&[1u64, 2, 3], 0).unwrap();
+    /// let (mut outbox, mut inbox) = (Outbox::new(memory.ring()), Inbox::new(memory.ring()));
+    /// outbox.push_slice(&[1u64, 2, 3], 0).unwrap();
     /// let mut sum = 0;
-    /// assert_eq!(consumer.pop_each(8, |number: &u64| sum += number), Ok(3));
+    /// assert_eq!(inbox.pop_each(8, |number: &u64| sum += number), Ok(3));
     /// assert_eq!(sum, 6);
     /// ```
     #[inline]
@@ -144,7 +144,8 @@ impl Consumer {
                 },
                 Ok(Found::Slots(n)) => {
                     // No further at once than the producer may wait for.
-                    let n = n.min(most - taken).min(self.quarter as usize);
+                    let step = credit_step(self.ring.capacity()) as usize;
+                    let n = n.min(most - taken).min(step);
                     self.show_slots(n, &mut each);
                     n
                 }
@@ -178,7 +179,7 @@ impl Consumer {
     fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
         let next = self.next;
         if self.tail == next {
-            // SYNC: acquires the producer's `publish_control`, so slots below the tail may be read.
+            // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
             let control = Control::from_words(self.ring.bell().atoms[CONTROL].observe());
             self.credit = control.credit;
             match decide(control, next, self.ring.capacity()) {
@@ -207,8 +208,8 @@ impl Consumer {
         let atoms = self.ring.bell().atoms[..T::INLINE_ATOMS].iter().map(Atom::observe);
         let (mut message, mut late, expected) = (T::zeroed(), 0, stamp(self.next));
         for (k, words) in atoms.enumerate() {
-            late |= (words[1] >> 32) as u32 ^ expected;
-            unstamp(&mut message, k, words);
+            late |= stamp_of(words) ^ expected;
+            set_inline_atom(&mut message, k, words);
         }
         if late != 0 {
             return None;
@@ -243,7 +244,7 @@ impl Consumer {
     #[inline]
     fn show_slots<T: Message>(&mut self, n: usize, each: &mut impl FnMut(&T)) {
         /// The producer is told in time also when `each` panics.
-        struct InTime<'a>(&'a mut Consumer);
+        struct InTime<'a>(&'a mut Inbox);
         impl Drop for InTime<'_> {
             #[inline]
             fn drop(&mut self) {
@@ -263,7 +264,7 @@ impl Consumer {
 
     #[inline]
     fn publish_late(&mut self) {
-        if self.next - self.published >= u64::from(self.quarter) {
+        if credit_is_due(self.next, self.published, self.ring.capacity()) {
             self.publish();
         }
     }
@@ -272,11 +273,11 @@ impl Consumer {
     #[inline]
     pub fn publish(&mut self) {
         self.published = self.next;
-        // SYNC: releases our reads of the slots to `Producer::refresh`, or to the channel's.
+        // SYNC: releases our reads of the slots to `Outbox::refresh`, or to the channel's.
         self.ring.credit().consumed.store(self.next, Ordering::Release);
     }
 
-    /// Goes on as if `n` messages had been taken from slots; see `Producer::fast_forward`.
+    /// Goes on as if `n` messages had been taken from slots; see `Outbox::fast_forward`.
     #[doc(hidden)]
     pub fn fast_forward(&mut self, n: u64) {
         self.next += n;

@@ -1,0 +1,298 @@
+//! Where a ring lies, and whether it can lie there.
+
+use super::{ChannelBlock, ControlBlock, CreditLine, Doorbell, LINE};
+use crate::ring::{MAX_CAPACITY, MAX_START};
+use core::fmt;
+use core::mem::offset_of;
+use core::ops::Range;
+
+/// Where a ring lies, by device addresses, and how its slots are cut: what a
+/// [`RingDescriptor`](super::RingDescriptor) says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Address of the first doorbell line.
+    pub lines: u64,
+    /// Address of the credit line.
+    pub credit: u64,
+    /// Address of the first slot.
+    pub slots: u64,
+    /// Index of the first message.
+    pub start: u64,
+    /// Slots, a power of two.
+    pub capacity: u32,
+    /// Bytes from one slot to the next, a multiple of 16.
+    pub slot_bytes: u32,
+    /// Doorbell lines side by side.
+    pub line_count: u32,
+}
+
+/// A part of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The doorbell line.
+    Lines,
+    /// The credit line.
+    Credit,
+    /// The slots.
+    Slots,
+}
+
+/// Why a ring cannot lie where a [`Placement`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// The capacity is no power of two, or above [`MAX_CAPACITY`].
+    Capacity(u32),
+    /// The first index is above [`MAX_START`].
+    Start(u64),
+    /// The slots have no bytes, or not a multiple of 16.
+    SlotBytes(u32),
+    /// There is not just one doorbell line.
+    LineCount(u32),
+    /// A part is not aligned: lines to 128 bytes, slots to 16.
+    Misaligned(Part, u64),
+    /// A part is not all in the memory that both sides see, or lies over the blocks of control and channels.
+    Outside(Part, u64),
+    /// Two parts overlap, of one ring or of two.
+    Overlap(Part, Part),
+}
+
+impl fmt::Display for PlacementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Capacity(found) => {
+                write!(f, "a capacity of {found} is not a power of two in 1..={MAX_CAPACITY}")
+            }
+            Self::Start(found) => write!(f, "start index {found} is above {MAX_START}"),
+            Self::SlotBytes(found) => write!(f, "slots of {found} bytes are not whole atoms of 16"),
+            Self::LineCount(found) => write!(f, "{found} doorbell lines, but there must be 1"),
+            Self::Misaligned(part, at) => write!(f, "the {part} at {at:#x} are not aligned"),
+            Self::Outside(part, at) => {
+                write!(f, "the {part} at {at:#x} are not in the kernel's memory behind its blocks")
+            }
+            Self::Overlap(a, b) => write!(f, "the {a} of a ring and the {b} of one overlap"),
+        }
+    }
+}
+
+impl core::error::Error for PlacementError {}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Lines => "doorbell lines",
+            Part::Credit => "bytes of the credit line",
+            Part::Slots => "slots",
+        })
+    }
+}
+
+impl Placement {
+    /// The ring of requests whose lines are in the channel's block, which the device sees at `block`.
+    pub const fn of_requests(block: u64, slots: u64, capacity: u32, slot_bytes: u32) -> Placement {
+        Placement {
+            lines: block + offset_of!(ChannelBlock, request_bell) as u64,
+            credit: block + offset_of!(ChannelBlock, request_credit) as u64,
+            slots,
+            start: 0,
+            capacity,
+            slot_bytes,
+            line_count: 1,
+        }
+    }
+
+    /// The ring of responses whose lines are in the channel's block, likewise.
+    pub const fn of_responses(block: u64, slots: u64, capacity: u32, slot_bytes: u32) -> Placement {
+        Placement {
+            lines: block + offset_of!(ChannelBlock, response_bell) as u64,
+            credit: block + offset_of!(ChannelBlock, response_credit) as u64,
+            slots,
+            start: 0,
+            capacity,
+            slot_bytes,
+            line_count: 1,
+        }
+    }
+
+    /// The same with `start` as the index of the first message.
+    pub const fn starting_at(self, start: u64) -> Placement {
+        Placement { start, ..self }
+    }
+
+    /// Checks what does not depend on other rings. `memory` is what both sides see, `blocks` its beginning:
+    /// control block and channel blocks; `own` says where lines may be among those.
+    #[inline(always)]
+    fn check_alone(
+        &self,
+        memory: &Range<u64>,
+        blocks: u64,
+        own: &Placement,
+    ) -> Result<(), PlacementError> {
+        if !self.capacity.is_power_of_two() || self.capacity > MAX_CAPACITY {
+            return Err(PlacementError::Capacity(self.capacity));
+        }
+        if self.start > MAX_START {
+            return Err(PlacementError::Start(self.start));
+        }
+        if self.slot_bytes == 0 || !self.slot_bytes.is_multiple_of(16) {
+            return Err(PlacementError::SlotBytes(self.slot_bytes));
+        }
+        if self.line_count != 1 {
+            return Err(PlacementError::LineCount(self.line_count));
+        }
+        let parts = self.parts();
+        let aligned = [LINE as u64, LINE as u64, 16];
+        let own = [own.lines, own.credit, 0];
+        let mut k = 0;
+        while k < 3 {
+            let (part, at, bytes) = parts[k];
+            if !at.is_multiple_of(aligned[k]) {
+                return Err(PlacementError::Misaligned(part, at));
+            }
+            let end = at.wrapping_add(bytes);
+            let fits = at >= blocks && end >= at && end <= memory.end;
+            if !fits && at != own[k] {
+                return Err(PlacementError::Outside(part, at));
+            }
+            k += 1;
+        }
+        Ok(())
+    }
+
+    /// The parts, where each begins, and its bytes.
+    #[inline(always)]
+    fn parts(&self) -> [(Part, u64, u64); 3] {
+        let slots = u64::from(self.capacity) * u64::from(self.slot_bytes);
+        [
+            (Part::Lines, self.lines, u64::from(self.line_count) * size_of::<Doorbell>() as u64),
+            (Part::Credit, self.credit, size_of::<CreditLine>() as u64),
+            (Part::Slots, self.slots, slots),
+        ]
+    }
+
+    /// Checks the two rings of channel `channel` of a kernel whose control block is at `control`, with
+    /// `channels` blocks behind it, in `memory_bytes` bytes that both sides see: each can lie where it is
+    /// said to, and no part of them overlaps another.
+    #[inline(always)]
+    pub fn check(
+        requests: &Placement,
+        responses: &Placement,
+        (control, memory_bytes): (u64, u64),
+        (channel, channels): (u32, u32),
+    ) -> Result<(), PlacementError> {
+        let memory = control..control.wrapping_add(memory_bytes);
+        let first = control + size_of::<ControlBlock>() as u64;
+        let block = |channel| first + u64::from(channel) * size_of::<ChannelBlock>() as u64;
+        let (own, blocks) = (block(channel), block(channels));
+        requests.check_alone(&memory, blocks, &Placement::of_requests(own, 0, 1, 16))?;
+        responses.check_alone(&memory, blocks, &Placement::of_responses(own, 0, 1, 16))?;
+        let ([a, b, c], [d, e, f]) = (requests.parts(), responses.parts());
+        let parts = [a, b, c, d, e, f];
+        let mut i = 0;
+        while i < parts.len() {
+            let mut k = i + 1;
+            while k < parts.len() {
+                let ((one, at, bytes), (other, begin, length)) = (parts[i], parts[k]);
+                if at < begin + length && begin < at + bytes {
+                    return Err(PlacementError::Overlap(one, other));
+                }
+                k += 1;
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTROL: u64 = 1 << 20;
+    const BLOCKS: u64 = CONTROL + 256 + 2 * 1280;
+    const BYTES: u64 = 256 + 2 * 1280 + 4 * 1024;
+
+    fn pair() -> (Placement, Placement) {
+        let block = CONTROL + 256 + 1280;
+        let requests = Placement::of_requests(block, BLOCKS, 16, 64);
+        (requests, Placement::of_responses(block, BLOCKS + 1024, 16, 32).starting_at(7))
+    }
+
+    fn check(requests: Placement, responses: Placement) -> Result<(), PlacementError> {
+        Placement::check(&requests, &responses, (CONTROL, BYTES), (1, 2))
+    }
+
+    #[test]
+    fn rings_lie_in_their_kernels_memory_and_nowhere_else() {
+        let (q, r) = pair();
+        assert_eq!(check(q, r), Ok(()));
+        // Elsewhere, behind the blocks.
+        let far = Placement { lines: BLOCKS + 2048, credit: BLOCKS + 2176, ..q };
+        assert_eq!(check(far, r), Ok(()));
+        for (bad, part) in [
+            (Placement { slots: BLOCKS - 16, ..q }, Part::Slots),
+            (Placement { slots: CONTROL + BYTES - 1008, ..q }, Part::Slots),
+            (Placement { slots: u64::MAX - 511, ..q }, Part::Slots),
+            (Placement { lines: CONTROL, ..q }, Part::Lines),
+            (Placement { lines: q.lines - 1280, ..q }, Part::Lines), // another channel's
+            (Placement { credit: CONTROL + BYTES, ..q }, Part::Credit),
+        ] {
+            assert!(
+                matches!(check(bad, r), Err(PlacementError::Outside(found, _)) if found == part)
+            );
+        }
+        for (bad, part) in [
+            (Placement { slots: q.slots + 8, ..q }, Part::Slots),
+            (Placement { lines: q.lines + 16, ..q }, Part::Lines),
+            (Placement { credit: BLOCKS + 2048 + 64, ..q }, Part::Credit),
+        ] {
+            let misaligned =
+                |error| matches!(error, PlacementError::Misaligned(found, _) if found == part);
+            assert!(misaligned(check(bad, r).unwrap_err()));
+        }
+    }
+
+    #[test]
+    fn rings_do_not_overlap() {
+        let (q, r) = pair();
+        let overlap = |a, b| Err(PlacementError::Overlap(a, b));
+        assert_eq!(
+            check(q, Placement { slots: q.slots + 1008, ..r }),
+            overlap(Part::Slots, Part::Slots)
+        );
+        assert_eq!(check(q, Placement { slots: q.slots + 1024, ..r }), Ok(()));
+        let far = BLOCKS + 2048;
+        let lines = Placement { lines: far, ..q };
+        assert_eq!(
+            check(lines, Placement { credit: far, ..r }),
+            overlap(Part::Lines, Part::Credit)
+        );
+        assert_eq!(
+            check(Placement { credit: far, ..lines }, r),
+            overlap(Part::Lines, Part::Credit)
+        );
+        assert_eq!(check(q, Placement { lines: q.slots, ..r }), overlap(Part::Slots, Part::Lines));
+    }
+
+    #[test]
+    fn a_ring_is_cut_as_rings_are() {
+        let (q, r) = pair();
+        for capacity in [0, 3, MAX_CAPACITY * 2] {
+            assert_eq!(
+                check(Placement { capacity, ..q }, r),
+                Err(PlacementError::Capacity(capacity))
+            );
+        }
+        for slot_bytes in [0, 8, 24] {
+            let bad = Placement { slot_bytes, ..q };
+            assert_eq!(check(bad, r), Err(PlacementError::SlotBytes(slot_bytes)));
+        }
+        let start = MAX_START + 1;
+        assert_eq!(check(q.starting_at(start), r), Err(PlacementError::Start(start)));
+        for line_count in [0, 2] {
+            let bad = Placement { line_count, ..q };
+            assert_eq!(check(bad, r), Err(PlacementError::LineCount(line_count)));
+        }
+    }
+}
