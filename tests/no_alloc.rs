@@ -48,7 +48,7 @@ fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     let singly = allocations(|| {
         for i in 0..MESSAGES {
             let request = EchoMessage::from_seed(i);
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             assert_eq!(kernel.recv(LONG).unwrap(), request.answer());
         }
     });
@@ -71,7 +71,7 @@ fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
             if mode != Mode::Persistent {
                 kernel.rest(LONG).unwrap();
             }
-            kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
+            kernel.send(EchoMessage::from_seed(i), LONG).unwrap();
             assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
             kernel.telemetry();
         }

@@ -34,7 +34,7 @@ impl Placed {
         for channel in 0..kernel.channels() {
             let request = EchoMessage::from_seed(channel.into());
             let channel = kernel.channel(channel).unwrap();
-            channel.send(&request, LONG).unwrap();
+            channel.send(request, LONG).unwrap();
             assert_eq!(channel.recv(LONG).unwrap(), request.answer());
         }
     }
@@ -59,7 +59,7 @@ fn names_the_numbers(error: &LaunchError) {
             for number in [c.blocks, c.fit, c.beside, c.multiprocessors, c.needed, c.of] {
                 assert!(text.contains(&number.to_string()), "{number} is not in {text:?}");
             }
-            assert!(text.contains(c.kernel) && text.contains(c.resource), "{text}");
+            assert!(text.contains(c.kernel) && text.contains(&c.resource.to_string()), "{text}");
         }
         LaunchError::Channels { limit, .. } | LaunchError::Threads { limit, .. } => {
             assert!(text.contains(&limit.to_string()), "{text}");

@@ -79,11 +79,13 @@ ring_device::ring_kernel! {
         let [offset, count] = *request;
         match ctx.payload().words::<u32>(offset, count) {
             Some(words) => {
-                let (last, behind) = ((count as usize).wrapping_sub(1), count as usize);
-                words.set(0, words.get(last).wrapping_add(1));
-                words.set(last, words.get(0));
-                words.set(behind, 1);
-                assert_eq!(words.get(behind), 0, "behind the words");
+                assert_eq!(words.len(), count as usize);
+                let (last, behind) = (words.len().wrapping_sub(1), words.len());
+                if let Some(word) = words.get(last) {
+                    assert!(words.set(0, word.wrapping_add(1)));
+                    assert!(words.get(0).is_some_and(|first| words.set(last, first)));
+                }
+                assert!(!words.set(behind, 1) && words.get(behind).is_none(), "behind the words");
             }
             None => ctx.refuse(),
         }

@@ -32,7 +32,7 @@ fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Er
 
 fn answer(kernel: &mut KernelHandle<Echo>, i: u64) -> Result<(), Error> {
     let request = EchoMessage::from_seed(i);
-    kernel.send(&request, SECONDS)?;
+    kernel.send(request, SECONDS)?;
     assert_eq!(kernel.recv(SECONDS)?, request.answer());
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use crate::dice::Dice;
 use crate::load::Load;
-use ring_host::{Channel, Kernel, LaunchConfig, Processing, RecvError, Runtime, SendError};
+use ring_host::{Channel, Kernel, LaunchConfig, Processing, Runtime, TryRecvError, TrySendError};
 use ring_tests::{LONG, WAYS, mixed};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -163,16 +163,16 @@ impl<L: Load> User<L> {
         let (key, first, singly) = (self.key, self.sent, self.dice.below(8) == 0);
         let request = |k: usize| L::request(key ^ (first + k as u64));
         let sent = match singly {
-            true => self.channel.try_send(&request(0)).map(|()| 1).or_else(|error| match error {
-                SendError::Full(_) => Ok(0),
-                error => Err(error),
-            }),
+            true => match self.channel.try_send(request(0)) {
+                Err(TrySendError::Full(_)) => Ok(0),
+                sent => sent.map(|()| 1).map_err(TrySendError::without_message),
+            },
             false => self.channel.try_send_each(most, request),
         };
         let sent = match sent {
             Ok(sent) => sent as u64,
-            Err(SendError::NotActive { .. }) => 0,
-            Err(error) => panic!("{}: {}", L::Kernel::NAME, error.without_message()),
+            Err(TrySendError::NotActive { .. } | TrySendError::Closed { .. }) => 0,
+            Err(error) => panic!("{}: {error}", L::Kernel::NAME),
         };
         self.sent += sent;
         sent
@@ -190,7 +190,7 @@ impl<L: Load> User<L> {
         });
         match taken {
             Ok(taken) => Some(taken as u64),
-            Err(RecvError::Terminated { .. }) => None,
+            Err(TryRecvError::Closed { .. }) => None,
             Err(error) => panic!("{error}"),
         }
     }

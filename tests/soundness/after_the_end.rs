@@ -3,29 +3,31 @@
 
 use futures_util::{Sink, Stream};
 use ring_example_kernels::{Book, PTX};
+use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{
-    AddError, ControlError, Kernel, KernelHandle, LaunchConfig, RecvError, SendError, State,
-};
-use ring_tests::{LONG, WAYS, cpu, with_ptx};
+use ring_host::{ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
+use ring_tests::{LONG, Told, WAYS, cpu, with_ptx};
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-fn is_over<T: std::fmt::Debug>(sent: Result<T, SendError<EchoMessage>>) {
-    let over = matches!(sent, Err(SendError::NotActive { state: State::Terminated, .. }));
-    assert!(over, "{sent:?}");
+fn is_over<T: Debug, M: Debug + PartialEq>(sent: Result<T, impl Into<Told<M>>>) {
+    let told = sent.map_err(Into::into).unwrap_err();
+    assert_eq!(told, Told::Closed { kernel: "echo" });
 }
 
-fn has_ended<T: std::fmt::Debug>(received: Result<T, RecvError>) {
-    assert!(matches!(received, Err(RecvError::Terminated { kernel: "echo" })), "{received:?}");
+fn has_ended<T: Debug>(received: Result<T, impl Into<Told>>) {
+    assert_eq!(received.map_err(Into::into).unwrap_err(), Told::Closed { kernel: "echo" });
 }
 
 /// Every call of sender and receiver, or of what stands for both.
 macro_rules! every_call {
     ($sending:expr, $receiving:expr) => {
         let request = EchoMessage::from_seed(1);
-        is_over($sending.try_send(&request));
-        is_over($sending.send(&request, LONG));
+        is_over($sending.try_send(request));
+        assert_eq!($sending.try_send(request).unwrap_err().into_inner(), request);
+        is_over($sending.send(request, LONG));
+        assert_eq!($sending.send(request, LONG).unwrap_err().into_inner(), request);
         is_over($sending.try_send_batch(&[request]));
         is_over($sending.try_send_each(1, |_| panic!("a request that is not sent is not made")));
         has_ended($receiving.try_recv());
@@ -52,7 +54,7 @@ fn every_use_is_an_error_on_every_part() {
         every_call!(sender, receiver);
         let (sending, receiving) = channel.split();
         every_call!(sending, receiving);
-        has_ended(receiving.try_recv_into(&mut heapless::Vec::<_, 4>::new()));
+        assert_eq!(receiving.try_iter().next(), None);
 
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut sink).poll_ready(&mut context) {
@@ -98,6 +100,6 @@ fn state_and_payload_stay_as_long_as_the_handle() {
     vectors.read_payload(8, &mut words, LONG).unwrap();
     assert_eq!(words, [1, 2, 3, 4]);
     let added = vectors.add(&[1.0], &[2.0], &mut [0.0], LONG);
-    let (kernel, state) = (VectorAdd::NAME, State::Terminated);
-    assert_eq!(added, Err(AddError::Send(SendError::NotActive { kernel, state })));
+    let closed = SendTimeoutError::Closed { message: (), kernel: VectorAdd::NAME };
+    assert_eq!(added, Err(AddError::Send(closed)));
 }

@@ -2,7 +2,7 @@
 //! kernel that runs them, race with the host for the payload, answer in odd sizes.
 
 use ring_device::ring_kernel;
-use ring_host::{KernelHandle, LaunchConfig, Output, Runtime, SendError};
+use ring_host::{KernelHandle, LaunchConfig, Output, Runtime, SendTimeoutError, TryRecvError};
 use ring_tests::{LONG, WAYS, cpu, cpu_with};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -26,11 +26,11 @@ ring_kernel! {
         let mut beside = host.launch::<Peeking>(launch).expect("there is room for two");
         beside.write_payload(0, &[0u32; 1024], LONG).unwrap();
         let words = ctx.payload().words::<u32>(0, 1024).expect("it is still there");
-        (0..1024).for_each(|i| words.set(i, *request));
+        assert!((0..1024).all(|i| words.set(i, *request)) && !words.set(1024, 1));
         let mut others = [1u32; 1024];
         beside.read_payload(0, &mut others, LONG).unwrap();
         *WAS_ALONE.lock().unwrap() = Some(others == [0; 1024]);
-        words.get(1023)
+        words.get(1023).expect("there are 1024")
     }
 }
 
@@ -47,10 +47,10 @@ fn a_handler_that_drops_its_kernel_keeps_its_memory() {
         let mut kernel = host.launch::<Sawing>(launch).unwrap();
         kernel.activate(LONG).unwrap();
         BEGUN.store(false, SeqCst);
-        kernel.send(&7, LONG).unwrap();
+        kernel.send(7, LONG).unwrap();
         let begun = Instant::now();
         while !BEGUN.load(SeqCst) {
-            assert_eq!(kernel.try_recv(), Ok(None)); // drives it
+            assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty)); // drives it
             assert!(begun.elapsed() < LONG, "{mode} in {memory}: no handler");
         }
         *ON.lock().unwrap() = Some((kernel, host));
@@ -71,7 +71,11 @@ ring_kernel! {
 
     fn handle(ctx: &ThreadContext, place: &u64) -> [u32; 8] {
         let words = ctx.payload().words::<u32>(*place, 8);
-        std::array::from_fn(|i| words.map_or(0, |words| words.get(i)))
+        if let Some(words) = words {
+            assert!(words.len() == 8 && !words.is_empty() && words.iter().count() == 8);
+            assert!(words.get(8).is_none() && words.get(usize::MAX).is_none());
+        }
+        std::array::from_fn(|i| words.and_then(|words| words.get(i)).unwrap_or(0))
     }
 }
 
@@ -93,7 +97,7 @@ fn words_are_never_torn() {
             stop.store(true, SeqCst);
         });
         while !stop.load(SeqCst) {
-            channel.send(&(4 * 100), LONG).unwrap();
+            channel.send(4 * 100, LONG).unwrap();
             let seen = channel.recv(LONG).unwrap();
             assert!(seen.iter().all(|word| [0, u32::MAX].contains(word)), "{seen:x?}");
         }
@@ -108,10 +112,10 @@ fn a_request_cannot_name_memory_outside_the_arena() {
     kernel.write_payload(0, &[u32::MAX; 16], LONG).unwrap();
     let outside = [33, 36, 60, 64, 68, 1 << 31, 1 << 40, u64::MAX - 31, u64::MAX - 28, u64::MAX];
     for place in outside {
-        kernel.send(&place, LONG).unwrap();
+        kernel.send(place, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok([0; 8]), "at {place}");
     }
-    kernel.send(&32, LONG).unwrap();
+    kernel.send(32, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok([u32::MAX; 8]));
 }
 
@@ -119,7 +123,9 @@ fn a_request_cannot_name_memory_outside_the_arena() {
 fn smear<R: ring_host::Message>(response: &Output<R>) {
     for offset in [0, 1, 2, 3, 4, size_of::<R>(), usize::MAX, usize::MAX - 3, usize::MAX / 4 * 4] {
         for i in [0, 1, 2, 3, size_of::<R>() / 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
-            response.set(offset, i, u32::MAX);
+            let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));
+            let whole = at.is_some_and(|at| at.is_multiple_of(4) && at < size_of::<R>() / 4 * 4);
+            assert_eq!(response.set(offset, i, u32::MAX), whole, "{offset} {i}");
         }
     }
 }
@@ -197,11 +203,11 @@ fn goes_round<K: ring_host::Kernel>(
     let mut kernel = host.launch::<K>(LaunchConfig::default().capacity(8)).unwrap();
     kernel.activate(LONG).unwrap();
     for n in 0..3 {
-        kernel.send(&request(n), LONG).map_err(SendError::without_message).unwrap();
+        kernel.send(request(n), LONG).map_err(SendTimeoutError::without_message).unwrap();
         check(n, kernel.recv(LONG).unwrap());
     }
     let requests: Vec<_> = (3..11).map(&request).collect();
-    assert_eq!(kernel.try_send_batch(&requests).map_err(SendError::without_message), Ok(8));
+    assert_eq!(kernel.try_send_batch(&requests), Ok(8));
     for n in 3..11 {
         check(n, kernel.recv(LONG).unwrap());
     }

@@ -9,8 +9,8 @@ use ring_host::device::Driver;
 use ring_host::kernels::Echo;
 use ring_host::{
     BlockContext, Channel, Deadline, DeviceFault, Error, KernelHandle, Kernels, LaunchConfig,
-    Output, Payload, Receiver, Report, RequestSink, ResponseStream, Runtime, SendError, Sender,
-    ThreadContext, WarpContext, Words,
+    Output, Payload, Receiver, RecvTimeoutError, Report, RequestSink, ResponseStream, Runtime,
+    SendTimeoutError, Sender, ThreadContext, TryRecvError, TrySendError, WarpContext, Words,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -54,7 +54,10 @@ assert_impl_all!(Kernels: Send, Sync, Copy);
 assert_impl_all!(Report: Send, Sync);
 assert_impl_all!(Deadline: Send, Sync, Copy);
 assert_impl_all!(Error: Send, Sync, std::error::Error);
-assert_impl_all!(SendError<u64>: Send, Sync, std::error::Error);
+assert_impl_all!(TrySendError<u64>: Send, Sync, std::error::Error);
+assert_impl_all!(SendTimeoutError<u64>: Send, Sync, std::error::Error);
+assert_impl_all!(TryRecvError: Send, Sync, std::error::Error);
+assert_impl_all!(RecvTimeoutError: Send, Sync, std::error::Error);
 assert_impl_all!(DeviceFault: Send, Sync, Clone);
 assert_impl_all!(dyn Driver: Send, Sync);
 

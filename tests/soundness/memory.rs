@@ -2,7 +2,7 @@
 //! exchanged.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{Channel, KernelHandle, LaunchConfig, RecvError, Runtime};
+use ring_host::{Channel, KernelHandle, LaunchConfig, RecvTimeoutError, Runtime, TryRecvError};
 use ring_tests::{LONG, WAYS, cpu_with};
 use std::mem;
 
@@ -20,7 +20,7 @@ fn launched(host: &Runtime) -> KernelHandle<Echo> {
 fn exchange(channel: &mut Channel<Echo>, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let request = EchoMessage::from_seed(seed);
-        channel.send(&request, LONG).unwrap();
+        channel.send(request, LONG).unwrap();
         assert_eq!(channel.recv(LONG).unwrap(), request.answer());
     }
 }
@@ -61,10 +61,9 @@ fn forgotten_halves_keep_what_they_use() {
     kernel.terminate(LONG).unwrap();
     drop(kernel);
     let others = fill(&host);
-    let ended = RecvError::Terminated { kernel: "echo" };
-    assert_eq!(receiver.try_recv(), Err(ended.clone()));
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed { kernel: "echo" }));
     drop(others);
-    assert_eq!(receiver.recv(LONG), Err(ended));
+    assert_eq!(receiver.recv(LONG), Err(RecvTimeoutError::Closed { kernel: "echo" }));
 }
 
 #[test]
@@ -89,8 +88,8 @@ fn kernels_outlive_their_runtime() {
 fn exchanged_channels_stay_what_they_are() {
     let host = small_device();
     let (mut one, mut other) = (launched(&host), launched(&host));
-    one.send(&EchoMessage::from_seed(1), LONG).unwrap();
-    other.send(&EchoMessage::from_seed(2), LONG).unwrap();
+    one.send(EchoMessage::from_seed(1), LONG).unwrap();
+    other.send(EchoMessage::from_seed(2), LONG).unwrap();
     mem::swap(one.channel(0).unwrap(), other.channel(0).unwrap());
     assert_eq!(one.recv(LONG).unwrap(), EchoMessage::from_seed(2).answer());
     assert_eq!(other.recv(LONG).unwrap(), EchoMessage::from_seed(1).answer());
@@ -98,7 +97,7 @@ fn exchanged_channels_stay_what_they_are() {
     // Halves too: what a channel counts is then without meaning, but each message is where it was sent.
     let (mut channel, mut another) = (one.take_channel(0).unwrap(), other.take_channel(0).unwrap());
     mem::swap(channel.split().0, another.split().0);
-    channel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+    channel.send(EchoMessage::from_seed(3), LONG).unwrap();
     assert_eq!(another.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
     let _ = (channel.unanswered(), another.unanswered());
 
@@ -106,6 +105,6 @@ fn exchanged_channels_stay_what_they_are() {
     drop(other);
     assert_eq!(one.summary().unhandled, 0);
     let others = fill(&host);
-    assert_eq!(channel.recv(LONG).map(drop), Err(RecvError::Terminated { kernel: "echo" }));
+    assert_eq!(channel.recv(LONG).map(drop), Err(RecvTimeoutError::Closed { kernel: "echo" }));
     drop((channel, another, one, others));
 }

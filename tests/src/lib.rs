@@ -1,6 +1,9 @@
 //! What the integration tests have in common: the devices to run on, and kernels of their own.
 
 pub mod hostile;
+mod told;
+
+pub use told::Told;
 
 use ring_host::device::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
@@ -158,7 +161,7 @@ pub fn active(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
 /// If it is another's, or there is none.
 pub fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
     let request = EchoMessage::from_seed(seed);
-    kernel.send(&request, LONG).unwrap_or_else(|error| panic!("{error}"));
+    kernel.send(request, LONG).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(kernel.recv(LONG), Ok(request.answer()));
 }
 
@@ -236,11 +239,13 @@ impl Kernel for Stray {
 impl BlockHandler for Stray {
     fn handle(_: &BlockContext<'_>, request: &u32, response: &Output<[u32; 4]>) {
         for i in [0, 1, 2, 3, 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
-            response.set(0, i, if i < 4 { *request } else { 0xdead });
-            response.set(2, i, 0xdeadu32);
-            response.set(16, i, 0xdeadu32);
-            response.set(usize::MAX - 3, i, if i == 1 { *request } else { 0xdead });
+            let inside = i < 4;
+            assert_eq!(response.set(0, i, if inside { *request } else { 0xdead }), inside);
+            assert!(!response.set(2, i, 0xdeadu32), "between two words");
+            assert!(!response.set(16, i, 0xdeadu32), "behind the last");
+            let at = usize::MAX - 3;
+            assert!(!response.set(at, i, 0xdeadu32), "{i} words behind {at} is no offset");
         }
-        (0..4).for_each(|i| response.set(0, i, *request));
+        assert!((0..4).all(|i| response.set(0, i, *request)));
     }
 }

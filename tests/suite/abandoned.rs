@@ -13,7 +13,7 @@ struct Accepted(AtomicU64);
 
 impl Accepted {
     fn send(&self, sender: &mut Sender<Echo>, seed: u64) {
-        sender.send(&EchoMessage::from_seed(seed), LONG).unwrap();
+        sender.send(EchoMessage::from_seed(seed), LONG).unwrap();
         self.0.fetch_add(1, Relaxed);
     }
 }

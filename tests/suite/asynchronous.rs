@@ -5,7 +5,7 @@ use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     DeviceFault, Kernel, KernelHandle, LaunchConfig, Memory, Mode, RequestSink, ResponseStream,
-    Runtime, SendError,
+    Runtime, TrySendError,
 };
 use ring_tests::{LONG, Slow, Unlucky, WAYS, cpu, on_each_device};
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn termination_ends_a_stream_that_waits_after_all_answers() {
         assert_eq!(kernel.terminate(LONG).unwrap().processed, 10);
         waiting.join().unwrap();
         let refused = one_thread().block_on(requests.send(message(0)));
-        assert!(matches!(refused, Err(SendError::NotActive { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(TrySendError::Closed { .. })), "{refused:?}");
     });
 }
 
@@ -203,11 +203,10 @@ fn a_panic_of_the_handler_ends_a_stream_that_waits_with_the_fault() {
             };
             let both = async { tokio::join!(waiting, sending) };
             let (items, ()) = timeout(LONG, both).await.expect("in time");
-            let [Err(ring_host::RecvError::Fault(fault))] = &items[..] else {
-                panic!("the fault, once: {items:?}")
-            };
+            let [Err(fault)] = &items[..] else { panic!("the fault, once: {items:?}") };
             assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault}");
-            assert_eq!(requests.send(1).await, Err(SendError::Fault(fault.clone())));
+            let refused = TrySendError::Fault { message: None, fault: fault.clone() };
+            assert_eq!(requests.send(1).await, Err(refused));
         });
     }
 }
@@ -225,7 +224,8 @@ fn a_panic_of_the_handler_ends_a_sink_that_waits_with_the_fault() {
         }
         panic!("two rings of four slots took 19 requests")
     });
-    assert!(matches!(refused, SendError::Fault(DeviceFault::HandlerPanicked { .. })), "{refused}");
+    let TrySendError::Fault { fault, .. } = refused else { panic!("{refused}") };
+    assert!(matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
 }
 
 /// Futures that are dropped, halves that go over to blocking calls and back.
@@ -261,7 +261,7 @@ fn what_is_dropped_midway_loses_nothing() {
                 assert_eq!(receiver.recv(LONG).unwrap(), message(received).answer());
                 received += 1;
             }
-            sender.send(&message(sent), LONG).unwrap();
+            sender.send(message(sent), LONG).unwrap();
             sent += 1;
             (requests, responses) = (sender.into_sink(), receiver.into_stream());
         }

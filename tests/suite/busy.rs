@@ -1,11 +1,12 @@
 //! A host that does not get its processor while a device is probed: that is said, it decides nothing for good,
 //! and what is asked for by name is tried.
 
-use crate::faults::{in_child, names, until};
+use crate::faults::{in_child, until};
 use ring_host::device::quirks::Quirks;
 use ring_host::device::{Driver, cpu::Cpu};
 use ring_host::kernels::VectorAdd;
-use ring_host::probe::{Lack, Probe};
+use ring_host::probe::{Cause, Lack, Probe};
+use ring_host::{AskedBy, Evidence, Obstacle};
 use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, opened};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ fn is_not_told(probe: &Probe) {
     assert!(probe.mapped.is_ok() && probe.launch.is_ok() && probe.graph.is_ok(), "{probe:?}");
     for lack in [probe.resident.as_ref().map(drop), probe.concurrent_copy.as_ref().map(drop)] {
         let Err(Lack::Unknown(why)) = lack else { panic!("{probe:?}") };
-        names(why, &["took another launch"]);
+        assert!(matches!(why, Cause::LeftEarly { .. }), "{why}");
     }
 }
 
@@ -36,7 +37,9 @@ fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     is_not_told(&host.report().probe);
     let choice = host.report().selection.as_ref().unwrap();
     assert!(matches!(choice.mode, Mode::EventDriven | Mode::Graph), "{choice}");
-    names(choice, &["not persistent in mapped memory", "not certain, the machine was too busy"]);
+    let first = &choice.refused[0];
+    assert_eq!((first.mode, first.memory), WAYS[0], "{choice}");
+    assert!(matches!(first.why, Obstacle::NotResident(Lack::Unknown(_))), "{choice}");
 
     // The next opening finds out, and that is kept.
     let again = opened(&device, RuntimeConfig::default());
@@ -55,7 +58,9 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
         exchange(&mut kernel, 3);
         assert_eq!(kernel.runs_as(), (mode, memory), "{}", kernel.selection());
         if mode == Mode::Persistent || memory == Memory::StagedAsync {
-            names(kernel.selection(), &["asked for", "it is tried although", "too busy"]);
+            let why = &kernel.selection().why;
+            assert_eq!(why.asked, AskedBy::Launch);
+            assert!(matches!(why.found, Evidence::Doubt(_)), "{why}");
         }
     }
     // With a payload that is copied beside it, too.
@@ -78,7 +83,9 @@ fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
         exchange(&mut kernel, 4);
         (kernel.runs_as() == WAYS[0]).then_some(kernel)
     });
-    names(kernel.selection(), &["the best that works", "a resident kernel answered"]);
+    let why = &kernel.selection().why;
+    assert_eq!(why.asked, AskedBy::Nobody);
+    assert!(matches!(why.found, Evidence::Resident(_)), "{why}");
     let report = host.report();
     assert!(
         report.probe.is_certain() && report.selection.as_ref().unwrap().mode == Mode::Persistent
@@ -90,10 +97,9 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     let here = here!("what_the_environment_asks_for_is_tried_after_a_busy_moment");
     in_child(here, &[("RING_MODE", "persistent")], || {
         let host = open(&busy_at_first());
-        names(
-            host.report().selection.as_ref().unwrap(),
-            &["forced by RING_MODE", "tried although"],
-        );
+        let why = &host.report().selection.as_ref().unwrap().why;
+        assert_eq!(why.asked, AskedBy::Environment { mode: true, memory: false });
+        assert!(matches!(why.found, Evidence::Doubt(_)), "{why}");
         let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 5);
         assert_eq!(kernel.runs_as(), WAYS[0], "{}", kernel.selection());
@@ -107,7 +113,7 @@ fn what_the_device_does_not_do_is_kept_and_refused() {
     let host = opened(&device, RuntimeConfig::default());
     let probe = &host.report().probe;
     let Err(Lack::No(why)) = &probe.concurrent_copy else { panic!("{probe:?}") };
-    names(why, &["the call returned after", "when the kernel had left"]);
+    assert!(matches!(why, Cause::CallWaited { .. }), "{why}");
     assert_eq!(open(&device).report().probe.took, probe.took, "the same probe");
     let launch = LaunchConfig::default().memory(Memory::StagedAsync);
     let error = host.launch::<VectorAdd>(launch).map(drop).unwrap_err();

@@ -3,11 +3,13 @@
 
 use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
 use ring_host::device::Driver;
+use ring_host::error::ArenaKind;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, OpenError,
-    PayloadError, RecoverError, RecvError, Runtime, SendError, State,
+    PayloadError, RecoverError, RecvTimeoutError, Runtime, SendTimeoutError, State, TryRecvError,
+    TrySendError,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
 use std::io::Read;
@@ -145,14 +147,19 @@ fn unlucky(runtime: &Runtime, launch: LaunchConfig) -> KernelHandle<Unlucky> {
 /// That `kernel`, which has been found lost, answers everything with that fault, at once.
 fn is_lost<K: Kernel>(kernel: &mut KernelHandle<K>, request: &K::Request, fault: &DeviceFault) {
     promptly("using a lost kernel", || {
-        let refused = Some(SendError::Fault(fault.clone()));
-        assert_eq!(kernel.try_send(request).err().map(SendError::without_message), refused);
-        assert_eq!(kernel.send(request, LONG).err().map(SendError::without_message), refused);
-        let batch = kernel.try_send_batch(&[*request]);
-        assert_eq!(batch.err().map(SendError::without_message), refused);
-        let nothing = RecvError::Fault(fault.clone());
+        let given_back = |back: K::Request| {
+            assert_eq!(bytemuck::bytes_of(&back), bytemuck::bytes_of(request), "given back");
+        };
+        let refused = TrySendError::Fault { message: (), fault: fault.clone() };
+        let sent = kernel.try_send(*request).map_err(|error| error.map(given_back));
+        assert_eq!(sent, Err(refused.clone()));
+        assert_eq!(kernel.try_send_batch(&[*request]), Err(refused));
+        let refused = SendTimeoutError::Fault { message: (), fault: fault.clone() };
+        let sent = kernel.send(*request, LONG).map_err(|error| error.map(given_back));
+        assert_eq!(sent, Err(refused));
+        assert_eq!(kernel.recv(LONG).err(), Some(RecvTimeoutError::Fault(fault.clone())));
+        let nothing = TryRecvError::Fault(fault.clone());
         assert_eq!(kernel.try_recv().err(), Some(nothing.clone()));
-        assert_eq!(kernel.recv(LONG).err(), Some(nothing.clone()));
         let mut answers = [bytemuck::Zeroable::zeroed()];
         assert_eq!(kernel.try_recv_batch(&mut answers), Err(nothing));
         let refused = ControlError::Fault(fault.clone());
@@ -175,7 +182,7 @@ pub(crate) fn answers(runtime: &Runtime) {
 /// The fault that a receiver finds.
 fn fault_of<K: Kernel>(kernel: &mut KernelHandle<K>) -> DeviceFault {
     match kernel.recv(LONG) {
-        Err(RecvError::Fault(fault)) => fault,
+        Err(RecvTimeoutError::Fault(fault)) => fault,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("an answer of a lost kernel"),
     }
@@ -186,17 +193,17 @@ fn a_panic_is_named_and_every_later_use_is_an_error() {
     let runtime = cpu();
     let mut beside = unlucky(&runtime, LaunchConfig::default());
     let mut kernel = unlucky(&runtime, LaunchConfig::default());
-    kernel.send(&13, LONG).unwrap();
+    kernel.send(13, LONG).unwrap();
     let fault = fault_of(&mut kernel);
     assert_eq!(fault, DeviceFault::HandlerPanicked { kernel: "unlucky", channel: 0, processed: 0 });
     names(&fault, &["kernel unlucky", "panicked", "channel 0", "after 0 messages"]);
     is_lost(&mut kernel, &2, &fault);
-    beside.send(&3, LONG).unwrap();
+    beside.send(3, LONG).unwrap();
     assert_eq!(beside.recv(LONG), Ok(9), "a kernel that was there before goes on");
     promptly("dropping it", || drop(kernel));
     answers(&runtime);
     let mut again = unlucky(&runtime, LaunchConfig::default());
-    again.send(&4, LONG).unwrap();
+    again.send(4, LONG).unwrap();
     assert_eq!(again.recv(LONG), Ok(16));
 }
 
@@ -204,10 +211,10 @@ fn a_panic_is_named_and_every_later_use_is_an_error() {
 fn answers_from_before_a_panic_are_received_first() {
     let mut kernel = unlucky(&cpu(), LaunchConfig::default());
     for request in 1..=5 {
-        kernel.send(&request, LONG).unwrap();
+        kernel.send(request, LONG).unwrap();
     }
     until("the five answers", || (kernel.status().processed == 5).then_some(()));
-    kernel.send(&13, LONG).unwrap();
+    kernel.send(13, LONG).unwrap();
     let fault = until("the fault", || match kernel.write_payload(0, &[0u32; 0], LONG) {
         Err(PayloadError::Fault(fault)) => Some(fault),
         other => other.err().map(|error| panic!("{error}")),
@@ -227,24 +234,25 @@ fn whoever_uses_a_kernel_learns_that_it_panicked() {
     type Use = fn(&mut KernelHandle<Unlucky>) -> Option<DeviceFault>;
     let uses: [(&str, Use); 7] = [
         ("try_recv", |k| match k.try_recv() {
-            Err(RecvError::Fault(fault)) => Some(fault),
+            Err(TryRecvError::Fault(fault)) => Some(fault),
+            Err(TryRecvError::Empty) => None,
             other => other.is_err().then(|| panic!("{other:?}")),
         }),
         ("try_recv_batch", |k| match k.try_recv_batch(&mut [0; 4]) {
-            Err(RecvError::Fault(fault)) => Some(fault),
+            Err(TryRecvError::Fault(fault)) => Some(fault),
             other => other.is_err().then(|| panic!("{other:?}")),
         }),
-        ("try_send", |k| match k.try_send(&2) {
-            Err(SendError::Fault(fault)) => Some(fault),
-            Ok(()) | Err(SendError::Full(2)) => None,
+        ("try_send", |k| match k.try_send(2) {
+            Err(TrySendError::Fault { fault, .. }) => Some(fault),
+            Ok(()) | Err(TrySendError::Full(2)) => None,
             other => panic!("{other:?}"),
         }),
         ("try_send_batch", |k| match k.try_send_batch(&[2; 3]) {
-            Err(SendError::Fault(fault)) => Some(fault),
+            Err(TrySendError::Fault { fault, .. }) => Some(fault),
             other => other.is_err().then(|| panic!("{other:?}")),
         }),
-        ("send", |k| match k.send(&2, LONG) {
-            Err(SendError::Fault(fault)) => Some(fault),
+        ("send", |k| match k.send(2, LONG) {
+            Err(SendTimeoutError::Fault { fault, .. }) => Some(fault),
             Ok(()) => None,
             other => panic!("{other:?}"),
         }),
@@ -261,7 +269,7 @@ fn whoever_uses_a_kernel_learns_that_it_panicked() {
     let runtime = cpu();
     for (name, used) in uses {
         let mut kernel = unlucky(&runtime, LaunchConfig::default().capacity(4));
-        kernel.send(&13, LONG).unwrap();
+        kernel.send(13, LONG).unwrap();
         let fault = until(name, || used(&mut kernel));
         assert!(
             matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }),
@@ -278,7 +286,7 @@ fn both_halves_learn_of_a_panic() {
     std::thread::scope(|threads| {
         let sending = threads.spawn(|| {
             for request in 0.. {
-                if let Err(error) = sender.send(&request, LONG) {
+                if let Err(error) = sender.send(request, LONG) {
                     return error.without_message();
                 }
             }
@@ -288,15 +296,15 @@ fn both_halves_learn_of_a_panic() {
             match receiver.recv(LONG) {
                 Ok(answer) => assert_eq!(answer, expected, "request {request}"),
                 Err(error) => {
-                    assert!(matches!(error, RecvError::Fault(_)), "{error}");
+                    assert!(matches!(error, RecvTimeoutError::Fault(_)), "{error}");
                     break; // the rest of its batch went down with request 13
                 }
             }
         }
         let end = receiver.recv(LONG).unwrap_err();
-        let RecvError::Fault(fault) = end else { panic!("{end}") };
+        let RecvTimeoutError::Fault(fault) = end else { panic!("{end}") };
         assert!(matches!(fault, DeviceFault::HandlerPanicked { channel: 0, .. }), "{fault}");
-        assert_eq!(sending.join().unwrap(), SendError::Fault(fault));
+        assert_eq!(sending.join().unwrap(), SendTimeoutError::Fault { message: (), fault });
     });
 }
 
@@ -312,18 +320,21 @@ fn a_panic_on_one_channel_among_several() {
     let runtime = cpu_with(bytes, 4096);
     let mut kernel = unlucky(&runtime, launch.clone());
     for channel in [0, 2] {
-        kernel.channel(channel).unwrap().send(&(5 + u64::from(channel)), LONG).unwrap();
+        kernel.channel(channel).unwrap().send(5 + u64::from(channel), LONG).unwrap();
     }
     until("two answers", || (kernel.status().processed == 2).then_some(()));
-    kernel.channel(1).unwrap().send(&13, LONG).unwrap();
+    kernel.channel(1).unwrap().send(13, LONG).unwrap();
     let found = kernel.channel(1).unwrap().recv(LONG).unwrap_err();
     let fault = DeviceFault::HandlerPanicked { kernel: "unlucky", channel: 1, processed: 0 };
-    assert_eq!(found, RecvError::Fault(fault.clone()));
+    assert_eq!(found, RecvTimeoutError::Fault(fault.clone()));
     for (channel, answer) in [(0, 25), (2, 49)] {
         let channel = kernel.channel(channel).unwrap();
         assert_eq!(channel.recv(LONG), Ok(answer));
-        assert_eq!(channel.recv(LONG), Err(RecvError::Fault(fault.clone())));
-        assert_eq!(channel.send(&1, LONG), Err(SendError::Fault(fault.clone())));
+        assert_eq!(channel.recv(LONG), Err(RecvTimeoutError::Fault(fault.clone())));
+        assert_eq!(
+            channel.send(1, LONG),
+            Err(SendTimeoutError::Fault { message: 1, fault: fault.clone() })
+        );
     }
     is_lost(&mut kernel, &2, &fault);
     promptly("dropping it", || drop(kernel));
@@ -362,7 +373,7 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let request = EchoMessage::from_seed(1);
         let mut beside = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
         beside.activate(LONG).unwrap();
-        beside.send(&request, LONG).unwrap();
+        beside.send(request, LONG).unwrap();
         assert_eq!(beside.recv(LONG).unwrap(), request.answer());
         let idle = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
 
@@ -371,13 +382,16 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let ControlError::Fault(fault @ DeviceFault::Device { .. }) = error else {
             panic!("{error}")
         };
-        let DeviceFault::Device { kernel: "echo", code, .. } = fault else { panic!("{fault}") };
+        let DeviceFault::Device { kernel: "echo", source } = &fault else { panic!("{fault}") };
+        let code = source.code;
         names(&fault, &["kernel echo", "the device faulted", &code.to_string(), "is gone"]);
         assert_ne!(code, 0);
         is_lost(&mut kernel, &request, &fault);
 
         let error = promptly("receiving from the other", || beside.recv(LONG)).unwrap_err();
-        let RecvError::Fault(fault @ DeviceFault::Device { .. }) = error else { panic!("{error}") };
+        let RecvTimeoutError::Fault(fault @ DeviceFault::Device { .. }) = error else {
+            panic!("{error}")
+        };
         is_lost(&mut beside, &request, &fault);
         let launched = promptly("launching", || runtime.launch::<Echo>(LaunchConfig::default()));
         let error = launched.map(drop).unwrap_err();
@@ -411,7 +425,7 @@ fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
             panics::<FragileBlock>(host, &launch);
             panics::<FragileInOrder>(host, &launch);
             let request = EchoMessage::from_seed(round);
-            beside.send(&request, LONG).unwrap();
+            beside.send(request, LONG).unwrap();
             assert_eq!(beside.recv(LONG).unwrap(), request.answer(), "{mode} in {memory}");
         }
         beside.terminate(LONG).unwrap();
@@ -425,13 +439,13 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
     for many in [false, true] {
         let mut kernel = host.launch::<K>(launch()).unwrap();
         kernel.activate(LONG).unwrap();
-        kernel.send(&12, LONG).unwrap();
+        kernel.send(12, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok(answer(12)), "{}", K::NAME);
         if many {
             let requests: Vec<u64> = (0..200).map(|n| if n == 150 { 13 } else { n % 13 }).collect();
             assert_eq!(kernel.try_send_batch(&requests), Ok(200));
         } else {
-            kernel.send(&13, LONG).unwrap();
+            kernel.send(13, LONG).unwrap();
         }
         let mut answered = 0;
         let fault = loop {
@@ -439,7 +453,7 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
                 // What was answered before is told; the answer to 13 never.
                 Ok(found) if answered < 150 => assert_eq!(found, answer(answered % 13)),
                 Ok(found) => panic!("{}: answer {found} after the panic", K::NAME),
-                Err(RecvError::Fault(fault)) => break fault,
+                Err(RecvTimeoutError::Fault(fault)) => break fault,
                 Err(error) => panic!("{error}"),
             }
             answered += 1;
@@ -454,7 +468,7 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
     }
     let mut kernel = host.launch::<K>(launch()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&11, LONG).unwrap();
+    kernel.send(11, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(answer(11)), "{} anew", K::NAME);
     kernel.terminate(LONG).unwrap();
 }
@@ -491,8 +505,8 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         names(&error, &["kernel echo", "channel 0", "Active"]);
         assert_eq!(deaf.status().state, State::Launched);
         assert!(matches!(
-            deaf.send(&EchoMessage::from_seed(0), limit),
-            Err(SendError::NotActive { state: State::Launched, .. })
+            deaf.send(EchoMessage::from_seed(0), limit),
+            Err(SendTimeoutError::NotActive { state: State::Launched, .. })
         ));
         let asked = Instant::now();
         drop(deaf);
@@ -504,7 +518,7 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
         let beside = runtime.launch::<Echo>(launch.clone()).unwrap();
         let error = runtime.launch::<Echo>(launch.clone()).map(drop).unwrap_err();
         assert!(
-            matches!(error, LaunchError::Arena { which: "pinned", free: 0, .. }),
+            matches!(error, LaunchError::Arena { which: ArenaKind::Pinned, free: 0, .. }),
             "memory of a kernel that still runs: {error}"
         );
         promptly("dropping another", || drop(beside));

@@ -6,10 +6,10 @@ use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvError, Runtime,
-    RuntimeConfig, SendError, State,
+    Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvTimeoutError, Runtime,
+    RuntimeConfig, State, TrySendError,
 };
-use ring_tests::{LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
+use ring_tests::{LONG, Told, WAYS, active, cpu, exchange, gpu, on_each_device};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,18 +31,18 @@ fn a_kernel_whose_host_is_silent_leaves() {
         // It must answer before its lease is over: a host that is too late for that tries again.
         let mut kernel = until("a kernel that answers in time", || {
             let mut kernel = host.launch::<Echo>(launch.clone().lease(4 * SHORT)).unwrap();
-            let sent = kernel.activate(LONG).is_ok() && kernel.send(&request, LONG).is_ok();
+            let sent = kernel.activate(LONG).is_ok() && kernel.send(request, LONG).is_ok();
             until("its lease is over", || (kernel.status().exit == Exit::LeaseOver).then_some(()));
             (sent && kernel.status().processed == 1).then_some(kernel)
         });
         assert_eq!(kernel.recv(LONG), Ok(request.answer()), "what it answered before");
         let error = kernel.recv(LONG).unwrap_err();
-        let RecvError::Fault(fault) = &error else { panic!("{error}") };
+        let RecvTimeoutError::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
         names(fault, &["kernel echo", "channel", "LeaseOver", "renew", "LaunchConfig::lease"]);
         assert_eq!(kernel.status().state, State::Faulted);
-        let refused = kernel.try_send(&request).unwrap_err();
-        assert_eq!(refused, SendError::Fault(fault.clone()));
+        let refused = kernel.try_send(request).unwrap_err();
+        assert_eq!(refused, TrySendError::Fault { message: request, fault: fault.clone() });
     }
     answers(&host);
 }
@@ -192,17 +192,17 @@ fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
         } else {
             let error = loop {
                 // It answers until the process is stopped.
-                let sent = kernel.send(&EchoMessage::from_seed(3), LONG);
-                if let Err(error) = sent.map_err(SendError::without_message) {
+                let sent = kernel.send(EchoMessage::from_seed(3), LONG);
+                if let Err(error) = sent.map_err(Told::from) {
                     break error;
                 }
                 match kernel.recv(LONG) {
                     Ok(_) => std::thread::sleep(Duration::from_millis(1)),
-                    Err(RecvError::Fault(fault)) => break SendError::Fault(fault),
+                    Err(RecvTimeoutError::Fault(fault)) => break Told::Fault(fault),
                     Err(error) => panic!("{error}"),
                 }
             };
-            let SendError::Fault(fault) = error else { panic!("{error}") };
+            let Told::Fault(fault) = error else { panic!("{error}") };
             assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
             answers(&host);
         }

@@ -5,8 +5,8 @@ use crate::faults::{in_child, names, promptly, until};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Cooperative, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError,
-    RecvError, Runtime, RuntimeConfig, SendError, State, Summary, Thread, ThreadContext,
-    ThreadHandler,
+    RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State, Summary, Thread,
+    ThreadContext, ThreadHandler, TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ fn open_again(runtime: &Runtime) -> Runtime {
 fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
     for channel in 0..kernel.channels() {
         let request = EchoMessage::from_seed(seed + u64::from(channel));
-        kernel.channel(channel).unwrap().send(&request, LONG).unwrap();
+        kernel.channel(channel).unwrap().send(request, LONG).unwrap();
     }
     for channel in 0..kernel.channels() {
         let answer = kernel.channel(channel).unwrap().recv(LONG).unwrap();
@@ -47,7 +47,7 @@ fn clog(kernel: &mut KernelHandle<Echo>) -> u64 {
     let mut sent = 0;
     until("eight answers, and eight requests behind them", || {
         let answered = kernel.status().processed == 8;
-        while kernel.try_send(&EchoMessage::from_seed(sent)).is_ok() {
+        while kernel.try_send(EchoMessage::from_seed(sent)).is_ok() {
             sent += 1;
         }
         (answered && sent == 16).then_some(())
@@ -104,7 +104,7 @@ impl ThreadHandler for Held {
 fn busy(runtime: &Runtime, place: u32) -> KernelHandle<Held> {
     let mut kernel = runtime.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&place, LONG).unwrap();
+    kernel.send(place, LONG).unwrap();
     let begun = || PLACES[place as usize].begun.load(Ordering::Relaxed).then_some(());
     until("the handler", begun);
     kernel
@@ -145,7 +145,7 @@ fn every_transition_is_acknowledged() {
 
         let mut never = runtime.launch::<Echo>(small()).unwrap();
         assert_eq!(never.terminate(LONG).unwrap(), Summary { processed: 0, unhandled: 0 });
-        assert!(matches!(never.recv(LONG), Err(RecvError::Terminated { kernel: "echo" })));
+        assert!(matches!(never.recv(LONG), Err(RecvTimeoutError::Closed { kernel: "echo" })));
     });
 }
 
@@ -159,7 +159,10 @@ fn what_is_in_the_ring_waits_for_the_next_activation() {
         receive(&mut kernel, 0..8);
         let pause = Duration::from_millis(30);
         let nothing = kernel.recv(pause).unwrap_err();
-        assert!(matches!(nothing, RecvError::Timeout { .. }), "an inactive kernel: {nothing}");
+        assert!(
+            matches!(nothing, RecvTimeoutError::Timeout { .. }),
+            "an inactive kernel: {nothing}"
+        );
         assert_eq!(kernel.summary(), Summary { processed: 8, unhandled: sent - 8 });
         kernel.activate(LONG).unwrap();
         receive(&mut kernel, 8..sent);
@@ -177,7 +180,7 @@ fn terminate_counts_and_leaves_the_answers() {
         let summary = kernel.terminate(LONG).unwrap();
         assert_eq!(summary, Summary { processed: 8, unhandled: sent - 8 });
         receive(&mut kernel, 0..8);
-        assert!(matches!(kernel.recv(LONG), Err(RecvError::Terminated { kernel: "echo" })));
+        assert!(matches!(kernel.recv(LONG), Err(RecvTimeoutError::Closed { kernel: "echo" })));
 
         // However far it came: what was accepted was handled or is counted, and can be received.
         for sent in [1, 5, 40, 64] {
@@ -187,7 +190,7 @@ fn terminate_counts_and_leaves_the_answers() {
             let summary = kernel.terminate(LONG).unwrap();
             assert_eq!(summary.processed + summary.unhandled, sent, "{summary:?}");
             receive(&mut kernel, 0..summary.processed);
-            assert!(matches!(kernel.recv(LONG), Err(RecvError::Terminated { .. })));
+            assert!(matches!(kernel.recv(LONG), Err(RecvTimeoutError::Closed { .. })));
         }
     });
 }
@@ -209,7 +212,7 @@ fn dropped_kernels_leave_the_device() {
                 kernel.activate(LONG).unwrap();
             }
             if round % 4 > 1 {
-                kernel.send(&EchoMessage::from_seed(round), LONG).unwrap();
+                kernel.send(EchoMessage::from_seed(round), LONG).unwrap();
             }
             if round % 4 > 2 {
                 kernel.deactivate(LONG).unwrap();
@@ -228,16 +231,21 @@ fn channels_obey_together() {
             exchange(&mut kernel, 10);
             kernel.deactivate(LONG).unwrap();
             for channel in 0..4 {
-                let sent = kernel.channel(channel).unwrap().try_send(&EchoMessage::from_seed(0));
+                let message = EchoMessage::from_seed(u64::from(channel));
+                let sent = kernel.channel(channel).unwrap().try_send(message);
                 let (kernel, state) = ("echo", State::Inactive);
-                assert_eq!(sent, Err(SendError::NotActive { kernel, state }), "channel {channel}");
+                assert_eq!(sent, Err(TrySendError::NotActive { message, kernel, state }));
             }
             kernel.activate(LONG).unwrap();
             exchange(&mut kernel, 20);
             assert_eq!(kernel.terminate(LONG).unwrap(), Summary { processed: 8, unhandled: 0 });
             for channel in 0..4 {
                 let end = kernel.channel(channel).unwrap().recv(LONG);
-                assert_eq!(end, Err(RecvError::Terminated { kernel: "echo" }), "channel {channel}");
+                assert_eq!(
+                    end,
+                    Err(RecvTimeoutError::Closed { kernel: "echo" }),
+                    "channel {channel}"
+                );
             }
         }
         let mut one = active(runtime, small().cooperative(Cooperative::Always));
@@ -253,18 +261,19 @@ fn halves_outlive_the_handle() {
         let mut other = kernel.take_channel(1).unwrap();
         let request = EchoMessage::from_seed(5);
         for _ in 0..3 {
-            sender.send(&request, LONG).unwrap();
+            sender.send(request, LONG).unwrap();
         }
         until("three answers", || (kernel.status().processed == 3).then_some(()));
         promptly("dropping the handle", || drop(kernel));
-        let state = State::Terminated;
-        let refused = SendError::NotActive { kernel: "echo", state };
-        assert_eq!(sender.send(&request, LONG).unwrap_err(), refused);
-        assert_eq!(other.try_send(&request).unwrap_err(), refused);
+        let (message, kernel) = (request, "echo");
+        let refused = SendTimeoutError::Closed { message, kernel };
+        assert_eq!(sender.send(request, LONG).unwrap_err(), refused);
+        let refused = TrySendError::Closed { message, kernel };
+        assert_eq!(other.try_send(request).unwrap_err(), refused);
         for _ in 0..3 {
             assert_eq!(receiver.recv(LONG).unwrap(), request.answer());
         }
-        let ended = RecvError::Terminated { kernel: "echo" };
+        let ended = RecvTimeoutError::Closed { kernel: "echo" };
         assert_eq!(receiver.recv(LONG).unwrap_err(), ended);
         assert_eq!(other.recv(LONG).unwrap_err(), ended);
         drop(sender);
@@ -286,17 +295,17 @@ fn halves_of_a_kernel_that_left_late_see_the_end() {
         let (mut answered, mut progress) = (1, Progress::new());
         let end = loop {
             match receiver.try_recv() {
-                Ok(Some(answer)) => {
+                Ok(answer) => {
                     assert_eq!(answer, 1);
                     answered += 1;
                 }
-                Ok(None) => std::thread::yield_now(),
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
                 Err(end) => break end,
             }
             progress
                 .is_at(answered, format_args!("{mode} in {memory}: the end of {answered} answers"));
         };
-        assert_eq!(end, RecvError::Terminated { kernel: "slow" }, "{mode} in {memory}");
+        assert_eq!(end, TryRecvError::Closed { kernel: "slow" }, "{mode} in {memory}");
     }
 }
 
@@ -308,9 +317,9 @@ fn halves_on_other_threads_see_the_end() {
         let (sent, received) = std::thread::scope(|threads| {
             let sending = threads.spawn(move || {
                 for i in 0.. {
-                    match sender.send(&EchoMessage::from_seed(i), LONG) {
+                    match sender.send(EchoMessage::from_seed(i), LONG) {
                         Ok(()) => {}
-                        Err(SendError::NotActive { state: State::Terminated, .. }) => return i,
+                        Err(SendTimeoutError::Closed { .. }) => return i,
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -320,7 +329,7 @@ fn halves_on_other_threads_see_the_end() {
                 for i in 0.. {
                     match receiver.recv(LONG) {
                         Ok(answer) => assert_eq!(answer, EchoMessage::from_seed(i).answer()),
-                        Err(RecvError::Terminated { .. }) => return i,
+                        Err(RecvTimeoutError::Closed { .. }) => return i,
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -501,7 +510,7 @@ fn a_command_that_is_not_obeyed_in_time() {
     kernel.deactivate(LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(0), "the batch it was at is finished");
     kernel.activate(LONG).unwrap();
-    kernel.send(&0, LONG).unwrap();
+    kernel.send(0, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(0));
 }
 
@@ -520,10 +529,11 @@ fn terminate_may_be_called_again_after_a_timeout() {
     let ended = ControlError::Terminated { kernel: "held" };
     assert_eq!(kernel.activate(LONG), Err(ended.clone()));
     assert_eq!(kernel.deactivate(LONG), Err(ended.clone()));
-    assert!(matches!(sender.try_send(&1), Err(SendError::NotActive { .. })));
+    let closed = TrySendError::Closed { message: 1, kernel: "held" };
+    assert_eq!(sender.try_send(1), Err(closed));
     release(1);
     assert_eq!(receiver.recv(LONG), Ok(1));
-    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "held" }));
+    assert_eq!(receiver.recv(LONG), Err(RecvTimeoutError::Closed { kernel: "held" }));
     let summary = promptly("terminating one that has left", || kernel.terminate(LONG));
     assert_eq!(summary, Ok(Summary { processed: 1, unhandled: 0 }));
     assert_eq!(kernel.terminate(LONG), Err(ended));
@@ -564,5 +574,5 @@ fn dropped_while_busy() {
     drop((kernel, runtime));
     release(3);
     assert_eq!(receiver.recv(LONG), Ok(3));
-    assert_eq!(receiver.recv(LONG), Err(RecvError::Terminated { kernel: "held" }));
+    assert_eq!(receiver.recv(LONG), Err(RecvTimeoutError::Closed { kernel: "held" }));
 }

@@ -1,10 +1,12 @@
 //! Modes and memories: each keeps the same promises; budgets bound a launch; what is forced is done
 //! or refused; telemetry counts what was handled.
 
+use crate::faults::names;
+use ring_host::error::Budget;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
-    Processing, RecvError, Runtime, RuntimeConfig,
+    Budgets, DeviceFault, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, Obstacle,
+    OpenError, Processing, RecvTimeoutError, Refusal, Runtime, RuntimeConfig,
 };
 use ring_tests::{LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
 use std::time::Duration;
@@ -57,7 +59,7 @@ fn each_way_has_channels_that_do_not_wait_for_each_other() {
                 for channel in [2, 0, 1, 2] {
                     let request = EchoMessage::from_seed(round * 4 + u64::from(channel));
                     let channel = kernel.channel(channel).unwrap();
-                    channel.send(&request, LONG).unwrap();
+                    channel.send(request, LONG).unwrap();
                     assert_eq!(channel.recv(LONG).unwrap(), request.answer(), "{both:?}");
                 }
                 if round % 10 == 0 && both.0 != Mode::Persistent {
@@ -96,7 +98,7 @@ fn two_threads_drive_an_event_driven_kernel() {
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     for i in 0..5000 {
-                        sender.send(&EchoMessage::from_seed(i), LONG).unwrap();
+                        sender.send(EchoMessage::from_seed(i), LONG).unwrap();
                         if i % 1000 == 0 {
                             std::thread::sleep(Duration::from_millis(1));
                         }
@@ -168,7 +170,7 @@ fn residency_is_bounded_by_one_handler_call() {
     let mut kernel = host.launch::<Slow>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     for i in 0..40 {
-        kernel.send(&i, LONG).unwrap();
+        kernel.send(i, LONG).unwrap();
     }
     for i in 0..40 {
         assert_eq!(kernel.recv(LONG).unwrap(), i);
@@ -209,7 +211,7 @@ fn a_panic_is_told_in_each_way() {
             assert!(answered <= 13, "{both:?}: {answered} answers");
             let panicked = matches!(
                 fault,
-                RecvError::Fault(DeviceFault::HandlerPanicked {
+                RecvTimeoutError::Fault(DeviceFault::HandlerPanicked {
                     kernel: "unlucky",
                     channel: 0,
                     ..
@@ -259,7 +261,7 @@ fn telemetry_counts_in_each_way() {
         for both in WAYS {
             let mut kernel = active(host, way(both).channels(2));
             stream(&mut kernel, 500);
-            kernel.channel(1).unwrap().send(&EchoMessage::from_seed(1), LONG).unwrap();
+            kernel.channel(1).unwrap().send(EchoMessage::from_seed(1), LONG).unwrap();
             kernel.channel(1).unwrap().recv(LONG).unwrap();
             kernel.deactivate(LONG).unwrap(); // counters are exact now
             let before = kernel.status().heartbeat;
@@ -287,7 +289,7 @@ fn refused_messages_are_counted() {
         for len in [0, 26, 3] {
             let mut request = ring_host::kernels::VectorAddRequest::in_payload(len, 0);
             request.in_payload = 0;
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             kernel.recv(LONG).unwrap();
         }
         kernel.terminate(LONG).unwrap();
@@ -306,16 +308,17 @@ fn what_makes_no_sense_is_refused_before_anything_is_launched() {
             }
         };
         let d = Budgets::default();
-        assert_eq!(zero(Budgets { time: Duration::ZERO, ..d }), "time");
-        assert_eq!(zero(Budgets { iterations: 0, ..d }), "iterations");
-        assert_eq!(zero(Budgets { idle: Duration::ZERO, ..d }), "idle");
+        assert_eq!(zero(Budgets { time: Duration::ZERO, ..d }), Budget::Time);
+        assert_eq!(zero(Budgets { iterations: 0, ..d }), Budget::Iterations);
+        assert_eq!(zero(Budgets { idle: Duration::ZERO, ..d }), Budget::Idle);
         let none = host.launch::<Echo>(LaunchConfig::default().max_messages(0));
         assert!(matches!(none, Err(LaunchError::MaxMessages)));
         let error = host.launch::<Echo>(way((Mode::Persistent, Memory::StagedSync))).unwrap_err();
-        let text = error.to_string();
-        assert!(matches!(error, LaunchError::Unfit { .. }), "{text}");
-        assert!(text.contains("persistent") && text.contains("staged-sync"), "{text}");
-        assert!(text.contains("between launches"), "{text}");
+        let (mode, memory, why) = (Mode::Persistent, Memory::StagedSync, Obstacle::OneLaunch);
+        let refused = vec![Refusal { mode, memory, why }];
+        let expected = LaunchError::Unfit { kernel: "echo", mode, memory, refused };
+        assert_eq!(error, expected);
+        names(&error, &["persistent in staged-sync memory", "between launches"]);
     });
 }
 

@@ -4,7 +4,7 @@
 use crate::faults::until;
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::{
-    Budgets, DeviceFault, LaunchConfig, Memory, Mode, RecvError, Runtime, RuntimeConfig,
+    Budgets, DeviceFault, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig,
 };
 use ring_tests::{LONG, Unlucky};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -28,7 +28,8 @@ fn a_channel_that_panics_keeps_no_other_channel() {
         // Two at once go through slots, so that the channel says that it is busy before it handles them.
         assert_eq!(kernel.channel(channel).unwrap().try_send_batch(&[13, 13]), Ok(2));
         let end = kernel.channel(channel).unwrap().recv(LONG).unwrap_err();
-        let RecvError::Fault(DeviceFault::HandlerPanicked { channel: found, .. }) = end else {
+        let RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { channel: found, .. }) = end
+        else {
             panic!("{end}")
         };
         assert_eq!(found, channel);

@@ -4,10 +4,13 @@
 use crate::faults::{is_left_behind, names, promptly, until};
 use ring_host::device::quirks::NAMES;
 use ring_host::device::{Driver, Quirks, cpu::Cpu};
+use ring_host::error::{DriverReason, NoPinned};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
+use ring_host::probe::{Cause, Lack};
 use ring_host::{
-    Budgets, ControlError, Cooperative, DeviceFault, KernelHandle, LaunchConfig, LaunchError,
-    Memory, Mode, RecvError, Runtime, RuntimeConfig, SendError, State,
+    AskedBy, Budgets, ControlError, Cooperative, DeviceFault, Evidence, KernelHandle, LaunchConfig,
+    LaunchError, Memory, Mode, Obstacle, Opened, RecvTimeoutError, Runtime, RuntimeConfig, State,
+    TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, opened};
 use std::sync::Arc;
@@ -49,30 +52,31 @@ fn exchange(kernel: &mut KernelHandle<Echo>, count: u64) -> Result<(), (u64, u64
     let (mut sent, mut received, mut progress) = (0, 0, Progress::new());
     while received < count {
         if sent < count && sent - received < 48 {
-            match kernel.try_send(&EchoMessage::from_seed(sent)) {
+            match kernel.try_send(EchoMessage::from_seed(sent)) {
                 Ok(()) => {
                     sent += 1;
                     continue;
                 }
-                Err(SendError::Full(_) | SendError::Fault(_)) => {} // receive what there is
+                Err(TrySendError::Full(_) | TrySendError::Fault { .. }) => {} // receive what there is
                 Err(error) => panic!("{error}"),
             }
         }
         match kernel.try_recv() {
-            Ok(None) => std::thread::yield_now(),
-            Ok(Some(answer)) => {
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+            Ok(answer) => {
                 let expected = EchoMessage::from_seed(received).answer();
                 assert_eq!(answer, expected, "message {received}");
                 received += 1;
             }
-            Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+            Err(TryRecvError::Fault(fault)) => return Err((sent, received, fault)),
             Err(error) => panic!("{error}"),
         }
         progress.is_at(received, format_args!("more than {received} of {sent} messages"));
     }
     match kernel.try_recv() {
-        Ok(more) => assert_eq!(more, None, "an answer that nobody asked for"),
-        Err(RecvError::Fault(fault)) => return Err((sent, received, fault)),
+        Ok(more) => panic!("an answer that nobody asked for: {more:?}"),
+        Err(TryRecvError::Empty) => {}
+        Err(TryRecvError::Fault(fault)) => return Err((sent, received, fault)),
         Err(error) => panic!("{error}"),
     }
     Ok(())
@@ -109,9 +113,10 @@ fn launch_until_lost(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<Echo
 }
 
 /// What `Auto` chose for a kernel with payload, and why not what comes before.
-fn choice(host: &Runtime) -> (Mode, Memory, String) {
-    let choice = host.report().selection.as_ref().unwrap();
-    (choice.mode, choice.memory, choice.to_string())
+fn choice(host: &Runtime) -> (Mode, Memory, Vec<Obstacle>) {
+    let selection = host.report().selection.as_ref().unwrap();
+    let obstacles = selection.refused.iter().map(|refusal| refusal.why.clone()).collect();
+    (selection.mode, selection.memory, obstacles)
 }
 
 fn is_launched_anew(mode: Mode) -> bool {
@@ -123,10 +128,12 @@ fn nothing_is_said_to_lack_where_nothing_does() {
     for name in ["held-launches", "no-cooperative", "no-managed", "failing-graphs", "late-copies"] {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
-        assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why}");
-        names(&why, &["the best that works", "a resident kernel answered in"]);
+        assert_eq!((mode, memory), (Mode::Persistent, Memory::Mapped), "{name}: {why:?}");
+        let why = &host.report().selection.as_ref().unwrap().why;
+        assert_eq!(why.asked, AskedBy::Nobody);
+        assert!(matches!(why.found, Evidence::Resident(_)), "{name}: {why}");
         assert_eq!(host.report().pinned, Ok(RuntimeConfig::default().pinned_bytes));
-        assert_eq!(host.why(), "given by the caller");
+        assert_eq!(*host.why(), Opened::Given);
     }
     assert!(!named("no-cooperative").device().cooperative_launch);
     assert!(!named("no-managed").device().concurrent_managed_access);
@@ -138,10 +145,14 @@ fn what_lacks_is_reported_and_done_without() {
     for name in ["no-pinned", "wsl2"] {
         let host = named(name);
         let (mode, memory, why) = choice(&host);
-        assert!(is_launched_anew(mode) && memory == Memory::StagedSync, "{name}: {why}");
-        names(&why, &["not persistent in mapped memory: there is no pinned memory", "quirk"]);
-        names(host.report().pinned.as_ref().unwrap_err(), &["no pinned memory of", "quirk"]);
-        names(host.report().probe.mapped.as_ref().unwrap_err(), &["no pinned memory"]);
+        assert!(is_launched_anew(mode) && memory == Memory::StagedSync, "{name}: {why:?}");
+        let none = host.report().pinned.as_ref().unwrap_err();
+        let NoPinned::Refused(error) = none else { panic!("{none}") };
+        assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
+        names(none, &["no pinned memory of", "quirk"]);
+        assert_eq!(why[0], Obstacle::NoPinned(none.clone()), "{name}");
+        let unmapped = host.report().probe.mapped.as_ref().unwrap_err();
+        assert!(matches!(unmapped, Lack::No(Cause::NoPinned(_))), "{unmapped}");
     }
     let host = named("pinned-limit");
     assert_eq!(host.report().pinned, Ok(2 << 20), "a sixteenth of what was asked for");
@@ -149,25 +160,21 @@ fn what_lacks_is_reported_and_done_without() {
 
     let host = named("calls-block");
     let (mode, memory, why) = choice(&host);
-    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
-    names(
-        &why,
-        &[
-            "calls block beside a resident kernel, so another could not be launched: the call returned",
-            "when the kernel had left",
-        ],
-    );
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why:?}");
+    let [Obstacle::LaunchesWait(Lack::No(Cause::CallWaited { .. })), ..] = &why[..] else {
+        panic!("{why:?}")
+    };
     assert!(host.report().probe.resident.is_ok());
 
     let host = named("watchdog");
     let (mode, memory, why) = choice(&host);
-    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why}");
-    names(&why, &["not persistent in mapped memory: the device's watchdog ends kernels"]);
+    assert!(is_launched_anew(mode) && memory == Memory::Mapped, "{why:?}");
+    assert_eq!(why[0], Obstacle::Watchdog);
 
     let host = named("unmapped");
     let (mode, memory, why) = choice(&host);
-    assert_eq!((mode, memory), (Mode::Persistent, Memory::StagedAsync), "{why}");
-    names(&why, &["mapped memory does not work: the device does not map host memory"]);
+    assert_eq!((mode, memory), (Mode::Persistent, Memory::StagedAsync), "{why:?}");
+    assert_eq!(why[0], Obstacle::NotMapped(Lack::No(Cause::NotMapped)));
 
     let host = named("no-graphs");
     names(host.report().probe.graph.as_ref().unwrap_err(), &["there are no graphs (a quirk)"]);
@@ -175,8 +182,9 @@ fn what_lacks_is_reported_and_done_without() {
 
     let host = over_slow_launches(|quirks| quirks);
     let (mode, memory, why) = choice(&host);
-    assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why}");
-    names(&why, &["a message by graph took", "by launch"]);
+    assert_eq!((mode, memory), (Mode::Graph, Memory::Mapped), "{why:?}");
+    let why = &host.report().selection.as_ref().unwrap().why;
+    assert!(matches!(why.found, Evidence::Graph { .. }), "{why}");
 }
 
 #[test]
@@ -216,14 +224,15 @@ fn what_is_forced_works_or_is_refused() {
                     works += 1;
                 }
                 Err(error) => {
-                    let LaunchError::Unfit { kernel: "echo", mode: m, memory: n, why } = &error
+                    let LaunchError::Unfit { kernel: "echo", mode: m, memory: n, refused } = &error
                     else {
                         panic!("{name}: {error}")
                     };
                     assert_eq!((*m, *n), (mode, memory));
-                    assert!(!why.is_empty());
+                    let [refusal] = &refused[..] else { panic!("{name}: {error}") };
+                    assert_eq!((refusal.mode, refusal.memory), (mode, memory));
                     let (mode, memory) = (mode.to_string(), memory.to_string());
-                    names(&error, &["kernel echo", &mode, &memory, why]);
+                    names(&error, &["kernel echo", &mode, &memory, &refusal.why.to_string()]);
                     let empty = device.occupancy().is_empty();
                     assert!(empty, "{name}: something is on the device");
                 }
@@ -278,7 +287,7 @@ fn an_event_driven_kernel_goes_on_without_graphs() {
     soak(&mut kernel);
     for i in 0..60 {
         kernel.rest(LONG).unwrap(); // so that each message is a launch
-        kernel.send(&EchoMessage::from_seed(i), LONG).unwrap();
+        kernel.send(EchoMessage::from_seed(i), LONG).unwrap();
         assert_eq!(kernel.recv(LONG).unwrap(), EchoMessage::from_seed(i).answer());
     }
     let changes: Vec<_> = kernel.fallbacks().collect();
@@ -349,7 +358,7 @@ fn many_channels_are_carried_although_copies_fail_now_and_then() {
         let mut kernel = active(&host, launch.channels(16).capacity(64));
         for channel in 0..16 {
             let channel = kernel.channel(channel).unwrap();
-            channel.send(&EchoMessage::from_seed(3), LONG).unwrap();
+            channel.send(EchoMessage::from_seed(3), LONG).unwrap();
             assert_eq!(channel.recv(LONG).unwrap(), EchoMessage::from_seed(3).answer());
         }
         // Through slots too, round the ring's end, on all channels at once.
@@ -409,13 +418,13 @@ fn is_lost(
     fault: &DeviceFault,
 ) {
     names(fault, &["kernel echo", &code.to_string(), reason, "every kernel on it is gone"]);
-    assert!(matches!(fault, DeviceFault::Device { code: c, .. } if *c == code), "{fault}");
+    assert!(matches!(fault, DeviceFault::Device { source, .. } if source.code == code), "{fault}");
     promptly("using what is lost", || {
         let seed = EchoMessage::from_seed(1);
-        let refused = Some(SendError::Fault(fault.clone()));
-        assert_eq!(lost.try_send(&seed).err().map(SendError::without_message), refused);
+        let refused = TrySendError::Fault { message: seed, fault: fault.clone() };
+        assert_eq!(lost.try_send(seed), Err(refused));
         let end = until("the end", || lost.recv(LONG).err()); // underneath it may answer some more
-        assert_eq!(end, RecvError::Fault(fault.clone()));
+        assert_eq!(end, RecvTimeoutError::Fault(fault.clone()));
         let other = beside.recv(LONG).unwrap_err();
         names(&other, &[&code.to_string(), reason]);
         let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
@@ -441,9 +450,9 @@ fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
     let budgets = Budgets { time: long, idle: long, iterations: u64::MAX };
     let mut kernel = active(&host, LaunchConfig::default().budgets(budgets));
     let (sent, answer) = (EchoMessage::from_seed(3), EchoMessage::from_seed(3).answer());
-    kernel.send(&sent, LONG).unwrap();
+    kernel.send(sent, LONG).unwrap();
     assert_eq!(kernel.recv(LONG).unwrap(), answer);
-    let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
+    let RecvTimeoutError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
     is_lost(&device, host, (kernel, beside), (702, "timed out"), &fault);
 }
 
@@ -505,7 +514,7 @@ fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     let launch = LaunchConfig::default().mode(Mode::EventDriven).budgets(budgets);
     let mut kernel = active(&host, launch);
     kernel.rest(LONG).unwrap();
-    kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+    kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
     let launches = kernel.launches();
     let memory =
         promptly("a call that waits for the launch", || device.alloc_device(4096)).unwrap();

@@ -8,8 +8,8 @@ use ring_host::device::{Demand, Driver, Resources};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
-    RecoverError, RecvError, Runtime, RuntimeConfig, SendError, Thread, ThreadContext,
-    ThreadHandler,
+    RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, Thread,
+    ThreadContext, ThreadHandler,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::Arc;
@@ -40,14 +40,14 @@ fn a_device_that_is_full_is_not_tried() {
 fn lost(kernel: &mut KernelHandle<Echo>) -> DeviceFault {
     for seed in 0.. {
         let request = EchoMessage::from_seed(seed);
-        match kernel.send(&request, LONG) {
+        match kernel.send(request, LONG) {
             Ok(()) => {}
-            Err(SendError::Fault(fault)) => return fault,
+            Err(SendTimeoutError::Fault { fault, .. }) => return fault,
             Err(error) => panic!("{error}"),
         }
         match kernel.recv(LONG) {
             Ok(answer) => assert_eq!(answer, request.answer(), "message {seed}"),
-            Err(RecvError::Fault(fault)) => return fault,
+            Err(RecvTimeoutError::Fault(fault)) => return fault,
             Err(error) => panic!("{error}"),
         }
     }
@@ -61,7 +61,7 @@ fn where_nothing_is_wrong_nothing_is_done() {
         let mut kernel = active(&host, small());
         assert!(!host.recover(LONG).unwrap().reopened);
         let request = EchoMessage::from_seed(4);
-        kernel.send(&request, LONG).unwrap();
+        kernel.send(request, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok(request.answer()), "kernels go on");
         answers(&host);
     });
@@ -72,13 +72,13 @@ fn after_a_panic() {
     let mut host = cpu();
     let mut kernel = host.launch::<Unlucky>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&13, LONG).unwrap();
-    assert!(matches!(kernel.recv(LONG), Err(RecvError::Fault(_))));
+    kernel.send(13, LONG).unwrap();
+    assert!(matches!(kernel.recv(LONG), Err(RecvTimeoutError::Fault(_))));
     drop(kernel);
     assert!(!host.recover(LONG).unwrap().reopened);
     let mut kernel = host.launch::<Unlucky>(LaunchConfig::default()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&12, LONG).unwrap();
+    kernel.send(12, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(144));
 }
 
@@ -100,11 +100,11 @@ fn after_the_device_was_reset() {
             let mut anew = active(host, launch.clone());
             for seed in 0..200 {
                 let request = EchoMessage::from_seed(seed);
-                anew.send(&request, LONG).unwrap();
+                anew.send(request, LONG).unwrap();
                 assert_eq!(anew.recv(LONG), Ok(request.answer()));
             }
             assert_eq!(
-                kernel.try_send(&EchoMessage::from_seed(0)).err().map(|e| e.to_string()),
+                kernel.try_send(EchoMessage::from_seed(0)).err().map(|e| e.to_string()),
                 Some(fault.to_string()),
                 "what was lost stays lost"
             );
@@ -162,7 +162,7 @@ fn what_still_runs_is_counted_and_waited_for() {
     let (mut host, mut beside) = (cpu(), cpu());
     let mut kernel = host.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
-    kernel.send(&1, LONG).unwrap();
+    kernel.send(1, LONG).unwrap();
     until("it is at work", || BEGUN.load(Relaxed).then_some(()));
     drop(kernel);
     assert_eq!(host.recover(Duration::from_millis(10)).unwrap().set_aside, 1);
@@ -195,7 +195,7 @@ fn resets(mut host: Runtime, uses_it: bool) {
     let mut terminated = active(&host, small());
     let request = EchoMessage::from_seed(1);
     for kernel in [&mut kernel, &mut resting, &mut terminated] {
-        kernel.send(&request, LONG).unwrap();
+        kernel.send(request, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok(request.answer()));
     }
     terminated.terminate(LONG).unwrap();
@@ -213,7 +213,8 @@ fn resets(mut host: Runtime, uses_it: bool) {
     assert_eq!(reset, sys::CUresult::CUDA_SUCCESS);
 
     let fault = lost(&mut resting);
-    assert!(matches!(fault, DeviceFault::Device { code: 709, .. }), "{fault}");
+    let DeviceFault::Device { source, .. } = &fault else { panic!("{fault}") };
+    assert_eq!(source.code, 709, "{fault}");
     assert_eq!(kernel.status().processed, 1, "its lines can still be read");
     let error = host.launch::<Echo>(LaunchConfig::default()).map(drop).unwrap_err();
     names(&error, &["fail"]);

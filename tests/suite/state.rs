@@ -5,6 +5,7 @@ use crate::faults::{on_each_device_alone, until};
 use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
 use ring_host::{
     Budgets, ChannelError, ControlError, KernelHandle, LaunchConfig, Mode, Runtime, StateError,
+    TryRecvError,
 };
 use ring_tests::{LONG, Progress, WAYS, cpu, with_ptx};
 use std::collections::BTreeMap;
@@ -124,7 +125,7 @@ fn the_host_writes_it_while_no_message_is_taken() {
             kernel.write_state(0, &state, LONG).unwrap();
             assert_eq!(kernel.read_state(0, LONG).unwrap(), state);
             kernel.activate(LONG).unwrap();
-            kernel.send(&Order { side: 0, price: 3, quantity: 100, reserved: 0 }, LONG).unwrap();
+            kernel.send(Order { side: 0, price: 3, quantity: 100, reserved: 0 }, LONG).unwrap();
             assert_eq!(kernel.recv(LONG).unwrap().filled, offered);
             kernel.deactivate(LONG).unwrap();
         }
@@ -154,7 +155,7 @@ fn it_may_be_larger_than_a_stack() {
     let mut kernel = cpu().launch::<Large>(LaunchConfig::default().capacity(16)).unwrap();
     kernel.activate(LONG).unwrap();
     for answer in 1..=3 {
-        kernel.send(&((1 << 20) - 1), LONG).unwrap();
+        kernel.send((1 << 20) - 1, LONG).unwrap();
         assert_eq!(kernel.recv(LONG), Ok(answer));
     }
     kernel.terminate(LONG).unwrap();
@@ -194,16 +195,16 @@ fn a_command_that_timed_out_does_not_open_it() {
             let mut kernel = cpu().launch::<Torn>(launch).unwrap();
             kernel.activate(LONG).unwrap();
             // Launched at least once before, so that the next launch finds its command known.
-            kernel.send(&0, LONG).unwrap();
+            kernel.send(0, LONG).unwrap();
             assert_eq!(kernel.recv(LONG), Ok(1));
             if mode != Mode::Persistent {
                 kernel.rest(LONG).unwrap();
             }
             let nth = HALFWAY.load(Relaxed) + 1;
-            kernel.send(&1, LONG).unwrap();
+            kernel.send(1, LONG).unwrap();
             // Carried to where the handler is.
             until("the handler", || {
-                assert_eq!(kernel.try_recv(), Ok(None));
+                assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
                 (HALFWAY.load(Relaxed) == nth).then_some(())
             });
             let timed_out = match end {

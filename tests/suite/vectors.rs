@@ -35,7 +35,7 @@ fn impossible_requests_are_refused() {
         let mut kernel = active(runtime);
         let arena = kernel.payload_bytes() as u64;
         let mut refused = |request: VectorAddRequest, expected| {
-            kernel.send(&request, LONG).unwrap();
+            kernel.send(request, LONG).unwrap();
             assert_eq!(kernel.recv(LONG).unwrap().status, expected, "{request:?}");
         };
         let inline = VectorAddRequest::inline(&[1.0], &[2.0]).unwrap();
@@ -74,7 +74,7 @@ fn late_answers_do_not_shift_the_sums() {
             // As if these calls had given up before their answers came.
             for late in 0..i % 4 {
                 let request = VectorAddRequest::inline(&[late as f32], &[0.25]).unwrap();
-                kernel.send(&request, LONG).unwrap();
+                kernel.send(request, LONG).unwrap();
             }
             kernel.add(&a, &b, &mut c, LONG).unwrap();
             assert_eq!(c, [i as f32 + 0.5; 10]);

@@ -191,8 +191,8 @@ fn launch_advice(source: &LaunchError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring_host::error::DriverError;
-    use ring_host::{Memory, Mode};
+    use ring_host::error::{Budget, DriverError, DriverReason};
+    use ring_host::{Memory, Mode, Obstacle, Refusal};
 
     fn launch(source: LaunchError) -> Failure {
         Failure::Launch { kernel: "echo", source }
@@ -229,11 +229,26 @@ mod tests {
             kernel: "echo",
             mode: Mode::Persistent,
             memory: Memory::StagedSync,
-            why: "copied between launches".to_owned(),
+            refused: vec![Refusal {
+                mode: Mode::Persistent,
+                memory: Memory::StagedSync,
+                why: Obstacle::OneLaunch,
+            }],
         };
-        let reason = "an illegal memory access was encountered".to_owned();
-        let fault = || DeviceFault::Device { kernel: "echo", code: 700, reason: reason.clone() };
-        let source = DriverError { call: "launch", code: 304, reason: "graphs fail".to_owned() };
+        let error = |call, code, words: &str| DriverError {
+            call,
+            code,
+            reason: DriverReason::Words(words.into()),
+        };
+        let fault = || DeviceFault::Device {
+            kernel: "echo",
+            source: Box::new(error(
+                "cuStreamQuery",
+                700,
+                "an illegal memory access was encountered",
+            )),
+        };
+        let source = Box::new(error("launch", 304, "graphs fail"));
         let driver = DeviceFault::Driver { kernel: "echo", source };
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let file = Failure::File { path: "a/b.json".into(), source: denied() };
@@ -254,7 +269,7 @@ mod tests {
             ),
             (Failure::Unopened(device), &["device cuda:99", "end of the report"]),
             (launch(unfit), &["mode persistent", "between launches", "--mode", "`ring doctor`"]),
-            (launch(LaunchError::Budget("idle")), &["idle budget is zero", "--idle-budget"]),
+            (launch(LaunchError::Budget(Budget::Idle)), &["idle budget is zero", "--idle-budget"]),
             (launch(LaunchError::MaxMessages), &["at least 1 message", "--max-messages"]),
             (launch(LaunchError::Fault(fault())), &["700", "illegal memory", "is lost"]),
             (Failure::Activate(fault().into()), &["700", "illegal memory", "is lost"]),

@@ -19,7 +19,7 @@ pub struct Host {
 pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenError> {
     let (driver, why) = device::open(device)?;
     let Some(emulation) = emulation else {
-        return Ok(over(driver, why));
+        return Ok(over(driver, why.to_string()));
     };
     let why = format!("{why}; emulating {emulation}");
     Ok(over(emulation.of(driver), why))

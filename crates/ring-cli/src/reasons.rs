@@ -1,15 +1,15 @@
 //! Groups refused modes and memories by reason.
 
-use ring_host::{Memory, Mode};
+use ring_host::{Memory, Mode, Refusal};
 
 /// A memory, and modes in it.
 type Modes = (Memory, Vec<String>);
 
 /// Each reason with all that were refused for it, in words: "graph in mapped memory".
-pub fn by_reason<'a>(
-    refused: impl IntoIterator<Item = (Mode, Memory, &'a str)>,
-) -> Vec<(String, &'a str)> {
-    let mut reasons: Vec<(Vec<Modes>, &str)> = Vec::new();
+pub fn by_reason<R: PartialEq>(
+    refused: impl IntoIterator<Item = (Mode, Memory, R)>,
+) -> Vec<(String, R)> {
+    let mut reasons: Vec<(Vec<Modes>, R)> = Vec::new();
     for (mode, memory, why) in refused {
         let found = reasons.iter().position(|(_, reason)| *reason == why);
         let at = found.unwrap_or_else(|| {
@@ -30,6 +30,11 @@ pub fn by_reason<'a>(
         (names.collect::<Vec<_>>().join("; "), why)
     };
     reasons.into_iter().map(named).collect()
+}
+
+/// Refusals in one line.
+pub fn each(refused: &[Refusal]) -> String {
+    refused.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// `a, b or c`.
@@ -66,7 +71,7 @@ mod tests {
             ("persistent in staged-sync memory".to_owned(), "only one launch"),
         ];
         assert_eq!(by_reason(refused), expected);
-        assert_eq!(by_reason([]), []);
+        assert_eq!(by_reason::<&str>([]), []);
         assert_eq!(listed(&["a", "b"], "and"), "a and b");
     }
 }

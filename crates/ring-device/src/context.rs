@@ -197,20 +197,39 @@ impl<T: Word> Words<'_, T> {
             .then(|| unsafe { &*((self.at as usize + 4 * i) as *const AtomicU32) })
     }
 
-    /// Word `i`, or zero past the end.
+    /// How many words these are.
     #[inline(always)]
-    pub fn get(&self, i: usize) -> T {
-        // Relaxed: the dispatch loop fences before the handler.
-        let word = self.cell(i).map_or(0, |cell| cell.load(Ordering::Relaxed));
-        bytemuck::cast(word)
+    pub fn len(&self) -> usize {
+        self.count as usize
     }
 
-    /// Sets word `i`; past the end, nothing.
+    /// Whether these are no words at all.
     #[inline(always)]
-    pub fn set(&self, i: usize, value: T) {
-        if let Some(cell) = self.cell(i) {
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Word `i`, or `None` past the end.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> Option<T> {
+        // Relaxed: the dispatch loop fences before the handler.
+        self.cell(i).map(|cell| bytemuck::cast(cell.load(Ordering::Relaxed)))
+    }
+
+    /// Sets word `i`; whether there is one. Past the end nothing is set.
+    #[inline(always)]
+    pub fn set(&self, i: usize, value: T) -> bool {
+        let cell = self.cell(i);
+        if let Some(cell) = cell {
             cell.store(bytemuck::cast(value), Ordering::Relaxed);
         }
+        cell.is_some()
+    }
+
+    /// The words, one after the other, each read when it is asked for.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        (0..self.len()).map_while(|i| self.get(i))
     }
 }
 
@@ -231,16 +250,19 @@ impl<R: Message> Output<R> {
     }
 
     /// Sets the word at `offset + 4 * i` bytes of the response, where `offset` is that of a field
-    /// (`core::mem::offset_of!`); outside the response, or between words, nothing. So a response is
-    /// best a multiple of 4 bytes long: bytes behind the last whole word stay zero.
+    /// (`core::mem::offset_of!`); whether there is one. Outside the response, or between words, nothing
+    /// is set. So a response is best a multiple of 4 bytes long: bytes behind the last whole word stay
+    /// zero.
     #[inline(always)]
-    pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) {
+    pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) -> bool {
         let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));
-        if let Some(at) = at.filter(|at| at.is_multiple_of(4) && *at < size_of::<R>() / 4 * 4) {
+        let at = at.filter(|at| at.is_multiple_of(4) && *at < size_of::<R>() / 4 * 4);
+        if let Some(at) = at {
             // SAFETY: inside the slot by the check; words of it are only accessed as atomics while
             // the output lives, so threads that set the same word do not race.
             let cell = unsafe { &*self.words.add(at).cast::<AtomicU32>() };
             cell.store(bytemuck::cast(value), Ordering::Relaxed);
         }
+        at.is_some()
     }
 }

@@ -16,7 +16,7 @@
 //!     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 //!     kernel.activate(second)?;
 //!     let request = EchoMessage::from_seed(7);
-//!     kernel.send(&request, second)?;
+//!     kernel.send(request, second)?;
 //!     assert_eq!(kernel.recv(second)?, request.answer());
 //!     let summary = kernel.terminate(second)?;
 //!     assert_eq!((summary.processed, summary.unhandled), (1, 0));
@@ -60,16 +60,17 @@ mod runtime;
 mod sync;
 
 pub use deadline::Deadline;
-pub use device::{Crowded, Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice, UnknownName};
 pub use device::{image, platform, probe};
-pub use drive::report::{Fallback, Refusal, Report, Selection};
+pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    AddError, ChannelError, ControlError, DeviceFault, Error, LaunchError, OpenError, PayloadError,
-    RecoverError, RecvError, SendError, StateError,
+    ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError, PayloadError,
+    RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError,
+    TrySendError, WaitedFor,
 };
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
-pub use kernel::channel::{Channel, Receiver, Sender};
+pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
 pub use kernel::embedded::Kernels;
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
@@ -87,4 +88,10 @@ pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 /// The built-in kernels and their messages.
 pub mod kernels {
     pub use ring_device::kernels::*;
+
+    /// What [`KernelHandle::add`](crate::KernelHandle::add) of [`VectorAdd`] tells.
+    pub mod vector_add {
+        pub use crate::kernel::vector_add::AddError;
+        pub use ring_device::kernels::VectorError;
+    }
 }

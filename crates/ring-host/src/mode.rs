@@ -1,6 +1,7 @@
 //! How a kernel is kept answering, where its rings lie, and what a launch may spend.
 
 use crate::device::UnknownName;
+use crate::error::Budget;
 use ring_shared::layout::UNLIMITED;
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 /// How a kernel is kept answering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Whatever the probe found to work: the first of the below that does.
     #[default]
@@ -24,6 +26,7 @@ pub enum Mode {
 
 /// Where a kernel's rings lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Memory {
     /// Whatever the probe found to work: the first of the below that does.
     #[default]
@@ -83,11 +86,11 @@ impl Default for Budgets {
 
 impl Budgets {
     /// The name of a budget that is zero.
-    pub(crate) fn zero(&self) -> Option<&'static str> {
+    pub(crate) fn zero(&self) -> Option<Budget> {
         match self {
-            b if b.time.is_zero() => Some("time"),
-            b if b.iterations == 0 => Some("iterations"),
-            b if b.idle.is_zero() => Some("idle"),
+            b if b.time.is_zero() => Some(Budget::Time),
+            b if b.iterations == 0 => Some(Budget::Iterations),
+            b if b.idle.is_zero() => Some(Budget::Idle),
             _ => None,
         }
     }
@@ -119,9 +122,9 @@ mod tests {
     fn a_zero_budget_is_named() {
         let d = Budgets::default();
         assert_eq!(d.zero(), None);
-        assert_eq!(Budgets { time: Duration::ZERO, ..d }.zero(), Some("time"));
-        assert_eq!(Budgets { iterations: 0, ..d }.zero(), Some("iterations"));
-        assert_eq!(Budgets { idle: Duration::ZERO, ..d }.zero(), Some("idle"));
+        assert_eq!(Budgets { time: Duration::ZERO, ..d }.zero(), Some(Budget::Time));
+        assert_eq!(Budgets { iterations: 0, ..d }.zero(), Some(Budget::Iterations));
+        assert_eq!(Budgets { idle: Duration::ZERO, ..d }.zero(), Some(Budget::Idle));
         assert_eq!(nanoseconds(Duration::MAX), u64::MAX);
     }
 }

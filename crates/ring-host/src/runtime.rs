@@ -13,11 +13,11 @@ use self::core::RuntimeCore;
 use self::environment::{asked, forced_by_environment};
 use self::findings::Findings;
 use crate::device::platform::wsl_signs;
-use crate::device::{self, Device, DeviceInfo, Driver};
+use crate::device::{self, Device, DeviceInfo, Driver, Opened};
 use crate::drive::orphans::reap;
-use crate::drive::report::{Refusal, Report};
-use crate::drive::selection::{Candidate, listed};
-use crate::error::{DriverError, LaunchError, OpenError};
+use crate::drive::report::Report;
+use crate::drive::selection::Candidate;
+use crate::error::{LaunchError, NoPinned, Obstacle, OpenError, Refusal};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
@@ -83,12 +83,12 @@ impl Runtime {
         driver: impl Driver + 'static,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
-        Runtime::of_driver(Arc::new(driver), "given by the caller".to_owned(), options)
+        Runtime::of_driver(Arc::new(driver), Opened::Given, options)
     }
 
     fn of_driver(
         driver: Arc<dyn Driver>,
-        why: String,
+        why: Opened,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
         reap();
@@ -97,16 +97,11 @@ impl Runtime {
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
-        tracing::info!(device = driver.info().name, why, "device opened");
+        tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, TRIES))?;
         let core = Arc::new(RuntimeCore::new(driver, pinned, device, why));
-        let report = Report {
-            wsl: wsl_signs(),
-            pinned: found,
-            probe,
-            forced,
-            selection: Err(String::new()),
-        };
+        let report =
+            Report { wsl: wsl_signs(), pinned: found, probe, forced, selection: Err(Vec::new()) };
         let findings = Arc::new(Findings::new(core.with_selection(report)));
         Ok(Runtime { core, findings, options })
     }
@@ -124,7 +119,7 @@ impl Runtime {
     }
 
     /// Why this device was chosen.
-    pub fn why(&self) -> &str {
+    pub fn why(&self) -> &Opened {
         &self.core.why
     }
 
@@ -150,7 +145,7 @@ impl Runtime {
         if serve.is_empty() {
             let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
-            let error = LaunchError::Unfit { kernel, mode, memory, why: listed(&refused) };
+            let error = LaunchError::Unfit { kernel, mode, memory, refused };
             tracing::warn!(%error, "launch refused");
             return Err(error);
         }
@@ -177,23 +172,27 @@ impl Runtime {
     /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
     /// on the device, any other is launched when there is something to do.
     pub fn launch<K: Kernel>(&self, launch: LaunchConfig) -> Result<KernelHandle<K>, LaunchError> {
-        let (mut refused, mut last) = (Vec::new(), None);
+        let mut refused = Vec::new();
         for mut chosen in self.chosen::<K>(&launch)? {
             chosen.selection.refused.extend(refused.iter().cloned());
             let (mode, memory) = (chosen.selection.mode, chosen.selection.memory);
             match self.core.start::<K>(&launch, chosen) {
                 // The driver refused; another way may do without what it refused.
                 Err(LaunchError::Driver(error)) => {
-                    let why = error.to_string();
-                    tracing::warn!(kernel = K::NAME, %mode, %memory, why, "not launched so");
-                    refused.push(Refusal { mode, memory, why });
-                    last = Some(error);
+                    tracing::warn!(kernel = K::NAME, %mode, %memory, %error, "not launched so");
+                    refused.push(Refusal { mode, memory, why: error.into() });
                 }
                 done => return done,
             }
         }
-        let none = || DriverError { call: "launch", code: 0, reason: "no way is left".to_owned() };
-        Err(last.unwrap_or_else(none).into())
+        Err(match refused.pop() {
+            Some(Refusal { why: Obstacle::Driver(error), .. }) => error.into(),
+            last => {
+                let (mode, memory) = launch.asked();
+                refused.extend(last);
+                LaunchError::Unfit { kernel: K::NAME, mode, memory, refused }
+            }
+        })
     }
 }
 
@@ -201,15 +200,15 @@ impl Runtime {
 fn alloc_pinned(
     driver: &Arc<dyn Driver>,
     wanted: usize,
-) -> (Option<Arc<Arena>>, Result<usize, String>) {
-    let mut why = "none was asked for (RuntimeConfig::pinned_bytes)".to_owned();
+) -> (Option<Arc<Arena>>, Result<usize, NoPinned>) {
+    let mut why = NoPinned::NotAsked;
     let less = LESS_PINNED.into_iter().filter(|less| *less < wanted);
     for bytes in std::iter::once(wanted).chain(less).filter(|bytes| *bytes > 0) {
         match Arena::pinned(driver, bytes) {
             Ok(arena) => return (Some(arena), Ok(bytes)),
             Err(error) => {
                 tracing::warn!(bytes, %error, "pinned memory refused");
-                why = error.to_string();
+                why = error.into();
             }
         }
     }

@@ -21,7 +21,7 @@ fn run(device: Device, count: u64) -> Result<(), Error> {
     kernel.activate(SECOND)?; // from now on it takes messages
     for seed in 0..count {
         let request = EchoMessage::from_seed(seed);
-        kernel.send(&request, SECOND)?;
+        kernel.send(request, SECOND)?;
         assert_eq!(kernel.recv(SECOND)?, request.answer());
     }
     let summary = kernel.terminate(SECOND)?;

@@ -4,7 +4,7 @@
 //! `cargo run --release -p example-vector-add [device [elements]]`
 
 use ring_host::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest};
-use ring_host::{Device, Error, LaunchConfig, Runtime};
+use ring_host::{Device, LaunchConfig, Runtime};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,10 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let elements = args.next().map_or(Ok(100_000), |n| n.parse())?;
-    Ok(run(device, elements)?)
+    run(device, elements)
 }
 
-fn run(device: Device, elements: usize) -> Result<(), Error> {
+fn run(device: Device, elements: usize) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::open(device)?;
     // Three vectors of 4-byte elements side by side: A, B and the sum.
     let launch = LaunchConfig::default().payload_bytes(3 * 4 * elements.max(1));
@@ -25,8 +25,8 @@ fn run(device: Device, elements: usize) -> Result<(), Error> {
 
     // By hand, inline: request and response hold the vectors.
     let (a, b) = vectors(INLINE_ELEMENTS);
-    let request = VectorAddRequest::inline(&a, &b).map_err(ring_host::AddError::from)?;
-    kernel.send(&request, SECOND)?;
+    let request = VectorAddRequest::inline(&a, &b)?;
+    kernel.send(request, SECOND)?;
     check(&a, &b, &kernel.recv(SECOND)?.c[..INLINE_ELEMENTS]);
 
     // By hand, through the arena: write, send the message that says where, read when it is answered.
@@ -34,7 +34,7 @@ fn run(device: Device, elements: usize) -> Result<(), Error> {
     let bytes = 4 * elements as u64;
     kernel.write_payload(0, &a, SECOND)?;
     kernel.write_payload(bytes, &b, SECOND)?;
-    kernel.send(&VectorAddRequest::in_payload(elements as u32, 0), SECOND)?;
+    kernel.send(VectorAddRequest::in_payload(elements as u32, 0), SECOND)?;
     kernel.recv(SECOND)?;
     let mut c = vec![0.0; elements];
     kernel.read_payload(2 * bytes, &mut c, SECOND)?;

@@ -47,7 +47,7 @@ fn run(device: Device, count: u64) -> Result<(), Error> {
 /// A full ring makes `send` wait: the receiving thread makes room.
 fn send(mut sender: Sender<Echo>, first: u64, count: u64) -> Result<(), Error> {
     for seed in first..first + count {
-        sender.send(&EchoMessage::from_seed(seed), LIMIT)?;
+        sender.send(EchoMessage::from_seed(seed), LIMIT)?;
     }
     Ok(())
 }

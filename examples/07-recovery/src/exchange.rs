@@ -2,7 +2,7 @@
 
 use crate::LIMIT;
 use ring_example_kernels::Fragile;
-use ring_host::{DeviceFault, Error, KernelHandle, RecvError, SendError};
+use ring_host::{DeviceFault, Error, KernelHandle, RecvTimeoutError, TrySendError};
 
 /// Sends requests and checks their answers, until all are answered or the kernel is lost: how many were
 /// answered, and the fault.
@@ -13,16 +13,16 @@ pub fn exchange(
     let (mut to_send, mut answered) = (requests.clone().peekable(), 0);
     for expected in requests {
         while let Some(request) = to_send.peek() {
-            match kernel.try_send(request) {
+            match kernel.try_send(*request) {
                 Ok(()) => drop(to_send.next()),
                 // Receive what is there, also after a fault: `recv` gives it when all was taken.
-                Err(SendError::Full(_) | SendError::Fault(_)) => break,
+                Err(TrySendError::Full(_) | TrySendError::Fault { .. }) => break,
                 Err(error) => return Err(error.into()),
             }
         }
         match kernel.recv(LIMIT) {
             Ok(response) => assert_eq!(response, expected * expected),
-            Err(RecvError::Fault(fault)) => return Ok((answered, Some(fault))),
+            Err(RecvTimeoutError::Fault(fault)) => return Ok((answered, Some(fault))),
             Err(error) => return Err(error.into()),
         }
         answered += 1;

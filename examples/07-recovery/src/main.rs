@@ -8,7 +8,7 @@ mod exchange;
 use exchange::exchange;
 use ring_example_kernels::{Fragile, PTX};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, LaunchConfig, RecvError, Runtime};
+use ring_host::{Device, Error, LaunchConfig, Runtime, TryRecvError};
 use std::time::Duration;
 
 /// The request that the handler cannot bear.
@@ -44,10 +44,10 @@ fn run(device: Device, count: u64) -> Result<(), Error> {
     // handled. Nothing of that is silent: the fault ended it, and every later call gives it again.
     println!("{fault}\nrequests 0..{answered} were answered, {answered}..{count} were not");
     assert!(answered <= BAD);
-    assert_eq!(kernel.try_recv(), Err(RecvError::Fault(fault.clone())));
+    assert_eq!(kernel.try_recv(), Err(TryRecvError::Fault(fault.clone())));
 
     let request = EchoMessage::from_seed(7);
-    beside.send(&request, LIMIT)?;
+    beside.send(request, LIMIT)?;
     assert_eq!(beside.recv(LIMIT)?, request.answer());
     println!("the kernel beside it goes on");
 

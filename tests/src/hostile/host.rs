@@ -3,11 +3,9 @@
 
 use super::device::Liar;
 use super::{Bytes, Known, Truth};
+use crate::Told;
 use bytemuck::{Zeroable, bytes_of};
-use ring_host::{
-    ControlError, KernelHandle, PayloadError, Receiver, RecvError, SendError, Sender, State,
-    StateError,
-};
+use ring_host::{ControlError, KernelHandle, PayloadError, Receiver, Sender, State, StateError};
 use std::time::{Duration, Instant};
 
 /// What a call may take beyond its deadline: generous, for machines that do something else too.
@@ -102,8 +100,8 @@ impl<K: Known> User<K> {
     fn send(&mut self, channel: usize, n: usize) {
         for _ in 0..n {
             let request = K::request(self.truth.channels[channel].sent);
-            let sent = ends("try_send", || self.sender(channel).try_send(&request));
-            if !self.sent(channel, sent.map(|()| 1)) {
+            let sent = ends("try_send", || self.sender(channel).try_send(request));
+            if !self.sent(channel, sent.map(|()| 1).map_err(|error| error.map(Some).into())) {
                 break;
             }
         }
@@ -113,24 +111,24 @@ impl<K: Known> User<K> {
         let requests: Vec<_> =
             (self.truth.channels[channel].sent..).take(n).map(K::request).collect();
         let sent = ends("try_send_batch", || self.sender(channel).try_send_batch(&requests));
-        self.sent(channel, sent);
+        self.sent(channel, sent.map_err(|error| error.map(|()| None).into()));
     }
 
     fn send_each(&mut self, channel: usize, most: usize) {
         let first = self.truth.channels[channel].sent;
         let request = |k: usize| K::request(first + k as u64);
         let sent = ends("try_send_each", || self.sender(channel).try_send_each(most, request));
-        self.sent(channel, sent);
+        self.sent(channel, sent.map_err(|error| error.map(|()| None).into()));
     }
 
     fn send_waiting(&mut self, channel: usize, deadline: Duration) {
         let request = K::request(self.truth.channels[channel].sent);
-        let sent = ends("send", || self.sender(channel).send(&request, deadline));
-        self.sent(channel, sent.map(|()| 1));
+        let sent = ends("send", || self.sender(channel).send(request, deadline));
+        self.sent(channel, sent.map(|()| 1).map_err(|error| error.map(Some).into()));
     }
 
     /// After a send of any kind; whether another may be accepted.
-    fn sent(&mut self, channel: usize, sent: Result<usize, SendError<K::Request>>) -> bool {
+    fn sent(&mut self, channel: usize, sent: Result<usize, Told<Option<K::Request>>>) -> bool {
         let active = self.truth.active;
         match sent {
             Ok(n) => {
@@ -146,28 +144,35 @@ impl<K: Known> User<K> {
                 );
                 n > 0
             }
-            Err(SendError::Full(request)) => {
+            Err(Told::Full(Some(request))) => {
                 let channel = &self.truth.channels[channel];
                 assert_eq!(bytes_of(&request), bytes_of(&K::request(channel.sent)), "given back");
                 assert!(channel.sent > 0, "full, and nothing was sent");
                 false
             }
-            Err(SendError::NotActive { state, .. }) => {
+            Err(Told::NotActive { state, .. }) => {
                 assert!(!active && state != State::Active);
                 false
             }
-            Err(SendError::Fault(fault)) => {
+            Err(Told::Closed { .. }) => {
+                assert!(!active);
+                false
+            }
+            Err(Told::Fault(fault)) => {
                 self.truth.explain(&fault);
                 false
             }
-            Err(error) => panic!("{error}"),
+            Err(error) => panic!("{}", error.without_message()),
         }
     }
 
     fn receive(&mut self, channel: usize, n: usize) {
         for _ in 0..n {
             let popped = ends("try_recv", || self.receiver(channel).try_recv());
-            let popped = popped.map(Vec::from_iter);
+            let popped = match popped.map_err(Told::from) {
+                Err(Told::Empty) => Ok(Vec::new()),
+                popped => popped.map(|response| vec![response]),
+            };
             if !self.received(channel, 1, popped) {
                 break;
             }
@@ -177,19 +182,20 @@ impl<K: Known> User<K> {
     fn receive_batch(&mut self, channel: usize, n: usize) {
         let mut room = vec![K::Response::zeroed(); n];
         let taken = ends("try_recv_batch", || self.receiver(channel).try_recv_batch(&mut room));
-        self.received(channel, n, taken.map(|n| room[..n].to_vec()));
+        self.received(channel, n, taken.map(|n| room[..n].to_vec()).map_err(Told::from));
     }
 
     fn receive_each(&mut self, channel: usize, most: usize) {
         let mut shown = Vec::new();
         let each = |response: &K::Response| shown.push(*response);
         let taken = ends("try_recv_each", || self.receiver(channel).try_recv_each(most, each));
-        self.received(channel, most, taken.map(|n| Vec::from(&shown[..n])));
+        self.received(channel, most, taken.map(|n| Vec::from(&shown[..n])).map_err(Told::from));
     }
 
     fn receive_waiting(&mut self, channel: usize, deadline: Duration) {
-        let received = match ends("recv", || self.receiver(channel).recv(deadline)) {
-            Err(RecvError::Timeout { .. }) => Ok(Vec::new()),
+        let received = ends("recv", || self.receiver(channel).recv(deadline));
+        let received = match received.map_err(Told::from) {
+            Err(Told::Late { .. }) => Ok(Vec::new()),
             received => received.map(|response| vec![response]),
         };
         self.received(channel, 1, received);
@@ -200,7 +206,7 @@ impl<K: Known> User<K> {
         &mut self,
         channel: usize,
         room: usize,
-        received: Result<Vec<K::Response>, RecvError>,
+        received: Result<Vec<K::Response>, Told>,
     ) -> bool {
         let (mapped, leaving) = (self.truth.mapped, self.truth.leaving);
         let state = &mut self.truth.channels[channel];
@@ -234,11 +240,11 @@ impl<K: Known> User<K> {
         assert!(!mapped || over || missed == 0, "{missed} more answers are there: {state:?}");
         match received {
             Ok(_) => n > 0,
-            Err(RecvError::Fault(fault)) => {
+            Err(Told::Fault(fault)) => {
                 self.truth.explain(&fault);
                 false
             }
-            Err(RecvError::Terminated { .. }) if leaving => false,
+            Err(Told::Closed { .. }) if leaving => false,
             Err(error) => panic!("{error}"),
         }
     }

@@ -7,9 +7,9 @@ use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,
-    PayloadError, RecvError, Runtime, SendError,
+    PayloadError, Runtime,
 };
-use ring_tests::{LONG, WAYS};
+use ring_tests::{LONG, Told, WAYS};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -121,11 +121,9 @@ fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
                 let sent = kernel.channel(channel).unwrap().try_send_batch(&requests);
                 sent.map(|_| std::hint::spin_loop())
             })),
-            1 => {
-                of_send(requests.iter().try_for_each(|request| {
-                    kernel.channel(channel).unwrap().send(request, SHORT / 4)
-                }))
-            }
+            1 => of_send(requests.iter().try_for_each(|request| {
+                kernel.channel(channel).unwrap().send(*request, SHORT / 4)
+            })),
             2 => of_send(
                 kernel.channel(channel).unwrap().try_send_each(5, |k| requests[k]).map(drop),
             ),
@@ -150,18 +148,18 @@ fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
     }
 }
 
-fn of_send<T>(sent: Result<(), SendError<T>>) -> Option<DeviceFault> {
-    match sent.map_err(SendError::without_message) {
-        Ok(()) | Err(SendError::Full(())) => None,
-        Err(SendError::Fault(fault)) => Some(fault),
+fn of_send<T>(sent: Result<(), impl Into<Told<T>>>) -> Option<DeviceFault> {
+    match sent.map_err(|error| error.into().without_message()) {
+        Ok(()) | Err(Told::Full(())) => None,
+        Err(Told::Fault(fault)) => Some(fault),
         Err(error) => panic!("{error}"),
     }
 }
 
-fn of_recv(received: Result<(), RecvError>) -> Option<DeviceFault> {
-    match received {
-        Ok(()) | Err(RecvError::Timeout { .. }) => None,
-        Err(RecvError::Fault(fault)) => Some(fault),
+fn of_recv(received: Result<(), impl Into<Told>>) -> Option<DeviceFault> {
+    match received.map_err(Into::into) {
+        Ok(()) | Err(Told::Late { .. }) => None,
+        Err(Told::Fault(fault)) => Some(fault),
         Err(error) => panic!("{error}"),
     }
 }
@@ -181,7 +179,7 @@ fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     for channel in 0..2 {
         let (channel, request) =
             (kernel.channel(channel).unwrap(), EchoMessage::from_seed(channel.into()));
-        channel.send(&request, LONG).unwrap();
+        channel.send(request, LONG).unwrap();
         assert_eq!(channel.recv(LONG).unwrap(), request.answer());
     }
     kernel

@@ -4,7 +4,8 @@ use super::is_told;
 use crate::faults::{answers, in_child, promptly, ptx, until};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, KernelHandle, LaunchConfig, Memory, Mode, RecvError, Runtime, SendError,
+    ControlError, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime,
+    SendTimeoutError,
 };
 use ring_tests::{LONG, gpu, with_ptx};
 use std::time::{Duration, Instant};
@@ -48,14 +49,15 @@ fn is_borne(host: &Runtime, memory: Memory) {
             Err(ControlError::Fault(fault)) => break fault,
             Err(error) => panic!("{error}"),
         }
-        match promptly("sending", || kernel.send(&request, SHORT)) {
-            Ok(()) | Err(SendError::Full(_) | SendError::NotActive { .. }) => {}
-            Err(SendError::Fault(fault)) => break fault,
+        match promptly("sending", || kernel.send(request, SHORT)) {
+            Ok(()) | Err(SendTimeoutError::Timeout { .. } | SendTimeoutError::NotActive { .. }) => {
+            }
+            Err(SendTimeoutError::Fault { fault, .. }) => break fault,
             Err(error) => panic!("{error}"),
         }
         match promptly("receiving", || kernel.recv(SHORT)) {
-            Ok(_) | Err(RecvError::Timeout { .. }) => {}
-            Err(RecvError::Fault(fault)) => break fault,
+            Ok(_) | Err(RecvTimeoutError::Timeout { .. }) => {}
+            Err(RecvTimeoutError::Fault(fault)) => break fault,
             Err(error) => panic!("{error}"),
         }
         promptly("looking", || look(&kernel));

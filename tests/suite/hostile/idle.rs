@@ -8,7 +8,10 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{DeviceFault, Exit, KernelHandle, LaunchConfig, Memory, Mode, RecvError, State};
+use ring_host::{
+    DeviceFault, Exit, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, State,
+    TryRecvError,
+};
 use ring_shared::layout::Command;
 use ring_shared::ring::{CONTROL, Control};
 use ring_tests::hostile::Bed;
@@ -65,10 +68,10 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
     const MANY: u64 = 5000;
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
         let (memory_probe, mut kernel) = idle((mode, memory));
-        kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+        kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         for _ in 0..MANY {
             on_channel(&memory_probe, |lines| lines.status.left.store(kernel.launches(), Release));
-            assert_eq!(kernel.try_recv(), Ok(None));
+            assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
         }
         let launches = kernel.launches();
         assert!(launches < 1024, "{mode} in {memory}: {launches} launches");
@@ -76,7 +79,7 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
         memory_probe.end();
         on_channel(&memory_probe, |lines| lines.status.left.store(launches, Release));
         until("another launch", || {
-            assert_eq!(kernel.try_recv(), Ok(None));
+            assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
             (kernel.launches() > launches).then_some(())
         });
         memory_probe.end();
@@ -88,11 +91,13 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
 fn launches_that_never_were_are_an_error() {
     for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
         let (memory_probe, mut kernel) = idle((mode, memory));
-        kernel.send(&EchoMessage::from_seed(0), LONG).unwrap();
+        kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         let left = kernel.launches() + 10;
         on_channel(&memory_probe, |lines| lines.status.left.store(left, Release));
         memory_probe.end();
-        let RecvError::Fault(fault) = kernel.recv(LONG).unwrap_err() else { panic!("no fault") };
+        let RecvTimeoutError::Fault(fault) = kernel.recv(LONG).unwrap_err() else {
+            panic!("no fault")
+        };
         let DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt } = fault else {
             panic!("{mode} in {memory}: {fault}")
         };
@@ -120,12 +125,15 @@ fn nothing_follows_the_end_that_was_told() {
     });
     assert!(kernel.recv(LONG).is_ok(), "what was there comes first");
     let end = kernel.recv(LONG).unwrap_err();
-    assert!(matches!(end, RecvError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
+    let RecvTimeoutError::Fault(fault @ DeviceFault::HandlerPanicked { .. }) = &end else {
+        panic!("{end}")
+    };
+    let at_once = TryRecvError::Fault(fault.clone());
     answered(3);
     let mut answers = [EchoMessage::from_seed(0); 2];
-    assert_eq!(kernel.try_recv(), Err(end.clone()));
-    assert_eq!(kernel.try_recv_batch(&mut answers), Err(end.clone()));
-    assert_eq!(kernel.try_recv_each(2, |_| panic!("an answer")), Err(end.clone()));
+    assert_eq!(kernel.try_recv(), Err(at_once.clone()));
+    assert_eq!(kernel.try_recv_batch(&mut answers), Err(at_once.clone()));
+    assert_eq!(kernel.try_recv_each(2, |_| panic!("an answer")), Err(at_once));
     assert_eq!(kernel.recv(LONG), Err(end));
     memory_probe.end();
 }
@@ -156,9 +164,9 @@ fn a_host_writes_its_own_lines_only() {
     let before = words();
     let short = Duration::from_millis(2);
     for seed in 0..40 {
-        let _ = kernel.try_send(&EchoMessage::from_seed(seed));
+        let _ = kernel.try_send(EchoMessage::from_seed(seed));
         let _ = kernel.try_send_batch(&[EchoMessage::from_seed(seed); 3]);
-        assert_eq!(kernel.try_recv(), Ok(None));
+        assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
         assert_eq!(kernel.try_recv_batch(&mut [EchoMessage::from_seed(0); 3]), Ok(0));
         let _ = (kernel.status(), kernel.summary(), kernel.telemetry());
     }

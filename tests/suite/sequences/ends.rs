@@ -4,38 +4,39 @@
 use futures_util::{Sink, Stream};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Channel, Kernel, KernelHandle, Receiver, RecvError, RequestSink, ResponseStream, SendError,
-    Sender, State,
+    Channel, Kernel, KernelHandle, Receiver, RequestSink, ResponseStream, Sender, TrySendError,
 };
+use ring_tests::Told;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-type Sent<T> = Result<T, SendError<EchoMessage>>;
-type Received<T> = Result<T, RecvError>;
+type Sent<T> = Result<T, Told<EchoMessage>>;
+type Received<T> = Result<T, Told>;
 
-/// Messages that `try_recv_into` takes at most.
+/// How many of a batch were sent; its messages stay with the caller.
+type SentOf = Result<usize, Told>;
+
+/// Messages that `drain` takes at most.
 pub const ROOM: usize = 8;
 
 /// Both ends of a channel.
 pub trait Ends {
-    fn try_send(&mut self, request: &EchoMessage) -> Sent<()>;
-    fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()>;
-    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize>;
+    fn try_send(&mut self, request: EchoMessage) -> Sent<()>;
+    fn send(&mut self, request: EchoMessage, limit: Duration) -> Sent<()>;
+    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> SentOf;
     fn try_send_each(
         &mut self,
         most: usize,
         request: &mut dyn FnMut(usize) -> EchoMessage,
-    ) -> Sent<usize>;
-    fn try_recv(&mut self) -> Received<Option<EchoMessage>>;
+    ) -> SentOf;
+    fn try_recv(&mut self) -> Received<EchoMessage>;
     fn recv(&mut self, limit: Duration) -> Received<EchoMessage>;
     fn try_recv_batch(&mut self, responses: &mut [EchoMessage]) -> Received<usize>;
     fn try_recv_each(&mut self, most: usize, each: &mut dyn FnMut(&EchoMessage))
     -> Received<usize>;
-    fn try_recv_into(
-        &mut self,
-        responses: &mut heapless::Vec<EchoMessage, ROOM>,
-    ) -> Received<usize>;
+    /// What is there, up to [`ROOM`].
+    fn drain(&mut self) -> Vec<EchoMessage>;
     /// Requests sent whose answers were not received, if it can be told.
     fn owed(&mut self) -> Option<u64>;
     /// Whether several requests are sent by one call.
@@ -47,37 +48,37 @@ pub trait Ends {
 macro_rules! ends {
     ($t:ty, |$it:ident| $sending:expr, $receiving:expr, $receiver:expr, $owed:expr) => {
         impl Ends for $t {
-            fn try_send(&mut self, request: &EchoMessage) -> Sent<()> {
+            fn try_send(&mut self, request: EchoMessage) -> Sent<()> {
                 let $it = self;
-                $sending.try_send(request)
+                Ok($sending.try_send(request)?)
             }
-            fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()> {
+            fn send(&mut self, request: EchoMessage, limit: Duration) -> Sent<()> {
                 let $it = self;
-                $sending.send(request, limit)
+                Ok($sending.send(request, limit)?)
             }
-            fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize> {
+            fn try_send_batch(&mut self, requests: &[EchoMessage]) -> SentOf {
                 let $it = self;
-                $sending.try_send_batch(requests)
+                Ok($sending.try_send_batch(requests)?)
             }
             fn try_send_each(
                 &mut self,
                 most: usize,
                 request: &mut dyn FnMut(usize) -> EchoMessage,
-            ) -> Sent<usize> {
+            ) -> SentOf {
                 let $it = self;
-                $sending.try_send_each(most, request)
+                Ok($sending.try_send_each(most, request)?)
             }
-            fn try_recv(&mut self) -> Received<Option<EchoMessage>> {
+            fn try_recv(&mut self) -> Received<EchoMessage> {
                 let $it = self;
-                $receiving.try_recv()
+                Ok($receiving.try_recv()?)
             }
             fn recv(&mut self, limit: Duration) -> Received<EchoMessage> {
                 let $it = self;
-                $receiving.recv(limit)
+                Ok($receiving.recv(limit)?)
             }
             fn try_recv_batch(&mut self, responses: &mut [EchoMessage]) -> Received<usize> {
                 let $it = self;
-                $receiving.try_recv_batch(responses)
+                Ok($receiving.try_recv_batch(responses)?)
             }
             fn try_recv_each(
                 &mut self,
@@ -85,14 +86,11 @@ macro_rules! ends {
                 each: &mut dyn FnMut(&EchoMessage),
             ) -> Received<usize> {
                 let $it = self;
-                $receiving.try_recv_each(most, each)
+                Ok($receiving.try_recv_each(most, each)?)
             }
-            fn try_recv_into(
-                &mut self,
-                responses: &mut heapless::Vec<EchoMessage, ROOM>,
-            ) -> Received<usize> {
+            fn drain(&mut self) -> Vec<EchoMessage> {
                 let $it = self;
-                $receiver.try_recv_into(responses)
+                $receiver.try_iter().take(ROOM).collect()
             }
             fn owed(&mut self) -> Option<u64> {
                 let $it = self;
@@ -128,7 +126,7 @@ pub struct Flow {
     sink: RequestSink<Echo>,
     stream: ResponseStream<Echo>,
     /// A stream tells its end once, a half again and again.
-    end: Option<RecvError>,
+    end: Option<Told>,
 }
 
 impl Flow {
@@ -150,30 +148,38 @@ fn twice<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     }
 }
 
+/// An error of a sink that was not given the message.
+fn of_sink(error: TrySendError<Option<EchoMessage>>, request: EchoMessage) -> Told<EchoMessage> {
+    error.map(|none| none.map_or(request, |_| panic!("a message that it was not given"))).into()
+}
+
 impl Ends for Flow {
-    fn try_send(&mut self, request: &EchoMessage) -> Sent<()> {
+    fn try_send(&mut self, request: EchoMessage) -> Sent<()> {
         match twice(|context| Pin::new(&mut self.sink).poll_ready(context)) {
-            Poll::Ready(Ok(())) => Pin::new(&mut self.sink).start_send(*request)?,
-            Poll::Ready(Err(error)) => return Err(error),
-            Poll::Pending => return Err(SendError::Full(*request)),
+            Poll::Ready(Ok(())) => {
+                let sent = Pin::new(&mut self.sink).start_send(request);
+                sent.map_err(|error| error.map(|back| back.expect("it gives it back")))?;
+            }
+            Poll::Ready(Err(error)) => return Err(of_sink(error, request)),
+            Poll::Pending => return Err(Told::Full(request)),
         }
         match twice(|context| Pin::new(&mut self.sink).poll_flush(context)) {
-            Poll::Ready(flushed) => flushed,
+            Poll::Ready(flushed) => flushed.map_err(|error| of_sink(error, request)),
             Poll::Pending => panic!("what was accepted is in the ring"),
         }
     }
 
-    fn send(&mut self, request: &EchoMessage, limit: Duration) -> Sent<()> {
+    fn send(&mut self, request: EchoMessage, limit: Duration) -> Sent<()> {
         let begun = Instant::now();
         loop {
             match self.try_send(request) {
-                Err(SendError::Full(_)) if begun.elapsed() < limit => std::thread::yield_now(),
+                Err(Told::Full(_)) if begun.elapsed() < limit => std::thread::yield_now(),
                 done => return done,
             }
         }
     }
 
-    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> Sent<usize> {
+    fn try_send_batch(&mut self, requests: &[EchoMessage]) -> SentOf {
         self.try_send_each(requests.len(), &mut |k| requests[k])
     }
 
@@ -181,26 +187,28 @@ impl Ends for Flow {
         &mut self,
         most: usize,
         request: &mut dyn FnMut(usize) -> EchoMessage,
-    ) -> Sent<usize> {
+    ) -> SentOf {
         // As on a half, a request is made only when there is room, and an inactive kernel refuses none too.
         for k in 0.. {
             match twice(|context| Pin::new(&mut self.sink).poll_ready(context)) {
-                Poll::Ready(Ok(())) if k < most => self.try_send(&request(k))?,
-                Poll::Ready(Err(error)) if k == 0 => return Err(error),
+                Poll::Ready(Ok(())) if k < most => {
+                    self.try_send(request(k)).map_err(Told::without_message)?;
+                }
+                Poll::Ready(Err(error)) if k == 0 => return Err(error.without_message().into()),
                 _ => return Ok(k),
             }
         }
         Ok(most)
     }
 
-    fn try_recv(&mut self) -> Received<Option<EchoMessage>> {
+    fn try_recv(&mut self) -> Received<EchoMessage> {
         if let Some(end) = &self.end {
             return Err(end.clone());
         }
         let found = match twice(|context| Pin::new(&mut self.stream).poll_next(context)) {
-            Poll::Ready(Some(found)) => found.map(Some),
-            Poll::Ready(None) => Err(RecvError::Terminated { kernel: Echo::NAME }),
-            Poll::Pending => Ok(None),
+            Poll::Ready(Some(found)) => found.map_err(Told::Fault),
+            Poll::Ready(None) => Err(Told::Closed { kernel: Echo::NAME }),
+            Poll::Pending => return Err(Told::Empty),
         };
         self.end = found.as_ref().err().cloned();
         found
@@ -209,14 +217,10 @@ impl Ends for Flow {
     fn recv(&mut self, limit: Duration) -> Received<EchoMessage> {
         let begun = Instant::now();
         loop {
-            match self.try_recv()? {
-                Some(response) => return Ok(response),
-                None if begun.elapsed() < limit => std::thread::yield_now(),
-                None => {
-                    let waited = begun.elapsed();
-                    let (kernel, state) = (Echo::NAME, State::Active);
-                    return Err(RecvError::Timeout { kernel, channel: 0, waited, state });
-                }
+            match self.try_recv() {
+                Err(Told::Empty) if begun.elapsed() < limit => std::thread::yield_now(),
+                Err(Told::Empty) => return Err(Told::Late { kernel: Echo::NAME }),
+                found => return found,
             }
         }
     }
@@ -236,20 +240,16 @@ impl Ends for Flow {
     ) -> Received<usize> {
         for k in 0..most {
             match self.try_recv() {
-                Ok(Some(response)) => each(&response),
-                Err(error) if k == 0 => return Err(error),
-                _ => return Ok(k),
+                Ok(response) => each(&response),
+                Err(error) if k == 0 && error != Told::Empty => return Err(error),
+                Err(_) => return Ok(k),
             }
         }
         Ok(most)
     }
 
-    fn try_recv_into(
-        &mut self,
-        responses: &mut heapless::Vec<EchoMessage, ROOM>,
-    ) -> Received<usize> {
-        let free = ROOM - responses.len();
-        self.try_recv_each(free, &mut |response| responses.push(*response).expect("there is room"))
+    fn drain(&mut self) -> Vec<EchoMessage> {
+        std::iter::from_fn(|| self.try_recv().ok()).take(ROOM).collect()
     }
 
     fn owed(&mut self) -> Option<u64> {

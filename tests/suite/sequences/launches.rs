@@ -3,6 +3,8 @@
 
 use super::platforms::Platform;
 use proptest::prelude::*;
+use ring_host::error::{Budget, DriverReason};
+use ring_host::image::ImageError;
 use ring_host::{
     Budgets, Cooperative, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
     Processing, Runtime,
@@ -108,7 +110,12 @@ pub fn launch<K: Kernel>(
 
 /// Whether it is the error of an emulated platform.
 fn is_made_up(error: &LaunchError) -> bool {
-    error.to_string().contains("a quirk")
+    let error = match error {
+        LaunchError::Driver(error) => error,
+        LaunchError::Image { source: ImageError::Driver(error), .. } => error,
+        _ => return false,
+    };
+    matches!(error.reason, DriverReason::Emulated(_))
 }
 
 /// What is wrong with a launch.
@@ -152,7 +159,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
             Flaw::Capacity => matches!(error, LaunchError::Capacity(3)),
             Flaw::StartIndex => matches!(error, LaunchError::StartIndex(u64::MAX)),
             Flaw::Slot => matches!(error, LaunchError::Slot { slot: 1, .. }),
-            Flaw::Budget => matches!(error, LaunchError::Budget("iterations")),
+            Flaw::Budget => matches!(error, LaunchError::Budget(Budget::Iterations)),
             Flaw::MaxMessages => matches!(error, LaunchError::MaxMessages),
             Flaw::Threads => matches!(error, LaunchError::Threads { threads: 33, .. }),
             Flaw::Channels => matches!(error, LaunchError::Channels { channels: 0, .. }),

@@ -1,8 +1,8 @@
 //! The life of a kernel as the model knows it: its state, whether it has ended, and whether it is lost.
 
 use proptest::prelude::*;
-use ring_host::{ControlError, DeviceFault, Kernel, KernelHandle, Mode, SendError, State, Summary};
-use ring_tests::LONG;
+use ring_host::{ControlError, DeviceFault, Kernel, KernelHandle, Mode, State, Summary};
+use ring_tests::{LONG, Told};
 use std::time::Duration;
 
 /// A command of the host.
@@ -59,10 +59,14 @@ impl Life {
     }
 
     /// A message was refused because the kernel is not active.
-    pub fn refused<T>(&mut self, name: &str, error: SendError<T>) {
-        match error {
-            SendError::Fault(fault) => self.lose(fault),
-            SendError::NotActive { kernel, state } => {
+    pub fn refused<T>(&mut self, name: &str, error: impl Into<Told<T>>) {
+        match error.into() {
+            Told::Fault(fault) => self.lose(fault),
+            Told::Closed { kernel } => {
+                self.is_kept();
+                assert_eq!((kernel, State::Terminated), (name, self.state));
+            }
+            Told::NotActive { kernel, state } => {
                 self.is_kept();
                 assert_eq!((kernel, state), (name, self.state));
                 assert!(!self.is_active(), "refused although active");

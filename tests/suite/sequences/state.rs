@@ -8,8 +8,10 @@ use super::platforms::Platform;
 use crate::state::{Naive, order};
 use proptest::prelude::*;
 use ring_example_kernels::{Book, BookState, Fill, PTX};
+use ring_host::error::DriverReason;
 use ring_host::{
-    ChannelError, Kernel, KernelHandle, PayloadError, RecvError, Runtime, SendError, StateError,
+    ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime, StateError,
+    TryRecvError,
 };
 use ring_tests::{LONG, with_ptx};
 use std::collections::VecDeque;
@@ -117,7 +119,7 @@ impl Model {
                 assert!(self.life.is_active(), "accepted although {:?}", self.life.state);
                 track.sent += n as u64;
             }
-            Err(error) => self.life.refused::<()>(Book::NAME, without(error)),
+            Err(error) => self.life.refused(Book::NAME, error),
         }
     }
 
@@ -128,8 +130,8 @@ impl Model {
         });
         match received {
             Ok(_) => {}
-            Err(RecvError::Fault(fault)) => self.life.lose(fault),
-            Err(RecvError::Terminated { .. }) => {
+            Err(TryRecvError::Fault(fault)) => self.life.lose(fault),
+            Err(TryRecvError::Closed { .. }) => {
                 assert_eq!(self.life.state, ring_host::State::Terminated);
             }
             Err(error) => panic!("{error}"),
@@ -141,7 +143,7 @@ impl Model {
         while self.life.is_active() && track.received < track.sent {
             match self.kernel.channel(channel).unwrap().recv(LONG) {
                 Ok(fill) => track.take(channel, &fill),
-                Err(RecvError::Fault(fault)) => self.life.lose(fault),
+                Err(RecvTimeoutError::Fault(fault)) => self.life.lose(fault),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -172,7 +174,7 @@ impl Model {
             Err(StateError::Copy(PayloadError::Fault(fault))) => self.life.lose(fault),
             Err(StateError::Copy(PayloadError::Timeout { .. })) if !in_time => {}
             Err(StateError::Copy(PayloadError::Driver(error))) if self.life.may_break() => {
-                assert!(error.to_string().contains("a quirk"), "{error}");
+                assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
             }
             Err(error) => panic!("{error}"),
         }
@@ -273,10 +275,6 @@ impl Model {
             Act::Terminate => unreachable!("done by the caller"),
         }
     }
-}
-
-fn without<T>(error: SendError<T>) -> SendError<()> {
-    error.without_message()
 }
 
 /// Plays one sequence.

@@ -3,7 +3,7 @@
 use super::life::{Life, Order};
 use super::track::Track;
 use ring_host::kernels::Echo;
-use ring_host::{DeviceFault, KernelHandle, Receiver, RecvError, SendError, Sender};
+use ring_host::{DeviceFault, KernelHandle, Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use ring_tests::Progress;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -80,11 +80,11 @@ fn send(
         let request = Track::request(channel, i);
         loop {
             progress.is_at(i, format_args!("more than {i} of {of:?} sent"));
-            match sender.send(&request, A_WHILE) {
+            match sender.send(request, A_WHILE) {
                 Ok(()) => break,
-                Err(SendError::Full(back)) => assert_eq!(back, request),
-                Err(SendError::NotActive { .. }) if may_pause => thread::yield_now(),
-                Err(SendError::Fault(fault)) => return (i, Some(fault)),
+                Err(SendTimeoutError::Timeout { message: back, .. }) => assert_eq!(back, request),
+                Err(SendTimeoutError::NotActive { .. }) if may_pause => thread::yield_now(),
+                Err(SendTimeoutError::Fault { fault, .. }) => return (i, Some(fault)),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -103,8 +103,8 @@ fn receive(
         progress.is_at(track.received, format_args!("more than {} received", track.received));
         match receiver.recv(A_WHILE) {
             Ok(response) => track.take(&response),
-            Err(RecvError::Timeout { .. }) => {}
-            Err(RecvError::Fault(fault)) => {
+            Err(RecvTimeoutError::Timeout { .. }) => {}
+            Err(RecvTimeoutError::Fault(fault)) => {
                 track.over = true;
                 // How many were sent is needed all the same.
                 while sent.load(SeqCst) == NOT_YET {

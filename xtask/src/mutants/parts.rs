@@ -165,6 +165,9 @@ pub const PARTS: [Part; 3] = [
         package: "ring-host",
         files: &[
             "crates/ring-host/src/kernel/channel.rs",
+            "crates/ring-host/src/kernel/channel/idle_polls.rs",
+            "crates/ring-host/src/kernel/channel/receiver.rs",
+            "crates/ring-host/src/kernel/channel/sender.rs",
             "crates/ring-host/src/kernel/core.rs",
             "crates/ring-host/src/drive/device_kernel.rs",
             "crates/ring-host/src/drive/launches.rs",

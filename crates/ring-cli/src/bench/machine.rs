@@ -1,6 +1,7 @@
 //! The machine that the figures were measured on.
 
 use super::cores::Cores;
+use crate::reasons::each;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -59,7 +60,7 @@ impl Machine {
         let module = crate::host::kernel_module().filter(|_| is_gpu(runtime.device()));
         let runs = match &runtime.report().selection {
             Ok(choice) => choice.to_string(),
-            Err(why) => format!("no kernel runs: {why}"),
+            Err(refused) => format!("no kernel runs: {}", each(refused)),
         };
         Machine {
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
@@ -72,7 +73,7 @@ impl Machine {
             mhz: cpu_info("cpu MHz").and_then(|mhz| mhz.parse().ok()),
             governor: governor.map(|name| name.trim().to_owned()),
             device: runtime.device().clone(),
-            why: runtime.why().to_owned(),
+            why: runtime.why().to_string(),
             kernel_module: module,
             runs,
         }

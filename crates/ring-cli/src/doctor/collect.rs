@@ -116,7 +116,7 @@ fn ways(runtime: &Runtime) -> Vec<Way> {
     let mut ways = Vec::new();
     if let (false, Ok(choice)) = (report.forced.is_empty(), &report.selection) {
         let refused =
-            |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.clone()) };
+            |r: &Refusal| Way { mode: r.mode, memory: r.memory, refused: Some(r.why.to_string()) };
         ways.extend(choice.refused.iter().map(refused));
         ways.push(Way { mode: choice.mode, memory: choice.memory, refused: None });
     } else if report.forced.is_empty() {
@@ -134,9 +134,9 @@ fn ways(runtime: &Runtime) -> Vec<Way> {
 
 /// Why that one way was refused, without naming it again.
 fn reason(mode: Mode, memory: Memory, error: LaunchError) -> String {
-    let LaunchError::Unfit { why, .. } = error else { return error.to_string() };
-    let name = Refusal { mode, memory, why: String::new() }.to_string();
-    why.strip_prefix(&name).map(str::to_owned).unwrap_or(why)
+    let LaunchError::Unfit { refused, .. } = &error else { return error.to_string() };
+    let of_it = refused.iter().find(|r| (r.mode, r.memory) == (mode, memory));
+    of_it.map_or_else(|| error.to_string(), |refusal| refusal.why.to_string())
 }
 
 #[cfg(test)]

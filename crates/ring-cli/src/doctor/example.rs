@@ -4,7 +4,7 @@ use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{Sharing, Trips};
 use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::Answers;
-use ring_host::{Device, Memory, Mode, OpenError, Selection};
+use ring_host::{AskedBy, Device, Evidence, Memory, Mode, OpenError, Selection, Why};
 use std::time::Duration;
 
 const US: fn(u64) -> Duration = Duration::from_micros;
@@ -51,6 +51,8 @@ pub fn gpu() -> Facts {
 
 fn seen() -> Seen {
     let (mode, memory) = (Mode::Persistent, Memory::Mapped);
+    let found = Evidence::Resident(Duration::from_nanos(2500));
+    let why = Why { asked: AskedBy::Nobody, found };
     let refused = Some("copied between launches".to_owned());
     Seen {
         pinned: Ok(64 << 20),
@@ -60,12 +62,7 @@ fn seen() -> Seen {
         launch: Ok(Duration::from_nanos(9250)),
         graph: Ok(US(8)),
         took: US(1500),
-        choice: Ok(Selection {
-            mode,
-            memory,
-            why: "the best that works".to_owned(),
-            refused: vec![],
-        }),
+        choice: Ok(Selection { mode, memory, why, refused: Vec::new() }),
         ways: vec![
             Way { mode, memory, refused: None },
             Way { mode, memory: Memory::StagedSync, refused },

@@ -1,9 +1,10 @@
 //! The facts that the doctor reports.
 
 use super::sharing::Sharing;
+use ring_host::error::NoPinned;
 use ring_host::platform::{LibraryFolder, WslSign};
 use ring_host::probe::{Answers, Lack};
-use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Selection};
+use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Refusal, Selection};
 use serde::Serialize;
 use std::fmt::Display;
 use std::time::Duration;
@@ -108,7 +109,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Bytes of pinned memory that were had.
-    pub pinned: Result<usize, String>,
+    pub pinned: Result<usize, NoPinned>,
     /// Whether kernels work on pinned memory in place.
     pub mapped: Result<(), Lack>,
     /// Answers of a kernel that stays.
@@ -122,7 +123,7 @@ pub struct Seen {
     /// How long finding that out took.
     pub took: Duration,
     /// What `Auto` chooses, and why; or why nothing serves.
-    pub choice: Result<Selection, String>,
+    pub choice: Result<Selection, Vec<Refusal>>,
     /// All ways to run a kernel that were considered, best first.
     pub ways: Vec<Way>,
 }

@@ -3,6 +3,7 @@
 use super::advice::Advice;
 use super::facts::{Facts, Seen};
 use super::sharing::Sharing;
+use crate::reasons::each;
 use ring_host::platform::LIBRARY;
 use ring_host::probe::Lack;
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
@@ -21,8 +22,8 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> Value {
         json!({
             "mode": taken.ok().map(|taken| taken.mode.to_string()),
             "memory": taken.ok().map(|taken| taken.memory.to_string()),
-            "why": taken.ok().map(|taken| &taken.why),
-            "error": taken.err(),
+            "why": taken.ok().map(|taken| taken.why.to_string()),
+            "error": taken.err().map(|refused| each(refused)),
         })
     });
     let way = |way: &super::facts::Way| {
@@ -70,7 +71,7 @@ fn probe(seen: &Seen) -> Value {
     };
     json!({
         "took_us": micros(&seen.took),
-        "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err() },
+        "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err().map(ToString::to_string) },
         "mapped": found(json!({ "works": seen.mapped.is_ok() }), &seen.mapped),
         "resident": found(
             json!({
@@ -89,7 +90,7 @@ fn probe(seen: &Seen) -> Value {
 /// tell.
 fn found<T>(mut what: Value, fact: &Result<T, Lack>) -> Value {
     let lack = fact.as_ref().err();
-    what["error"] = json!(lack.map(Lack::why));
+    what["error"] = json!(lack.map(|lack| lack.cause().to_string()));
     what["certain"] = json!(lack.is_none_or(Lack::is_certain));
     what
 }

@@ -119,7 +119,7 @@ fn watch(runtime: &Runtime) -> Result<Trips, Error> {
     let (mut times, begun) = (Vec::new(), Instant::now());
     while begun.elapsed() < WATCHED {
         let sent = Instant::now();
-        kernel.send(&EchoMessage::from_seed(times.len() as u64), TIMEOUT)?;
+        kernel.send(EchoMessage::from_seed(times.len() as u64), TIMEOUT)?;
         kernel.recv(TIMEOUT)?;
         times.push(sent.elapsed());
     }

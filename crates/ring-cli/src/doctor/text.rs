@@ -3,7 +3,7 @@
 use super::advice::Advice;
 use super::facts::{Facts, Found, Library, Seen};
 use super::sharing::Sharing;
-use crate::reasons::{by_reason, listed};
+use crate::reasons::{by_reason, each, listed};
 use crate::text::{grouped, plural, wrapped};
 use ring_host::platform::LIBRARY;
 use ring_host::probe::Lack;
@@ -126,8 +126,7 @@ fn attributes(page: &mut Page, device: &Found) {
 fn probe(page: &mut Page, seen: &Seen) {
     page.section(&format!("Tried on it, in {:.1} ms", seen.took.as_secs_f64() * 1e3));
     let bytes = |bytes: &usize| format!("{} bytes", grouped(*bytes as u64));
-    let pinned = seen.pinned.clone().map_err(Lack::No);
-    page.fact("pinned memory", found(&pinned, bytes));
+    page.fact("pinned memory", or_no(&seen.pinned, bytes));
     page.fact("kernels use it in place", found(&seen.mapped, |()| "yes".to_owned()));
     let answers = found(&seen.resident, |answers| {
         let count = plural(answers.count.into(), "answer");
@@ -140,7 +139,7 @@ fn probe(page: &mut Page, seen: &Seen) {
 }
 
 fn sharing(page: &mut Page, sharing: &Sharing) {
-    let trips = found(&sharing.trips.clone().map_err(Lack::No), |trips| {
+    let trips = or_no(&sharing.trips, |trips| {
         let (count, median) = (plural(trips.count, "round trip"), micros(&trips.median));
         let (late, longest) = (grouped(trips.late), micros(&trips.longest));
         format!("{count}: {median} (median), {longest} (longest), {late} of 1 ms or longer")
@@ -161,7 +160,7 @@ fn choice(page: &mut Page, seen: &Seen) {
             let text = format!("{} in {} memory; {}", taken.mode, taken.memory, taken.why);
             page.fact("kernels run", text);
         }
-        Err(why) => page.fact("no kernel runs", why),
+        Err(refused) => page.fact("no kernel runs", each(refused)),
     }
     for way in seen.ways.iter().filter(|way| way.refused.is_none()) {
         page.fact("works", format!("{} in {} memory", way.mode, way.memory));
@@ -181,6 +180,10 @@ fn found<T>(fact: &Result<T, Lack>, show: impl Fn(&T) -> String) -> String {
     }
 }
 
+fn or_no<T>(fact: &Result<T, impl Display>, show: impl Fn(&T) -> String) -> String {
+    fact.as_ref().map_or_else(|why| format!("no: {why}"), show)
+}
+
 fn micros(time: &Duration) -> String {
     format!("{:.1} us", time.as_secs_f64() * 1e6)
 }
@@ -194,6 +197,7 @@ mod tests {
     use super::*;
     use crate::doctor::{advice, example};
     use crate::text::WIDTH;
+    use ring_host::probe::Cause;
 
     fn words(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -233,9 +237,10 @@ mod tests {
     fn what_a_busy_machine_hid_is_not_told_as_missing() {
         let mut facts = example::gpu();
         let seen = facts.seen.as_mut().unwrap();
-        seen.resident = Err(Lack::Unknown("message 3 took another launch".to_owned()));
+        seen.resident = Err(Lack::Unknown(Cause::LeftEarly { message: 3 }));
         let words = words(&report(&facts, &advice::of(&facts)));
-        let part = "resident kernel not known, the machine was too busy to tell: message 3 took";
+        let part =
+            "resident kernel not known, the machine was too busy to tell: it left before host";
         assert!(words.contains(part), "{words}");
         assert!(words.contains("run `ring doctor` again"), "{words}");
     }

@@ -132,7 +132,7 @@ fn make_round_trips(
     }
     let session = session::with::<Echo, _>(host, options, |kernel| {
         round_trip::check(options.timeout, |request, deadline| -> Result<_, Error> {
-            kernel.send(request, deadline)?;
+            kernel.send(*request, deadline)?;
             Ok(kernel.recv(deadline)?)
         })
     })?;

@@ -28,7 +28,7 @@ impl Way {
         let Selection { mode, memory, why, refused } = &self.choice;
         let way = format!("{}: {mode} in {memory} memory; {why}", listed(kernels, "and"));
         let mut lines = vec![wrapped("ran     ", &way)];
-        let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, r.why.as_str())));
+        let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, &r.why)));
         let told = |(ways, why)| wrapped("        ", &format!("not {ways}: {why}"));
         lines.extend(refused.into_iter().map(told));
         let changed = |change| wrapped("        ", &format!("changed: {change}"));
@@ -64,25 +64,36 @@ impl Ways {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring_host::{Memory, Mode, Refusal};
+    use ring_host::error::{DriverError, DriverReason};
+    use ring_host::probe::{Cause, Lack};
+    use ring_host::{AskedBy, Evidence, Memory, Mode, Obstacle, Refusal, Why};
+    use std::time::Duration;
 
     #[test]
     fn each_way_is_told_once_with_all_that_led_to_it() {
+        let us = Duration::from_micros;
         let refused = Refusal {
             mode: Mode::Persistent,
             memory: Memory::Mapped,
-            why: "a resident kernel did not answer: no message within 500ms".to_owned(),
+            why: Obstacle::NotResident(Lack::No(Cause::Blind { message: 3 })),
         };
         let choice = Selection {
             mode: Mode::Graph,
             memory: Memory::Mapped,
-            why: "the best that works; a message by graph took 8.0us".to_owned(),
+            why: Why {
+                asked: AskedBy::Nobody,
+                found: Evidence::Graph { graph: us(8), launch: us(9) },
+            },
             refused: vec![refused],
         };
         let change = Fallback {
             from: (Mode::Graph, Memory::Mapped),
             to: (Mode::EventDriven, Memory::Mapped),
-            why: "launch failed: invalid handle".to_owned(),
+            why: DriverError {
+                call: "launch",
+                code: 400,
+                reason: DriverReason::Words("invalid handle".into()),
+            },
         };
         let way = Way { kernel: "echo", choice, changes: vec![change] };
         let mut ways = Ways::default();

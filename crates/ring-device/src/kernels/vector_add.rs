@@ -165,8 +165,8 @@ fn add_in_payload(ctx: &BlockContext, r: &VectorAddRequest) -> u32 {
         None => return status::BAD_PAYLOAD,
     };
     let (mut i, len) = (ctx.thread(), r.len as usize);
-    while i < len {
-        words.set(2 * len + i, words.get(i) + words.get(len + i));
+    while let (true, Some(a), Some(b)) = (i < len, words.get(i), words.get(len + i)) {
+        words.set(2 * len + i, a + b);
         i += ctx.threads();
     }
     status::PAYLOAD

@@ -148,11 +148,7 @@ impl Function for CpuFunction {
                     turn += 1;
                 }
             });
-            spawned.map_err(|error| DriverError {
-                call: "spawn",
-                code: 0,
-                reason: error.to_string(),
-            })?;
+            spawned.map_err(|error| DriverError::of_system("spawn", &error))?;
         }
         Ok(Arc::new(launch_slot))
     }

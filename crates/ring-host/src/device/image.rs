@@ -1,5 +1,6 @@
 //! The code of a kernel, checked before any driver sees it.
 
+use crate::error::DriverError;
 use std::borrow::Cow;
 
 /// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
@@ -14,7 +15,7 @@ pub enum ImageError {
     Empty,
     /// Not PTX text.
     #[error("this is not PTX: {0}")]
-    NotPtx(&'static str),
+    NotPtx(NotPtx),
     /// Built against another ring-device.
     #[error(
         "the PTX has ABI version {found}, but this host has {}; rebuild it",
@@ -29,14 +30,15 @@ pub enum ImageError {
     NoAbi,
     /// No such entry.
     #[error(
-        "the PTX has no entry '{entry}'; it has: {has}; a kernel of your own is launched with its own \
-         PTX (LaunchConfig::kernels)"
+        "the PTX has no entry '{entry}'; it has: {}; a kernel of your own is launched with its own \
+         PTX (LaunchConfig::kernels)",
+        listed(has)
     )]
     NoEntry {
         /// The entry asked for.
         entry: &'static str,
         /// Those it has.
-        has: String,
+        has: Vec<String>,
     },
     /// The entry takes something else than one address.
     #[error("the entry '{entry}' must have one parameter of 8 bytes; it has another signature")]
@@ -53,6 +55,9 @@ pub enum ImageError {
         /// Kernels resident in this process.
         resident: usize,
     },
+    /// A driver call failed, whatever the PTX is.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     /// The driver could not compile it.
     #[error("the driver refused the PTX ({code}): {log}")]
     Refused {
@@ -61,6 +66,26 @@ pub enum ImageError {
         /// What its compiler said.
         log: String,
     },
+}
+
+/// Why bytes are no PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotPtx {
+    /// They are no UTF-8.
+    #[error("it is not text")]
+    NotText,
+    /// A driver would read no further.
+    #[error("it contains a NUL byte")]
+    Nul,
+    /// PTX begins with them.
+    #[error("it lacks a .version or a .target directive")]
+    NoDirective,
+}
+
+/// The names, or "none".
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// PTX that was checked: text, with an ABI version like ours.
@@ -81,16 +106,16 @@ impl Image {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
             Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
         };
-        let text = text.ok_or(ImageError::NotPtx("it is not text"))?;
+        let text = text.ok_or(ImageError::NotPtx(NotPtx::NotText))?;
         if text.trim().is_empty() {
             return Err(ImageError::Empty);
         }
         if text.contains('\0') {
-            return Err(ImageError::NotPtx("it contains a NUL byte"));
+            return Err(ImageError::NotPtx(NotPtx::Nul));
         }
         for directive in [".version", ".target"] {
             if !text.lines().any(|line| line.trim_start().starts_with(directive)) {
-                return Err(ImageError::NotPtx("it lacks a .version or a .target directive"));
+                return Err(ImageError::NotPtx(NotPtx::NoDirective));
             }
         }
         match abi_version(&text) {
@@ -117,8 +142,7 @@ impl Image {
 
     /// The error for an entry that is not there: it names those that are.
     pub(crate) fn no_entry(&self, entry: &'static str) -> ImageError {
-        let entries: Vec<&str> = self.entries().collect();
-        let has = if entries.is_empty() { "none".to_owned() } else { entries.join(", ") };
+        let has = self.entries().map(str::to_owned).collect();
         ImageError::NoEntry { entry, has }
     }
 }
@@ -166,9 +190,11 @@ mod tests {
         let new = |s: &str| Image::new(s.to_owned().into_bytes()).unwrap_err();
         assert_eq!(new(""), ImageError::Empty);
         assert_eq!(new(" \n"), ImageError::Empty);
-        assert!(matches!(new("\u{7f}ELF"), ImageError::NotPtx(_)));
-        assert!(matches!(new(&format!("{HEAD}\0")), ImageError::NotPtx(_)));
-        assert!(matches!(Image::new(&[0xff, 0xfe][..]), Err(ImageError::NotPtx(_))));
+        let not_ptx = ImageError::NotPtx;
+        assert_eq!(new("\u{7f}ELF"), not_ptx(NotPtx::NoDirective));
+        assert_eq!(new(&format!("{HEAD}\0")), not_ptx(NotPtx::Nul));
+        let not_text = Image::new(&[0xff, 0xfe][..]).map(drop);
+        assert_eq!(not_text, Err(not_ptx(NotPtx::NotText)));
         assert_eq!(new(HEAD), ImageError::NoAbi);
         let abi = |v: &str| format!("{HEAD}.visible .global .align 4 .u32 RING_ABI_VERSION = {v};");
         assert_eq!(new(&abi("999")), ImageError::Abi { found: 999 });

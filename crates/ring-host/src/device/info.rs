@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// The device to open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Device {
     /// The first NVIDIA GPU that can be used, else CPU threads.
     #[default]

@@ -25,6 +25,6 @@ pub use driver::{
 };
 pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};
-pub use open::open;
+pub use open::{Opened, open};
 #[cfg(feature = "quirks")]
 pub use quirks::Quirks;

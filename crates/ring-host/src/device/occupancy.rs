@@ -5,6 +5,7 @@
 //! Room is counted by multiprocessor, since a block must fit one. How a device spreads blocks is not
 //! documented, so the placement assumed is the worst one for the blocks that ask.
 
+use crate::error::Resource;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,8 +22,9 @@ pub struct Resources {
     pub blocks: u32,
 }
 
-/// Names of the resources, in the order of [`Resources::each`].
-const NAMES: [&str; 4] = ["registers", "bytes of shared memory", "warps", "blocks"];
+/// The resources, in the order of [`Resources::each`].
+const EACH: [Resource; 4] =
+    [Resource::Registers, Resource::SharedMemory, Resource::Warps, Resource::Blocks];
 
 impl Resources {
     fn each(&self) -> [u32; 4] {
@@ -85,9 +87,8 @@ pub struct Crowded {
     pub beside: u32,
     /// Multiprocessors of the device.
     pub multiprocessors: u32,
-    /// What a multiprocessor runs short of first: "registers", "bytes of shared memory", "warps" or
-    /// "blocks".
-    pub resource: &'static str,
+    /// What a multiprocessor runs short of first.
+    pub resource: Resource,
     /// How much of it a block of the kernel takes.
     pub needed: u32,
     /// How much of it the largest of the other kernels' blocks takes.
@@ -218,7 +219,7 @@ impl Device {
             fit: fit as u32,
             beside: beside.try_into().unwrap_or(u32::MAX),
             multiprocessors: self.multiprocessors,
-            resource: NAMES[short],
+            resource: EACH[short],
             needed: block.each()[short],
             taken: largest.each()[short],
             of: self.each.each()[short],

@@ -3,18 +3,44 @@
 use super::cpu::Cpu;
 use super::{Device, Driver};
 use crate::error::OpenError;
+use std::fmt;
 use std::sync::Arc;
 
+/// Why a device was opened, and no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Opened {
+    /// It was asked for.
+    AskedFor,
+    /// It is a GPU that can run ring kernels.
+    Found,
+    /// These are CPU threads, because no GPU can be used.
+    NoGpu(OpenError),
+    /// The caller had it.
+    Given,
+}
+
+impl fmt::Display for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Opened::AskedFor => f.write_str("asked for"),
+            Opened::Found => f.write_str("a GPU that can run ring kernels"),
+            Opened::NoGpu(error) => write!(f, "no GPU can be used: {error}"),
+            Opened::Given => f.write_str("given by the caller"),
+        }
+    }
+}
+
 /// Opens a device, and says why that one.
-pub fn open(device: Device) -> Result<(Arc<dyn Driver>, String), OpenError> {
+pub fn open(device: Device) -> Result<(Arc<dyn Driver>, Opened), OpenError> {
     match device {
-        Device::Cpu => Ok((Arc::new(Cpu::probed_once()), "asked for".to_owned())),
-        Device::Cuda(index) => Ok((open_cuda(index)?, "asked for".to_owned())),
+        Device::Cpu => Ok((Arc::new(Cpu::probed_once()), Opened::AskedFor)),
+        Device::Cuda(index) => Ok((open_cuda(index)?, Opened::AskedFor)),
         Device::Auto => match open_cuda(0) {
-            Ok(driver) => Ok((driver, "a GPU that can run ring kernels".to_owned())),
+            Ok(driver) => Ok((driver, Opened::Found)),
             Err(error) => {
                 tracing::info!(%error, "no GPU; CPU threads instead");
-                Ok((Arc::new(Cpu::probed_once()), format!("no GPU can be used: {error}")))
+                Ok((Arc::new(Cpu::probed_once()), Opened::NoGpu(error)))
             }
         },
     }

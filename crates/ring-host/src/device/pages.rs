@@ -1,6 +1,6 @@
 //! Whole pages of the process's own memory, zeroed.
 
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
@@ -13,23 +13,22 @@ pub(crate) fn whole(bytes: usize) -> usize {
 }
 
 fn layout(bytes: usize) -> Result<Layout, DriverError> {
-    let refused =
-        |reason: &str| DriverError { call: "allocate", code: 0, reason: reason.to_owned() };
     match Layout::from_size_align(whole(bytes), PAGE) {
         Ok(layout) if bytes > 0 => Ok(layout),
-        Ok(_) => Err(refused("no bytes were asked for")),
-        Err(_) => Err(refused("more than the address space")),
+        Ok(_) => Err(refused(DriverReason::NoBytes)),
+        Err(_) => Err(refused(DriverReason::AddressSpace { bytes })),
     }
 }
 
 /// Allocates pages with room for so many bytes.
 pub(crate) fn alloc(bytes: usize) -> Result<NonNull<u8>, DriverError> {
     // SAFETY: `layout` refuses a size of zero.
-    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) }).ok_or_else(|| DriverError {
-        call: "allocate",
-        code: 0,
-        reason: format!("out of memory ({bytes} bytes)"),
-    })
+    let pages = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) });
+    pages.ok_or_else(|| refused(DriverReason::OutOfMemory { bytes, free: None }))
+}
+
+fn refused(reason: DriverReason) -> DriverError {
+    DriverError { call: "allocate", code: 0, reason }
 }
 
 /// Frees them.

@@ -59,6 +59,7 @@ fn wsl_signs_under(root: &Path) -> Vec<WslSign> {
 
 /// Bytes of host memory that can be had without swapping (`MemAvailable` of `/proc/meminfo`);
 /// `u64::MAX` where nobody says.
+#[doc(hidden)]
 pub fn available_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -3,7 +3,7 @@
 mod lack;
 mod probed;
 
-pub use lack::Lack;
+pub use lack::{Cause, Lack};
 pub use probed::Probed;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::device::{LaunchSlot, Occupancy, Reservation, RunState};
 use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{DeviceFault, DriverError, RecvError, SendError};
+use crate::error::{DeviceFault, DriverError, TryRecvError, TrySendError};
 use crate::memory::region::Region;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
 use ring_shared::layout::{Command, Exit, State};
@@ -194,19 +194,24 @@ impl DeviceKernel {
     /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for
     /// was a payload write that has landed.
     #[cold]
-    pub fn admit<T>(&self) -> Result<(), SendError<T>> {
+    pub fn admit(&self) -> Result<(), TrySendError<()>> {
         if let Some(fault) = self.fault.get() {
-            return Err(SendError::Fault(fault.clone()));
+            return Err(fault.clone().into());
         }
         let has_landed = || match self.launch_slot.copies() {
             RunState::Running => Ok(false),
             RunState::Ended => Ok(true),
             RunState::Faulted(error) => Err(self.fail(self.device_fault(&error))),
         };
+        let (message, kernel) = ((), self.name);
         match self.gate.reopens(has_landed)? {
             Reopens::Now => Ok(()),
-            Reopens::Later => Err(SendError::Writing { kernel: self.name }),
-            Reopens::Never => Err(SendError::NotActive { kernel: self.name, state: self.state() }),
+            Reopens::Later => Err(TrySendError::Writing { message, kernel }),
+            Reopens::Never => Err(match (self.fault.get(), self.state()) {
+                (Some(fault), _) => fault.clone().into(), // another thread has just found it
+                (None, State::Terminated) => TrySendError::Closed { message, kernel },
+                (None, state) => TrySendError::NotActive { message, kernel, state },
+            }),
         }
     }
 
@@ -256,8 +261,7 @@ impl DeviceKernel {
 
     /// The fault for an error after which nothing runs on the device any more.
     pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
-        let (code, reason) = (error.code, error.to_string());
-        DeviceFault::Device { kernel: self.name, code, reason }
+        DeviceFault::Device { kernel: self.name, source: Box::new(error.clone()) }
     }
 
     /// The fault for a kernel that ended without a word.
@@ -267,10 +271,10 @@ impl DeviceKernel {
 
     /// Why nothing more will come from any channel, if so.
     #[cold]
-    pub fn end(&self) -> Option<RecvError> {
+    pub fn end(&self) -> Option<TryRecvError> {
         match self.fault.get() {
             Some(fault) => Some(fault.clone().into()),
-            None if self.has_ended() => Some(RecvError::Terminated { kernel: self.name }),
+            None if self.has_ended() => Some(TryRecvError::Closed { kernel: self.name }),
             None => None,
         }
     }

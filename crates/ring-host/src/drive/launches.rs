@@ -207,16 +207,15 @@ impl Launches {
         let (to, name) = ((self.config.mode, self.config.memory), kernel.name);
         if from != to {
             self.failures = 0;
-            let why = error.to_string();
-            tracing::warn!(kernel = name, mode = %to.0, memory = %to.1, why, "fell back");
-            let _ = self.fallbacks.push(Fallback { from, to, why });
+            tracing::warn!(kernel = name, mode = %to.0, memory = %to.1, %error, "fell back");
+            let _ = self.fallbacks.push(Fallback { from, to, why: error });
             return Ok(());
         }
         self.failures += 1;
         tracing::warn!(kernel = name, %error, failures = self.failures, "will be retried");
         match self.failures < MOST_FAILURES {
             true => Ok(()),
-            false => Err(DeviceFault::Driver { kernel: name, source: error }),
+            false => Err(DeviceFault::Driver { kernel: name, source: Box::new(error) }),
         }
     }
 }

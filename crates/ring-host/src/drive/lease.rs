@@ -2,6 +2,7 @@
 //! hears nothing for the time of its lease leaves the device by itself, so that a host that died, or was
 //! stopped, keeps no part of it; nor does a kernel that was dropped and sees no command.
 
+use crate::error::DriverError;
 use ring_shared::atomics::AtomicU64;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -53,12 +54,14 @@ impl Lease {
     ///
     /// # Safety
     /// `word` lives until the lease is dropped.
-    pub unsafe fn keep(word: &AtomicU64, time: Duration) -> std::io::Result<Lease> {
+    pub unsafe fn keep(word: &AtomicU64, time: Duration) -> Result<Lease, DriverError> {
         let word = NonNull::from(word);
         let mut leases = LEASE_THREAD.leases();
         if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
-            thread.spawn(|| LEASE_THREAD.run())?;
+            thread
+                .spawn(|| LEASE_THREAD.run())
+                .map_err(|error| DriverError::of_system("spawn", &error))?;
             // What it needs memory for is done when it runs.
             while leases.process != Some(std::process::id()) {
                 leases = LEASE_THREAD.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! Choosing mode and memory, from what was asked and what the probe found.
 
 use crate::device::probe::{Lack, Probe};
-use crate::drive::report::{Refusal, Selection};
+use crate::drive::report::{AskedBy, Evidence, Selection, Why};
+use crate::error::{NoPinned, Obstacle, Refusal};
 use crate::mode::{Memory, Mode};
 
 /// What is asked for, by the caller or by the environment.
@@ -9,8 +10,8 @@ use crate::mode::{Memory, Mode};
 pub(crate) struct Asked {
     pub mode: Mode,
     pub memory: Memory,
-    /// Variables of the environment that say so, if any.
-    pub by: &'static str,
+    /// Who asked; `Launch` also if nobody did.
+    pub by: AskedBy,
 }
 
 /// A choice, and what may still change.
@@ -27,7 +28,8 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// Exactly that, to find out whether it works.
     pub fn for_probe(mode: Mode, memory: Memory) -> Candidate {
-        let selection = Selection { mode, memory, why: "probe".to_owned(), refused: Vec::new() };
+        let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
+        let selection = Selection { mode, memory, why, refused: Vec::new() };
         Candidate {
             selection,
             mode_is_free: false,
@@ -43,7 +45,7 @@ impl Candidate {
 pub(crate) struct Facts<'a> {
     pub probe: &'a Probe,
     /// Bytes of pinned memory, or why there are none.
-    pub pinned: &'a Result<usize, String>,
+    pub pinned: &'a Result<usize, NoPinned>,
     pub watchdog: bool,
     pub uses_payload: bool,
 }
@@ -60,9 +62,10 @@ pub(crate) fn candidates(asked: Asked, facts: Facts<'_>) -> (Vec<Candidate>, Vec
         match judge((mode, memory), asked, facts) {
             Err(why) => refused.push(Refusal { mode, memory, why }),
             Ok(doubt) => {
-                let why = why(asked, mode, facts.probe, doubt.as_deref());
+                let why = why(asked, mode, facts.probe, doubt);
+                let is_doubtful = matches!(why.found, Evidence::Doubt(_));
                 let selection = Selection { mode, memory, why, refused: refused.clone() };
-                let all = if doubt.is_none() { &mut serve } else { &mut may_serve };
+                let all = if is_doubtful { &mut may_serve } else { &mut serve };
                 all.push(Candidate {
                     selection,
                     mode_is_free: asked.mode == Mode::Auto,
@@ -111,58 +114,51 @@ fn judge(
     (mode, memory): (Mode, Memory),
     asked: Asked,
     facts: Facts<'_>,
-) -> Result<Option<String>, String> {
+) -> Result<Option<Obstacle>, Obstacle> {
     let probe = facts.probe;
     let (by_mode, by_name) = (asked.mode == mode, asked.mode == mode || asked.memory == memory);
     let mut doubt = None;
-    let mut lacks = |what: &str, lack: &Lack, asked_for: bool| match asked_for && !lack.is_certain()
-    {
-        true => {
-            doubt.get_or_insert_with(|| format!("{what}: {lack}"));
-            Ok(())
+    let mut lacks = |what: fn(Lack) -> Obstacle, lack: &Lack, asked_for: bool| {
+        let obstacle = what(lack.clone());
+        match asked_for && !lack.is_certain() {
+            true => {
+                doubt.get_or_insert(obstacle);
+                Ok(())
+            }
+            false => Err(obstacle),
         }
-        false => Err(format!("{what}: {lack}")),
     };
     if let (Memory::Mapped | Memory::StagedAsync, Err(why)) = (memory, facts.pinned) {
-        return Err(format!("there is no pinned memory: {why}"));
+        return Err(Obstacle::NoPinned(why.clone()));
     }
     if let (Memory::Mapped, Err(lack)) = (memory, &probe.mapped) {
-        lacks("mapped memory does not work", lack, by_name)?;
+        lacks(Obstacle::NotMapped, lack, by_name)?;
     }
     if let (Memory::StagedAsync, Err(lack)) = (memory, &probe.concurrent_copy) {
-        lacks("copies do not come back beside a resident kernel", lack, by_name)?;
+        lacks(Obstacle::CopiesWait, lack, by_name)?;
     }
     match mode {
         Mode::Persistent if memory == Memory::StagedSync => {
-            return Err(
-                "staged-sync memory is copied between launches, and a persistent kernel has only one"
-                    .to_owned(),
-            );
+            return Err(Obstacle::OneLaunch);
         }
         Mode::Persistent if facts.watchdog => {
-            return Err("the device's watchdog ends kernels that run for long".to_owned());
+            return Err(Obstacle::Watchdog);
         }
         Mode::Persistent => {
             if let Err(lack) = &probe.resident {
-                lacks("a resident kernel did not answer", lack, by_mode)?;
+                lacks(Obstacle::NotResident, lack, by_mode)?;
             }
             match &probe.concurrent_copy {
-                Err(lack) if asked.mode == Mode::Auto => lacks(
-                    "calls block beside a resident kernel, so another could not be launched",
-                    lack,
-                    by_mode,
-                )?,
-                Err(lack) if facts.uses_payload => lacks(
-                    "this kernel's payload is copied beside it, but calls block",
-                    lack,
-                    by_mode,
-                )?,
+                Err(lack) if asked.mode == Mode::Auto => {
+                    lacks(Obstacle::LaunchesWait, lack, by_mode)?;
+                }
+                Err(lack) if facts.uses_payload => lacks(Obstacle::PayloadWaits, lack, by_mode)?,
                 _ => {}
             }
         }
         Mode::Graph => {
             if let Err(lack) = &probe.graph {
-                lacks("no graph could be launched", lack, by_mode)?;
+                lacks(Obstacle::NoGraph, lack, by_mode)?;
             }
         }
         _ => {}
@@ -170,40 +166,29 @@ fn judge(
     Ok(doubt)
 }
 
-fn why(asked: Asked, mode: Mode, probe: &Probe, doubt: Option<&str>) -> String {
-    let found = match (mode, &probe.resident) {
-        (Mode::Persistent, Ok(answers)) => {
-            format!("a resident kernel answered in {:.1?}", answers.median)
-        }
-        (Mode::Graph, _) => match (&probe.graph, &probe.launch) {
-            (Ok(graph), Ok(launch)) => {
-                format!("a message by graph took {graph:.1?}, by launch {launch:.1?}")
-            }
-            _ => "graphs can be launched".to_owned(),
+fn why(asked: Asked, mode: Mode, probe: &Probe, doubt: Option<Obstacle>) -> Why {
+    let found = match (mode, &probe.resident, &probe.launch) {
+        (Mode::Persistent, Ok(answers), _) => Evidence::Resident(answers.median),
+        (Mode::Graph, _, launch) => match (&probe.graph, launch) {
+            (Ok(graph), Ok(launch)) => Evidence::Graph { graph: *graph, launch: *launch },
+            _ => Evidence::Graphs,
         },
-        _ => match &probe.launch {
-            Ok(launch) => format!("a message by launch took {launch:.1?}"),
-            Err(why) => format!("launches were not timed: {why}"),
-        },
+        (_, _, Ok(launch)) => Evidence::Launch(*launch),
+        (_, _, Err(lack)) => Evidence::NotTimed(lack.clone()),
     };
-    let found = doubt.map_or(found, |doubt| format!("it is tried although {doubt}"));
-    match (asked.by, asked.mode == Mode::Auto && asked.memory == Memory::Auto) {
-        ("", true) => format!("the best that works; {found}"),
-        ("", false) => format!("asked for; {found}"),
-        (by, _) => format!("forced by {by}; {found}"),
-    }
-}
-
-/// The refusals as one line.
-pub(crate) fn listed(refused: &[Refusal]) -> String {
-    let lines: Vec<String> = refused.iter().map(Refusal::to_string).collect();
-    lines.join("; ")
+    let found = doubt.map_or(found, Evidence::Doubt);
+    let anything = asked.mode == Mode::Auto && asked.memory == Memory::Auto;
+    let asked = match asked.by {
+        AskedBy::Launch if anything => AskedBy::Nobody,
+        by => by,
+    };
+    Why { asked, found }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::probe::Answers;
+    use crate::device::probe::{Answers, Cause};
     use std::time::Duration;
 
     const US: Duration = Duration::from_micros(1);
@@ -219,21 +204,21 @@ mod tests {
         probe: &Probe,
         pinned: bool,
         watchdog: bool,
-    ) -> Result<(Mode, Memory), String> {
-        let pinned = if pinned { Ok(1 << 25) } else { Err("refused (801)".to_owned()) };
-        let asked = Asked { mode: asked.0, memory: asked.1, by: "" };
+    ) -> Result<(Mode, Memory), Vec<Obstacle>> {
+        let pinned = if pinned { Ok(1 << 25) } else { Err(NoPinned::NotAsked) };
+        let asked = Asked { mode: asked.0, memory: asked.1, by: AskedBy::Launch };
         let facts = Facts { probe, pinned: &pinned, watchdog, uses_payload: true };
         let (serve, refused) = candidates(asked, facts);
         let first = serve.first().map(|chosen| (chosen.selection.mode, chosen.selection.memory));
-        first.ok_or_else(|| listed(&refused))
+        first.ok_or_else(|| refused.into_iter().map(|refusal| refusal.why).collect())
     }
 
     fn no() -> Lack {
-        Lack::No("x".to_owned())
+        Lack::No(Cause::NotMapped)
     }
 
     fn busy() -> Lack {
-        Lack::Unknown("message 3 took another launch".to_owned())
+        Lack::Unknown(Cause::LeftEarly { message: 3 })
     }
 
     const AUTO: (Mode, Memory) = (Mode::Auto, Memory::Auto);
@@ -262,19 +247,20 @@ mod tests {
             let taken = first((mode, memory), &probe, true, false);
             match (mode, memory) {
                 (Mode::Persistent, Memory::StagedSync) => {
-                    assert!(taken.unwrap_err().contains("between launches"));
+                    assert_eq!(taken, Err(vec![Obstacle::OneLaunch]));
                 }
                 both => assert_eq!(taken, Ok(both)),
             }
         }
-        let refused = first((Mode::Auto, Memory::Mapped), &probe, false, false).unwrap_err();
-        assert!(refused.contains("refused (801)"), "{refused}");
-        let watched = first((Mode::Persistent, Memory::Auto), &probe, true, true).unwrap_err();
-        assert!(watched.contains("watchdog"), "{watched}");
-        let after = Lack::No("after 50 ms".to_owned());
-        let blocks = Probe { concurrent_copy: Err(after), ..probe };
-        let refused = first((Mode::Auto, Memory::StagedAsync), &blocks, true, false).unwrap_err();
-        assert!(refused.contains("after 50 ms"), "{refused}");
+        let refused = first((Mode::Auto, Memory::Mapped), &probe, false, false);
+        assert_eq!(refused, Err(vec![Obstacle::NoPinned(NoPinned::NotAsked); 3]));
+        let watched = first((Mode::Persistent, Memory::Auto), &probe, true, true);
+        let (watchdog, one) = (Obstacle::Watchdog, Obstacle::OneLaunch);
+        assert_eq!(watched, Err(vec![watchdog.clone(), watchdog, one]));
+        let after = Lack::No(Cause::CallWaited { took: 50_000 * US });
+        let blocks = Probe { concurrent_copy: Err(after.clone()), ..probe };
+        let refused = first((Mode::Auto, Memory::StagedAsync), &blocks, true, false);
+        assert_eq!(refused, Err(vec![Obstacle::CopiesWait(after); 3]));
     }
 
     #[test]
@@ -295,15 +281,21 @@ mod tests {
         assert_eq!(first((EventDriven, Mapped), &half), Ok((EventDriven, Mapped)));
         let blind = Probe { resident: Err(no()), concurrent_copy: Err(no()), ..healthy() };
         assert!(first((Persistent, Mapped), &blind).is_err());
-        // The reason says why it may not work.
-        let asked = Asked { mode: Persistent, memory: Memory::Auto, by: "RING_MODE" };
+        // Why it may not work is told.
+        let forced = AskedBy::Environment { mode: true, memory: false };
+        let asked = Asked { mode: Persistent, memory: Memory::Auto, by: forced };
         let pinned = Ok(1 << 25);
         let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, uses_payload: true };
         let (serve, _) = candidates(asked, facts);
         let why = &serve[0].selection.why;
-        for part in ["forced by RING_MODE", "tried although", "too busy", "took another launch"] {
-            assert!(why.contains(part), "'{why}' lacks '{part}'");
-        }
+        let found = Evidence::Doubt(Obstacle::NotResident(busy()));
+        assert_eq!(*why, Why { asked: forced, found });
+        assert_eq!(
+            why.to_string(),
+            "forced by RING_MODE; it is tried although a resident kernel did not answer: not certain, \
+             the machine was too busy to tell: it left before host and kernel got their turn: message 3 \
+             took another launch"
+        );
         assert!(!serve[0].calls_block, "that is not known");
     }
 }

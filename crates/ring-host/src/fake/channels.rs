@@ -1,7 +1,9 @@
 //! Sending and receiving, between two steps of the device.
 
 use super::{Bed, CLOCK, LONG, NONE, SLOTS, drive, message, plan};
-use crate::error::{DeviceFault, RecvError, SendError};
+use crate::error::{
+    DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor,
+};
 use crate::kernel::channel::Receiver;
 use crate::kernels::{Echo, EchoMessage};
 use crate::memory::plan::Plan;
@@ -17,21 +19,27 @@ fn resident() -> Bed {
 }
 
 /// What a call found: so many answers, or the end.
-type Received = Result<usize, RecvError>;
+type Received = Result<usize, TryRecvError>;
 
 /// A way to receive.
 type Receive = fn(&mut Receiver<Echo>) -> Received;
 
 /// Every way to receive what is there.
 const WAYS: [(&str, Receive); 4] = [
-    ("try_recv", |receiver| receiver.try_recv().map(|found| found.iter().count())),
+    ("try_recv", |receiver| match receiver.try_recv() {
+        Err(TryRecvError::Empty) => Ok(0),
+        found => found.map(|_| 1),
+    }),
     ("try_recv_batch", |receiver| receiver.try_recv_batch(&mut [message(0); 3])),
     ("try_recv_each", |receiver| receiver.try_recv_each(3, |_| ())),
-    ("try_recv_into", |receiver| receiver.try_recv_into(&mut heapless::Vec::<_, 3>::new())),
+    ("try_iter", |receiver| match receiver.try_iter().take(3).count() {
+        0 => receiver.try_recv_batch(&mut [message(0); 3]), // it tells why
+        some => Ok(some),
+    }),
 ];
 
-fn is_lost(end: &RecvError) -> bool {
-    matches!(end, RecvError::Fault(DeviceFault::Device { .. }))
+fn is_lost(end: &TryRecvError) -> bool {
+    matches!(end, TryRecvError::Fault(DeviceFault::Device { .. }))
 }
 
 /// An answer that comes after a call has looked for it, and before the device stops, which the same
@@ -46,7 +54,7 @@ fn what_was_answered_before_the_end_comes_before_it() {
             launch_slot.fault();
         });
         bed.launch_slot.refuse_launches(1); // that of the send: the look of the receiver launches
-        bed.kernel.try_send(&message(1)).unwrap();
+        bed.kernel.try_send(message(1)).unwrap();
         let receiver = bed.kernel.channel(0).unwrap().split().1;
         assert_eq!(receive(receiver), Ok(1), "{name}");
         let end = receive(receiver).unwrap_err();
@@ -79,12 +87,14 @@ fn who_only_tries_learns_of_a_fault() {
 fn who_only_sends_learns_of_a_fault() {
     type IsTold = fn(&mut Bed) -> bool;
     let ways: [(&str, IsTold); 3] = [
-        ("try_send", |bed| matches!(bed.kernel.try_send(&message(9)), Err(SendError::Fault(_)))),
+        ("try_send", |bed| {
+            matches!(bed.kernel.try_send(message(9)), Err(TrySendError::Fault { .. }))
+        }),
         ("try_send_batch", |bed| {
-            matches!(bed.kernel.try_send_batch(&[message(9); 2]), Err(SendError::Fault(_)))
+            matches!(bed.kernel.try_send_batch(&[message(9); 2]), Err(TrySendError::Fault { .. }))
         }),
         ("try_send_each", |bed| {
-            matches!(bed.kernel.try_send_each(2, |_| message(9)), Err(SendError::Fault(_)))
+            matches!(bed.kernel.try_send_each(2, |_| message(9)), Err(TrySendError::Fault { .. }))
         }),
     ];
     for (name, is_told) in ways {
@@ -102,15 +112,17 @@ fn who_only_sends_learns_of_a_fault() {
 fn nothing_is_sent_to_a_kernel_that_is_not_active() {
     let mut bed = resident();
     bed.core.device.set_state(State::Inactive);
-    let refusal = Err(SendError::NotActive { kernel: "echo", state: State::Inactive });
-    assert_eq!(bed.kernel.try_send(&message(0)), refusal);
-    assert_eq!(bed.kernel.send(&message(0), NONE), refusal);
-    let refusal = Err(SendError::NotActive { kernel: "echo", state: State::Inactive });
+    let (kernel, state) = ("echo", State::Inactive);
+    let refusal = TrySendError::NotActive { message: message(7), kernel, state };
+    assert_eq!(bed.kernel.try_send(message(7)), Err(refusal));
+    let refusal = SendTimeoutError::NotActive { message: message(7), kernel, state };
+    assert_eq!(bed.kernel.send(message(7), NONE), Err(refusal));
+    let refusal = Err(TrySendError::NotActive { message: (), kernel, state });
     assert_eq!(bed.kernel.try_send_batch(&[message(0); 2]), refusal);
     assert_eq!(bed.kernel.try_send_each(2, |_| message(0)), refusal);
     assert_eq!(bed.worker(0).work(4), 0);
     bed.core.device.set_state(State::Active);
-    bed.kernel.send(&message(0), NONE).unwrap();
+    bed.kernel.send(message(0), NONE).unwrap();
     assert_eq!(bed.worker(0).work(4), 1);
 }
 
@@ -123,21 +135,59 @@ fn a_full_ring_gives_the_message_back_until_there_is_room() {
     bed.send(0, slots - 1);
     assert_eq!(bed.kernel.try_send_each(5, |k| message(slots - 1 + k as u64)), Ok(1));
     assert_eq!(bed.kernel.channel(0).unwrap().unanswered(), slots);
-    assert_eq!(bed.kernel.try_send(&message(77)), Err(SendError::Full(message(77))));
-    assert_eq!(bed.kernel.send(&message(77), NONE), Err(SendError::Full(message(77))));
+    assert_eq!(bed.kernel.try_send(message(77)), Err(TrySendError::Full(message(77))));
+    let late = bed.kernel.send(message(77), NONE).unwrap_err();
+    let SendTimeoutError::Timeout { kernel: "echo", channel: 0, waited_for, .. } = &late else {
+        panic!("{late}")
+    };
+    assert_eq!(*waited_for, WaitedFor::Room);
+    assert_eq!(late.into_inner(), message(77));
     assert_eq!(bed.kernel.try_send_batch(&[message(77); 2]), Ok(0));
     assert_eq!(bed.kernel.try_send_each(2, |_| message(77)), Ok(0));
     assert_eq!(worker.work(3), 3);
-    bed.kernel.send(&message(slots), LONG).unwrap();
+    bed.kernel.send(message(slots), LONG).unwrap();
     bed.send(slots + 1, slots + 3);
     bed.receive(0, 3);
     assert_eq!(bed.kernel.channel(0).unwrap().unanswered(), slots);
     let more = worker.work(20) as u64;
     bed.receive(3, 3 + more);
-    assert_eq!(bed.kernel.try_recv(), Ok(None));
+    assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
     assert_eq!(more + worker.work(20) as u64, slots);
     bed.receive(3 + more, 3 + slots);
     assert_eq!(bed.kernel.channel(0).unwrap().unanswered(), 0);
+}
+
+/// What is in the rings, as the host knows it: what the device has taken is known when it says so, or
+/// when its answer was received.
+#[test]
+fn the_halves_tell_what_is_in_their_rings() {
+    let mut bed = resident();
+    let mut worker = bed.worker(0);
+    let slots = SLOTS as usize;
+    let told = |bed: &mut Bed| {
+        let (sender, receiver) = bed.kernel.channel(0).unwrap().split();
+        assert_eq!((sender.capacity(), receiver.capacity()), (slots, slots));
+        let (requests, responses) = (sender.len(), receiver.len());
+        let expected = |len: usize| (len.min(1) == 0, len == slots);
+        assert_eq!((sender.is_empty(), sender.is_full()), expected(requests));
+        assert_eq!((receiver.is_empty(), receiver.is_full()), expected(responses));
+        (requests, responses)
+    };
+    assert_eq!(told(&mut bed), (0, 0));
+    bed.send(0, slots as u64);
+    assert_eq!(told(&mut bed), (slots, 0));
+    assert_eq!(worker.work(slots), slots);
+    assert_eq!(told(&mut bed).1, slots);
+    bed.receive(0, slots as u64 - 1);
+    let (requests, responses) = told(&mut bed);
+    assert!(requests <= 1 && responses == 1, "{requests}");
+    bed.receive(slots as u64 - 1, slots as u64);
+    assert_eq!(told(&mut bed), (0, 0));
+    // Whatever the device says, no more is told than there can be.
+    let control = Control { credit: 0, first: 0, tail: u32::MAX / 2 };
+    bed.device().channel(0).response_bell.atoms[CONTROL].publish(control.to_words());
+    bed.device().channel(0).request_credit.consumed.store(u64::MAX, Release);
+    assert_eq!(told(&mut bed), (0, slots));
 }
 
 /// A send that waits ends when a slot is free.
@@ -148,12 +198,12 @@ fn a_send_that_waits_goes_on_when_there_is_room() {
     bed.send(0, SLOTS.into());
     std::thread::scope(|threads| {
         let sender = bed.kernel.channel(0).unwrap().split().0;
-        let sent = threads.spawn(move || sender.send(&message(8), LONG));
+        let sent = threads.spawn(move || sender.send(message(8), LONG).is_ok());
         assert_eq!(worker.work(1), 1);
-        assert_eq!(sent.join().unwrap(), Ok(()));
+        assert!(sent.join().unwrap());
     });
     bed.receive(0, 1);
-    assert_eq!(bed.kernel.try_recv(), Ok(None));
+    assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
     assert_eq!(worker.work(20), SLOTS as usize);
     bed.receive(1, u64::from(SLOTS) + 1);
 }
@@ -173,13 +223,12 @@ fn a_request_carries_the_credit_for_answers() {
         assert_eq!(bed.core.device.received(0), first);
         assert_eq!(worker.work(3), 3);
         bed.receive(first, first + 2);
-        let mut last = heapless::Vec::<_, 4>::new();
-        assert_eq!(bed.kernel.channel(0).unwrap().split().1.try_recv_into(&mut last), Ok(1));
+        assert_eq!(bed.kernel.channel(0).unwrap().try_iter().count(), 1);
         assert_eq!(bed.core.device.received(0), first + 3);
     }
 }
 
-/// Batches and vectors take what is there and fits, and no more.
+/// Batches and iterators take what is there and fits, and no more.
 #[test]
 fn batches_take_what_is_there() {
     let mut bed = resident();
@@ -198,17 +247,17 @@ fn batches_take_what_is_there() {
     let receiver = bed.kernel.channel(0).unwrap().split().1;
     let mut some = heapless::Vec::<_, 4>::new();
     some.push(message(50)).unwrap();
-    assert_eq!(receiver.try_recv_into(&mut some), Ok(2));
+    some.extend(receiver.try_iter());
     assert_eq!(some[..], [message(50), message(5).answer(), message(6).answer()]);
-    assert_eq!(receiver.try_recv_into(&mut some), Ok(0));
+    assert_eq!(receiver.try_iter().next(), None);
     assert_eq!(receiver.try_recv_batch(&mut two), Ok(0));
     let late = receiver.recv(NONE).unwrap_err();
-    assert!(matches!(late, RecvError::Timeout { kernel: "echo", channel: 0, .. }), "{late}");
+    assert!(matches!(late, RecvTimeoutError::Timeout { kernel: "echo", channel: 0, .. }), "{late}");
 }
 
-/// A vector with answers in it keeps them, and the end is told by the next call.
+/// An iterator gives what came before the end, which the next call tells.
 #[test]
-fn a_vector_keeps_what_came_before_the_end() {
+fn an_iterator_gives_what_came_before_the_end() {
     let mut bed = resident();
     let mut worker = bed.worker(0);
     bed.send(0, 3);
@@ -216,10 +265,9 @@ fn a_vector_keeps_what_came_before_the_end() {
     bed.launch_slot.fault();
     assert!(bed.core.check().is_err());
     let receiver = bed.kernel.channel(0).unwrap().split().1;
-    let mut some = heapless::Vec::<_, 8>::new();
-    assert_eq!(receiver.try_recv_into(&mut some), Ok(3));
-    assert!(is_lost(&receiver.try_recv_into(&mut some).unwrap_err()));
-    assert_eq!(some.len(), 3);
+    assert_eq!(receiver.try_iter().count(), 3);
+    assert!(is_lost(&receiver.try_recv().unwrap_err()));
+    assert!(receiver.is_empty());
     // Who asks for nothing is told nothing.
     assert_eq!(receiver.try_recv_each(0, |_| ()), Ok(0));
     assert_eq!(receiver.try_recv_batch(&mut []), Ok(0));
@@ -231,18 +279,21 @@ fn impossible_indices_are_an_error_of_their_channel() {
     let credit = |bed: &Bed| {
         bed.device().channel(1).request_credit.consumed.store(1000, Release);
     };
-    let ways: [fn(&mut Bed) -> SendError<()>; 3] = [
-        |bed| gone(bed.kernel.channel(1).unwrap().try_send(&message(0))),
-        |bed| gone(bed.kernel.channel(1).unwrap().try_send_batch(&[message(0); 2])),
-        |bed| gone(bed.kernel.channel(1).unwrap().try_send_each(2, |_| message(0))),
+    let ways: [fn(&mut Bed) -> TrySendError<()>; 3] = [
+        |bed| {
+            let sent = bed.kernel.channel(1).unwrap().try_send(message(0));
+            sent.unwrap_err().without_message()
+        },
+        |bed| bed.kernel.channel(1).unwrap().try_send_batch(&[message(0); 2]).unwrap_err(),
+        |bed| bed.kernel.channel(1).unwrap().try_send_each(2, |_| message(0)).unwrap_err(),
     ];
     for send in ways {
         let mut bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 2);
         for seed in 0..u64::from(SLOTS) {
-            bed.kernel.channel(1).unwrap().try_send(&message(seed)).unwrap();
+            bed.kernel.channel(1).unwrap().try_send(message(seed)).unwrap();
         }
         credit(&bed);
-        let SendError::Fault(fault) = send(&mut bed) else { panic!("no fault") };
+        let TrySendError::Fault { fault, .. } = send(&mut bed) else { panic!("no fault") };
         let DeviceFault::Corrupt { kernel: "echo", channel: 1, corrupt } = fault else {
             panic!("{fault}")
         };
@@ -254,7 +305,7 @@ fn impossible_indices_are_an_error_of_their_channel() {
         bed.device().channel(1).response_bell.atoms[CONTROL].publish(control.to_words());
         let receiver = bed.kernel.channel(1).unwrap().split().1;
         let end = receive(receiver).unwrap_err();
-        let RecvError::Fault(DeviceFault::Corrupt { channel: 1, corrupt, .. }) = &end else {
+        let TryRecvError::Fault(DeviceFault::Corrupt { channel: 1, corrupt, .. }) = &end else {
             panic!("{name}: {end}")
         };
         assert_eq!(corrupt.found, 500, "{name}");
@@ -267,29 +318,19 @@ fn impossible_indices_are_an_error_of_their_channel() {
     }
 }
 
-/// The error of a send, without the message that it may give back.
-fn gone<T, M>(sent: Result<T, SendError<M>>) -> SendError<()> {
-    match sent {
-        Ok(_) => panic!("it was sent"),
-        Err(SendError::Fault(fault)) => SendError::Fault(fault),
-        Err(SendError::NotActive { kernel, state }) => SendError::NotActive { kernel, state },
-        Err(_) => SendError::Full(()),
-    }
-}
-
 /// Both halves of a channel, borrowed or owned, are those of that channel.
 #[test]
 fn halves_are_of_their_channel() {
     let mut bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 2);
     let mut workers = [bed.worker(0), bed.worker(1)];
     let (mut sender, mut receiver) = bed.kernel.take_channel(1).unwrap().into_split();
-    sender.try_send(&message(5)).unwrap();
+    sender.try_send(message(5)).unwrap();
     assert_eq!(workers.each_mut().map(|worker| worker.work(3)), [0, 1]);
     assert_eq!(receiver.recv(LONG), Ok(message(5).answer()));
     let (sender, receiver) = bed.kernel.channel(0).unwrap().split();
-    sender.try_send(&message(6)).unwrap();
+    sender.try_send(message(6)).unwrap();
     assert_eq!(workers.each_mut().map(|worker| worker.work(3)), [1, 0]);
-    assert_eq!(receiver.try_recv(), Ok(Some(message(6).answer())));
+    assert_eq!(receiver.try_recv(), Ok(message(6).answer()));
 }
 
 /// Indices begin where the launch says, also near the end of 32 bits.

@@ -2,7 +2,7 @@
 
 use super::{Bed, LONG, NONE, drive, refused};
 use crate::drive::orphans::reap;
-use crate::error::{ControlError, DeviceFault, RecvError, SendError};
+use crate::error::{ControlError, DeviceFault, TryRecvError};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn no_state_covers_a_fault() {
         assert!(!bed.core.device.is_active());
     }
     assert_eq!(bed.core.device.fault(), Some(fault.clone()));
-    assert_eq!(bed.core.device.admit::<()>(), Err(SendError::Fault(fault.clone())));
-    assert_eq!(bed.core.device.end(), Some(RecvError::Fault(fault)));
+    assert_eq!(bed.core.device.admit(), Err(fault.clone().into()));
+    assert_eq!(bed.core.device.end(), Some(TryRecvError::Fault(fault)));
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_kernel_that_was_terminated_gives_its_share_back() {
     bed.launch_slot.end();
     assert_eq!(bed.core.check(), Ok(()), "it has left as it was asked to");
     assert!(bed.core.device.has_ended() && bed.occupancy.is_empty());
-    assert_eq!(bed.core.device.end(), Some(RecvError::Terminated { kernel: "echo" }));
-    assert_eq!(bed.kernel.try_recv(), Err(RecvError::Terminated { kernel: "echo" }));
+    assert_eq!(bed.core.device.end(), Some(TryRecvError::Closed { kernel: "echo" }));
+    assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Closed { kernel: "echo" }));
     // The device may break now: nothing of this kernel is on it.
     bed.launch_slot.fault();
     assert_eq!(bed.core.check(), Ok(()));
@@ -157,7 +157,6 @@ fn what_all_channels_handled_is_told() {
     assert_eq!(bed.core.check(), Ok(()));
     assert_eq!(bed.launch_slot.processed(), Some(3));
     bed.launch_slot.fault();
-    let fault =
-        DeviceFault::Device { kernel: "echo", code: refused().code, reason: refused().to_string() };
+    let fault = DeviceFault::Device { kernel: "echo", source: Box::new(refused()) };
     assert_eq!(bed.core.check(), Err(fault));
 }

@@ -1,14 +1,18 @@
 //! The place for launches on a device that does what a test says.
 
 use crate::device::{Cells, LaunchSlot, Launched, RunState, Sealed};
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the driver says of an error that a test asked for.
 pub(super) fn refused() -> DriverError {
-    DriverError { call: "fake", code: 304, reason: "refused by the test".to_owned() }
+    DriverError {
+        call: "fake",
+        code: 304,
+        reason: DriverReason::Words("refused by the test".into()),
+    }
 }
 
 /// What a test lets happen on every launch, or on every look at the state of launches.

@@ -2,7 +2,7 @@
 
 use super::{Bed, LONG, NONE, SLOTS, drive, message, plan};
 use crate::drive::DriveConfig;
-use crate::error::{ControlError, DeviceFault, RecvError};
+use crate::error::{ControlError, DeviceFault, RecvTimeoutError};
 use crate::memory::plan::Plan;
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Budgets, State};
@@ -45,7 +45,7 @@ fn a_message_launches_a_kernel_at_rest_once() {
     assert_eq!(worker.work(2), 1);
     assert_eq!(launches(&mut bed, Bed::rest_quietly), 0);
     bed.receive(0, 3);
-    let other = |bed: &mut Bed| bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
+    let other = |bed: &mut Bed| bed.kernel.channel(1).unwrap().try_send(message(0)).unwrap();
     assert_eq!(launches(&mut bed, other), 1, "any channel's");
 }
 
@@ -209,7 +209,7 @@ fn a_graph_that_fails_gives_way() {
         if let Some(change) = fallbacks.first() {
             assert_eq!(change.from, (Mode::Graph, Memory::Mapped));
             assert_eq!(change.to, (Mode::EventDriven, Memory::Mapped));
-            assert!(change.why.contains("refused by the test"), "{}", change.why);
+            assert_eq!(change.why, super::launch_slot::refused());
         }
     }
     // A change for the worse is no failure: three more are had.
@@ -288,14 +288,14 @@ fn a_launch_that_ends_without_a_word_is_a_fault() {
     bed.launch_slot.end();
     assert_eq!(bed.core.check(), Ok(()));
     let end = bed.kernel.recv(LONG).unwrap_err();
-    assert!(matches!(end, RecvError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
+    assert!(matches!(end, RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { .. })), "{end}");
     // And if it said nothing at all, that is told then.
     let mut bed = Bed::active(drive(Mode::Persistent, Memory::StagedAsync), 1);
     bed.send(0, 1);
     (0..3).for_each(|_| bed.step());
     bed.launch_slot.end();
     let end = bed.kernel.recv(LONG).unwrap_err();
-    assert_eq!(end, RecvError::Fault(DeviceFault::Refused { kernel: "echo" }));
+    assert_eq!(end, RecvTimeoutError::Fault(DeviceFault::Refused { kernel: "echo" }));
 }
 
 /// A lost channel is not run again.
@@ -303,7 +303,7 @@ fn a_launch_that_ends_without_a_word_is_a_fault() {
 fn a_kernel_that_lost_a_channel_is_not_launched() {
     let mut bed = at_rest();
     bed.device().panics(1);
-    assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(&message(0)))), 0);
+    assert_eq!(launches(&mut bed, |bed| drop(bed.kernel.try_send(message(0)))), 0);
     assert!(matches!(
         bed.core.device.fault(),
         Some(DeviceFault::HandlerPanicked { channel: 1, .. })

@@ -3,7 +3,7 @@
 use super::launch_slot::Copy;
 use super::{Bed, LONG, SLOTS, drive, message, plan};
 use crate::drive::DriveConfig;
-use crate::error::DeviceFault;
+use crate::error::{DeviceFault, TryRecvError};
 use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS, Plan};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Times, UNLIMITED};
@@ -77,7 +77,7 @@ fn every_number_of_messages_goes_there_and_back_on_every_channel() {
                 sent[channel] += n;
                 let half = bed.kernel.channel(channel as u32).unwrap();
                 for seed in first..sent[channel] {
-                    half.try_send(&message(seed)).unwrap();
+                    half.try_send(message(seed)).unwrap();
                 }
                 let mut got = first;
                 for _ in 0..200 {
@@ -88,10 +88,15 @@ fn every_number_of_messages_goes_there_and_back_on_every_channel() {
                         bed.leave();
                     }
                     let half = bed.kernel.channel(channel as u32).unwrap();
-                    while let Some(answer) = half.try_recv().unwrap() {
+                    let end = loop {
+                        let answer = match half.try_recv() {
+                            Ok(answer) => answer,
+                            Err(end) => break end,
+                        };
                         assert_eq!(answer, message(got).answer(), "{mode} in {memory}: {got}");
                         got += 1;
-                    }
+                    };
+                    assert_eq!(end, TryRecvError::Empty);
                     if got == sent[channel] {
                         break;
                     }
@@ -144,7 +149,7 @@ fn what_is_new_goes_out() {
         lines_out(&bed, 0),
     ];
     assert_eq!(copied(&bed, true), pieces);
-    bed.kernel.channel(1).unwrap().try_send(&message(0)).unwrap();
+    bed.kernel.channel(1).unwrap().try_send(message(0)).unwrap();
     assert_eq!(copied(&bed, true), [lines_out(&bed, 1)]);
 }
 
@@ -297,7 +302,7 @@ fn one_trip_at_a_time() {
     }
     assert_eq!(worker.work(2), 2);
     for _ in 0..6 {
-        assert_eq!(bed.kernel.try_recv(), Ok(None));
+        assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
         if bed.launch_slot.land() == 0 {
             bed.step();
         }
@@ -322,7 +327,7 @@ fn a_line_that_came_torn_is_not_shown() {
     let whole = torn.load();
     torn.store([whole[0], 0]);
     for _ in 0..3 {
-        assert_eq!(bed.kernel.try_recv(), Ok(None));
+        assert_eq!(bed.kernel.try_recv(), Err(TryRecvError::Empty));
     }
     torn.store(whole);
     bed.step();

@@ -1,375 +1,24 @@
 //! Sending and receiving. No heap; to a persistent kernel in mapped memory no lock and no driver call
 //! either, while messages flow. Any other kernel is driven by these calls.
 
-use crate::deadline::{CHECK_EVERY, Deadline, wait};
-use crate::error::{DeviceFault, RecvError, SendError};
+#[cfg(feature = "async")]
+pub mod asynchronous;
+mod idle_polls;
+mod receiver;
+mod sender;
+
+pub use receiver::{Receiver, TryIter};
+pub use sender::Sender;
+
+use self::idle_polls::IdlePolls;
+use crate::deadline::Deadline;
+use crate::error::{ChannelError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::kernel::core::KernelCore;
 use crate::memory::plan::Direction;
 use ring_device::Kernel;
-use ring_shared::ring::{Corrupt, PushError};
 use ring_shared::{Inbox, Outbox};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Instant;
-
-#[cfg(feature = "async")]
-pub mod asynchronous;
-
-/// Idle polls between two looks at the clock, to see whether the kernel should be checked.
-const LOOKS_PER_CHECK: u32 = 256;
-
-/// Counts idle polls: a caller that only ever tries must also learn of a fault.
-#[derive(Debug)]
-struct IdlePolls {
-    looks: u32,
-    checked: Instant,
-}
-
-impl IdlePolls {
-    fn new() -> IdlePolls {
-        IdlePolls { looks: 0, checked: Instant::now() }
-    }
-
-    #[inline]
-    fn note(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
-    }
-
-    /// The next idle poll looks at the clock: polls have become rare.
-    #[cfg(feature = "async")]
-    fn force_check(&mut self) {
-        self.looks |= LOOKS_PER_CHECK - 1;
-    }
-
-    #[cold]
-    fn check(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
-        let now = Instant::now();
-        if now - self.checked < CHECK_EVERY {
-            return Ok(());
-        }
-        self.checked = now;
-        core.check()
-    }
-}
-
-/// The sending half of a channel. Not `Clone`: a ring has one producer.
-#[derive(Debug)]
-pub struct Sender<K: Kernel> {
-    core: Arc<KernelCore>,
-    channel: u32,
-    producer: Outbox,
-    idle_polls: IdlePolls,
-    of: PhantomData<fn(K)>,
-}
-
-impl<K: Kernel> Sender<K> {
-    /// Sends a request if there is a free slot; `Full` gives it back.
-    #[inline]
-    pub fn try_send(&mut self, request: &K::Request) -> Result<(), SendError<K::Request>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
-        match self.producer.push(request, received) {
-            Ok(()) => {
-                self.core.after_send();
-                Ok(())
-            }
-            Err(PushError::Full) => {
-                self.core.after_idle_poll();
-                self.idle_polls.note(&self.core)?;
-                Err(SendError::Full(*request))
-            }
-            Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
-        }
-    }
-
-    /// Sends a request, waiting for a free slot until the deadline; then `Full` gives it back. Waits
-    /// likewise for a payload write that timed out ([`SendError::Writing`]).
-    #[inline]
-    pub fn send(
-        &mut self,
-        request: &K::Request,
-        deadline: impl Into<Deadline>,
-    ) -> Result<(), SendError<K::Request>> {
-        match self.try_send(request) {
-            Err(SendError::Full(_) | SendError::Writing { .. }) => {
-                self.send_waiting(request, deadline.into())
-            }
-            done => done,
-        }
-    }
-
-    #[cold]
-    fn send_waiting(
-        &mut self,
-        request: &K::Request,
-        deadline: Deadline,
-    ) -> Result<(), SendError<K::Request>> {
-        let core = Arc::clone(&self.core);
-        let mut waits_for = SendError::Full(*request);
-        let sent = wait(
-            deadline,
-            core.device.patience,
-            || match self.try_send(request) {
-                Ok(()) => Ok(Some(())),
-                Err(error @ (SendError::Full(_) | SendError::Writing { .. })) => {
-                    waits_for = error;
-                    Ok(None)
-                }
-                Err(error) => Err(error),
-            },
-            || core.check().map_err(SendError::Fault),
-        )?;
-        sent.ok_or(waits_for)
-    }
-
-    /// Sends as many of the requests as there are free slots, in order; how many that is.
-    #[inline]
-    pub fn try_send_batch(
-        &mut self,
-        requests: &[K::Request],
-    ) -> Result<usize, SendError<K::Request>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
-        let sent = self.producer.push_slice(requests, received);
-        self.sent(sent)
-    }
-
-    /// Sends up to `most` requests, as many as there are free slots, in order; how many that is.
-    /// The `k`th is what `request(k)` makes, which goes straight into the ring. If `request`
-    /// panics, none of this call's requests is sent.
-    ///
-    /// ```
-    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
-    /// # use std::time::Duration;
-    /// # let second = Duration::from_secs(1);
-    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
-    /// # kernel.activate(second)?;
-    /// let sent = kernel.try_send_each(3, |k| EchoMessage::from_seed(k as u64))?;
-    /// assert_eq!(sent, 3);
-    /// for k in 0..3 {
-    ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(k).answer());
-    /// }
-    /// # kernel.terminate(second)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn try_send_each(
-        &mut self,
-        most: usize,
-        request: impl FnMut(usize) -> K::Request,
-    ) -> Result<usize, SendError<K::Request>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
-        let sent = self.producer.push_each(most, received, request);
-        self.sent(sent)
-    }
-
-    /// After as many as `sent` were accepted, or none.
-    #[inline]
-    fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, SendError<K::Request>> {
-        let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
-        if sent == 0 {
-            self.core.after_idle_poll();
-            self.idle_polls.note(&self.core)?;
-        } else {
-            self.core.after_send();
-        }
-        Ok(sent)
-    }
-
-    /// What the receiving half has received: credit for the device, and proof of consumption.
-    #[inline]
-    fn note_received(&mut self) -> u64 {
-        let received = self.core.device.received(self.channel);
-        self.producer.note_consumed(received);
-        received
-    }
-
-    #[cold]
-    fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
-        self.core.device.corrupt(self.channel, corrupt)
-    }
-}
-
-/// The receiving half of a channel. Not `Clone`: a ring has one consumer.
-#[derive(Debug)]
-pub struct Receiver<K: Kernel> {
-    core: Arc<KernelCore>,
-    channel: u32,
-    consumer: Inbox,
-    /// What was published to the sending half.
-    published: u64,
-    /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
-    over: bool,
-    idle_polls: IdlePolls,
-    of: PhantomData<fn() -> K>,
-}
-
-impl<K: Kernel> Receiver<K> {
-    /// The next response, if there is one. Responses come in the order of their requests, also
-    /// those that were there before the kernel was terminated or lost.
-    #[inline]
-    pub fn try_recv(&mut self) -> Result<Option<K::Response>, RecvError> {
-        match self.pop()? {
-            None => match self.nothing() {
-                Ok(()) => Ok(None),
-                // What was answered before the end is here by now.
-                Err(end) => match self.pop()? {
-                    None => {
-                        self.over = true;
-                        Err(end)
-                    }
-                    some => Ok(some),
-                },
-            },
-            some => Ok(some),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Result<Option<K::Response>, DeviceFault> {
-        if self.over {
-            return Ok(None);
-        }
-        let popped = self.consumer.pop();
-        self.note();
-        popped.map_err(|corrupt| self.corrupt(corrupt))
-    }
-
-    /// The next response, waiting for it until the deadline; also if the kernel is not active, since
-    /// another thread may activate it. The error says so if it was not.
-    #[inline]
-    pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<K::Response, RecvError> {
-        if let Some(response) = self.try_recv()? {
-            return Ok(response);
-        }
-        let (deadline, core) = (deadline.into(), Arc::clone(&self.core));
-        // A fault is returned by the next look, which first takes what was answered before it.
-        let check = || {
-            let _ = core.check();
-            Ok(())
-        };
-        let found = wait(deadline, core.device.patience, || self.try_recv(), check)?;
-        found.ok_or_else(|| RecvError::Timeout {
-            kernel: self.core.device.name,
-            channel: self.channel,
-            waited: deadline.waited(),
-            state: self.core.device.state(),
-        })
-    }
-
-    /// As many responses as are there and fit, in order; how many that is.
-    #[inline]
-    pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, RecvError> {
-        self.take(responses.len(), |consumer| consumer.pop_slice(responses))
-    }
-
-    /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is.
-    /// Each is received before it is shown: if `each` panics, the next call goes on behind it.
-    ///
-    /// ```
-    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
-    /// # use std::time::Duration;
-    /// # let second = Duration::from_secs(1);
-    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
-    /// # kernel.activate(second)?;
-    /// let mut left = kernel.try_send_batch(&[0, 1, 2].map(EchoMessage::from_seed))?;
-    /// let mut expected = [0, 1, 2].map(EchoMessage::from_seed).into_iter();
-    /// while left > 0 {
-    ///     left -= kernel.try_recv_each(8, |response| {
-    ///         assert_eq!(Some(*response), expected.next().map(|request| request.answer()));
-    ///     })?;
-    /// }
-    /// # kernel.terminate(second)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn try_recv_each(
-        &mut self,
-        most: usize,
-        mut each: impl FnMut(&K::Response),
-    ) -> Result<usize, RecvError> {
-        self.take(most, |consumer| consumer.pop_each(most, &mut each))
-    }
-
-    /// Takes up to `most` responses by `pop`; when there is none, tells why if it will stay so.
-    #[inline]
-    fn take(
-        &mut self,
-        most: usize,
-        mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
-    ) -> Result<usize, RecvError> {
-        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
-        self.note();
-        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
-            0 if most > 0 => {}
-            n => return Ok(n),
-        }
-        let Err(end) = self.nothing() else { return Ok(0) };
-        // What was answered before the end is here by now.
-        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
-        self.note();
-        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
-            0 => {
-                self.over = true;
-                Err(end)
-            }
-            n => Ok(n),
-        }
-    }
-
-    /// Appends responses that are there to a fixed-capacity vector, until it is full; how many.
-    #[inline]
-    pub fn try_recv_into<const N: usize>(
-        &mut self,
-        responses: &mut heapless::Vec<K::Response, N>,
-    ) -> Result<usize, RecvError> {
-        let before = responses.len();
-        while !responses.is_full() {
-            match self.try_recv() {
-                Ok(Some(response)) => drop(responses.push(response)),
-                Ok(None) => break,
-                Err(_) if responses.len() > before => break, // reported by the next call
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(responses.len() - before)
-    }
-
-    /// Tells the sending half how far we are, if it does not know: it reads that line for every
-    /// request, perhaps on another core.
-    #[inline]
-    fn note(&mut self) {
-        if self.published != self.consumer.next() {
-            self.published = self.consumer.next();
-            self.core.device.publish_received(self.channel, self.published);
-        }
-    }
-
-    /// Nothing is there: for now, or (an error) for ever.
-    #[inline]
-    fn nothing(&mut self) -> Result<(), RecvError> {
-        self.core.after_idle_poll();
-        self.idle_polls.note(&self.core)?;
-        match self.core.device.is_active() {
-            true => Ok(()),
-            false => self.core.device.end().map_or(Ok(()), Err),
-        }
-    }
-
-    #[cold]
-    fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
-        self.over = true;
-        self.core.device.corrupt(self.channel, corrupt)
-    }
-}
 
 /// A channel: requests out, responses back, in order.
 #[derive(Debug)]
@@ -410,6 +59,16 @@ impl<K: Kernel> Channel<K> {
         self.sender.producer.next().saturating_sub(self.receiver.consumer.next())
     }
 
+    /// Messages that each of its two rings has room for.
+    pub fn capacity(&self) -> usize {
+        self.sender.capacity()
+    }
+
+    /// See [`Receiver::try_iter`].
+    pub fn try_iter(&mut self) -> TryIter<'_, K> {
+        self.receiver.try_iter()
+    }
+
     /// Both halves, borrowed: for scoped threads.
     pub fn split(&mut self) -> (&mut Sender<K>, &mut Receiver<K>) {
         (&mut self.sender, &mut self.receiver)
@@ -421,33 +80,56 @@ impl<K: Kernel> Channel<K> {
     }
 }
 
-/// The calls of both halves on something that has a channel, named once for channels and kernels.
+/// The calls of both halves on something that has a channel, named once for channels and kernels. There may be none;
+/// then a request is given back with the reason.
 macro_rules! messages {
     ($(#[$doc:meta])* impl $t:ident, by |$it:ident| $channel:expr) => {
         $(#[$doc])*
         impl<K: Kernel> $t<K> {
+            /// See [`Sender::try_send`](crate::Sender::try_send).
+            #[inline]
+            pub fn try_send(
+                &mut self,
+                request: K::Request,
+            ) -> Result<(), TrySendError<K::Request>> {
+                let $it = self;
+                match $channel {
+                    Ok(channel) => channel.sender.try_send(request),
+                    Err(error) => Err(TrySendError::Channel { message: request, error }),
+                }
+            }
+
+            /// See [`Sender::send`](crate::Sender::send).
+            #[inline]
+            pub fn send(
+                &mut self,
+                request: K::Request,
+                deadline: impl Into<Deadline>,
+            ) -> Result<(), SendTimeoutError<K::Request>> {
+                let $it = self;
+                match $channel {
+                    Ok(channel) => channel.sender.send(request, deadline),
+                    Err(error) => Err(SendTimeoutError::Channel { message: request, error }),
+                }
+            }
+
             messages! { $it $channel,
-                /// See [`Sender::try_send`](crate::Sender::try_send).
-                fn try_send(request: &K::Request) -> (), SendError<K::Request> => sender;
-                /// See [`Sender::send`](crate::Sender::send).
-                fn send(request: &K::Request, deadline: impl Into<Deadline>)
-                    -> (), SendError<K::Request> => sender;
                 /// See [`Sender::try_send_batch`](crate::Sender::try_send_batch).
-                fn try_send_batch(requests: &[K::Request])
-                    -> usize, SendError<K::Request> => sender;
+                fn try_send_batch(requests: &[K::Request]) -> usize, TrySendError<()> => sender;
                 /// See [`Sender::try_send_each`](crate::Sender::try_send_each).
                 fn try_send_each(most: usize, request: impl FnMut(usize) -> K::Request)
-                    -> usize, SendError<K::Request> => sender;
+                    -> usize, TrySendError<()> => sender;
                 /// See [`Receiver::try_recv`](crate::Receiver::try_recv).
-                fn try_recv() -> Option<K::Response>, RecvError => receiver;
+                fn try_recv() -> K::Response, TryRecvError => receiver;
                 /// See [`Receiver::recv`](crate::Receiver::recv).
-                fn recv(deadline: impl Into<Deadline>) -> K::Response, RecvError => receiver;
+                fn recv(deadline: impl Into<Deadline>)
+                    -> K::Response, RecvTimeoutError => receiver;
                 /// See [`Receiver::try_recv_batch`](crate::Receiver::try_recv_batch).
                 fn try_recv_batch(responses: &mut [K::Response])
-                    -> usize, RecvError => receiver;
+                    -> usize, TryRecvError => receiver;
                 /// See [`Receiver::try_recv_each`](crate::Receiver::try_recv_each).
                 fn try_recv_each(most: usize, each: impl FnMut(&K::Response))
-                    -> usize, RecvError => receiver;
+                    -> usize, TryRecvError => receiver;
             }
         }
     };
@@ -455,7 +137,7 @@ macro_rules! messages {
         fn $name:ident($($arg:ident: $t:ty),*) -> $ok:ty, $error:ty => $half:ident;)+) => {
         $($(#[$doc])* #[inline] pub fn $name(&mut self, $($arg: $t),*) -> Result<$ok, $error> {
             let $it = self;
-            $channel.$half.$name($($arg),*)
+            $channel?.$half.$name($($arg),*)
         })+
     };
 }
@@ -463,7 +145,7 @@ pub(crate) use messages;
 
 messages! {
     /// As on the halves.
-    impl Channel, by |channel| channel
+    impl Channel, by |channel| Ok::<_, ChannelError>(channel)
 }
 
 #[cfg(test)]

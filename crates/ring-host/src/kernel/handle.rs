@@ -2,7 +2,9 @@
 
 use crate::deadline::{Deadline, wait};
 use crate::drive::report::{Fallback, Selection};
-use crate::error::{ChannelError, ControlError, RecvError, SendError};
+use crate::error::{
+    ChannelError, ControlError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
+};
 use crate::kernel::channel::{Channel, messages};
 use crate::kernel::core::KernelCore;
 use crate::mode::{Memory, Mode};
@@ -40,6 +42,7 @@ pub struct Summary {
 
 /// What a kernel says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// The state that the host asked for and the device acknowledged, or `Faulted`.
     pub state: State,
@@ -261,5 +264,5 @@ impl<K: Kernel> Drop for KernelHandle<K> {
 messages! {
     /// On channel 0. If it was taken out by [`take_channel`](KernelHandle::take_channel), each of these is a
     /// [`ChannelError::Taken`].
-    impl KernelHandle, by |kernel| kernel.channel(0)?
+    impl KernelHandle, by |kernel| kernel.channel(0)
 }

@@ -5,7 +5,7 @@ use crate::device::Limits;
 use crate::device::image::{Image, ImageError};
 use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
-use crate::error::LaunchError;
+use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
 use crate::kernel::embedded::Kernels;
 use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
@@ -26,6 +26,7 @@ const LEAST_LEASE: Duration = Duration::from_millis(100);
 
 /// Whether all channels are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cooperative {
     /// Yes, if there are several channels and the device can.
     #[default]
@@ -134,6 +135,7 @@ impl LaunchConfig {
     }
 
     /// Index of the first message: for tests of what happens after billions of messages.
+    #[doc(hidden)]
     pub fn start_index(self, start_index: u64) -> LaunchConfig {
         LaunchConfig { start_index, ..self }
     }
@@ -275,8 +277,8 @@ impl LaunchConfig {
         if self.lease < LEAST_LEASE {
             return Err(LaunchError::Lease { lease: self.lease, least: LEAST_LEASE });
         }
-        self.check_threads::<K>(device.max_threads, "the device's limit")?;
-        self.check_channels(device.max_channels, "the device's largest grid")?;
+        self.check_threads::<K>(device.max_threads, ThreadLimit::Device)?;
+        self.check_channels(device.max_channels, ChannelLimit::Grid)?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
             return Err(LaunchError::NotCooperative(device.name.clone()));
         }
@@ -299,11 +301,11 @@ impl LaunchConfig {
 
     /// Checks what depends on the loaded kernel.
     pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
-        self.check_threads::<K>(limits.threads, "the kernel's limit on this device")?;
-        self.check_channels(limits.channels, "what can be resident at once")
+        self.check_threads::<K>(limits.threads, ThreadLimit::Kernel)?;
+        self.check_channels(limits.channels, ChannelLimit::Residency)
     }
 
-    fn check_threads<K: Kernel>(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+    fn check_threads<K: Kernel>(&self, limit: u32, why: ThreadLimit) -> Result<(), LaunchError> {
         let threads = self.wants::<K>().1;
         let whole = threads.is_multiple_of(MIN_THREADS) && threads >= MIN_THREADS;
         match whole && threads <= limit {
@@ -312,7 +314,7 @@ impl LaunchConfig {
         }
     }
 
-    fn check_channels(&self, limit: u32, why: &'static str) -> Result<(), LaunchError> {
+    fn check_channels(&self, limit: u32, why: ChannelLimit) -> Result<(), LaunchError> {
         match (1..=limit).contains(&self.channels) {
             true => Ok(()),
             false => Err(LaunchError::Channels { channels: self.channels, limit, why }),

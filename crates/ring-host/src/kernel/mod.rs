@@ -8,4 +8,4 @@ pub(crate) mod launch;
 mod payload;
 mod state;
 pub(crate) mod telemetry;
-mod vector_add;
+pub(crate) mod vector_add;

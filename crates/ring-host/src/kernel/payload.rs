@@ -22,7 +22,7 @@ impl<K: Kernel> KernelHandle<K> {
     /// After a timeout they may be the old ones, the new ones, or some of each, and the copy may still be
     /// under way. Then what follows waits for it, so that it lands on no result: `activate`, and the next
     /// reads and writes of payload and state, wait until their deadline; no message is taken before it has
-    /// landed ([`SendError::Writing`](crate::SendError::Writing), for which `send` waits).
+    /// landed ([`TrySendError::Writing`](crate::TrySendError::Writing), for which `send` waits).
     pub fn write_payload<T: Word>(
         &mut self,
         offset: u64,

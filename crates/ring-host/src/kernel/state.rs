@@ -28,7 +28,7 @@ impl<K: InOrderHandler> KernelHandle<K> {
     /// kernel.write_state(0, &100, second)?; // zero if nobody writes it
     /// kernel.activate(second)?;
     /// for n in [1, 2, 3] {
-    ///     kernel.send(&n, second)?;
+    ///     kernel.send(n, second)?;
     /// }
     /// assert_eq!([kernel.recv(second)?, kernel.recv(second)?, kernel.recv(second)?], [101, 103, 106]);
     /// kernel.terminate(second)?;

@@ -48,6 +48,7 @@ impl Histogram {
 
 /// What a channel counts, or several channels together. Written by the device, at most every 100 us.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Telemetry {
     /// Messages handled.
     pub processed: u64,

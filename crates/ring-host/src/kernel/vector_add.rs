@@ -1,7 +1,47 @@
+//! Adding vectors by the built-in kernel, in one call.
+
 use crate::deadline::Deadline;
-use crate::error::AddError;
+use crate::error::{ChannelError, PayloadError, RecvTimeoutError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
-use ring_device::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest, status};
+use ring_device::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorError, status};
+
+/// Why two vectors were not added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddError {
+    /// The vectors do not fit each other, or not the kernel.
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
+    /// The vector for the sum has another length.
+    #[error("the sum has room for {c} elements, but the vectors have {len}")]
+    Sum {
+        /// Elements of C.
+        c: usize,
+        /// Elements of A and B.
+        len: usize,
+    },
+    /// The device refused, with that status.
+    #[error("the device refused the request with status {0}")]
+    Refused(u32),
+    /// The request was not sent.
+    #[error("the request was not sent: {0}")]
+    Send(SendTimeoutError<()>),
+    /// No answer came.
+    #[error(transparent)]
+    Recv(#[from] RecvTimeoutError),
+    /// The payload arena was not read or written.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// Channel 0 was taken.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+impl<T> From<SendTimeoutError<T>> for AddError {
+    fn from(error: SendTimeoutError<T>) -> AddError {
+        AddError::Send(error.without_message())
+    }
+}
 
 impl KernelHandle<VectorAdd> {
     /// C = A + B: in one message up to [`INLINE_ELEMENTS`], else through the payload arena.
@@ -29,7 +69,7 @@ impl KernelHandle<VectorAdd> {
             self.write_payload(4 * len as u64, b, deadline)?;
             VectorAddRequest::in_payload(len as u32, 0)
         };
-        self.send(&request, deadline)?;
+        self.send(request, deadline)?;
         let response = self.recv(deadline)?;
         match response.status {
             status::INLINE if len <= INLINE_ELEMENTS => c.copy_from_slice(&response.c[..len]),

@@ -4,7 +4,7 @@
 
 use super::plan::{BounceBuffer, Direction, Offsets, Plan};
 use crate::device::pages;
-use crate::error::LaunchError;
+use crate::error::{ArenaKind, LaunchError};
 use crate::memory::arena::{Arena, Exhausted, Suballocation};
 use crate::mode::Memory;
 use ring_shared::Ring;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Which of the arenas was exhausted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutOfMemory {
-    pub which: &'static str,
+    pub which: ArenaKind,
     pub exhausted: Exhausted,
 }
 
@@ -93,25 +93,26 @@ impl Region {
             which,
             exhausted: Exhausted { needed: bytes, free: 0, arena: 0 },
         };
-        let offsets = plan.offsets().ok_or_else(|| none("pinned"))?;
+        let offsets = plan.offsets().ok_or_else(|| none(ArenaKind::Pinned))?;
         let (host, mapped) = if plan.memory == Memory::StagedSync {
-            (HostMemory::pageable(bytes).ok_or_else(|| none("host"))?, 0)
+            (HostMemory::pageable(bytes).ok_or_else(|| none(ArenaKind::Host))?, 0)
         } else {
-            let suballocation = alloc("pinned", pinned.ok_or_else(|| none("pinned"))?, bytes)?;
-            let memory = suballocation.pinned().ok_or_else(|| none("pinned"))?;
+            let suballocation =
+                alloc(ArenaKind::Pinned, pinned.ok_or_else(|| none(ArenaKind::Pinned))?, bytes)?;
+            let memory = suballocation.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
             (HostMemory::Pinned { at: memory.host, _suballocation: suballocation }, memory.device)
         };
         let mirror = match plan.memory {
             Memory::Mapped => None,
-            _ => Some(alloc("device", device, offsets.mirrored)?),
+            _ => Some(alloc(ArenaKind::Device, device, offsets.mirrored)?),
         };
         let payload = match plan.payload_bytes {
             0 => None,
-            bytes => Some(alloc("device", device, bytes)?),
+            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
         };
         let state = match plan.state_stride() * plan.channels as usize {
             0 => None,
-            bytes => Some(alloc("device", device, bytes)?),
+            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
         };
         let at = mirror.as_ref().map_or(mapped, Suballocation::device);
         let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };

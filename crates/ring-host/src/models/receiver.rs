@@ -1,7 +1,7 @@
 //! Receiving while the kernel leaves, is launched again, or is lost.
 
 use super::rig::{Alone, LONG, Receiving, Rig, check};
-use crate::error::{DeviceFault, RecvError};
+use crate::error::{DeviceFault, TryRecvError};
 use crate::mode::{Memory, Mode};
 use loom::thread::{self, yield_now};
 use ring_shared::layout::{Exit, State};
@@ -22,7 +22,7 @@ fn told_the_end(preemptions: usize, send: fn(&mut crate::Sender<Alone>)) {
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(3));
         let summary = rig.kernel.terminate(LONG).unwrap();
         let (received, end) = receiving.join().unwrap().to_the_end();
-        assert_eq!(end, RecvError::Terminated { kernel: "alone" });
+        assert_eq!(end, TryRecvError::Closed { kernel: "alone" });
         assert_eq!(received, summary.processed, "an answer that was not received");
         playing.join().unwrap();
     });
@@ -30,7 +30,7 @@ fn told_the_end(preemptions: usize, send: fn(&mut crate::Sender<Alone>)) {
 
 #[test]
 fn inline_before_the_end() {
-    told_the_end(2, |sender| sender.try_send(&0).unwrap());
+    told_the_end(2, |sender| sender.try_send(0).unwrap());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_end_of_a_lost_kernel() {
         };
         assert!(matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
         let (received, end) = receiving.join().unwrap().to_the_end();
-        assert_eq!(end, RecvError::Fault(fault));
+        assert_eq!(end, TryRecvError::Fault(fault));
         assert!(received >= 1, "what was answered before");
         playing.join().unwrap();
     });
@@ -129,12 +129,12 @@ fn launched_again_and_ended() {
             }
         });
         let receiving = thread::spawn(move || Receiving::new(receiver).looks(1));
-        sender.try_send(&0).unwrap();
-        sender.try_send(&1).unwrap();
+        sender.try_send(0).unwrap();
+        sender.try_send(1).unwrap();
         let summary = rig.kernel.terminate(LONG).unwrap();
         assert_eq!(summary.processed + summary.unhandled, 2, "a message lost or doubled");
         let (received, end) = receiving.join().unwrap().to_the_end();
-        assert_eq!(end, RecvError::Terminated { kernel: "alone" });
+        assert_eq!(end, TryRecvError::Closed { kernel: "alone" });
         assert_eq!(received, summary.processed, "an answer that was not received");
         rig.place.stop();
         playing.join().unwrap();

@@ -3,10 +3,10 @@
 use crate::deadline::Patience;
 use crate::device::{Cells, Demand, LaunchSlot, Launched, Occupancy, Resources, RunState, Sealed};
 use crate::drive::device_kernel::DeviceKernel;
-use crate::drive::report::Selection;
+use crate::drive::report::{AskedBy, Evidence, Selection, Why};
 use crate::drive::staging::rig;
 use crate::drive::{Drive, DriveConfig};
-use crate::error::{DriverError, RecvError};
+use crate::error::{DriverError, TryRecvError};
 use crate::kernel::channel::Receiver;
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
@@ -303,7 +303,8 @@ impl Rig {
             while !core.drive.is_launched(&core.device).unwrap() {}
         }
         core.device.set_state(State::Active);
-        let selection = Selection { mode, memory, why: String::new(), refused: Vec::new() };
+        let why = Why { asked: AskedBy::Probe, found: Evidence::Nothing };
+        let selection = Selection { mode, memory, why, refused: Vec::new() };
         KernelHandle::new(core, selection, false)
     }
 
@@ -406,7 +407,7 @@ impl Channel {
 pub struct Receiving {
     receiver: Receiver<Alone>,
     pub received: u64,
-    pub end: Option<RecvError>,
+    pub end: Option<TryRecvError>,
 }
 
 impl Receiving {
@@ -417,11 +418,11 @@ impl Receiving {
     /// Looks once. Nothing follows the end.
     fn look(&mut self) {
         match (self.receiver.try_recv(), &self.end) {
-            (Ok(Some(answer)), None) => {
+            (Ok(answer), None) => {
                 assert_eq!(answer, !self.received, "lost, doubled or out of order");
                 self.received += 1;
             }
-            (Ok(None), None) => yield_now(),
+            (Err(TryRecvError::Empty), None) => yield_now(),
             (Err(end), None) => self.end = Some(end),
             (found, Some(end)) => assert_eq!(found, Err(end.clone()), "it follows the end"),
         }
@@ -434,7 +435,7 @@ impl Receiving {
     }
 
     /// Receives what is left up to the end, which must come, and looks on.
-    pub fn to_the_end(mut self) -> (u64, RecvError) {
+    pub fn to_the_end(mut self) -> (u64, TryRecvError) {
         while self.end.is_none() {
             self.look();
         }

@@ -4,14 +4,14 @@ use super::environment::asked;
 use crate::deadline::{Patience, wait};
 use crate::device::cpu::program;
 use crate::device::retry::launch_within;
-use crate::device::{Demand, DeviceKind, Driver, Function, Grid, Limits};
+use crate::device::{Demand, DeviceKind, Driver, Function, Grid, Limits, Opened};
 use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::lease::Lease;
 use crate::drive::orphans::reap;
-use crate::drive::report::{Refusal, Report};
-use crate::drive::selection::{Candidate, Facts, candidates, listed};
-use crate::error::{DriverError, LaunchError};
+use crate::drive::report::Report;
+use crate::drive::selection::{Candidate, Facts, candidates};
+use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
@@ -45,7 +45,7 @@ pub(crate) struct RuntimeCore {
     pub driver: Arc<dyn Driver>,
     pinned: Option<Arc<Arena>>,
     device: Arc<Arena>,
-    pub why: String,
+    pub why: Opened,
 }
 
 impl RuntimeCore {
@@ -53,7 +53,7 @@ impl RuntimeCore {
         driver: Arc<dyn Driver>,
         pinned: Option<Arc<Arena>>,
         device: Arc<Arena>,
-        why: String,
+        why: Opened,
     ) -> RuntimeCore {
         RuntimeCore { driver, pinned, device, why }
     }
@@ -62,7 +62,7 @@ impl RuntimeCore {
     pub fn with_selection(&self, mut report: Report) -> Report {
         let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), true);
         let first = serve.into_iter().next().map(|chosen| chosen.selection);
-        report.selection = first.ok_or_else(|| listed(&refused));
+        report.selection = first.ok_or(refused);
         report
     }
 
@@ -188,7 +188,7 @@ fn launch_first(core: &KernelCore, mode: Mode) -> Result<(), LaunchError> {
         // SAFETY: the region is laid out for this kernel and stays until the launch slot is over
         // (`DeviceKernel::drop`).
         if !unsafe { launch_within(LAUNCHED.into(), kernel.launch_slot()) }? {
-            let reason = format!("the driver was loading code for {LAUNCHED:?}; try again");
+            let reason = DriverReason::Loading { waited: LAUNCHED };
             return Err(DriverError { call: "launch", code: 0, reason }.into());
         }
         let _ = kernel.launch_slot().state(); // some drivers begin nothing before they are asked

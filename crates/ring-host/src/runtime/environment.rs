@@ -1,9 +1,11 @@
 //! What the environment forces.
 
-use crate::drive::report::Report;
+use crate::device::UnknownName;
+use crate::drive::report::{AskedBy, Forced, Report};
 use crate::drive::selection::Asked;
 use crate::error::OpenError;
 use crate::mode::{Memory, Mode};
+use std::str::FromStr;
 
 /// Forces the mode of every kernel: `persistent`, `event-driven` or `graph`.
 pub const MODE_VARIABLE: &str = "RING_MODE";
@@ -12,34 +14,30 @@ pub const MODE_VARIABLE: &str = "RING_MODE";
 pub const MEMORY_VARIABLE: &str = "RING_MEMORY";
 
 /// What the environment forces.
-pub(super) fn forced_by_environment() -> Result<Vec<(&'static str, String)>, OpenError> {
-    let mut forced = Vec::new();
-    for variable in [MODE_VARIABLE, MEMORY_VARIABLE] {
-        let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
-            continue;
-        };
-        let value = value.to_string_lossy().into_owned();
-        let known = match variable {
-            MODE_VARIABLE => value.parse::<Mode>().map(drop),
-            _ => value.parse::<Memory>().map(drop),
-        };
-        known.map_err(|source| OpenError::Environment { variable, source })?;
-        tracing::info!(variable, value, "forced by the environment");
-        forced.push((variable, value));
-    }
-    Ok(forced)
+pub(super) fn forced_by_environment() -> Result<Forced, OpenError> {
+    Ok(Forced { mode: forced_by(MODE_VARIABLE)?, memory: forced_by(MEMORY_VARIABLE)? })
+}
+
+/// What a variable of the environment forces, if it is set.
+fn forced_by<T>(variable: &'static str) -> Result<Option<T>, OpenError>
+where
+    T: FromStr<Err = UnknownName>,
+{
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    let Some(value) = value.map(|value| value.to_string_lossy().into_owned()) else {
+        return Ok(None);
+    };
+    let forced = value.parse().map_err(|source| OpenError::Environment { variable, source })?;
+    tracing::info!(variable, value, "forced by the environment");
+    Ok(Some(forced))
 }
 
 /// What is asked for, the environment before the caller.
 pub(super) fn asked(report: &Report, (mode, memory): (Mode, Memory)) -> Asked {
-    let forced = |variable| report.forced.iter().find(|(v, _)| *v == variable);
-    let by_mode = forced(MODE_VARIABLE).and_then(|(_, value)| value.parse().ok());
-    let by_memory = forced(MEMORY_VARIABLE).and_then(|(_, value)| value.parse().ok());
-    let by = match (by_mode, by_memory) {
-        (None, None) => "",
-        (Some(_), None) => MODE_VARIABLE,
-        (None, Some(_)) => MEMORY_VARIABLE,
-        (Some(_), Some(_)) => "RING_MODE and RING_MEMORY",
+    let Forced { mode: by_mode, memory: by_memory } = report.forced;
+    let by = match report.forced.is_empty() {
+        true => AskedBy::Launch,
+        false => AskedBy::Environment { mode: by_mode.is_some(), memory: by_memory.is_some() },
     };
     Asked { mode: by_mode.unwrap_or(mode), memory: by_memory.unwrap_or(memory), by }
 }

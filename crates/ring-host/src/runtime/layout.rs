@@ -7,7 +7,7 @@ use crate::device::layout_probe::layout_probe;
 use crate::device::retry::launch_within;
 use crate::device::{Cells, Demand, Grid, RunState};
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{DriverError, LaunchError};
+use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
 use crate::memory::arena::Arena;
 use crate::memory::region::OutOfMemory;
 use ring_shared::layout::TABLE_LEN;
@@ -22,13 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Runtime {
     /// The table of [`ring_shared::layout::table`] as the device's compiler sees it.
+    #[doc(hidden)]
     pub fn layout_on_device(&self) -> Result<[u64; TABLE_LEN], LaunchError> {
         let (kernel, driver) = ("layout_probe", &self.core.driver);
         let deadline = Deadline::from(PATIENCE);
         let arena = Arena::device(driver, TABLE_BYTES * 2)?; // the caller's may be full
         let table = arena.alloc(TABLE_BYTES);
-        let table = table
-            .map_err(|exhausted| OutOfMemory { which: "device", exhausted }.of_kernel(kernel))?;
+        let table = table.map_err(|exhausted| {
+            OutOfMemory { which: ArenaKind::Device, exhausted }.of_kernel(kernel)
+        })?;
         let function = driver.load(layout_probe(&Image::built_in()));
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { channels: 1, threads: 1, cooperative: false };
@@ -61,7 +63,7 @@ impl Runtime {
             let occupancy = driver.occupancy().clone();
             let used = Used::Probe { _table: table, _found: found, _reservation: reservation };
             set_aside(occupancy, launch_slot, used);
-            let reason = format!("no answer within {PATIENCE:?}");
+            let reason = DriverReason::Silent { waited: PATIENCE };
             let silent = DriverError { call: "layout_probe", code: 0, reason };
             return Err(ended.err().unwrap_or(silent).into());
         }

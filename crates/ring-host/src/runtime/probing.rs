@@ -7,10 +7,10 @@
 mod stay;
 
 use super::core::RuntimeCore;
-use crate::device::Driver;
-use crate::device::probe::{Lack, Probe};
+use crate::device::probe::{Cause, Lack, Probe};
+use crate::device::{Driver, Opened};
 use crate::drive::selection::Candidate;
-use crate::error::DriverError;
+use crate::error::{DriverError, LaunchError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
@@ -35,13 +35,13 @@ pub(super) fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, Drive
     let _span = tracing::debug_span!("probe").entered();
     let begun = Instant::now();
     let found = Arena::pinned(driver, PROBE_BYTES);
-    let refused = found.as_ref().err().map(DriverError::to_string);
+    let refused = found.as_ref().err().cloned();
     let device = Arena::device(driver, PROBE_BYTES)?;
-    let core = &RuntimeCore::new(Arc::clone(driver), found.ok(), device, "probe".to_owned());
+    let core = &RuntimeCore::new(Arc::clone(driver), found.ok(), device, Opened::Given);
     let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
     let no_pinned = || match &refused {
-        Some(why) => Lack::No(format!("there is no pinned memory: {why}")),
-        None => Lack::No("the device does not map host memory".to_owned()),
+        Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),
+        None => Lack::No(Cause::NotMapped),
     };
     let mut launch = Err(no_pinned());
     let mut mapped = launch.clone().map(|_: Duration| ());
@@ -81,9 +81,28 @@ fn start(
         LaunchConfig::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Candidate::for_probe(mode, memory);
-    let mut kernel = core.start::<Echo>(&launch, chosen)?;
+    let mut kernel = core.start::<Echo>(&launch, chosen).map_err(not_launched)?;
     kernel.activate(LIMIT)?;
     Ok(kernel)
+}
+
+/// Why there is no measurement of a kernel that was not launched. What the driver refuses is its answer. What
+/// else a launch lacks (room beside the kernels that are there, say) it may have later.
+fn not_launched(error: LaunchError) -> Lack {
+    match error {
+        LaunchError::Driver(error) => Lack::No(Cause::Driver(error)),
+        LaunchError::Image { source, .. } => Lack::No(Cause::Image(source)),
+        LaunchError::Fault(fault) => Lack::No(Cause::Fault(fault)),
+        LaunchError::Crowded(crowded) => Lack::Unknown(Cause::Crowded(crowded)),
+        LaunchError::State { source, .. } => Lack::Unknown(Cause::Copy(source)),
+        LaunchError::Arena { which, needed, free, .. } => {
+            Lack::Unknown(Cause::NoRoom { which, needed, free })
+        }
+        error => {
+            tracing::debug!(%error, "not tried");
+            Lack::Unknown(Cause::NotTried)
+        }
+    }
 }
 
 /// Message `i` there and back, waiting by `recv`; how long that took.
@@ -93,12 +112,12 @@ fn exchange(
     recv: impl FnOnce(&mut KernelHandle<Echo>) -> Result<EchoMessage, Lack>,
 ) -> Result<Duration, Lack> {
     let (request, begun) = (EchoMessage::from_seed(i.into()), Instant::now());
-    kernel.send(&request, LIMIT)?;
+    kernel.send(request, LIMIT).map_err(SendTimeoutError::without_message)?;
     let response = recv(kernel)?;
     let time = begun.elapsed();
     match response == request.answer() {
         true => Ok(time),
-        false => Err(Lack::No(format!("the answer to message {i} is wrong"))),
+        false => Err(Lack::No(Cause::WrongAnswer { message: i })),
     }
 }
 

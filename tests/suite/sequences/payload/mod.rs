@@ -9,12 +9,14 @@ use crate::sequences::launches::{Launched, launch};
 use crate::sequences::life::Life;
 use crate::sequences::platforms::Platform;
 use acts::Run;
+use ring_host::error::DriverReason;
+use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{
     INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, VectorError, status,
 };
 use ring_host::{
-    AddError, Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvError, Runtime,
-    SendError, State,
+    Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime,
+    SendTimeoutError, State,
 };
 use ring_tests::LONG;
 use std::time::Duration;
@@ -73,7 +75,7 @@ impl Model {
             Err(PayloadError::Fault(fault)) => self.life.lose(fault),
             Err(PayloadError::Timeout { .. }) if !in_time => assert_eq!(expected, Ok(())),
             Err(PayloadError::Driver(error)) if self.life.may_break() => {
-                assert!(error.to_string().contains("a quirk"), "{error}");
+                assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
             }
             done => {
                 self.life.is_kept();
@@ -145,10 +147,7 @@ impl Model {
             () if n > limit => Err(AddError::Vectors(VectorError::TooLong { len: n, limit })),
             () if room != n => Err(AddError::Sum { c: room, len: n }),
             () if self.channel.is_some() => Err(AddError::Channel(ChannelError::Taken(0))),
-            () if !self.life.is_active() => Err(AddError::Send(SendError::NotActive {
-                kernel: VectorAdd::NAME,
-                state: self.life.state,
-            })),
+            () if !self.life.is_active() => Err(AddError::Send(self.refusal())),
             () => Ok(()),
         };
         let done = self.kernel.add(&a, &b, &mut c, LONG);
@@ -164,11 +163,11 @@ impl Model {
         match done {
             Err(
                 AddError::Payload(PayloadError::Fault(fault))
-                | AddError::Send(SendError::Fault(fault))
-                | AddError::Recv(RecvError::Fault(fault)),
+                | AddError::Send(SendTimeoutError::Fault { fault, .. })
+                | AddError::Recv(RecvTimeoutError::Fault(fault)),
             ) => return self.life.lose(fault),
             Err(AddError::Payload(PayloadError::Driver(error))) if self.life.may_break() => {
-                return assert!(error.to_string().contains("a quirk"), "{error}");
+                return assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
             }
             // What is wrong with the vectors is told first.
             done if self.life.lost.is_some() => return assert!(done.is_err(), "it is lost"),
@@ -186,8 +185,17 @@ impl Model {
         }
     }
 
+    /// Why a kernel that is not active takes no message.
+    fn refusal(&self) -> SendTimeoutError<()> {
+        let (message, kernel) = ((), VectorAdd::NAME);
+        match self.life.state {
+            State::Terminated => SendTimeoutError::Closed { message, kernel },
+            state => SendTimeoutError::NotActive { message, kernel, state },
+        }
+    }
+
     /// Sends a request; whether it was accepted.
-    fn send(&mut self, request: &VectorAddRequest) -> bool {
+    fn send(&mut self, request: VectorAddRequest) -> bool {
         let sent = match &mut self.channel {
             Some(channel) => channel.send(request, LONG),
             None => self.kernel.send(request, LONG),
@@ -210,7 +218,7 @@ impl Model {
         };
         match received {
             Ok(response) => Some(response),
-            Err(RecvError::Fault(fault)) => {
+            Err(RecvTimeoutError::Fault(fault)) => {
                 self.life.lose(fault);
                 None
             }
@@ -222,7 +230,7 @@ impl Model {
     fn request(&mut self, len: u32, in_arena: bool, offset: u64) {
         let mut request = VectorAddRequest::in_payload(len, offset);
         request.in_payload = u32::from(in_arena);
-        if !self.send(&request) {
+        if !self.send(request) {
             return;
         }
         let expected = match (len, in_arena) {
@@ -268,7 +276,7 @@ impl Model {
                 let mut request = VectorAddRequest::in_payload(len.min(25), 0);
                 request.in_payload = 0;
                 // One more than the ring holds would have to wait for its answer.
-                if self.left == 0 && self.send(&request) {
+                if self.left == 0 && self.send(request) {
                     self.left = 1;
                 }
             }

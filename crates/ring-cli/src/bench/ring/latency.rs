@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub fn trip(kernel: &mut KernelHandle<Echo>, i: u64) -> Found<Duration> {
     let request = EchoMessage::from_seed(i);
     let begun = Instant::now();
-    kernel.send(&request, TIMEOUT).map_err(wrong)?;
+    kernel.send(request, TIMEOUT).map_err(wrong)?;
     let answer = kernel.recv(TIMEOUT).map_err(wrong)?;
     let time = begun.elapsed();
     match answer == request.answer() {

@@ -2,7 +2,7 @@
 
 use crate::bench::drive::Pipe;
 use crate::bench::measured::Measured;
-use ring_host::{Channel, SendError};
+use ring_host::{Channel, TrySendError};
 
 /// Most messages handed over at a time.
 pub const BATCH: usize = 512;
@@ -39,7 +39,7 @@ impl<K: Measured> RingPipe<K> {
     }
 
     #[inline]
-    fn send_small(&mut self, most: usize) -> Result<usize, SendError<K::Request>> {
+    fn send_small(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
         let next = self.next;
         let sent = self.channel.try_send_each(most, |k| K::message(next + k as u64))?;
         self.next += sent as u64;
@@ -47,7 +47,7 @@ impl<K: Measured> RingPipe<K> {
     }
 
     #[inline]
-    fn send_large(&mut self, most: usize) -> Result<usize, SendError<K::Request>> {
+    fn send_large(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
         if self.made.is_empty() {
             self.made = 0..most.min(self.requests.len());
             for request in &mut self.requests[self.made.clone()] {
@@ -66,10 +66,7 @@ impl<K: Measured> Pipe for RingPipe<K> {
     #[inline]
     fn send(&mut self, most: usize) -> Result<usize, String> {
         let sent = if Self::IS_SMALL { self.send_small(most) } else { self.send_large(most) };
-        match sent {
-            Err(SendError::Full(_)) => Ok(0),
-            sent => sent.map_err(|error| error.to_string()),
-        }
+        sent.map_err(|error| error.to_string())
     }
 
     #[inline]

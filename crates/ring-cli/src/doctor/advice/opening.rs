@@ -3,6 +3,7 @@
 use super::Advice;
 use crate::doctor::facts::Facts;
 use ring_host::OpenError;
+use ring_host::error::Requirement;
 use ring_host::platform::{LIBRARY, WSL_LIBRARIES};
 
 /// What to do about it.
@@ -28,7 +29,7 @@ pub fn remedy(trouble: &OpenError, facts: &Facts) -> Advice {
                 _ => format!("choose --device cuda:0 to cuda:{}", count - 1),
             },
         ),
-        OpenError::Unsuitable { device, lacks } if lacks.contains("driver") => Advice::new(
+        OpenError::Unsuitable { device, lacks: Requirement::Driver } => Advice::new(
             "driver_too_old",
             format!("the driver of {device} is too old"),
             match facts.wsl.is_empty() {
@@ -99,8 +100,9 @@ fn no_driver(facts: &Facts) -> Advice {
 mod tests {
     use super::*;
     use crate::doctor::{advice, example};
+    use ring_host::Mode;
+    use ring_host::error::{DriverError, DriverReason};
     use ring_host::platform::WslSign;
-    use ring_host::{Mode, error::DriverError};
 
     fn with(trouble: OpenError, change: impl FnOnce(&mut Facts)) -> Advice {
         let mut facts = example::without_driver();
@@ -138,17 +140,17 @@ mod tests {
     #[test]
     fn a_device_that_cannot() {
         let unsuitable = |lacks| OpenError::Unsuitable { device: "GTX 970".to_owned(), lacks };
-        let old = || unsuitable("it needs driver 550 (CUDA 12.4) or newer");
+        let old = || unsuitable(Requirement::Driver);
         says(&with(old(), |_| ()), "driver_too_old", &["GTX 970", "550"]);
         let wsl = with(old(), |facts| facts.wsl = vec![WslSign::Kernel]);
         says(&wsl, "driver_too_old", &["on Windows"]);
-        let weak = with(unsuitable("it needs compute capability 7.0 or newer"), |_| ());
+        let weak = with(unsuitable(Requirement::ComputeCapability), |_| ());
         says(&weak, "unsuitable", &["7.0", "another GPU"]);
     }
 
     #[test]
     fn a_runtime_that_could_not_be_had() {
-        let source = DriverError { call: "cuMemAlloc", code: 2, reason: "out of memory".into() };
+        let source = DriverError { call: "cuMemAlloc", code: 2, reason: DriverReason::NoAddress };
         let arena = OpenError::Arena { bytes: 7, source: source.clone() };
         says(&with(arena, |_| ()), "arena", &["7 bytes", "RuntimeConfig::device_bytes"]);
         says(&with(OpenError::Driver(source), |_| ()), "driver_call", &["nvidia-smi", "restart"]);

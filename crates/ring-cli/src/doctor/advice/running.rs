@@ -83,7 +83,7 @@ fn pinned(seen: &Seen, facts: &Facts) -> Option<Advice> {
 fn busy(lack: &Lack) -> Advice {
     Advice::new(
         "busy",
-        format!("the machine was too busy to find out everything ({})", lack.why()),
+        format!("the machine was too busy to find out everything ({})", lack.cause()),
         "run `ring doctor` again when less runs beside it; a program finds out by itself, when it \
          opens the device anew or launches another kernel, and what it asks for by name is tried in \
          any case",
@@ -149,9 +149,11 @@ fn answering(seen: &Seen, facts: &Facts) -> Option<Advice> {
 mod tests {
     use super::*;
     use crate::doctor::{advice, example};
+    use ring_host::error::NoPinned;
     use ring_host::platform::WslSign;
+    use ring_host::probe::Cause;
 
-    const NO: fn() -> Lack = || Lack::No("refused (801)".to_owned());
+    const NO: fn() -> Lack = || Lack::No(Cause::NotMapped);
 
     fn ids(facts: &Facts) -> Vec<&'static str> {
         advice::of(facts).iter().map(|advice| advice.id).collect()
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_and_not_what_follows_from_it() {
         let no_pinned = |seen: &mut Seen| {
-            seen.pinned = Err(NO().to_string());
+            seen.pinned = Err(NoPinned::NotAsked);
             (seen.mapped, seen.resident, seen.beside) = (Err(NO()), Err(NO()), Err(NO()));
         };
         assert_eq!(ids(&changed(no_pinned)), ["pinned_memory"]);
@@ -180,12 +182,12 @@ mod tests {
         assert_eq!(ids(&changed(|seen| seen.beside = Err(NO()))), ["calls_block"]);
         assert_eq!(ids(&changed(|seen| seen.graph = Err(NO()))), ["graph"]);
         assert_eq!(ids(&changed(|seen| seen.launch = Err(NO()))), ["launch"]);
-        assert_eq!(ids(&changed(|seen| seen.choice = Err(NO().to_string()))), ["choice"]);
+        assert_eq!(ids(&changed(|seen| seen.choice = Err(Vec::new()))), ["choice"]);
     }
 
     #[test]
     fn what_a_busy_machine_hid_is_no_lack() {
-        const BUSY: fn() -> Lack = || Lack::Unknown("it left before".to_owned());
+        const BUSY: fn() -> Lack = || Lack::Unknown(Cause::LeftEarly { message: 3 });
         let hidden = |seen: &mut Seen| (seen.resident, seen.beside) = (Err(BUSY()), Err(BUSY()));
         assert_eq!(ids(&changed(hidden)), ["busy"]);
         assert_eq!(ids(&changed(|seen| seen.graph = Err(BUSY()))), ["busy"]);
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn remedies_fit_the_machine() {
-        let mut facts = changed(|seen| seen.pinned = Err(NO().to_string()));
+        let mut facts = changed(|seen| seen.pinned = Err(NoPinned::NotAsked));
         let linux = advice::of(&facts)[0].to_string();
         assert!(
             linux.contains("ulimit -l") && linux.contains("RuntimeConfig::pinned_bytes"),
@@ -241,7 +243,7 @@ mod tests {
         facts.wsl = vec![WslSign::Kernel];
         let wsl = advice::of(&facts)[0].to_string();
         assert!(wsl.contains("WSL2 limits its quantity"), "{wsl}");
-        let mut forced = changed(|seen| seen.choice = Err(NO().to_string()));
+        let mut forced = changed(|seen| seen.choice = Err(Vec::new()));
         forced.forced = vec![("RING_MODE", "persistent".to_owned())];
         assert!(advice::of(&forced)[0].to_string().contains("unset RING_MODE"));
     }

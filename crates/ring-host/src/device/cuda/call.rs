@@ -1,6 +1,6 @@
 use super::api::{self, Code};
 use crate::device::RunState;
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys::{self, CUresult as E};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,8 @@ pub(super) fn check(call: &'static str, code: Code) -> Result<(), DriverError> {
 
 fn failure(call: &'static str, code: Code) -> DriverError {
     let unknown = || format!("error {code}, for which the driver has no words");
-    DriverError { call, code, reason: api::words(code).unwrap_or_else(unknown) }
+    let words = api::words(code).unwrap_or_else(unknown);
+    DriverError { call, code, reason: DriverReason::Words(words.into()) }
 }
 
 /// Whether a driver error means that the context is lost and nothing runs in it any more. Those are
@@ -174,7 +175,7 @@ mod tests {
                 panic!("{code} is reported as still running");
             };
             assert_eq!((error.call, error.code), ("cuStreamQuery", code));
-            assert!(!error.reason.is_empty());
+            assert!(!error.reason.to_string().is_empty());
         }
     }
 

@@ -6,7 +6,7 @@ use super::stream::{Pair, Stream, Streams};
 use crate::device::{
     Cells, Function, Grid, LaunchSlot, Launched, Limits, Occupancy, Resources, RunState, Sealed,
 };
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys::{self, CUfunction_attribute as A};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -106,10 +106,7 @@ impl Function for CudaFunction {
             let deferred = self.deferred_free.reuse_graph(of).map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
-                reason: format!(
-                    "{resident} kernels are resident, and no more graphs can be made beside them; \
-                     terminate one, or choose the mode event-driven"
-                ),
+                reason: DriverReason::Resident { kernels: resident, needed: Needed::Graph },
             })?;
             launch_slot.graph = Some(match deferred {
                 Some(graph) => launch_slot.change(graph)?,

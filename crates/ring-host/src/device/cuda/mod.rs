@@ -21,7 +21,7 @@ use super::{Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
 use crate::device::image::{Image, ImageError};
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
-use crate::error::{DriverError, OpenError};
+use crate::error::{DriverError, DriverReason, OpenError, Requirement};
 use cudarc::driver::sys::{self, CUdevice_attribute as A};
 use std::ffi::{CStr, c_int};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,10 +96,8 @@ impl Cuda {
         };
         let info = describe(device, version)?;
         let lacks = match () {
-            () if version < MIN_DRIVER => Some("it needs driver 550 (CUDA 12.4) or newer"),
-            () if info.compute_capability < (7, 0) => {
-                Some("it needs compute capability 7.0 or newer")
-            }
+            () if version < MIN_DRIVER => Some(Requirement::Driver),
+            () if info.compute_capability < (7, 0) => Some(Requirement::ComputeCapability),
             () => None,
         };
         if let Some(lacks) = lacks {
@@ -132,7 +130,7 @@ impl Cuda {
 /// no kernel is resident, to see what that frees.
 fn too_much(call: &'static str, bytes: usize, free: u64) -> DriverError {
     let code = sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY as i32;
-    DriverError { call, code, reason: format!("out of memory: {bytes} bytes, but {free} are free") }
+    DriverError { call, code, reason: DriverReason::OutOfMemory { bytes, free: Some(free) } }
 }
 
 fn attribute(device: sys::CUdevice, which: A) -> Result<u32, DriverError> {

@@ -1,7 +1,7 @@
 use super::api;
 use super::call::{Bound, Context, SUCCESS, check};
 use super::deferred_free::DeferredFree;
-use crate::device::image::{Image, ImageError};
+use crate::device::image::{Image, ImageError, NotPtx};
 use crate::error::DriverError;
 use cudarc::driver::sys;
 use std::collections::HashMap;
@@ -26,12 +26,6 @@ pub(super) struct Modules {
     context: Context,
     deferred_free: Arc<DeferredFree>,
     loaded: Mutex<Vec<(String, Functions)>>,
-}
-
-impl From<DriverError> for ImageError {
-    fn from(error: DriverError) -> ImageError {
-        ImageError::Refused { code: error.code, log: error.to_string() }
-    }
 }
 
 /// The largest part of the L1 cache that may be shared memory, in percent.
@@ -86,8 +80,7 @@ impl Modules {
 
     fn load_new(&self, image: &Image) -> Result<Functions, ImageError> {
         let _bound = Bound::new(self.context)?;
-        let text =
-            CString::new(image.ptx()).map_err(|_| ImageError::NotPtx("it contains a NUL byte"))?;
+        let text = CString::new(image.ptx()).map_err(|_| ImageError::NotPtx(NotPtx::Nul))?;
         let mut log = vec![0u8; 8192];
         let mut module = std::ptr::null_mut();
         let mut options = [

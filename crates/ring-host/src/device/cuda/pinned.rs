@@ -5,7 +5,7 @@
 use super::api;
 use super::call::{Context, SUCCESS, check};
 use crate::device::{Mapped, pages};
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys;
 use std::ptr::NonNull;
 
@@ -49,7 +49,7 @@ fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
         check("cuMemHostAlloc", api::cuMemHostAlloc(&mut host, bytes, flags))?;
         host.cast::<u8>().write_bytes(0, bytes);
     }
-    let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: "no address".to_owned() };
+    let none = || DriverError { call: "cuMemHostAlloc", code: 0, reason: DriverReason::NoAddress };
     NonNull::new(host.cast()).ok_or_else(none)
 }
 

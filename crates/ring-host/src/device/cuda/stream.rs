@@ -5,7 +5,7 @@ use super::api;
 use super::call::{Bound, Context, check, run_state};
 use super::deferred_free::DeferredFree;
 use crate::device::RunState;
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -70,17 +70,10 @@ impl Streams {
             *free = more.map_err(|resident| DriverError {
                 call: "launch",
                 code: 0,
-                reason: format!(
-                    "{resident} kernels are resident, and no more streams can be made beside \
-                     them; terminate one"
-                ),
+                reason: DriverReason::Resident { kernels: resident, needed: Needed::Stream },
             })??;
         }
-        free.pop().ok_or_else(|| DriverError {
-            call: "launch",
-            code: 0,
-            reason: "no stream could be made".to_owned(),
-        })
+        free.pop().ok_or(DriverError { call: "launch", code: 0, reason: DriverReason::NoStream })
     }
 
     /// Gives back a pair whose work is done.

@@ -21,7 +21,7 @@ fn a_full_device_refuses_and_frees() {
     assert_eq!(device.holds(echo), 264);
     let half = device.reserve(demand("echo", 132, echo)).unwrap();
     let error = device.reserve(demand("echo", 133, echo)).unwrap_err();
-    assert_eq!((error.fit, error.beside, error.resource), (132, 132, "registers"));
+    assert_eq!((error.fit, error.beside, error.resource), (132, 132, Resource::Registers));
     let rest = device.reserve(demand("echo", 132, echo)).unwrap();
     assert_eq!(device.reserve(demand("echo", 1, echo)).unwrap_err().fit, 0);
     drop((half, rest));
@@ -41,7 +41,7 @@ fn what_was_never_resident_is_refused() {
         fit: 0,
         beside: 132,
         multiprocessors: 132,
-        resource: "registers",
+        resource: Resource::Registers,
         needed: 65_536,
         taken: 8192,
         of: 65_536,
@@ -53,7 +53,7 @@ fn what_was_never_resident_is_refused() {
     // `Echo` on as many channels as there are multiprocessors, then `VectorAdd`, both by default.
     let _echo = device.reserve(demand("echo", 132, ring(64, 512))).unwrap();
     let error = device.reserve(demand("vector_add", 1, ring(72, 512))).unwrap_err();
-    assert_eq!((error.resource, error.needed, error.taken), ("registers", 36_864, 32_768));
+    assert_eq!((error.resource, error.needed, error.taken), (Resource::Registers, 36_864, 32_768));
     let text = error.to_string();
     for part in ["1 blocks of kernel vector_add", "132 blocks of other", "36864 registers", "65536"]
     {
@@ -94,7 +94,7 @@ fn a_device_of_threads_counts_blocks_only() {
     let device = Occupancy::new(1, Resources { blocks: 256, ..block });
     assert_eq!(device.holds(block), 256);
     let all = device.reserve(demand("echo", 256, block)).unwrap();
-    assert_eq!(device.reserve(demand("echo", 1, block)).unwrap_err().resource, "blocks");
+    assert_eq!(device.reserve(demand("echo", 1, block)).unwrap_err().resource, Resource::Blocks);
     drop(all);
     assert_eq!(device.reserve(demand("echo", u32::MAX, block)).unwrap_err().fit, 256);
 }

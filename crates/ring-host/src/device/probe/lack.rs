@@ -1,16 +1,109 @@
 //! Why a probe has no measurement: the device does not do it, or there was no telling.
 
-use crate::error::{ControlError, LaunchError, PayloadError, RecvError, SendError};
-use std::fmt;
+use crate::device::Crowded;
+use crate::device::image::ImageError;
+use crate::error::{
+    ArenaKind, ControlError, DeviceFault, DriverError, NoPinned, PayloadError, RecvTimeoutError,
+    SendTimeoutError, TryRecvError,
+};
+use std::time::Duration;
 
 /// Why there is no measurement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lack {
     /// The device does not do it: it refused, or was seen not to.
-    No(String),
-    /// It is not certain: the host or the kernel did not get its turn in time, or other kernels
+    #[error("{0}")]
+    No(Cause),
+    /// It could not be told: the host or the kernel did not get its turn in time, or other kernels
     /// were in the way. It is tried again when the device is opened anew, or at a later launch.
-    Unknown(String),
+    #[error("not certain, the machine was too busy to tell: {0}")]
+    Unknown(Cause),
+}
+
+/// What was seen in place of a measurement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It was not tried.
+    #[error("it was not tried")]
+    NotTried,
+    /// There is no pinned memory to try it in.
+    #[error("there is no pinned memory: {0}")]
+    NoPinned(NoPinned),
+    /// The device says that it does not map host memory.
+    #[error("the device does not map host memory")]
+    NotMapped,
+    /// The driver refused.
+    #[error(transparent)]
+    Driver(DriverError),
+    /// It refused the built-in kernels.
+    #[error(transparent)]
+    Image(ImageError),
+    /// The kernel was lost when it was launched.
+    #[error(transparent)]
+    Fault(DeviceFault),
+    /// Other kernels may keep this one from the device.
+    #[error(transparent)]
+    Crowded(Crowded),
+    /// There was no room in an arena.
+    #[error("{needed} bytes of {which} memory are needed, and {free} are free")]
+    NoRoom {
+        /// Which memory.
+        which: ArenaKind,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
+    /// The kernel did not change its state.
+    #[error(transparent)]
+    Control(ControlError),
+    /// A message was not sent.
+    #[error(transparent)]
+    Send(SendTimeoutError<()>),
+    /// A look for an answer failed.
+    #[error(transparent)]
+    TryRecv(TryRecvError),
+    /// No answer came.
+    #[error(transparent)]
+    Recv(RecvTimeoutError),
+    /// A copy was not made.
+    #[error(transparent)]
+    Copy(PayloadError),
+    /// An answer is wrong.
+    #[error("the answer to message {message} is wrong")]
+    WrongAnswer {
+        /// The message.
+        message: u32,
+    },
+    /// No answer came to a message that was sent while the kernel stayed.
+    #[error("message {message} was not answered within {waited:?}")]
+    NoAnswer {
+        /// The message.
+        message: u32,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The kernel looked again and again, and did not see the message.
+    #[error(
+        "it did not see what the host wrote while it looked: message {message} took another launch"
+    )]
+    Blind {
+        /// The message.
+        message: u32,
+    },
+    /// The kernel left before it was looked often enough.
+    #[error("it left before host and kernel got their turn: message {message} took another launch")]
+    LeftEarly {
+        /// The message.
+        message: u32,
+    },
+    /// A call came back only when the kernel had left.
+    #[error("the call returned after {took:.1?}, when the kernel had left")]
+    CallWaited {
+        /// How long it took.
+        took: Duration,
+    },
 }
 
 impl Lack {
@@ -20,61 +113,29 @@ impl Lack {
     }
 
     /// What was seen.
-    pub fn why(&self) -> &str {
-        let (Lack::No(why) | Lack::Unknown(why)) = self;
-        why
-    }
-}
-
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Lack::No(why) => f.write_str(why),
-            Lack::Unknown(why) => write!(f, "not certain, the machine was too busy to tell: {why}"),
-        }
+    pub fn cause(&self) -> &Cause {
+        let (Lack::No(cause) | Lack::Unknown(cause)) = self;
+        cause
     }
 }
 
 /// A lack of time proves nothing; all else that goes wrong is the device's answer.
 macro_rules! lacks {
-    ($($error:ty => $of_time:pat),+ $(,)?) => {
+    ($($error:ty as $cause:ident: $of_time:pat),+ $(,)?) => {
         $(impl From<$error> for Lack {
             fn from(error: $error) -> Lack {
-                let why = error.to_string();
                 match error {
-                    $of_time => Lack::Unknown(why),
-                    _ => Lack::No(why),
+                    $of_time => Lack::Unknown(Cause::$cause(error)),
+                    _ => Lack::No(Cause::$cause(error)),
                 }
             }
         })+
     };
 }
 lacks! {
-    ControlError => ControlError::Timeout { .. } | ControlError::Staying { .. },
-    RecvError => RecvError::Timeout { .. },
-    PayloadError => PayloadError::Timeout { .. },
-}
-
-impl<T> From<SendError<T>> for Lack {
-    fn from(error: SendError<T>) -> Lack {
-        let error = error.without_message();
-        match error {
-            SendError::Full(()) => Lack::Unknown("no request was taken in time".to_owned()),
-            error => Lack::No(error.to_string()),
-        }
-    }
-}
-
-impl From<LaunchError> for Lack {
-    /// What the driver refuses is its answer. What else a launch lacks (room beside the kernels that are
-    /// there, say) it may have later.
-    fn from(error: LaunchError) -> Lack {
-        let why = error.to_string();
-        match error {
-            LaunchError::Driver(_) | LaunchError::Image { .. } | LaunchError::Fault(_) => {
-                Lack::No(why)
-            }
-            _ => Lack::Unknown(why),
-        }
-    }
+    ControlError as Control: ControlError::Timeout { .. } | ControlError::Staying { .. },
+    SendTimeoutError<()> as Send: SendTimeoutError::Timeout { .. },
+    TryRecvError as TryRecv: TryRecvError::Empty,
+    RecvTimeoutError as Recv: RecvTimeoutError::Timeout { .. },
+    PayloadError as Copy: PayloadError::Timeout { .. },
 }

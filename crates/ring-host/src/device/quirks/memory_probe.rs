@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// ```
 /// use ring_host::device::{Quirks, cpu::Cpu};
 /// use ring_host::kernels::{Echo, EchoMessage};
-/// use ring_host::{LaunchConfig, RuntimeConfig, RecvError, Runtime};
+/// use ring_host::{LaunchConfig, RuntimeConfig, RecvTimeoutError, Runtime};
 /// use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 ///
 /// let quirks = Quirks::of(Cpu::open());
@@ -58,7 +58,7 @@ impl MemoryProbe {
     ///
     /// ```
     /// # use ring_host::{device::{Quirks, cpu::Cpu}, kernels::{Echo, EchoMessage}};
-    /// # use ring_host::{LaunchConfig, Mode, RuntimeConfig, RecvError, Runtime};
+    /// # use ring_host::{LaunchConfig, Mode, RuntimeConfig, RecvTimeoutError, Runtime};
     /// # use std::time::Duration;
     /// let quirks = Quirks::of(Cpu::open());
     /// let memory_probe = quirks.memory_probe();
@@ -67,8 +67,8 @@ impl MemoryProbe {
     /// kernel.activate(Duration::from_secs(9))?;
     /// kernel.rest(Duration::from_secs(9))?;
     /// memory_probe.set_loading(true);
-    /// kernel.send(&EchoMessage::from_seed(7), Duration::from_secs(9))?;
-    /// assert!(matches!(kernel.recv(Duration::from_millis(9)), Err(RecvError::Timeout { .. })));
+    /// kernel.send(EchoMessage::from_seed(7), Duration::from_secs(9))?;
+    /// assert!(matches!(kernel.recv(Duration::from_millis(9)), Err(RecvTimeoutError::Timeout { .. })));
     /// memory_probe.set_loading(false);
     /// assert_eq!(kernel.recv(Duration::from_secs(9))?, EchoMessage::from_seed(7).answer());
     /// # Ok::<(), ring_host::Error>(())

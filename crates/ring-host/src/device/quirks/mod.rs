@@ -39,7 +39,7 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 ///     assert!(host.report().pinned.is_err()); // so it works without, and says so
 ///     let mut kernel = host.launch::<Echo>(LaunchConfig::default())?;
 ///     kernel.activate(second)?;
-///     kernel.send(&EchoMessage::from_seed(7), second)?;
+///     kernel.send(EchoMessage::from_seed(7), second)?;
 ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(7).answer());
 ///     Ok(())
 /// }
@@ -300,9 +300,7 @@ impl<D: Driver> Driver for Quirks<D> {
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
-        let refused =
-            |error: DriverError| ImageError::Refused { code: error.code, log: error.to_string() };
-        self.state.enter(self.faults, "load").map_err(refused)?;
+        self.state.enter(self.faults, "load")?;
         let (inner, state) = (self.inner.load(program)?, Arc::clone(&self.state));
         let is_kernel = program.entry != LAYOUT_PROBE;
         Ok(Arc::new(QuirkyFunction { inner, faults: self.faults, state, is_kernel }))

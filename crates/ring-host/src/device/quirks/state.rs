@@ -2,7 +2,7 @@
 
 use super::allocation_table::AllocationTable;
 use crate::device::probe::Probed;
-use crate::error::DriverError;
+use crate::error::{DriverError, DriverReason};
 use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -91,8 +91,8 @@ pub(super) struct State {
 
 /// The error of a call that a quirk lets fail.
 fn refused(call: &'static str, code: i32, reason: &str) -> DriverError {
-    tracing::debug!(call, code, reason, "faults away");
-    DriverError { call, code, reason: format!("{reason} (a quirk)") }
+    tracing::debug!(call, code, reason, "taken away");
+    DriverError { call, code, reason: DriverReason::Emulated(reason.into()) }
 }
 
 impl State {

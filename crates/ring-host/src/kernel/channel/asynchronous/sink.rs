@@ -1,7 +1,7 @@
 //! Sending as a `Sink`.
 
 use super::waiting::Waiting;
-use crate::error::SendError;
+use crate::error::TrySendError;
 use crate::kernel::channel::Sender;
 use futures_sink::Sink;
 use ring_device::Kernel;
@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 /// The requests of a channel. It holds none back: what it accepts is in the ring. It is ready while the
 /// ring has room. Closing it does nothing: the kernel stays, and so does the sink.
 ///
-/// `start_send` without a `poll_ready` that was ready gives the message back if there is no room
-/// ([`SendError::Full`]).
+/// An error of `start_send` gives the message back as `Some`: [`TrySendError::Full`] if there is no room,
+/// which is so only without a `poll_ready` that was ready. One of `poll_ready` has no message: `None`.
 #[derive(Debug)]
 #[must_use = "sinks do nothing unless polled"]
 pub struct RequestSink<K: Kernel> {
@@ -30,10 +30,10 @@ impl<K: Kernel> Sender<K> {
     /// Whether the next request has room; until it is sent that stays so. If not, what a fruitless send
     /// does is done.
     #[inline]
-    fn has_room(&mut self) -> Result<bool, SendError<K::Request>> {
+    fn has_room(&mut self) -> Result<bool, TrySendError<()>> {
         if !self.core.device.is_active() {
             match self.core.device.admit() {
-                Err(SendError::Writing { .. }) => return Ok(false),
+                Err(TrySendError::Writing { .. }) => return Ok(false),
                 admitted => admitted?,
             }
         }
@@ -56,7 +56,7 @@ impl<K: Kernel> RequestSink<K> {
 }
 
 impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
-    type Error = SendError<K::Request>;
+    type Error = TrySendError<Option<K::Request>>;
 
     #[inline]
     fn poll_ready(
@@ -70,7 +70,7 @@ impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
         if it.waiting.is_watched() {
             it.sender.idle_polls.force_check();
         }
-        if it.sender.has_room()? {
+        if it.sender.has_room().map_err(|error| error.map(|()| None))? {
             it.waiting.found();
             return Poll::Ready(Ok(()));
         }
@@ -80,7 +80,7 @@ impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
 
     #[inline]
     fn start_send(self: Pin<&mut Self>, request: K::Request) -> Result<(), Self::Error> {
-        self.get_mut().sender.try_send(&request)
+        self.get_mut().sender.try_send(request).map_err(|error| error.map(Some))
     }
 
     /// Ready at once: what was accepted is in the ring.

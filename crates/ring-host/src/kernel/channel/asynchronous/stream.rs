@@ -1,7 +1,7 @@
 //! Receiving as a `Stream`.
 
 use super::waiting::Waiting;
-use crate::error::RecvError;
+use crate::error::{DeviceFault, TryRecvError};
 use crate::kernel::channel::Receiver;
 use futures_core::stream::{FusedStream, Stream};
 use ring_device::Kernel;
@@ -41,7 +41,7 @@ impl<K: Kernel> ResponseStream<K> {
 }
 
 impl<K: Kernel> Stream for ResponseStream<K> {
-    type Item = Result<K::Response, RecvError>;
+    type Item = Result<K::Response, DeviceFault>;
 
     #[inline]
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -56,18 +56,20 @@ impl<K: Kernel> Stream for ResponseStream<K> {
             it.receiver.idle_polls.force_check();
         }
         match it.receiver.try_recv() {
-            Ok(Some(response)) => {
+            Ok(response) => {
                 it.waiting.found();
                 Poll::Ready(Some(Ok(response)))
             }
-            Ok(None) => {
+            Err(TryRecvError::Empty) => {
                 it.waiting.found_nothing(context, it.receiver.sent());
                 Poll::Pending
             }
             Err(end) => {
                 it.has_ended = true;
-                let is_asked_for = matches!(end, RecvError::Terminated { .. });
-                Poll::Ready((!is_asked_for).then_some(Err(end)))
+                Poll::Ready(match end {
+                    TryRecvError::Fault(fault) => Some(Err(fault)),
+                    _ => None, // it was asked for
+                })
             }
         }
     }

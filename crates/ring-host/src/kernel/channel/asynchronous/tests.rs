@@ -3,9 +3,12 @@
 use super::{EAGER, RUN, RequestSink, ResponseStream};
 use crate::deadline::CHECK_EVERY;
 use crate::fake::{Bed, drive};
-use crate::kernel::channel::IdlePolls;
+use crate::kernel::channel::idle_polls::IdlePolls;
 use crate::kernels::{Echo, EchoMessage};
-use crate::{Device, KernelHandle, LaunchConfig, Memory, Mode, RecvError, Runtime, SendError};
+use crate::{
+    Device, DeviceFault, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime,
+    TrySendError,
+};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
 use std::pin::Pin;
@@ -42,7 +45,7 @@ fn echo(capacity: u32) -> (KernelHandle<Echo>, RequestSink<Echo>, ResponseStream
     (kernel, sender.into_sink(), receiver.into_stream())
 }
 
-type Answer = Option<Result<EchoMessage, RecvError>>;
+type Answer = Option<Result<EchoMessage, DeviceFault>>;
 
 fn next(responses: &mut ResponseStream<Echo>, waker: &Waker) -> Poll<Answer> {
     Pin::new(responses).poll_next(&mut Context::from_waker(waker))
@@ -51,7 +54,7 @@ fn next(responses: &mut ResponseStream<Echo>, waker: &Waker) -> Poll<Answer> {
 fn ready(
     requests: &mut RequestSink<Echo>,
     waker: &Waker,
-) -> Poll<Result<(), SendError<EchoMessage>>> {
+) -> Poll<Result<(), TrySendError<Option<EchoMessage>>>> {
     Pin::new(requests).poll_ready(&mut Context::from_waker(waker))
 }
 
@@ -141,7 +144,7 @@ fn a_full_ring_is_not_ready_and_gives_back_what_is_sent_all_the_same() {
     }
     assert_eq!(accepted, 32, "two rings of sixteen slots");
     let refused = Pin::new(&mut requests).start_send(message(accepted));
-    assert_eq!(refused, Err(SendError::Full(message(accepted))));
+    assert_eq!(refused, Err(TrySendError::Full(Some(message(accepted)))));
     // One received makes room for one, of which the device must be told first.
     for i in 0..20 {
         receive(&mut responses, i);
@@ -188,14 +191,13 @@ fn it_ends_with_the_kernel() {
     for _ in 0..3 {
         assert_eq!(next(&mut responses, &waker), Poll::Ready(None));
         assert!(responses.is_terminated());
-        let Poll::Ready(Err(SendError::NotActive { .. })) = ready(&mut requests, &waker) else {
-            panic!("it is terminated")
-        };
+        let closed = |message| TrySendError::Closed { message, kernel: "echo" };
+        assert_eq!(ready(&mut requests, &waker), Poll::Ready(Err(closed(None))));
         let sent = Pin::new(&mut requests).start_send(message(1));
-        assert!(matches!(sent, Err(SendError::NotActive { .. })), "{sent:?}");
+        assert_eq!(sent, Err(closed(Some(message(1)))));
     }
     let ended = responses.into_receiver().recv(LONG);
-    assert_eq!(ended, Err(RecvError::Terminated { kernel: "echo" }));
+    assert_eq!(ended, Err(RecvTimeoutError::Closed { kernel: "echo" }));
 }
 
 /// Who looks seldom asks the driver after its next look, not after the 256th.

@@ -1,0 +1,99 @@
+//! Why a kernel can answer no more, or a channel is not there.
+
+use super::DriverError;
+use ring_shared::layout::Exit;
+use ring_shared::ring::Corrupt;
+
+/// Why a kernel can answer no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceFault {
+    /// The device stopped with an error. On a GPU every kernel of the process is gone with it.
+    #[error("kernel {kernel}: the device faulted ({}: {source}); every kernel on it is gone", source.code)]
+    Device {
+        /// The kernel whose handle noticed.
+        kernel: &'static str,
+        /// What the driver said.
+        source: Box<DriverError>,
+    },
+    /// A handler panicked. Other kernels go on.
+    #[error(
+        "kernel {kernel}: the handler panicked on channel {channel} (after {processed} messages, as last reported)"
+    )]
+    HandlerPanicked {
+        /// The kernel.
+        kernel: &'static str,
+        /// The channel.
+        channel: u32,
+        /// Messages the channel had handled when it last said so; it may have handled more.
+        processed: u64,
+    },
+    /// A channel left the device without being asked.
+    #[error("kernel {kernel}: channel {channel} left the device by itself ({exit:?}: {})", meaning(*exit))]
+    Left {
+        /// The kernel.
+        kernel: &'static str,
+        /// The channel.
+        channel: u32,
+        /// The reason it gave.
+        exit: Exit,
+    },
+    /// The kernel ended without a word: its PTX has other layouts than this host.
+    #[error(
+        "kernel {kernel} ended at once without an acknowledgement: its PTX was built for another \
+         ABI; rebuild it with this version of ring-device"
+    )]
+    Refused {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// The device wrote an index that cannot be.
+    #[error(
+        "kernel {kernel}, channel {channel}: the device wrote index {}, but it must be {}..={}",
+        corrupt.found, corrupt.low, corrupt.high
+    )]
+    Corrupt {
+        /// The kernel.
+        kernel: &'static str,
+        /// The channel.
+        channel: u32,
+        /// What it wrote.
+        corrupt: Corrupt,
+    },
+    /// The driver refused again and again what keeps the kernel answering.
+    #[error("kernel {kernel} cannot be kept answering: {source}")]
+    Driver {
+        /// The kernel.
+        kernel: &'static str,
+        /// What the driver said last.
+        source: Box<DriverError>,
+    },
+}
+
+/// Why there is no such channel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The kernel has fewer channels.
+    #[error("there is no channel {channel}: the kernel has {channels} (indices from 0)")]
+    OutOfRange {
+        /// The channel asked for.
+        channel: u32,
+        /// How many there are.
+        channels: u32,
+    },
+    /// The channel was taken out of the kernel.
+    #[error("channel {0} was taken out of this kernel by take_channel; use it there")]
+    Taken(u32),
+}
+
+fn meaning(exit: Exit) -> &'static str {
+    match exit {
+        Exit::BadConfig => "what the host wrote before the launch does not fit the kernel",
+        Exit::CorruptRing => "an index that the host wrote could not be",
+        Exit::LeaseOver => {
+            "the host did not renew its lease: it was stopped, or too busy; LaunchConfig::lease sets the time"
+        }
+        _ => "it gave no reason that it may leave for",
+    }
+}

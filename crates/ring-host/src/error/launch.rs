@@ -1,0 +1,131 @@
+//! Why a kernel was not launched.
+
+use super::obstacle::Listed;
+use super::{
+    ArenaKind, Budget, ChannelLimit, DeviceFault, DriverError, PayloadError, Refusal, ThreadLimit,
+};
+use crate::device::Crowded;
+use crate::device::image::ImageError;
+use crate::mode::{Memory, Mode};
+use ring_shared::ring::{MAX_CAPACITY, MAX_START};
+use std::time::Duration;
+
+/// Why a kernel was not launched. Nothing was left behind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The capacity is 0, not a power of two, or too large.
+    #[error("capacity {0} is not a power of two in 1..={MAX_CAPACITY}")]
+    Capacity(u32),
+    /// The first index leaves too little room to count on.
+    #[error("start index {0} is above {MAX_START}")]
+    StartIndex(u64),
+    /// The rings do not fit what is left of the arena.
+    #[error(
+        "kernel {kernel} needs {needed} bytes of {which} memory side by side, but of the arena's \
+         {arena} bytes {free} are free; choose a smaller capacity, or a larger arena (RuntimeConfig)"
+    )]
+    Arena {
+        /// The kernel.
+        kernel: &'static str,
+        /// Which memory.
+        which: ArenaKind,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free, perhaps not side by side.
+        free: usize,
+        /// The whole arena, in bytes.
+        arena: usize,
+    },
+    /// More channels than the device or the grid allows, or none.
+    #[error("{channels} channels, but there must be 1..={limit} ({why})")]
+    Channels {
+        /// Channels asked for.
+        channels: u32,
+        /// The most there can be now.
+        limit: u32,
+        /// What sets the limit.
+        why: ChannelLimit,
+    },
+    /// The channels may never all become resident beside the kernels that are launched, or would keep one
+    /// of those from it.
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
+    /// The block is no whole number of warps, or too large for device or kernel.
+    #[error("{threads} threads a block, but it must be a multiple of 32 in 32..={limit} ({why})")]
+    Threads {
+        /// Threads asked for.
+        threads: u32,
+        /// The most there can be.
+        limit: u32,
+        /// What sets the limit.
+        why: ThreadLimit,
+    },
+    /// A message does not fit the slot.
+    #[error("messages of {bytes} bytes do not fit slots of {slot} bytes; choose larger slots")]
+    Slot {
+        /// Bytes of the message.
+        bytes: usize,
+        /// Bytes of the slot asked for.
+        slot: usize,
+    },
+    /// A budget is zero: the kernel would leave before it answered anything.
+    #[error("the {0} budget is zero; choose more, or none (u64::MAX iterations)")]
+    Budget(Budget),
+    /// An iteration may take no message.
+    #[error("max_messages is 0, but an iteration must take at least 1 message")]
+    MaxMessages,
+    /// The lease is too short to be renewed in time.
+    #[error(
+        "a lease of {lease:?} is too short: it must be {least:?} at least; Duration::MAX is for ever"
+    )]
+    Lease {
+        /// The lease asked for.
+        lease: Duration,
+        /// The shortest.
+        least: Duration,
+    },
+    /// The thread that renews leases cannot be started.
+    #[error("no thread to renew leases: {0}; ask for none (a lease of Duration::MAX)")]
+    LeaseThread(#[source] DriverError),
+    /// The mode or the memory cannot be had.
+    #[error(
+        "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {}; ask for others, or for auto",
+        Listed(refused)
+    )]
+    Unfit {
+        /// The kernel.
+        kernel: &'static str,
+        /// The mode asked for.
+        mode: Mode,
+        /// The memory asked for.
+        memory: Memory,
+        /// Why not, for each that was considered.
+        refused: Vec<Refusal>,
+    },
+    /// Cooperative launch was demanded, but the device has none.
+    #[error("device '{0}' has no cooperative launch; use Cooperative::Auto or Never")]
+    NotCooperative(String),
+    /// The PTX cannot be used.
+    #[error("kernel {kernel}: {source}")]
+    Image {
+        /// The kernel.
+        kernel: &'static str,
+        /// What is wrong with it.
+        source: ImageError,
+    },
+    /// What the kernel keeps from message to message could not be cleared.
+    #[error("kernel {kernel}: its state was not cleared: {source}")]
+    State {
+        /// The kernel.
+        kernel: &'static str,
+        /// Why not.
+        source: PayloadError,
+    },
+    /// The device faulted before.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+    /// A driver call failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}

@@ -1,0 +1,44 @@
+//! When a caller that finds nothing asks whether the kernel can still answer.
+
+use crate::deadline::CHECK_EVERY;
+use crate::error::DeviceFault;
+use crate::kernel::core::KernelCore;
+use std::time::Instant;
+
+/// Idle polls between two looks at the clock, to see whether the kernel should be checked.
+const LOOKS_PER_CHECK: u32 = 256;
+
+/// Counts idle polls: a caller that only ever tries must also learn of a fault.
+#[derive(Debug)]
+pub(super) struct IdlePolls {
+    looks: u32,
+    pub(super) checked: Instant,
+}
+
+impl IdlePolls {
+    pub fn new() -> IdlePolls {
+        IdlePolls { looks: 0, checked: Instant::now() }
+    }
+
+    #[inline]
+    pub fn note(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
+    }
+
+    /// The next idle poll looks at the clock: polls have become rare.
+    #[cfg(feature = "async")]
+    pub fn force_check(&mut self) {
+        self.looks |= LOOKS_PER_CHECK - 1;
+    }
+
+    #[cold]
+    fn check(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
+        let now = Instant::now();
+        if now - self.checked < CHECK_EVERY {
+            return Ok(());
+        }
+        self.checked = now;
+        core.check()
+    }
+}

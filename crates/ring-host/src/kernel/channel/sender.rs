@@ -1,0 +1,203 @@
+//! The sending half of a channel.
+
+use super::idle_polls::IdlePolls;
+use crate::deadline::{Deadline, wait};
+use crate::error::{DeviceFault, SendTimeoutError, TrySendError};
+use crate::kernel::core::KernelCore;
+use ring_device::Kernel;
+use ring_shared::Outbox;
+use ring_shared::ring::{Corrupt, PushError};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The sending half of a channel. Not `Clone`: a ring has one producer.
+#[derive(Debug)]
+pub struct Sender<K: Kernel> {
+    pub(super) core: Arc<KernelCore>,
+    pub(super) channel: u32,
+    pub(super) producer: Outbox,
+    pub(super) idle_polls: IdlePolls,
+    pub(super) of: PhantomData<fn(K)>,
+}
+
+impl<K: Kernel> Sender<K> {
+    /// Sends a request if there is a free slot now. An error gives it back.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, TrySendError, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// let mut request = EchoMessage::from_seed(7);
+    /// while let Err(error) = kernel.try_send(request) {
+    ///     let TrySendError::Full(back) = error else { return Err(error.into()) };
+    ///     request = back; // there is time for something else now
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn try_send(&mut self, request: K::Request) -> Result<(), TrySendError<K::Request>> {
+        self.offer(&request).map_err(|refused| refused.map(|()| request))
+    }
+
+    /// Sends a request, waiting until the deadline for a free slot, and for a payload write that timed
+    /// out. An error gives it back.
+    #[inline]
+    pub fn send(
+        &mut self,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), SendTimeoutError<K::Request>> {
+        let Err(refused) = self.offer(&request) else { return Ok(()) };
+        let sent = self.send_waiting(refused, &request, deadline.into());
+        sent.map_err(|error| error.map(|()| request))
+    }
+
+    /// Sends a request where it is: it may be large.
+    #[inline]
+    fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
+        }
+        let received = self.note_received();
+        match self.producer.push(request, received) {
+            Ok(()) => {
+                self.core.after_send();
+                Ok(())
+            }
+            Err(PushError::Full) => {
+                self.core.after_idle_poll();
+                self.idle_polls.note(&self.core)?;
+                Err(TrySendError::Full(()))
+            }
+            Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
+        }
+    }
+
+    #[cold]
+    fn send_waiting(
+        &mut self,
+        refused: TrySendError<()>,
+        request: &K::Request,
+        deadline: Deadline,
+    ) -> Result<(), SendTimeoutError<()>> {
+        let mut waited_for = refused.waits_for()?;
+        let core = Arc::clone(&self.core);
+        let look = || match self.offer(request) {
+            Ok(()) => Ok(Some(())),
+            Err(refused) => refused.waits_for().map(|what| {
+                waited_for = what;
+                None
+            }),
+        };
+        let fault = |fault| SendTimeoutError::Fault { message: (), fault };
+        let sent = wait(deadline, core.device.patience, look, || core.check().map_err(fault))?;
+        sent.ok_or_else(|| SendTimeoutError::Timeout {
+            message: (),
+            kernel: self.core.device.name,
+            channel: self.channel,
+            waited: deadline.waited(),
+            waited_for,
+        })
+    }
+
+    /// Requests that the ring has room for, those included that wait in it.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.core.device.region().capacity() as usize
+    }
+
+    /// Requests that are in the ring, as far as the host knows: the device tells what it has taken when it
+    /// finds no more, and at the latest every quarter of the ring.
+    #[inline]
+    pub fn len(&self) -> usize {
+        let consumed = self.core.device.region().channel(self.channel).consumed();
+        let taken = consumed.max(self.core.device.received(self.channel));
+        (self.producer.next().saturating_sub(taken) as usize).min(self.capacity())
+    }
+
+    /// Whether the host knows that the device has taken every request.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room for another request, as far as the host knows.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity()
+    }
+
+    /// Sends as many of the requests as there are free slots, in order; how many that is. A full ring is
+    /// told as 0.
+    #[inline]
+    pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
+        }
+        let received = self.note_received();
+        let sent = self.producer.push_slice(requests, received);
+        self.sent(sent)
+    }
+
+    /// Sends up to `most` requests, as many as there are free slots, in order; how many that is, 0 if the
+    /// ring is full.
+    /// The `k`th is what `request(k)` makes, which goes straight into the ring. If `request`
+    /// panics, none of this call's requests is sent.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// let sent = kernel.try_send_each(3, |k| EchoMessage::from_seed(k as u64))?;
+    /// assert_eq!(sent, 3);
+    /// for k in 0..3 {
+    ///     assert_eq!(kernel.recv(second)?, EchoMessage::from_seed(k).answer());
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn try_send_each(
+        &mut self,
+        most: usize,
+        request: impl FnMut(usize) -> K::Request,
+    ) -> Result<usize, TrySendError<()>> {
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
+        }
+        let received = self.note_received();
+        let sent = self.producer.push_each(most, received, request);
+        self.sent(sent)
+    }
+
+    /// After as many as `sent` were accepted, or none.
+    #[inline]
+    fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, TrySendError<()>> {
+        let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
+        if sent == 0 {
+            self.core.after_idle_poll();
+            self.idle_polls.note(&self.core)?;
+        } else {
+            self.core.after_send();
+        }
+        Ok(sent)
+    }
+
+    /// What the receiving half has received: credit for the device, and proof of consumption.
+    #[inline]
+    pub(super) fn note_received(&mut self) -> u64 {
+        let received = self.core.device.received(self.channel);
+        self.producer.note_consumed(received);
+        received
+    }
+
+    #[cold]
+    pub(super) fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
+        self.core.device.corrupt(self.channel, corrupt)
+    }
+}
