@@ -3,30 +3,13 @@
 //! does, before the channel is made ready for more.
 
 use super::channel::Channel;
-use super::resume::{self, EPOCH};
+use super::resume::{self, EPOCH, First};
 use crate::block::Cooperate;
 use crate::kernel::Kernel;
 use crate::memory::boot;
 use crate::memory::inbox::Look;
 use core::mem::offset_of;
 use ring_shared::layout::{ChannelBlock, Command, State, StatusLine};
-
-/// The message that a launch answered before it began, if there was one.
-#[derive(Clone, Copy)]
-pub(super) struct First {
-    /// Whether there was one.
-    pub answered: bool,
-    /// Ticks of its handler.
-    pub took: u64,
-    /// Ticks from the beginning of the launch to that of the handler.
-    pub waited: u64,
-    /// Whether, or how often, the handler refused it.
-    pub refused: u64,
-}
-
-impl First {
-    const NONE: First = First { answered: false, took: 0, waited: 0, refused: 0 };
-}
 
 impl<K: Kernel> Channel<'_, K> {
     /// All threads: answer the message that the boot's look shows, if it is the next one, the kernel is

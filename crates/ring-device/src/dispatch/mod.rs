@@ -19,7 +19,7 @@ mod window;
 use self::channel::Channel;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 use self::channel::{launch, publish_exit};
-use self::first::First;
+use self::resume::First;
 use crate::block::Cooperate;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::signals::{Decision, Wake};

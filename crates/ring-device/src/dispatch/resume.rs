@@ -1,7 +1,6 @@
 //! The beginning of a launch: what the launch before left, checked, and the host's command.
 
 use super::channel::{Channel, launch, publish_exit};
-use super::first::First;
 use crate::block::Cooperate;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::boot;
@@ -20,6 +19,23 @@ use ring_shared::{ABI_VERSION, MAGIC, Message};
 
 /// The greatest index that a launch goes on from: as far from the end of 64 bits as no launch comes.
 const MAX_NEXT: u64 = MAX_START + (1 << 62);
+
+/// The message that a launch answered before it began, if there was one.
+#[derive(Clone, Copy)]
+pub(super) struct First {
+    /// Whether there was one.
+    pub answered: bool,
+    /// Ticks of its handler.
+    pub took: u64,
+    /// Ticks from the beginning of the launch to that of the handler.
+    pub waited: u64,
+    /// Whether, or how often, the handler refused it.
+    pub refused: u64,
+}
+
+impl First {
+    pub const NONE: First = First { answered: false, took: 0, waited: 0, refused: 0 };
+}
 
 /// Whether there is a kernel of our kind, and the channel is one of its channels.
 #[inline(always)]
