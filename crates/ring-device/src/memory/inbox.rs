@@ -10,10 +10,9 @@ use ring_shared::atomics::Atom;
 use ring_shared::layout::{Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of};
 
-/// Cycles that must lie between two looks, about half a read across the bus, or a round trip that
-/// fits the looks' rhythm pulls both warps into step. On an H200 a process sees a median round trip
-/// of 1.9 or of 2.8 to 2.95 us: the slow one in 3 of 13 with this, in 8 of 16 without.
-const APART: u64 = 900;
+/// Cycles that must lie between two looks, nearly half a read across the bus, or a round trip that fits the
+/// looks' rhythm brings both warps into step: on an H200 the median round trip is then 2.75 us and not 2.0.
+const APART: u64 = 800;
 
 /// Looks of a CPU's thread for each at the clock.
 const LOOKS_PER_TIME: u64 = 16;
@@ -237,9 +236,14 @@ fn keep_apart(threads: Threads, telemetry: &Telemetry) {
     loop {
         let now = threads.broadcast(threads.ticks());
         let last = threads.broadcast(telemetry.looked.get());
-        if now.wrapping_sub(last) >= APART {
+        if now.wrapping_sub(last) < APART {
+            continue;
+        }
+        // One warp wins: two that looked at once would come back at once, and do so for ever.
+        let looked = telemetry.looked.word();
+        let won = threads.is_lane_0() && threads.compare_and_swap(looked, last, now);
+        if threads.agreed(won) {
             if threads.is_lane_0() {
-                telemetry.looked.set(now);
                 let tally = telemetry.tally(threads.warp());
                 tally.before.set(last);
                 tally.at.set(now);
