@@ -42,7 +42,7 @@ fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
 }
 
 /// Sends until both rings, of 8 slots each, are full: 8 are answered, the rest waits for room. How
-/// many were sent: a channel that waits for room may not have told all that it consumed.
+/// many were sent: a channel that waits for room may not have published all that it consumed.
 fn clog(kernel: &mut KernelHandle<Echo>) -> u64 {
     let mut sent = 0;
     until("eight answers, and eight requests behind them", || {
@@ -223,7 +223,7 @@ fn dropped_kernels_leave_the_device() {
 }
 
 #[test]
-fn channels_obey_together() {
+fn channels_acknowledge_together() {
     on_each_device(|runtime| {
         for cooperative in [Cooperative::Always, Cooperative::Never, Cooperative::Auto] {
             let mut kernel = active(runtime, small().channels(4).cooperative(cooperative));
@@ -491,7 +491,7 @@ fn a_thousand_cycles_grow_nothing() {
 }
 
 #[test]
-fn a_command_that_is_not_obeyed_in_time() {
+fn a_command_that_is_not_acknowledged_in_time() {
     let runtime = cpu();
     let mut kernel = busy(&runtime, 0);
     let limit = Duration::from_millis(40);

@@ -181,7 +181,7 @@ fn residency_is_bounded_by_one_handler_call() {
 
 /// The lost channel is not run again, neither by a launch queued behind nor by a new one. CPU only.
 #[test]
-fn a_panic_is_told_in_each_way() {
+fn a_panic_is_reported_in_each_way() {
     let host = ring_tests::cpu();
     for both in WAYS {
         for batch in [1, 20] {
@@ -218,7 +218,7 @@ fn a_panic_is_told_in_each_way() {
                 })
             );
             assert!(panicked, "{both:?}: {fault}");
-            assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel obeyed");
+            assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel acknowledged");
         }
     }
 }

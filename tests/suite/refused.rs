@@ -79,11 +79,11 @@ fn memory_that_is_refused_is_named_or_done_without() {
             match &found {
                 Ok(host) => {
                     let report = host.report();
-                    let told = format!("{:?} {:?}", report.pinned, report.probe);
+                    let text = format!("{:?} {:?}", report.pinned, report.probe);
                     let less = report.pinned != Ok(RuntimeConfig::default().pinned_bytes);
-                    let whole = !less && !told.contains("refused") && n > 4;
+                    let whole = !less && !text.contains("refused") && n > 4;
                     opened += u32::from(whole);
-                    assert!(whole || less || told.contains(&said), "{n}: {told}");
+                    assert!(whole || less || text.contains(&said), "{n}: {text}");
                     for (mode, memory) in WAYS {
                         match host.launch::<Echo>(launch(mode, memory)) {
                             Ok(mut kernel) => exchange(&mut kernel).unwrap(),

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Calls before the first step: until then the channel has read what a launch begins with.
 const BEGINNING: u32 = 2;
 
-/// Calls that a channel may still make after it was told to leave. It looks at the command at least once
+/// Calls that a channel may still make after a command to leave. It looks at the command at least once
 /// a ring's length.
 const PATIENCE: u32 = 20_000;
 
@@ -35,11 +35,11 @@ impl Message {
             Message::Words(words) => words,
             Message::Vectors(len, inline, at) => {
                 let last = payload.saturating_sub(12 * u64::from(len));
-                [u64::from(len) | u64::from(!inline) << 32, at.told(last)]
+                [u64::from(len) | u64::from(!inline) << 32, at.apply(last)]
             }
             Message::Payload(at, words) => {
-                let at = at.told(payload);
-                [at, words.told(payload.saturating_sub(at) / 4)]
+                let at = at.apply(payload);
+                [at, words.apply(payload.saturating_sub(at) / 4)]
             }
         }
     }
@@ -78,7 +78,7 @@ pub struct Script {
     next: usize,
     quiet: u32,
     clock: u64,
-    /// Calls since the channel was told to leave.
+    /// Calls since the command to leave.
     over: Option<u32>,
 }
 
@@ -121,7 +121,7 @@ impl Script {
         self.clock += 1;
         if let Some(calls) = &mut self.over {
             *calls += 1;
-            assert!(*calls < PATIENCE, "the channel does not leave though it is told to");
+            assert!(*calls < PATIENCE, "the channel does not leave on command");
         }
         if self.quiet > 0 {
             self.quiet -= 1;
@@ -149,7 +149,7 @@ impl Script {
     fn command(&mut self, state: u32, epoch: Lie) {
         // SAFETY: the host's control block, all atomics and padding.
         let word = unsafe { &(*self.host.control()).host.command };
-        let epoch = epoch.told32(Command::from_word(word.load(Relaxed)).epoch);
+        let epoch = epoch.apply32(Command::from_word(word.load(Relaxed)).epoch);
         self.host.write(offset_of!(HostLine, command), Command { epoch, state }.to_word());
     }
 
@@ -158,9 +158,9 @@ impl Script {
         let payload = self.host.payload_bytes();
         match act {
             Act::Ring(tail, first, credit) => self.ring(Control {
-                credit: credit.told(head) as u32,
-                first: first.told(head) as u32,
-                tail: tail.told(head) as u32,
+                credit: credit.apply(head) as u32,
+                first: first.apply(head) as u32,
+                tail: tail.apply(head) as u32,
             }),
             Act::Inline(message, credit) => {
                 let [a, b] = message.words(payload);
@@ -174,7 +174,7 @@ impl Script {
                     };
                     self.bell(k, words);
                 }
-                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
+                let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
                 self.ring(Control { credit, first: tail, tail });
             }
@@ -182,12 +182,12 @@ impl Script {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
-                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
+                let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 self.ring(Control { credit, first: head as u32, tail });
             }
             Act::Credit(lie) => {
                 let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);
-                self.host.write(at, lie.told(head));
+                self.host.write(at, lie.apply(head));
             }
             Act::Command(state, epoch) if self.over.is_none() => self.command(state.into(), epoch),
             Act::Command(..) => {}

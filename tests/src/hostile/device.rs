@@ -46,7 +46,7 @@ impl Liar<'_> {
                 channel.consumed.push(consumed);
                 lines.request_credit.consumed.store(channel.start.wrapping_add(consumed), Release);
             })),
-            5 | 6 => self.obey(truth.channels.len(), 0, None),
+            5 | 6 => self.acknowledge(truth.channels.len(), 0, None),
             _ => {
                 truth.ended |= truth.stays;
                 self.leave(truth, launches);
@@ -64,12 +64,12 @@ impl Liar<'_> {
     }
 
     /// Acknowledges the command that comes after so many others, or the one that is there.
-    pub fn obey(&self, channels: usize, after: u32, state: Option<State>) {
+    pub fn acknowledge(&self, channels: usize, after: u32, state: Option<State>) {
         for channel in 0..channels {
             self.on(channel, |lines| {
-                let Command { epoch, state: ordered } =
+                let Command { epoch, state: commanded } =
                     Command::from_word(lines.command.load(Relaxed));
-                let state = state.map_or(ordered, |state| state as u32);
+                let state = state.map_or(commanded, |state| state as u32);
                 let word = Command { epoch: epoch.wrapping_add(after), state }.to_word();
                 lines.status.acknowledged.store(word, Release);
             });
@@ -98,8 +98,8 @@ impl Liar<'_> {
                     channel.lies.acknowledged = true;
                     let epoch = Command::from_word(word).epoch.wrapping_add(script.below(3) as u32);
                     let state = script.below(8) as u32;
-                    let told = Command { epoch, state }.to_word();
-                    status.acknowledged.store(told, Release);
+                    let word = Command { epoch, state }.to_word();
+                    status.acknowledged.store(word, Release);
                 }
                 2 => {
                     channel.lies.left = true;
@@ -183,8 +183,8 @@ fn write_inline<T: Message>(line: &[Atom], message: &T, stamp: u32) {
 /// What the host only shows.
 fn others<'a>(lines: &Lines<'a>) -> [&'a AtomicU64; 9] {
     let s = lines.status;
-    let told = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
-    let [a, b, c, d, e] = told;
+    let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
+    let [a, b, c, d, e] = counters;
     [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.run_start]
 }
 

@@ -105,10 +105,10 @@ fn launches_that_never_were_are_an_error() {
     }
 }
 
-/// On a GPU, what other warps had answered before a panic may be published after it was told. Who was told
-/// the end has counted what was answered: nothing follows.
+/// On a GPU, what other warps had answered before a panic may be published after its acknowledgement. A
+/// receiver that has returned the end returns nothing after it.
 #[test]
-fn nothing_follows_the_end_that_was_told() {
+fn nothing_follows_the_end_that_was_returned() {
     let (memory_probe, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {

@@ -125,10 +125,10 @@ fn tail(bell: &Doorbell) -> u32 {
     Control::from_words(bell.atoms[CONTROL].load()).tail
 }
 
-/// That a fault is of the kind that lines can tell.
-fn is_told(fault: &DeviceFault) {
+/// Asserts that a fault is one that a device can cause by what it writes into its lines.
+fn comes_from_lines(fault: &DeviceFault) {
     use DeviceFault::{Corrupt, HandlerPanicked, Left, Refused};
-    let told =
+    let possible =
         matches!(fault, Corrupt { .. } | HandlerPanicked { .. } | Left { .. } | Refused { .. });
-    assert!(told, "{fault}");
+    assert!(possible, "{fault}");
 }
