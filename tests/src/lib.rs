@@ -27,7 +27,8 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// A deadline for what a busy machine may have to try again and again.
 const MOST: Duration = Duration::from_secs(180);
 
-/// Fails a test that hangs, in which nothing is counted for [`LONG`]: how long it takes in all is the machine's.
+/// Fails a test that hangs: one in which nothing is counted for [`LONG`]. How long it takes in all depends on
+/// the machine.
 #[derive(Debug)]
 pub struct Progress {
     count: u64,

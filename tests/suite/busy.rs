@@ -1,5 +1,5 @@
-//! A host that does not get its processor while a device is probed: that is said, it decides nothing for good,
-//! and what is asked for by name is tried.
+//! A host that does not get its processor while a device is probed: the report says so, the next probe decides
+//! anew, and what is asked for by name is tried.
 
 use crate::faults::{in_child, until};
 use ring_host::device::quirks::Quirks;
@@ -106,7 +106,7 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     });
 }
 
-/// What is known not to work is refused, asked for or not.
+/// What is known not to work is refused, also when it is asked for by name.
 #[test]
 fn what_the_device_does_not_do_is_kept_and_refused() {
     let device = Arc::new(Quirks::of(Cpu::open()).calls_block());

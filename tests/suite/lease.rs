@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The shortest that is allowed.
+/// The shortest lease that is allowed.
 const SHORT: Duration = Duration::from_millis(100);
 
 fn small() -> LaunchConfig {
@@ -170,7 +170,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// A GPU goes on while its host is stopped, so its kernel is lost, says so, and is launched again; CPU
+/// A GPU goes on while its host is stopped, so its kernel is lost with an error, and is launched again; CPU
 /// channels are stopped with their host, and go on with it.
 #[cfg(unix)]
 #[test]

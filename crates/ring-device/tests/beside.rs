@@ -126,7 +126,8 @@ impl ThreadHandler for Same {
     }
 }
 
-/// Channel 0 looks at channels only, not at what lies behind them: slots full of what a channel at work would say.
+/// Channel 0 looks at channels only, not at what lies behind them: slots full of what a
+/// channel at work would write.
 #[test]
 fn what_lies_behind_the_channels_is_no_channel() {
     for channels in 2..6 {

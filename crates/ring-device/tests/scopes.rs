@@ -222,7 +222,7 @@ fn a_ring_full_of_messages() {
     each!(a_ring_full, Processing::Continuous);
 }
 
-/// The host reads no answer: the channel answers as many as there is room for, and acknowledges commands meanwhile. `n` more
+/// The host reads no answer: the channel answers as many as there is room for, and acknowledges meanwhile. `n` more
 /// wait for the host's credit line.
 fn no_room<K: Numbered>(n: u64) {
     let (mut rig, running, mut traffic) = resident::<K>(4, 0);

@@ -1,7 +1,7 @@
-//! A thread that writes over the lines of a kernel while it runs: those of the device, as the host
-//! must bear, or those of the host, as the device must.
+//! A thread that writes over the lines of a kernel while it runs: those of the device, against which the host
+//! is tested, or those of the host, against which the device is.
 
-use super::{Random, comes_from_lines, on_each_tapped_device};
+use super::{Random, comes_from_lines, on_each_probed_device};
 use crate::faults::{promptly, until};
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Rounds in each way.
 const ROUNDS: usize = if cfg!(debug_assertions) { 9 } else { 36 };
 
-/// A kernel beside those whose lines are written over, which must feel nothing of it.
+/// A kernel beside those whose lines are written over; it must answer as if nothing happened.
 struct Witness {
     kernel: KernelHandle<VectorAdd>,
     kept: Vec<u32>,
@@ -103,7 +103,7 @@ fn bears_it(fault: &DeviceFault) {
     assert!(!matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
 }
 
-/// A user who does all sorts of things until the storm is over, or a little beyond the first fault, and
+/// A user who makes random calls until lines are written over no more, or a little beyond the first fault, and
 /// accepts the errors that it may return.
 fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
     let (begun, mut fault) = (Instant::now(), None);
@@ -185,11 +185,11 @@ fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     kernel
 }
 
-/// A channel may be kept for good from hearing that channel 0 has left, by what is written over channel 0's call: it
-/// stays, and with it what it uses.
+/// Writes over channel 0's call to leave may keep another channel from ever seeing it: that channel stays, and
+/// with it what it uses.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
-    on_each_tapped_device(|memory_probe, host| {
+    on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let random = Random::new();
         for (mode, memory) in WAYS {
@@ -238,7 +238,7 @@ fn bears<K: Kernel>(
 /// The channel ends by its own checks, or acknowledges the last command.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
-    on_each_tapped_device(|memory_probe, host| {
+    on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let (mut corrupt, mut all) = (0, 0);
         for (mode, memory) in WAYS {

@@ -1,4 +1,4 @@
-//! A device that nothing runs on, whose lines the test writes: whatever it says, between two calls.
+//! A device that nothing runs on, whose lines the test writes, between two calls of the host.
 
 use super::LITTLE;
 use crate::faults::until;
@@ -36,7 +36,7 @@ fn whatever_a_device_writes_between_calls_the_host_stays_sound() {
     }
 }
 
-/// Acts on channel 0 of the only kernel, if its lines are to be had yet.
+/// Acts on channel 0 of the only kernel, if it has lines yet.
 fn on_channel(memory_probe: &MemoryProbe, act: impl FnOnce(Lines<'_>)) {
     memory_probe.look(|kernels| kernels.first().map(|channels| act(channels[0])));
 }

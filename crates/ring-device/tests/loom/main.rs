@@ -217,7 +217,7 @@ fn credit_by_way_of_the_sender() {
         let Ends { mut sender, mut receiver } = rig.ends(0, 1);
         rig.order(State::Active);
         rig.launch(1);
-        // As `Shared::received` of `ring-host`.
+        // As `publish_received` of `ring-host`.
         let received = Arc::new(AtomicU64::new(START));
         let noted = Arc::clone(&received);
         assert!(sender.push(START));

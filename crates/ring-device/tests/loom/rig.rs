@@ -362,8 +362,8 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         command
     }
 
-    /// Commands `state`, and waits until every channel has acknowledged, or yielded with that; or, if nothing is on the
-    /// device and nothing is to be launched, not. `ends` are those of the channels that are driven.
+    /// Commands `state`, and waits until every channel has acknowledged, or yielded with that. Does not wait if
+    /// nothing is on the device and nothing is to be launched. `ends` are those of the channels that are driven.
     pub fn ask(&mut self, state: State, ends: &[&Ends]) {
         let command = self.order(state);
         let yielded = Command { state: State::Yielded as u32, ..command };
