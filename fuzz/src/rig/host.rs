@@ -100,7 +100,7 @@ impl Host {
 
     fn lay_out(&mut self, memory_bytes: u64, request_bytes: u32, response_bytes: u32) {
         let (channels, start) = (self.shape.channels(), self.shape.start.index());
-        // As far as launches before are said to have come.
+        // The index that launches before are made to have reached.
         let head = self.shape.head.map_or(start, |lie| lie.apply(start));
         // SAFETY: zeroed atomics, and nobody else looks at them now.
         let control = unsafe { self.shared.at::<ControlBlock>().as_ref() };
@@ -204,7 +204,7 @@ impl Host {
         self.written[offset / 8] = word;
     }
 
-    /// Offset of the block's channel's block, or of the first where it has none.
+    /// Offset of the channel block that this block uses, or of the first where it has none.
     pub fn own_offset(&self) -> usize {
         std::ptr::from_ref(self.own()).addr() - self.control().addr()
     }

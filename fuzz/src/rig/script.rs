@@ -48,9 +48,9 @@ impl Message {
 /// What the host does.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Act {
-    /// Rings any line: tail, first in slots, credit.
-    Ring(Lie, Lie, Lie),
-    /// Sends a message in the line, as it should; but for the credit.
+    /// Writes any control atom: tail, first in slots, credit.
+    Control(Lie, Lie, Lie),
+    /// Sends an inline message, as it should; but for the credit.
     Inline(Message, Option<Lie>),
     /// Sends so many in slots, as it should; but for the credit.
     Slots(u8, Message, Option<Lie>),
@@ -62,7 +62,7 @@ pub enum Act {
     Edit(Edit),
 }
 
-/// Some calls later, something.
+/// What the host does, and after how many calls.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Step {
     pub(super) quiet: u8,
@@ -113,7 +113,7 @@ pub fn rest(_: u32) {
 impl Script {
     /// That of a launch.
     pub fn new(host: Host, steps: Vec<Step>) -> Script {
-        // Not from zero: a zeroed word is long ago.
+        // Not from zero: a zeroed word would be a time long ago.
         Script { host, steps, next: 0, quiet: BEGINNING, clock: 3_600_000_000_000, over: None }
     }
 
@@ -135,7 +135,7 @@ impl Script {
                 self.act(step.act);
             }
             None => {
-                // From now on the same again, but for the command.
+                // From now on the steps are repeated, but for the command.
                 self.next = 0;
                 self.quiet = u32::from(self.steps.is_empty());
                 if self.over.is_none() {
@@ -157,7 +157,7 @@ impl Script {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
         let payload = self.host.payload_bytes();
         match act {
-            Act::Ring(tail, first, credit) => self.ring(Control {
+            Act::Control(tail, first, credit) => self.publish(Control {
                 credit: credit.apply(head) as u32,
                 first: first.apply(head) as u32,
                 tail: tail.apply(head) as u32,
@@ -176,14 +176,14 @@ impl Script {
                 }
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.ring(Control { credit, first: tail, tail });
+                self.publish(Control { credit, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
-                self.ring(Control { credit, first: head as u32, tail });
+                self.publish(Control { credit, first: head as u32, tail });
             }
             Act::Credit(lie) => {
                 let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);
@@ -191,13 +191,13 @@ impl Script {
             }
             Act::Command(state, epoch) if self.over.is_none() => self.command(state.into(), epoch),
             Act::Command(..) => {}
-            // The last command stays.
+            // Edits do not undo the command to leave.
             Act::Edit(Edit::Lie(Field::Kernel(_), ..)) if self.over.is_some() => {}
             Act::Edit(edit) => self.host.edit(&edit, false),
         }
     }
 
-    fn ring(&mut self, control: Control) {
+    fn publish(&mut self, control: Control) {
         self.bell(CONTROL, control.to_words());
     }
 

@@ -85,7 +85,7 @@ impl Liar<'_> {
             let status = lines.status;
             let control = &lines.response_bell.atoms[CONTROL];
             let known = Control::from_words(control.load());
-            let mut ring = |control: Control| {
+            let mut publish = |control: Control| {
                 channel.lies.bell = true;
                 lines.response_bell.atoms[CONTROL].publish(control.to_words());
             };
@@ -111,9 +111,9 @@ impl Liar<'_> {
                     channel.consumed.push(value.wrapping_sub(channel.start));
                     lines.request_credit.consumed.store(value, Release);
                 }
-                6..9 => ring(Control { tail: value as u32, ..known }),
-                9 => ring(Control { first: value as u32, ..known }),
-                10 => ring(Control { credit: value as u32, ..known }),
+                6..9 => publish(Control { tail: value as u32, ..known }),
+                9 => publish(Control { first: value as u32, ..known }),
+                10 => publish(Control { credit: value as u32, ..known }),
                 11 => {
                     let k = script.below(CONTROL);
                     channel.lies.bell = true;
