@@ -132,7 +132,7 @@ fn main() {
     const NAME: &str = "messages_need_no_heap";
     match std::env::args().nth(1).as_deref() {
         Some("--list") => return println!("{NAME}: test"),
-        // What `cargo test` was told to look for comes first.
+        // What `cargo test` was asked to look for comes first.
         Some(filter) if !filter.starts_with('-') && !NAME.contains(filter) => return,
         _ => {}
     }

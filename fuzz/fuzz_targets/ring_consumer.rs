@@ -32,7 +32,7 @@ enum Act {
 
 impl Line {
     fn write(self, ring: &Ring, next: u64) {
-        let (tail, first) = (self.tail.told(next) as u32, self.first.told(next) as u32);
+        let (tail, first) = (self.tail.apply(next) as u32, self.first.apply(next) as u32);
         let control = Control { credit: self.credit, first, tail };
         ring.bell().atoms[CONTROL].store(control.to_words());
     }
@@ -42,7 +42,7 @@ fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
     let mut consumer = Inbox::new(ring);
-    // What the consumer may have been told is in slots, and so may take without another look.
+    // What a control atom may have announced is in slots, and so may take without another look.
     let mut known = start;
     for act in acts {
         let next = consumer.next();
@@ -50,12 +50,12 @@ fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
             Act::Control(line) => line.write(&ring, next),
             Act::Atom(k, words) => ring.bell().atoms[usize::from(k) % 8].store(words),
             Act::Stamp(k, of) => {
-                let words = [!0, u64::from(stamp(of.told(next))) << 32];
+                let words = [!0, u64::from(stamp(of.apply(next))) << 32];
                 ring.bell().atoms[usize::from(k) % CONTROL].store(words);
             }
             Act::Stamps(of) => {
                 for atom in &ring.bell().atoms[..CONTROL] {
-                    atom.store([!0, u64::from(stamp(of.told(next))) << 32]);
+                    atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
                 }
             }
             Act::Slot(at, words) => ring.slot(at.into()).iter().for_each(|atom| atom.store(words)),
@@ -111,7 +111,7 @@ fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
 
 fn check_taken(taken: usize, most: usize, moved: u64) {
     assert!(taken <= most, "{taken} of {most}");
-    assert_eq!(moved, taken as u64, "taken but not told, or the reverse");
+    assert_eq!(moved, taken as u64, "taken but not reported, or the reverse");
 }
 
 fuzz_target!(|input: Input<Act>| {

@@ -36,9 +36,9 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
             assert_eq!(pushed, got.unwrap_or(0) as u64);
         };
         match *act {
-            Act::Credit(lie) => ring.credit().consumed.store(lie.told(next), Relaxed),
+            Act::Credit(lie) => ring.credit().consumed.store(lie.apply(next), Relaxed),
             Act::Push(credit) => {
-                let got = match producer.push(&T::zeroed(), credit.told(next)) {
+                let got = match producer.push(&T::zeroed(), credit.apply(next)) {
                     Ok(()) => Ok(1),
                     Err(PushError::Full) => Ok(0),
                     Err(PushError::Corrupt(corrupt)) => Err(corrupt),
@@ -48,7 +48,7 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
             }
             Act::PushSlice(n, credit) => {
                 let n = usize::from(n);
-                let got = producer.push_slice(&vec![T::zeroed(); n], credit.told(next));
+                let got = producer.push_slice(&vec![T::zeroed(); n], credit.apply(next));
                 let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
                 assert!(got.unwrap_or(0) <= n);
                 check(got, must_look, producer.next() - next);
@@ -57,7 +57,7 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                 let n = usize::from(n);
                 let got = producer.push_each(n, next, |k| {
                     if let Some(lie) = meanwhile {
-                        ring.credit().consumed.store(lie.told(next + k as u64), Relaxed);
+                        ring.credit().consumed.store(lie.apply(next + k as u64), Relaxed);
                     }
                     T::zeroed()
                 });
@@ -65,9 +65,9 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                 assert!(got.unwrap_or(0) <= n);
                 check(got, must_look, producer.next() - next);
             }
-            Act::Note(lie) => producer.note_consumed(lie.told(next)),
+            Act::Note(lie) => producer.note_consumed(lie.apply(next)),
             Act::HasRoom(credit) => {
-                let got = producer.has_room(credit.told(next));
+                let got = producer.has_room(credit.apply(next));
                 assert_eq!(got.is_err(), looks(1) && impossible);
                 assert!(got.is_ok() || got == Err(refused));
             }

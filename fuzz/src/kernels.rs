@@ -15,7 +15,7 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// By a thread: a request that may come in the line, an answer that may not go in it.
+    /// By a thread: a request that fits the doorbell line, an answer that does not.
     pub struct Wider;
 
     fn handle(request: &[u32; 3]) -> [u32; 33] {
@@ -24,7 +24,7 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// By a thread: a request that never comes in the line.
+    /// By a thread: a request that does not fit the doorbell line.
     pub struct Narrower;
 
     fn handle(request: &[u64; 16]) -> u64 {
@@ -33,7 +33,7 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// By a warp, in and out of the line.
+    /// By a warp: a request and an answer that fit the doorbell line.
     pub struct ByWarp;
 
     fn handle(ctx: &WarpContext, request: &[u32; 21], response: &Output<[u32; 21]>) {

@@ -20,7 +20,7 @@ pub enum Lie {
 
 impl Lie {
     /// What is written in place of `honest`.
-    pub fn told(self, honest: u64) -> u64 {
+    pub fn apply(self, honest: u64) -> u64 {
         match self {
             Lie::Any(word) => word,
             Lie::Small(number) => number.into(),
@@ -31,11 +31,11 @@ impl Lie {
     }
 
     /// The same in 32 bits.
-    pub fn told32(self, honest: u32) -> u32 {
+    pub fn apply32(self, honest: u32) -> u32 {
         match self {
             Lie::Last(below) => u32::MAX - u32::from(below),
             Lie::Far(power) => honest.wrapping_add(1 << (power % 32)),
-            other => other.told(honest.into()) as u32,
+            other => other.apply(honest.into()) as u32,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A channel on a host that keeps no rule but that of `ring_device::run`: addresses lead to memory as large
-//! as is said. All else is the script's: it edits before each launch, and while the channel rests or looks
+//! A channel on a host that keeps no rule but that of `ring_device::run`: addresses lead to memory as large as
+//! the configuration says. All else is the script's: it edits before each launch, and while the channel rests or looks
 //! at the clock. In the end it commands termination, and goes on lying until the channel has left.
 //!
 //! Time is the script's too, so a run depends on nothing else.

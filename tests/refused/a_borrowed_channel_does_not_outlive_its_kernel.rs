@@ -1,4 +1,4 @@
-//! A kernel that is dropped while a channel of it is lent, and halves that leave with it.
+//! A kernel that is dropped while a channel of it is borrowed, and halves that leave with it.
 
 use ring_host::{KernelHandle, Sender, kernels::Echo};
 

@@ -1,4 +1,4 @@
-//! A channel whose halves are lent.
+//! A channel whose halves are borrowed.
 
 use ring_host::{Channel, kernels::{Echo, EchoMessage}};
 

@@ -103,7 +103,7 @@ fn episode<L: Load>(host: &Runtime, channels: u32, dice: &mut Dice, tally: &Tall
         users
     });
     for (channel, user) in (0..).zip(&users) {
-        L::check(&mut kernel, channel, &user.twin);
+        L::check(&mut kernel, channel, &user.model);
     }
     users.iter().map(|user| user.received).sum()
 }
@@ -115,8 +115,8 @@ struct User<L: Load> {
     key: u64,
     sent: u64,
     received: u64,
-    told: u64,
-    twin: L::Twin,
+    counted: u64,
+    model: L::Model,
     /// The first answer that was wrong.
     wrong: Option<u64>,
 }
@@ -124,10 +124,19 @@ struct User<L: Load> {
 impl<L: Load> User<L> {
     fn new(channel: Channel<L::Kernel>, seed: u64) -> User<L> {
         let (dice, key) = (Dice(seed), mixed(seed));
-        User { channel, dice, key, sent: 0, received: 0, told: 0, twin: L::twin(), wrong: None }
+        User {
+            channel,
+            dice,
+            key,
+            sent: 0,
+            received: 0,
+            counted: 0,
+            model: L::model(),
+            wrong: None,
+        }
     }
 
-    /// Sends and receives until it is told to leave, then receives what is left.
+    /// Sends and receives until it is asked to leave, then receives what is left.
     fn run(mut self, leave: &AtomicBool, tally: &Tally) -> User<L> {
         let name = L::Kernel::NAME;
         let mut moved_at = Instant::now();
@@ -181,9 +190,9 @@ impl<L: Load> User<L> {
     /// How many were received; `None` when there will be no more.
     fn receive(&mut self) -> Option<u64> {
         let most = 1 + self.dice.below(MOST) as usize;
-        let User { channel, key, received, twin, wrong, .. } = self;
+        let User { channel, key, received, model, wrong, .. } = self;
         let taken = channel.try_recv_each(most, |response| {
-            if !L::answers(twin, &L::request(*key ^ *received), response) {
+            if !L::answers(model, &L::request(*key ^ *received), response) {
                 wrong.get_or_insert(*received);
             }
             *received += 1;
@@ -196,7 +205,7 @@ impl<L: Load> User<L> {
     }
 
     fn tell(&mut self, tally: &Tally) {
-        tally.received.fetch_add(self.received - self.told, Relaxed);
-        self.told = self.received;
+        tally.received.fetch_add(self.received - self.counted, Relaxed);
+        self.counted = self.received;
     }
 }

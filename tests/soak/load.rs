@@ -9,23 +9,23 @@ use ring_host::kernels::{
 use ring_host::{Kernel, KernelHandle, LaunchConfig};
 use ring_tests::{LONG, mixed};
 
-/// A kernel under load: request `key` and its answer, by a twin of what the channel keeps.
+/// A kernel under load: request `key` and its answer, by a model of what the channel keeps.
 pub trait Load {
     type Kernel: Kernel;
-    type Twin: Clone + Send;
+    type Model: Clone + Send;
     /// How the kernel is launched.
     fn launch(launch: LaunchConfig) -> LaunchConfig;
     /// What a channel keeps at first.
-    fn twin() -> Self::Twin;
+    fn model() -> Self::Model;
     fn request(key: u64) -> <Self::Kernel as Kernel>::Request;
     /// Whether that is the answer.
     fn answers(
-        twin: &mut Self::Twin,
+        model: &mut Self::Model,
         request: &<Self::Kernel as Kernel>::Request,
         response: &<Self::Kernel as Kernel>::Response,
     ) -> bool;
     /// Checks what the channel keeps once the kernel has ended.
-    fn check(_: &mut KernelHandle<Self::Kernel>, _channel: u32, _: &Self::Twin) {}
+    fn check(_: &mut KernelHandle<Self::Kernel>, _channel: u32, _: &Self::Model) {}
 }
 
 /// 64 bytes, a thread each.
@@ -33,13 +33,13 @@ pub struct Echoes;
 
 impl Load for Echoes {
     type Kernel = Echo;
-    type Twin = ();
+    type Model = ();
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
         launch
     }
 
-    fn twin() {}
+    fn model() {}
 
     fn request(key: u64) -> EchoMessage {
         EchoMessage::from_seed(key)
@@ -55,13 +55,13 @@ pub struct Add;
 
 impl Load for Add {
     type Kernel = VectorAdd;
-    type Twin = ();
+    type Model = ();
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
         launch.threads(128)
     }
 
-    fn twin() {}
+    fn model() {}
 
     fn request(key: u64) -> VectorAddRequest {
         let mut dice = Dice(key);
@@ -90,13 +90,13 @@ pub struct Squares;
 
 impl Load for Squares {
     type Kernel = FragileWarp;
-    type Twin = ();
+    type Model = ();
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
         example(launch)
     }
 
-    fn twin() {}
+    fn model() {}
 
     fn request(key: u64) -> u64 {
         mixed(key) | 1 << 40 // never the one that it cannot bear
@@ -112,13 +112,13 @@ pub struct Books;
 
 impl Load for Books {
     type Kernel = Book;
-    type Twin = Box<BookState>;
+    type Model = Box<BookState>;
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
         example(launch)
     }
 
-    fn twin() -> Box<BookState> {
+    fn model() -> Box<BookState> {
         Box::new(bytemuck::Zeroable::zeroed())
     }
 
@@ -129,15 +129,18 @@ impl Load for Books {
     }
 
     fn answers(
-        twin: &mut Box<BookState>,
+        model: &mut Box<BookState>,
         request: &Order,
         response: &ring_example_kernels::Fill,
     ) -> bool {
-        *response == twin.take(request)
+        *response == model.take(request)
     }
 
-    fn check(kernel: &mut KernelHandle<Book>, channel: u32, twin: &Box<BookState>) {
+    fn check(kernel: &mut KernelHandle<Book>, channel: u32, model: &Box<BookState>) {
         let found = kernel.read_state(channel, LONG).unwrap();
-        assert!(found == **twin, "the book of channel {channel} is not what its orders make of it");
+        assert!(
+            found == **model,
+            "the book of channel {channel} is not what its orders make of it"
+        );
     }
 }

@@ -6,18 +6,18 @@ use ring_example_kernels::{Book, PTX};
 use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
-use ring_tests::{LONG, Told, WAYS, cpu, with_ptx};
+use ring_tests::{CallError, LONG, WAYS, cpu, with_ptx};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-fn is_over<T: Debug, M: Debug + PartialEq>(sent: Result<T, impl Into<Told<M>>>) {
-    let told = sent.map_err(Into::into).unwrap_err();
-    assert_eq!(told, Told::Closed { kernel: "echo" });
+fn is_over<T: Debug, M: Debug + PartialEq>(sent: Result<T, impl Into<CallError<M>>>) {
+    let error = sent.map_err(Into::into).unwrap_err();
+    assert_eq!(error, CallError::Closed { kernel: "echo" });
 }
 
-fn has_ended<T: Debug>(received: Result<T, impl Into<Told>>) {
-    assert_eq!(received.map_err(Into::into).unwrap_err(), Told::Closed { kernel: "echo" });
+fn has_ended<T: Debug>(received: Result<T, impl Into<CallError>>) {
+    assert_eq!(received.map_err(Into::into).unwrap_err(), CallError::Closed { kernel: "echo" });
 }
 
 /// Every call of sender and receiver, or of what stands for both.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Instant;
 
 ring_kernel! {
-    /// Drops the kernel that runs it, and goes on beside one that is lent what memory there is.
+    /// Drops the kernel that runs it, and goes on beside one that is given the memory that is free.
     struct Sawing { name: "sawing", uses_payload: true, }
 
     fn handle(ctx: &ThreadContext, request: &u32) -> u32 {

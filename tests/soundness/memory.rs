@@ -6,7 +6,7 @@ use ring_host::{Channel, KernelHandle, LaunchConfig, RecvTimeoutError, Runtime, 
 use ring_tests::{LONG, WAYS, cpu_with};
 use std::mem;
 
-/// A device with room for few kernels, so that memory given back too early is soon lent again.
+/// A device with room for few kernels, so that memory given back too early is soon allocated again.
 fn small_device() -> Runtime {
     cpu_with(64 << 10, 64 << 10)
 }

@@ -1,9 +1,9 @@
 //! What the integration tests have in common: the devices to run on, and kernels of their own.
 
+mod call_error;
 pub mod hostile;
-mod told;
 
-pub use told::Told;
+pub use call_error::CallError;
 
 use ring_host::device::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
@@ -27,7 +27,8 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// A deadline for what a busy machine may have to try again and again.
 const MOST: Duration = Duration::from_secs(180);
 
-/// Fails a test that hangs, in which nothing is counted for [`LONG`]: how long it takes in all is the machine's.
+/// Fails a test that hangs: one in which nothing is counted for [`LONG`]. How long it takes in all depends on
+/// the machine.
 #[derive(Debug)]
 pub struct Progress {
     count: u64,
@@ -112,11 +113,11 @@ pub fn opened<D: Driver + 'static>(device: &Arc<D>, options: RuntimeConfig) -> R
     certainly(|| Runtime::over(Arc::clone(device), options))
 }
 
-/// Opens a device; again as long as the report says that the machine was too busy for the probe to tell
-/// what works. Under Miri it always is: what the tests ask for is tried there all the same.
+/// Opens a device; again as long as the report says that the machine was too busy for the probe to find
+/// out what works. Under Miri it always is: what the tests ask for is tried there all the same.
 ///
 /// # Panics
-/// If it cannot be opened, or if nothing else is ever said.
+/// If it cannot be opened, or if the machine is too busy each time.
 pub fn certainly(open: impl Fn() -> Result<Runtime, OpenError>) -> Runtime {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Threads of the host that panic with a part of a kernel in their hands: what they held is gone, and
-//! nothing else is.
+//! Threads of the host that panic while they own a part of a kernel: what they owned is dropped, and nothing
+//! else is lost.
 
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Channel, KernelHandle, LaunchConfig, Receiver, Runtime, Sender};
@@ -18,7 +18,7 @@ impl Accepted {
     }
 }
 
-/// A panic that the test means.
+/// A panic that the test causes.
 fn panic_quietly() -> ! {
     resume_unwind(Box::new("on purpose"))
 }

@@ -526,18 +526,18 @@ fn nothing_comes() {
     });
 }
 
-/// Who waits for an answer of a kernel that takes no messages is told so, and gets what was answered
-/// before all the same.
+/// A receive from a kernel that is not active returns what was answered before, and then an error that says
+/// so.
 #[test]
 fn nothing_comes_from_a_kernel_that_is_not_active() {
     const SHORT: Duration = Duration::from_millis(20);
     on_each_device(|runtime| {
-        let told = |kernel: &mut KernelHandle<Echo>, state: &str| {
+        let says_so = |kernel: &mut KernelHandle<Echo>, state: &str| {
             let error = kernel.recv(SHORT).unwrap_err();
             names(&error, &["kernel echo", "channel 0", "not active", state, "call activate"]);
         };
         let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
-        told(&mut kernel, "Launched");
+        says_so(&mut kernel, "Launched");
         kernel.activate(LONG).unwrap();
         let error = kernel.recv(SHORT).unwrap_err();
         assert!(!error.to_string().contains("activ"), "it is active: {error}");
@@ -553,7 +553,7 @@ fn nothing_comes_from_a_kernel_that_is_not_active() {
         for _ in 0..2 {
             assert_eq!(kernel.recv(LONG), Ok(request.answer()), "answered before");
         }
-        told(&mut kernel, "Inactive");
+        says_so(&mut kernel, "Inactive");
 
         // A half on another thread waits for who activates the kernel, and only then says no.
         let (mut sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();

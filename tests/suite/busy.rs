@@ -1,5 +1,5 @@
-//! A host that does not get its processor while a device is probed: that is said, it decides nothing for good,
-//! and what is asked for by name is tried.
+//! A host that does not get its processor while a device is probed: the report says so, the next probe decides
+//! anew, and what is asked for by name is tried.
 
 use crate::faults::{in_child, until};
 use ring_host::device::quirks::Quirks;
@@ -20,8 +20,8 @@ fn busy_at_first() -> Arc<Quirks<Cpu>> {
     Arc::new(Quirks::of(Cpu::open()).busy_host(1))
 }
 
-/// That nobody could tell whether kernels stay and calls come back, and all else is known.
-fn is_not_told(probe: &Probe) {
+/// Asserts that the probe is unsure whether kernels stay and calls come back, and certain of all else.
+fn is_unknown(probe: &Probe) {
     assert!(!probe.is_certain());
     assert!(probe.mapped.is_ok() && probe.launch.is_ok() && probe.graph.is_ok(), "{probe:?}");
     for lack in [probe.resident.as_ref().map(drop), probe.concurrent_copy.as_ref().map(drop)] {
@@ -34,7 +34,7 @@ fn is_not_told(probe: &Probe) {
 fn what_a_busy_host_does_not_see_is_not_held_against_the_device() {
     let device = busy_at_first();
     let host = open(&device);
-    is_not_told(&host.report().probe);
+    is_unknown(&host.report().probe);
     let choice = host.report().selection.as_ref().unwrap();
     assert!(matches!(choice.mode, Mode::EventDriven | Mode::Graph), "{choice}");
     let first = &choice.refused[0];
@@ -71,13 +71,13 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
     kernel.add(&a, &a, &mut sum, LONG).unwrap();
     assert!(sum.iter().all(|sum| *sum == 3.0));
     assert_eq!(kernel.runs_as(), WAYS[0]);
-    is_not_told(&host.report().probe); // nothing was left to the runtime, so nothing was probed
+    is_unknown(&host.report().probe); // nothing was left to the runtime, so nothing was probed
 }
 
 #[test]
 fn what_is_left_to_the_runtime_is_probed_again_by_a_launch() {
     let host = open(&busy_at_first());
-    is_not_told(&host.report().probe);
+    is_unknown(&host.report().probe);
     let kernel = until("a persistent kernel", || {
         let mut kernel = active(&host, LaunchConfig::default());
         exchange(&mut kernel, 4);
@@ -106,7 +106,7 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
     });
 }
 
-/// What is known not to work is refused, asked for or not.
+/// What is known not to work is refused, also when it is asked for by name.
 #[test]
 fn what_the_device_does_not_do_is_kept_and_refused() {
     let device = Arc::new(Quirks::of(Cpu::open()).calls_block());

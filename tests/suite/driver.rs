@@ -1,4 +1,4 @@
-//! A driver that is newer than the bindings: its codes are told as the numbers that they are.
+//! A driver that is newer than the bindings: its codes are reported as the numbers that they are.
 
 use crate::faults::{in_child, is_child};
 use ring_host::{Device, OpenError, Runtime};
@@ -41,8 +41,8 @@ fn library() -> Option<PathBuf> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_code_that_is_not_known_is_told_as_it_is() {
-    let test = concat!(module_path!(), "::a_code_that_is_not_known_is_told_as_it_is");
+fn a_code_that_is_not_known_is_reported_as_it_is() {
+    let test = concat!(module_path!(), "::a_code_that_is_not_known_is_reported_as_it_is");
     let Some(folder) = is_child().then(PathBuf::new).or_else(library) else { return };
     in_child(test, &[("LD_LIBRARY_PATH", folder.to_str().unwrap())], || {
         let Err(OpenError::Driver(error)) = Runtime::open(Device::Cuda(0)) else {

@@ -92,7 +92,7 @@ pub(crate) fn is_left_behind(device: &impl Driver) {
     });
 }
 
-/// Runs `body` in a process of its own: this program again, told to run `test` only, which must be
+/// Runs `body` in a process of its own: this program again, asked to run `test` only, which must be
 /// the calling test (`concat!(module_path!(), "::its_name")`). For what one process can do once.
 pub(crate) fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
     const LIMIT: Duration = Duration::from_secs(180);
@@ -258,7 +258,7 @@ fn whoever_uses_a_kernel_learns_that_it_panicked() {
         }),
         ("activate", |k| match k.activate(LONG) {
             Err(ControlError::Fault(fault)) => Some(fault),
-            Ok(()) => None, // obeyed before the message was taken
+            Ok(()) => None, // acknowledged before the message was taken
             other => panic!("{other:?}"),
         }),
         ("write_payload", |k| match k.write_payload(0, &[0u32; 0], LONG) {
@@ -450,7 +450,7 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
         let mut answered = 0;
         let fault = loop {
             match kernel.recv(LONG) {
-                // What was answered before is told; the answer to 13 never.
+                // What was answered before is received; the answer to 13 never.
                 Ok(found) if answered < 150 => assert_eq!(found, answer(answered % 13)),
                 Ok(found) => panic!("{}: answer {found} after the panic", K::NAME),
                 Err(RecvTimeoutError::Fault(fault)) => break fault,
@@ -474,11 +474,12 @@ fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &Lau
 }
 
 #[test]
-fn a_kernel_that_never_obeys_times_out_and_is_set_aside() {
+fn a_kernel_that_never_acknowledges_times_out_and_is_set_aside() {
     if gpu().is_none() {
         return;
     }
-    let name = concat!(module_path!(), "::a_kernel_that_never_obeys_times_out_and_is_set_aside");
+    let name =
+        concat!(module_path!(), "::a_kernel_that_never_acknowledges_times_out_and_is_set_aside");
     in_child(name, &[], || {
         const SPIN: &str = "\t.reg .pred %p<2>;\n\t.reg .b64 %rd<4>;
 \tmov.u64 %rd1, %globaltimer;\n\tadd.s64 %rd2, %rd1, 4000000000;

@@ -9,12 +9,12 @@ use ring_host::{
     Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvTimeoutError, Runtime,
     RuntimeConfig, State, TrySendError,
 };
-use ring_tests::{LONG, Told, WAYS, active, cpu, exchange, gpu, on_each_device};
+use ring_tests::{CallError, LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The shortest that is allowed.
+/// The shortest lease that is allowed.
 const SHORT: Duration = Duration::from_millis(100);
 
 fn small() -> LaunchConfig {
@@ -111,8 +111,8 @@ fn says(out: &mut impl BufRead, word: &str) {
     }
 }
 
-/// The device that the process was told to use.
-fn told() -> Runtime {
+/// The device that the parent process chose.
+fn chosen() -> Runtime {
     let device = std::env::var("RING_TEST_HOST").unwrap().parse::<Device>().unwrap();
     Runtime::open(device).unwrap()
 }
@@ -126,7 +126,7 @@ fn devices() -> impl Iterator<Item = &'static str> {
 fn after_a_killed_process_the_next_one_works() {
     let here = here!("after_a_killed_process_the_next_one_works");
     if std::env::var_os("RING_TEST_HOST").is_some() {
-        let host = told();
+        let host = chosen();
         let mut kernels: Vec<_> =
             (1..4).map(|channels| active(&host, small().channels(channels))).collect();
         kernels.iter_mut().for_each(|kernel| exchange(kernel, 1));
@@ -149,7 +149,7 @@ fn after_a_killed_process_the_next_one_works() {
 fn a_process_that_forgets_its_kernels_ends() {
     let here = here!("a_process_that_forgets_its_kernels_ends");
     if is_child() {
-        let host = told();
+        let host = chosen();
         let mut kernel = active(&host, small().channels(2));
         exchange(&mut kernel, 1);
         println!("resident");
@@ -170,7 +170,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// A GPU goes on while its host is stopped, so its kernel is lost, says so, and is launched again; CPU
+/// A GPU goes on while its host is stopped, so its kernel is lost with an error, and is launched again; CPU
 /// channels are stopped with their host, and go on with it.
 #[cfg(unix)]
 #[test]
@@ -178,7 +178,7 @@ fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
     let here = here!("a_stopped_host_finds_its_kernel_gone_or_goes_on");
     let lease = Duration::from_millis(500);
     if is_child() {
-        let host = told();
+        let host = chosen();
         let mut kernel = active(&host, small().lease(lease));
         exchange(&mut kernel, 1);
         std::thread::sleep(2 * lease);
@@ -193,16 +193,16 @@ fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
             let error = loop {
                 // It answers until the process is stopped.
                 let sent = kernel.send(EchoMessage::from_seed(3), LONG);
-                if let Err(error) = sent.map_err(Told::from) {
+                if let Err(error) = sent.map_err(CallError::from) {
                     break error;
                 }
                 match kernel.recv(LONG) {
                     Ok(_) => std::thread::sleep(Duration::from_millis(1)),
-                    Err(RecvTimeoutError::Fault(fault)) => break Told::Fault(fault),
+                    Err(RecvTimeoutError::Fault(fault)) => break CallError::Fault(fault),
                     Err(error) => panic!("{error}"),
                 }
             };
-            let Told::Fault(fault) = error else { panic!("{error}") };
+            let CallError::Fault(fault) = error else { panic!("{error}") };
             assert!(matches!(fault, DeviceFault::Left { exit: Exit::LeaseOver, .. }), "{fault}");
             answers(&host);
         }

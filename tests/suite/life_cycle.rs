@@ -42,7 +42,7 @@ fn exchange(kernel: &mut KernelHandle<Echo>, seed: u64) {
 }
 
 /// Sends until both rings, of 8 slots each, are full: 8 are answered, the rest waits for room. How
-/// many were sent: a channel that waits for room may not have told all that it consumed.
+/// many were sent: a channel that waits for room may not have published all that it consumed.
 fn clog(kernel: &mut KernelHandle<Echo>) -> u64 {
     let mut sent = 0;
     until("eight answers, and eight requests behind them", || {
@@ -66,12 +66,12 @@ fn bytes_of<K: Kernel>(launch: &LaunchConfig) -> usize {
     cpu().launch::<K>(launch.clone()).unwrap().pinned_bytes().next_multiple_of(256)
 }
 
-/// Answers with its request when the place that it names is released, and says there when it has begun.
+/// Answers with its request when the place that it names is released, and marks there that it has begun.
 /// For the CPU device only.
 #[derive(Debug)]
 struct Held;
 
-/// What one handler says, and waits for.
+/// What one handler marks, and waits for.
 struct Place {
     begun: AtomicBool,
     released: AtomicBool,
@@ -205,7 +205,7 @@ fn dropped_kernels_leave_the_device() {
     }
     for runtime in runtimes {
         for round in 0..20 {
-            // There is room for one: the one before has to be gone.
+            // There is room for one: the one before must have left.
             let launch = || runtime.launch::<Echo>(small().channels(2)).ok();
             let mut kernel = until("the memory of the last one", launch);
             if round % 4 > 0 {
@@ -223,7 +223,7 @@ fn dropped_kernels_leave_the_device() {
 }
 
 #[test]
-fn channels_obey_together() {
+fn channels_acknowledge_together() {
     on_each_device(|runtime| {
         for cooperative in [Cooperative::Always, Cooperative::Never, Cooperative::Auto] {
             let mut kernel = active(runtime, small().channels(4).cooperative(cooperative));
@@ -491,7 +491,7 @@ fn a_thousand_cycles_grow_nothing() {
 }
 
 #[test]
-fn a_command_that_is_not_obeyed_in_time() {
+fn a_command_that_is_not_acknowledged_in_time() {
     let runtime = cpu();
     let mut kernel = busy(&runtime, 0);
     let limit = Duration::from_millis(40);
@@ -525,7 +525,7 @@ fn terminate_may_be_called_again_after_a_timeout() {
         assert!(matches!(error, ControlError::Timeout { asked: State::Terminated, .. }), "{error}");
     }
     assert_eq!(kernel.status().state, State::Terminated);
-    // There is no way back: the channel may have left by now, or not.
+    // It cannot be activated again: the channel may have left by now, or not.
     let ended = ControlError::Terminated { kernel: "held" };
     assert_eq!(kernel.activate(LONG), Err(ended.clone()));
     assert_eq!(kernel.deactivate(LONG), Err(ended.clone()));
@@ -567,7 +567,7 @@ fn dropped_while_busy() {
         error => panic!("{error}"),
     });
 
-    // Runtime, handle and all.
+    // The runtime, the handle and all else is dropped.
     let runtime = cpu();
     let mut kernel = busy(&runtime, 3);
     let (_sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();

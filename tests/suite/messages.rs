@@ -238,7 +238,7 @@ fn one_answer_makes_room_for_one_request() {
     });
 }
 
-/// A command is obeyed between windows, not after the whole ring.
+/// A command is acknowledged between windows, not after the whole ring.
 #[test]
 fn a_command_does_not_wait_for_the_ring() {
     let runtime = ring_tests::cpu();
@@ -275,7 +275,7 @@ fn the_heart_beats_under_load() {
 /// On a GPU one warp looks for commands and two for messages: a message that cannot be answered for
 /// want of room must not keep them from the command.
 #[test]
-fn commands_are_obeyed_while_answers_have_no_room() {
+fn commands_are_acknowledged_while_answers_have_no_room() {
     on_each_device(|runtime| {
         for capacity in [1, 2] {
             let launch = LaunchConfig::default().capacity(capacity).threads(64);

@@ -117,7 +117,7 @@ fn two_threads_drive_an_event_driven_kernel() {
 fn a_kernel_at_rest_is_launched_by_a_send() {
     on_each_device(|host| {
         for both in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
-            // However long it does not get its turn, it leaves only when it finds nothing to do.
+            // However long it does not get the processor, it leaves only when it finds nothing to do.
             let (idle, time) = (Duration::from_micros(50), Duration::MAX);
             let budgets = Budgets { idle, time, ..Budgets::default() };
             let mut kernel = active(host, way(both).budgets(budgets));
@@ -181,7 +181,7 @@ fn residency_is_bounded_by_one_handler_call() {
 
 /// The lost channel is not run again, neither by a launch queued behind nor by a new one. CPU only.
 #[test]
-fn a_panic_is_told_in_each_way() {
+fn a_panic_is_reported_in_each_way() {
     let host = ring_tests::cpu();
     for both in WAYS {
         for batch in [1, 20] {
@@ -218,7 +218,7 @@ fn a_panic_is_told_in_each_way() {
                 })
             );
             assert!(panicked, "{both:?}: {fault}");
-            assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel obeyed");
+            assert!(kernel.deactivate(LONG).is_err(), "{both:?}: a lost kernel acknowledged");
         }
     }
 }
@@ -331,7 +331,7 @@ fn the_environment_forces() {
         let said = match opened {
             Err(OpenError::Environment { variable, source }) => format!("{variable}: {source}"),
             Err(error) => panic!("{error}"),
-            // The caller's wish gives way.
+            // The environment wins over the caller.
             Ok(host) => match host.launch::<Echo>(way(WAYS[1])) {
                 Ok(kernel) => kernel.selection().to_string(),
                 Err(error) => error.to_string(),

@@ -9,7 +9,7 @@ use ring_host::{
     Channel, KernelHandle, LaunchConfig, PayloadError, Runtime, RuntimeConfig, SendTimeoutError,
     State, TrySendError,
 };
-use ring_tests::{LONG, Told, WAYS, over};
+use ring_tests::{CallError, LONG, WAYS, over};
 use std::time::Duration;
 
 /// Elements of A, of B and of C, which lie side by side in the arena.
@@ -79,7 +79,7 @@ fn a_write_that_timed_out_lands_over_no_result() {
 }
 
 /// A message by one of the ways of sending; how many were taken.
-fn send(channel: &mut Channel<VectorAdd>, way: usize) -> Result<usize, Told> {
+fn send(channel: &mut Channel<VectorAdd>, way: usize) -> Result<usize, CallError> {
     let request = VectorAddRequest::in_payload(N as u32, 0);
     Ok(match way {
         0 => channel.try_send(request).map(|()| 1).map_err(TrySendError::without_message)?,
@@ -111,7 +111,7 @@ fn messages_wait_for_a_write_that_timed_out() {
             let taken = until("a message is taken", || match send(&mut channel, way) {
                 Ok(taken) => Some(taken),
                 Err(error) => {
-                    assert_eq!(error, Told::Writing);
+                    assert_eq!(error, CallError::Writing);
                     refused += 1;
                     None
                 }

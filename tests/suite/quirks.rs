@@ -1,5 +1,5 @@
-//! Devices with things taken away: what is found out about them, what is chosen, and that messages go
-//! round all the same, or that it is said why not.
+//! Devices with things taken away: what the probe finds, what is selected, and that messages are answered all
+//! the same, or an error says why not.
 
 use crate::faults::{is_left_behind, names, promptly, until};
 use ring_host::device::quirks::NAMES;
@@ -333,7 +333,7 @@ fn a_staged_kernel_goes_on_without_copies_beside_it() {
     names(&fault, &["cannot be kept answering", "copies beside a launch fail by now"]);
 }
 
-/// Budgets that are never spent do not keep a launch on the device that nothing can be carried to.
+/// A launch without budgets leaves all the same where copies can reach it only between launches.
 #[test]
 fn endless_budgets_do_not_outlive_the_copies() {
     let endless = Budgets { time: Duration::MAX, iterations: u64::MAX, idle: Duration::MAX };
@@ -409,7 +409,7 @@ fn stale_handles_are_tried_again() {
     }
 }
 
-/// That the device is lost with every kernel on it, and that nothing hangs.
+/// Asserts that the device is lost with every kernel on it, and that nothing hangs.
 fn is_lost(
     device: &impl Driver,
     host: Runtime,
@@ -471,7 +471,7 @@ fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
     }
 }
 
-/// Whatever a program does, one call after the other, on a device whose calls block.
+/// Every call that a program can make, one after the other, on a device whose calls block.
 #[test]
 fn a_program_comes_to_its_end_where_calls_block() {
     for quirks in ["calls-block", "wsl2", "calls-block,held-launches", "calls-block,no-graphs"] {
@@ -504,7 +504,7 @@ fn a_program_comes_to_its_end_where_calls_block() {
     }
 }
 
-/// That calls do block: so this says something of the test before.
+/// Calls do block on that device: without this the test before would prove nothing.
 #[test]
 fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
     let device = Arc::new(cpu().calls_block());

@@ -1,5 +1,5 @@
-//! `Runtime::recover`: after each fault either kernels can be launched again, or it is said that the process
-//! has to be started again.
+//! `Runtime::recover`: after each fault either kernels can be launched again, or an error says that the
+//! process has to be started again.
 
 use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
 use ring_host::device::cpu::Cpu;

@@ -1,5 +1,5 @@
-//! Calls of the driver that are refused: each in its turn, alone or with all that follow. Each time
-//! it is said, or done without; nothing is left behind, and afterwards all works.
+//! Calls of the driver that are refused: each in its turn, alone or with all that follow. Each time an error
+//! names it, or it is done without; nothing is left behind, and afterwards all works.
 
 use crate::faults::{names, promptly, until};
 use ring_host::device::{Driver, Quirks, cpu::Cpu};
@@ -53,7 +53,7 @@ fn exchange(kernel: &mut KernelHandle<Echo>) -> Result<(), String> {
     kernel.terminate(LONG).map(drop).map_err(|error| error.to_string())
 }
 
-/// That nothing is on the device, once what was set aside has left.
+/// Asserts that nothing is on the device, once orphans have left.
 fn is_empty(device: &impl Driver) {
     until("what was on the device", || {
         drop(Runtime::open(Device::Cpu)); // sees what was set aside
@@ -79,11 +79,11 @@ fn memory_that_is_refused_is_named_or_done_without() {
             match &found {
                 Ok(host) => {
                     let report = host.report();
-                    let told = format!("{:?} {:?}", report.pinned, report.probe);
+                    let text = format!("{:?} {:?}", report.pinned, report.probe);
                     let less = report.pinned != Ok(RuntimeConfig::default().pinned_bytes);
-                    let whole = !less && !told.contains("refused") && n > 4;
+                    let whole = !less && !text.contains("refused") && n > 4;
                     opened += u32::from(whole);
-                    assert!(whole || less || told.contains(&said), "{n}: {told}");
+                    assert!(whole || less || text.contains(&said), "{n}: {text}");
                     for (mode, memory) in WAYS {
                         match host.launch::<Echo>(launch(mode, memory)) {
                             Ok(mut kernel) => exchange(&mut kernel).unwrap(),
@@ -134,7 +134,7 @@ fn a_launch_that_is_refused_is_named_or_made_again() {
                 };
                 match &ended {
                     Err(why) => names(why, &["is refused (a quirk)"]),
-                    // A persistent kernel needs a place and one launch.
+                    // A persistent kernel needs a launch slot and one launch.
                     Ok(()) => assert!(alone || n > 2, "{mode} in {memory}: {n} on"),
                 }
                 assert!(!alone || n == 1 || ended.is_ok(), "one refusal is gone around: {ended:?}");
@@ -151,7 +151,7 @@ fn a_launch_that_is_refused_is_named_or_made_again() {
     }
 }
 
-/// With nothing forced, a refused place leaves other ways.
+/// With nothing forced, a refused launch slot leaves other modes.
 #[test]
 fn what_one_way_is_refused_another_serves() {
     let (_, host) = over(|| Quirks::of(Cpu::open()).refused_launches(1..=1), ONE);

@@ -1,4 +1,4 @@
-//! A + B = C, the user's own suite: 10 elements, 25 (all that fit a message), 100 (in the payload
+//! A + B = C, the suite of `ring validate`: 10 elements, 25 (all that fit a message), 100 (in the payload
 //! arena), and around those.
 
 use ring_host::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest, status};

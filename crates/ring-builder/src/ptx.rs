@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_told_with_its_line() {
+    fn a_folder_is_reported_with_its_line() {
         let bad = format!("{PTX}// /home/me/x.rs\n");
         assert!(names_none(PTX, &[Path::new("/home/me")]).is_ok());
         assert!(names_none(&bad, &[Path::new("/")]).is_ok(), "every path begins so");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn another_header_is_told() {
+    fn another_header_is_reported() {
         check_header(PTX, Arch::OLDEST).unwrap();
         check_header(&PTX.replace("8.4", "7.8"), Arch::OLDEST).unwrap();
         for (good, bad) in [("8.4", "8.5"), ("8.4", "9.0"), ("sm_70", "sm_90a"), (".target", "")] {

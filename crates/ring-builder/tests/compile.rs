@@ -114,7 +114,7 @@ fn what_is_chosen_reaches_the_ptx() {
 }
 
 #[test]
-fn what_the_compiler_says_is_told_whole() {
+fn what_the_compiler_says_is_shown_whole() {
     let source = KERNEL.replace("*at = ", "*at = nowhere() + ");
     let Some(said) = refused("broken", &source) else { return };
     for part in ["cannot find function `nowhere`", "src/lib.rs:6", "`cargo rustc --lib --release"] {
@@ -123,12 +123,12 @@ fn what_the_compiler_says_is_told_whole() {
 }
 
 #[test]
-fn a_crate_without_a_kernel_is_told_so() {
+fn a_crate_without_a_kernel_is_reported_as_such() {
     let Some(said) = refused("no-kernel", "#![no_std]\npub use below::twice;\n") else { return };
     for part in ["a-crate declares no kernel", "ring_device::ring_kernel! {", "src/lib.rs"] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
-    // Another mistake is told by itself: it may be why there is no kernel.
+    // Another mistake is reported by itself: it may be why there is no kernel.
     let said = refused("no-kernel", "#![no_std]\npub use below::none;\n").unwrap();
     assert!(said.contains("unresolved import `below::none`"), "{said}");
     assert!(!said.contains("panic_handler"), "{said}");

@@ -117,7 +117,7 @@ impl Failure {
     }
 
     /// What happened, and in a line of its own what the user can do.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         format!("{self}\n{}", self.advice())
     }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn projects_are_told_what_is_in_their_way() {
+    fn projects_are_refused_with_what_is_in_their_way() {
         let why = "there is no Cargo.toml".to_owned();
         let cases: [(Failure, &[&str]); 4] = [
             (Failure::CloneGone("a/b".into()), &["a/b", "no public registry", "--ring", "git URL"]),
@@ -214,7 +214,7 @@ mod tests {
             ),
         ];
         for (failure, parts) in cases {
-            let said = failure.told();
+            let said = failure.message();
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
     }
@@ -281,7 +281,7 @@ mod tests {
             ),
         ];
         for (failure, parts) in cases {
-            let text = failure.told();
+            let text = failure.message();
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
             assert_eq!(text.lines().count(), 2, "{text}");
             let status = if matches!(failure, Failure::Interrupted) { 130 } else { 1 };

@@ -41,7 +41,7 @@ use std::io::Write;
 /// Does what the command line asks for, and reports to `out`.
 ///
 /// # Errors
-/// When not all of it held; what the report has not said is in the error.
+/// When not all of it held; what the report does not have is in the error.
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Failure> {
     if let Some(list) = arguments.command.list() {
         return Ok(out.write_all(list.as_bytes())?);

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     match ring_cli::run(&arguments, &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("ring: {}", failure.told());
+            eprintln!("ring: {}", failure.message());
             failure.status().into()
         }
     }

@@ -42,7 +42,7 @@ impl Column {
 pub struct Row {
     /// A cell for each column.
     pub cells: Vec<String>,
-    /// What is said of it, below it and as wide as the page.
+    /// Its note, below it and as wide as the page.
     pub note: Option<String>,
     /// How a page distinguishes it from others.
     pub class: &'static str,

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// The longest time told apart from longer ones.
+/// The longest time that has a bucket of its own.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Times from 1 ns to ten minutes, to three digits. Recording allocates nothing.

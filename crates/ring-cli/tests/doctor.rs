@@ -69,7 +69,7 @@ fn whatever_the_machine_has_is_reported() {
 }
 
 #[test]
-fn what_wsl2_lacks_is_told_with_what_to_do() {
+fn what_wsl2_lacks_is_shown_with_what_to_do() {
     ring("doctor --device cpu --emulate wsl2").ends(0).says(&[
         "emulated wsl2",
         "cooperative launch no",
@@ -111,7 +111,7 @@ fn each_thing_taken_away_is_named() {
 }
 
 #[test]
-fn what_the_environment_forces_is_told() {
+fn what_the_environment_forces_is_reported() {
     let forced = [("RING_MODE", "graph")];
     let ran = ring_in("doctor --device cpu", &forced).ends(0);
     ran.says(&["environment RING_MODE=graph", "forced by RING_MODE", "as the environment says"]);

@@ -100,20 +100,20 @@ fn a_million_messages_pass_as_under_wsl2() {
 }
 
 #[test]
-fn a_fault_of_the_device_is_told() {
+fn a_fault_of_the_device_is_reported() {
     let ran = ring(&format!("{CPU} --emulate device-fault")).ends(1);
     let fault = "the device faulted (700: state failed: an illegal memory access was encountered";
     ran.says(&[fault, "every kernel on it is gone"]).complains(&["ring: 1 of ", "checks failed"]);
 }
 
 #[test]
-fn a_reset_of_the_device_is_told() {
+fn a_reset_of_the_device_is_reported() {
     let ran = ring(&format!("{CPU} --emulate device-reset")).ends(1);
     ran.says(&["the device faulted (709: "]).complains(&["ring: 1 of ", "checks failed"]);
 }
 
 #[test]
-fn copies_that_fail_for_good_are_told() {
+fn copies_that_fail_for_good_are_reported() {
     let ran = ring(&format!("{CPU} --emulate failing-copies")).ends(1);
     ran.says(&["vector_add: 2/3 passed", "copies fail"]).complains(&["1 of 5 checks failed"]);
 }

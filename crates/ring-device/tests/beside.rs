@@ -1,5 +1,5 @@
 //! Channels beside each other in launches of limited budgets: who keeps whom, and who calls whom to leave.
-//! What a channel waits for here is that another one's heart beats, not that time passes.
+//! What a channel waits for here is another one's heartbeat, not that time passes.
 
 mod rig;
 
@@ -72,7 +72,7 @@ fn a_channel_with_nothing_to_do_stays_until_it_is_called() {
     rig.clock = Some(Arc::new(|channel| if channel == 0 { 1 << 41 } else { now() }));
     rig.budgets(Budgets { idle: MS, ..ENDLESS });
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     goes_on(&rig, 1, 5 * MS, 1);
     // Neither does it leave when it has had messages.
     let mut ends = rig.ends(1);
@@ -86,7 +86,7 @@ fn a_channel_with_nothing_to_do_stays_until_it_is_called() {
         ends.consumer.publish();
         goes_on(&rig, 1, 2 * MS, 1);
     }
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
     rig.check_left();
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Asked, Exit::Asked));
@@ -126,7 +126,8 @@ impl ThreadHandler for Same {
     }
 }
 
-/// Channel 0 looks at channels only, not at what lies behind them: slots full of what a channel at work would say.
+/// Channel 0 looks at channels only, not at what lies behind them: slots full of what a
+/// channel at work would write.
 #[test]
 fn what_lies_behind_the_channels_is_no_channel() {
     for channels in 2..6 {

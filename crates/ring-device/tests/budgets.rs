@@ -191,6 +191,6 @@ fn no_budget_no_end() {
     let running = rig.launch();
     std::thread::sleep(Duration::from_millis(50));
     assert!(!running.ended());
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
 }

@@ -1,5 +1,5 @@
 //! Clocks that jump forwards by hours, go back, stand still, come round at the end of 64 bits: no channel
-//! panics, loses a message, or stays beyond its budgets once the clock goes on; all obey.
+//! panics, loses a message, or stays beyond its budgets once the clock goes on; all acknowledge commands.
 
 mod rig;
 
@@ -15,7 +15,7 @@ const HOUR: u64 = 3600 * 1000 * MS;
 trait Any: Kernel<Request = u64, Response = u64> {}
 impl<K: Kernel<Request = u64, Response = u64>> Any for K {}
 
-/// Time that goes on by `step` with each look at it, and jumps when it is told to. What is counted of a
+/// Time that goes on by `step` with each look at it, and jumps when the test asks. What is counted of a
 /// channel is counted by its own looks, so it does not depend on when which thread runs.
 struct Jumpy {
     at: AtomicU64,
@@ -105,39 +105,39 @@ fn works(ends: &mut Ends) {
     }
 }
 
-fn obeys_whatever_the_clock_does<K: Any>() {
+fn acknowledges_whatever_the_clock_does<K: Any>() {
     for budgets in [ENDLESS, Budgets { time: 1, idle: 1, ..ENDLESS }] {
         let mut rig = Rig::<K>::new(2, 8, 0);
         rig.budgets(budgets);
         let clock = Jumpy::of(&mut rig, 10 * HOUR, 0);
         let mut ends = [rig.ends(0), rig.ends(1)];
         let running = rig.launch();
-        rig.obeyed(State::Active);
+        rig.command_and_wait(State::Active);
         // With budgets it must stand still, or the launch would end.
         let jumps = if budgets.time == UNLIMITED { &jumps(10 * HOUR)[..] } else { &[] };
         for jump in jumps.iter().copied().chain([10 * HOUR]) {
             clock.jump(jump);
             ends.iter_mut().for_each(works);
-            rig.obeyed(State::Inactive);
-            rig.obeyed(State::Active);
+            rig.command_and_wait(State::Inactive);
+            rig.command_and_wait(State::Active);
             assert!(!running.ended());
         }
-        rig.obeyed(State::Terminated);
+        rig.command_and_wait(State::Terminated);
         running.join();
         rig.check_left();
     }
 }
 
 #[test]
-fn obeys_with_the_clock_standing_still_or_jumping() {
-    obeys_whatever_the_clock_does::<Next>();
-    obeys_whatever_the_clock_does::<NextInOrder>();
+fn acknowledges_with_the_clock_standing_still_or_jumping() {
+    acknowledges_whatever_the_clock_does::<Next>();
+    acknowledges_whatever_the_clock_does::<NextInOrder>();
 }
 
-/// A launch whose clock jumps while it runs ends by what it was told of time or idleness, counted from
+/// A launch whose clock jumps while it runs ends by its budgets of time or idleness, counted from
 /// the jump at the latest: each channel a few looks after it has seen that the time is over, or that channel 0
 /// calls it.
-fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
+fn ends_in_time<K: Any>(budgets: Budgets, limit: u64, exit: Exit) {
     // How far the clock goes with a look. Looks of a channel that may come when it is to leave: it looks for
     // the call, as for the host's command, each sixteenth time.
     const STEP: u64 = 1000;
@@ -153,7 +153,7 @@ fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
                 // SAFETY: in the rig's memory, which outlives its launches.
                 let call = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(call) };
                 let keeps_time = channel == 0 || budgets.time != UNLIMITED;
-                (keeps_time && time >= told) || call.load(Relaxed) == 1
+                (keeps_time && time >= limit) || call.load(Relaxed) == 1
             });
             let mut ends = rig.ends(channels - 1);
             let running = rig.launch();
@@ -162,7 +162,7 @@ fn ends_in_time<K: Any>(budgets: Budgets, told: u64, exit: Exit) {
             });
             works(&mut ends);
             clock.goes_on();
-            assert!(!running.ended(), "it was not told of more time");
+            assert!(!running.ended(), "no more time has passed for it");
             clock.jump(jump);
             clock.step.store(STEP, Relaxed);
             running.join();

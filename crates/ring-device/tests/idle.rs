@@ -8,7 +8,7 @@ use ring_shared::layout::{Command, State};
 use std::sync::atomic::Ordering::Release;
 use std::sync::{Arc, Mutex};
 
-/// Fruitless looks after which the test gives the channel something to do.
+/// Idle looks after which the test gives the channel something to do.
 const IDLE: u32 = 5000;
 
 enum Step {
@@ -23,7 +23,7 @@ struct Script {
     ends: Ends,
     /// The last number that the channel said.
     last: u32,
-    /// The last number of each row of fruitless looks.
+    /// The last number of each row of idle looks.
     rows: Vec<u32>,
     epoch: u32,
     sent: u64,
@@ -91,7 +91,7 @@ impl Script {
                 let word = Command { epoch: self.epoch, state: state as u32 }.to_word();
                 control.host.command.store(word, Release);
             }
-            None => panic!("the channel did not obey"),
+            None => panic!("the channel did not acknowledge"),
         }
     }
 

@@ -75,7 +75,7 @@ fn a_channel_leaves_when_its_lease_is_over() {
             let mut rig = leased(channels, 8);
             let running = rig.launch();
             if let Some(state) = state {
-                rig.obeyed(state);
+                rig.command_and_wait(state);
             }
             pass(&rig, &running, STEP);
             runs_out(&rig, running);
@@ -88,7 +88,7 @@ fn a_channel_stays_while_its_lease_is_renewed() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(2, 8);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     for step in 0..100 {
         if step % 8 == 0 {
             renew(&rig);
@@ -107,7 +107,7 @@ fn a_clock_that_jumps_ends_no_lease() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(1, 8);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     for jump in [3600 * LEASE, 0u64.wrapping_sub(1800 * LEASE), LEASE, 0u64.wrapping_sub(LEASE)] {
         renew(&rig);
         pass(&rig, &running, STEP);
@@ -127,7 +127,7 @@ fn a_clock_that_goes_back_again_and_again_ends_no_lease() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(1, 8);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     for back in 0..30 {
         pass(&rig, &running, 0u64.wrapping_sub(3 * LEASE));
         assert!(!running.ended(), "{back} times back");
@@ -143,7 +143,7 @@ fn a_lease_that_is_never_renewed_lasts_from_the_launch_on() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(2, 8);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     (0..9).for_each(|_| pass(&rig, &running, STEP)); // the first look is none that was missed
     assert!((0..rig.channels).all(|channel| rig.exit(channel) == Exit::Running), "too early");
     CLOCK.fetch_add(STEP, Relaxed);
@@ -151,13 +151,13 @@ fn a_lease_that_is_never_renewed_lasts_from_the_launch_on() {
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::LeaseOver, Exit::LeaseOver));
 }
 
-/// However often a channel's heart beats: it looks at the lease a tenth of that apart.
+/// However often a channel has a heartbeat, it looks at the lease a tenth of that apart.
 #[test]
 fn heartbeats_do_not_shorten_a_lease() {
     let _one = ONE_AT_A_TIME.lock();
     let mut rig = leased(1, 8);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     for beats in 0..30 {
         pass(&rig, &running, 200_000);
         assert!(!running.ended(), "after {beats} heartbeats");
@@ -196,7 +196,7 @@ fn under_load_nothing_is_lost_with_the_lease() {
         rig.budgets(budgets);
         let mut ends = rig.ends(0);
         let running = rig.launch();
-        rig.obeyed(State::Active);
+        rig.command_and_wait(State::Active);
         let (mut sent, mut received) = (0u64, 0);
         while !running.ended() {
             let batch: Vec<u64> = (sent..sent + 3).collect();
@@ -227,7 +227,7 @@ fn a_channel_without_room_for_answers_leaves() {
     let mut rig = leased(1, 4);
     let mut ends = rig.ends(0);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     let mut sent = 0;
     while sent < 8 {
         sent += ends.push_slice(&[sent, sent + 1][..1 + (sent % 2) as usize]) as u64;

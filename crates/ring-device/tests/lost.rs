@@ -32,7 +32,7 @@ impl ThreadHandler for Counted {
     }
 }
 
-/// Leaves the channel as a handler's panic does, in a launch that had obeyed the command `epoch`.
+/// Leaves the channel as a handler's panic does, in a launch that had acknowledged the command `epoch`.
 fn lose<K: Kernel>(rig: &Rig<K>, channel: u32, epoch: u32) {
     let status = &rig.channel(channel).status;
     status.exit.store(Exit::HandlerPanicked as u64, Relaxed);

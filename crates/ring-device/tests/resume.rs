@@ -106,11 +106,11 @@ fn commands_reach_across_launches() {
 }
 
 #[test]
-fn a_launch_that_stays_obeys_as_ever() {
+fn a_launch_that_stays_acknowledges_as_ever() {
     let mut rig = Rig::<Next>::new(2, 8, NEAR_END);
     let mut ends = rig.ends(1);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     for i in 0..200u64 {
         let messages = [i * 3, i * 3 + 1, i * 3 + 2];
         if i % 2 == 0 {
@@ -127,12 +127,12 @@ fn a_launch_that_stays_obeys_as_ever() {
             assert_eq!(answer, Some(m + 1));
         }
     }
-    rig.obeyed(State::Inactive);
+    rig.command_and_wait(State::Inactive);
     assert_eq!(rig.processed(1), 600);
     assert!(ends.push(9u64));
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     until("an answer", || ends.pop::<u64>() == Some(10));
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
     rig.check_left();
 }
@@ -162,9 +162,9 @@ fn what_cannot_be_resumed_is_refused() {
     fault(|rig| rig.channel(0).status.scrubbed.store(6, Relaxed), Exit::CorruptRing, 1);
 }
 
-/// A channel that was told things, and is then spoilt, says of which command it knew last.
+/// A channel whose lines are spoilt after some commands leaves with the epoch of the last it acknowledged.
 #[test]
-fn a_refusal_says_which_command_was_obeyed_last() {
+fn a_refusal_has_the_command_acknowledged_last() {
     let mut rig = Rig::<Next>::new(1, 8, 5);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     let mut epoch = 0;
@@ -226,7 +226,7 @@ fn the_last_index_of_all_is_refused_with_a_message_too() {
     assert_eq!(rig.exit(0), Exit::CorruptRing);
 }
 
-/// A doorbell may tell of more answers received than the credit line, by a whole ring and more.
+/// A doorbell may have a credit ahead of that in the credit line, by a whole ring and more.
 #[test]
 fn credit_of_the_doorbell_counts_when_a_launch_begins() {
     let mut rig = Rig::<Next>::new(1, 8, 5);
@@ -281,17 +281,17 @@ fn a_kernel_of_another_kind_is_left_alone() {
     assert_eq!(rig.channel(0).status.left.load(Relaxed), 0);
 }
 
-/// What a channel says when it obeys is so at that moment: it counts what the host has sent before the launch.
+/// Counters are exact at an acknowledgement: they count what the host has sent before the launch.
 #[test]
-fn what_was_sent_before_a_launch_is_told_with_the_first_acknowledgement() {
+fn what_was_sent_before_a_launch_is_counted_in_the_first_acknowledgement() {
     let mut rig = Rig::<Next>::new(1, 8, NEAR_END);
-    rig.clock = Some(std::sync::Arc::new(|_| 1 << 41)); // so that no heartbeat tells more
+    rig.clock = Some(std::sync::Arc::new(|_| 1 << 41)); // so that no heartbeat writes more
     rig.command(State::Inactive);
     let mut ends = rig.ends(0);
     assert_eq!(ends.push_slice(&[1u64, 2, 3, 4, 5]), 5);
     let running = rig.launch();
     until("acknowledged", || rig.acknowledged(0).1 == Some(State::Inactive));
     assert_eq!(rig.channel(0).status.depth.load(Relaxed), 5);
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
 }

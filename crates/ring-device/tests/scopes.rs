@@ -222,7 +222,7 @@ fn a_ring_full_of_messages() {
     each!(a_ring_full, Processing::Continuous);
 }
 
-/// The host reads no answer: the channel answers as many as there is room for, and obeys meanwhile. `n` more
+/// The host reads no answer: the channel answers as many as there is room for, and acknowledges meanwhile. `n` more
 /// wait for the host's credit line.
 fn no_room<K: Numbered>(n: u64) {
     let (mut rig, running, mut traffic) = resident::<K>(4, 0);
@@ -230,8 +230,8 @@ fn no_room<K: Numbered>(n: u64) {
     rig.consumes(0, 4);
     traffic.ends.producer.note_consumed(4);
     assert_eq!(traffic.some(n), n);
-    rig.obeyed(State::Inactive);
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Inactive);
+    rig.command_and_wait(State::Active);
     for _ in 0..3 {
         let beat = || rig.channel(0).status.heartbeat.load(Relaxed);
         let last = beat();
@@ -427,7 +427,7 @@ gated!(GatedAlone, Thread, ALONE);
 gated!(GatedInOrder, InOrder, IN_ORDER);
 gated!(HeldInOrder, InOrder, HELD_IN_ORDER);
 
-fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock: Clock) {
+fn acknowledges_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock: Clock) {
     gate.close();
     let mut rig = Rig::<K>::new(1, 64, 0);
     rig.clock = Some(clock);
@@ -441,22 +441,22 @@ fn obeys_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock
     // The channel has the second message by now, or sees the command before.
     let epoch = rig.command(State::Inactive);
     gate.open(u64::MAX);
-    until("obeyed", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
+    until("acknowledged", || rig.acknowledged(0) == (epoch, Some(State::Inactive)));
     let processed = rig.processed(0);
     assert!((1..=2).contains(&processed), "{processed}");
     assert_eq!(rig.channel(0).status.depth.load(Relaxed), 60 - processed);
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
     rig.check_left();
 }
 
 #[test]
-fn continuous_obeys_after_each_message() {
-    // With a clock that stands still no heart beats, with which a channel looks for commands, too.
+fn continuous_acknowledges_after_each_message() {
+    // With a clock that stands still there are no heartbeats, at which a channel looks for commands too.
     let clocks: [Clock; 2] = [Arc::new(|_| now()), Arc::new(|_| 1 << 41)];
     for clock in clocks {
-        obeys_after_each::<GatedAlone>(&ALONE, Arc::clone(&clock));
-        obeys_after_each::<GatedInOrder>(&IN_ORDER, clock);
+        acknowledges_after_each::<GatedAlone>(&ALONE, Arc::clone(&clock));
+        acknowledges_after_each::<GatedInOrder>(&IN_ORDER, clock);
     }
 }
 

@@ -33,7 +33,7 @@ impl ThreadHandler for Picky {
 /// The clock of the channels of [`Timed`], in nanoseconds.
 static TIME: AtomicU64 = AtomicU64::new(1 << 40);
 
-/// Takes as many nanoseconds as it is told.
+/// Takes as many nanoseconds as the request says.
 struct Timed;
 
 impl Kernel for Timed {
@@ -114,11 +114,11 @@ fn a_reference_beyond_all_addresses_is_refused() {
 fn commands_not_understood_are_counted_and_not_acknowledged() {
     let mut rig = Rig::<Picky>::new(1, 8, 0);
     let running = rig.launch();
-    rig.obeyed(State::Active);
+    rig.command_and_wait(State::Active);
     rig.command(State::Faulted);
     rig.command(State::Launched);
     until("one of them is counted", || rig.channel(0).status.refused.load(Relaxed) > 0);
-    rig.obeyed(State::Terminated);
+    rig.command_and_wait(State::Terminated);
     running.join();
     rig.check_left();
     // Two were written, but the channel may have seen only the second.

@@ -1,5 +1,5 @@
 //! Both ends of a ring at the borders of what they do: nothing to send, an error with or without
-//! messages before it, credit that is told late, and messages larger than the slots.
+//! messages before it, credit that is published late, and messages larger than the slots.
 
 mod parts;
 
@@ -25,15 +25,15 @@ fn ends(parts: &Parts) -> (Outbox, Inbox) {
     (Outbox::new(parts.ring()), Inbox::new(parts.ring()))
 }
 
-/// Tells the consumer of a tail that cannot be.
+/// Announces a tail that cannot be.
 fn lie(parts: &Parts) {
     let control = Control { credit: 0, first: 1000, tail: 1000 };
     parts.ring().bell().atoms[CONTROL].store(control.to_words());
 }
 
-/// An error is told when nothing was taken, and only then: no message is lost with it.
+/// An error is returned when nothing was taken, and only then: no message is lost with it.
 #[test]
-fn each_tells_an_error_when_nothing_was_shown() {
+fn each_returns_an_error_when_nothing_was_shown() {
     let parts = Parts::new(4, 1, 0);
     let (mut producer, mut consumer) = ends(&parts);
     producer.push_slice(&[1u64, 2], 0).unwrap();
@@ -77,7 +77,7 @@ fn messages_made_in_slots_too_small_are_cut() {
     }
 }
 
-/// A ring is told to have room while it has, and its credit line is looked at when it seems full.
+/// A ring has room by what is known while it has, and its credit line is looked at when it seems full.
 #[test]
 fn room_is_what_is_free() {
     let parts = Parts::new(2, 1, 3);
@@ -105,7 +105,7 @@ fn room_is_what_is_free() {
 /// Who has nothing to send, or no room, and no news of credit, leaves the line alone: the other side
 /// reads it all the time.
 #[test]
-fn nothing_new_is_not_told() {
+fn nothing_new_is_not_published() {
     let parts = Parts::new(2, 1, 0);
     let (mut producer, _) = ends(&parts);
     producer.push_slice(&[1u64, 2], 0).unwrap();
@@ -126,7 +126,7 @@ fn nothing_new_is_not_told() {
 
 /// Credit goes back for every quarter of a ring, and when there is nothing left, not for each message.
 #[test]
-fn credit_is_told_by_the_quarter() {
+fn credit_is_published_by_the_quarter() {
     for (capacity, quarter) in [(16u32, 4u64), (8, 2), (2, 1)] {
         let start = 1 << 20;
         let parts = Parts::new(capacity, 1, start);
@@ -135,14 +135,14 @@ fn credit_is_told_by_the_quarter() {
         producer.push_slice(&all, start).unwrap();
         for taken in 1..=u64::from(capacity) {
             assert_eq!(consumer.pop::<u64>(), Ok(Some(taken - 1)));
-            let told = parts.ring().credit().consumed.load(Relaxed) - start;
-            assert_eq!(told, taken / quarter * quarter, "{taken} of {capacity}");
+            let published = parts.ring().credit().consumed.load(Relaxed) - start;
+            assert_eq!(published, taken / quarter * quarter, "{taken} of {capacity}");
         }
         producer.push_slice(&all[..1], start).unwrap();
         assert_eq!(consumer.pop::<u64>(), Ok(Some(0)));
         assert_eq!(consumer.pop::<u64>(), Ok(None));
-        let told = parts.ring().credit().consumed.load(Relaxed) - start;
-        assert_eq!(told, u64::from(capacity) + 1);
+        let published = parts.ring().credit().consumed.load(Relaxed) - start;
+        assert_eq!(published, u64::from(capacity) + 1);
     }
 }
 
@@ -164,9 +164,9 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     }
 }
 
-/// A run of slots is told of from its start on, or from what is known to be consumed of it.
+/// A run of slots is announced from its start on, or from what is known to be consumed of it.
 #[test]
-fn a_run_is_told_of_from_what_may_be_unread() {
+fn a_run_is_announced_from_what_may_be_unread() {
     assert_eq!(Control::behind_slots(5, 4, 9, 0).first, 5, "message 4 is inline");
     assert_eq!(Control::behind_slots(5, 5, 9, 0).first, 5);
     assert_eq!(Control::behind_slots(5, 7, 9, 0).first, 7);

@@ -26,7 +26,7 @@ enum Lie {
 }
 
 impl Lie {
-    fn told(self, honest: u64) -> u64 {
+    fn apply(self, honest: u64) -> u64 {
         match self {
             Lie::Any(word) => word,
             Lie::Near(off) => honest.wrapping_add_signed(i64::from(off)),
@@ -81,22 +81,22 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
     let mut consumer = Inbox::new(ring);
-    // What the consumer may have been told is in slots, and so may take without another look.
+    // What a control atom may have announced is in slots, and so may take without another look.
     let mut known = start;
     for act in acts {
         let next = consumer.next();
         match *act {
             ToConsumer::Control(tail, first, credit) => {
-                let (tail, first) = (tail.told(next) as u32, first.told(next) as u32);
+                let (tail, first) = (tail.apply(next) as u32, first.apply(next) as u32);
                 let control = Control { credit, first, tail };
                 ring.bell().atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
-                ring.bell().atoms[k].store([!0, u64::from(stamp(of.told(next))) << 32]);
+                ring.bell().atoms[k].store([!0, u64::from(stamp(of.apply(next))) << 32]);
             }
             ToConsumer::Stamps(of) => {
                 for atom in &ring.bell().atoms[..CONTROL] {
-                    atom.store([!0, u64::from(stamp(of.told(next))) << 32]);
+                    atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
                 }
             }
             ToConsumer::Slot(at, word) => {
@@ -132,7 +132,7 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
                 assert_eq!(
                     consumer.next(),
                     next + taken as u64,
-                    "taken but not told, or the reverse"
+                    "taken but not reported, or the reverse"
                 );
                 // Fewer than asked for: it looked and found no more. Else there may be a run left.
                 known = consumer.next() + if taken < n { 0 } else { capacity };
@@ -175,7 +175,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
         let looks = |wanted: usize| ((capacity - (next - consumed)) as usize) < wanted;
         match *act {
             ToProducer::Credit(lie) => {
-                ring.credit().consumed.store(lie.told(next), Relaxed);
+                ring.credit().consumed.store(lie.apply(next), Relaxed);
             }
             ToProducer::Push => {
                 let got = producer.push(&T::zeroed(), 0);
@@ -200,7 +200,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
                 assert!(got.unwrap_or(0) <= n);
                 assert_eq!(producer.next(), next + got.unwrap_or(0) as u64);
             }
-            ToProducer::Note(lie) => producer.note_consumed(lie.told(next)),
+            ToProducer::Note(lie) => producer.note_consumed(lie.apply(next)),
         }
         let (now, known) = (producer.next(), producer.consumed());
         assert!(known >= consumed, "credit is never taken back");
@@ -284,7 +284,7 @@ fn the_first_tail_that_cannot_be() {
 }
 
 /// An impossible line behind messages that were sound: these are delivered first. Had the error
-/// been told at once, the messages would be consumed and their number lost with it.
+/// been returned at once, the messages would be consumed and their number lost with it.
 #[test]
 fn messages_before_the_lie_are_delivered() {
     let parts = Parts::new(4, 1, 0);
@@ -325,6 +325,6 @@ fn the_first_credit_that_cannot_be() {
     ring.credit().consumed.store(100, Relaxed);
     assert_eq!(producer.push(&3u64, 0), Err(PushError::Full));
     producer.note_consumed(102);
-    ring.credit().consumed.store(101, Relaxed); // less than an answer has told: old, not a lie
+    ring.credit().consumed.store(101, Relaxed); // less than an answer has proved: old, not a lie
     assert_eq!(producer.push_slice(&[3u64, 4, 5], 0), Ok(2));
 }

@@ -181,7 +181,7 @@ fn the_line_is_reused_only_after_credit() {
 }
 
 /// A GPU channel writes its line without fences, so the control atom may arrive before the payload,
-/// and the payload in any order. The stamps alone tell when the message is whole.
+/// and the payload in any order. The stamps alone prove that the message is whole.
 #[test]
 fn a_line_written_in_any_order_is_taken_whole() {
     for (start, order) in [(0, [2, 1, 0]), (STARTS[1], [2, 0, 1]), (STARTS[2], [0, 2, 1])] {

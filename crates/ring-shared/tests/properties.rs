@@ -44,9 +44,9 @@ enum Op {
     /// So many; the closure panics at this one, if it gets there.
     PushEach(usize, usize),
     PopEach(usize, usize),
-    /// The consumer tells its credit at once.
+    /// The consumer publishes its credit at once.
     Publish,
-    /// The producer is told, as by an answer, that so many (of 256) of those taken are consumed.
+    /// The producer learns, as by an answer, that so many (of 256) of those taken are consumed.
     Note(u64),
 }
 
@@ -112,7 +112,7 @@ where
                     m.inline = Some(m.next);
                     m.inline_pushes += 1;
                 }
-                m.push(usize::from(free > 0), credit); // a refused push still tells the credit
+                m.push(usize::from(free > 0), credit); // a refused push still publishes the credit
                 check_line::<T>(&ring, &m);
             }
             Op::PushSlice(n) => {
@@ -248,7 +248,7 @@ fn check_line<T: Message>(ring: &Ring, m: &Model) {
     }
 }
 
-/// The producer is told in time: at once when nothing is left, else after a quarter of the ring.
+/// Credit is published in time: at once when nothing is left, else after a quarter of the ring.
 fn check_credit(consumer: &Inbox, capacity: u32, line: u64, idle: bool, credit: u64) {
     let late = consumer.next() - line;
     assert!(late < u64::from(capacity).div_ceil(4), "{late} of {capacity} not published");
@@ -313,7 +313,7 @@ proptest! {
     }
 
     /// `decide` on anything at all: never more slots than there are, and an impossible tail is
-    /// either refused or not obeyed.
+    /// either refused or not acted on.
     #[test]
     fn decide_never_exceeds_the_ring(
         next: u64, log2 in 0..=20u32, first in prop_oneof![any::<u32>(), (0..1u32 << 21)], credit: u32,
@@ -354,7 +354,7 @@ proptest! {
         prop_assert_eq!(room(low + u64::from(used), low, capacity), capacity - used);
     }
 
-    /// A control tells of just the messages in slots that may be unread, whatever the consumer has taken
+    /// A control atom announces just the messages in slots that may be unread, whatever the consumer has taken
     /// since: the inline message before them is none of them.
     #[test]
     fn a_control_names_only_what_is_in_slots(

@@ -41,7 +41,7 @@ where
     }
 }
 
-/// Counts fruitless looks: spins a little, then lets the other thread run (there may be one core
+/// Counts idle looks: spins a little, then lets the other thread run (there may be one core
 /// for both), and gives up at the deadline.
 struct Wait {
     looks: u32,
@@ -118,7 +118,7 @@ fn round_trips<T: Numbered>(capacity: u32, start: u64, ahead: u64) {
             }
             let end = end.load(Relaxed);
             if echo.is_finished() && hear.next() == ask.next() && ask.next() < end {
-                break; // it failed; the scope tells why
+                break; // it failed; the scope panics with why
             }
             // A new burst only when the last one is answered, every so often: then inline is due.
             let burst = 1 + ask.next() / 1000 % ahead;

@@ -19,7 +19,7 @@ pub struct Expected {
 }
 
 impl Host {
-    /// Notes how everything is.
+    /// Records the memory as it is.
     pub fn before_launch(&mut self) -> Expected {
         self.written = Self::plain(self.words()).to_vec();
         // SAFETY: atomics and padding.

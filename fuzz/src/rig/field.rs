@@ -110,13 +110,13 @@ pub const OF_DEVICE: Range<usize> = STATUS / 8..REQUEST_BELL / 8;
 
 impl Part {
     /// The word with that part made a lie.
-    pub fn told(self, lie: Lie, honest: u64) -> u64 {
+    pub fn apply(self, lie: Lie, honest: u64) -> u64 {
         let (low, high) = (honest as u32, (honest >> 32) as u32);
         let joined = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         match self {
-            Part::Word => lie.told(honest),
-            Part::Low => joined(lie.told32(low), high),
-            Part::High => joined(low, lie.told32(high)),
+            Part::Word => lie.apply(honest),
+            Part::Low => joined(lie.apply32(low), high),
+            Part::High => joined(low, lie.apply32(high)),
         }
     }
 }

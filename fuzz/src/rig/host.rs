@@ -100,8 +100,8 @@ impl Host {
 
     fn lay_out(&mut self, memory_bytes: u64, request_bytes: u32, response_bytes: u32) {
         let (channels, start) = (self.shape.channels(), self.shape.start.index());
-        // As far as launches before are said to have come.
-        let head = self.shape.head.map_or(start, |lie| lie.told(start));
+        // The index that launches before are made to have reached.
+        let head = self.shape.head.map_or(start, |lie| lie.apply(start));
         // SAFETY: zeroed atomics, and nobody else looks at them now.
         let control = unsafe { self.shared.at::<ControlBlock>().as_ref() };
         control.initialise(&KernelSetup {
@@ -135,7 +135,7 @@ impl Host {
         self.written = Self::plain(self.words()).to_vec();
     }
 
-    /// What a launch is told.
+    /// What a launch is given.
     pub fn control(&self) -> *const ControlBlock {
         self.shared.at().as_ptr()
     }
@@ -204,7 +204,7 @@ impl Host {
         self.written[offset / 8] = word;
     }
 
-    /// Offset of the block's channel's block, or of the first where it has none.
+    /// Offset of the channel block that this block uses, or of the first where it has none.
     pub fn own_offset(&self) -> usize {
         std::ptr::from_ref(self.own()).addr() - self.control().addr()
     }
@@ -230,7 +230,7 @@ impl Host {
                     .checked_sub(self.own_offset())
                     .filter(|at| *at < size_of::<ChannelBlock>());
                 if before || in_own.is_none_or(|at| !OF_DEVICE.contains(&(at / 8))) {
-                    self.amend(offset, |honest| part.told(lie, honest));
+                    self.amend(offset, |honest| part.apply(lie, honest));
                 }
             }
             Edit::Null(which) => {
@@ -259,7 +259,7 @@ impl Host {
         }
     }
 
-    /// What `run` is promised: payload and state are as large as is said. Nothing is said of them where
+    /// What `run` is promised: payload and state are as large as the configuration says. It names none where
     /// there is no address.
     fn keep_promises(&mut self) {
         const CONFIG: usize = offset_of!(ControlBlock, config);

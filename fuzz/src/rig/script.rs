@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Calls before the first step: until then the channel has read what a launch begins with.
 const BEGINNING: u32 = 2;
 
-/// Calls that a channel may still make after it was told to leave. It looks at the command at least once
+/// Calls that a channel may still make after a command to leave. It looks at the command at least once
 /// a ring's length.
 const PATIENCE: u32 = 20_000;
 
@@ -35,11 +35,11 @@ impl Message {
             Message::Words(words) => words,
             Message::Vectors(len, inline, at) => {
                 let last = payload.saturating_sub(12 * u64::from(len));
-                [u64::from(len) | u64::from(!inline) << 32, at.told(last)]
+                [u64::from(len) | u64::from(!inline) << 32, at.apply(last)]
             }
             Message::Payload(at, words) => {
-                let at = at.told(payload);
-                [at, words.told(payload.saturating_sub(at) / 4)]
+                let at = at.apply(payload);
+                [at, words.apply(payload.saturating_sub(at) / 4)]
             }
         }
     }
@@ -48,9 +48,9 @@ impl Message {
 /// What the host does.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Act {
-    /// Rings any line: tail, first in slots, credit.
-    Ring(Lie, Lie, Lie),
-    /// Sends a message in the line, as it should; but for the credit.
+    /// Writes any control atom: tail, first in slots, credit.
+    Control(Lie, Lie, Lie),
+    /// Sends an inline message, as it should; but for the credit.
     Inline(Message, Option<Lie>),
     /// Sends so many in slots, as it should; but for the credit.
     Slots(u8, Message, Option<Lie>),
@@ -62,7 +62,7 @@ pub enum Act {
     Edit(Edit),
 }
 
-/// Some calls later, something.
+/// What the host does, and after how many calls.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Step {
     pub(super) quiet: u8,
@@ -78,7 +78,7 @@ pub struct Script {
     next: usize,
     quiet: u32,
     clock: u64,
-    /// Calls since the channel was told to leave.
+    /// Calls since the command to leave.
     over: Option<u32>,
 }
 
@@ -113,7 +113,7 @@ pub fn rest(_: u32) {
 impl Script {
     /// That of a launch.
     pub fn new(host: Host, steps: Vec<Step>) -> Script {
-        // Not from zero: a zeroed word is long ago.
+        // Not from zero: a zeroed word would be a time long ago.
         Script { host, steps, next: 0, quiet: BEGINNING, clock: 3_600_000_000_000, over: None }
     }
 
@@ -121,7 +121,7 @@ impl Script {
         self.clock += 1;
         if let Some(calls) = &mut self.over {
             *calls += 1;
-            assert!(*calls < PATIENCE, "the channel does not leave though it is told to");
+            assert!(*calls < PATIENCE, "the channel does not leave on command");
         }
         if self.quiet > 0 {
             self.quiet -= 1;
@@ -135,7 +135,7 @@ impl Script {
                 self.act(step.act);
             }
             None => {
-                // From now on the same again, but for the command.
+                // From now on the steps are repeated, but for the command.
                 self.next = 0;
                 self.quiet = u32::from(self.steps.is_empty());
                 if self.over.is_none() {
@@ -149,7 +149,7 @@ impl Script {
     fn command(&mut self, state: u32, epoch: Lie) {
         // SAFETY: the host's control block, all atomics and padding.
         let word = unsafe { &(*self.host.control()).host.command };
-        let epoch = epoch.told32(Command::from_word(word.load(Relaxed)).epoch);
+        let epoch = epoch.apply32(Command::from_word(word.load(Relaxed)).epoch);
         self.host.write(offset_of!(HostLine, command), Command { epoch, state }.to_word());
     }
 
@@ -157,10 +157,10 @@ impl Script {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
         let payload = self.host.payload_bytes();
         match act {
-            Act::Ring(tail, first, credit) => self.ring(Control {
-                credit: credit.told(head) as u32,
-                first: first.told(head) as u32,
-                tail: tail.told(head) as u32,
+            Act::Control(tail, first, credit) => self.publish(Control {
+                credit: credit.apply(head) as u32,
+                first: first.apply(head) as u32,
+                tail: tail.apply(head) as u32,
             }),
             Act::Inline(message, credit) => {
                 let [a, b] = message.words(payload);
@@ -174,30 +174,30 @@ impl Script {
                     };
                     self.bell(k, words);
                 }
-                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
+                let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.ring(Control { credit, first: tail, tail });
+                self.publish(Control { credit, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
-                let credit = credit.map_or(head, |lie| lie.told(head)) as u32;
-                self.ring(Control { credit, first: head as u32, tail });
+                let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
+                self.publish(Control { credit, first: head as u32, tail });
             }
             Act::Credit(lie) => {
                 let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);
-                self.host.write(at, lie.told(head));
+                self.host.write(at, lie.apply(head));
             }
             Act::Command(state, epoch) if self.over.is_none() => self.command(state.into(), epoch),
             Act::Command(..) => {}
-            // The last command stays.
+            // Edits do not undo the command to leave.
             Act::Edit(Edit::Lie(Field::Kernel(_), ..)) if self.over.is_some() => {}
             Act::Edit(edit) => self.host.edit(&edit, false),
         }
     }
 
-    fn ring(&mut self, control: Control) {
+    fn publish(&mut self, control: Control) {
         self.bell(CONTROL, control.to_words());
     }
 

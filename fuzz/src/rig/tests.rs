@@ -16,7 +16,7 @@ fn step(act: Act) -> Step {
     Step { quiet: 31, nanoseconds: 100, act }
 }
 
-/// Else the targets would show nothing.
+/// Without answers the targets would show nothing.
 #[test]
 fn messages_of_the_script_are_answered() {
     let vectors = |len, at| step(Act::Slots(1, Message::Vectors(len, false, at), None));

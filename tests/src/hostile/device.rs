@@ -46,7 +46,7 @@ impl Liar<'_> {
                 channel.consumed.push(consumed);
                 lines.request_credit.consumed.store(channel.start.wrapping_add(consumed), Release);
             })),
-            5 | 6 => self.obey(truth.channels.len(), 0, None),
+            5 | 6 => self.acknowledge(truth.channels.len(), 0, None),
             _ => {
                 truth.ended |= truth.stays;
                 self.leave(truth, launches);
@@ -64,12 +64,12 @@ impl Liar<'_> {
     }
 
     /// Acknowledges the command that comes after so many others, or the one that is there.
-    pub fn obey(&self, channels: usize, after: u32, state: Option<State>) {
+    pub fn acknowledge(&self, channels: usize, after: u32, state: Option<State>) {
         for channel in 0..channels {
             self.on(channel, |lines| {
-                let Command { epoch, state: ordered } =
+                let Command { epoch, state: commanded } =
                     Command::from_word(lines.command.load(Relaxed));
-                let state = state.map_or(ordered, |state| state as u32);
+                let state = state.map_or(commanded, |state| state as u32);
                 let word = Command { epoch: epoch.wrapping_add(after), state }.to_word();
                 lines.status.acknowledged.store(word, Release);
             });
@@ -85,7 +85,7 @@ impl Liar<'_> {
             let status = lines.status;
             let control = &lines.response_bell.atoms[CONTROL];
             let known = Control::from_words(control.load());
-            let mut ring = |control: Control| {
+            let mut publish = |control: Control| {
                 channel.lies.bell = true;
                 lines.response_bell.atoms[CONTROL].publish(control.to_words());
             };
@@ -98,8 +98,8 @@ impl Liar<'_> {
                     channel.lies.acknowledged = true;
                     let epoch = Command::from_word(word).epoch.wrapping_add(script.below(3) as u32);
                     let state = script.below(8) as u32;
-                    let told = Command { epoch, state }.to_word();
-                    status.acknowledged.store(told, Release);
+                    let word = Command { epoch, state }.to_word();
+                    status.acknowledged.store(word, Release);
                 }
                 2 => {
                     channel.lies.left = true;
@@ -111,9 +111,9 @@ impl Liar<'_> {
                     channel.consumed.push(value.wrapping_sub(channel.start));
                     lines.request_credit.consumed.store(value, Release);
                 }
-                6..9 => ring(Control { tail: value as u32, ..known }),
-                9 => ring(Control { first: value as u32, ..known }),
-                10 => ring(Control { credit: value as u32, ..known }),
+                6..9 => publish(Control { tail: value as u32, ..known }),
+                9 => publish(Control { first: value as u32, ..known }),
+                10 => publish(Control { credit: value as u32, ..known }),
                 11 => {
                     let k = script.below(CONTROL);
                     channel.lies.bell = true;
@@ -183,8 +183,8 @@ fn write_inline<T: Message>(line: &[Atom], message: &T, stamp: u32) {
 /// What the host only shows.
 fn others<'a>(lines: &Lines<'a>) -> [&'a AtomicU64; 9] {
     let s = lines.status;
-    let told = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
-    let [a, b, c, d, e] = told;
+    let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
+    let [a, b, c, d, e] = counters;
     [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.run_start]
 }
 

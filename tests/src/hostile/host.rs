@@ -3,7 +3,7 @@
 
 use super::device::Liar;
 use super::{Bytes, Known, Truth};
-use crate::Told;
+use crate::CallError;
 use bytemuck::{Zeroable, bytes_of};
 use ring_host::{ControlError, KernelHandle, PayloadError, Receiver, Sender, State, StateError};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ impl<K: Known> User<K> {
         while let Err(error) = self.kernel.activate(Duration::from_micros(200)) {
             assert!(matches!(error, ControlError::Timeout { .. }), "{error}");
             assert!(begun.elapsed() < CARRIED, "{error}");
-            device.obey(channels, 1, Some(State::Active));
+            device.acknowledge(channels, 1, Some(State::Active));
             if !self.truth.stays {
                 // In staged-sync memory what it says comes back then.
                 device.leave(&mut self.truth, self.kernel.launches());
@@ -128,37 +128,41 @@ impl<K: Known> User<K> {
     }
 
     /// After a send of any kind; whether another may be accepted.
-    fn sent(&mut self, channel: usize, sent: Result<usize, Told<Option<K::Request>>>) -> bool {
+    fn sent(&mut self, channel: usize, sent: Result<usize, CallError<Option<K::Request>>>) -> bool {
         let active = self.truth.active;
         match sent {
             Ok(n) => {
                 assert!(active, "accepted although not active");
                 let channel = &mut self.truth.channels[channel];
                 channel.sent += n as u64;
-                let told =
-                    channel.consumed.iter().copied().filter(|told| *told <= channel.sent).max();
-                let freed = told.unwrap_or(0).max(channel.received.min(channel.sent));
+                let claimed = channel
+                    .consumed
+                    .iter()
+                    .copied()
+                    .filter(|claimed| *claimed <= channel.sent)
+                    .max();
+                let freed = claimed.unwrap_or(0).max(channel.received.min(channel.sent));
                 assert!(
                     channel.sent - freed <= channel.capacity,
                     "more than the ring holds: {channel:?}"
                 );
                 n > 0
             }
-            Err(Told::Full(Some(request))) => {
+            Err(CallError::Full(Some(request))) => {
                 let channel = &self.truth.channels[channel];
                 assert_eq!(bytes_of(&request), bytes_of(&K::request(channel.sent)), "given back");
                 assert!(channel.sent > 0, "full, and nothing was sent");
                 false
             }
-            Err(Told::NotActive { state, .. }) => {
+            Err(CallError::NotActive { state, .. }) => {
                 assert!(!active && state != State::Active);
                 false
             }
-            Err(Told::Closed { .. }) => {
+            Err(CallError::Closed { .. }) => {
                 assert!(!active);
                 false
             }
-            Err(Told::Fault(fault)) => {
+            Err(CallError::Fault(fault)) => {
                 self.truth.explain(&fault);
                 false
             }
@@ -169,8 +173,8 @@ impl<K: Known> User<K> {
     fn receive(&mut self, channel: usize, n: usize) {
         for _ in 0..n {
             let popped = ends("try_recv", || self.receiver(channel).try_recv());
-            let popped = match popped.map_err(Told::from) {
-                Err(Told::Empty) => Ok(Vec::new()),
+            let popped = match popped.map_err(CallError::from) {
+                Err(CallError::Empty) => Ok(Vec::new()),
                 popped => popped.map(|response| vec![response]),
             };
             if !self.received(channel, 1, popped) {
@@ -182,20 +186,24 @@ impl<K: Known> User<K> {
     fn receive_batch(&mut self, channel: usize, n: usize) {
         let mut room = vec![K::Response::zeroed(); n];
         let taken = ends("try_recv_batch", || self.receiver(channel).try_recv_batch(&mut room));
-        self.received(channel, n, taken.map(|n| room[..n].to_vec()).map_err(Told::from));
+        self.received(channel, n, taken.map(|n| room[..n].to_vec()).map_err(CallError::from));
     }
 
     fn receive_each(&mut self, channel: usize, most: usize) {
         let mut shown = Vec::new();
         let each = |response: &K::Response| shown.push(*response);
         let taken = ends("try_recv_each", || self.receiver(channel).try_recv_each(most, each));
-        self.received(channel, most, taken.map(|n| Vec::from(&shown[..n])).map_err(Told::from));
+        self.received(
+            channel,
+            most,
+            taken.map(|n| Vec::from(&shown[..n])).map_err(CallError::from),
+        );
     }
 
     fn receive_waiting(&mut self, channel: usize, deadline: Duration) {
         let received = ends("recv", || self.receiver(channel).recv(deadline));
-        let received = match received.map_err(Told::from) {
-            Err(Told::Late { .. }) => Ok(Vec::new()),
+        let received = match received.map_err(CallError::from) {
+            Err(CallError::Late { .. }) => Ok(Vec::new()),
             received => received.map(|response| vec![response]),
         };
         self.received(channel, 1, received);
@@ -206,7 +214,7 @@ impl<K: Known> User<K> {
         &mut self,
         channel: usize,
         room: usize,
-        received: Result<Vec<K::Response>, Told>,
+        received: Result<Vec<K::Response>, CallError>,
     ) -> bool {
         let (mapped, leaving) = (self.truth.mapped, self.truth.leaving);
         let state = &mut self.truth.channels[channel];
@@ -240,11 +248,11 @@ impl<K: Known> User<K> {
         assert!(!mapped || over || missed == 0, "{missed} more answers are there: {state:?}");
         match received {
             Ok(_) => n > 0,
-            Err(Told::Fault(fault)) => {
+            Err(CallError::Fault(fault)) => {
                 self.truth.explain(&fault);
                 false
             }
-            Err(Told::Closed { .. }) if leaving => false,
+            Err(CallError::Closed { .. }) if leaving => false,
             Err(error) => panic!("{error}"),
         }
     }
@@ -253,7 +261,7 @@ impl<K: Known> User<K> {
     fn ask(&mut self, asked: State, script: &mut Bytes<'_>, device: &Liar<'_>) {
         let (deadline, foreseen) = (deadline(script), script.below(4) != 0);
         if foreseen {
-            device.obey(self.truth.channels.len(), 1, Some(asked));
+            device.acknowledge(self.truth.channels.len(), 1, Some(asked));
         }
         let done = ends("a command", || match asked {
             State::Active => self.kernel.activate(deadline),

@@ -115,7 +115,7 @@ struct Channel {
     /// All that the device ever said to have consumed.
     consumed: Vec<u64>,
     lies: Lies,
-    /// The receiver was told the end: nothing follows it.
+    /// The receiver has returned the end: nothing follows it.
     over: bool,
 }
 
@@ -166,7 +166,7 @@ struct Truth {
     active: bool,
     /// It was asked to terminate.
     leaving: bool,
-    /// The driver was told that launches have ended which should not.
+    /// The driver was made to report launches as ended that should not have ended.
     ended: bool,
     fault: Option<DeviceFault>,
 }

@@ -1,7 +1,7 @@
-//! A thread that writes over the lines of a kernel while it runs: those of the device, as the host
-//! must bear, or those of the host, as the device must.
+//! A thread that writes over the lines of a kernel while it runs: those of the device, against which the host
+//! is tested, or those of the host, against which the device is.
 
-use super::{Random, is_told, on_each_tapped_device};
+use super::{Random, comes_from_lines, on_each_probed_device};
 use crate::faults::{promptly, until};
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -9,7 +9,7 @@ use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,
     PayloadError, Runtime,
 };
-use ring_tests::{LONG, Told, WAYS};
+use ring_tests::{CallError, LONG, WAYS};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Rounds in each way.
 const ROUNDS: usize = if cfg!(debug_assertions) { 9 } else { 36 };
 
-/// A kernel beside those whose lines are written over, which must feel nothing of it.
+/// A kernel beside those whose lines are written over; it must answer as if nothing happened.
 struct Witness {
     kernel: KernelHandle<VectorAdd>,
     kept: Vec<u32>,
@@ -97,26 +97,26 @@ fn is_given_back(host: &Runtime) {
     });
 }
 
-/// That a fault is of the kind that lines can tell; none of these handlers panics, so no channel may.
+/// Asserts that a fault is one that lines can cause; none of these handlers panics, so no channel may.
 fn bears_it(fault: &DeviceFault) {
-    is_told(fault);
+    comes_from_lines(fault);
     assert!(!matches!(fault, DeviceFault::HandlerPanicked { .. }), "{fault}");
 }
 
-/// A user who does all sorts of things until the storm is over, or a little beyond the first fault, and
-/// accepts what it may tell.
+/// A user who makes random calls until lines are written over no more, or a little beyond the first fault, and
+/// accepts the errors that it may return.
 fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
     let (begun, mut fault) = (Instant::now(), None);
     let requests = [0, 1, 2, 3, 4, 5, 6, 7].map(EchoMessage::from_seed);
     let mut answers = [EchoMessage::from_seed(0); 8];
     let goes_on = |fault: &Option<Instant>| match fault {
-        Some(told) => told.elapsed() < SHORT,
+        Some(since) => since.elapsed() < SHORT,
         None => begun.elapsed() < STORM || blows.load(Relaxed) < BLOWS,
     };
     while goes_on(&fault) {
         assert!(begun.elapsed() < LONG, "the machine does nothing else");
         let channel = random.below(kernel.channels() as usize) as u32;
-        let told = promptly("a call", || match random.below(9) {
+        let found = promptly("a call", || match random.below(9) {
             0 => of_send((0..8).try_for_each(|_| {
                 let sent = kernel.channel(channel).unwrap().try_send_batch(&requests);
                 sent.map(|_| std::hint::spin_loop())
@@ -141,25 +141,25 @@ fn use_it(kernel: &mut KernelHandle<Echo>, random: &Random, blows: &AtomicU64) {
                 Err(error) => panic!("{error}"),
             },
         });
-        if let Some(told) = told {
-            bears_it(&told);
+        if let Some(found) = found {
+            bears_it(&found);
             fault.get_or_insert_with(Instant::now);
         }
     }
 }
 
-fn of_send<T>(sent: Result<(), impl Into<Told<T>>>) -> Option<DeviceFault> {
+fn of_send<T>(sent: Result<(), impl Into<CallError<T>>>) -> Option<DeviceFault> {
     match sent.map_err(|error| error.into().without_message()) {
-        Ok(()) | Err(Told::Full(())) => None,
-        Err(Told::Fault(fault)) => Some(fault),
+        Ok(()) | Err(CallError::Full(())) => None,
+        Err(CallError::Fault(fault)) => Some(fault),
         Err(error) => panic!("{error}"),
     }
 }
 
-fn of_recv(received: Result<(), impl Into<Told>>) -> Option<DeviceFault> {
+fn of_recv(received: Result<(), impl Into<CallError>>) -> Option<DeviceFault> {
     match received.map_err(Into::into) {
-        Ok(()) | Err(Told::Late { .. }) => None,
-        Err(Told::Fault(fault)) => Some(fault),
+        Ok(()) | Err(CallError::Late { .. }) => None,
+        Err(CallError::Fault(fault)) => Some(fault),
         Err(error) => panic!("{error}"),
     }
 }
@@ -185,11 +185,11 @@ fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     kernel
 }
 
-/// A channel may be kept for good from hearing that channel 0 has left, by what is written over channel 0's call: it
-/// stays, and with it what it uses.
+/// Writes over channel 0's call to leave may keep another channel from ever seeing it: that channel stays, and
+/// with it what it uses.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
-    on_each_tapped_device(|memory_probe, host| {
+    on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let random = Random::new();
         for (mode, memory) in WAYS {
@@ -215,7 +215,7 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
     });
 }
 
-/// What a host writes that it should not; how the channel ended, if it told.
+/// What a host writes that it should not; how the channel ended, if it did by an error.
 fn bears<K: Kernel>(
     memory_probe: &MemoryProbe,
     host: &Runtime,
@@ -235,10 +235,10 @@ fn bears<K: Kernel>(
     fault
 }
 
-/// The channel ends by its own checks, or obeys the last command.
+/// The channel ends by its own checks, or acknowledges the last command.
 #[test]
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
-    on_each_tapped_device(|memory_probe, host| {
+    on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
         let (mut corrupt, mut all) = (0, 0);
         for (mode, memory) in WAYS {

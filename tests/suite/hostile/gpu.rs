@@ -1,6 +1,6 @@
 //! Code on a GPU that writes whatever it likes into its lines.
 
-use super::is_told;
+use super::comes_from_lines;
 use crate::faults::{answers, in_child, promptly, ptx, until};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -33,7 +33,7 @@ fn look(kernel: &KernelHandle<Echo>) {
     let _ = (kernel.status(), kernel.telemetry(), kernel.summary());
 }
 
-/// The host uses it meanwhile: nothing hangs, and it is told that the kernel is lost.
+/// The host uses it meanwhile: nothing hangs, and an error says that the kernel is lost.
 fn is_borne(host: &Runtime, memory: Memory) {
     const SHORT: Duration = Duration::from_millis(2);
     let launch =
@@ -62,7 +62,7 @@ fn is_borne(host: &Runtime, memory: Memory) {
         }
         promptly("looking", || look(&kernel));
     };
-    is_told(&fault);
+    comes_from_lines(&fault);
     while begun.elapsed() < Duration::from_millis(500) {
         promptly("looking", || look(&kernel));
         let _ = promptly("receiving", || kernel.try_recv());

@@ -1,4 +1,4 @@
-//! A device that nothing runs on, whose lines the test writes: whatever it says, between two calls.
+//! A device that nothing runs on, whose lines the test writes, between two calls of the host.
 
 use super::LITTLE;
 use crate::faults::until;
@@ -36,7 +36,7 @@ fn whatever_a_device_writes_between_calls_the_host_stays_sound() {
     }
 }
 
-/// Acts on channel 0 of the only kernel, if its lines are to be had yet.
+/// Acts on channel 0 of the only kernel, if it has lines yet.
 fn on_channel(memory_probe: &MemoryProbe, act: impl FnOnce(Lines<'_>)) {
     memory_probe.look(|kernels| kernels.first().map(|channels| act(channels[0])));
 }
@@ -105,10 +105,10 @@ fn launches_that_never_were_are_an_error() {
     }
 }
 
-/// On a GPU, what other warps had answered before a panic may be published after it was told. Who was told
-/// the end has counted what was answered: nothing follows.
+/// On a GPU, what other warps had answered before a panic may be published after its acknowledgement. A
+/// receiver that has returned the end returns nothing after it.
 #[test]
-fn nothing_follows_the_end_that_was_told() {
+fn nothing_follows_the_end_that_was_returned() {
     let (memory_probe, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {

@@ -1,5 +1,5 @@
 //! The other side is hostile: a device that writes what it should not, between the host's calls and
-//! beside them, and a host that does. Neither leaves its memory, neither hangs, and each says why it
+//! beside them, and a host that does. Neither leaves its memory, neither hangs, and each reports why it
 //! ends.
 
 mod beside;
@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const LITTLE: RuntimeConfig = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
-fn on_each_tapped_device(test: impl Fn(&MemoryProbe, &Runtime)) {
+fn on_each_probed_device(test: impl Fn(&MemoryProbe, &Runtime)) {
     let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
     test(&device.memory_probe(), &host);
     if gpu().is_some() {
@@ -31,7 +31,7 @@ fn on_each_tapped_device(test: impl Fn(&MemoryProbe, &Runtime)) {
     }
 }
 
-/// Numbers without an end, others each time.
+/// Random numbers, different in each run.
 struct Random(Cell<u64>);
 
 impl Random {
@@ -80,7 +80,8 @@ impl Random {
         atoms[CONTROL].publish(control.to_words());
     }
 
-    /// Of so many kinds one for each round, and all mixed in some: the worst would hide the others.
+    /// The kind of write of a round, of so many: one kind a round, and all mixed in some, since the worst would
+    /// hide the others.
     fn kind(&self, kinds: usize, round: usize) -> usize {
         let kind = round % (kinds + 2);
         if kind < kinds { kind } else { self.below(kinds) }
@@ -90,7 +91,7 @@ impl Random {
     fn spoil_device(&self, lines: &Lines<'_>, round: usize) {
         let s = lines.status;
         let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat, &s.ticks];
-        // Not the exit: so that a channel says the truth if it panics.
+        // Not the exit, so that a panic of a channel is seen.
         let kept = [&s.run_start, &s.scrubbed, &s.busy, &s.leave];
         let words = [&counters[..], &kept[..]].concat();
         let sent = u64::from(tail(lines.request_bell));
@@ -125,10 +126,10 @@ fn tail(bell: &Doorbell) -> u32 {
     Control::from_words(bell.atoms[CONTROL].load()).tail
 }
 
-/// That a fault is of the kind that lines can tell.
-fn is_told(fault: &DeviceFault) {
+/// Asserts that a fault is one that a device can cause by what it writes into its lines.
+fn comes_from_lines(fault: &DeviceFault) {
     use DeviceFault::{Corrupt, HandlerPanicked, Left, Refused};
-    let told =
+    let possible =
         matches!(fault, Corrupt { .. } | HandlerPanicked { .. } | Left { .. } | Refused { .. });
-    assert!(told, "{fault}");
+    assert!(possible, "{fault}");
 }

@@ -6,16 +6,16 @@ use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Channel, Kernel, KernelHandle, Receiver, RequestSink, ResponseStream, Sender, TrySendError,
 };
-use ring_tests::Told;
+use ring_tests::CallError;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-type Sent<T> = Result<T, Told<EchoMessage>>;
-type Received<T> = Result<T, Told>;
+type Sent<T> = Result<T, CallError<EchoMessage>>;
+type Received<T> = Result<T, CallError>;
 
 /// How many of a batch were sent; its messages stay with the caller.
-type SentOf = Result<usize, Told>;
+type SentOf = Result<usize, CallError>;
 
 /// Messages that `drain` takes at most.
 pub const ROOM: usize = 8;
@@ -37,7 +37,7 @@ pub trait Ends {
     -> Received<usize>;
     /// What is there, up to [`ROOM`].
     fn drain(&mut self) -> Vec<EchoMessage>;
-    /// Requests sent whose answers were not received, if it can be told.
+    /// Requests sent whose answers were not received, if that is known.
     fn owed(&mut self) -> Option<u64>;
     /// Whether several requests are sent by one call.
     fn at_once(&self) -> bool {
@@ -125,8 +125,8 @@ fn none(_: &mut (&mut Sender<Echo>, &mut Receiver<Echo>)) -> Option<u64> {
 pub struct Flow {
     sink: RequestSink<Echo>,
     stream: ResponseStream<Echo>,
-    /// A stream tells its end once, a half again and again.
-    end: Option<Told>,
+    /// A stream returns its end once, a half again and again.
+    end: Option<CallError>,
 }
 
 impl Flow {
@@ -149,7 +149,10 @@ fn twice<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
 }
 
 /// An error of a sink that was not given the message.
-fn of_sink(error: TrySendError<Option<EchoMessage>>, request: EchoMessage) -> Told<EchoMessage> {
+fn of_sink(
+    error: TrySendError<Option<EchoMessage>>,
+    request: EchoMessage,
+) -> CallError<EchoMessage> {
     error.map(|none| none.map_or(request, |_| panic!("a message that it was not given"))).into()
 }
 
@@ -161,7 +164,7 @@ impl Ends for Flow {
                 sent.map_err(|error| error.map(|back| back.expect("it gives it back")))?;
             }
             Poll::Ready(Err(error)) => return Err(of_sink(error, request)),
-            Poll::Pending => return Err(Told::Full(request)),
+            Poll::Pending => return Err(CallError::Full(request)),
         }
         match twice(|context| Pin::new(&mut self.sink).poll_flush(context)) {
             Poll::Ready(flushed) => flushed.map_err(|error| of_sink(error, request)),
@@ -173,7 +176,7 @@ impl Ends for Flow {
         let begun = Instant::now();
         loop {
             match self.try_send(request) {
-                Err(Told::Full(_)) if begun.elapsed() < limit => std::thread::yield_now(),
+                Err(CallError::Full(_)) if begun.elapsed() < limit => std::thread::yield_now(),
                 done => return done,
             }
         }
@@ -192,7 +195,7 @@ impl Ends for Flow {
         for k in 0.. {
             match twice(|context| Pin::new(&mut self.sink).poll_ready(context)) {
                 Poll::Ready(Ok(())) if k < most => {
-                    self.try_send(request(k)).map_err(Told::without_message)?;
+                    self.try_send(request(k)).map_err(CallError::without_message)?;
                 }
                 Poll::Ready(Err(error)) if k == 0 => return Err(error.without_message().into()),
                 _ => return Ok(k),
@@ -206,9 +209,9 @@ impl Ends for Flow {
             return Err(end.clone());
         }
         let found = match twice(|context| Pin::new(&mut self.stream).poll_next(context)) {
-            Poll::Ready(Some(found)) => found.map_err(Told::Fault),
-            Poll::Ready(None) => Err(Told::Closed { kernel: Echo::NAME }),
-            Poll::Pending => return Err(Told::Empty),
+            Poll::Ready(Some(found)) => found.map_err(CallError::Fault),
+            Poll::Ready(None) => Err(CallError::Closed { kernel: Echo::NAME }),
+            Poll::Pending => return Err(CallError::Empty),
         };
         self.end = found.as_ref().err().cloned();
         found
@@ -218,8 +221,8 @@ impl Ends for Flow {
         let begun = Instant::now();
         loop {
             match self.try_recv() {
-                Err(Told::Empty) if begun.elapsed() < limit => std::thread::yield_now(),
-                Err(Told::Empty) => return Err(Told::Late { kernel: Echo::NAME }),
+                Err(CallError::Empty) if begun.elapsed() < limit => std::thread::yield_now(),
+                Err(CallError::Empty) => return Err(CallError::Late { kernel: Echo::NAME }),
                 found => return found,
             }
         }
@@ -241,7 +244,7 @@ impl Ends for Flow {
         for k in 0..most {
             match self.try_recv() {
                 Ok(response) => each(&response),
-                Err(error) if k == 0 && error != Told::Empty => return Err(error),
+                Err(error) if k == 0 && error != CallError::Empty => return Err(error),
                 Err(_) => return Ok(k),
             }
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ring_host::{ControlError, DeviceFault, Kernel, KernelHandle, Mode, State, Summary};
-use ring_tests::{LONG, Told};
+use ring_tests::{CallError, LONG};
 use std::time::Duration;
 
 /// A command of the host.
@@ -13,7 +13,7 @@ pub enum Order {
     Terminate,
 }
 
-/// An order that is not the last, and whether there is time to obey it.
+/// A command that is not the last, and whether there is time to acknowledge it.
 pub fn orders() -> impl Strategy<Value = (Order, bool)> {
     let order = prop_oneof![5 => Just(Order::Activate), 3 => Just(Order::Deactivate)];
     (order, prop::bool::weighted(0.9))
@@ -22,7 +22,7 @@ pub fn orders() -> impl Strategy<Value = (Order, bool)> {
 /// What must be true of a kernel.
 pub struct Life {
     pub state: State,
-    /// Every channel has obeyed the last command: counters are exact, if nobody sends.
+    /// Every channel has acknowledged the last command: counters are exact, if nobody sends.
     pub settled: bool,
     /// `terminate` has returned a summary.
     pub ended: bool,
@@ -46,7 +46,7 @@ impl Life {
         self.breaks
     }
 
-    /// A call said that the kernel is lost: the first fault is told for ever.
+    /// A call said that the kernel is lost: every later call returns the first fault.
     pub fn lose(&mut self, fault: DeviceFault) {
         assert!(self.breaks, "lost where nothing breaks: {fault}");
         assert_eq!(*self.lost.get_or_insert(fault.clone()), fault, "another fault than the first");
@@ -55,18 +55,18 @@ impl Life {
 
     /// A call went well or found nothing: then the kernel is not known to be lost.
     pub fn is_kept(&self) {
-        assert_eq!(self.lost, None, "a call that should have told of it");
+        assert_eq!(self.lost, None, "a call that should have returned it");
     }
 
     /// A message was refused because the kernel is not active.
-    pub fn refused<T>(&mut self, name: &str, error: impl Into<Told<T>>) {
+    pub fn refused<T>(&mut self, name: &str, error: impl Into<CallError<T>>) {
         match error.into() {
-            Told::Fault(fault) => self.lose(fault),
-            Told::Closed { kernel } => {
+            CallError::Fault(fault) => self.lose(fault),
+            CallError::Closed { kernel } => {
                 self.is_kept();
                 assert_eq!((kernel, State::Terminated), (name, self.state));
             }
-            Told::NotActive { kernel, state } => {
+            CallError::NotActive { kernel, state } => {
                 self.is_kept();
                 assert_eq!((kernel, state), (name, self.state));
                 assert!(!self.is_active(), "refused although active");
@@ -75,7 +75,7 @@ impl Life {
         }
     }
 
-    /// Gives an order. With no time to obey it may time out, and then counts all the same, but that a
+    /// Gives a command. With no time to acknowledge it may time out, and then counts all the same, but that a
     /// kernel which was not seen to be activated takes no messages.
     pub fn order<K: Kernel>(
         &mut self,
@@ -136,7 +136,7 @@ impl Life {
     /// What can be read at any time.
     pub fn look<K: Kernel>(&mut self, kernel: &KernelHandle<K>) {
         let status = kernel.status();
-        // What a send or a look has found out is told by the next call.
+        // What a send or a look has found out is returned by the next call.
         let unseen = self.breaks && status.state == State::Faulted;
         assert!(status.state == self.state || unseen, "{status:?}, but {:?}", self.state);
         assert!(unseen || !format!("{:?}", status.exit).contains("Corrupt"), "{status:?}");

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `Runtime`: `prepare`, `launch`, refused launches | [`launches`] |
 //! | `KernelHandle`: `activate`, `deactivate`, `terminate`, also twice, too late, and with no time | [`life`] |
-//! | `KernelHandle`: `status`, `summary`, `choice`, `runs_as`, `changes`, `launches`, `is_resting`, `rest` | [`life`], [`channels`] |
+//! | `KernelHandle`: `status`, `summary`, `selection`, `runs_as`, `fallbacks`, `launches`, `is_resting`, `rest` | [`life`], [`channels`] |
 //! | `KernelHandle`: `channel`, `take_channel`, `channels`, `telemetry`, `channel_telemetry`, drop | [`channels`] |
 //! | `KernelHandle`, `Channel`, `Sender`, `Receiver`: every send and receive; `unanswered` | [`track`], by [`ends`] |
 //! | `RequestSink`, `ResponseStream`: polls, there and back | [`track`], by [`ends`] |

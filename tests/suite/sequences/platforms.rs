@@ -15,7 +15,7 @@ pub struct Platform {
     pub name: &'static str,
     /// It lacks something: a mode or a memory that is forced may be refused.
     pub lacks: bool,
-    /// It breaks: a kernel on it may be lost, which is told.
+    /// It breaks: a kernel on it may be lost, and an error says so.
     pub breaks: bool,
     host: Host,
 }

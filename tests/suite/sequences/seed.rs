@@ -1,4 +1,4 @@
-//! One seed a run, from which all its sequences follow; told when one fails.
+//! One seed a run, from which all its sequences follow; printed when one fails.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

@@ -1,4 +1,4 @@
-//! Halves of channels on threads of their own for a while, also while the kernel is told to pause.
+//! Halves of channels on threads of their own for a while, also while the kernel is deactivated.
 
 use super::life::{Life, Order};
 use super::track::Track;

@@ -5,7 +5,7 @@ use super::life::Life;
 use proptest::prelude::*;
 use ring_host::Kernel;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_tests::{LONG, Told};
+use ring_tests::{CallError, LONG};
 use std::time::Duration;
 
 /// Requests and answers of a channel so far.
@@ -13,7 +13,7 @@ pub struct Track {
     pub channel: u32,
     pub sent: u64,
     pub received: u64,
-    /// Its receiver was told the end: nothing follows.
+    /// Its receiver has returned the end: nothing follows.
     pub over: bool,
     capacity: u64,
 }
@@ -83,10 +83,10 @@ impl Track {
     }
 
     /// One request; whether it was accepted.
-    fn sent(&mut self, life: &mut Life, done: Result<(), Told<EchoMessage>>) -> bool {
+    fn sent(&mut self, life: &mut Life, done: Result<(), CallError<EchoMessage>>) -> bool {
         match done {
             Ok(()) => self.accepted(life, (1, 1), true),
-            Err(Told::Full(back)) => {
+            Err(CallError::Full(back)) => {
                 assert_eq!(back, self.next(), "the message is given back");
                 self.accepted(life, (0, 1), true);
                 return false;
@@ -100,11 +100,11 @@ impl Track {
     }
 
     /// Why nothing is received, or nothing more.
-    fn ended(&mut self, life: &mut Life, error: Told) {
+    fn ended(&mut self, life: &mut Life, error: CallError) {
         self.over = true;
         match error {
-            Told::Fault(fault) => life.lose(fault),
-            Told::Closed { kernel } => {
+            CallError::Fault(fault) => life.lose(fault),
+            CallError::Closed { kernel } => {
                 life.is_kept();
                 assert_eq!((kernel, life.state), (Echo::NAME, ring_host::State::Terminated));
             }
@@ -121,7 +121,7 @@ impl Track {
     fn receive(&mut self, life: &mut Life, ends: &mut dyn Ends) -> bool {
         match ends.try_recv() {
             Ok(response) => self.take(&response),
-            Err(Told::Empty) => {
+            Err(CallError::Empty) => {
                 self.found_nothing(life);
                 return false;
             }
@@ -138,7 +138,7 @@ impl Track {
         let comes = life.is_active() && self.received < self.sent;
         match ends.recv(if comes { LONG } else { Duration::ZERO }) {
             Ok(response) => self.take(&response),
-            Err(Told::Late { kernel }) if !comes => {
+            Err(CallError::Late { kernel }) if !comes => {
                 assert_eq!(kernel, Echo::NAME);
                 self.found_nothing(life);
                 return false;
@@ -152,7 +152,7 @@ impl Track {
     }
 
     /// So many were received at once, of which the caller has taken each.
-    fn taken(&mut self, life: &mut Life, n: Result<usize, Told>, most: usize) -> usize {
+    fn taken(&mut self, life: &mut Life, n: Result<usize, CallError>, most: usize) -> usize {
         match n {
             Ok(0) if most > 0 => self.found_nothing(life),
             Ok(n) => {
@@ -240,7 +240,7 @@ impl Track {
                 let responses = ends.drain();
                 responses.iter().for_each(|response| self.take(response));
                 if responses.len() < ROOM {
-                    self.receive(life, ends); // it tells why there are no more
+                    self.receive(life, ends); // its error says why there are no more
                 }
             }
             Step::ReceiveAll => self.receive_all(life, ends),

@@ -34,7 +34,7 @@ mod made_up {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_command() {
+    fn what_is_missing_is_reported_with_its_command() {
         let home = Scratch::new("toolchains");
         add(&home, "stable-host", "1.95.0", "aa");
         let said = |wanted| find_in(&home.0, wanted).unwrap_err().to_string();
@@ -57,7 +57,7 @@ mod made_up {
     }
 
     #[test]
-    fn a_missing_source_is_told_of_the_toolchain_that_was_found() {
+    fn a_missing_source_is_reported_of_the_toolchain_that_was_found() {
         let home = Scratch::new("no-source");
         let said = |wanted: Option<&str>| find_in(&home.0, wanted).unwrap_err().to_string();
         // Of the pinned commit, but rustup has it as the nightly of the day.
@@ -72,7 +72,7 @@ mod made_up {
     }
 
     #[test]
-    fn what_rustup_adds_nothing_to_is_told_with_its_folder() {
+    fn what_rustup_adds_nothing_to_is_reported_with_its_folder() {
         let home = Scratch::new("linked");
         let elsewhere = Scratch::new("linked-to");
         add(&elsewhere, "built", pins::RUSTC_RELEASE, pins::RUSTC_COMMIT);

@@ -36,7 +36,7 @@ fn row(sweep: &'static str, name: &'static str, channels: u32, bytes: usize, m: 
     Throughput { sweep, name, device, whose, shape, rate: Ok(rates(m)) }
 }
 
-/// Options as if nothing had been said.
+/// Options as if none had been given.
 pub fn options() -> Bench {
     Bench {
         device: Device::Cpu,

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_told_with_what_was_measured() {
+    fn what_went_wrong_is_reported_with_what_was_measured() {
         let mut example = example::report();
         example.throughput[0].rate = Err(Stop::Wrong("an answer is wrong".to_owned()));
         let value = report(&example);

@@ -9,7 +9,7 @@ use ring_host::{Kernel, LaunchConfig};
 /// PTX of `ring-bench`, built by `cargo xtask ptx` and checked in.
 pub const PTX: &str = include_str!("kernels.ptx");
 
-/// A kernel that is measured: message `i` is told from all others by its bytes, and so is its
+/// A kernel that is measured: message `i` differs from all others in its bytes, and so is its
 /// answer.
 pub trait Measured: Kernel<Request: Send, Response: Send> {
     /// Whether it is in [`PTX`], not built into `ring-host`.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_told_from_that_of_any_other_message() {
+    fn a_digest_is_distinguished_from_that_of_any_other_message() {
         let mut request = Digest::blank();
         Digest::number(&mut request, 7);
         let answer = Digest::answer(&request);

@@ -176,7 +176,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
     let failed = |source| Failure::File { path: path.to_owned(), source };
     let known = path.symlink_metadata().is_ok();
     if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return Ok(()); // opening a pipe and closing it again would tell its reader that all was said
+        return Ok(()); // opening a pipe and closing it again would make its reader believe that this was all
     }
     OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
     match known {

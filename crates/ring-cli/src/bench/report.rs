@@ -269,7 +269,7 @@ pub struct Growth {
     pub after_kib: u64,
 }
 
-/// What the device said of its own messages.
+/// The device's telemetry of its own messages.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnDevice {
     /// What it is.

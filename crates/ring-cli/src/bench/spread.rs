@@ -1,6 +1,6 @@
 //! The spread of single runs: a difference that is smaller is noise.
 
-/// Runs that tell how far they lie apart, at least.
+/// Fewest runs of which a spread is given.
 const RUNS: usize = 3;
 
 /// Between what bounds the ratios of single runs lie, each run of `ours` made right beside the same of

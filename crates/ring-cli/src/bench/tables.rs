@@ -13,7 +13,7 @@ pub struct Part {
     pub title: &'static str,
     /// Its tables, each with a title.
     pub tables: Vec<(String, Table)>,
-    /// What is said below them.
+    /// The notes below them.
     pub remarks: Vec<String>,
 }
 

@@ -52,7 +52,7 @@ pub enum Verdict {
     Met,
     /// Not as asked.
     NotMet,
-    /// Some runs are as asked and others are not: this measurement cannot tell.
+    /// Some runs are as asked and others are not: this measurement cannot decide.
     WithinNoise,
     /// There is no figure.
     NotMeasured,

@@ -1,7 +1,7 @@
 //! Invented facts of machines, for tests.
 
 use super::facts::{Facts, Found, Library, Seen, Way};
-use super::sharing::{Sharing, Trips};
+use super::sharing::{RoundTrips, Sharing};
 use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::Answers;
 use ring_host::{AskedBy, Device, Evidence, Memory, Mode, OpenError, Selection, Why};
@@ -43,7 +43,7 @@ pub fn gpu() -> Facts {
         seen: Some(seen()),
         sharing: Some(Sharing {
             users: Vec::new(),
-            trips: Ok(Trips { count: 20_000, median: US(2), longest: US(30), late: 0 }),
+            trips: Ok(RoundTrips { count: 20_000, median: US(2), longest: US(30), late: 0 }),
         }),
         forced: Vec::new(),
     }

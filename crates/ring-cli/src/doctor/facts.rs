@@ -129,7 +129,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What could not be told, if something could not: the machine was too busy.
+    /// What could not be found out, if something could not: the machine was too busy.
     pub fn unknown(&self) -> Option<&Lack> {
         let lacks = [
             self.mapped.as_ref().err(),

@@ -35,7 +35,7 @@ pub struct Sharing {
     /// Other processes that have a GPU open to compute, as far as they can be seen.
     pub users: Vec<User>,
     /// Round trips of a kernel that stays; or why there were none.
-    pub trips: Result<Trips, String>,
+    pub trips: Result<RoundTrips, String>,
 }
 
 /// A process that has a GPU open.
@@ -49,7 +49,7 @@ pub struct User {
 
 /// Round trips that followed each other for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trips {
+pub struct RoundTrips {
     /// How many there were.
     pub count: u64,
     /// Median time there and back.
@@ -60,15 +60,15 @@ pub struct Trips {
     pub late: u64,
 }
 
-impl Trips {
+impl RoundTrips {
     /// Whether they look as if others took turns.
     pub fn in_turns(&self) -> bool {
         self.late >= TURNS
     }
 
-    fn of(mut times: Vec<Duration>) -> Trips {
+    fn of(mut times: Vec<Duration>) -> RoundTrips {
         times.sort_unstable();
-        Trips {
+        RoundTrips {
             count: times.len() as u64,
             median: times.get(times.len() / 2).copied().unwrap_or_default(),
             longest: times.last().copied().unwrap_or_default(),
@@ -113,7 +113,7 @@ fn users_under(proc: &Path, own: u32) -> Vec<User> {
     users
 }
 
-fn watch(runtime: &Runtime) -> Result<Trips, Error> {
+fn watch(runtime: &Runtime) -> Result<RoundTrips, Error> {
     let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().threads(64).capacity(16))?;
     kernel.activate(TIMEOUT)?;
     let (mut times, begun) = (Vec::new(), Instant::now());
@@ -124,7 +124,7 @@ fn watch(runtime: &Runtime) -> Result<Trips, Error> {
         times.push(sent.elapsed());
     }
     kernel.terminate(TIMEOUT)?;
-    Ok(Trips::of(times))
+    Ok(RoundTrips::of(times))
 }
 
 #[cfg(test)]
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn late_round_trips_are_counted() {
         let us = Duration::from_micros;
-        let trips = Trips::of(vec![us(2), us(1000), us(3), us(2400), us(2)]);
-        let expected = Trips { count: 5, median: us(3), longest: us(2400), late: 2 };
+        let trips = RoundTrips::of(vec![us(2), us(1000), us(3), us(2400), us(2)]);
+        let expected = RoundTrips { count: 5, median: us(3), longest: us(2400), late: 2 };
         assert_eq!((trips.in_turns(), trips), (false, expected));
-        assert!(Trips::of(vec![us(2400); 5]).in_turns());
-        assert_eq!(Trips::of(Vec::new()).count, 0);
+        assert!(RoundTrips::of(vec![us(2400); 5]).in_turns());
+        assert_eq!(RoundTrips::of(Vec::new()).count, 0);
     }
 
     #[test]

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_gpu_is_told_in_full() {
+    fn a_sound_gpu_is_shown_in_full() {
         let facts = example::gpu();
         let text = report(&facts, &advice::of(&facts));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_busy_machine_hid_is_not_told_as_missing() {
+    fn what_a_busy_machine_hid_is_not_shown_as_missing() {
         let mut facts = example::gpu();
         let seen = facts.seen.as_mut().unwrap();
         seen.resident = Err(Lack::Unknown(Cause::LeftEarly { message: 3 }));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_reason() {
+    fn what_is_missing_is_shown_with_its_reason() {
         let facts = example::without_driver();
         let text = report(&facts, &advice::of(&facts));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");

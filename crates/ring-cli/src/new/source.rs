@@ -162,13 +162,13 @@ mod tests {
         assert!(matches!(source, Source::Folder(_)), "{source}");
         assert_eq!(Source::chosen(Some(&source)).unwrap(), source);
         let none = Source::Folder("/ring/none".into());
-        let said = Source::chosen(Some(&none)).unwrap_err().told();
+        let said = Source::chosen(Some(&none)).unwrap_err().message();
         assert!(said.contains("/ring/none") && said.contains("--ring"), "{said}");
     }
 
     #[test]
     fn without_a_clone_it_says_what_to_give() {
-        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().told();
+        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().message();
         for part in ["/ring/none", "--ring", "clone", "git URL"] {
             assert!(said.contains(part), "{part} is not in: {said}");
         }

@@ -75,12 +75,12 @@ fn a_folder_with_something_in_it_stays_as_it_is() {
     let folder = root.join("x");
     fs::create_dir(&folder).unwrap();
     write(&folder, &[("a/b", "1".to_owned())]).unwrap(); // empty: taken
-    let said = write(&folder, &[("a/c", "2".to_owned())]).unwrap_err().told();
+    let said = write(&folder, &[("a/c", "2".to_owned())]).unwrap_err().message();
     assert!(said.contains("exists") && said.contains("another name"), "{said}");
     assert_eq!(fs::read_to_string(folder.join("a/b")).unwrap(), "1");
     assert!(!folder.join("a/c").exists());
     fs::write(root.join("file"), "").unwrap();
-    assert!(write(&root.join("file"), &[]).unwrap_err().told().contains("exists"));
+    assert!(write(&root.join("file"), &[]).unwrap_err().message().contains("exists"));
     fs::remove_dir_all(root).unwrap();
 }
 
@@ -89,11 +89,11 @@ fn what_fails_half_way_leaves_nothing() {
     let root = scratch("half");
     let folder = root.join("x");
     let files = [("a", "1".to_owned()), ("a/b", "a file is no folder".to_owned())];
-    let said = write(&folder, &files).unwrap_err().told();
+    let said = write(&folder, &files).unwrap_err().message();
     assert!(said.contains("cannot write") && said.contains("x/a"), "{said}");
     assert!(!said.contains(".x.new"), "{said}");
     assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "nothing is left");
-    let said = write(&root.join("none/x"), &files).unwrap_err().told();
+    let said = write(&root.join("none/x"), &files).unwrap_err().message();
     assert!(said.contains("cannot write") && said.contains("none"), "{said}");
     fs::remove_dir_all(root).unwrap();
 }

@@ -46,7 +46,7 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     if all_run.is_ok() {
         writeln!(out, "{}: {passed}/{sums} passed\n", VectorAdd::NAME)?;
     }
-    write!(out, "{}", ways.untold())?;
+    write!(out, "{}", ways.unprinted())?;
     let mut results: Vec<bool> = cases.iter().map(|case| case.passed.is_ok()).collect();
     all_run.or_else(|failure| stopped(failure, &results, out))?;
 
@@ -59,7 +59,7 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
             soaked.or_else(|failure| stopped(failure, &results, out).map(|()| Some(false)))?;
         left_out = soaked.is_none();
         results.extend(soaked);
-        write!(out, "{}", ways.untold())?;
+        write!(out, "{}", ways.unprinted())?;
     }
     let failed = failed(&results);
     if left_out {

@@ -19,7 +19,7 @@ pub struct Session<T> {
 /// Launches and activates a kernel as the options ask, lets `work` use it, and terminates it.
 ///
 /// `work` gives the number of messages that were answered, its result, and whether all went well;
-/// what the kernel counted must agree. What was wrong at the end is told with what was wrong
+/// what the kernel counted must agree. What was wrong at the end is reported with what was wrong
 /// before: it may be the reason.
 pub fn with<K: Kernel, T>(
     host: &Runtime,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_end_is_told_after_what_was_wrong_before() {
+    fn an_error_of_the_end_is_reported_after_what_was_wrong_before() {
         let error = ControlError::Terminated { kernel: "echo" };
         let alone = judge(Ok(()), 0, Err(error.clone())).unwrap_err();
         assert_eq!(alone, format!("at the end: {error}"));

@@ -119,7 +119,7 @@ impl Tally {
         }
     }
 
-    /// The message that `answer` answers, or what tells it from the expected answer.
+    /// The message that `answer` answers, or how it differs from the expected answer.
     fn recognise(&self, answer: &EchoMessage, sent: u64) -> Got {
         let seed = answer.words[0].wrapping_sub(1).wrapping_mul(INVERSE);
         let message = seed.wrapping_sub(self.channel) / self.channels;

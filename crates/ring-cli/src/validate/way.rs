@@ -29,8 +29,8 @@ impl Way {
         let way = format!("{}: {mode} in {memory} memory; {why}", listed(kernels, "and"));
         let mut lines = vec![wrapped("ran     ", &way)];
         let refused = by_reason(refused.iter().map(|r| (r.mode, r.memory, &r.why)));
-        let told = |(ways, why)| wrapped("        ", &format!("not {ways}: {why}"));
-        lines.extend(refused.into_iter().map(told));
+        let line = |(ways, why)| wrapped("        ", &format!("not {ways}: {why}"));
+        lines.extend(refused.into_iter().map(line));
         let changed = |change| wrapped("        ", &format!("changed: {change}"));
         lines.extend(self.changes.iter().map(changed));
         lines.join("\n") + "\n"
@@ -41,7 +41,7 @@ impl Way {
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
     all: Vec<Way>,
-    told: usize,
+    printed: usize,
 }
 
 impl Ways {
@@ -53,9 +53,9 @@ impl Ways {
     }
 
     /// The ways that were added since the last call, in words; kernels that were run alike together.
-    pub fn untold(&mut self) -> String {
-        let told = std::mem::replace(&mut self.told, self.all.len());
-        let alike = self.all[told..].chunk_by(Way::is_like);
+    pub fn unprinted(&mut self) -> String {
+        let printed = std::mem::replace(&mut self.printed, self.all.len());
+        let alike = self.all[printed..].chunk_by(Way::is_like);
         let kernels = |ways: &[Way]| ways.iter().map(|way| way.kernel).collect::<Vec<_>>();
         alike.map(|ways| ways[0].in_words(&kernels(ways))).collect()
     }
@@ -70,7 +70,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn each_way_is_told_once_with_all_that_led_to_it() {
+    fn each_way_is_printed_once_with_all_that_led_to_it() {
         let us = Duration::from_micros;
         let refused = Refusal {
             mode: Mode::Persistent,
@@ -98,22 +98,22 @@ mod tests {
         let way = Way { kernel: "echo", choice, changes: vec![change] };
         let mut ways = Ways::default();
         ways.add(way.clone());
-        let told = ways.untold();
-        assert!(told.lines().all(|line| line.chars().count() <= crate::text::WIDTH), "{told}");
-        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = ways.unprinted();
+        assert!(text.lines().all(|line| line.chars().count() <= crate::text::WIDTH), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "ran echo: graph in mapped memory; the best that works; a message by graph",
             "not persistent in mapped memory: a resident kernel did not answer",
             "changed: graph in mapped memory, then event-driven in mapped: launch failed",
         ] {
-            assert!(words.contains(part), "{told}");
+            assert!(words.contains(part), "{text}");
         }
         ways.add(way.clone());
-        assert_eq!(ways.untold(), "");
+        assert_eq!(ways.unprinted(), "");
         ways.add(Way { kernel: "vector_add", ..way.clone() });
         ways.add(Way { kernel: "sum", ..way.clone() });
-        assert!(ways.untold().starts_with("ran     vector_add and sum: "));
+        assert!(ways.unprinted().starts_with("ran     vector_add and sum: "));
         ways.add(Way { changes: Vec::new(), ..way });
-        assert!(!ways.untold().contains("changed"));
+        assert!(!ways.unprinted().contains("changed"));
     }
 }

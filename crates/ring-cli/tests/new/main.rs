@@ -22,7 +22,7 @@ fn project(name: &str) -> PathBuf {
     project
 }
 
-/// A workspace of one package and what else is said of it.
+/// A workspace of one package, with further lines for its Cargo.toml.
 fn workspace(name: &str, members: &str) -> PathBuf {
     let root = folder(name);
     let toml = format!("[workspace]\nresolver = \"3\"\n{members}\n");

@@ -208,8 +208,8 @@ fn in_order_with_one_more() {
     one_more::<Sequence>();
 }
 
-/// The two halves of a channel on two threads: the receiver tells the sender how far it is, the sender's
-/// doorbell tells the channel, which then writes over those answers.
+/// The two halves of a channel on two threads: the receiver publishes how far it is to the sender, whose
+/// doorbell publishes it to the channel, which then writes over those answers.
 #[test]
 fn credit_by_way_of_the_sender() {
     check(1, || {
@@ -217,7 +217,7 @@ fn credit_by_way_of_the_sender() {
         let Ends { mut sender, mut receiver } = rig.ends(0, 1);
         rig.order(State::Active);
         rig.launch(1);
-        // As `Shared::received` of `ring-host`.
+        // As `publish_received` of `ring-host`.
         let received = Arc::new(AtomicU64::new(START));
         let noted = Arc::clone(&received);
         assert!(sender.push(START));
@@ -237,7 +237,7 @@ fn credit_by_way_of_the_sender() {
     });
 }
 
-/// A channel that leaves with an error tells why; launches behind it leave too, and leave all as it is.
+/// A channel that leaves with an error writes why; launches behind it leave too, and leave all as it is.
 #[test]
 fn lost() {
     check(3, || {

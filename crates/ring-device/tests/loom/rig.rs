@@ -203,8 +203,8 @@ fn of_channel(channels: u32, at: usize) -> Option<Kind> {
         || status(offset_of!(StatusLine, left))
         || channels > 1 && status(offset_of!(StatusLine, busy))
         || channels > 1 && status(offset_of!(StatusLine, leave));
-    let told = line(offset_of!(ChannelBlock, status)).is_some_and(|at| at < 104);
-    let cell = told || at < 112;
+    let status = line(offset_of!(ChannelBlock, status)).is_some_and(|at| at < 104);
+    let cell = status || at < 112;
     match atomic {
         true => Some(Kind::Atomic),
         false => cell.then_some(Kind::Cell),
@@ -354,7 +354,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         }
     }
 
-    /// Orders `state`.
+    /// Commands `state`.
     pub fn order(&mut self, state: State) -> Command {
         self.epoch += 1;
         let command = Command { epoch: self.epoch, state: state as u32 };
@@ -362,17 +362,17 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         command
     }
 
-    /// Orders `state`, and waits until every channel has obeyed, or yielded with that; or, if nothing is on the
-    /// device and nothing is to be launched, not. `ends` are those of the channels that are driven.
+    /// Commands `state`, and waits until every channel has acknowledged, or yielded with that. Does not wait if
+    /// nothing is on the device and nothing is to be launched. `ends` are those of the channels that are driven.
     pub fn ask(&mut self, state: State, ends: &[&Ends]) {
         let command = self.order(state);
         let yielded = Command { state: State::Yielded as u32, ..command };
         for channel in 0..self.channels {
             until(|| {
                 ends.iter().for_each(|ends| self.step(ends));
-                let obeyed = self.channel(channel).status.obeyed();
+                let acknowledged = self.channel(channel).status.obeyed();
                 let there = state == State::Active || !self.rests();
-                !there || obeyed == command || obeyed == yielded
+                !there || acknowledged == command || acknowledged == yielded
             });
         }
     }
@@ -384,8 +384,8 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             return;
         }
         let block = self.channel(ends.sender.channel as u32);
-        let told = Command::from_word(block.status.acknowledged.load(Relaxed));
-        if told.epoch != host.epoch || block.consumed() < ends.sender.producer.next() {
+        let acknowledged = Command::from_word(block.status.acknowledged.load(Relaxed));
+        if acknowledged.epoch != host.epoch || block.consumed() < ends.sender.producer.next() {
             self.launch(1);
         }
     }

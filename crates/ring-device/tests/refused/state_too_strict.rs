@@ -1,4 +1,4 @@
-//! A state of stricter alignment than the device's memory is lent with, and one that is too large.
+//! A state of stricter alignment than the device's memory is allocated with, and one that is too large.
 
 use ring_device::bytemuck::{Pod, Zeroable};
 

@@ -344,7 +344,7 @@ impl<K: Kernel> Rig<K> {
     }
 
     /// Commands `state` to a launch that runs, and waits for its channels.
-    pub fn obeyed(&mut self, state: State) {
+    pub fn command_and_wait(&mut self, state: State) {
         let epoch = self.command(state);
         for channel in 0..self.channels {
             until("acknowledged", || self.acknowledged(channel) == (epoch, Some(state)));
@@ -471,7 +471,7 @@ impl Ends {
         self.consumer.pop().unwrap()
     }
 
-    /// Takes all answers there are, and tells the channel.
+    /// Takes all answers there are, and publishes that to the channel.
     pub fn drain<T: Message>(&mut self) -> Vec<T> {
         let answers = std::iter::from_fn(|| self.pop()).collect();
         self.consumer.publish();

@@ -1,8 +1,9 @@
 use crate::atomics::{Atom, AtomicU32, AtomicU64};
 
 shared_struct! {
-    /// Where a ring lies, by device addresses, and how its slots are cut: a [`Placement`]. Written by
-    /// the host before the launch; a channel checks it before it uses it.
+    /// Where a ring lies, by device addresses, and how its slots are cut: a
+    /// [`Placement`](super::Placement). Written by the host before the launch; a channel checks it before
+    /// it uses it.
     pub struct RingDescriptor: size 48, align 8 {
         /// Address of the first doorbell line, at a multiple of 128.
         pub lines @ 0: AtomicU64,

@@ -32,7 +32,7 @@ impl Memory {
         self.at.cast()
     }
 
-    /// Where it is, as the device is told.
+    /// Where it is, as its descriptor says.
     pub fn address(&self) -> u64 {
         self.at.as_ptr().addr() as u64
     }
@@ -88,7 +88,7 @@ pub fn check_look(got: Result<bool, Corrupt>, control: Control, next: u64, capac
     let impossible = ahead > capacity && ahead <= u32::MAX / 2;
     match got {
         Ok(taken) => {
-            assert!(!impossible, "tail {tail:#x} obeyed at {next:#x} with {capacity} slots");
+            assert!(!impossible, "tail {tail:#x} acted on at {next:#x} with {capacity} slots");
             assert!(!taken || (1..=capacity).contains(&ahead));
         }
         Err(corrupt) if impossible => {

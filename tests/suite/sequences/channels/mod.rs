@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// What was answered is received, then the end is told. The channels' counts are exact then.
+    /// What was answered is received, then the end. The channels' counts are exact then.
     fn end(&mut self) {
         if self.life.is_active() {
             self.at_each(|life, track, ends| track.receive_all(life, ends));
@@ -187,8 +187,8 @@ impl Model {
         if let Some(kernel) = &mut self.kernel {
             summary = self.life.end(kernel);
         }
-        // What a receiver was told before it was told the end. A channel of an emulated device that is lost
-        // goes on all the same.
+        // Whether each receiver is at its end, and what its channel has handled, before the rest is received. A
+        // channel of an emulated device that is lost goes on all the same.
         let before: Vec<_> = self
             .kernel
             .iter()
@@ -210,10 +210,10 @@ impl Model {
             let sent: u64 = all(|track| track.sent).sum();
             assert_eq!(summary.processed + summary.unhandled, sent, "and the rest is counted");
         } else {
-            // What it told before it was lost, it had answered.
-            for ((track, place), (over, told)) in self.channels.iter().zip(before) {
+            // What it had counted before it was lost, it had answered.
+            for ((track, place), (over, handled)) in self.channels.iter().zip(before) {
                 let gone = over || matches!(place, Place::Gone);
-                assert!(gone || track.received >= told, "{told} handled");
+                assert!(gone || track.received >= handled, "{handled} handled");
             }
         }
         self.look();

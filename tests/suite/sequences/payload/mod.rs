@@ -169,7 +169,7 @@ impl Model {
             Err(AddError::Payload(PayloadError::Driver(error))) if self.life.may_break() => {
                 return assert!(matches!(error.reason, DriverReason::Emulated(_)), "{error}");
             }
-            // What is wrong with the vectors is told first.
+            // What is wrong with the vectors is reported first.
             done if self.life.lost.is_some() => return assert!(done.is_err(), "it is lost"),
             done => assert_eq!(done, expected),
         }

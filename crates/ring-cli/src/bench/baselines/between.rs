@@ -8,7 +8,7 @@ use crate::bench::report::Found;
 use ring_bench::baselines::Between;
 use std::sync::atomic::Ordering;
 
-/// Trips there and back, after a hundredth as many that are not counted.
+/// RoundTrips there and back, after a hundredth as many that are not counted.
 const TRIPS: u64 = 100_000;
 
 /// Microseconds one way.

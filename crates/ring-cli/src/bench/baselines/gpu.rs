@@ -59,7 +59,7 @@ unsafe impl Send for Gpu {}
 // for itself alone.
 unsafe impl Sync for Gpu {}
 
-/// The driver's verdict on a call.
+/// The driver's result of a call.
 pub fn check(call: &str, result: CUresult) -> Found<()> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());

@@ -42,7 +42,7 @@ pub struct Launches {
 
 // SAFETY: handles that the driver lets any thread use.
 unsafe impl Send for Launches {}
-// SAFETY: as above; the driver is told of no two launches of one at once.
+// SAFETY: as above; no two launches of one are given to the driver at once.
 unsafe impl Sync for Launches {}
 
 fn enqueue(gpu: &Gpu, kernel: Kernel) -> Found<()> {

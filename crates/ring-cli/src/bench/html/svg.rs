@@ -31,7 +31,7 @@ pub struct Series {
     pub name: String,
     /// How.
     pub draw: Draw,
-    /// x as the plot's ticks count it, y, and what is said of the point.
+    /// x as the plot's ticks count it, y, and the label of the point.
     pub points: Vec<(f64, f64, String)>,
     /// Least and most at each point, or nothing.
     pub spread: Vec<(f64, f64)>,

@@ -5,7 +5,7 @@ use crate::bench::report::Report;
 use crate::bench::tables::Part;
 use crate::table::{Row, Table, left};
 
-/// A part of the page: its plots, its tables, and what is said below them; nothing if there is none of them.
+/// A part of the page: its plots, its tables, and the notes below them; nothing if there is none of them.
 pub fn part(part: &Part, plots: &str) -> String {
     let mut body = plots.to_owned();
     for (title, table) in &part.tables {

@@ -67,22 +67,22 @@ const DEVICE_TRIPS: u64 = 5_000;
 /// Upper bounds, in powers of two, of how long messages wait on the device and how long their handler takes, by
 /// the device's clock.
 pub fn device_times(context: &Context<'_>) -> [OnDevice; 2] {
-    let told = || -> Found<[Found<f64>; 2]> {
+    let medians = || -> Found<[Found<f64>; 2]> {
         let mut kernel = context.active::<Echo>(LaunchConfig::default())?;
         for i in 0..DEVICE_TRIPS {
             trip(&mut kernel, i)?;
         }
         std::thread::sleep(Duration::from_millis(1)); // it is written now and then
-        let told = kernel.telemetry();
+        let telemetry = kernel.telemetry();
         let median = |times: &Histogram| match times.quantile(0.5) {
             Some(time) => Ok(time.as_secs_f64() * 1e6),
             None => Err(Stop::Refused("the device counted no message".to_owned())),
         };
-        let both = [median(&told.queueing), median(&told.handler)];
+        let both = [median(&telemetry.queueing), median(&telemetry.handler)];
         ended(kernel)?;
         Ok(both)
     };
-    let [waited, took] = told().unwrap_or_else(|stop| [Err(stop.clone()), Err(stop)]);
+    let [waited, took] = medians().unwrap_or_else(|stop| [Err(stop.clone()), Err(stop)]);
     let waits = "a message waits on the device, at most (median, power of 2)";
     let takes = "its handler takes, at most (median, power of 2)";
     [OnDevice { name: waits, us: waited }, OnDevice { name: takes, us: took }]

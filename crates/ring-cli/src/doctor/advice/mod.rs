@@ -41,7 +41,7 @@ pub fn of(facts: &Facts) -> Vec<Advice> {
     to_do
 }
 
-/// What is said if nothing is missing.
+/// The advice if nothing is missing.
 pub fn nothing(facts: &Facts) -> String {
     match facts.seen.as_ref().map(|seen| &seen.choice) {
         Some(Ok(taken)) if taken.mode != Mode::Persistent => {

@@ -31,7 +31,7 @@ pub fn remedies(device: &Found, seen: &Seen, facts: &Facts, to_do: &mut Vec<Advi
             "do without: several channels are launched in the ordinary way, as Cooperative::Auto does",
         ));
     }
-    let fails = |lack: &Lack| lack.is_certain(); // else `busy` has told
+    let fails = |lack: &Lack| lack.is_certain(); // else `busy` reports it
     if let Err(why) = &seen.launch
         && fails(why)
     {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_and_not_what_follows_from_it() {
+    fn what_is_missing_is_shown_and_not_what_follows_from_it() {
         let no_pinned = |seen: &mut Seen| {
             seen.pinned = Err(NoPinned::NotAsked);
             (seen.mapped, seen.resident, seen.beside) = (Err(NO()), Err(NO()), Err(NO()));
@@ -192,12 +192,12 @@ mod tests {
         assert_eq!(ids(&changed(hidden)), ["busy"]);
         assert_eq!(ids(&changed(|seen| seen.graph = Err(BUSY()))), ["busy"]);
         assert_eq!(ids(&changed(|seen| seen.launch = Err(BUSY()))), ["busy"]);
-        let told = advice::of(&changed(hidden))[0].to_string();
-        assert!(told.contains("too busy") && told.contains("it left before"), "{told}");
+        let text = advice::of(&changed(hidden))[0].to_string();
+        assert!(text.contains("too busy") && text.contains("it left before"), "{text}");
     }
 
     #[test]
-    fn a_gpu_that_others_use_is_told_with_what_helps() {
+    fn a_gpu_that_others_use_is_shown_with_what_helps() {
         use crate::doctor::sharing::User;
         let shared = |late, names: &[&str]| {
             let mut facts = example::gpu();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_is_not_made_for_is_told() {
+    fn what_the_device_is_not_made_for_is_shown() {
         let mut facts = example::gpu();
         let device = facts.device.as_mut().unwrap();
         (device.watchdog, device.cooperative_launch) = (true, false);

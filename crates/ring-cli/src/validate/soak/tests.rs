@@ -90,7 +90,7 @@ fn sound_channels_pass_at_any_size() {
 }
 
 #[test]
-fn each_fault_is_told_from_the_others() {
+fn each_fault_is_distinguished_from_the_others() {
     for (fault, expected) in [
         (Fault::Drop, [1, 0, 0, 0]),
         (Fault::Repeat, [0, 1, 0, 0]),
