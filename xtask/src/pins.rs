@@ -15,7 +15,7 @@ pub struct Module {
     pub package: &'static str,
     /// The feature that makes it a module, where the crate is also part of others.
     pub feature: Option<&'static str>,
-    /// Whether its entry points are made by `ring_kernel!`, which is why the crate names no unstable
+    /// Whether all its entry points are made by `ring_kernel!`, which is why the crate names no unstable
     /// feature.
     pub by_macro: bool,
     /// Whether handlers in it are meant to panic.
@@ -42,7 +42,7 @@ pub const BUILT_IN: Module = Module {
 /// The kernels of `ring bench`.
 pub const BENCH: Module = Module {
     package: "ring-bench",
-    feature: Some("entries"),
+    feature: None,
     by_macro: false,
     panics: false,
     crates: &["crates/ring-shared", "crates/ring-device", "crates/ring-bench"],
