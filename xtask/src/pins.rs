@@ -3,7 +3,7 @@
 use crate::installed::Tool;
 use ring_builder::{Arch, compile};
 
-pub use ring_builder::pins::{ABI_GLOBAL, NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
+pub use ring_builder::pins::{NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
 
 /// The architecture that the PTX is compiled for: the oldest served.
 pub const ARCH: Arch = Arch::OLDEST;
