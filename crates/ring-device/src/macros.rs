@@ -248,7 +248,7 @@ macro_rules! __entry {
 macro_rules! __entry {
     ($name:ident, $symbol:expr) => {
         const _: () = {
-            // `#[kernel]` adds `no_mangle`, which this name goes before.
+            // `#[kernel]` adds `no_mangle`, which this name overrides.
             #[allow(unused_attributes)]
             #[$crate::cuda_std::kernel]
             #[unsafe(export_name = $symbol)]
