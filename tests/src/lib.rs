@@ -5,11 +5,11 @@ pub mod hostile;
 
 pub use call_error::CallError;
 
+use ring_device::ring_kernel;
 use ring_host::device::{Driver, Quirks};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Block, BlockContext, BlockHandler, Device, Kernel, KernelHandle, LaunchConfig, Memory, Mode,
-    OpenError, Output, Runtime, RuntimeConfig, Thread, ThreadContext, ThreadHandler,
+    Device, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime, RuntimeConfig,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -187,58 +187,40 @@ pub fn with_ptx(launch: LaunchConfig, ptx: impl Into<Cow<'static, [u8]>>) -> Lau
     unsafe { launch.ptx(ptx) }
 }
 
-/// Panics on request 13, else answers with the square. For the CPU device only.
-#[derive(Debug)]
-pub struct Unlucky;
+ring_kernel! {
+    /// Panics on request 13, else answers with the square. For the CPU device only.
+    pub struct Unlucky {
+        name: "unlucky",
+        entry: "ring_echo",
+    }
 
-impl Kernel for Unlucky {
-    const NAME: &'static str = "unlucky";
-    const ENTRY: &'static str = "ring_echo";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Unlucky {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         assert_ne!(*request, 13, "a request that the handler cannot bear");
         request * request
     }
 }
 
-/// Takes half a millisecond a message. For the CPU device only.
-#[derive(Debug)]
-pub struct Slow;
+ring_kernel! {
+    /// Takes half a millisecond a message. For the CPU device only.
+    pub struct Slow {
+        name: "slow",
+        entry: "ring_echo",
+    }
 
-impl Kernel for Slow {
-    const NAME: &'static str = "slow";
-    const ENTRY: &'static str = "ring_echo";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Slow {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         std::thread::sleep(Duration::from_micros(500));
         *request
     }
 }
 
-/// Writes its response, and tries to write around it. For the CPU device only.
-#[derive(Debug)]
-pub struct Stray;
+ring_kernel! {
+    /// Writes its response, and tries to write around it. For the CPU device only.
+    pub struct Stray {
+        name: "stray",
+        entry: "ring_vector_add",
+    }
 
-impl Kernel for Stray {
-    const NAME: &'static str = "stray";
-    const ENTRY: &'static str = "ring_vector_add";
-    type Request = u32;
-    type Response = [u32; 4];
-    type Scope = Block;
-}
-
-impl BlockHandler for Stray {
-    fn handle(_: &BlockContext<'_>, request: &u32, response: &Output<[u32; 4]>) {
+    fn handle(_: &BlockContext, request: &u32, response: &Output<[u32; 4]>) {
         for i in [0, 1, 2, 3, 4, usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1] {
             let inside = i < 4;
             assert_eq!(response.set(0, i, if inside { *request } else { 0xdead }), inside);

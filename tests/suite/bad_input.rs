@@ -2,6 +2,7 @@
 //! behind.
 
 use crate::faults::{in_child, is_child, names, promptly, ptx, until};
+use ring_device::ring_kernel;
 use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit};
 use ring_host::image::{ImageError, NotPtx};
 use ring_host::kernels::vector_add::AddError;
@@ -9,7 +10,7 @@ use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorE
 use ring_host::{
     Budgets, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
     LaunchError, Mode, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
-    SendTimeoutError, State, Thread, ThreadContext, ThreadHandler, TryRecvError, TrySendError,
+    SendTimeoutError, State, TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, with_ptx};
 use std::time::{Duration, Instant};
@@ -351,20 +352,14 @@ fn ptx_that_is_not_loaded_while_a_kernel_is_resident() {
     });
 }
 
-/// A kernel that the built-in PTX does not have.
-#[derive(Debug)]
-struct Nobody;
+ring_kernel! {
+    /// A kernel that the built-in PTX does not have.
+    struct Nobody {
+        name: "nobody",
+        entry: "ring_nobody",
+    }
 
-impl Kernel for Nobody {
-    const NAME: &'static str = "nobody";
-    const ENTRY: &'static str = "ring_nobody";
-    type Request = u32;
-    type Response = u32;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Nobody {
-    fn handle(_: &ThreadContext, request: &u32) -> u32 {
+    fn handle(request: &u32) -> u32 {
         !request
     }
 }

@@ -1,27 +1,23 @@
 //! Kernels that a build script compiled.
 
+use ring_device::ring_kernel;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Thread, ThreadContext, ThreadHandler};
+use ring_host::{Kernels, LaunchConfig, LaunchError};
 use ring_tests::{LONG, cpu, on_each_device};
 
 /// What `tests/build.rs` put there.
 const KERNELS: Kernels = ring_host::include_kernels!();
 const MORE: Kernels = ring_host::include_kernels!("more");
 
-/// A kernel that is not in it.
-struct Absent;
+ring_kernel! {
+    /// A kernel that is not in it.
+    struct Absent {
+        name: "absent",
+        entry: "ring_absent",
+    }
 
-impl Kernel for Absent {
-    const NAME: &'static str = "absent";
-    const ENTRY: &'static str = "ring_absent";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Absent {
-    fn handle(_: &ThreadContext, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         *request
     }
 }

@@ -17,9 +17,10 @@ fn device_and_host_agree() {
 
 /// The numbers of the table that the PTX of `ring_layout_probe` copies, as its bytes say.
 fn table_in_the_ptx() -> Vec<u64> {
-    let line = BUILT_IN.lines().find(|l| l.starts_with(".global") && l.contains("5TABLE["));
-    let bytes = line.and_then(|l| l.split_once('{')?.1.split_once('}')).expect("the table").0;
-    let mut bytes: Vec<u8> = bytes.split(',').map(|byte| byte.trim().parse().unwrap()).collect();
+    let table = ring_ptx::statements(BUILT_IN)
+        .find(|statement| statement.directive(".global") && statement.text.contains("5TABLE["));
+    let bytes = ring_ptx::bytes(table.expect("the table").text);
+    let mut bytes: Vec<u8> = bytes.map(|byte| byte.expect("a byte")).collect();
     bytes.resize(bytes.len().next_multiple_of(8), 0); // zeros at the end are left out
     bytes.chunks(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
 }

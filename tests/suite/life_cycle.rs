@@ -2,11 +2,12 @@
 //! thousand times over; and handles, halves and runtimes that go in any order.
 
 use crate::faults::{in_child, names, promptly, until};
+use ring_device::ring_kernel;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Cooperative, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError,
-    RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State, Summary, Thread,
-    ThreadContext, ThreadHandler, TryRecvError, TrySendError,
+    RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State, Summary, TryRecvError,
+    TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,11 +67,6 @@ fn bytes_of<K: Kernel>(launch: &LaunchConfig) -> usize {
     cpu().launch::<K>(launch.clone()).unwrap().pinned_bytes().next_multiple_of(256)
 }
 
-/// Answers with its request when the place that it names is released, and marks there that it has begun.
-/// For the CPU device only.
-#[derive(Debug)]
-struct Held;
-
 /// What one handler marks, and waits for.
 struct Place {
     begun: AtomicBool,
@@ -80,16 +76,15 @@ struct Place {
 static PLACES: [Place; 4] =
     [const { Place { begun: AtomicBool::new(false), released: AtomicBool::new(false) } }; 4];
 
-impl Kernel for Held {
-    const NAME: &'static str = "held";
-    const ENTRY: &'static str = "ring_echo";
-    type Request = u32;
-    type Response = u32;
-    type Scope = Thread;
-}
+ring_kernel! {
+    /// Answers with its request when the place that it names is released, and says there when it has begun.
+    /// For the CPU device only.
+    struct Held {
+        name: "held",
+        entry: "ring_echo",
+    }
 
-impl ThreadHandler for Held {
-    fn handle(_: &ThreadContext, place: &u32) -> u32 {
+    fn handle(place: &u32) -> u32 {
         let at = &PLACES[*place as usize];
         at.begun.store(true, Ordering::Relaxed);
         let begun = Instant::now();

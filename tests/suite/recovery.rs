@@ -2,14 +2,14 @@
 //! process has to be started again.
 
 use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
+use ring_device::ring_kernel;
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
 use ring_host::device::{Demand, Driver, Resources};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
-    RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, Thread,
-    ThreadContext, ThreadHandler,
+    Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
+    RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::Arc;
@@ -134,23 +134,17 @@ fn after_what_no_call_helps() {
     }
 }
 
-/// Does not answer before it is [released](RELEASED). For the CPU device only.
-#[derive(Debug)]
-struct Held;
-
 static BEGUN: AtomicBool = AtomicBool::new(false);
 static RELEASED: AtomicBool = AtomicBool::new(false);
 
-impl Kernel for Held {
-    const NAME: &'static str = "held";
-    const ENTRY: &'static str = "ring_echo";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
+ring_kernel! {
+    /// Does not answer before it is [released](RELEASED). For the CPU device only.
+    struct Held {
+        name: "held",
+        entry: "ring_echo",
+    }
 
-impl ThreadHandler for Held {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         BEGUN.store(true, Relaxed);
         until("its release", || RELEASED.load(Relaxed).then_some(()));
         *request

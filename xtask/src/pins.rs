@@ -3,7 +3,7 @@
 use crate::installed::Tool;
 use ring_builder::{Arch, compile};
 
-pub use ring_builder::pins::{ABI_GLOBAL, NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
+pub use ring_builder::pins::{NIGHTLY, RUSTC_COMMIT, RUSTC_RELEASE, TARGET, rustflags};
 
 /// The architecture that the PTX is compiled for: the oldest served.
 pub const ARCH: Arch = Arch::OLDEST;
@@ -15,7 +15,7 @@ pub struct Module {
     pub package: &'static str,
     /// The feature that makes it a module, where the crate is also part of others.
     pub feature: Option<&'static str>,
-    /// Whether its entry points are made by `ring_kernel!`, which is why the crate names no unstable
+    /// Whether all its entry points are made by `ring_kernel!`, which is why the crate names no unstable
     /// feature.
     pub by_macro: bool,
     /// Whether handlers in it are meant to panic.
@@ -42,7 +42,7 @@ pub const BUILT_IN: Module = Module {
 /// The kernels of `ring bench`.
 pub const BENCH: Module = Module {
     package: "ring-bench",
-    feature: Some("entries"),
+    feature: None,
     by_macro: false,
     panics: false,
     crates: &["crates/ring-shared", "crates/ring-device", "crates/ring-bench"],

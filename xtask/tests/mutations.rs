@@ -119,7 +119,7 @@ fn every_changed_access_is_refused() {
 
 /// The lines, counted from 1, of functions that name the block's memory or are called with it.
 fn ring_kernels(ptx: &str) -> BTreeSet<usize> {
-    let text = code::without_comments(ptx);
+    let text = ring_ptx::without_comments(ptx);
     let lines: Vec<&str> = text.lines().collect();
     let functions = code::functions(&text);
     let of_ring = functions.iter().filter(|one| {
@@ -184,7 +184,7 @@ struct Piece {
 
 fn pieces(module: &Module) -> Vec<Piece> {
     let ptx = read(module);
-    let (text, lines) = (code::without_comments(&ptx), ptx.lines().collect::<Vec<&str>>());
+    let (text, lines) = (ring_ptx::without_comments(&ptx), ptx.lines().collect::<Vec<&str>>());
     let functions = code::functions(&text);
     for entry in module.entries {
         assert!(functions.iter().any(|one| one.entry && one.name == *entry), "{entry} is not read");
@@ -345,7 +345,7 @@ fn every_weaker_fence_or_look_is_refused() {
 fn the_two_changes_that_were_not_seen_are_refused_in_every_function() {
     for module in MODULES {
         let ptx = read(module);
-        let text = code::without_comments(&ptx);
+        let text = ring_ptx::without_comments(&ptx);
         let functions = code::functions(&text);
         for (from, to) in [
             ("fence.acq_rel.sys", "fence.acq_rel.cta"),

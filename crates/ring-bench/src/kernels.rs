@@ -1,50 +1,30 @@
 //! Ring kernels whose messages have the sizes that are measured. The 64-byte one is
 //! [`ring_device::Echo`].
 
-use ring_device::{Block, BlockContext, BlockHandler, Kernel, Output};
-use ring_device::{Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler};
+use ring_device::ring_kernel;
 
-/// Answers 16 bytes, each word increased by one, by one thread.
-#[derive(Debug)]
-pub struct Echo16;
+ring_kernel! {
+    /// Answers 16 bytes, each word increased by one, by one thread.
+    pub struct Echo16 {
+        name: "echo_16",
+        entry: "bench_echo_16",
+    }
 
-impl Kernel for Echo16 {
-    const NAME: &'static str = "echo_16";
-    const ENTRY: &'static str = "bench_echo_16";
-    type Request = [u64; 2];
-    type Response = [u64; 2];
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Echo16 {
-    #[inline(always)]
-    fn handle(_: &ThreadContext<'_>, request: &[u64; 2]) -> [u64; 2] {
+    fn handle(request: &[u64; 2]) -> [u64; 2] {
         request.map(|word| word.wrapping_add(1))
     }
 }
 
 macro_rules! echoes {
-    ($($(#[$doc:meta])* $name:ident: $words:literal words, $text:literal, $entry:literal,
-        $scope:ident $handler:ident $context:ident;)+) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name;
+    ($($(#[$doc:meta])* $name:ident: $words:literal words, $text:literal, $entry:literal, $context:ident;)+) => {$(
+        ring_kernel! {
+            $(#[$doc])*
+            pub struct $name {
+                name: $text,
+                entry: $entry,
+            }
 
-        impl Kernel for $name {
-            const NAME: &'static str = $text;
-            const ENTRY: &'static str = $entry;
-            type Request = [u32; $words];
-            type Response = [u32; $words];
-            type Scope = $scope;
-        }
-
-        impl $handler for $name {
-            #[inline(always)]
-            fn handle(
-                ctx: &$context<'_>,
-                request: &[u32; $words],
-                response: &Output<[u32; $words]>,
-            ) {
+            fn handle(ctx: &$context, request: &[u32; $words], response: &Output<[u32; $words]>) {
                 let mut i = ctx.thread();
                 while let Some(word) = request.get(i) {
                     response.set(0, i, word.wrapping_add(1));
@@ -56,45 +36,29 @@ macro_rules! echoes {
 }
 echoes! {
     /// Answers 64 bytes as [`ring_device::Echo`] does, but by a warp: what a scope costs.
-    Echo64Warp: 16 words, "echo_64_warp", "bench_echo_64_warp", Warp WarpHandler WarpContext;
+    Echo64Warp: 16 words, "echo_64_warp", "bench_echo_64_warp", WarpContext;
     /// The same by the whole block.
-    Echo64Block: 16 words, "echo_64_block", "bench_echo_64_block", Block BlockHandler BlockContext;
+    Echo64Block: 16 words, "echo_64_block", "bench_echo_64_block", BlockContext;
     /// Answers 256 bytes, each word increased by one, by a warp.
-    Echo256: 64 words, "echo_256", "bench_echo_256", Warp WarpHandler WarpContext;
+    Echo256: 64 words, "echo_256", "bench_echo_256", WarpContext;
     /// Answers 1024 bytes, each word increased by one, by a warp.
-    Echo1024: 256 words, "echo_1024", "bench_echo_1024", Warp WarpHandler WarpContext;
+    Echo1024: 256 words, "echo_1024", "bench_echo_1024", WarpContext;
     /// Answers 4096 bytes, each word increased by one, by a warp.
-    Echo4096: 1024 words, "echo_4096", "bench_echo_4096", Warp WarpHandler WarpContext;
+    Echo4096: 1024 words, "echo_4096", "bench_echo_4096", WarpContext;
 }
 
 /// Words of a message for [`Digest`].
 pub const DIGEST_WORDS: usize = 512;
 
-/// Takes 4096 bytes and answers 16: the request's first word, and the sum of all its words. What a
-/// host needs to know that every byte arrived.
-#[derive(Debug)]
-pub struct Digest;
-
-impl Kernel for Digest {
-    const NAME: &'static str = "digest";
-    const ENTRY: &'static str = "bench_digest";
-    type Request = [u64; DIGEST_WORDS];
-    type Response = [u64; 2];
-    type Scope = Warp;
-}
-
-impl Digest {
-    /// The answer to a request.
-    #[inline]
-    pub fn answer(request: &[u64; DIGEST_WORDS]) -> [u64; 2] {
-        let sum = request.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-        [request[0], sum]
+ring_kernel! {
+    /// Takes 4096 bytes and answers 16: the request's first word, and the sum of all its words. What a
+    /// host needs to know that every byte arrived.
+    pub struct Digest {
+        name: "digest",
+        entry: "bench_digest",
     }
-}
 
-impl WarpHandler for Digest {
-    #[inline(always)]
-    fn handle(ctx: &WarpContext<'_>, request: &[u64; DIGEST_WORDS], response: &Output<[u64; 2]>) {
+    fn handle(ctx: &WarpContext, request: &[u64; DIGEST_WORDS], response: &Output<[u64; 2]>) {
         let (mut i, mut sum) = (ctx.thread(), 0u64);
         while let Some(word) = request.get(i) {
             sum = sum.wrapping_add(*word);
@@ -110,5 +74,14 @@ impl WarpHandler for Digest {
             response.set(0, 2, c);
             response.set(0, 3, d);
         }
+    }
+}
+
+impl Digest {
+    /// The answer to a request.
+    #[inline]
+    pub fn answer(request: &[u64; DIGEST_WORDS]) -> [u64; 2] {
+        let sum = request.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
+        [request[0], sum]
     }
 }

@@ -200,12 +200,12 @@ impl Builder {
     /// What a build made, if it is a module of ring kernels. Nothing is written yet.
     fn built(&self, package: &Package, text: &str) -> Result<Built, BuildError> {
         let (file, name) = (self.file(package)?, || package.name.clone());
-        let entries = ptx::entries(text);
+        let entries: Vec<String> = ring_ptx::entries(text).map(str::to_owned).collect();
         if entries.is_empty() {
             return Err(BuildError::NoEntry { package: name() });
         }
         let abi_version =
-            ptx::abi_version(text).ok_or_else(|| BuildError::NoAbi { package: name() })?;
+            ring_ptx::abi_version(text).ok_or_else(|| BuildError::NoAbi { package: name() })?;
         Ok(Built {
             ptx: file.with_added_extension("ptx"),
             manifest: file.with_added_extension("manifest"),

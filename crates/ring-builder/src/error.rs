@@ -1,6 +1,7 @@
 //! Errors of a build. Each names what is wrong, the value, and a remedy.
 
-use crate::pins::{ABI_GLOBAL, NIGHTLY};
+use crate::pins::NIGHTLY;
+use ring_ptx::ABI_GLOBAL;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

@@ -22,7 +22,7 @@
 //!
 //! # Where to look
 //! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
-//! [`ptx`] (what is read and checked), `manifest` and `script` (what is written beside it, and told to
+//! [`ptx`] (what is checked), `manifest` and `script` (what is written beside it, and told to
 //! cargo). `cargo` asks cargo about packages. It depends on little, and on nothing that ring-host's tree lacks
 //! but a digest and a reader of JSON, so that a build script costs little.
 
@@ -48,5 +48,4 @@ pub mod toolchain;
 pub use arch::Arch;
 pub use builder::{Builder, Built};
 pub use error::BuildError;
-pub use ptx::entries;
 pub use toolchain::Toolchain;

@@ -11,8 +11,6 @@ pub const RUSTC_COMMIT: &str = "e50aa6fba4e63ab34c72bf9acfd2c307c1155d1a";
 
 /// The target triple of the device.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
-/// The global that carries the ABI version.
-pub const ABI_GLOBAL: &str = "RING_ABI_VERSION";
 
 /// Flags of every crate in a device build, `core` included.
 ///

@@ -1,27 +1,6 @@
-//! What the built-in PTX module exports. One kernel, one parameter: an address.
+//! The layout probe, which the built-in PTX module exports beside the kernels.
 
-use crate::{Echo, VectorAdd, enter};
-use ring_shared::layout::{ControlBlock, TABLE_LEN, table};
-
-/// Entry of [`Echo`].
-///
-/// # Safety
-/// As for [`enter`].
-#[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn ring_echo(control: *const ControlBlock) {
-    // SAFETY: the caller's promise.
-    unsafe { enter::<Echo>(control) }
-}
-
-/// Entry of [`VectorAdd`].
-///
-/// # Safety
-/// As for [`enter`].
-#[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn ring_vector_add(control: *const ControlBlock) {
-    // SAFETY: the caller's promise.
-    unsafe { enter::<VectorAdd>(control) }
-}
+use ring_shared::layout::{TABLE_LEN, table};
 
 /// Writes [`table`] as this compiler sees the layouts, and ends.
 ///

@@ -95,7 +95,7 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32);
 
-    /// Handles the `n` messages of `requests` straight into `responses`, slots both, if one thread is
+    /// Handles the `n` messages of `requests` directly into `responses`, slots both, if one thread is
     /// all the block and handles each message alone; whether it did.
     #[doc(hidden)]
     fn handle_in_place(

@@ -14,8 +14,7 @@
 //! }
 //! ```
 //!
-//! [`ring_kernel!`] writes the implementations, and the entry point of the PTX; they can be written by
-//! hand as well, as the built-in [`kernels`] are.
+//! [`ring_kernel!`] writes the implementations, and the entry point of the PTX, which comes about in no other way.
 //!
 //! Where to look: [`macro@ring_kernel`] and [`kernel`] (what a user writes), [`context`] (what a handler sees), `dispatch`
 //! (the resident loop: wait, handle, answer, obey), `scope` (who handles a message), `memory` (what a block knows of
@@ -63,6 +62,7 @@ pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Wor
 #[doc(hidden)]
 pub use cuda_std;
 #[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
 pub use dispatch::enter;
 pub use dispatch::run;
 pub use kernel::{Kernel, Scope};

@@ -46,6 +46,7 @@
 ///     pub struct Most {
 ///         name: "most",          // in reports and errors; the type's name if left out
 ///         entry: "acme_most",    // the symbol in the PTX; "ring_" and the type's name if left out
+///         entry_if: feature = "module", // the entry is there only where this cfg holds
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
@@ -59,6 +60,9 @@
 /// }
 /// assert_eq!((Most::NAME, Most::ENTRY, Most::THREADS), ("most", "acme_most", 64));
 /// ```
+///
+/// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
+/// names a feature that is on only where the crate is compiled as a module of its own.
 ///
 /// A handler that panics ends its channel, and the kernel answers no more (`DeviceFault::HandlerPanicked`).
 /// Index with `get`, and use wrapping or checked arithmetic where a message decides.
@@ -78,6 +82,7 @@ macro_rules! ring_kernel {
     ($(#[$doc:meta])* $vis:vis struct $name:ident {
         $(name: $label:expr,)?
         $(entry: $entry:literal,)?
+        $(entry_if: $cfg:meta,)?
         $(threads: $threads:expr,)?
         $(slot_bytes: $slot:expr,)?
         $(uses_payload: $payload:expr $(,)?)?
@@ -101,6 +106,7 @@ macro_rules! ring_kernel {
                 [
                     const _: () = $crate::kernel::check::<$name>();
 
+                    $(#[cfg($cfg)])?
                     $crate::__entry!(
                         $name,
                         $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)))
@@ -113,8 +119,8 @@ macro_rules! ring_kernel {
     };
     ($($other:tt)*) => {
         ::core::compile_error!(
-            "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., threads: .., \
-             slot_bytes: .., uses_payload: .., }` (these options, in this order, each with a comma), \
+            "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
+             threads: .., slot_bytes: .., uses_payload: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };
@@ -242,7 +248,7 @@ macro_rules! __entry {
 macro_rules! __entry {
     ($name:ident, $symbol:expr) => {
         const _: () = {
-            // `#[kernel]` adds `no_mangle`, which this name goes before.
+            // `#[kernel]` adds `no_mangle`, which this name overrides.
             #[allow(unused_attributes)]
             #[$crate::cuda_std::kernel]
             #[unsafe(export_name = $symbol)]

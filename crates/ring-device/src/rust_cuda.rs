@@ -1,5 +1,5 @@
-//! What a PTX module that Rust-CUDA makes exports: as `entries`, by cuda_std's `#[kernel]`. The panic
-//! handler is cuda_std's; it traps.
+//! What a PTX module that Rust-CUDA makes exports beside its kernels: as `module` and `entries`, by cuda_std's
+//! `#[kernel]`. The panic handler is cuda_std's; it traps.
 
 use cuda_std::kernel;
 
@@ -17,42 +17,15 @@ pub unsafe fn ring_abi_version(out: *mut u32) {
     unsafe { out.write((&raw const RING_ABI_VERSION).read_volatile()) }
 }
 
-// On a CPU nothing is entered.
+/// Writes [`table`](ring_shared::layout::table) as this compiler sees the layouts, and ends.
+///
+/// # Safety
+/// `out` has room for [`ring_shared::layout::TABLE_LEN`] numbers.
 #[cfg(all(target_arch = "nvptx64", feature = "entries"))]
-mod entries {
-    use crate::{Echo, VectorAdd, enter};
-    use cuda_std::kernel;
-    use ring_shared::layout::{ControlBlock, table};
-
-    /// Entry of [`Echo`].
-    ///
-    /// # Safety
-    /// As for [`enter`].
-    #[kernel]
-    pub unsafe fn ring_echo(control: *const ControlBlock) {
-        // SAFETY: the caller's promise.
-        unsafe { enter::<Echo>(control) }
-    }
-
-    /// Entry of [`VectorAdd`].
-    ///
-    /// # Safety
-    /// As for [`enter`].
-    #[kernel]
-    pub unsafe fn ring_vector_add(control: *const ControlBlock) {
-        // SAFETY: the caller's promise.
-        unsafe { enter::<VectorAdd>(control) }
-    }
-
-    /// Writes [`table`] as this compiler sees the layouts, and ends.
-    ///
-    /// # Safety
-    /// `out` has room for [`ring_shared::layout::TABLE_LEN`] numbers.
-    #[kernel]
-    pub unsafe fn ring_layout_probe(out: *mut u64) {
-        for (i, number) in table().into_iter().enumerate() {
-            // SAFETY: the caller's room.
-            unsafe { out.add(i).write(number) };
-        }
+#[kernel]
+pub unsafe fn ring_layout_probe(out: *mut u64) {
+    for (i, number) in ring_shared::layout::table().into_iter().enumerate() {
+        // SAFETY: the caller's room.
+        unsafe { out.add(i).write(number) };
     }
 }

@@ -76,7 +76,7 @@ impl ThreadBlock<'_> {
         let life = &self.memory().life;
         if life.panicked.get() {
             if self.thread() == 0 {
-                // Of a stream it may have said, after the panic was told, that the channel has work.
+                // The committer of a stream may have marked the channel busy after the panic had cleared that.
                 let lines = with_exposed_provenance::<ChannelBlock>(life.lines.get() as usize);
                 // SAFETY: `run` stored the address of this channel's block before it called a handler.
                 unsafe { &(*lines).status }.busy.store(0, Relaxed);
@@ -132,7 +132,7 @@ fn shared_memory() -> *const u8 {
 
 /// The block's shared memory.
 ///
-/// Call it at one place of a kernel: each place is memory of its own.
+/// Call it at one place of a kernel: each place declares memory of its own.
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
 #[inline(always)]
 fn shared_memory() -> *const u8 {

@@ -3,8 +3,8 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, Gate, MS, Next, Rig, gated, kernel, now, until};
-use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+use rig::{Budgets, ENDLESS, Gate, MS, Next, Rig, gated, now, until};
+use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Exit, Processing, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -115,13 +115,11 @@ fn without_idle_time_each_channel_leaves_by_itself() {
     each_by_itself::<OrderedToo>(&ORDERED_TOO);
 }
 
-kernel!(
+ring_kernel! {
     /// Answers with what was asked.
-    Same, Thread, u64, u64
-);
+    struct Same;
 
-impl ThreadHandler for Same {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         *request
     }
 }

@@ -3,28 +3,23 @@
 mod rig;
 
 use rig::{Budgets, ENDLESS, MS, Next, Rig, now, until};
-use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+use ring_device::ring_kernel;
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Takes 200 us a message.
-struct Slow;
-
 const SLOW: u64 = 200_000;
 
-impl Kernel for Slow {
-    const NAME: &'static str = "slow";
-    const ENTRY: &'static str = "test_slow";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
+ring_kernel! {
+    /// Takes 200 us a message.
+    struct Slow {
+        name: "slow",
+        entry: "test_slow",
+    }
 
-impl ThreadHandler for Slow {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         let began = now();
         while now() - began < SLOW {}
         *request

@@ -4,7 +4,7 @@
 mod rig;
 
 use rig::{Budgets, ENDLESS, MS, Next, Rig, until};
-use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -15,18 +15,13 @@ const NEVER: Budgets = Budgets { idle: 3_600_000 * MS, ..ENDLESS };
 /// Messages that [`Counted`] was called with.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-struct Counted;
+ring_kernel! {
+    struct Counted {
+        name: "counted",
+        entry: "test_counted",
+    }
 
-impl Kernel for Counted {
-    const NAME: &'static str = "counted";
-    const ENTRY: &'static str = "test_counted";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Counted {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         CALLS.fetch_add(1, Relaxed);
         *request
     }

@@ -3,11 +3,8 @@
 mod rig;
 
 use rig::traffic::{NEAR_END, Numbered, Traffic, many_launches, windows};
-use rig::{Budgets, Clock, ENDLESS, Gate, MS, Next, Rig, gated, kernel, now, until};
-use ring_device::{
-    Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Thread,
-    ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
-};
+use rig::{Budgets, Clock, ENDLESS, Gate, MS, Next, Rig, gated, now, until};
+use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Exit, Processing, State};
 use ring_shared::ring::CONTROL;
 use std::sync::Arc;
@@ -29,7 +26,6 @@ fn respond<const N: usize, const M: usize>(request: &[u32; N]) -> [u32; M] {
 /// Declares a kernel with requests and responses of so many words, and its handler.
 macro_rules! responds {
     ($name:ident, $scope:ident, $request:literal, $response:literal) => {
-        kernel!($name, $scope, [u32; $request], [u32; $response]);
         responds!(@ $scope, $name, $request, $response);
 
         impl Numbered for $name {
@@ -43,25 +39,25 @@ macro_rules! responds {
         }
     };
     (@ Thread, $name:ident, $request:literal, $response:literal) => {
-        impl ThreadHandler for $name {
-            fn handle(_: &ThreadContext<'_>, request: &[u32; $request]) -> [u32; $response] {
+        ring_kernel! {
+            struct $name;
+
+            fn handle(request: &[u32; $request]) -> [u32; $response] {
                 respond(request)
             }
         }
     };
     (@ Warp, $name:ident, $request:literal, $response:literal) => {
-        responds!(@ WarpHandler, WarpContext, $name, $request, $response);
+        responds!(@@ WarpContext, $name, $request, $response);
     };
     (@ Block, $name:ident, $request:literal, $response:literal) => {
-        responds!(@ BlockHandler, BlockContext, $name, $request, $response);
+        responds!(@@ BlockContext, $name, $request, $response);
     };
-    (@ $handler:ident, $context:ident, $name:ident, $request:literal, $response:literal) => {
-        impl $handler for $name {
-            fn handle(
-                ctx: &$context<'_>,
-                request: &[u32; $request],
-                response: &Output<[u32; $response]>,
-            ) {
+    (@@ $context:ident, $name:ident, $request:literal, $response:literal) => {
+        ring_kernel! {
+            struct $name;
+
+            fn handle(ctx: &$context, request: &[u32; $request], response: &Output<[u32; $response]>) {
                 let words: [u32; $response] = respond(request);
                 for k in (ctx.thread()..words.len()).step_by(ctx.threads()) {
                     response.set(0, k, words[k]);
@@ -83,14 +79,12 @@ responds!(ByBlock, Block, 4, 1);
 responds!(ByBlockLong, Block, 128, 128);
 responds!(ByBlockIn, Block, 128, 1);
 responds!(ByBlockOut, Block, 2, 128);
-kernel!(Running, InOrder, u64, u64);
-kernel!(RunningLong, InOrder, [u32; 24], [u32; 24]);
 
-/// How many messages there were, and their sum.
-impl InOrderHandler for Running {
-    type State = [u64; 2];
+ring_kernel! {
+    /// How many messages there were, and their sum.
+    struct Running;
 
-    fn handle(_: &ThreadContext<'_>, state: &mut [u64; 2], request: &u64) -> u64 {
+    fn handle(state: &mut [u64; 2], request: &u64) -> u64 {
         *state = [state[0] + 1, state[1] + request];
         state[0] << 32 | state[1]
     }
@@ -106,11 +100,11 @@ impl Numbered for Running {
     }
 }
 
-/// How many messages there were, beside what came.
-impl InOrderHandler for RunningLong {
-    type State = u64;
+ring_kernel! {
+    /// How many messages there were, beside what came.
+    struct RunningLong;
 
-    fn handle(_: &ThreadContext<'_>, state: &mut u64, request: &[u32; 24]) -> [u32; 24] {
+    fn handle(state: &mut u64, request: &[u32; 24]) -> [u32; 24] {
         *state += 1;
         let mut response = *request;
         response[23] = *state as u32;

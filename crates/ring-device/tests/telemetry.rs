@@ -2,27 +2,22 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, Gate, Rig, kernel, until};
+use rig::{Budgets, ENDLESS, Gate, Rig, until};
 use ring_device::kernels::{VectorAddRequest, VectorAddResponse, status};
-use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler, VectorAdd};
+use ring_device::{Kernel, VectorAdd, ring_kernel};
 use ring_shared::layout::{BUCKETS, State, Times};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Refuses odd numbers.
-struct Picky;
+ring_kernel! {
+    /// Refuses odd numbers.
+    struct Picky {
+        name: "picky",
+        entry: "test_picky",
+    }
 
-impl Kernel for Picky {
-    const NAME: &'static str = "picky";
-    const ENTRY: &'static str = "test_picky";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Picky {
-    fn handle(ctx: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(ctx: &ThreadContext, request: &u64) -> u64 {
         if request % 2 == 1 {
             ctx.refuse();
         }
@@ -33,19 +28,14 @@ impl ThreadHandler for Picky {
 /// The clock of the channels of [`Timed`], in nanoseconds.
 static TIME: AtomicU64 = AtomicU64::new(1 << 40);
 
-/// Takes as many nanoseconds as the request says.
-struct Timed;
+ring_kernel! {
+    /// Takes as many nanoseconds as the request says.
+    struct Timed {
+        name: "timed",
+        entry: "test_timed",
+    }
 
-impl Kernel for Timed {
-    const NAME: &'static str = "timed";
-    const ENTRY: &'static str = "test_timed";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Timed {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         TIME.fetch_add(*request, Relaxed);
         *request
     }
@@ -182,10 +172,10 @@ impl Pace {
 macro_rules! paced {
     ($name:ident, $pace:ident, $took:expr) => {
         static $pace: Pace = Pace::new();
-        kernel!($name, Thread, u64, u64);
+        ring_kernel! {
+            struct $name;
 
-        impl ThreadHandler for $name {
-            fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+            fn handle(request: &u64) -> u64 {
                 $pace.handle(*request, &$took)
             }
         }

@@ -4,9 +4,10 @@
 //! or release follows from `ring-shared/ring.rs` and `ring-device/dispatch`. Weak accesses are left for
 //! memory of the block, for a state, which is one thread's, and for constants of the module.
 
+use super::Violation;
 use super::code::Function;
 use super::place::{Access, Place, Strength};
-use super::{Line, Violation};
+use ring_ptx::Statement;
 
 /// Accesses of one kind that are allowed.
 struct Allowed {
@@ -87,7 +88,7 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
     let found = both.filter_map(|(instruction, access)| {
         let access = (*access)?;
         (!is_allowed(&access)).then(|| {
-            let line = Line { number: instruction.line, text: instruction.text };
+            let line = Statement { line: instruction.line, text: instruction.text };
             Violation::at(&line, why(&access))
         })
     });

@@ -85,28 +85,7 @@ pub struct Function<'a> {
     tables: HashMap<&'a str, Vec<&'a str>>,
 }
 
-/// `ptx` with blanks in place of its comments, line by line as it was.
-#[must_use]
-pub fn without_comments(ptx: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(ptx.len()), ptx);
-    while let Some(at) = rest.find('/') {
-        let (before, comment) = rest.split_at(at);
-        out.push_str(before);
-        let end = match comment.as_bytes().get(1) {
-            Some(b'/') => comment.find('\n').unwrap_or(comment.len()),
-            Some(b'*') => comment.find("*/").map_or(comment.len(), |end| end + 2),
-            _ => 0,
-        };
-        match end {
-            0 => out.push('/'),
-            _ => out.extend(comment[..end].chars().map(|c| if c == '\n' { c } else { ' ' })),
-        }
-        rest = &comment[end.max(1)..];
-    }
-    out + rest
-}
-
-/// The functions that `ptx`, which has [no comments](without_comments), defines.
+/// The functions that `ptx`, which has [no comments](ring_ptx::without_comments), defines.
 #[must_use]
 pub fn functions(ptx: &str) -> Vec<Function<'_>> {
     let (mut found, mut endless) = (Vec::new(), Vec::new());
@@ -162,28 +141,13 @@ fn body(text: &str) -> usize {
 }
 
 fn heading(head: &str, line: usize) -> Option<Function<'_>> {
-    let entry = head.contains(".entry");
-    let (_, rest) = head.split_once(if entry { ".entry" } else { ".func" })?;
-    // A function's results stand in brackets before its name.
-    let rest = rest.trim_start();
-    let rest = if rest.starts_with('(') {
-        rest.split_once(')').map_or("", |(_, rest)| rest)
-    } else {
-        rest
-    };
-    let (name, rest) = rest.split_once('(').unwrap_or((rest, ""));
-    let list = rest.split(')').next().unwrap_or_default();
-    let last = |text: &'_ str| text.split_whitespace().last().map(str::len);
-    let names = list.split(',').filter_map(|one| {
-        let one = one.trim_end();
-        Some(one[one.len() - last(one)?..].split('[').next().unwrap_or_default())
-    });
+    let signature = ring_ptx::signature(head)?;
     Some(Function {
-        name: name.split_whitespace().next()?,
-        entry,
+        name: signature.name,
+        entry: signature.entry,
         line,
         end: line,
-        parameters: names.collect(),
+        parameters: signature.parameters().collect(),
         code: Vec::new(),
         registers: 0,
         labels: HashMap::new(),
@@ -193,7 +157,7 @@ fn heading(head: &str, line: usize) -> Option<Function<'_>> {
 
 fn note_endless<'a>(head: &'a str, endless: &mut Vec<&'a str>) {
     if head.contains(".noreturn")
-        && let Some(function) = heading(head, 0)
+        && let Some(function) = ring_ptx::signature(head)
     {
         endless.push(function.name);
     }
@@ -306,7 +270,8 @@ impl<'a> Function<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::operand::Operand;
-    use super::{functions, without_comments};
+    use super::functions;
+    use ring_ptx::without_comments;
 
     const PTX: &str = "\
 .version 8.4
@@ -355,10 +320,5 @@ $L__BB0_1:
         // Each pair of braces has its own `%a`.
         assert_ne!(code[1].writes().next(), code[3].writes().next());
         assert_eq!(code[1].operands[1], Operand::Name("block"));
-    }
-
-    #[test]
-    fn comments_become_blanks() {
-        assert_eq!(without_comments("a // b\nc /* d\ne */ f"), "a     \nc     \n     f");
     }
 }

@@ -1,12 +1,13 @@
 //! The module as a whole: what it asks of the driver, what it exports, and no debug information.
 
-use super::{Line, Violation};
+use super::Violation;
 use crate::pins::{self, Module};
+use ring_ptx::Statement;
 
 /// No debug information: it holds paths, so it would differ from clone to clone.
 #[must_use]
-pub fn debug(lines: &[Line<'_>]) -> Vec<Violation> {
-    let directive = |line: &&Line<'_>| {
+pub fn debug(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let directive = |line: &&Statement<'_>| {
         let first = line.text.split_whitespace().next().unwrap_or_default();
         matches!(first, ".file" | ".loc" | ".section") || line.text.contains(".debug_")
     };
@@ -15,61 +16,40 @@ pub fn debug(lines: &[Line<'_>]) -> Vec<Violation> {
 
 /// `.version` and `.target` are no newer than promised.
 #[must_use]
-pub fn header(lines: &[Line<'_>]) -> Vec<Violation> {
-    let value = |name: &str| {
-        lines.iter().find_map(|line| Some((line, line.text.strip_prefix(name)?.trim())))
+pub fn header(ptx: &str) -> Vec<Violation> {
+    let header = ring_ptx::header(ptx);
+    let of = |name: &str, found: Option<Statement<'_>>, fits: bool, why| match found {
+        Some(_) if fits => None,
+        Some(statement) => Some(Violation::at(&statement, why)),
+        None => Some(Violation::missing(name, "missing directive")),
     };
-    let mut found = Vec::new();
-    match value(".version ") {
-        Some((line, version)) => {
-            let parsed =
-                version.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-            if parsed.is_none_or(|parsed: (u32, u32)| parsed > pins::ARCH.ptx_version()) {
-                found.push(Violation::at(line, "PTX version above 8.4"));
-            }
-        }
-        None => found.push(Violation::missing(".version", "missing directive")),
-    }
-    match value(".target ") {
-        Some((line, target)) => {
-            if target.split(',').next().map(str::trim) != Some(pins::ARCH.to_string().as_str()) {
-                found.push(Violation::at(line, "target other than sm_70"));
-            }
-        }
-        None => found.push(Violation::missing(".target", "missing directive")),
-    }
-    found
+    let old = header.version().is_some_and(|version| version <= pins::ARCH.ptx_version());
+    let ours = header.architecture() == Some(&pins::ARCH.to_string());
+    let version = of(".version", header.version, old, "PTX version above 8.4");
+    let target = of(".target", header.target, ours, "target other than sm_70");
+    version.into_iter().chain(target).collect()
 }
 
-/// Every entry point and the ABI version's global are there.
+/// The entry points are those of the module, no more and no less, and the ABI version is there.
 #[must_use]
-pub fn exports(module: &Module, lines: &[Line<'_>]) -> Vec<Violation> {
-    let word = |c: char| !(c.is_alphanumeric() || c == '_');
-    let has = |directive: &str, name: &str| {
-        lines.iter().any(|line| {
-            line.directive(".visible")
-                && line.directive(directive)
-                && line.text.split(word).any(|w| w == name)
-        })
-    };
-    let entries = module.entries.iter().filter(|name| !has(".entry", name));
-    let mut found: Vec<Violation> =
-        entries.map(|name| Violation::missing(*name, "missing entry point")).collect();
-    if !has(".global", pins::ABI_GLOBAL) {
-        found.push(Violation::missing(pins::ABI_GLOBAL, "missing global"));
+pub fn exports(module: &Module, ptx: &str) -> Vec<Violation> {
+    let there: Vec<&str> = ring_ptx::entries(ptx).collect();
+    let missing = module.entries.iter().filter(|name| !there.contains(name));
+    let others = there.iter().filter(|name| !module.entries.contains(name));
+    let missing = missing.map(|name| Violation::missing(*name, "missing entry point"));
+    let others = others.map(|name| Violation::missing(*name, "entry point of another module"));
+    let mut found: Vec<Violation> = missing.chain(others).collect();
+    if ring_ptx::abi_version(ptx).is_none() {
+        found.push(Violation::missing(ring_ptx::ABI_GLOBAL, "missing global"));
     }
     found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{check, lines::statements};
-    use super::{debug, header};
+    use super::super::check;
+    use super::{debug, exports, header};
     use crate::pins::BUILT_IN;
-
-    fn exports(lines: &[super::Line<'_>]) -> Vec<super::Violation> {
-        super::exports(&BUILT_IN, lines)
-    }
 
     const GOOD: &str = "\
 .version 8.4
@@ -98,28 +78,31 @@ mod tests {
             (".target sm_70", ".target sm_90a"),
             (".target sm_70", ""),
         ] {
-            assert_eq!(header(&statements(&GOOD.replace(good, bad))).len(), 1, "{bad}");
+            assert_eq!(header(&GOOD.replace(good, bad)).len(), 1, "{bad}");
         }
-        assert_eq!(header(&statements(&GOOD.replace("8.4", "7.8"))), []);
+        assert_eq!(header(&GOOD.replace("8.4", "7.8")), []);
     }
 
     #[test]
     fn a_missing_export_is_found() {
-        for name in ["ring_echo", "ring_vector_add", "ring_layout_probe", "RING_ABI_VERSION"] {
-            let bad = GOOD.replace(name, "other");
-            assert_eq!(exports(&statements(&bad)).len(), 1, "{name}");
+        let missing = |ptx: &str| exports(&BUILT_IN, ptx);
+        for name in ["ring_echo", "ring_vector_add", "ring_layout_probe"] {
+            let [missing, other] = &missing(&GOOD.replace(name, "other"))[..] else { panic!() };
+            assert_eq!((missing.text.as_str(), other.text.as_str()), (name, "other"));
         }
-        assert_eq!(
-            exports(&statements(&GOOD.replace(".visible .entry ring_echo(", ".func ring_echo(")))
-                .len(),
-            1
-        );
+        for (good, bad) in [
+            ("RING_ABI_VERSION", "OTHER"),
+            (".visible .entry ring_echo(", ".func ring_echo("),
+            (".visible .entry ring_echo(", ".entry ring_echo("),
+        ] {
+            assert_eq!(missing(&GOOD.replace(good, bad)).len(), 1, "{bad}");
+        }
     }
 
     #[test]
     fn debug_information_is_found() {
         for bad in [".file 1 \"/a/b.rs\"", ".loc 1 2 3", ".section .debug_info"] {
-            assert_eq!(debug(&statements(bad)).len(), 1, "{bad}");
+            assert_eq!(debug(&ring_ptx::statements(bad).collect::<Vec<_>>()).len(), 1, "{bad}");
         }
     }
 }

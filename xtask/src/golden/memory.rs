@@ -3,12 +3,13 @@
 //! Host and device meet in mapped memory over PCIe, where only plain loads and stores of system scope
 //! are atomic: a narrower scope need not reach the host, and a read-modify-write is none.
 
-use super::{Line, Violation};
+use super::Violation;
+use ring_ptx::Statement;
 
 const STRONG: [&str; 4] = ["relaxed", "acquire", "release", "volatile"];
 
 /// Spaces that the host never sees.
-fn private(line: &Line<'_>) -> bool {
+fn private(line: &Statement<'_>) -> bool {
     ["shared", "local", "param", "const"].iter().any(|space| line.in_space(space))
 }
 
@@ -16,27 +17,27 @@ fn private(line: &Line<'_>) -> bool {
 ///
 /// `.volatile` takes no scope and may be split by the assembler, so it has no place there.
 #[must_use]
-pub fn scope(lines: &[Line<'_>]) -> Vec<Violation> {
-    let access = |line: &&Line<'_>| matches!(line.name(), "ld" | "st") && !private(line);
-    let strong = |line: &&Line<'_>| STRONG.iter().any(|word| line.has(word));
-    let narrow = |line: &&Line<'_>| !line.has("sys");
+pub fn scope(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let access = |line: &&Statement<'_>| matches!(line.name(), "ld" | "st") && !private(line);
+    let strong = |line: &&Statement<'_>| STRONG.iter().any(|word| line.has(word));
+    let narrow = |line: &&Statement<'_>| !line.has("sys");
     let found = lines.iter().filter(access).filter(strong).filter(narrow);
     found.map(|line| Violation::at(line, "ordered access that is not .sys")).collect()
 }
 
 /// Fences are of system scope, or of the block's for its shared memory.
 #[must_use]
-pub fn fences(lines: &[Line<'_>]) -> Vec<Violation> {
-    let fence = |line: &&Line<'_>| matches!(line.name(), "fence" | "membar");
-    let wrong = |line: &&Line<'_>| !line.has("sys") && !line.has("cta");
+pub fn fences(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let fence = |line: &&Statement<'_>| matches!(line.name(), "fence" | "membar");
+    let wrong = |line: &&Statement<'_>| !line.has("sys") && !line.has("cta");
     let found = lines.iter().filter(fence).filter(wrong);
     found.map(|line| Violation::at(line, "fence that is neither .sys nor .cta")).collect()
 }
 
 /// Read-modify-writes only in the block's shared memory.
 #[must_use]
-pub fn read_modify_write(lines: &[Line<'_>]) -> Vec<Violation> {
-    let atomic = |line: &&Line<'_>| match line.name() {
+pub fn read_modify_write(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let atomic = |line: &&Statement<'_>| match line.name() {
         "atom" | "red" => !line.in_space("shared"),
         "multimem" => true,
         "cp" => line.has("reduce"),
@@ -48,21 +49,20 @@ pub fn read_modify_write(lines: &[Line<'_>]) -> Vec<Violation> {
 
 /// No local memory: an array on the stack or a spill costs a trip to DRAM in the polling loop.
 #[must_use]
-pub fn local(lines: &[Line<'_>]) -> Vec<Violation> {
-    let declared = |line: &Line<'_>| line.directive(".local");
+pub fn local(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let declared = |line: &Statement<'_>| line.directive(".local");
     let accessed =
-        |line: &Line<'_>| matches!(line.name(), "ld" | "st" | "cvta") && line.has("local");
+        |line: &Statement<'_>| matches!(line.name(), "ld" | "st" | "cvta") && line.has("local");
     let found = lines.iter().filter(|line| declared(line) || accessed(line));
     found.map(|line| Violation::at(line, "local memory")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Line, Violation, lines::statements};
-    use super::{fences, local, read_modify_write, scope};
+    use super::{Statement, Violation, fences, local, read_modify_write, scope};
 
-    fn count(rule: fn(&[Line<'_>]) -> Vec<Violation>, ptx: &str) -> usize {
-        rule(&statements(ptx)).len()
+    fn count(rule: fn(&[Statement<'_>]) -> Vec<Violation>, ptx: &str) -> usize {
+        rule(&ring_ptx::statements(ptx).collect::<Vec<_>>()).len()
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use crate::pins::Module;
 use known::Known;
 use ring_device::BlockMemory;
+use ring_ptx::Statement;
 use std::fmt;
 use value::Base;
 
@@ -15,7 +16,6 @@ pub mod allow;
 pub mod code;
 pub mod form;
 pub mod known;
-pub mod lines;
 pub mod memory;
 pub mod operand;
 pub mod order;
@@ -25,8 +25,6 @@ pub mod plain;
 pub mod rules;
 pub mod value;
 pub mod ways;
-
-pub use lines::Line;
 
 /// One thing that the PTX must not hold, or lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +40,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn at(line: &Line<'_>, why: &'static str) -> Self {
-        Self { line: line.number, function: None, text: line.text.to_owned(), why }
+    fn at(statement: &Statement<'_>, why: &'static str) -> Self {
+        Self { line: statement.line, function: None, text: statement.text.to_owned(), why }
     }
 
     fn missing(what: impl Into<String>, why: &'static str) -> Self {
@@ -67,20 +65,15 @@ impl fmt::Display for Violation {
 /// Every rule over a module's `ptx`.
 #[must_use]
 pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
-    let lines = lines::statements(ptx);
+    let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
     let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
-    let of_all = [
-        memory::scope,
-        memory::fences,
-        memory::read_modify_write,
-        memory::local,
-        form::debug,
-        form::header,
-    ];
+    let of_all =
+        [memory::scope, memory::fences, memory::read_modify_write, memory::local, form::debug];
     let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
     let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
-    found.extend(form::exports(module, &lines));
-    let text = code::without_comments(ptx);
+    found.extend(form::header(ptx));
+    found.extend(form::exports(module, ptx));
+    let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
     found.extend(accesses(&functions, &lines));
     for violation in &mut found {
@@ -95,7 +88,7 @@ pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
 const BLOCK: &str = "ring_block";
 
 /// The rules about accesses and fences, function by function.
-fn accesses(functions: &[code::Function<'_>], lines: &[Line<'_>]) -> Vec<Violation> {
+fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut known = Known::default();
     for line in lines.iter().filter(|line| line.text.starts_with('.')) {

@@ -4,11 +4,12 @@
 //! to the other without it. So a rule does not care how often the compiler has copied a piece of code, nor
 //! where it has put it, and more fences than needed are no violation.
 
+use super::Violation;
 use super::code::{Function, Instruction};
 use super::place::Access;
 use super::rules::{NEEDED, RULES};
 use super::ways::Ways;
-use super::{Line, Violation};
+use ring_ptx::Statement;
 use std::collections::BTreeSet;
 
 /// Who a fence orders accesses for; more is better.
@@ -101,14 +102,14 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
         }
         found.extend(reached.into_iter().map(|at| {
             let instruction = &function.code[at];
-            Violation::at(&Line { number: instruction.line, text: instruction.text }, rule.why)
+            Violation::at(&Statement { line: instruction.line, text: instruction.text }, rule.why)
         }));
     }
     if function.entry {
         let missing =
             NEEDED.iter().filter(|(_, needed)| !(0..events.len()).any(|at| is(at, *needed)));
         found.extend(missing.map(|(what, _)| {
-            let line = Line { number: function.line, text: what };
+            let line = Statement { line: function.line, text: what };
             Violation::at(&line, "not found in a ring kernel")
         }));
     }

@@ -1,6 +1,7 @@
 //! No panic path: nothing that formats, unwinds, prints, or carries a message.
 
-use super::{Line, Violation};
+use super::Violation;
+use ring_ptx::Statement;
 
 /// Parts of names that only a panic path or a formatter brings in, as the legacy and the v0 mangling
 /// write them. `4core3fmt` is `core::fmt`.
@@ -21,8 +22,8 @@ const CALLEES: [&str; 5] = ["vprintf", "__assertfail", "malloc", "free", "cudaLa
 
 /// No symbol of a panic path, declared, defined or used.
 #[must_use]
-pub fn symbols(lines: &[Line<'_>]) -> Vec<Violation> {
-    let named = |line: &&Line<'_>| NAMES.iter().any(|name| line.text.contains(name));
+pub fn symbols(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let named = |line: &&Statement<'_>| NAMES.iter().any(|name| line.text.contains(name));
     lines
         .iter()
         .filter(named)
@@ -32,9 +33,9 @@ pub fn symbols(lines: &[Line<'_>]) -> Vec<Violation> {
 
 /// No call of the device library's printing, asserting and allocating functions.
 #[must_use]
-pub fn calls(lines: &[Line<'_>]) -> Vec<Violation> {
+pub fn calls(lines: &[Statement<'_>]) -> Vec<Violation> {
     let word = |c: char| !(c.is_alphanumeric() || c == '_');
-    let named = |line: &&Line<'_>| line.text.split(word).any(|name| CALLEES.contains(&name));
+    let named = |line: &&Statement<'_>| line.text.split(word).any(|name| CALLEES.contains(&name));
     lines
         .iter()
         .filter(named)
@@ -44,17 +45,10 @@ pub fn calls(lines: &[Line<'_>]) -> Vec<Violation> {
 
 /// No initialised bytes that read as a source file's name, which a panic's location would leave.
 #[must_use]
-pub fn embedded_text(lines: &[Line<'_>]) -> Vec<Violation> {
-    let holds_path = |line: &&Line<'_>| {
-        let bytes = line
-            .text
-            .split_once("= {")
-            .filter(|_| line.text.contains(".b8 "))
-            .map(|(_, bytes)| bytes);
-        bytes.is_some_and(|bytes| {
-            let decoded = bytes.split([',', '}']).map_while(|n| n.trim().parse::<u8>().ok());
-            String::from_utf8_lossy(&decoded.collect::<Vec<u8>>()).contains(".rs")
-        })
+pub fn embedded_text(lines: &[Statement<'_>]) -> Vec<Violation> {
+    let holds_path = |line: &&Statement<'_>| {
+        let bytes: Vec<u8> = ring_ptx::bytes(line.text).map_while(|byte| byte).collect();
+        line.text.contains(".b8 ") && String::from_utf8_lossy(&bytes).contains(".rs")
     };
     lines
         .iter()
@@ -65,8 +59,12 @@ pub fn embedded_text(lines: &[Line<'_>]) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::statements;
     use super::{calls, embedded_text, symbols};
+    use ring_ptx::Statement;
+
+    fn statements(ptx: &str) -> Vec<Statement<'_>> {
+        ring_ptx::statements(ptx).collect()
+    }
 
     #[test]
     fn panic_symbols_are_found() {

@@ -1,9 +1,10 @@
 //! Kernels without a ring: the layout probe, and what `ring bench` measures the ring against. Each is on
 //! a list with all its accesses of memory that is not the block's own; what is not on it is a violation.
 
+use super::Violation;
 use super::code::{Function, Instruction};
 use super::ways::Ways;
-use super::{Line, Violation};
+use ring_ptx::Statement;
 
 /// An opcode without types and spaces that name no scope, and how often it is there at least.
 type Form = (&'static str, usize);
@@ -38,7 +39,7 @@ const KERNELS: [(&str, &[Form]); 7] = [
 /// The violations of an entry point that has no block.
 #[must_use]
 pub fn check(function: &Function<'_>) -> Vec<Violation> {
-    let at_head = Line { number: function.line, text: function.name };
+    let at_head = Statement { line: function.line, text: function.name };
     let Some((_, forms)) = KERNELS.iter().find(|(name, _)| *name == function.name) else {
         return vec![Violation::at(
             &at_head,
@@ -50,7 +51,7 @@ pub fn check(function: &Function<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (instruction, form) in &accesses {
         if !forms.iter().any(|(allowed, _)| allowed == form) {
-            let line = Line { number: instruction.line, text: instruction.text };
+            let line = Statement { line: instruction.line, text: instruction.text };
             found.push(Violation::at(&line, "access that is not on the list of this kernel"));
         }
     }
@@ -78,7 +79,7 @@ fn fences(function: &Function<'_>) -> Vec<Violation> {
     let mut reached: Vec<usize> = written.flat_map(|at| ways.reached(at, told, fence)).collect();
     reached.sort_unstable();
     reached.dedup();
-    let line = |at: &usize| Line { number: code[*at].line, text: code[*at].text };
+    let line = |at: &usize| Statement { line: code[*at].line, text: code[*at].text };
     let why = "no fence.acq_rel.sys between slots and the release that tells of them";
     reached.iter().map(|at| Violation::at(&line(at), why)).collect()
 }

@@ -327,9 +327,10 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
-    use super::super::code::{functions, without_comments};
+    use super::super::code::functions;
     use super::super::known::Known;
     use super::{Base, Value};
+    use ring_ptx::without_comments;
 
     /// The address of the last store of an entry point with that body. `block` is the block's memory, and
     /// at 64 of it lies an address that the host left.

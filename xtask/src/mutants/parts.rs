@@ -128,8 +128,14 @@ pub const PARTS: [Part; 3] = [
     Part {
         name: "dispatch",
         package: "ring-device",
-        files: &["crates/ring-device/src/dispatch.rs", "crates/ring-device/src/dispatch/*.rs"],
-        except: &[],
+        files: &[
+            "crates/ring-device/src/block/*.rs",
+            "crates/ring-device/src/dispatch/*.rs",
+            "crates/ring-device/src/memory/*.rs",
+            "crates/ring-device/src/scope/*.rs",
+        ],
+        // The GPU's.
+        except: &["crates/ring-device/src/block/gpu.rs"],
         stages: &[
             Stage {
                 what: "its tests that need little time",

@@ -5,7 +5,7 @@ use super::{Cooperate, Words};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::atomics::{AtomicU32, AtomicU64};
 
-/// Fruitless looks in a row after which a channel may sleep between two.
+/// Idle looks in a row after which a channel may sleep between two.
 const WAKEFUL: u32 = 1000;
 
 /// What `no_std` lacks, lent by the host runtime.
@@ -13,7 +13,7 @@ const WAKEFUL: u32 = 1000;
 pub struct Hooks {
     /// Nanoseconds of a clock that only grows.
     pub now: fn() -> u64,
-    /// Called for the `n`-th fruitless look in a row: spin or yield, from the thousandth on perhaps sleep.
+    /// Called for the `n`-th idle look in a row: spin or yield, from the thousandth on perhaps sleep.
     pub rest: fn(n: u32),
 }
 

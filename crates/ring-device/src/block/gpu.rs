@@ -15,7 +15,7 @@ impl Threads {
     /// The calling thread of its block.
     ///
     /// # Safety
-    /// Every thread of the block calls it, and goes on as one of a block.
+    /// Every thread of the block calls it.
     #[inline(always)]
     pub unsafe fn of_block() -> Threads {
         // SAFETY: reads a register.

@@ -52,7 +52,7 @@ pub(crate) trait Cooperate: Copy {
     fn shuffle(self, value: u64, from: u32) -> u64;
     /// All threads of a warp: the condition as thread 0 of the warp knows it.
     fn agreed(self, holds: bool) -> bool;
-    /// Those threads of a warp that still run: whether all of them do.
+    /// The threads of a warp that still run: whether none has exited.
     fn all_run(self) -> bool;
     /// Ends the calling thread. Barriers count it no more.
     fn exit(self);
@@ -84,10 +84,10 @@ pub(crate) trait Cooperate: Copy {
     fn now(self) -> u64;
     /// The clock of what [`Times`](ring_shared::layout::Times) holds.
     fn ticks(self) -> u64;
-    /// Between two looks: rests after the `looks`-th fruitless one in a row. A GPU's thread sleeps only if the
-    /// channel is not `active`.
+    /// Rests between two looks, after `looks` idle ones in a row. A GPU's thread sleeps only if the channel is
+    /// not `active`.
     fn rest(self, looks: u32, active: bool);
-    /// Whether such a rest may be long.
+    /// Whether the rest after `looks` idle looks may be long.
     fn may_sleep(self, looks: u32) -> bool;
     /// Stores `value` after this thread's reads.
     fn store_after_reads(self, at: &AtomicU64, value: u64);

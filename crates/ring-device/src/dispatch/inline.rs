@@ -135,7 +135,7 @@ impl<K: Kernel> Channel<'_, K> {
         true
     }
 
-    /// One thread: says to the other polling warp that responses below `tail` are out, its own store of the last
+    /// One thread: tells the other polling warp that responses below `tail` are out, its own store of the last
     /// one's control atom included.
     #[inline(always)]
     fn note_committed(&self, tail: u64) {
@@ -207,7 +207,7 @@ impl<K: Kernel> Channel<'_, K> {
             self.fence();
             self.warp_sync();
             if self.is_lane_0() {
-                self.fence_block(); // for the other polling warp, should it go by this credit
+                self.fence_block(); // for the other polling warp, if it uses this credit
                 m.outbox.note_credit(self.responses(), control, next);
                 found = u64::from(free());
                 if found == NO {
@@ -236,7 +236,7 @@ impl<K: Kernel> Channel<'_, K> {
         self.agreed(won)
     }
 
-    /// A polling warp: wakes the block; the warp that does tells the details.
+    /// A polling warp: wakes the block; the warp that does writes what belongs to the wake.
     #[inline(always)]
     pub fn wake_with(&self, wake: Wake, tell: impl FnOnce(&Signals)) {
         if self.wake(wake) && self.is_lane_0() {

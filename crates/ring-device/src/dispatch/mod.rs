@@ -5,7 +5,7 @@
 //! responses, so channels answer in order. Work is a [`stream`] where a warp answers messages by itself, and
 //! [`window`]s where the whole block does; [`inline`] messages are answered by the warp that sees them.
 //!
-//! A kernel is launched once and stays, or many times over the same memory: each launch goes on
+//! A kernel is launched once and stays, or many times over the same memory: each launch continues
 //! where the last one left ([`resume`]), until the host ends it or one of its budgets is spent.
 
 mod channel;
@@ -69,8 +69,8 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
 
 /// All that the entry point of kernel `K` does on a GPU: runs the block's channel.
 ///
-/// In a module with kernels of `ring` an entry point that is not made of this must not panic: the panic
-/// handler tells the channel that it thinks it is in.
+/// In a module with ring kernels any other entry point must not panic: the panic handler writes to the channel
+/// that the block's memory names, and such an entry point has none.
 ///
 /// # Safety
 /// As for [`run`]: `control` is the parameter of a launch by `ring-host`. Called by every thread of the
@@ -84,8 +84,9 @@ pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
     unsafe { run::<K>(&block, control) }
 }
 
-/// What a thread of a GPU's block does whose handler panicked, before it ends: it tells the host, and all
-/// that wait for it. Every other thread finds out at its next barrier, or as it next looks what to do.
+/// What a thread of a GPU's block does whose handler panicked, before it exits: it tells the host, and the
+/// channels that wait for it. The block's other threads exit at their next barrier, or when they next read
+/// what to do.
 ///
 /// # Safety
 /// The thread is one of a block in [`run`].
@@ -145,7 +146,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// All threads: obey the host's command; to continue, or to leave.
+    /// All threads: obey the host's command. Returns whether to continue or to leave.
     #[inline(always)]
     fn obey(&self) -> Decision {
         let m = self.memory();

@@ -17,7 +17,7 @@ use ring_shared::layout::{
 use ring_shared::ring::{CONTROL, Control, MAX_START, credit_index};
 use ring_shared::{ABI_VERSION, MAGIC, Message};
 
-/// The greatest index that a launch goes on from: as far from the end of 64 bits as no launch comes.
+/// The greatest index that a launch resumes from: so far from the end of 64 bits that no launch reaches it.
 const MAX_NEXT: u64 = MAX_START + (1 << 62);
 
 /// The message that a launch answered before it began, if there was one.
@@ -213,7 +213,7 @@ impl<K: Kernel> Channel<'_, K> {
         let command = m.boot.word(boot::COMMAND, 0);
         let state = Command::from_word(command).state;
         let epoch = m.boot.half(boot::STATUS, EPOCH);
-        // Nothing yet, or acknowledged by a launch before: this one only goes on.
+        // No command yet, or one that an earlier launch acknowledged.
         let known = command >> 32 == u64::from(epoch) && state != State::Terminated as u32;
         if self.thread() == 0 {
             self.begin_pieces(began, ticks);

@@ -2,9 +2,9 @@
 //!
 //! Indices are cut into chunks, and chunk after chunk belongs to worker after worker, so nobody
 //! claims anything. A **worker** brings its next chunk, or what there is of it, over the bus, handles
-//! it and writes the answers; then it moves its cursor. The **committer** says how far workers may go,
+//! it and writes the answers; then it moves its cursor. The **committer** sets how far workers may go,
 //! and commits all answers below the least of their cursors: one fence for all of them. The **poller**
-//! keeps looking at what the host says. So the bus is read, written, waited for and looked at all at
+//! keeps looking at what the host writes. So the bus is read, written, waited for and looked at all at
 //! once. A block of few warps, or of one CPU thread, takes these parts in turns.
 //!
 //! A stream ends when a look that began after the last answer shows nothing new, and for whatever
@@ -27,8 +27,8 @@ use ring_shared::ring::{Seen, credit_is_due, decide};
 const STAGE: (usize, usize) =
     if Threads::WARP > 1 { (2560, 128) } else { (SCRATCH_BYTES / 2, 256) };
 
-/// Chunks that a worker may be told of before the first is answered: what hides the time that telling
-/// takes, and what a command waits for.
+/// Chunks of each worker by which the dispatch limit may be ahead of what is answered: enough to hide the
+/// time from an answer to the next limit. A command waits until they are answered.
 const AHEAD: usize = if Threads::WARP > 1 { 4 } else { 1 };
 
 impl<K: Kernel> Channel<'_, K> {
@@ -81,8 +81,8 @@ impl<K: Kernel> Channel<'_, K> {
         u64::from(capacity.min(most).min(Self::CHUNK as u32))
     }
 
-    /// All threads: answer the requests in slots up to the inbox's tail, and what comes meanwhile. To
-    /// continue, to obey, or to leave.
+    /// All threads: answer the requests in slots up to the inbox's tail, and what comes meanwhile.
+    /// Returns whether to continue, to obey, or to leave.
     #[inline(always)]
     pub fn answer_by_warps(&self) -> Decision {
         let (first, workers) = Self::workers(self.block);
@@ -344,7 +344,7 @@ impl<K: Kernel> Channel<'_, K> {
         let m = self.memory();
         let room = m.outbox.consumed.get() + u64::from(self.responses().capacity());
         let limit = committed.saturating_add(m.budget.batch_limit.get());
-        // A credit that is too far behind is not to call anybody back.
+        // A credit that is too old does not take back what was dispatched.
         m.inbox.tail.get().min(room).min(limit).max(committed)
     }
 
@@ -368,7 +368,7 @@ impl<K: Kernel> Channel<'_, K> {
             let now = self.now();
             let progress = committed != m.progress.committed.get();
             m.progress.committed.set(committed);
-            self.fence_block(); // before the host hears of it: the poller checks by it what it says
+            self.fence_block(); // before the host sees the answers: the poller checks its indices against this
             self.let_workers_go(committed, now, progress, looks != looked);
             due = self.beat(committed, now);
             if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
@@ -442,7 +442,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// Thread 0: ends the stream if nobody is at work, and there is a reason or nothing to do.
+    /// Thread 0: ends the stream if all that was dispatched is answered, and there is a reason or nothing to do.
     #[inline(always)]
     fn perhaps_end(&self, committed: u64) {
         let m = self.memory();
@@ -460,12 +460,12 @@ impl<K: Kernel> Channel<'_, K> {
         if end != Decision::Continue {
             m.inbox.next.set(committed);
             self.publish_consumed(committed);
-            self.fence_block(); // all that was said before the end
+            self.fence_block(); // all that was written before the end
             m.progress.end.set(end);
         }
     }
 
-    /// The poller's step: one look at all that the host says.
+    /// The poller's step: one look at all that the host writes.
     #[inline(always)]
     fn poll(&self) {
         let m = self.memory();
@@ -484,13 +484,13 @@ impl<K: Kernel> Channel<'_, K> {
             let mut until = through;
             match decide(seen.control, tail, self.requests().capacity()) {
                 Seen::Nothing => {}
-                // Sent when all before was consumed: for the polling warps.
+                // Nothing before it is unread, so the stream ends, and a polling warp takes it.
                 Seen::Inline => until = u64::MAX,
                 Seen::Slots(n) => {
                     let new = tail + u64::from(n);
                     let capacity = u64::from(self.requests().capacity());
                     wrong |= new.saturating_sub(committed) > capacity;
-                    // What is known of times reaches back two looks, so the third waits.
+                    // Telemetry keeps the times of two looks; what a third one shows waits until one is free.
                     if !wrong && committed >= m.telemetry.split.get() {
                         m.telemetry.unseen.set(m.telemetry.unseen_next.get());
                         m.telemetry.split.set(tail);

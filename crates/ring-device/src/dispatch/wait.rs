@@ -24,13 +24,13 @@ impl<K: Kernel> Channel<'_, K> {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
-        let (mut turns, mut looks) = (0u32, 0u32); // since we wait; fruitless ones in a row
+        let (mut turns, mut looks) = (0u32, 0u32); // of this wait; idle ones in a row
         // An inline message that is not counted yet: the launch may have begun with one.
         let (mut answered, mut fresh) = (false, false);
         if poller == 0 {
             let signals = &self.memory().signals;
             answered = self.broadcast(u64::from(signals.answered_first.get())) != 0;
-            // The first look was made when the launch began, and the command obeyed.
+            // The boot made the first look, and its command is obeyed.
             fresh = self.broadcast(u64::from(signals.fresh.get())) != 0;
             if self.is_lane_0() {
                 signals.answered_first.set(false);
@@ -93,7 +93,7 @@ impl<K: Kernel> Channel<'_, K> {
                 if this.agreed(due) {
                     this.flush();
                     if this.agreed(m.lease.has_expired()) {
-                        this.wake_to_leave(Exit::LeaseOver); // or the next heartbeat says it again
+                        this.wake_to_leave(Exit::LeaseOver); // unless the block is awake: the next heartbeat finds it again
                         continue;
                     }
                 }
@@ -106,7 +106,7 @@ impl<K: Kernel> Channel<'_, K> {
                     spent = m.budget.spend(now, !acted, called, || this.channels());
                 }
                 if let Decision::Leave(why) = Decision::from_word(this.broadcast(spent.to_word())) {
-                    this.wake_to_leave(why); // or budgets are looked at again
+                    this.wake_to_leave(why); // unless the block is awake: budgets are looked at again
                     continue;
                 }
             }
@@ -134,7 +134,8 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
     }
 
-    /// True if there was something, and all of it; `answered`, if that is done with.
+    /// Acts on what a look shows; whether it showed something, all of it. Sets `answered` if the calling warp has
+    /// answered a message.
     #[inline(always)]
     fn act_on(&self, look: Look, next: u64, poller: u32, answered: &mut bool) -> bool {
         let (m, threads) = (self.memory(), self.threads_of_block());
@@ -149,8 +150,8 @@ impl<K: Kernel> Channel<'_, K> {
                 if !look.is_stamped(threads, Self::ATOMS, stamp(next)) {
                     return false;
                 }
-                // The answer may go inline if the host has read everything we answered. On why nobody
-                // acquires that: `commit_inline`.
+                // The answer may go inline if the host has read everything we answered. Why nobody
+                // acquires that is said in `commit_inline`.
                 let line_is_free = control.credit == next as u32;
                 if !Self::BY_WARP {
                     self.stage_for_block(look, next, poller);
@@ -169,7 +170,7 @@ impl<K: Kernel> Channel<'_, K> {
                 self.fence();
                 self.warp_sync();
                 self.wake_with(Wake::Slots, |_| {
-                    self.fence_block(); // for the other polling warp, should it go by this credit
+                    self.fence_block(); // for the other polling warp, if it uses this credit
                     m.inbox.tail.set(next + u64::from(n));
                     m.inbox.seen_tail.set(u64::from(control.tail));
                     let tally = m.telemetry.tally(poller);

@@ -22,7 +22,8 @@ impl<K: Kernel> Channel<'_, K> {
     };
 
     /// All threads: answers the requests in slots up to the inbox's tail, and what came meanwhile; or the
-    /// inline request `staged` in the input window, through a slot. To continue, to obey, or to leave.
+    /// inline request `staged` in the input window, through a slot. Returns whether to continue, to obey,
+    /// or to leave.
     #[inline(always)]
     pub fn answer_by_block(&self, staged: bool) -> Decision {
         let inbox = &self.memory().inbox;
@@ -204,8 +205,8 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// Thread 0: whether to go on after this window. The command line is across the bus, so it is looked
-    /// at only as often as the heart beats, if the kernel was not told otherwise.
+    /// Thread 0: whether to continue after this window. The command line is across the bus, so it is looked at
+    /// only with a heartbeat, unless the budget asks for it after every iteration.
     #[inline(always)]
     fn after_window(&self, now: u64, due: bool) -> Decision {
         let m = self.memory();

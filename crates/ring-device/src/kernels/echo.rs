@@ -1,10 +1,5 @@
-use crate::{Kernel, Thread, ThreadContext, ThreadHandler};
+use crate::ring_kernel;
 use bytemuck::{Pod, Zeroable};
-
-/// Answers each message with its words, each increased by one: a round trip whose answer shows
-/// that the device read the request.
-#[derive(Debug)]
-pub struct Echo;
 
 /// 64 bytes, the size that latencies are quoted for.
 #[repr(C)]
@@ -29,17 +24,16 @@ impl EchoMessage {
     }
 }
 
-impl Kernel for Echo {
-    const NAME: &'static str = "echo";
-    const ENTRY: &'static str = "ring_echo";
-    type Request = EchoMessage;
-    type Response = EchoMessage;
-    type Scope = Thread;
-}
+ring_kernel! {
+    /// Answers each message with its words, each increased by one: a round trip whose answer shows
+    /// that the device read the request.
+    pub struct Echo {
+        name: "echo",
+        entry: "ring_echo",
+        entry_if: feature = "entries",
+    }
 
-impl ThreadHandler for Echo {
-    #[inline(always)]
-    fn handle(_: &ThreadContext, request: &EchoMessage) -> EchoMessage {
+    fn handle(request: &EchoMessage) -> EchoMessage {
         request.answer()
     }
 }

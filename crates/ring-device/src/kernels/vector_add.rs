@@ -1,13 +1,9 @@
-use crate::{Block, BlockContext, BlockHandler, Kernel, Output};
+use crate::{BlockContext, Output, ring_kernel};
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
 
 /// Elements that fit in the message itself.
 pub const INLINE_ELEMENTS: usize = 25;
-
-/// C = A + B over `f32`: up to [`INLINE_ELEMENTS`] in the message, more in the payload arena.
-#[derive(Debug)]
-pub struct VectorAdd;
 
 /// What the `status` of a [`VectorAddResponse`] says.
 pub mod status {
@@ -114,19 +110,17 @@ impl VectorAddRequest {
     }
 }
 
-impl Kernel for VectorAdd {
-    const NAME: &'static str = "vector_add";
-    const ENTRY: &'static str = "ring_vector_add";
-    const USES_PAYLOAD: bool = true;
-    type Request = VectorAddRequest;
-    type Response = VectorAddResponse;
-    type Scope = Block;
-}
+ring_kernel! {
+    /// C = A + B over `f32`: up to [`INLINE_ELEMENTS`] in the message, more in the payload arena.
+    pub struct VectorAdd {
+        name: "vector_add",
+        entry: "ring_vector_add",
+        entry_if: feature = "entries",
+        uses_payload: true,
+    }
 
-impl BlockHandler for VectorAdd {
-    #[inline(always)]
     fn handle(ctx: &BlockContext, r: &VectorAddRequest, out: &Output<VectorAddResponse>) {
-        let verdict = if r.len == 0 {
+        let status = if r.len == 0 {
             status::BAD_LENGTH
         } else if r.in_payload == 0 {
             add_inline(ctx, r, out)
@@ -134,10 +128,10 @@ impl BlockHandler for VectorAdd {
             add_in_payload(ctx, r)
         };
         if ctx.thread() == 0 {
-            if matches!(verdict, status::BAD_LENGTH | status::BAD_PAYLOAD) {
+            if matches!(status, status::BAD_LENGTH | status::BAD_PAYLOAD) {
                 ctx.refuse();
             }
-            out.set(offset_of!(VectorAddResponse, status), 0, verdict);
+            out.set(offset_of!(VectorAddResponse, status), 0, status);
             out.set(offset_of!(VectorAddResponse, len), 0, r.len);
         }
     }

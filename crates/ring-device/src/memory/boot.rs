@@ -39,7 +39,7 @@ const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is
 /// Where the atom with [`StatusLine::leave`] in its `hi` begins.
 const AT_CALL: usize = offset_of!(StatusLine, busy);
 
-/// The atom of a status line that tells of leaving.
+/// The atom of a status line that holds [`StatusLine::leave`].
 #[inline(always)]
 pub(crate) fn call(status: &StatusLine) -> *const Atom {
     core::ptr::from_ref(status).cast::<u8>().wrapping_add(AT_CALL).cast()

@@ -103,7 +103,7 @@ impl Budget {
         self.eager.get()
     }
 
-    /// Thread 0, after a look of its warp or a window, `now`: to go on, or why the launch is to end.
+    /// Thread 0, after a look of its warp or a window, `now`: whether to continue, or why the launch ends.
     #[inline(always)]
     pub fn spend<'a>(
         &self,

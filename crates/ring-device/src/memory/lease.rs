@@ -1,7 +1,7 @@
 //! The lease: a host that lives changes a word of the control block, often. A channel looks there ten times
 //! in the time of the lease; when it has not changed in nine looks the host has died or was stopped, and
 //! the channel leaves. Looks are counted, not time alone: a device that was itself stopped looks again
-//! before it goes.
+//! before it leaves.
 
 use crate::block::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
@@ -10,8 +10,8 @@ use ring_shared::layout::{ControlBlock, UNLIMITED};
 /// Looks in the time of a lease.
 const LOOKS: u64 = 10;
 
-/// Fruitless looks one after the other after which it is over. The first may come almost a tenth of the
-/// lease after it was renewed, so that the last comes within it.
+/// Looks in a row that find the lease not renewed, after which it has expired. The first may come almost a
+/// tenth of the lease after it was renewed, so that the last comes within it.
 const MOST_MISSED: u64 = LOOKS - 1;
 
 /// What a channel knows of its lease. Set by thread 0.
@@ -24,9 +24,9 @@ pub(crate) struct Lease {
     apart: Cell<u64>,
     /// What the host had written at the last look.
     renewed: Cell<u64>,
-    /// Looks since that has changed.
+    /// Looks since `renewed` changed.
     missed: Cell<u64>,
-    /// It is over.
+    /// The lease has expired.
     expired: Cell<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! Where words lie in a block's memory, for rules about the PTX: by these offsets they tell what a block's
-//! threads say to each other from what they say to the host. The memory has the same layout on a GPU.
+//! Where words lie in a block's memory. The rules for the PTX tell by these offsets which accesses are among a
+//! block's threads, and which the host sees. The memory has the same layout on a GPU.
 
 use super::{BlockMemory, boot};
 use core::mem::offset_of;

@@ -1,4 +1,4 @@
-//! How far a stream is, as its warps tell each other.
+//! The progress of a stream, which its warps share.
 
 use crate::block::MOST_WARPS;
 use crate::block::cell::Cell;
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     pub looks: Cell<u64>,
     /// Set by the poller: the launch that channel 0 has called to leave.
     pub called: Cell<u64>,
-    /// Set by the poller: an index could not be.
+    /// Set by the poller: the host wrote an index that is impossible.
     pub corrupt: Cell<bool>,
     /// Set by each worker: the request that it handles next.
     pub cursors: [Cell<u64>; MOST_WARPS],

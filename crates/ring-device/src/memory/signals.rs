@@ -94,11 +94,11 @@ pub(crate) struct Signals {
     pub wake: Cell<Wake>,
     /// With [`Wake::Leave`], and where one thread has looked for all.
     pub decision: Cell<Decision>,
-    /// Whether to go on after a window, or in a stream.
+    /// Whether to continue after a window; in a stream, why the committer dispatches no more.
     pub stop: Cell<Decision>,
     /// The command word of the host that was read last.
     pub command: Cell<u64>,
-    /// Nothing was looked at since the launch began.
+    /// The boot's look is the only one of this launch so far.
     pub fresh: Cell<bool>,
     /// The launch began with an answer, which is not counted yet.
     pub answered_first: Cell<bool>,

@@ -162,7 +162,7 @@ impl Telemetry {
         if threads.is_lane_0() {
             self.added.set(true);
         }
-        threads.warp_sync(); // before its lane 0 counts on
+        threads.warp_sync(); // before its lane 0 adds to them
     }
 
     /// Warp 0: writes the histograms to the channel's block if anything was counted since the last

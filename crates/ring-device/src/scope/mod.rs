@@ -15,7 +15,7 @@ use crate::block::{Cooperate, Threads};
 /// Zeroes `words` words at `at`, by threads `first..` of a group of `step`, each some of them.
 ///
 /// # Safety
-/// Room for so many words, aligned, of this group alone; each thread of it comes with its own `first`.
+/// `at` has aligned room for `words` words that only this group uses; each of its threads passes another `first`.
 #[inline(always)]
 unsafe fn zero(at: *mut u32, words: usize, first: u32, step: u32) {
     let mut word = first as usize;

@@ -13,8 +13,8 @@ use ring_shared::atomics::Atom;
 pub trait WarpHandler: Kernel {
     /// Answers one request. Every thread of the warp is called with the same request and response;
     /// what no thread writes of the response is zero. All of them must reach the same
-    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls. Should one of them panic, what the others
-    /// are told by `sum` from then on means nothing, and their answer is dropped.
+    /// [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls. Should one of them panic, what
+    /// `sum` gives to the others from then on means nothing, and their answer is dropped.
     fn handle(ctx: &WarpContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
 }
 

@@ -4,10 +4,7 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread::{self, JoinHandle, yield_now};
-use ring_device::{
-    BlockMemory, Hooks, InOrder, InOrderHandler, Kernel, Thread, ThreadBlock, ThreadContext,
-    ThreadHandler, run,
-};
+use ring_device::{BlockMemory, Hooks, Kernel, ThreadBlock, ring_kernel, run};
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared, share};
 pub use ring_shared::layout::Budgets;
@@ -109,37 +106,26 @@ fn handle(request: &u64) -> u64 {
     !request
 }
 
-/// Answers with the complement.
-pub struct Alone;
+ring_kernel! {
+    /// Answers with the complement.
+    pub struct Alone {
+        name: "alone",
+        entry: "test_alone",
+    }
 
-impl Kernel for Alone {
-    const NAME: &'static str = "alone";
-    const ENTRY: &'static str = "test_alone";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Alone {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         handle(request)
     }
 }
 
-/// The same, one message after the other, every answer through a slot.
-pub struct Sequence;
+ring_kernel! {
+    /// The same, one message after the other, every answer through a slot.
+    pub struct Sequence {
+        name: "sequence",
+        entry: "test_sequence",
+    }
 
-impl Kernel for Sequence {
-    const NAME: &'static str = "sequence";
-    const ENTRY: &'static str = "test_sequence";
-    type Request = u64;
-    type Response = u64;
-    type Scope = InOrder;
-}
-
-impl InOrderHandler for Sequence {
-    type State = u64;
-    fn handle(_: &ThreadContext<'_>, state: &mut u64, request: &u64) -> u64 {
+    fn handle(state: &mut u64, request: &u64) -> u64 {
         *state += 1;
         handle(request)
     }

@@ -4,10 +4,7 @@
 
 pub mod traffic;
 
-use ring_device::{
-    BlockMemory, Hooks, InOrder, InOrderHandler, Kernel, Scope, Thread, ThreadBlock, ThreadContext,
-    ThreadHandler, run,
-};
+use ring_device::{BlockMemory, Hooks, Kernel, Scope, ThreadBlock, ring_kernel, run};
 pub use ring_shared::layout::Budgets;
 use ring_shared::layout::{
     ChannelBlock, ChannelSetup, Command, ControlBlock, Exit, KernelSetup, Placement, Processing,
@@ -73,23 +70,6 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Declares a kernel of the given scope and messages.
-macro_rules! kernel {
-    ($(#[$about:meta])* $vis:vis $name:ident, $scope:ty, $request:ty, $response:ty) => {
-        $(#[$about])*
-        $vis struct $name;
-
-        impl ring_device::Kernel for $name {
-            const NAME: &'static str = stringify!($name);
-            const ENTRY: &'static str = concat!("test_", stringify!($name));
-            type Request = $request;
-            type Response = $response;
-            type Scope = $scope;
-        }
-    };
-}
-pub(crate) use kernel;
-
 /// Where a handler waits.
 pub struct Gate {
     /// Messages below this may be answered.
@@ -125,21 +105,20 @@ impl Gate {
 macro_rules! gated {
     ($name:ident, Thread, $gate:ident) => {
         static $gate: crate::rig::Gate = crate::rig::Gate::new();
-        crate::rig::kernel!($name, ring_device::Thread, u64, u64);
+        ring_device::ring_kernel! {
+            struct $name;
 
-        impl ring_device::ThreadHandler for $name {
-            fn handle(_: &ring_device::ThreadContext<'_>, request: &u64) -> u64 {
+            fn handle(request: &u64) -> u64 {
                 $gate.pass(*request)
             }
         }
     };
     ($name:ident, InOrder, $gate:ident) => {
         static $gate: crate::rig::Gate = crate::rig::Gate::new();
-        crate::rig::kernel!($name, ring_device::InOrder, u64, u64);
+        ring_device::ring_kernel! {
+            struct $name;
 
-        impl ring_device::InOrderHandler for $name {
-            type State = ();
-            fn handle(_: &ring_device::ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+            fn handle(_: &mut (), request: &u64) -> u64 {
                 $gate.pass(*request)
             }
         }
@@ -147,24 +126,20 @@ macro_rules! gated {
 }
 pub(crate) use gated;
 
-kernel!(
+ring_kernel! {
     /// Answers with one more.
-    pub Next, Thread, u64, u64
-);
-kernel!(
-    /// As [`Next`], one message after the other.
-    pub NextInOrder, InOrder, u64, u64
-);
+    pub struct Next;
 
-impl ThreadHandler for Next {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         request + 1
     }
 }
 
-impl InOrderHandler for NextInOrder {
-    type State = ();
-    fn handle(_: &ThreadContext<'_>, (): &mut (), request: &u64) -> u64 {
+ring_kernel! {
+    /// As [`Next`], one message after the other.
+    pub struct NextInOrder;
+
+    fn handle(_: &mut (), request: &u64) -> u64 {
         request + 1
     }
 }

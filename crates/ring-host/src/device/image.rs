@@ -113,12 +113,11 @@ impl Image {
         if text.contains('\0') {
             return Err(ImageError::NotPtx(NotPtx::Nul));
         }
-        for directive in [".version", ".target"] {
-            if !text.lines().any(|line| line.trim_start().starts_with(directive)) {
-                return Err(ImageError::NotPtx(NotPtx::NoDirective));
-            }
+        let header = ring_ptx::header(&text);
+        if header.version.is_none() || header.target.is_none() {
+            return Err(ImageError::NotPtx(NotPtx::NoDirective));
         }
-        match abi_version(&text) {
+        match ring_ptx::abi_version(&text) {
             Some(ring_shared::ABI_VERSION) => Ok(Image { ptx: text }),
             Some(found) => Err(ImageError::Abi { found }),
             None => Err(ImageError::NoAbi),
@@ -132,7 +131,7 @@ impl Image {
 
     /// Names of its entries.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
-        names(&self.ptx)
+        ring_ptx::entries(&self.ptx)
     }
 
     /// Checks that `entry` is there.
@@ -144,30 +143,6 @@ impl Image {
     pub(crate) fn no_entry(&self, entry: &'static str) -> ImageError {
         let has = self.entries().map(str::to_owned).collect();
         ImageError::NoEntry { entry, has }
-    }
-}
-
-/// Names of the visible entries.
-fn names(ptx: &str) -> impl Iterator<Item = &str> {
-    ptx.lines().filter_map(|line| {
-        let name = line.trim_start().strip_prefix(".visible .entry ")?;
-        Some(name.split(['(', ' ']).next().unwrap_or(name))
-    })
-}
-
-/// The number in `.global ... RING_ABI_VERSION = N;`, which LLVM writes so or as bytes.
-fn abi_version(ptx: &str) -> Option<u32> {
-    let line = ptx.lines().find(|l| l.contains(".global") && l.contains("RING_ABI_VERSION"))?;
-    let value = line.split_once('=')?.1.trim().trim_end_matches(';').trim();
-    match value.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
-        None => value.parse().ok(),
-        Some(bytes) => {
-            let mut version = [0; 4]; // zeros at the end may be left out
-            for (k, byte) in bytes.split(',').enumerate() {
-                *version.get_mut(k)? = byte.trim().parse().ok()?;
-            }
-            Some(u32::from_le_bytes(version))
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
 use loom::sync::atomic::AtomicU64;
 use loom::thread::yield_now;
-use ring_device::{Kernel, Thread, ThreadContext, ThreadHandler};
+use ring_device::ring_kernel;
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::model::{Kind, Shared as Watched, share};
 use ring_shared::layout::{Budgets, ChannelBlock, Command, HostLine, State, StatusLine};
@@ -54,19 +54,14 @@ pub fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     );
 }
 
-/// Answers with the complement.
-pub struct Alone;
+ring_kernel! {
+    /// Answers with the complement.
+    pub struct Alone {
+        name: "alone",
+        entry: "test_alone",
+    }
 
-impl Kernel for Alone {
-    const NAME: &'static str = "alone";
-    const ENTRY: &'static str = "test_alone";
-    type Request = u64;
-    type Response = u64;
-    type Scope = Thread;
-}
-
-impl ThreadHandler for Alone {
-    fn handle(_: &ThreadContext<'_>, request: &u64) -> u64 {
+    fn handle(request: &u64) -> u64 {
         !request
     }
 }
