@@ -9,7 +9,6 @@ use crate::memory::outbox::{commit_inline, commits};
 use crate::memory::signals::{Decision, Wake};
 use crate::memory::{SCRATCH_BYTES, signals::Signals};
 use ring_shared::Message;
-use ring_shared::layout::Exit;
 use ring_shared::ring::Control;
 
 impl<K: Kernel> Channel<'_, K> {
@@ -220,7 +219,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
         if found == CORRUPT && self.broadcast(m.inbox.next.get()) == next {
             // Else the other warp answered meanwhile, and the credit may rightly be ahead of `next`.
-            self.wake_to_leave(Exit::CorruptRing);
+            self.wake_to_leave(Decision::CorruptRing);
         }
         found == YES
     }
@@ -246,7 +245,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// A polling warp: wakes the block to leave. If it is awake already, it acts on that first.
     #[inline(always)]
-    pub fn wake_to_leave(&self, why: Exit) {
-        self.wake_with(Wake::Leave, |signals| signals.decision.set(Decision::Leave(why)));
+    pub fn wake_to_leave(&self, why: Decision) {
+        self.wake_with(Wake::Leave, |signals| signals.decision.set(why));
     }
 }

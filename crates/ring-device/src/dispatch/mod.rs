@@ -26,7 +26,7 @@ use crate::memory::signals::{Decision, Wake};
 use crate::thread_block::ThreadBlock;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 use core::{ptr::with_exposed_provenance, sync::atomic::Ordering::Relaxed};
-use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, State};
 
 /// Runs one channel of kernel `K` until the host terminates it or a budget of the launch is spent.
 /// Every thread of the channel's block calls it.
@@ -102,9 +102,9 @@ pub(crate) unsafe fn panicked(block: ThreadBlock<'_>) {
         lines.status.leave.store(launch(block), Relaxed);
     }
     let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
-    publish_exit(block, lines, epoch, Exit::HandlerPanicked);
+    publish_exit(block, lines, epoch, ring_shared::layout::Exit::HandlerPanicked);
     block.fence_block(); // `panicked` before what sends the others to a barrier
-    m.progress.end.set(Decision::Leave(Exit::HandlerPanicked));
+    m.progress.end.set(Decision::HandlerPanicked);
     m.signals.wake.set(Wake::Leave);
     block.fence_block();
 }
@@ -131,7 +131,7 @@ impl<K: Kernel> Channel<'_, K> {
                 decision = this.obey();
             }
             this.sync();
-            if let Decision::Leave(why) = decision {
+            if let Some(why) = decision.exit() {
                 break why;
             }
             if this.thread() == 0 {
@@ -169,10 +169,6 @@ impl<K: Kernel> Channel<'_, K> {
                 _ => self.add(&m.telemetry.refused, 1),
             }
         }
-        if state == Some(State::Terminated) {
-            Decision::Leave(Exit::Asked)
-        } else {
-            Decision::Continue
-        }
+        if state == Some(State::Terminated) { Decision::Asked } else { Decision::Continue }
     }
 }

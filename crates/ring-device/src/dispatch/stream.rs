@@ -18,7 +18,6 @@ use crate::memory::signals::Decision;
 use crate::memory::telemetry::POLLERS;
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
-use ring_shared::layout::Exit;
 use ring_shared::ring::{Seen, credit_is_due, decide};
 
 /// Bytes of scratch memory that one warp takes, if its messages are not larger; how many messages that may
@@ -372,7 +371,7 @@ impl<K: Kernel> Channel<'_, K> {
             self.let_workers_go(committed, now, progress, looks != looked);
             due = self.beat(committed, now);
             if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
-                m.signals.stop.set(Decision::Leave(Exit::LeaseOver));
+                m.signals.stop.set(Decision::LeaseOver);
             }
             if progress {
                 self.fence(); // the answers of all workers, before the tail
@@ -410,7 +409,7 @@ impl<K: Kernel> Channel<'_, K> {
             }
         }
         if m.progress.corrupt.get() {
-            m.signals.stop.set(Decision::Leave(Exit::CorruptRing));
+            m.signals.stop.set(Decision::CorruptRing);
             return;
         }
         if m.signals.command.get() != m.life.acknowledged.get() {

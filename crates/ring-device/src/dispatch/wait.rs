@@ -8,7 +8,6 @@ use crate::kernel::Kernel;
 use crate::memory::inbox::Look;
 use crate::memory::signals::{Decision, Wake};
 use ring_shared::Message;
-use ring_shared::layout::Exit;
 use ring_shared::ring::{Seen, decide, stamp};
 
 /// Looks at the doorbell for each look at the host's command line.
@@ -93,7 +92,7 @@ impl<K: Kernel> Channel<'_, K> {
                 if this.agreed(due) {
                     this.flush();
                     if this.agreed(m.lease.has_expired()) {
-                        this.wake_to_leave(Exit::LeaseOver); // unless the block is awake: the next heartbeat finds it again
+                        this.wake_to_leave(Decision::LeaseOver); // unless the block is awake: the next heartbeat finds it again
                         continue;
                     }
                 }
@@ -105,8 +104,9 @@ impl<K: Kernel> Channel<'_, K> {
                 if this.is_lane_0() {
                     spent = m.budget.spend(now, !acted, called, || this.channels());
                 }
-                if let Decision::Leave(why) = Decision::from_word(this.broadcast(spent.to_word())) {
-                    this.wake_to_leave(why); // unless the block is awake: budgets are looked at again
+                let spent = Decision::from_word(this.broadcast(spent.to_word()));
+                if spent != Decision::Continue {
+                    this.wake_to_leave(spent); // unless the block is awake: budgets are looked at again
                     continue;
                 }
             }
@@ -144,7 +144,7 @@ impl<K: Kernel> Channel<'_, K> {
             Seen::Nothing => false,
             Seen::Inline => {
                 if !K::Request::FITS_INLINE {
-                    self.wake_to_leave(Exit::CorruptRing);
+                    self.wake_to_leave(Decision::CorruptRing);
                     return true;
                 }
                 if !look.is_stamped(threads, Self::ATOMS, stamp(next)) {
@@ -184,7 +184,7 @@ impl<K: Kernel> Channel<'_, K> {
                 // If the other polling warp answered since we read `next`, the host may rightly be
                 // a full ring ahead of that answer: look again.
                 if self.broadcast(m.inbox.next.get()) == next {
-                    self.wake_to_leave(Exit::CorruptRing);
+                    self.wake_to_leave(Decision::CorruptRing);
                 }
                 true
             }

@@ -8,7 +8,6 @@ use crate::kernel::{Kernel, Messages, Scope};
 use crate::memory::SCRATCH_BYTES;
 use crate::memory::signals::Decision;
 use ring_shared::Message;
-use ring_shared::layout::Exit;
 use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
 
 /// Where the output window begins; the input window is as long and in front of it.
@@ -85,7 +84,7 @@ impl<K: Kernel> Channel<'_, K> {
                     found = self.look_for_room(next, looks == 0);
                     due = self.beat(next, self.now());
                     if due && found.is_none() && self.memory().lease.has_expired() {
-                        found = Some(Decision::Leave(Exit::LeaseOver));
+                        found = Some(Decision::LeaseOver);
                     }
                 }
                 if self.agreed(due) {
@@ -119,7 +118,7 @@ impl<K: Kernel> Channel<'_, K> {
         m.inbox.seen_tail.set(u64::from(control.tail));
         m.outbox.note_credit(self.responses(), control, next);
         if !m.outbox.refresh(self.threads_of_block(), self.responses(), next) {
-            return Some(Decision::Leave(Exit::CorruptRing));
+            return Some(Decision::CorruptRing);
         }
         if next - m.outbox.consumed.get() < u64::from(self.responses().capacity()) {
             return Some(Decision::Continue);
@@ -214,7 +213,7 @@ impl<K: Kernel> Channel<'_, K> {
         if look && self.is_commanded() {
             Decision::Obey
         } else if due && m.lease.has_expired() {
-            Decision::Leave(Exit::LeaseOver)
+            Decision::LeaseOver
         } else if m.budget.is_limited() {
             m.budget.spend(now, false, look && self.called(), || self.channels())
         } else {
@@ -234,9 +233,9 @@ impl<K: Kernel> Channel<'_, K> {
             let control = Control::from_words(self.requests().bell().atoms[CONTROL].observe());
             m.inbox.seen_tail.set(u64::from(control.tail));
             let (tail, decision) = match decide(control, next, self.requests().capacity()) {
-                Seen::Corrupt(_) => (next, Decision::Leave(Exit::CorruptRing)),
+                Seen::Corrupt(_) => (next, Decision::CorruptRing),
                 _ if commanded => (next, Decision::Obey),
-                _ if called => (next, Decision::Leave(Exit::Idle)),
+                _ if called => (next, Decision::Idle),
                 Seen::Slots(n) => (next + u64::from(n), Decision::Continue),
                 _ => (next, Decision::Wait),
             };

@@ -115,11 +115,11 @@ impl Budget {
         let left = self.iterations.get().saturating_sub(1);
         self.iterations.set(left);
         if self.time_is_over(now) {
-            Decision::Leave(Exit::TimeSpent)
+            Decision::TimeSpent
         } else if left == 0 {
-            Decision::Leave(Exit::IterationsSpent)
+            Decision::IterationsSpent
         } else if called || (fruitless && self.is_idle(now, channels())) {
-            Decision::Leave(Exit::Idle)
+            Decision::Idle
         } else {
             Decision::Continue
         }

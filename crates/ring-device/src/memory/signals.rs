@@ -37,51 +37,76 @@ impl Word for Wake {
     }
 }
 
-/// What one thread decides for all threads of the block.
+/// What one thread decides for all threads of the block: to go on, to go back to waiting, to obey a command, or
+/// to leave the device, and then why. Flat, and with the numbers of [`Exit`]: a decision and its word are
+/// made of each other without a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub(crate) enum Decision {
     /// Go on.
-    Continue,
+    Continue = 0,
+    /// Leave: [`Exit::Asked`].
+    Asked = 1,
+    /// Leave: [`Exit::BadConfig`].
+    BadConfig = 2,
+    /// Leave: [`Exit::CorruptRing`].
+    CorruptRing = 3,
+    /// Leave: [`Exit::HandlerPanicked`].
+    HandlerPanicked = 4,
+    /// Leave: [`Exit::TimeSpent`].
+    TimeSpent = 5,
+    /// Leave: [`Exit::IterationsSpent`].
+    IterationsSpent = 6,
+    /// Leave: [`Exit::Idle`].
+    Idle = 7,
+    /// Leave: [`Exit::LeaseOver`].
+    LeaseOver = 8,
     /// Go back to waiting.
-    Wait,
+    Wait = 9,
     /// Obey [`Signals::command`] at once: the polling warps might not come to it, since the one that looks
     /// for commands may find each time that the other has raised a wake for the same message.
-    Obey,
-    /// Leave the device.
-    Leave(Exit),
+    Obey = 10,
+}
+
+impl Decision {
+    /// Why to leave, if that was decided.
+    #[inline(always)]
+    pub fn exit(self) -> Option<Exit> {
+        Some(match self {
+            Decision::Continue | Decision::Wait | Decision::Obey => return None,
+            Decision::Asked => Exit::Asked,
+            Decision::BadConfig => Exit::BadConfig,
+            Decision::CorruptRing => Exit::CorruptRing,
+            Decision::HandlerPanicked => Exit::HandlerPanicked,
+            Decision::TimeSpent => Exit::TimeSpent,
+            Decision::IterationsSpent => Exit::IterationsSpent,
+            Decision::Idle => Exit::Idle,
+            Decision::LeaseOver => Exit::LeaseOver,
+        })
+    }
 }
 
 impl Word for Decision {
     #[inline(always)]
     fn to_word(self) -> u64 {
-        match self {
-            Decision::Continue => 0,
-            Decision::Leave(why) => why as u64,
-            Decision::Wait => u64::MAX,
-            Decision::Obey => u64::MAX - 1,
-        }
+        self as u64
     }
 
     #[inline(always)]
     fn from_word(word: u64) -> Decision {
-        const ASKED: u64 = Exit::Asked as u64;
-        const TIME: u64 = Exit::TimeSpent as u64;
-        const ITERATIONS: u64 = Exit::IterationsSpent as u64;
-        const IDLE: u64 = Exit::Idle as u64;
-        const LEASE: u64 = Exit::LeaseOver as u64;
-        const WAIT: u64 = u64::MAX;
-        const OBEY: u64 = u64::MAX - 1;
-        Decision::Leave(match word {
-            0 => return Decision::Continue,
-            WAIT => return Decision::Wait,
-            OBEY => return Decision::Obey,
-            ASKED => Exit::Asked,
-            TIME => Exit::TimeSpent,
-            ITERATIONS => Exit::IterationsSpent,
-            IDLE => Exit::Idle,
-            LEASE => Exit::LeaseOver,
-            _ => Exit::CorruptRing,
-        })
+        match word {
+            0 => Decision::Continue,
+            1 => Decision::Asked,
+            2 => Decision::BadConfig,
+            4 => Decision::HandlerPanicked,
+            5 => Decision::TimeSpent,
+            6 => Decision::IterationsSpent,
+            7 => Decision::Idle,
+            8 => Decision::LeaseOver,
+            9 => Decision::Wait,
+            10 => Decision::Obey,
+            _ => Decision::CorruptRing,
+        }
     }
 }
 
@@ -126,11 +151,11 @@ mod tests {
 
     #[test]
     fn decisions_and_wakes_survive() {
-        let exits = [1, 3, 5, 6, 7, 8].map(|n| Decision::Leave(Exit::from_u32(n).unwrap()));
-        for decision in
-            [Decision::Continue, Decision::Wait, Decision::Obey].into_iter().chain(exits)
-        {
-            assert_eq!(Decision::from_word(decision.to_word()), decision);
+        for word in 0..=10 {
+            let decision = Decision::from_word(word);
+            assert_eq!(decision.to_word(), word);
+            let exit = (1..9).contains(&word).then(|| Exit::from_u32(word as u32).unwrap());
+            assert_eq!(decision.exit(), exit);
         }
         for wake in [Wake::None, Wake::Slots, Wake::Inline, Wake::Command, Wake::Leave] {
             assert_eq!(Wake::from_word(wake.to_word()), wake);
