@@ -143,7 +143,7 @@ fn rates<'a>(rows: impl Iterator<Item = &'a Throughput>, large: bool) -> Table {
         true => batch = batch.page_only(),
         false => gigabytes = gigabytes.page_only(),
     }
-    let [channels, bytes, block] = ["channels", "bytes", "block"].map(right);
+    let [channels, bytes, block] = ["chans", "bytes", "block"].map(right);
     let [depth, slots, median, min, max] = ["depth", "slots", "M/s", "min", "max"].map(right);
     let mut table = Table::new([
         left(""),
