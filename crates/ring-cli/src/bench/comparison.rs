@@ -4,7 +4,7 @@
 use super::baselines::launch::{By, Kernel, Launches};
 use super::baselines::{Gpu, between, copies, flag, head_tail};
 use super::context::Context;
-use super::report::{Found, Latency, OnDevice, Report, Shape};
+use super::report::{Found, Latency, Report, Shape};
 use super::ring::{self, latency};
 use super::stats::Times;
 use ring_bench::kernels::Digest;
@@ -57,8 +57,7 @@ pub fn latency(context: &Context<'_>, gpu: &mut Gpu, report: &mut Report) {
     }
     report.latency.extend(rows);
     context.steps.next("one way between two blocks");
-    let name = "one block to another, one way";
-    report.on_device.push(OnDevice { name, us: between::one_way(context, gpu) });
+    report.on_device.extend(between::one_way(context, gpu));
     context.steps.next("what the device says of round trips");
     report.on_device.extend(latency::device_times(context));
 }

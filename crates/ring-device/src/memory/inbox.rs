@@ -6,7 +6,7 @@ use super::end::End;
 use super::telemetry::Telemetry;
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads, Words};
-use ring_shared::atomics::Atom;
+use ring_shared::atomics::{Atom, MemoryScope, System};
 use ring_shared::layout::{Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of};
 
@@ -62,7 +62,7 @@ pub(crate) struct Poll {
 /// fences, so that the thread that read the word does.
 #[inline(always)]
 fn poll(atom: &Atom) -> Words {
-    if Threads::WARP > 1 { atom.load() } else { atom.observe() }
+    System::load_whole(atom)
 }
 
 impl Inbox {
