@@ -31,7 +31,7 @@ pub fn run(ws: &Workspace) -> Result {
         let (file, lines) = (module.ptx, built.ptx.lines().count());
         println!("ptx: {file}: {lines} lines, sha256 {}", built.manifest.ptx);
         for violation in golden::check(module, &built.ptx) {
-            println!("ptx: {violation}");
+            println!("ptx: {}{violation}", module.ptx.trim_end_matches("kernels.ptx"));
             bad += 1;
         }
     }

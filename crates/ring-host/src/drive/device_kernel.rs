@@ -97,7 +97,7 @@ impl DeviceKernel {
     /// Writes a command.
     pub fn publish_command(&self, epoch: u32, asked: State) -> Command {
         let command = Command { epoch, state: asked as u32 };
-        self.region.control().host.order(command);
+        self.region.control().host.give(command);
         command
     }
 
@@ -243,7 +243,7 @@ impl DeviceKernel {
         let kernel = self.name;
         for channel in 0..self.region.channels() {
             let status = &self.region.channel(channel).status;
-            if status.obeyed().state != State::Faulted as u32 {
+            if status.acknowledgement().state != State::Faulted as u32 {
                 continue;
             }
             let exit = u32::try_from(status.exit.load(Ordering::Relaxed));

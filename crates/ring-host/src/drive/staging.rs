@@ -29,7 +29,7 @@ const CREDIT_BACK: usize = (offset_of!(ChannelBlock, request_credit) - BACK_AT) 
 const BELL_BACK: usize = (offset_of!(ChannelBlock, response_bell) - BACK_AT) / ATOM;
 /// The words of the status that report on other lines, by where they are in a pull: atom and half.
 const ACKNOWLEDGED: (usize, usize) = word_of(offset_of!(StatusLine, acknowledged));
-const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, left));
+const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, launches_left));
 /// Where the host's credit line is in a push.
 const CREDIT_OUT: usize = (offset_of!(ChannelBlock, response_credit) - OUT_AT) / ATOM;
 /// The atom of the control block that holds the host's command.
@@ -349,10 +349,10 @@ impl StagingCopier {
             }
             progress.published = if transfer.last { now } else { before };
             let status = &region.channel(channel).status;
-            // SYNC: released to `StatusLine::obeyed` and `launches_left`: all that was stored before the
+            // SYNC: released to `StatusLine::acknowledgement` and `launches_left`: all that was stored before the
             // channel reported it is here.
             status.acknowledged.store(progress.published.acknowledged, Ordering::Release);
-            status.left.store(progress.published.left, Ordering::Release);
+            status.launches_left.store(progress.published.left, Ordering::Release);
         }
         self.transfer = Transfer::None;
         self.delivered += 1;

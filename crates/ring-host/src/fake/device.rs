@@ -79,8 +79,9 @@ impl Device {
 
     /// All channels have left so many launches.
     pub fn leave(&self, launches: u64) {
-        (0..self.channels)
-            .for_each(|channel| self.channel(channel).status.left.store(launches, Release));
+        (0..self.channels).for_each(|channel| {
+            self.channel(channel).status.launches_left.store(launches, Release)
+        });
     }
 
     /// A channel's ring, as the device sees it.

@@ -84,7 +84,7 @@ impl KernelCore {
                 }
                 while channel < kernel.region().channels() {
                     let status = &kernel.region().channel(channel).status;
-                    if !is_acknowledgement(status.obeyed()) {
+                    if !is_acknowledgement(status.acknowledgement()) {
                         return Ok(None);
                     }
                     channel += 1;

@@ -92,7 +92,7 @@ impl<K: InOrderHandler> KernelHandle<K> {
         if commanded.state == State::Active as u32 {
             return Ok(false);
         }
-        let acknowledged = core.device.region().channel(channel).status.obeyed();
+        let acknowledged = core.device.region().channel(channel).status.acknowledgement();
         if acknowledged.epoch == commanded.epoch && acknowledged.state != State::Active as u32 {
             return Ok(true);
         }

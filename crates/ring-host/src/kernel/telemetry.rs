@@ -83,7 +83,7 @@ impl Telemetry {
             errors: read(&status.errors),
             depth: read(&status.depth),
             heartbeat: read(&status.heartbeat),
-            launches: read(&status.left),
+            launches: read(&status.launches_left),
             handler: histogram(&block.times.handler),
             queueing: histogram(&block.times.queueing),
         }

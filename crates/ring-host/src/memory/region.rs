@@ -168,8 +168,8 @@ impl Region {
 
     /// Offset of the slots of a channel's ring.
     pub fn slots_at(&self, channel: u32, direction: Direction) -> usize {
-        let bytes = self.plan.capacity as usize * self.slot_bytes(direction);
-        self.offsets.slots[direction as usize] + channel as usize * bytes
+        let (slots, stride) = (self.offsets.slots, self.offsets.slots_stride);
+        slots[direction as usize] + channel as usize * stride[direction as usize]
     }
 
     pub fn slot_bytes(&self, direction: Direction) -> usize {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Once the channel is known to have obeyed, its counters and all its answers are here.
 fn all_that_is_told_is_here(core: &KernelCore) {
     let channel = core.device.region().channel(0);
-    if channel.status.obeyed().epoch != 1 {
+    if channel.status.acknowledgement().epoch != 1 {
         return;
     }
     let processed = channel.status.processed.load(Relaxed);
@@ -131,7 +131,7 @@ fn told_to_who_does_not_carry() {
                     all_that_is_told_is_here(&core);
                     yield_now();
                 }
-                assert_eq!(status.obeyed().epoch, 1, "it left before it obeyed");
+                assert_eq!(status.acknowledgement().epoch, 1, "it left before it obeyed");
                 all_that_is_told_is_here(&core);
             })
         };

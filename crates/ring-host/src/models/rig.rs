@@ -201,7 +201,7 @@ fn of_channel(at: usize, inline: bool) -> Option<Kind> {
         || at == offset_of!(ChannelBlock, response_credit)
         || status(offset_of!(StatusLine, acknowledged))
         || status(offset_of!(StatusLine, processed))
-        || status(offset_of!(StatusLine, left));
+        || status(offset_of!(StatusLine, launches_left));
     atomic.then_some(Kind::Atomic)
 }
 
@@ -331,7 +331,7 @@ impl Channel {
     pub fn command(&self) -> Command {
         // SAFETY: the host's line in the device's copy, of atomics only.
         let host = unsafe { rig::on_device::<HostLine>(self.core.device.region(), 0).as_ref() };
-        // SYNC: acquires `HostLine::order`.
+        // SYNC: acquires `HostLine::give`.
         Command::from_word(host.command.load(Acquire))
     }
 
@@ -367,7 +367,7 @@ impl Channel {
         block.status.processed.store(self.processed, Relaxed);
         // SYNC: released to the host's acquire of it, as by a channel's `publish_consumed`.
         block.request_credit.consumed.store(self.requests.next(), Release);
-        // SYNC: released to the host's acquire in `StatusLine::obeyed`, as by a channel's `part`.
+        // SYNC: released to the host's acquire in `StatusLine::acknowledgement`, as by a channel's `part`.
         block.status.acknowledged.store(word, Release);
     }
 
@@ -379,7 +379,7 @@ impl Channel {
     /// Has left that many launches.
     pub fn leave(&self, launches: u64) {
         // SYNC: released to the host's acquire in `StatusLine::launches_left`, as by a channel's `part`.
-        self.block().status.left.store(launches, Release);
+        self.block().status.launches_left.store(launches, Release);
     }
 
     /// Answers until it is told to leave.

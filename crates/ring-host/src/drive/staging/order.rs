@@ -145,7 +145,7 @@ fn answer_and_leave(region: &Region, inline: bool) {
     channel.status.processed.store(2, Relaxed);
     let word = Command { epoch: 1, state: State::Inactive as u32 }.to_word();
     channel.status.acknowledged.store(word, Relaxed);
-    channel.status.left.store(1, Relaxed);
+    channel.status.launches_left.store(1, Relaxed);
 }
 
 /// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
@@ -165,7 +165,8 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &
         }
         played.come_home();
         let channel = played.region.channel(0);
-        let told = channel.status.obeyed().epoch == 1 || channel.status.launches_left() == 1;
+        let told =
+            channel.status.acknowledgement().epoch == 1 || channel.status.launches_left() == 1;
         while let Some(answer) = responses.pop::<u64>().unwrap() {
             assert_eq!(answer, 10 + received, "{what}");
             received += 1;
@@ -173,7 +174,7 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &
         let here = (received, channel.status.processed.load(Relaxed), channel.consumed());
         assert!(!told || here == (2, 2, 2), "{what}: told in transfer {transfer} with {here:?}");
     }
-    assert_eq!(played.region.channel(0).status.obeyed().epoch, 1, "{what}");
+    assert_eq!(played.region.channel(0).status.acknowledgement().epoch, 1, "{what}");
     assert_eq!(played.region.channel(0).status.launches_left(), 1, "{what}");
     assert_eq!(received, 2, "{what}");
 }
