@@ -84,6 +84,8 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
         cargo.args(["test", "--lib", "--target", HOST, "--target-dir"]).arg(ws.target(name));
         cargo.args(load.tests.split_whitespace());
         cargo.env("RUSTFLAGS", format!("-Zsanitizer={name} {ATOMIC_SLOTS}"));
+        // Reports name lines and no variables; and CI builds each crate once.
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("CARGO_INCREMENTAL", "0");
         if name == "address" {
             // What is forgotten on purpose is named there; any other leak is an error.
             let known = ws.root().join("xtask/lsan.supp");
