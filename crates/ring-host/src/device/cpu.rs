@@ -5,8 +5,8 @@ mod entry;
 pub(crate) use entry::program;
 
 use super::{
-    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, Occupancy,
-    Program, Resources, RunState, Sealed, pages,
+    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, MemoryCopy,
+    Occupancy, Program, Resources, RunState, Sealed, pages,
 };
 use crate::device::image::ImageError;
 use crate::device::probe::Probed;
@@ -254,55 +254,28 @@ impl LaunchSlot for CpuLaunchSlot {
         self.state() == RunState::Ended
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller's ranges.
-        unsafe { copy(device(to), from.as_ptr(), bytes, cells) };
-        Ok(())
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller's ranges.
-        unsafe { copy(to.as_ptr(), device(from), bytes, cells) };
-        Ok(())
-    }
-}
-
-/// Device memory, as the host of this device sees it.
-fn device(address: u64) -> *mut u8 {
-    std::ptr::with_exposed_provenance_mut(address as usize)
-}
-
-/// Copies cell by cell, each as one, since channels may use them at the same time.
-///
-/// # Safety
-/// As for [`LaunchSlot::copy_in`].
-unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize, cells: Cells) {
-    if cells == Cells::Words {
-        let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
-        for i in 0..bytes / 4 {
-            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
-            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// Copies cell by cell, each as one, since channels may use them at the same time.
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        let (to, from) = copy.ends();
+        match copy.cells {
+            Cells::Words => {
+                let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
+                for i in 0..copy.bytes / size_of::<AtomicU32>() {
+                    // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
+                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+            }
+            Cells::Atoms => {
+                let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
+                for i in 0..copy.bytes / size_of::<Atom>() {
+                    // SAFETY: as above.
+                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                    to.publish(from.observe());
+                }
+            }
         }
-    } else {
-        let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
-        for i in 0..bytes / size_of::<Atom>() {
-            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
-            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-            to.publish(from.observe());
-        }
+        Ok(())
     }
 }
 

@@ -91,6 +91,42 @@ pub enum Cells {
     Words,
 }
 
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// To the device.
+    HostToDevice,
+    /// From the device.
+    DeviceToHost,
+}
+
+/// A copy between host memory and device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryCopy {
+    /// Which way.
+    pub kind: CopyKind,
+    /// Where in host memory.
+    pub host: NonNull<u8>,
+    /// Where in device memory.
+    pub device: u64,
+    /// How many bytes.
+    pub bytes: usize,
+    /// What is copied as one.
+    pub cells: Cells,
+}
+
+impl MemoryCopy {
+    /// Destination and source, where the host sees device memory at the device's addresses.
+    pub(crate) fn ends(&self) -> (*mut u8, *const u8) {
+        let (host, device) =
+            (self.host.as_ptr(), std::ptr::with_exposed_provenance_mut(self.device as usize));
+        match self.kind {
+            CopyKind::HostToDevice => (device, host),
+            CopyKind::DeviceToHost => (host, device),
+        }
+    }
+}
+
 /// Whether a kernel was launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -127,30 +163,12 @@ pub trait LaunchSlot: Sealed + Send + Sync + Debug {
     /// Tells how many messages were handled: an emulated device may break after some.
     fn note_processed(&self, _processed: u64) {}
 
-    /// Begins to copy host memory to device memory, beside launches, behind the copies before it.
+    /// Begins a copy, beside launches, behind the copies before it.
     ///
     /// # Safety
-    /// Both ranges are `bytes` long, whole cells at multiples of a cell, and stay until the copy is
-    /// over; nobody else writes them meanwhile but in such cells, as atomics.
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError>;
-
-    /// Begins to copy device memory to host memory, likewise.
-    ///
-    /// # Safety
-    /// As for `copy_in`.
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError>;
+    /// Both ranges are as long as the copy says, whole cells at multiples of a cell, and stay until the
+    /// copy is over; nobody else writes them meanwhile but in such cells, as atomics.
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError>;
 }
 
 /// A kernel that was loaded.

@@ -5,7 +5,7 @@ use crate::deadline::{Deadline, Patience, wait};
 use crate::device::image::Image;
 use crate::device::layout_probe::layout_probe;
 use crate::device::retry::launch_within;
-use crate::device::{Cells, Demand, Grid, RunState};
+use crate::device::{Cells, CopyKind, Demand, Grid, MemoryCopy, RunState};
 use crate::drive::orphans::{Used, set_aside};
 use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
 use crate::memory::arena::Arena;
@@ -53,10 +53,16 @@ impl Runtime {
             if ran.is_none() {
                 return Ok(None);
             }
-            let to = NonNull::from(&mut *found).cast();
+            let copy = MemoryCopy {
+                kind: CopyKind::DeviceToHost,
+                host: NonNull::from(&mut *found).cast(),
+                device: table.device(),
+                bytes: TABLE_BYTES,
+                cells: Cells::Words,
+            };
             // SAFETY: both have room for the table; the kernel has ended; `found` is set aside below
             // unless the copy is over.
-            unsafe { launch_slot.copy_out(to, table.device(), TABLE_BYTES, Cells::Words) }?;
+            unsafe { launch_slot.copy(copy) }?;
             wait(deadline, Patience::Yield, || over(launch_slot.copies()), || Ok(()))
         }();
         if !launch_slot.is_over() {

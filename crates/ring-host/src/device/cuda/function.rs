@@ -4,12 +4,12 @@ use super::deferred_free::{Deferred, DeferredFree, Graph, ResidentKernel};
 use super::module::RawFunction;
 use super::stream::{Pair, Stream, Streams};
 use crate::device::{
-    Cells, Function, Grid, LaunchSlot, Launched, Limits, Occupancy, Resources, RunState, Sealed,
+    CopyKind, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, Occupancy, Resources,
+    RunState, Sealed,
 };
 use crate::error::{DriverError, DriverReason, Needed};
 use cudarc::driver::sys::{self, CUfunction_attribute as A};
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -287,31 +287,22 @@ impl LaunchSlot for CudaLaunchSlot {
         self.state() != RunState::Running && self.copies() != RunState::Running
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         let _bound = Bound::new(self.context)?;
-        let from = from.as_ptr().cast_const().cast();
+        let MemoryCopy { kind, host, device, bytes, .. } = copy;
+        let (host, stream) = (host.as_ptr().cast(), self.pair.copies.0);
         // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { api::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyHtoDAsync", begun)
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let _bound = Bound::new(self.context)?;
-        let to = to.as_ptr().cast();
-        // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyDtoHAsync", begun)
+        unsafe {
+            match kind {
+                CopyKind::HostToDevice => check(
+                    "cuMemcpyHtoDAsync",
+                    api::cuMemcpyHtoDAsync_v2(device, host, bytes, stream),
+                ),
+                CopyKind::DeviceToHost => check(
+                    "cuMemcpyDtoHAsync",
+                    api::cuMemcpyDtoHAsync_v2(host, device, bytes, stream),
+                ),
+            }
+        }
     }
 }

@@ -1,8 +1,7 @@
-use super::late::{Late, Way};
+use super::late::Late;
 use super::state::{Faults, State, Watched};
-use crate::device::{Cells, Function, Grid, LaunchSlot, Launched, Limits, RunState, Sealed};
+use crate::device::{Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed};
 use crate::error::DriverError;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -236,38 +235,14 @@ impl LaunchSlot for QuirkyLaunchSlot {
         self.state.note_processed(self.faults, processed);
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         self.state.enter_copy(self.faults)?;
         if let Some(mut late) = self.late() {
-            late.begin(Way::In { to, from }, bytes, cells);
+            late.begin(copy);
             return Ok(());
         }
         // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
-        unsafe { self.inner.copy_in(to, from, bytes, cells) }?;
-        self.state.hold_up(self.faults, || self.is_running());
-        Ok(())
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        self.state.enter_copy(self.faults)?;
-        if let Some(mut late) = self.late() {
-            late.begin(Way::Out { to, from }, bytes, cells);
-            return Ok(());
-        }
-        // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
-        unsafe { self.inner.copy_out(to, from, bytes, cells) }?;
+        unsafe { self.inner.copy(copy) }?;
         self.state.hold_up(self.faults, || self.is_running());
         Ok(())
     }
