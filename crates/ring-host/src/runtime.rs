@@ -80,10 +80,10 @@ impl Runtime {
     /// Opens a device that was made before: one with [`Quirks`](crate::device::Quirks), say.
     #[cfg(feature = "quirks")]
     pub fn over(
-        driver: impl Driver + 'static,
+        driver: impl Into<Arc<dyn Driver>>,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
-        Runtime::of_driver(Arc::new(driver), Opened::Given, options)
+        Runtime::of_driver(driver.into(), Opened::Given, options)
     }
 
     fn of_driver(

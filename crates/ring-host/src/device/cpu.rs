@@ -37,17 +37,22 @@ impl Sealed for Cpu {}
 
 impl Cpu {
     /// The CPU as a device whose probe serves the whole process.
-    pub fn probed_once() -> Cpu {
+    pub fn probed_once() -> Arc<Cpu> {
         static PROBED: OnceLock<Arc<Probed>> = OnceLock::new();
-        Cpu { probed: Arc::clone(PROBED.get_or_init(Arc::default)), ..Cpu::open() }
+        Cpu::probed(PROBED.get_or_init(Arc::default))
     }
 
     /// The CPU as a device of its own.
-    pub fn open() -> Cpu {
+    #[cfg(any(test, feature = "quirks"))]
+    pub fn open() -> Arc<Cpu> {
+        Cpu::probed(&Arc::default())
+    }
+
+    fn probed(probed: &Arc<Probed>) -> Arc<Cpu> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        Cpu {
+        Arc::new(Cpu {
             occupancy: Occupancy::new(1, Resources { blocks: MAX_CHANNELS, ..CHANNEL }),
-            probed: Arc::default(),
+            probed: Arc::clone(probed),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
                 kind: DeviceKind::Cpu,
@@ -63,7 +68,7 @@ impl Cpu {
                 copy_engines: 0,
                 watchdog: false,
             },
-        }
+        })
     }
 }
 

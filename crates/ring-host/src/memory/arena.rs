@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn suballocations_come_back_and_never_overlap() {
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         let arena = Arena::pinned(&driver, 1024).unwrap();
         for _ in 0..3 {
             let suballocations: Vec<_> = (0..4).map(|_| arena.alloc(200).unwrap()).collect();

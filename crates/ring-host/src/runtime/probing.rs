@@ -203,7 +203,7 @@ mod tests {
             let is_about = |message: &str| matches!(message, "launched" | "terminated");
             log.iter().filter(|(l, message)| *l == level && is_about(message)).count()
         };
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         let log = Log::of(|| drop(probe(&driver, 1).unwrap()));
         assert_eq!(of_kernels(&log, Level::INFO), 0, "{log:?}");
         assert!(of_kernels(&log, Level::DEBUG) >= 4, "{log:?}");

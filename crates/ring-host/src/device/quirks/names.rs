@@ -1,5 +1,6 @@
 use super::{Driver, Quirks, USUAL_WATCHDOG};
 use crate::device::UnknownName;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What [`Quirks::named`] knows: name, and what is taken away.
@@ -37,7 +38,7 @@ const KNOWN: [&str; NAMES.len()] = {
     known
 };
 
-impl<D: Driver> Quirks<D> {
+impl Quirks {
     /// The device without what a list of [`NAMES`] says, with commas between.
     ///
     /// ```
@@ -47,11 +48,11 @@ impl<D: Driver> Quirks<D> {
     /// let error = Quirks::named(Cpu::open(), "no-luck").unwrap_err();
     /// assert!(error.to_string().starts_with("unknown quirk 'no-luck'; use wsl2, "));
     /// ```
-    pub fn named(driver: D, names: &str) -> Result<Quirks<D>, UnknownName> {
+    pub fn named(driver: Arc<dyn Driver>, names: &str) -> Result<Quirks, UnknownName> {
         names.split(',').map(str::trim).try_fold(Quirks::of(driver), Quirks::also)
     }
 
-    fn also(self, name: &str) -> Result<Quirks<D>, UnknownName> {
+    fn also(self, name: &str) -> Result<Quirks, UnknownName> {
         Ok(match name {
             "wsl2" => self.and_wsl2(),
             "no-pinned" => self.no_pinned(),

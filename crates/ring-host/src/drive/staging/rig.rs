@@ -15,7 +15,7 @@ use std::sync::Arc;
 std::thread_local! {
     // Taken once: a model needs a region for each of its executions, of which there are many.
     static ARENAS: [Arc<Arena>; 2] = {
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         [Arena::pinned(&driver, 1 << 14).unwrap(), Arena::device(&driver, 1 << 14).unwrap()]
     };
 }
