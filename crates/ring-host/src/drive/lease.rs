@@ -75,7 +75,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        LEASE_THREAD.leases().entries.retain(|entries| entries.word != self.word);
+        LEASE_THREAD.leases().entries.retain(|entry| entry.word != self.word);
     }
 }
 
@@ -90,15 +90,15 @@ impl LeaseThread {
         leases.process = Some(std::process::id());
         self.changed.notify_all();
         loop {
-            for entries in &leases.entries {
+            for entry in &leases.entries {
                 // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under
                 // the lock that we hold.
-                let word = unsafe { entries.word.as_ref() };
+                let word = unsafe { entry.word.as_ref() };
                 // The host's line has this one writer of the word; the channel reads it.
                 word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             }
             let every =
-                leases.entries.iter().map(|entries| entries.every).min().unwrap_or(Duration::MAX);
+                leases.entries.iter().map(|entry| entry.every).min().unwrap_or(Duration::MAX);
             let waited = self.changed.wait_timeout(leases, every.min(Duration::from_secs(3600)));
             leases = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

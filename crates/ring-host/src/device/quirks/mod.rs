@@ -256,8 +256,8 @@ impl Driver for Quirks {
     fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
         self.state.enter_allocation(self.faults, "alloc_pinned")?;
         self.state.alloc_pinned(self.faults, bytes)?;
-        let faults = self.inner.alloc_pinned(bytes);
-        let memory = faults.inspect_err(|_| self.state.free_pinned(bytes))?;
+        let memory = self.inner.alloc_pinned(bytes);
+        let memory = memory.inspect_err(|_| self.state.free_pinned(bytes))?;
         self.state.table().note_pinned(memory);
         Ok(memory)
     }

@@ -222,7 +222,7 @@ impl State {
         let counted = self.pinned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         counted.map(drop).map_err(|used| {
             let reason = format!(
-                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are faults"
+                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are taken"
             );
             refused("alloc_pinned", code::OUT_OF_MEMORY, &reason)
         })
