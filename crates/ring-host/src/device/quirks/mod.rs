@@ -16,8 +16,9 @@ use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
+use crate::setters::setters;
 use launch_slot::QuirkyFunction;
-use state::{Faults, State};
+use state::{Faults, Numbers, State};
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -53,6 +54,89 @@ pub struct Quirks {
     state: Arc<State>,
 }
 
+setters! { of Quirks;
+    /// Pinned memory is refused.
+    no_pinned() => faults.pinned = Some(0);
+
+    /// Pinned memory is refused that makes more than so many bytes at a time.
+    pinned_limit(bytes: usize) => faults.pinned = Some(bytes);
+
+    /// Calls wait until no launch of this device is running: to allocate or free memory, to load, to
+    /// make ready to launch, to launch, to copy. After 10 s they fail.
+    calls_block() => faults.calls_block = true;
+
+    /// Launches are held back until it is asked how they go.
+    held_launches() => faults.held_launches = true;
+
+    /// Each launch but by a graph keeps its caller for so long.
+    slow_launches(by: Duration) => faults.slow_launches = by;
+
+    /// No cooperative launch.
+    no_cooperative() => info.cooperative_launch = false, faults.cooperative = true;
+
+    /// Host and device may not use managed memory at the same time. `ring` uses none.
+    no_concurrent_managed() => info.concurrent_managed_access = false;
+
+    /// The device does not map host memory: kernels do not see pinned memory.
+    unmapped() => info.maps_host_memory = false;
+
+    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
+    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
+    /// kernel may run on, and memory is not given back before it has left.
+    watchdog(limit: Duration) => info.watchdog = true, faults.watchdog = Some(limit);
+
+    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
+    invalid_handles(n: u64) => faults.invalid_every = Some(n.max(1));
+
+    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
+    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
+    /// back before they have left.
+    fault_after(messages: u64) => faults.fault_after = Some(messages);
+
+    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
+    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
+    reset_after(messages: u64) => faults.reset_after = Some(messages);
+
+    /// Every copy fails from the `n`-th on, counted from 1.
+    failing_copies(n: u64) => faults.copies_from = Some(n);
+
+    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
+    /// when the device has been probed.
+    failing_copies_beside(n: u64) => faults.beside_from = Some(n);
+
+    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
+    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
+    /// that begins a copy or asks how copies or launches go.
+    ///
+    /// Without it the CPU's copies are over when their call is.
+    late_copies(seed: u64) => faults.late = Some(seed);
+
+    /// Leases are not renewed, as if the host had died.
+    silent_host() => faults.silent = true;
+
+    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
+    /// launches or copies, it goes on when the launch has left, and as long again after that.
+    busy_host(probes: u64) => faults.busy_probes = probes;
+
+    /// No launch can be made ready to be replayed as a graph.
+    no_graphs() => faults.graphs = true;
+
+    /// Every launch by a graph fails from the `n`-th on, counted from 1.
+    failing_graphs(n: u64) => faults.graphs_from = Some(n);
+
+    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
+    /// of it is taken when the device is opened.
+    refused_allocations(which: impl RangeBounds<u64>) => faults.allocations = Some(numbers(&which));
+
+    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
+    /// together from 1 when the device has been probed.
+    refused_launches(which: impl RangeBounds<u64>) => faults.launches = Some(numbers(&which));
+
+    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
+    /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
+    idle_device() => faults.idle = true;
+}
+
 impl Quirks {
     /// The device with nothing taken away.
     ///
@@ -86,146 +170,15 @@ impl Quirks {
         quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
     }
 
-    fn with(mut self, add: impl FnOnce(&mut Faults)) -> Quirks {
-        add(&mut self.faults);
-        self
-    }
-
-    /// Pinned memory is refused.
-    pub fn no_pinned(self) -> Quirks {
-        self.pinned_limit(0)
-    }
-
-    /// Pinned memory is refused that makes more than so many bytes at a time.
-    pub fn pinned_limit(self, bytes: usize) -> Quirks {
-        self.with(|faults| faults.pinned = Some(bytes))
-    }
-
-    /// Calls wait until no launch of this device is running: to allocate or free memory, to load, to
-    /// make ready to launch, to launch, to copy. After 10 s they fail.
-    pub fn calls_block(self) -> Quirks {
-        self.with(|faults| faults.calls_block = true)
-    }
-
-    /// Launches are held back until it is asked how they go.
-    pub fn held_launches(self) -> Quirks {
-        self.with(|faults| faults.held_launches = true)
-    }
-
-    /// Each launch but by a graph keeps its caller for so long.
-    pub fn slow_launches(self, by: Duration) -> Quirks {
-        self.with(|faults| faults.slow_launches = by)
-    }
-
-    /// No cooperative launch.
-    pub fn no_cooperative(mut self) -> Quirks {
-        self.info.cooperative_launch = false;
-        self.with(|faults| faults.cooperative = true)
-    }
-
-    /// Host and device may not use managed memory at the same time. `ring` uses none.
-    pub fn no_concurrent_managed(mut self) -> Quirks {
-        self.info.concurrent_managed_access = false;
-        self
-    }
-
-    /// The device does not map host memory: kernels do not see pinned memory.
-    pub fn unmapped(mut self) -> Quirks {
-        self.info.maps_host_memory = false;
-        self
-    }
-
-    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
-    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
-    /// kernel may run on, and memory is not given back before it has left.
-    pub fn watchdog(mut self, limit: Duration) -> Quirks {
-        self.info.watchdog = true;
-        self.with(|faults| faults.watchdog = Some(limit))
-    }
-
-    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
-    pub fn invalid_handles(self, n: u64) -> Quirks {
-        self.with(|faults| faults.invalid_every = Some(n.max(1)))
-    }
-
-    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
-    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
-    /// back before they have left.
-    pub fn fault_after(self, messages: u64) -> Quirks {
-        self.with(|faults| faults.fault_after = Some(messages))
-    }
-
-    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
-    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
-    pub fn reset_after(self, messages: u64) -> Quirks {
-        self.with(|faults| faults.reset_after = Some(messages))
-    }
-
-    /// Every copy fails from the `n`-th on, counted from 1.
-    pub fn failing_copies(self, n: u64) -> Quirks {
-        self.with(|faults| faults.copies_from = Some(n))
-    }
-
-    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
-    /// when the device has been probed.
-    pub fn failing_copies_beside(self, n: u64) -> Quirks {
-        self.with(|faults| faults.beside_from = Some(n))
-    }
-
-    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
-    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
-    /// that begins a copy or asks how copies or launches go.
-    ///
-    /// Without it the CPU's copies are over when their call is.
-    pub fn late_copies(self, seed: u64) -> Quirks {
-        self.with(|faults| faults.late = Some(seed))
-    }
-
-    /// Leases are not renewed, as if the host had died.
-    pub fn silent_host(self) -> Quirks {
-        self.with(|faults| faults.silent = true)
-    }
-
-    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
-    /// launches or copies, it goes on when the launch has left, and as long again after that.
-    pub fn busy_host(self, probes: u64) -> Quirks {
-        self.with(|faults| faults.busy_probes = probes)
-    }
-
-    /// No launch can be made ready to be replayed as a graph.
-    pub fn no_graphs(self) -> Quirks {
-        self.with(|faults| faults.graphs = true)
-    }
-
-    /// Every launch by a graph fails from the `n`-th on, counted from 1.
-    pub fn failing_graphs(self, n: u64) -> Quirks {
-        self.with(|faults| faults.graphs_from = Some(n))
-    }
-
-    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
-    /// of it is taken when the device is opened.
-    pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks {
-        let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.with(|faults| faults.allocations = Some(which))
-    }
-
-    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
-    /// together from 1 when the device has been probed.
-    pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks {
-        let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.with(|faults| faults.launches = Some(which))
-    }
-
-    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
-    /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
-    pub fn idle_device(self) -> Quirks {
-        self.with(|faults| faults.idle = true)
-    }
-
     /// A way into the lines of this device's kernels, for tests that write there what nobody should.
     pub fn memory_probe(&self) -> MemoryProbe {
         MemoryProbe(Arc::clone(&self.state))
     }
+}
+
+/// Numbers, from one to another.
+fn numbers(which: &impl RangeBounds<u64>) -> Numbers {
+    (which.start_bound().cloned(), which.end_bound().cloned())
 }
 
 impl From<Quirks> for Arc<dyn Driver> {
