@@ -106,7 +106,10 @@ impl KernelCore {
             let delivered = self.drive.is_delivered(kernel)?;
             Ok((delivered && kernel.launch_slot().state() != RunState::Running).then_some(()))
         };
-        let check = || self.drive.check_leaving(|| self.check());
+        let check = || match self.drive {
+            Drive::Resident => Ok(()), // it is waited for in spite of a fault
+            Drive::Scheduled(_) => self.check(),
+        };
         let done = wait(deadline, Patience::Yield, look, check)?;
         done.ok_or(ControlError::Staying { kernel: kernel.name, waited: deadline.waited() })
     }
