@@ -6,7 +6,6 @@
 //! documented, so the placement assumed is the worst one for the blocks that ask.
 
 use crate::error::Resource;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a thread block takes of its multiprocessor, or what a whole multiprocessor has.
@@ -74,7 +73,13 @@ pub struct Demand {
 }
 
 /// Why blocks may find no room on a device, whatever the order in which it places them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{blocks} blocks of kernel {kernel} may not become resident beside {beside} blocks of other kernels: in \
+     the worst placement there is room for {fit} on the device's {multiprocessors} multiprocessors (a block \
+     takes {needed} {resource}, another kernel's block up to {taken}, a multiprocessor has {of}); launch \
+     fewer channels or fewer threads a channel, or terminate another kernel first"
+)]
 pub struct Crowded {
     /// The kernel whose blocks may find no room: the one to be launched, or one that is to be launched
     /// again beside it.
@@ -96,23 +101,6 @@ pub struct Crowded {
     /// How much of it a multiprocessor has.
     pub of: u32,
 }
-
-impl fmt::Display for Crowded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Crowded { kernel, blocks, fit, beside, multiprocessors, .. } = self;
-        let Crowded { resource, needed, taken, of, .. } = self;
-        write!(
-            f,
-            "{blocks} blocks of kernel {kernel} may not become resident beside {beside} blocks of \
-             other kernels: in the worst placement there is room for {fit} on the device's \
-             {multiprocessors} multiprocessors (a block takes {needed} {resource}, another kernel's \
-             block up to {taken}, a multiprocessor has {of}); launch fewer channels or fewer threads a \
-             channel, or terminate another kernel first"
-        )
-    }
-}
-
-impl std::error::Error for Crowded {}
 
 /// The kernels that a device has room reserved for, whoever launched them in this process.
 #[derive(Clone, Debug)]
