@@ -12,11 +12,12 @@ use crate::device::image::ImageError;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
+use crate::sync::{lock, unpoisoned};
 use ring_device::{BlockMemory, Hooks};
 use ring_shared::atomics::Atom;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most channels that may be launched at once: each is a thread that polls.
@@ -181,24 +182,20 @@ struct Turn {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, Turn> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn launch(&self) {
-        let _state = self.lock();
+        let _state = lock(&self.state);
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
     }
 
     fn stop(&self) {
-        self.lock().stop = true;
+        lock(&self.state).stop = true;
         self.changed.notify_all();
     }
 
     /// Waits until launch `turn` is to run; false if it never will.
     fn wait_for(&self, turn: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             let (asked, ended) =
                 (self.asked.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
@@ -208,12 +205,12 @@ impl Turns {
             if state.stop && asked <= turn {
                 return false;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = unpoisoned(self.changed.wait(state));
         }
     }
 
     fn done(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.channels_done += 1;
         if state.channels_done == self.channels {
             state.channels_done = 0;

@@ -6,7 +6,8 @@
 //! documented, so the placement assumed is the worst one for the blocks that ask.
 
 use crate::error::Resource;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex};
 
 /// What a thread block takes of its multiprocessor, or what a whole multiprocessor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,7 +146,7 @@ impl Occupancy {
     /// Whether no room is reserved.
     #[cfg(any(test, feature = "quirks"))]
     pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        lock(&self.0.reserved).is_empty()
     }
 
     /// The block, if a multiprocessor holds at most so many of it; else with more registers.
@@ -161,7 +162,7 @@ impl Occupancy {
     /// Reserves room for a kernel, if all its blocks become resident whatever the device does, and if
     /// the kernels that are still to be placed, or to be launched again, do so beside it.
     pub fn reserve(&self, demand: Demand) -> Result<Reservation, Crowded> {
-        let mut reserved = self.0.lock();
+        let mut reserved = lock(&self.0.reserved);
         self.0.room(demand, reserved.iter().map(|r| r.demand))?;
         for waiting in reserved.iter().filter(|r| !r.stays) {
             let others = reserved.iter().filter(|r| r.reservation != waiting.reservation);
@@ -175,10 +176,6 @@ impl Occupancy {
 }
 
 impl Device {
-    fn lock(&self) -> MutexGuard<'_, Vec<Reserved>> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether all blocks of `demand` have room beside the blocks of `others`, however these lie.
     fn room(
         &self,
@@ -267,7 +264,9 @@ impl Reservation {
     /// The kernel's blocks are on the device. If it is not launched again, they stay there, whatever is
     /// launched beside them.
     pub(crate) fn placed(&self) {
-        for reserved in self.of.0.lock().iter_mut().filter(|r| r.reservation == self.reservation) {
+        for reserved in
+            lock(&self.of.0.reserved).iter_mut().filter(|r| r.reservation == self.reservation)
+        {
             reserved.stays = !reserved.demand.relaunched;
         }
     }
@@ -275,7 +274,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.of.0.lock().retain(|reserved| reserved.reservation != self.reservation);
+        lock(&self.of.0.reserved).retain(|reserved| reserved.reservation != self.reservation);
     }
 }
 

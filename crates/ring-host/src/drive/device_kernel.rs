@@ -7,12 +7,12 @@ use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
 use crate::error::{DeviceFault, DriverError, TryRecvError, TrySendError};
 use crate::memory::region::Region;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock, unpoisoned};
 use ring_shared::layout::{Command, Exit, State};
 use ring_shared::ring::Corrupt;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 /// A number on a line of its own.
 #[derive(Debug, Default)]
@@ -112,8 +112,7 @@ impl DeviceKernel {
 
     /// Every channel has acknowledged a command: their blocks are on the device.
     pub fn note_placed(&self) {
-        if let Some(reservation) = &*self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
-        {
+        if let Some(reservation) = &*unpoisoned(self.reservation.lock()) {
             reservation.placed();
         }
     }
@@ -184,11 +183,11 @@ impl DeviceKernel {
 
     /// The lease is renewed no more: the kernel is not to take the host for one that uses it.
     fn give_up_lease(&self) {
-        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(unpoisoned(self.lease.lock()).take());
     }
 
     fn take_reservation(&self) -> Option<Reservation> {
-        self.reservation.lock().unwrap_or_else(PoisonError::into_inner).take()
+        unpoisoned(self.reservation.lock()).take()
     }
 
     /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for

@@ -3,10 +3,11 @@
 //! stopped, keeps no part of it; nor does a kernel that was dropped and sees no command.
 
 use crate::error::DriverError;
+use crate::sync::{lock, unpoisoned};
 use ring_shared::atomics::AtomicU64;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// How often a lease is renewed in its time.
@@ -56,7 +57,7 @@ impl Lease {
     /// `word` lives until the lease is dropped.
     pub unsafe fn keep(word: &AtomicU64, time: Duration) -> Result<Lease, DriverError> {
         let word = NonNull::from(word);
-        let mut leases = LEASE_THREAD.leases();
+        let mut leases = lock(&LEASE_THREAD.leases);
         if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
             thread
@@ -64,7 +65,7 @@ impl Lease {
                 .map_err(|error| DriverError::of_system("spawn", &error))?;
             // What it needs memory for is done when it runs.
             while leases.process != Some(std::process::id()) {
-                leases = LEASE_THREAD.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);
+                leases = unpoisoned(LEASE_THREAD.changed.wait(leases));
             }
         }
         leases.entries.push(Entry { word, every: time / RENEWALS });
@@ -75,18 +76,14 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        LEASE_THREAD.leases().entries.retain(|entry| entry.word != self.word);
+        lock(&LEASE_THREAD.leases).entries.retain(|entry| entry.word != self.word);
     }
 }
 
 impl LeaseThread {
-    fn leases(&self) -> MutexGuard<'_, Leases> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Renews all leases as often as the shortest one needs.
     fn run(&self) {
-        let mut leases = self.leases();
+        let mut leases = lock(&self.leases);
         leases.process = Some(std::process::id());
         self.changed.notify_all();
         loop {
@@ -100,7 +97,7 @@ impl LeaseThread {
             let every =
                 leases.entries.iter().map(|entry| entry.every).min().unwrap_or(Duration::MAX);
             let waited = self.changed.wait_timeout(leases, every.min(Duration::from_secs(3600)));
-            leases = waited.unwrap_or_else(PoisonError::into_inner).0;
+            leases = unpoisoned(waited).0;
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::device::{Driver, Mapped};
 use crate::error::DriverError;
+use crate::sync::lock;
 use range_alloc::RangeAllocator;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Suballocations are multiples of this, so each begins at a line.
 const GRANULE: usize = 256;
@@ -69,7 +70,7 @@ impl Arena {
 
     /// Bytes that are free, perhaps not side by side.
     pub fn free(&self) -> usize {
-        self.ranges().total_available()
+        lock(&self.ranges).total_available()
     }
 
     /// Allocates a part. It goes back when it is dropped.
@@ -78,13 +79,9 @@ impl Arena {
         let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
         let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
         let rounded = rounded.ok_or_else(|| refused(self.bytes()))?;
-        let range = self.ranges().allocate_range(rounded);
+        let range = lock(&self.ranges).allocate_range(rounded);
         let range = range.map_err(|error| refused(error.fragmented_free_length))?;
         Ok(Suballocation { arena: Arc::clone(self), range })
-    }
-
-    fn ranges(&self) -> MutexGuard<'_, RangeAllocator<usize>> {
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +127,7 @@ impl Suballocation {
 
 impl Drop for Suballocation {
     fn drop(&mut self) {
-        self.arena.ranges().free_range(self.range.clone());
+        lock(&self.arena.ranges).free_range(self.range.clone());
     }
 }
 

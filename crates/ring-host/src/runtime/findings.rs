@@ -3,7 +3,8 @@
 
 use crate::device::probe::Probe;
 use crate::drive::report::Report;
-use std::sync::{Mutex, OnceLock, TryLockError};
+use crate::sync::unless_locked;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long no other probe is made after one that did not find out everything.
@@ -37,11 +38,7 @@ impl Findings {
         if self.report().probe.is_certain() {
             return;
         }
-        let mut tried = match self.tried.try_lock() {
-            Ok(tried) => tried,
-            Err(TryLockError::Poisoned(tried)) => tried.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut tried) = unless_locked(self.tried.try_lock()) else { return };
         if tried.elapsed() < PAUSE {
             return;
         }

@@ -8,9 +8,10 @@ use crate::device::{
     RunState, Sealed,
 };
 use crate::error::{DriverError, DriverReason, Needed};
+use crate::sync::lock;
 use cudarc::driver::sys::{self, CUfunction_attribute as A};
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
 pub(super) struct CudaFunction {
@@ -223,16 +224,12 @@ impl CudaLaunchSlot {
         check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
-    fn resident(&self) -> MutexGuard<'_, Option<ResidentKernel>> {
-        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What `query` says with the context bound.
     fn ask(&self, query: impl FnOnce() -> RunState) -> RunState {
         match Bound::new(self.context) {
             Ok(_bound) => query(),
             Err(error) if is_final(error.code) => {
-                *self.resident() = None;
+                *lock(&self.resident) = None;
                 RunState::Faulted(error)
             }
             Err(_) => RunState::Running,
@@ -245,7 +242,7 @@ impl Sealed for CudaLaunchSlot {}
 impl LaunchSlot for CudaLaunchSlot {
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let mut resident = self.resident();
+        let mut resident = lock(&self.resident);
         let new = match &*resident {
             Some(_) => None,
             None => match self.deferred_free.resident() {
@@ -270,7 +267,7 @@ impl LaunchSlot for CudaLaunchSlot {
 
     fn state(&self) -> RunState {
         self.ask(|| {
-            let mut resident = self.resident();
+            let mut resident = lock(&self.resident);
             let state = self.pair.kernel.state();
             if state != RunState::Running {
                 *resident = None;

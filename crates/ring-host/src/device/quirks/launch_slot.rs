@@ -2,8 +2,9 @@ use super::late::Late;
 use super::state::{Faults, State, Watched};
 use crate::device::{Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed};
 use crate::error::DriverError;
+use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Launches that are held back; when there are more, they are let go.
@@ -101,13 +102,9 @@ impl QuirkyLaunchSlot {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The copies that land late, if any do, after what is due has landed.
     fn late(&self) -> Option<MutexGuard<'_, Late>> {
-        let mut late = self.late.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut late = lock(self.late.as_ref()?);
         match self.state.fault() {
             Some(_) => late.give_up(),
             None => late.pass(&*self.inner),
@@ -148,7 +145,7 @@ impl QuirkyLaunchSlot {
 
 impl Watched for QuirkyLaunchSlot {
     fn is_running(&self) -> bool {
-        self.look(&self.queue()) == RunState::Running
+        self.look(&lock(&self.queue)) == RunState::Running
     }
 
     fn end_launches(&self) {
@@ -167,7 +164,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
         }
         self.state.enter_launch(self.faults, replay)?;
         self.enter();
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         if let Some(launches) = &self.idle {
             launches.fetch_add(1, Ordering::Relaxed);
             queue.launched = Some(Instant::now());
@@ -194,7 +191,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
 
     fn state(&self) -> RunState {
         drop(self.late());
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         self.let_go(&mut queue);
         let state = self.look(&queue);
         match self.state.fault().or(queue.failed.as_ref()) {
@@ -216,7 +213,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
     /// Only if the inner launch slot says so, and no copy is to land, whatever faults were made up: memory is
     /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
-        self.let_go(&mut self.queue());
+        self.let_go(&mut lock(&self.queue));
         let mut late = self.late();
         let under_way = late.as_ref().is_some_and(|late| late.is_under_way());
         if let Some(late) = &mut late {
