@@ -131,7 +131,7 @@ pub(crate) struct StagingCopier {
 impl StagingCopier {
     /// Nothing is copied yet; [`push_all`](Self::push_all) comes first.
     pub fn new(region: &Region) -> StagingCopier {
-        let start = region.start();
+        let start = region.plan.start;
         let channel = |channel| Progress {
             pushed: start,
             control: region.channel(channel).request_bell.atoms[CONTROL].observe(),
@@ -142,7 +142,7 @@ impl StagingCopier {
             published: Report::default(),
         };
         StagingCopier {
-            channels: (0..region.channels()).map(channel).collect(),
+            channels: (0..region.plan.channels).map(channel).collect(),
             command: 0,
             transfer: Transfer::None,
             delivered: 0,
@@ -190,14 +190,14 @@ impl StagingCopier {
     ) -> Result<bool, DriverError> {
         let (region, mut begun) = (sides.region, false);
         self.transfer = Transfer::Push; // also if it fails half way: what was begun must be over first
-        for channel in 0..region.channels() {
+        for channel in 0..region.plan.channels {
             let bell = &region.channel(channel).request_bell;
             // SYNC: acquires the sender's `Outbox::publish`: slots and stamps are there.
             let words = bell.atoms[CONTROL].observe();
             let credit = received(channel);
             let progress = &mut self.channels[channel as usize];
             let starved =
-                credit.wrapping_sub(progress.credit) >= u64::from(region.capacity() / 2).max(1);
+                credit.wrapping_sub(progress.credit) >= u64::from(region.plan.capacity / 2).max(1);
             if !(all || words != progress.control || starved) {
                 continue;
             }
@@ -239,7 +239,7 @@ impl StagingCopier {
         let region = sides.region;
         let atoms = if back.times { BACK_ATOMS } else { BACK_LINES };
         self.transfer = Transfer::Push; // if it fails half way there is nothing to read
-        for channel in 0..region.channels() {
+        for channel in 0..region.plan.channels {
             let from = region.channel_at(channel) + BACK_AT;
             let to = beginning(&region.bounce_buffer(channel).back);
             // SAFETY: the lines of this channel that the device writes, and room for as many, which
@@ -262,7 +262,7 @@ impl StagingCopier {
             Transfer::Push => self.transfer = Transfer::None,
             Transfer::PullLines(back) => {
                 let mut slots = false;
-                for channel in 0..region.channels() {
+                for channel in 0..region.plan.channels {
                     match self.read_lines(sides, channel) {
                         Ok(more) => slots |= more,
                         Err(PullError::Corrupt(found)) => return Err(corrupt(channel, found)),
@@ -290,7 +290,7 @@ impl StagingCopier {
         let (here, control) = (progress.pulled, Control::from_words(bell[CONTROL].load()));
         progress.pulling = here;
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
-        let slots = match decide(control, here, region.capacity()) {
+        let slots = match decide(control, here, region.plan.capacity) {
             Seen::Corrupt(found) => return Err(PullError::Corrupt(found)),
             Seen::Nothing => return Ok(false), // or a line read before one that was published
             Seen::Slots(_) => true,
@@ -313,7 +313,7 @@ impl StagingCopier {
 
     /// Publishes what was pulled to the receiver.
     fn publish(&mut self, region: &Region, transfer: Pull) {
-        for channel in 0..region.channels() {
+        for channel in 0..region.plan.channels {
             let (back, block) = (&region.bounce_buffer(channel).back, region.channel_at(channel));
             let publish = |k: usize, words: [u64; 2]| {
                 let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
@@ -383,7 +383,7 @@ fn copy_slots(
         Direction::Requests => CopyKind::HostToDevice,
         Direction::Responses => CopyKind::DeviceToHost,
     };
-    let (capacity, slot) = (u64::from(region.capacity()), region.slot_bytes(direction));
+    let (capacity, slot) = (u64::from(region.plan.capacity), region.slot_bytes(direction));
     let mut from = range.start;
     while from < range.end {
         let first = from & (capacity - 1);

@@ -82,7 +82,7 @@ impl KernelCore {
                 if self.drive.rests(kernel)? && asked != State::Active {
                     return Ok(Some(())); // nobody is there to acknowledge it
                 }
-                while channel < kernel.region().channels() {
+                while channel < kernel.region().plan.channels {
                     let status = &kernel.region().channel(channel).status;
                     if !is_acknowledgement(status.obeyed()) {
                         return Ok(None);

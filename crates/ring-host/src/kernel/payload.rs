@@ -13,7 +13,7 @@ use ring_shared::layout::State;
 impl<K: Kernel> KernelHandle<K> {
     /// Bytes of the payload arena.
     pub fn payload_bytes(&self) -> usize {
-        self.core().device.region().payload_bytes()
+        self.core().device.region().plan.payload_bytes
     }
 
     /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the

@@ -68,7 +68,7 @@ impl Drop for HostMemory {
 /// The memory of one kernel. Dropped only when nothing of it is on the device.
 #[derive(Debug)]
 pub(crate) struct Region {
-    plan: Plan,
+    pub plan: Plan,
     offsets: Offsets,
     host: HostMemory,
     /// Where the device sees its copy.
@@ -217,6 +217,11 @@ impl Region {
         unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
     }
 
+    /// Those of all channels.
+    pub fn blocks(&self) -> impl Iterator<Item = &ChannelBlock> {
+        (0..self.plan.channels).map(|channel| self.channel(channel))
+    }
+
     /// A channel's ring, the host's copy. Whoever uses it keeps the region alive.
     pub fn ring(&self, channel: u32, direction: Direction) -> Ring {
         let block = self.channel(channel);
@@ -239,31 +244,9 @@ impl Region {
         ring.expect("the launch checked the capacity")
     }
 
-    pub fn capacity(&self) -> u32 {
-        self.plan.capacity
-    }
-
-    pub fn start(&self) -> u64 {
-        self.plan.start
-    }
-
-    pub fn channels(&self) -> u32 {
-        self.plan.channels
-    }
-
-    /// Bytes of the payload arena.
-    pub fn payload_bytes(&self) -> usize {
-        self.plan.payload_bytes
-    }
-
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
         self.payload.as_ref().map_or(0, Suballocation::device)
-    }
-
-    /// Bytes of a channel's state.
-    pub fn state_bytes(&self) -> usize {
-        self.plan.state_bytes
     }
 
     /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is

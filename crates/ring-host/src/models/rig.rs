@@ -199,7 +199,7 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
     let slots = |direction| {
         let slots = at(region.slots_at(0, direction)).cast::<Atom>();
         // SAFETY: so many slots of one atom each, which stay as long as the region.
-        let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.capacity() as usize) };
+        let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.plan.capacity as usize) };
         share(slots, |_| Some(Kind::Cell))
     };
     // SAFETY: both are laid out there, of atomics only.

@@ -88,7 +88,7 @@ impl<K: Kernel> Receiver<K> {
     /// Responses that the ring has room for.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.core.device.region().capacity() as usize
+        self.core.device.region().plan.capacity as usize
     }
 
     /// Responses that are in the ring, as far as the host knows; the last one may need a moment more until

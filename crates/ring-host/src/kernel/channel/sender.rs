@@ -102,7 +102,7 @@ impl<K: Kernel> Sender<K> {
     /// Requests that the ring has room for, those included that wait in it.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.core.device.region().capacity() as usize
+        self.core.device.region().plan.capacity as usize
     }
 
     /// Requests that are in the ring, as far as the host knows: the device tells what it has taken when it
