@@ -2,7 +2,7 @@
 
 use super::device_kernel::DeviceKernel;
 use super::launches::{DriveConfig, Launches};
-use super::staging::{Pull, Sides, StagingCopier};
+use super::staging::{Pull, PullError, Sides, StagingCopier};
 use crate::device::{LaunchSlot, RunState};
 use crate::error::{DeviceFault, DriverError};
 use crate::memory::region::Region;
@@ -131,12 +131,15 @@ impl Staged {
             RunState::Ended => {}
         }
         let delivered = self.copier.delivered;
-        let corrupt = |channel, found| kernel.corrupt(channel, found);
-        if let Err(error) = self.copier.advance(sides(kernel), corrupt)? {
-            if self.phase == Phase::Landing {
-                self.phase = Phase::Running; // the last answers are still to be fetched
+        match self.copier.advance(sides(kernel)) {
+            Ok(()) => {}
+            Err(PullError::Corrupt(channel, found)) => return Err(kernel.corrupt(channel, found)),
+            Err(PullError::Driver(error)) => {
+                if self.phase == Phase::Landing {
+                    self.phase = Phase::Running; // the last answers are still to be fetched
+                }
+                return self.copy_failed(launches, kernel, error).map(|()| false);
             }
-            return self.copy_failed(launches, kernel, error).map(|()| false);
         }
         if self.copier.delivered > delivered {
             launches.failures = 0; // there and back: copies work

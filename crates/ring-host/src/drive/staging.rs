@@ -11,7 +11,7 @@
 
 use crate::device::retry::retry;
 use crate::device::{Cells, CopyKind, LaunchSlot, MemoryCopy};
-use crate::error::{DeviceFault, DriverError};
+use crate::error::DriverError;
 use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS};
 use crate::memory::region::Region;
 use ring_shared::atomics::{Atom, Ordering};
@@ -251,26 +251,16 @@ impl StagingCopier {
     }
 
     /// Goes on with a transfer whose copies are over.
-    pub fn advance(
-        &mut self,
-        sides: Sides<'_>,
-        corrupt: impl Fn(u32, Corrupt) -> DeviceFault,
-    ) -> Result<Result<(), DriverError>, DeviceFault> {
+    pub fn advance(&mut self, sides: Sides<'_>) -> Result<(), PullError> {
         let region = sides.region;
         match self.transfer {
             Transfer::None => {}
             Transfer::Push => self.transfer = Transfer::None,
             Transfer::PullLines(back) => {
+                self.transfer = Transfer::Push; // if it fails half way there is nothing more to read
                 let mut slots = false;
                 for channel in 0..region.plan.channels {
-                    match self.read_lines(sides, channel) {
-                        Ok(more) => slots |= more,
-                        Err(PullError::Corrupt(found)) => return Err(corrupt(channel, found)),
-                        Err(PullError::Driver(error)) => {
-                            self.transfer = Transfer::Push; // nothing more to read, but it must be over
-                            return Ok(Err(error));
-                        }
-                    }
+                    slots |= self.read_lines(sides, channel)?;
                 }
                 self.transfer = Transfer::PullSlots(back);
                 if !slots {
@@ -279,7 +269,7 @@ impl StagingCopier {
             }
             Transfer::PullSlots(back) => self.publish(region, back),
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Reads the doorbell that was pulled; begins to copy the slots that it announces, if any.
@@ -291,7 +281,7 @@ impl StagingCopier {
         progress.pulling = here;
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
         let slots = match decide(control, here, region.plan.capacity) {
-            Seen::Corrupt(found) => return Err(PullError::Corrupt(found)),
+            Seen::Corrupt(found) => return Err(PullError::Corrupt(channel, found)),
             Seen::Nothing => return Ok(false), // or a line read before one that was published
             Seen::Slots(_) => true,
             Seen::Inline => {
@@ -358,16 +348,15 @@ impl StagingCopier {
     }
 }
 
-/// Why lines could not be read.
-enum PullError {
-    Corrupt(Corrupt),
-    Driver(DriverError),
-}
-
-impl From<DriverError> for PullError {
-    fn from(error: DriverError) -> PullError {
-        PullError::Driver(error)
-    }
+/// Why a pull does not go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PullError {
+    /// The device wrote an index of that channel that cannot be.
+    #[error("{1:?} on channel {0}")]
+    Corrupt(u32, Corrupt),
+    /// A copy was not made.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
 }
 
 /// Copies the slots of messages `range` of a channel's ring, to the device or from it: one copy,
