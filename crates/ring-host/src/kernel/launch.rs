@@ -2,7 +2,7 @@
 
 use crate::device::DeviceInfo;
 use crate::device::Limits;
-use crate::device::image::{Image, ImageError};
+use crate::device::image::Image;
 use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
 use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
@@ -305,10 +305,5 @@ impl LaunchConfig {
             Cooperative::Always => true,
             Cooperative::Never => false,
         }
-    }
-
-    /// The error for an image that the driver refused.
-    pub(crate) fn refused<K: Kernel>(source: ImageError) -> LaunchError {
-        LaunchError::Image { kernel: K::NAME, source }
     }
 }

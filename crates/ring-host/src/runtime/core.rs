@@ -88,7 +88,7 @@ impl RuntimeCore {
         let plan = launch.check_device::<K>(self.driver.info())?;
         let image = launch.image::<K>()?;
         let function = self.driver.load(program::<K>(&image));
-        let function = function.map_err(LaunchConfig::refused::<K>)?;
+        let function = function.map_err(|source| LaunchError::Image { kernel: K::NAME, source })?;
         let limits = function.limits(launch.wants::<K>().1)?;
         launch.check_kernel::<K>(limits)?;
         Ok((function, limits, plan))
