@@ -99,7 +99,7 @@ impl Runtime {
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, TRIES))?;
-        let core = Arc::new(RuntimeCore::new(driver, pinned, device, why));
+        let core = Arc::new(RuntimeCore { driver, pinned, device, why });
         let report =
             Report { wsl: wsl_signs(), pinned: found, probe, forced, selection: Err(Vec::new()) };
         let findings = Arc::new(Findings::new(core.with_selection(report)));

@@ -2,7 +2,7 @@
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
 use crate::device::{Driver, Mapped};
-use crate::error::DriverError;
+use crate::error::{ArenaKind, DriverError, LaunchError};
 use crate::sync::lock;
 use range_alloc::RangeAllocator;
 use std::ops::Range;
@@ -15,12 +15,22 @@ const GRANULE: usize = 256;
 /// A suballocation that could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
+    /// Which memory.
+    pub which: ArenaKind,
     /// Bytes asked for.
     pub needed: usize,
     /// Bytes free, perhaps not side by side.
     pub free: usize,
     /// Bytes of the whole arena.
     pub arena: usize,
+}
+
+impl Exhausted {
+    /// The error for that kernel's launch.
+    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
+        let Exhausted { which, needed, free, arena } = self;
+        LaunchError::Arena { kernel, which, needed, free, arena }
+    }
 }
 
 /// An arena: pinned memory, or device memory.
@@ -70,7 +80,8 @@ impl Arena {
 
     /// Allocates a part. It goes back when it is dropped.
     pub fn alloc(self: &Arc<Arena>, bytes: usize) -> Result<Suballocation, Exhausted> {
-        let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes };
+        let which = if self.pinned.is_some() { ArenaKind::Pinned } else { ArenaKind::Device };
+        let refused = |free| Exhausted { which, needed: bytes, free, arena: self.bytes };
         let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
         let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
         let rounded = rounded.ok_or_else(|| refused(self.bytes))?;
@@ -136,7 +147,9 @@ mod tests {
             let mut at: Vec<_> = suballocations.iter().map(Suballocation::device).collect();
             at.sort_unstable();
             assert!(at.windows(2).all(|w| w[1] - w[0] == 256));
-            assert_eq!(arena.alloc(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
+            let which = ArenaKind::Pinned;
+            let none = Exhausted { which, needed: 1, free: 0, arena: 1024 };
+            assert_eq!(arena.alloc(1).unwrap_err(), none);
         }
         for bytes in [1025, usize::MAX] {
             assert_eq!(arena.alloc(bytes).unwrap_err().needed, bytes);

@@ -7,9 +7,8 @@ use crate::device::layout_probe::layout_probe;
 use crate::device::retry::launch_within;
 use crate::device::{Cells, CopyKind, Demand, Grid, MemoryCopy, RunState};
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
+use crate::error::{DriverError, DriverReason, LaunchError};
 use crate::memory::arena::Arena;
-use crate::memory::region::OutOfMemory;
 use ring_shared::layout::TABLE_LEN;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -27,10 +26,7 @@ impl Runtime {
         let (kernel, driver) = ("layout_probe", &self.core.driver);
         let deadline = Deadline::from(PATIENCE);
         let arena = Arena::device(driver, TABLE_BYTES * 2)?; // the caller's may be full
-        let table = arena.alloc(TABLE_BYTES);
-        let table = table.map_err(|exhausted| {
-            OutOfMemory { which: ArenaKind::Device, exhausted }.of_kernel(kernel)
-        })?;
+        let table = arena.alloc(TABLE_BYTES).map_err(|exhausted| exhausted.of_kernel(kernel))?;
         let function = driver.load(layout_probe(&Image::built_in()));
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { channels: 1, threads: 1, cooperative: false };
