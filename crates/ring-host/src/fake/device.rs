@@ -22,7 +22,7 @@ impl Device {
     pub fn new(core: &Arc<KernelCore>) -> Device {
         Device {
             control: core.device.region().parameter() as usize,
-            channels: core.device.region().channels(),
+            channels: core.device.region().plan.channels,
             _core: Arc::clone(core),
         }
     }

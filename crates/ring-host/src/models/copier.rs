@@ -16,9 +16,13 @@ fn all_that_is_told_is_here(core: &KernelCore) {
         return;
     }
     let processed = channel.status.processed.load(Relaxed);
-    assert_eq!(processed, channel.consumed() - core.device.region().start(), "counter and credit");
+    assert_eq!(
+        processed,
+        channel.consumed() - core.device.region().plan.start,
+        "counter and credit"
+    );
     let tail = Control::from_words(channel.response_bell.atoms[CONTROL].load()).tail;
-    let answers = tail.wrapping_sub(core.device.region().start() as u32);
+    let answers = tail.wrapping_sub(core.device.region().plan.start as u32);
     assert_eq!(u64::from(answers), processed, "an answer that is not here");
 }
 
