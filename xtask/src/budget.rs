@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
-use crate::{Result, Workspace, shell};
+use crate::{Result, Workspace, shell, workspace};
 
 /// The most crates, ring-host itself included.
 pub const CRATES: usize = 40;
@@ -21,17 +21,12 @@ pub fn run(ws: &Workspace, time: bool) -> Result {
     cargo.args(["tree", "-p", "ring-host", "-e", "normal,build", "--prefix", "none"]);
     let crates = unique(&shell::output(&mut cargo)?);
     println!("budget: ring-host builds {} crates, {CRATES} at most", crates.len());
-    if crates.len() > CRATES {
-        let names: Vec<&str> = crates.iter().map(String::as_str).collect();
-        bail!("{} crates: {}", crates.len(), names.join(", "));
-    }
+    ensure!(crates.len() <= CRATES, "{} crates: {}", crates.len(), crates.join(", "));
     if !time {
         return Ok(());
     }
     let target = ws.target("budget");
-    if target.exists() {
-        fs_err::remove_dir_all(&target)?;
-    }
+    workspace::remove(&target)?;
     shell::run(shell::stable_cargo(ws.root()).arg("fetch").arg("--quiet"))?;
     let start = Instant::now();
     let mut cargo = shell::stable_cargo(ws.root());
@@ -52,9 +47,11 @@ pub fn run(ws: &Workspace, time: bool) -> Result {
 }
 
 /// `name version` of each line of `cargo tree --prefix none`, once each.
-fn unique(tree: &str) -> BTreeSet<String> {
+fn unique(tree: &str) -> Vec<String> {
     let words = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-    tree.lines().map(words).filter(|name| name.contains(" v")).collect()
+    let names: BTreeSet<String> =
+        tree.lines().map(words).filter(|name| name.contains(" v")).collect();
+    names.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -55,21 +55,13 @@ pub fn first_difference(checked_in: &str, rebuilt: &str) -> Option<String> {
         return None;
     }
     let (mut old, mut new) = (checked_in.lines(), rebuilt.lines());
-    let mut number = 0;
-    loop {
-        number += 1;
-        let (a, b) = (old.next(), new.next());
-        if a == b && a.is_some() {
-            continue;
-        }
-        let show =
-            |line: Option<&str>| line.map_or("(end of file)".into(), |l| l.trim_end().to_owned());
-        return Some(format!(
-            "first difference at line {number}\n  checked in: {}\n  rebuilt:    {}",
-            show(a),
-            show(b)
-        ));
-    }
+    let same = old.clone().zip(new.clone()).take_while(|(old, new)| old == new).count();
+    Some(format!(
+        "first difference at line {}\n  checked in: {}\n  rebuilt:    {}",
+        same + 1,
+        old.nth(same).map_or("(end of file)", str::trim_end),
+        new.nth(same).map_or("(end of file)", str::trim_end)
+    ))
 }
 
 #[cfg(test)]

@@ -50,23 +50,17 @@ const OF_MANY_DEVICES: &str = "is_refused_is";
 /// # Errors
 /// When a model fails.
 pub fn loom(ws: &Workspace) -> Result {
-    let cargo = || {
+    // The host's models are among its unit tests, and the others are not for loom. Both build the same
+    // packages with the same features, so that each is compiled once.
+    for tests in ["--test loom", "--lib -- models::"] {
         let mut cargo = shell::stable_cargo(ws.root());
         cargo.args(["test", "--release", "--target-dir"]).arg(ws.target("loom"));
-        cargo.env("RUSTFLAGS", "--cfg loom");
-        cargo
-    };
-    shell::show_and_run(cargo().args([
-        "-p",
-        "ring-shared",
-        "-p",
-        "ring-device",
-        "--test",
-        "loom",
-    ]))?;
-    // The host's models are among its unit tests, and the others are not for loom.
-    let host = ["-p", "ring-host", "--no-default-features", "--lib", "--", "models::"];
-    shell::show_and_run(cargo().args(host))
+        cargo.args(["-p", "ring-shared", "-p", "ring-device"]);
+        cargo.args(["-p", "ring-host", "--no-default-features"]);
+        cargo.args(tests.split_whitespace()).env("RUSTFLAGS", "--cfg loom");
+        shell::show_and_run(&mut cargo)?;
+    }
+    Ok(())
 }
 
 /// The tests under the sanitizer `name`, `address` or `thread`: those that a run in CI has time for, or

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::anyhow;
 
 use crate::installed::Tool;
-use crate::sanitize::HOST;
+use crate::sanitize::{ATOMIC_SLOTS, HOST};
 use crate::{Result, Workspace, pins, shell, toolchain};
 
 /// What Miri interprets in minutes; asan and tsan run the rest too.
@@ -105,12 +105,9 @@ fn interpreter() -> Option<ring_builder::Toolchain> {
 /// When a test fails.
 pub fn careful(ws: &Workspace) -> Result<Option<String>> {
     let Tool { name, version, .. } = pins::CARGO_CAREFUL;
-    let toolchain = match toolchain::find(ws) {
-        Ok(toolchain) => toolchain,
-        Err(error) => return Ok(skipped(name, &error)),
-    };
-    let program = match pins::CARGO_CAREFUL.program(ws) {
-        Ok(program) => program,
+    let found = toolchain::find(ws).and_then(|found| Ok((found, pins::CARGO_CAREFUL.program(ws)?)));
+    let (toolchain, program) = match found {
+        Ok(found) => found,
         Err(error) => return Ok(skipped(name, &error)),
     };
     let mut cargo = toolchain.cargo(ws.root());
@@ -140,11 +137,10 @@ pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
     let runner = "valgrind --quiet --error-exitcode=99 --fair-sched=yes --leak-check=no";
     cargo.arg("--target-dir").arg(ws.target("valgrind"));
     cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
-    cargo.env("RUSTFLAGS", "--cfg ring_atomic_slots"); // fewer messages too
+    cargo.env("RUSTFLAGS", ATOMIC_SLOTS); // fewer messages too
     cargo.args(["--", "--test-threads=2"]);
-    for slow in ["each_message_once", "one_at_a_time"] {
-        cargo.args(["--skip", slow]);
-    }
+    // They are slow.
+    cargo.args(["--skip", "each_message_once", "--skip", "one_at_a_time"]);
     shell::show_and_run(&mut cargo)?;
     Ok(Some(format!("{version} over {NATIVE}")))
 }

@@ -112,3 +112,14 @@ pub fn write(path: &Path, text: &str) -> Result {
     }
     Ok(fs::write(path, text)?)
 }
+
+/// Removes a folder with all that is in it, if it is there.
+///
+/// # Errors
+/// When it cannot be removed; the error names what cannot.
+pub fn remove(folder: &Path) -> Result {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

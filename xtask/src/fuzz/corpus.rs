@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, ensure};
 use fs_err as fs;
 
-use crate::Result;
+use crate::{Result, workspace};
 
 /// Names of all targets, sorted: each has a file.
 pub fn targets(folder: &Path) -> Result<Vec<String>> {
@@ -34,9 +34,7 @@ pub fn copy(folder: &Path, target: &str, to: &Path) -> Result<PathBuf> {
 
 /// The folder, with nothing in it.
 pub fn empty(folder: &Path) -> Result<PathBuf> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
+    workspace::remove(folder)?;
     fs::create_dir_all(folder)?;
     Ok(folder.to_owned())
 }

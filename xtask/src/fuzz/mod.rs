@@ -3,7 +3,6 @@
 //! Each begins with a copy of its corpus, so that a run changes nothing in the clone.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
@@ -24,12 +23,9 @@ pub struct Options {
     pub target: Option<String>,
 }
 
-/// Longest input, in bytes: what one of it does is done in well under a second.
-const MAX_LEN: u32 = 1024;
-/// Seconds after which an input hangs.
-const TIMEOUT: u32 = 10;
-/// MiB of memory that are too many.
-const MEMORY: u32 = 2048;
+/// The longest input, in bytes, whose work is done in well under a second; seconds after which one hangs;
+/// and MiB of memory that are too many.
+const LIMITS: [&str; 3] = ["-max_len=1024", "-timeout=10", "-rss_limit_mb=2048"];
 
 /// Builds the targets, once, and runs them, as many at a time as there are processors.
 ///
@@ -101,9 +97,9 @@ fn one(ws: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<St
     let seeds = corpus::copy(&folder(ws), target, &ws.target("fuzz-corpus"))?;
     let findings = corpus::empty(&ws.target("fuzz-findings").join(target))?;
     let program = programs.join(target);
-    let mut command = fuzzer(&program);
-    command.arg(&seeds);
-    command.arg(format!("-max_total_time={seconds}"));
+    let mut command = shell::command(&program);
+    command.env("ASAN_OPTIONS", "detect_odr_violation=0").arg(&seeds);
+    command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-artifact_prefix={}/", findings.display()));
     let dictionary = folder(ws).join("dictionaries").join(target).with_extension("dict");
     if dictionary.is_file() {
@@ -117,16 +113,6 @@ fn one(ws: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<St
         Some(run) if output.status.success() => Ok(run.to_string()),
         _ => Err(finding(&program, &said)),
     }
-}
-
-/// A target's program with its limits.
-fn fuzzer(program: &Path) -> Command {
-    let mut command = shell::command(program);
-    command.env("ASAN_OPTIONS", "detect_odr_violation=0");
-    command.arg(format!("-timeout={TIMEOUT}"));
-    command.arg(format!("-rss_limit_mb={MEMORY}"));
-    command.arg(format!("-max_len={MAX_LEN}"));
-    command
 }
 
 /// What went wrong, the input that did it, and how to see it again.

@@ -8,7 +8,8 @@ use anyhow::{Context, ensure};
 use fs_err as fs;
 
 use crate::pins::{DEBIAN_PACKAGE, DEBIAN_SUITES, DEBIAN_VERSION, NIGHTLY};
-use crate::{Result, Workspace, shell, workspace};
+use crate::workspace::{remove, write};
+use crate::{Result, Workspace, shell};
 
 /// Debian's own address: what serves where the machine's sources name no Debian mirror.
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -51,7 +52,7 @@ fn download(work: &Path) -> Result<PathBuf> {
     for folder in ["state/lists/partial", "cache/archives/partial", "log"] {
         fs::create_dir_all(work.join(folder))?;
     }
-    workspace::write(&work.join("state/status"), "")?;
+    write(&work.join("state/status"), "")?;
     let signed = match Path::new(KEYS).is_file() {
         true => format!("Signed-By: {KEYS}\n"),
         false => String::new(), // the keys that apt trusts
@@ -61,7 +62,7 @@ fn download(work: &Path) -> Result<PathBuf> {
     let mirror = targets.as_deref().ok().and_then(mirror).unwrap_or(MIRROR);
     let sources =
         format!("Types: deb\nURIs: {mirror}\nSuites: {DEBIAN_SUITES}\nComponents: main\n{signed}");
-    workspace::write(&work.join("debian.sources"), &sources)?;
+    write(&work.join("debian.sources"), &sources)?;
 
     println!("setup: asking Debian ({DEBIAN_SUITES}) for {DEBIAN_PACKAGE} {DEBIAN_VERSION}");
     shell::output(apt_command("apt-get", work).args(["--quiet", "update"]))
@@ -107,13 +108,6 @@ fn check_offered(madison: &str) -> Result {
         if offered.is_empty() { "nothing".into() } else { offered.join(", ") }
     );
     Ok(())
-}
-
-fn remove(folder: &Path) -> Result {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

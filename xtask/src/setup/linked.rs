@@ -30,9 +30,7 @@ pub fn ensure(ws: &Workspace, nightly: &Toolchain, library: &Path) -> Result<Too
     if let Some(toolchain) = works().filter(|_| copy.join(NOTE).is_file()) {
         return Ok(toolchain);
     }
-    if copy.exists() {
-        fs::remove_dir_all(&copy)?;
-    }
+    workspace::remove(&copy)?;
     for part in ["bin", "lib", "lib/rustlib"] {
         fs::create_dir_all(copy.join(part))?;
         for entry in fs::read_dir(nightly.sysroot().join(part))?.flatten() {

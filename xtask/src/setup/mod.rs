@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::bail;
+use ring_builder::Toolchain;
 
 use crate::{Result, Workspace, pins, shell, toolchain};
 
@@ -43,20 +44,18 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
 }
 
 fn source(ws: &Workspace, options: &Options) -> Result {
-    if options.debian {
-        return from_debian(ws);
-    }
-    if toolchain::find(ws).is_err() {
+    let mut from_debian = options.debian;
+    if !from_debian && toolchain::find(ws).is_err() {
         println!("setup: asking rustup for {} with rust-src", pins::NIGHTLY);
         let args = ["toolchain", "install", pins::NIGHTLY, "--profile", "minimal"];
         let mut rustup = rustup();
         rustup.args(args).args(["--component", "rust-src", "--no-self-update"]);
         if let Err(error) = shell::run_for(&mut rustup, RUSTUP_LIMIT) {
             println!("setup: rustup could not ({error:#}); taking Debian's rust-src");
-            return from_debian(ws);
+            from_debian = true;
         }
     }
-    let ready = toolchain::find(ws)?;
+    let ready = if from_debian { linked_copy(ws)? } else { toolchain::find(ws)? };
     println!(
         "setup: rustc {} with rust-src from {}",
         pins::RUSTC_RELEASE,
@@ -65,7 +64,8 @@ fn source(ws: &Workspace, options: &Options) -> Result {
     Ok(())
 }
 
-fn from_debian(ws: &Workspace) -> Result {
+/// The linked copy of the nightly, with Debian's source.
+fn linked_copy(ws: &Workspace) -> Result<Toolchain> {
     let Some(nightly) = toolchain::installed().next() else {
         bail!(
             "no installed toolchain is rustc {}\n  try: rustup toolchain install {} --profile minimal",
@@ -76,15 +76,10 @@ fn from_debian(ws: &Workspace) -> Result {
     let library = debian::ensure(ws)?;
     let linked = linked::ensure(ws, &nightly, &library)?;
     println!(
-        "setup: rustc {} with rust-src from {}",
-        pins::RUSTC_RELEASE,
-        toolchain::source_version(&linked)
-    );
-    println!(
         "setup: to use it by hand: rustup toolchain link ring-nightly {}",
         linked.sysroot().display()
     );
-    Ok(())
+    Ok(linked)
 }
 
 /// rustup, without the backtrace that it prints with a plain failure to connect.
