@@ -1,9 +1,8 @@
 //! How a kernel is kept answering, where its rings lie, and what a launch may spend.
 
 use crate::device::UnknownName;
-use crate::error::Budget;
+use crate::error::{Budget, words};
 use ring_shared::layout::UNLIMITED;
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -41,11 +40,7 @@ pub enum Memory {
 
 macro_rules! names {
     ($t:ident, $what:literal: $($variant:ident $name:literal),+) => {
-        impl fmt::Display for $t {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $($t::$variant => $name),+ })
-            }
-        }
+        words! { $t: $($variant $name),+; }
 
         impl FromStr for $t {
             type Err = UnknownName;

@@ -82,6 +82,17 @@ pub enum RunState {
     Faulted(DriverError),
 }
 
+impl RunState {
+    /// Whether it is over; or the error that the device stopped with.
+    pub(crate) fn ended(self) -> Result<bool, DriverError> {
+        match self {
+            RunState::Running => Ok(false),
+            RunState::Ended => Ok(true),
+            RunState::Faulted(error) => Err(error),
+        }
+    }
+}
+
 /// What both sides may use at the same time as it is copied: the unit that is copied as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {

@@ -195,11 +195,8 @@ impl DeviceKernel {
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone().into());
         }
-        let has_landed = || match self.launch_slot.copies() {
-            RunState::Running => Ok(false),
-            RunState::Ended => Ok(true),
-            RunState::Faulted(error) => Err(self.fail(self.device_fault(&error))),
-        };
+        let has_landed =
+            || self.is_over(self.launch_slot.copies()).map_err(|fault| self.fail(fault));
         let (message, kernel) = ((), self.name);
         match self.gate.reopens(has_landed)? {
             Reopens::Now => Ok(()),
@@ -255,9 +252,14 @@ impl DeviceKernel {
         Ok(())
     }
 
+    /// Whether what the device was given is over; or the fault for an error after which nothing runs there.
+    pub fn is_over(&self, state: RunState) -> Result<bool, DeviceFault> {
+        state.ended().map_err(|error| self.device_fault(error))
+    }
+
     /// The fault for an error after which nothing runs on the device any more.
-    pub fn device_fault(&self, error: &DriverError) -> DeviceFault {
-        DeviceFault::Device { kernel: self.name, source: Box::new(error.clone()) }
+    pub fn device_fault(&self, error: DriverError) -> DeviceFault {
+        DeviceFault::Device { kernel: self.name, source: Box::new(error) }
     }
 
     /// The fault for a kernel that ended without a word.

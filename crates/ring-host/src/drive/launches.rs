@@ -3,8 +3,8 @@
 
 use super::device_kernel::DeviceKernel;
 use super::report::Fallback;
+use crate::device::Launched;
 use crate::device::retry::MOST_FAILURES;
-use crate::device::{Launched, RunState};
 use crate::error::{DeviceFault, DriverError};
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
@@ -127,11 +127,10 @@ impl Launches {
     pub fn launch(&mut self, kernel: &DeviceKernel) -> Result<bool, DeviceFault> {
         kernel.check_channels()?; // a lost channel is not run again
         if self.unseen >= MOST_UNSEEN {
-            match kernel.launch_slot().state() {
-                RunState::Running => return Ok(false),
-                RunState::Ended => self.unseen = 0,
-                RunState::Faulted(error) => return Err(kernel.device_fault(&error)),
+            if !kernel.is_over(kernel.launch_slot().state())? {
+                return Ok(false);
             }
+            self.unseen = 0;
         }
         let replay = self.config.mode == Mode::Graph;
         // SAFETY: the region is laid out for this kernel, and stays until the launch slot is over
@@ -190,10 +189,8 @@ impl Launches {
 
     /// Mode and memory; or the fault, if it was the device that failed.
     fn before_fallback(&self, kernel: &DeviceKernel) -> Result<(Mode, Memory), DeviceFault> {
-        match kernel.launch_slot().state() {
-            RunState::Faulted(error) => Err(kernel.device_fault(&error)),
-            _ => Ok((self.config.mode, self.config.memory)),
-        }
+        kernel.is_over(kernel.launch_slot().state())?;
+        Ok((self.config.mode, self.config.memory))
     }
 
     /// Remembers a fallback; without one what failed is tried again a few times. Nothing is lost: what was

@@ -83,7 +83,11 @@ impl Scheduler {
     /// Keeps launches away until it is dropped, if copies cannot be made beside one.
     pub fn hold(&self) -> Option<Hold<'_>> {
         let alone = self.lock().launches.are_alone();
-        alone.then(|| Hold::new(&self.holds))
+        alone.then(|| {
+            // Who launches reads it under the lock that we take next.
+            self.holds.fetch_add(1, Ordering::Relaxed);
+            Hold(&self.holds)
+        })
     }
 
     /// As [`Drive::refresh`](super::Drive::refresh).
@@ -160,13 +164,6 @@ impl Inner {
 /// Keeps launches away while it lives.
 #[derive(Debug)]
 pub(crate) struct Hold<'a>(&'a AtomicU32);
-
-impl<'a> Hold<'a> {
-    fn new(holds: &'a AtomicU32) -> Hold<'a> {
-        holds.fetch_add(1, Ordering::Relaxed); // who launches reads it under the lock we take next
-        Hold(holds)
-    }
-}
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {

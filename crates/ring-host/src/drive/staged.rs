@@ -125,10 +125,8 @@ impl Staged {
         launches: &mut Launches,
         kernel: &DeviceKernel,
     ) -> Result<bool, DeviceFault> {
-        match kernel.launch_slot().copies() {
-            RunState::Running => return Ok(false),
-            RunState::Faulted(error) => return Err(kernel.device_fault(&error)),
-            RunState::Ended => {}
+        if !kernel.is_over(kernel.launch_slot().copies())? {
+            return Ok(false);
         }
         let delivered = self.copier.delivered;
         match self.copier.advance(sides(kernel)) {

@@ -16,7 +16,7 @@ fn resident(channels: u32) -> Bed {
 #[test]
 fn no_state_covers_a_fault() {
     let bed = resident(1);
-    let fault = bed.core.device.fail(bed.core.device.device_fault(&refused()));
+    let fault = bed.core.device.fail(bed.core.device.device_fault(refused()));
     for state in [State::Active, State::Inactive, State::Terminated] {
         bed.core.device.set_state(state);
         assert_eq!(bed.core.device.state(), State::Faulted, "over {state:?}");
@@ -32,7 +32,7 @@ fn the_first_fault_counts() {
     let bed = resident(1);
     let first = bed.core.device.fail(bed.core.device.refused());
     assert_eq!(first, DeviceFault::Refused { kernel: "echo" });
-    assert_eq!(bed.core.device.fail(bed.core.device.device_fault(&refused())), first);
+    assert_eq!(bed.core.device.fail(bed.core.device.device_fault(refused())), first);
     assert_eq!(bed.core.check(), Err(first));
 }
 

@@ -39,12 +39,10 @@ impl KernelCore {
             return Ok(());
         }
         kernel.launch_slot().note_processed(kernel.processed());
-        let state = kernel.launch_slot().state();
-        if let RunState::Faulted(error) = &state {
-            return Err(kernel.fail(kernel.device_fault(error)));
-        }
+        let ended = kernel.is_over(kernel.launch_slot().state());
+        let ended = ended.map_err(|fault| kernel.fail(fault))?;
         kernel.check_channels()?;
-        if state != RunState::Ended {
+        if !ended {
             return Ok(());
         }
         if self.drive.ended_early(kernel) {

@@ -3,7 +3,7 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::retry::retry;
-use crate::device::{Cells, CopyKind, MemoryCopy, RunState};
+use crate::device::{Cells, CopyKind, MemoryCopy};
 use crate::drive::scheduler::Hold;
 use crate::error::{ControlError, DriverError, PayloadError};
 use crate::kernel::handle::KernelHandle;
@@ -124,11 +124,8 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Waits until no copy is under way: one whose wait ended early may still be.
     pub(crate) fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        let look = || match self.core().device.launch_slot().copies() {
-            RunState::Running => Ok(None),
-            RunState::Ended => Ok(Some(())),
-            RunState::Faulted(error) => Err(PayloadError::Driver(error)),
-        };
+        let copies = || self.core().device.launch_slot().copies();
+        let look = || Ok::<_, PayloadError>(copies().ended()?.then_some(()));
         let done = wait(end, Patience::Spin, look, || Ok(()))?;
         done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
     }
@@ -139,7 +136,7 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(()); // there is neither payload nor state to write
         }
         self.copied(0, deadline).map_err(|error| match error {
-            PayloadError::Driver(error) => self.core().device.device_fault(&error).into(),
+            PayloadError::Driver(error) => self.core().device.device_fault(error).into(),
             PayloadError::Fault(fault) => fault.into(),
             _ => ControlError::Timeout {
                 kernel: K::NAME,

@@ -35,11 +35,7 @@ impl Runtime {
         let reservation = driver.occupancy().reserve(demand)?;
         let launch_slot = function.launch_slot(grid, table.device(), false)?;
         let mut found = Box::new([0u64; TABLE_LEN]);
-        let over = |state| match state {
-            RunState::Running => Ok(None),
-            RunState::Ended => Ok(Some(())),
-            RunState::Faulted(error) => Err(error),
-        };
+        let over = |state: RunState| Ok(state.ended()?.then_some(()));
         let ended = || -> Result<Option<()>, DriverError> {
             // SAFETY: there is room for the table, which is set aside below unless all is over.
             if !unsafe { launch_within(deadline, &*launch_slot) }? {

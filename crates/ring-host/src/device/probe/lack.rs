@@ -107,6 +107,11 @@ pub enum Cause {
 }
 
 impl Lack {
+    /// The device does not do it, if that is `certain`.
+    pub(crate) fn of(certain: bool, cause: Cause) -> Lack {
+        if certain { Lack::No(cause) } else { Lack::Unknown(cause) }
+    }
+
     /// Whether it is known that the device does not do it.
     pub fn is_certain(&self) -> bool {
         matches!(self, Lack::No(_))
@@ -124,10 +129,7 @@ macro_rules! lacks {
     ($($error:ty as $cause:ident: $of_time:pat),+ $(,)?) => {
         $(impl From<$error> for Lack {
             fn from(error: $error) -> Lack {
-                match error {
-                    $of_time => Lack::Unknown(Cause::$cause(error)),
-                    _ => Lack::No(Cause::$cause(error)),
-                }
+                Lack::of(!matches!(error, $of_time), Cause::$cause(error))
             }
         })+
     };

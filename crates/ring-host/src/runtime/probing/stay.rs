@@ -155,10 +155,7 @@ fn copy(kernel: &mut KernelHandle<Echo>, patience: Duration) -> Result<Duration,
     }
     let stayed = Duration::from_nanos(kernel.status().heartbeat.saturating_sub(before));
     let why = Cause::CallWaited { took };
-    Err(match waited_for_it(took, stayed, patience) {
-        true => Lack::No(why),
-        false => Lack::Unknown(why),
-    })
+    Err(Lack::of(waited_for_it(took, stayed, patience), why))
 }
 
 /// Whether a call that took so long waited until the kernel, which stayed for so long after the call was
