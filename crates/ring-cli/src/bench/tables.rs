@@ -1,9 +1,9 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
-use super::report::{Found, Report, Stop, Throughput, Whose};
+use super::report::{Found, Report, Throughput, Whose};
 use super::stats::{Rates, Times};
-use super::targets::{self, Verdict};
-use crate::table::{Row, Table, left, right};
+use super::targets::{self, Target, Verdict};
+use crate::table::{Column, Row, Table, left, right};
 use crate::text::{grouped, plural};
 
 /// A part of the report.
@@ -35,58 +35,68 @@ pub fn parts(report: &Report) -> [Part; 5] {
     [latency(report), throughput(report), ways(report), many(report), growth(report)]
 }
 
-const NONE: &str = "-";
-
 /// A figure of so many places; `-` for none.
 fn figure(value: Option<f64>, places: usize) -> String {
-    value.map_or(NONE.to_owned(), |value| format!("{value:.places$}"))
+    value.map_or("-".to_owned(), |value| format!("{value:.places$}"))
 }
 
 /// Microseconds in no more than six columns: without fractions from a thousand on, in seconds from a million.
-fn short(us: f64) -> String {
-    match us {
-        ..1e3 => format!("{us:.2}"),
-        ..1e6 => format!("{us:.0}"),
-        _ => format!("{:.1}s", us / 1e6),
+fn short(times: &Found<Times>, percent: f64) -> String {
+    match times.as_ref().ok().and_then(|times| times.percentile(percent)) {
+        None => "-".to_owned(),
+        Some(us @ ..1e3) => format!("{us:.2}"),
+        Some(us @ ..1e6) => format!("{us:.0}"),
+        Some(us) => format!("{:.1}s", us / 1e6),
     }
 }
 
-/// Median, least and most, in so many.
-fn spread(rate: &Found<Rates>, unit: f64, places: usize) -> [String; 3] {
-    let rates = rate.as_ref().ok();
-    [Rates::median, Rates::min, Rates::max]
-        .map(|of| figure(rates.and_then(of).map(|rate| rate / unit), places))
+/// Microseconds to two places.
+fn micros(times: &Found<Times>, percent: f64) -> String {
+    figure(times.as_ref().ok().and_then(|times| times.percentile(percent)), 2)
+}
+
+/// Median, least or most in that unit, to so many places.
+fn rate(rates: &Found<Rates>, of: fn(&Rates) -> Option<f64>, unit: f64, places: usize) -> String {
+    figure(rates.as_ref().ok().and_then(of).map(|rate| rate / unit), places)
+}
+
+/// The same in millions.
+fn millions(rates: &Found<Rates>, of: fn(&Rates) -> Option<f64>) -> String {
+    rate(rates, of, 1e6, 2)
 }
 
 impl Row {
     /// Says below it why it has no figures.
-    fn without<'a>(&mut self, stops: impl IntoIterator<Item = &'a Stop>) -> &mut Row {
-        let why: Vec<&str> = stops.into_iter().map(Stop::why).collect();
-        self.note = (!why.is_empty()).then(|| why.join("; "));
-        self
+    fn without<T>(&mut self, found: &Found<T>) {
+        self.note = found.as_ref().err().map(|stop| stop.why().to_owned());
     }
 
-    fn of(&mut self, whose: Whose) -> &mut Row {
+    /// The same, of a row that may be the ring's.
+    fn of<T>(&mut self, whose: Whose, found: &Found<T>) {
         self.class = if whose == Whose::Ours { "ours" } else { "" };
-        self
+        self.without(found);
     }
 }
 
 /// Round trips.
 fn latency(report: &Report) -> Part {
     let mut part = Part::new("Latency");
-    let figures = ["n", "min", "p50", "p90", "p99", "p99.9", "max"].map(right);
-    let mut table = Table::new([vec![left("round trip, us")], figures.into()].concat());
-    for row in &report.latency {
-        let times = row.times.as_ref().ok();
-        let at = |percent| times.and_then(|times| times.percentile(percent));
-        let shown = |percent| at(percent).map_or(NONE.to_owned(), short);
-        let count = times.map_or(NONE.to_owned(), |times| grouped(times.count()));
-        let figures = [0.0, 50.0, 90.0, 99.0, 99.9, 100.0].map(shown);
-        let name = format!("{}: {}", row.device, row.name);
-        let line = table.row([name, count].into_iter().chain(figures));
-        line.of(row.whose).without(row.times.as_ref().err());
-    }
+    let table = Table::of(
+        &report.latency,
+        [
+            (left("round trip, us"), |row| format!("{}: {}", row.device, row.name)),
+            (right("n"), |row| {
+                row.times.as_ref().map_or("-".to_owned(), |times| grouped(times.count()))
+            }),
+            (right("min"), |row| short(&row.times, 0.0)),
+            (right("p50"), |row| short(&row.times, 50.0)),
+            (right("p90"), |row| short(&row.times, 90.0)),
+            (right("p99"), |row| short(&row.times, 99.0)),
+            (right("p99.9"), |row| short(&row.times, 99.9)),
+            (right("max"), |row| short(&row.times, 100.0)),
+        ],
+        |item, row| row.of(item.whose, &item.times),
+    );
     part.push("Latency", table);
     for row in report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty()) {
         let medians: Vec<String> = row.rounds.p50.iter().map(|us| format!("{us:.2}")).collect();
@@ -121,14 +131,17 @@ fn throughput(report: &Report) -> Part {
         let table = rates(report.sweep(sweep), false);
         part.push(format!("Throughput, million messages a second: {title}"), table);
     }
-    let figures = [right("MiB").page_only(), right("GB/s"), right("min"), right("max")];
-    let mut copies = Table::new([vec![left("plain copies")], figures.into()].concat());
-    for row in &report.copies {
-        let name = format!("cuMemcpyAsync {}", row.name);
-        let size = (row.bytes >> 20).to_string();
-        let line = copies.row([name, size].into_iter().chain(spread(&row.rate, 1e9, 1)));
-        line.without(row.rate.as_ref().err());
-    }
+    let copies = Table::of(
+        &report.copies,
+        [
+            (left("plain copies"), |row| format!("cuMemcpyAsync {}", row.name)),
+            (right("MiB").page_only(), |row| (row.bytes >> 20).to_string()),
+            (right("GB/s"), |row| rate(&row.rate, Rates::median, 1e9, 1)),
+            (right("min"), |row| rate(&row.rate, Rates::min, 1e9, 1)),
+            (right("max"), |row| rate(&row.rate, Rates::max, 1e9, 1)),
+        ],
+        |item, row| row.without(&item.rate),
+    );
     part.push("Bandwidth to the device", rates(report.sweep("bandwidth"), true));
     part.push("Bandwidth of plain copies", copies);
     part
@@ -137,66 +150,46 @@ fn throughput(report: &Report) -> Part {
 /// Rows of a sweep. `block` are the threads of one, `depth` the messages on their way at most. Of `large`
 /// messages it is bytes a second that count.
 fn rates<'a>(rows: impl Iterator<Item = &'a Throughput>, large: bool) -> Table {
-    let (mut answer, mut gigabytes, mut batch) = (right("answer"), right("GB/s"), right("batch"));
-    answer = answer.page_only();
-    match large {
-        true => batch = batch.page_only(),
-        false => gigabytes = gigabytes.page_only(),
-    }
-    let [channels, bytes, block] = ["chans", "bytes", "block"].map(right);
-    let [depth, slots, median, min, max] = ["depth", "slots", "M/s", "min", "max"].map(right);
-    let mut table = Table::new([
-        left(""),
-        channels,
-        bytes,
-        answer,
-        block,
-        batch,
-        depth,
-        slots,
-        median,
-        min,
-        max,
-        gigabytes,
-    ]);
-    for row in rows {
-        let shape = &row.shape;
-        let numbers = [
-            u64::from(shape.channels),
-            shape.bytes as u64,
-            shape.answer_bytes as u64,
-            shape.threads.into(),
-            shape.batch as u64,
-            shape.depth,
-            shape.capacity.into(),
-        ];
-        let name =
-            [row.name.to_owned()].into_iter().chain(numbers.map(|number| number.to_string()));
-        let figures = spread(&row.rate, 1e6, 2).into_iter().chain([figure(row.gigabytes(), 1)]);
-        let line = table.row(name.chain(figures));
-        line.of(row.whose).without(row.rate.as_ref().err());
-    }
-    table
+    let page_only_if = |no_room, column: Column| if no_room { column.page_only() } else { column };
+    Table::of(
+        rows,
+        [
+            (left(""), |row| row.name.to_owned()),
+            (right("chans"), |row| row.shape.channels.to_string()),
+            (right("bytes"), |row| row.shape.bytes.to_string()),
+            (right("answer").page_only(), |row| row.shape.answer_bytes.to_string()),
+            (right("block"), |row| row.shape.threads.to_string()),
+            (page_only_if(large, right("batch")), |row| row.shape.batch.to_string()),
+            (right("depth"), |row| row.shape.depth.to_string()),
+            (right("slots"), |row| row.shape.capacity.to_string()),
+            (right("M/s"), |row| millions(&row.rate, Rates::median)),
+            (right("min"), |row| millions(&row.rate, Rates::min)),
+            (right("max"), |row| millions(&row.rate, Rates::max)),
+            (page_only_if(!large, right("GB/s")), |row| figure(row.gigabytes(), 1)),
+        ],
+        |item, row| row.of(item.whose, &item.rate),
+    )
 }
 
 /// Modes and memories.
 fn ways(report: &Report) -> Part {
     let mut part = Part::new("Modes and memories");
-    let figures = ["p50 us", "p99 us", "from rest", "M/s", "launches"].map(right);
-    let mut table = Table::new([vec![left("mode"), left("memory")], figures.into()].concat());
-    for way in &report.ways {
-        let shown = |times: Option<&Times>, percent| {
-            times.map_or(NONE.to_owned(), |times| times.shown(percent))
-        };
-        let (times, at_rest) = (way.times.as_ref(), way.at_rest.as_ref().map(Result::as_ref));
-        let at = |percent| shown(times.ok(), percent);
-        let [median, ..] = spread(&way.rate, 1e6, 2);
-        let from_rest = shown(at_rest.and_then(Result::ok), 50.0);
-        let (mode, memory) = (way.mode.to_string(), way.memory.to_string());
-        let launches = grouped(way.launches);
-        let line = table.row([mode, memory, at(50.0), at(99.0), from_rest, median, launches]);
-        line.without(times.err().into_iter().chain(at_rest.and_then(Result::err)));
-    }
+    let table = Table::of(
+        &report.ways,
+        [
+            (left("mode"), |way| way.mode.to_string()),
+            (left("memory"), |way| way.memory.to_string()),
+            (right("p50 us"), |way| micros(&way.times, 50.0)),
+            (right("p99 us"), |way| micros(&way.times, 99.0)),
+            (right("from rest"), |way| {
+                way.at_rest.as_ref().map_or("-".to_owned(), |times| micros(times, 50.0))
+            }),
+            (right("M/s"), |way| millions(&way.rate, Rates::median)),
+            (right("launches"), |way| grouped(way.launches)),
+        ],
+        // There are round trips from rest only if there are others.
+        |way, row| row.without(way.at_rest.as_ref().unwrap_or(&way.times)),
+    );
     part.push("Modes and memories", table);
     part
 }
@@ -226,14 +219,19 @@ fn many(report: &Report) -> Part {
 /// Many messages, large rings.
 fn growth(report: &Report) -> Part {
     let mut part = Part::new("Growth");
-    let headings = ["messages", "slots", "M/s", "min", "max", "memory KiB, before", "after"];
-    let mut table = Table::new(headings.map(right));
-    for row in &report.growth {
-        let numbers = [row.messages, row.capacity.into()].map(grouped).into_iter();
-        let memory = [row.before_kib, row.after_kib].map(grouped);
-        let line = table.row(numbers.chain(spread(&row.rate, 1e6, 2)).chain(memory));
-        line.without(row.rate.as_ref().err());
-    }
+    let table = Table::of(
+        &report.growth,
+        [
+            (right("messages"), |row| grouped(row.messages)),
+            (right("slots"), |row| grouped(row.capacity.into())),
+            (right("M/s"), |row| millions(&row.rate, Rates::median)),
+            (right("min"), |row| millions(&row.rate, Rates::min)),
+            (right("max"), |row| millions(&row.rate, Rates::max)),
+            (right("memory KiB, before"), |row| grouped(row.before_kib)),
+            (right("after"), |row| grouped(row.after_kib)),
+        ],
+        |item, row| row.without(&item.rate),
+    );
     part.push("Growth", table);
     part
 }
@@ -241,20 +239,24 @@ fn growth(report: &Report) -> Part {
 /// What was asked, and whether it was met.
 pub fn targets(report: &Report) -> Part {
     let mut part = Part::new("Targets");
-    let mut table = Table::new([left("target"), left("asked"), right("measured"), left("")]);
     let all = targets::targets(report);
-    for target in all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu) {
-        let ratio = figure(target.measured.as_ref().ok().map(|ratio| ratio.value), 3);
-        let verdict = target.verdict();
-        let row =
-            table.row([target.what.to_owned(), target.asked(), ratio, verdict.word().to_owned()]);
-        row.note = Some(target.from());
-        row.class = match verdict {
-            Verdict::Met => "met",
-            Verdict::NotMet => "not",
-            Verdict::WithinNoise | Verdict::NotMeasured | Verdict::NeedsGpu => "none",
-        };
-    }
+    let table = Table::of(
+        all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu),
+        [
+            (left("target"), |target| target.what.to_owned()),
+            (left("asked"), Target::asked),
+            (right("measured"), |target| figure(target.measured.as_ref().ok().map(|r| r.value), 3)),
+            (left(""), |target| target.verdict().word().to_owned()),
+        ],
+        |target, row| {
+            row.note = Some(target.from());
+            row.class = match target.verdict() {
+                Verdict::Met => "met",
+                Verdict::NotMet => "not",
+                Verdict::WithinNoise | Verdict::NotMeasured | Verdict::NeedsGpu => "none",
+            };
+        },
+    );
     part.push("Targets", table);
     let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
     let mut counts = format!(
