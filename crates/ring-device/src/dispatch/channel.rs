@@ -112,22 +112,28 @@ impl<'a, K: Kernel> Channel<'a, K> {
         unsafe { payload(self.block) }
     }
 
+    /// Where the blocks of all channels begin: behind the control block. A reference to the control block
+    /// would not reach them.
+    #[inline(always)]
+    fn blocks(&self) -> *const ChannelBlock {
+        let at = self.memory().life.control.get() as usize + size_of::<ControlBlock>();
+        with_exposed_provenance(at)
+    }
+
     /// All channels of the kernel.
     #[inline(always)]
     pub fn channels(&self) -> Channels<'_> {
-        let first = core::ptr::from_ref(self.control()).wrapping_add(1).cast::<ChannelBlock>();
         let n = self.memory().boot.half(boot::HOST, offset_of!(HostLine, channels)) as usize;
         // SAFETY: `run`'s caller promised so many blocks behind the control block, all atomics and padding.
-        let blocks = unsafe { core::slice::from_raw_parts(first, n) };
+        let blocks = unsafe { core::slice::from_raw_parts(self.blocks(), n) };
         Channels { blocks, own: self.channel() }
     }
 
     /// Channel 0's status line, if this channel is to look there for channel 0's call.
     #[inline(always)]
     pub fn caller(&self) -> Option<&StatusLine> {
-        let first = core::ptr::from_ref(self.control()).wrapping_add(1).cast::<ChannelBlock>();
         // SAFETY: channel 0's block, which `run`'s caller promised, all atomics and padding.
-        let first = unsafe { &(*first).status };
+        let first = unsafe { &(*self.blocks()).status };
         (self.memory().budget.is_limited() && self.channel() > 0).then_some(first)
     }
 
