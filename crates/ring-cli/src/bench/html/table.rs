@@ -35,7 +35,7 @@ pub fn wrong(report: &Report) -> String {
 
 /// What it was measured on, and how.
 pub fn machine(report: &Report) -> String {
-    let facts = report.machine.facts().into_iter().map(|(name, fact)| [name.to_owned(), fact]);
+    let facts = report.machine.facts.iter().map(|(name, fact)| [(*name).to_owned(), fact.clone()]);
     let how = format!("{}; took {:.0} s", report.settings.in_words(), report.took);
     let left_out = report.skipped.iter();
     let left_out = left_out.map(|left| [format!("left out: {}", left.section), left.why.clone()]);
