@@ -1,25 +1,25 @@
 //! One block to another and back through device memory, by the device's own clock: half of it is one
 //! way, the only one that a single clock can time.
 
-use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::Found;
 use ring_bench::baselines::Between;
 use std::sync::atomic::Ordering;
 
-/// RoundTrips there and back, after a hundredth as many that are not counted.
+/// Round trips there and back, after a hundredth as many that are not counted.
 const TRIPS: u64 = 100_000;
 
 /// Microseconds one way.
-pub fn one_way(context: &Context<'_>, gpu: &mut Gpu) -> Found<f64> {
+pub fn one_way(context: &Context<'_>) -> Found<f64> {
     context.check_interrupt()?;
-    trips(context, gpu, TRIPS / 100)?;
-    let nanoseconds = trips(context, gpu, TRIPS)?;
+    trips(context, TRIPS / 100)?;
+    let nanoseconds = trips(context, TRIPS)?;
     Ok(nanoseconds as f64 / (2 * TRIPS) as f64 / 1000.0)
 }
 
-fn trips(context: &Context<'_>, gpu: &mut Gpu, trips: u64) -> Found<u64> {
+fn trips(context: &Context<'_>, trips: u64) -> Found<u64> {
+    let mut gpu = context.gpu()?;
     gpu.bind()?;
     gpu.clear(4096);
     let lines = gpu.memory(256);
