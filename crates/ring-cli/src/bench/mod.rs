@@ -173,21 +173,19 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
 
 /// Whether a file can be written there. One that is there stays as it is, and none is left that was not.
 fn writable(path: &Path) -> Result<(), Failure> {
-    let failed = |source| Failure::File { path: path.to_owned(), source };
     let known = path.symlink_metadata().is_ok();
     if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(()); // opening a pipe and closing it again would make its reader believe that this was all
     }
-    OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    OpenOptions::new().append(true).create(true).open(path).map_err(Failure::file(path))?;
     match known {
         true => Ok(()),
-        false => std::fs::remove_file(path).map_err(failed),
+        false => std::fs::remove_file(path).map_err(Failure::file(path)),
     }
 }
 
 fn written(path: &Path, text: &str, out: &mut impl Write) -> Result<(), Failure> {
-    let failed = |source| Failure::File { path: path.to_owned(), source };
-    std::fs::write(path, text).map_err(failed)?;
+    std::fs::write(path, text).map_err(Failure::file(path))?;
     writeln!(out, "written {}", path.display())?;
     Ok(())
 }

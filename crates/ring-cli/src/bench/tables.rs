@@ -7,7 +7,7 @@ use crate::table::{Column, Row, Table, left, right};
 use crate::text::{grouped, plural};
 
 /// A part of the report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Part {
     /// What it is about.
     pub title: &'static str,
@@ -18,15 +18,15 @@ pub struct Part {
 }
 
 impl Part {
-    fn new(title: &'static str) -> Part {
-        Part { title, ..Part::default() }
-    }
-
-    /// Adds a table, unless it has no rows.
-    fn push(&mut self, title: impl Into<String>, table: Table) {
-        if !table.rows.is_empty() {
-            self.tables.push((title.into(), table));
-        }
+    /// Of those tables that have rows.
+    fn of<T: Into<String>>(
+        title: &'static str,
+        tables: impl IntoIterator<Item = (T, Table)>,
+        remarks: Vec<String>,
+    ) -> Part {
+        let tables = tables.into_iter().filter(|(_, table)| !table.rows.is_empty());
+        let tables = tables.map(|(title, table)| (title.into(), table)).collect();
+        Part { title, tables, remarks }
     }
 }
 
@@ -80,7 +80,6 @@ impl Row {
 
 /// Round trips.
 fn latency(report: &Report) -> Part {
-    let mut part = Part::new("Latency");
     let table = Table::of(
         &report.latency,
         [
@@ -97,18 +96,16 @@ fn latency(report: &Report) -> Part {
         ],
         |item, row| row.of(item.whose, &item.times),
     );
-    part.push("Latency", table);
-    for row in report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty()) {
+    let by_page = report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty());
+    let by_page = by_page.map(|row| {
         let medians: Vec<String> = row.rounds.p50.iter().map(|us| format!("{us:.2}")).collect();
-        let medians = medians.join(" ");
-        part.remarks
-            .push(format!("{}: p50 of each round, in a page of its own: {medians}", row.name));
-    }
-    part.remarks.extend(report.on_device.iter().map(|row| match &row.us {
+        format!("{}: p50 of each round, in a page of its own: {}", row.name, medians.join(" "))
+    });
+    let on_device = report.on_device.iter().map(|row| match &row.us {
         Ok(us) => format!("{}: {us:.3} us, by the device's clock", row.name),
         Err(stop) => format!("{}: - ({})", row.name, stop.why()),
-    }));
-    part
+    });
+    Part::of("Latency", [("Latency", table)], by_page.chain(on_device).collect())
 }
 
 /// What is varied in a sweep, in words.
@@ -126,11 +123,10 @@ const SWEEPS: [(&str, &str); 9] = [
 
 /// Messages a second, a table a sweep, and bytes a second beside plain copies.
 fn throughput(report: &Report) -> Part {
-    let mut part = Part::new("Throughput");
-    for (sweep, title) in SWEEPS {
-        let table = rates(report.sweep(sweep), false);
-        part.push(format!("Throughput, million messages a second: {title}"), table);
-    }
+    let sweeps = SWEEPS.map(|(sweep, title)| {
+        let title = format!("Throughput, million messages a second: {title}");
+        (title, rates(report.sweep(sweep), false))
+    });
     let copies = Table::of(
         &report.copies,
         [
@@ -142,9 +138,11 @@ fn throughput(report: &Report) -> Part {
         ],
         |item, row| row.without(&item.rate),
     );
-    part.push("Bandwidth to the device", rates(report.sweep("bandwidth"), true));
-    part.push("Bandwidth of plain copies", copies);
-    part
+    let bytes = [
+        ("Bandwidth to the device".to_owned(), rates(report.sweep("bandwidth"), true)),
+        ("Bandwidth of plain copies".to_owned(), copies),
+    ];
+    Part::of("Throughput", sweeps.into_iter().chain(bytes), Vec::new())
 }
 
 /// Rows of a sweep. `block` are the threads of one, `depth` the messages on their way at most. Of `large`
@@ -173,7 +171,6 @@ fn rates<'a>(rows: impl Iterator<Item = &'a Throughput>, large: bool) -> Table {
 
 /// Modes and memories.
 fn ways(report: &Report) -> Part {
-    let mut part = Part::new("Modes and memories");
     let table = Table::of(
         &report.ways,
         [
@@ -190,14 +187,12 @@ fn ways(report: &Report) -> Part {
         // There are round trips from rest only if there are others.
         |way, row| row.without(way.at_rest.as_ref().unwrap_or(&way.times)),
     );
-    part.push("Modes and memories", table);
-    part
+    Part::of("Modes and memories", [("Modes and memories", table)], Vec::new())
 }
 
 /// Kernels at once.
 fn many(report: &Report) -> Part {
-    let mut part = Part::new("Kernels at once");
-    part.remarks.extend(report.many.as_ref().map(|many| match (&many.alone, &many.each) {
+    let remark = report.many.as_ref().map(|many| match (&many.alone, &many.each) {
         (Ok(alone), Ok(each)) => {
             let p50s = each.iter().filter_map(|times| times.percentile(50.0));
             let slowest = p50s.clone().max_by(f64::total_cmp).unwrap_or(0.0);
@@ -212,13 +207,12 @@ fn many(report: &Report) -> Part {
             )
         }
         (Err(stop), _) | (_, Err(stop)) => stop.why().to_owned(),
-    }));
-    part
+    });
+    Part { title: "Kernels at once", tables: Vec::new(), remarks: remark.into_iter().collect() }
 }
 
 /// Many messages, large rings.
 fn growth(report: &Report) -> Part {
-    let mut part = Part::new("Growth");
     let table = Table::of(
         &report.growth,
         [
@@ -232,13 +226,11 @@ fn growth(report: &Report) -> Part {
         ],
         |item, row| row.without(&item.rate),
     );
-    part.push("Growth", table);
-    part
+    Part::of("Growth", [("Growth", table)], Vec::new())
 }
 
 /// What was asked, and whether it was met.
 pub fn targets(report: &Report) -> Part {
-    let mut part = Part::new("Targets");
     let all = targets::targets(report);
     let table = Table::of(
         all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu),
@@ -257,19 +249,13 @@ pub fn targets(report: &Report) -> Part {
             };
         },
     );
-    part.push("Targets", table);
     let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    let mut counts = format!(
-        "{} met, {} not met, {} within noise, {} not measured",
-        count(Verdict::Met),
-        count(Verdict::NotMet),
-        count(Verdict::WithinNoise),
-        count(Verdict::NotMeasured)
-    );
+    let counted = [Verdict::Met, Verdict::NotMet, Verdict::WithinNoise, Verdict::NotMeasured]
+        .map(|verdict| format!("{} {}", count(verdict), verdict.word().to_lowercase()));
+    let mut counts = counted.join(", ");
     match count(Verdict::NeedsGpu) {
         0 => {}
         gpu => counts += &format!("; {gpu} more need a GPU"),
     }
-    part.remarks.push(counts);
-    part
+    Part::of("Targets", [("Targets", table)], vec![counts])
 }
