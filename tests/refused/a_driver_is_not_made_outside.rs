@@ -34,5 +34,6 @@ impl Driver for Mine {
 }
 
 fn main() {
-    let _ = Runtime::over(Mine, RuntimeConfig::default());
+    let mine: Arc<dyn Driver> = Arc::new(Mine);
+    let _ = Runtime::over(mine, RuntimeConfig::default());
 }

@@ -6,14 +6,14 @@ pub mod hostile;
 pub use call_error::CallError;
 
 use ring_device::ring_kernel;
-use ring_host::device::{Driver, Quirks};
+use ring_host::device::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     Device, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime, RuntimeConfig,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::sync::{Arc, Once};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// The README's programs, compiled and run as documentation tests.
@@ -109,8 +109,8 @@ pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
 ///
 /// # Panics
 /// If it cannot be opened.
-pub fn opened<D: Driver + 'static>(device: &Arc<D>, options: RuntimeConfig) -> Runtime {
-    certainly(|| Runtime::over(Arc::clone(device), options))
+pub fn opened(device: &Quirks, options: RuntimeConfig) -> Runtime {
+    certainly(|| Runtime::over(device.clone(), options))
 }
 
 /// Opens a device; again as long as the report says that the machine was too busy for the probe to find
@@ -134,11 +134,8 @@ pub fn certainly(open: impl Fn() -> Result<Runtime, OpenError>) -> Runtime {
 ///
 /// # Panics
 /// If it cannot be opened, or does not work.
-pub fn over<D: Driver + 'static>(
-    quirks: impl FnOnce() -> Quirks<D>,
-    options: RuntimeConfig,
-) -> (Arc<Quirks<D>>, Runtime) {
-    let device = Arc::new(quirks());
+pub fn over(quirks: impl FnOnce() -> Quirks, options: RuntimeConfig) -> (Quirks, Runtime) {
+    let device = quirks();
     let host = opened(&device, options);
     let probe = &host.report().probe;
     let found = [probe.resident.is_ok(), probe.concurrent_copy.is_ok(), probe.graph.is_ok()];

@@ -2,22 +2,21 @@
 //! anew, and what is asked for by name is tried.
 
 use crate::faults::{in_child, until};
+use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
-use ring_host::device::{Driver, cpu::Cpu};
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Cause, Lack, Probe};
 use ring_host::{AskedBy, Evidence, Obstacle};
 use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, opened};
-use std::sync::Arc;
 
-fn open<D: Driver + 'static>(device: &Arc<D>) -> Runtime {
-    Runtime::over(Arc::clone(device), RuntimeConfig::default()).unwrap()
+fn open(device: &Quirks) -> Runtime {
+    Runtime::over(device.clone(), RuntimeConfig::default()).unwrap()
 }
 
 /// A device at whose first opening the host is busy.
-fn busy_at_first() -> Arc<Quirks<Cpu>> {
-    Arc::new(Quirks::of(Cpu::open()).busy_host(1))
+fn busy_at_first() -> Quirks {
+    Quirks::of(Cpu::open()).busy_host(1)
 }
 
 /// Asserts that the probe is unsure whether kernels stay and calls come back, and certain of all else.
@@ -109,7 +108,7 @@ fn what_the_environment_asks_for_is_tried_after_a_busy_moment() {
 /// What is known not to work is refused, also when it is asked for by name.
 #[test]
 fn what_the_device_does_not_do_is_kept_and_refused() {
-    let device = Arc::new(Quirks::of(Cpu::open()).calls_block());
+    let device = Quirks::of(Cpu::open()).calls_block();
     let host = opened(&device, RuntimeConfig::default());
     let probe = &host.report().probe;
     let Err(Lack::No(why)) = &probe.concurrent_copy else { panic!("{probe:?}") };

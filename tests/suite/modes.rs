@@ -2,6 +2,7 @@
 //! or refused; telemetry counts what was handled.
 
 use crate::faults::names;
+use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::error::Budget;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
@@ -226,7 +227,7 @@ fn a_panic_is_reported_in_each_way() {
 /// What one runtime is given does not decide what others find out.
 #[test]
 fn small_arenas_do_not_spoil_the_probe() {
-    let driver = std::sync::Arc::new(ring_host::device::cpu::Cpu::open());
+    let driver = Quirks::of(Cpu::open());
     for options in [
         RuntimeConfig { device_bytes: 0, ..RuntimeConfig::default() },
         RuntimeConfig { pinned_bytes: 1024, ..RuntimeConfig::default() },

@@ -37,8 +37,8 @@ fn a_channel_that_panics_keeps_no_other_channel() {
         let left = || {
             memory_probe.look(|kernels| {
                 let status = kernels[0][channel as usize].status;
-                (status.left.load(Acquire) == launches)
-                    .then(|| (status.busy.load(Relaxed), status.leave.load(Relaxed)))
+                (status.launches_left.load(Acquire) == launches)
+                    .then(|| (status.busy.load(Relaxed), status.call.load(Relaxed)))
             })
         };
         let (busy, leave) = until("the channel's leaving", left);

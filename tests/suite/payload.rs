@@ -16,7 +16,7 @@ use std::time::Duration;
 const N: usize = 64;
 
 /// A CPU device whose copies land late, each kernel's by a course of its own.
-fn late() -> Quirks<Cpu> {
+fn late() -> Quirks {
     Quirks::of(Cpu::open()).late_copies(1)
 }
 

@@ -13,7 +13,6 @@ use ring_host::{
     TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Progress, WAYS, active, opened};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Messages of a soak.
@@ -22,13 +21,13 @@ const MANY: u64 = 2000;
 /// A time that no launch of a test reaches.
 const NEVER: Duration = Duration::from_secs(3600);
 
-fn over(quirks: impl Driver + 'static) -> Runtime {
-    opened(&Arc::new(quirks), RuntimeConfig::default())
+fn over(quirks: Quirks) -> Runtime {
+    opened(&quirks, RuntimeConfig::default())
 }
 
 /// Opens a device on which launches by a graph are the cheaper ones: by so much that the probe's times show
 /// it, unless something else took the processor from them.
-fn over_slow_launches(quirks: impl Fn(Quirks<Cpu>) -> Quirks<Cpu>) -> Runtime {
+fn over_slow_launches(quirks: impl Fn(Quirks) -> Quirks) -> Runtime {
     let slow = || cpu().slow_launches(Duration::from_millis(20)).watchdog(NEVER);
     until("graphs that are measured to be cheaper", || {
         let host = over(quirks(slow()));
@@ -42,7 +41,7 @@ fn named(name: &str) -> Runtime {
     over(Quirks::named(Cpu::open(), name).unwrap())
 }
 
-fn cpu() -> Quirks<Cpu> {
+fn cpu() -> Quirks {
     Quirks::of(Cpu::open())
 }
 
@@ -211,7 +210,7 @@ fn what_is_forced_works_or_is_refused() {
             || name.contains("failing")
     };
     for (name, _) in NAMES.into_iter().filter(|(name, _)| !bad(name)) {
-        let device = Arc::new(Quirks::named(Cpu::open(), name).unwrap());
+        let device = Quirks::named(Cpu::open(), name).unwrap();
         let host = opened(&device, RuntimeConfig::default());
         let mut works = 0;
         for (mode, memory) in WAYS {
@@ -440,7 +439,7 @@ fn is_lost(
 
 #[test]
 fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
-    let device = Arc::new(cpu().watchdog(Duration::from_secs(3)));
+    let device = cpu().watchdog(Duration::from_secs(3));
     let host = opened(&device, RuntimeConfig::default());
     for memory in [Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
         soak(&mut active(&host, LaunchConfig::default().memory(memory))); // no launch is that long
@@ -459,7 +458,7 @@ fn a_kernel_that_a_watchdog_ends_is_a_fault_of_the_device() {
 #[test]
 fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
     for (mode, memory) in WAYS {
-        let device = Arc::new(cpu().fault_after(1000));
+        let device = cpu().fault_after(1000);
         let host = opened(&device, RuntimeConfig::default());
         let launch = LaunchConfig::default().mode(mode).memory(memory);
         let beside = active(&host, launch.clone());
@@ -475,9 +474,9 @@ fn a_fault_of_the_device_takes_every_kernel_in_every_way() {
 #[test]
 fn a_program_comes_to_its_end_where_calls_block() {
     for quirks in ["calls-block", "wsl2", "calls-block,held-launches", "calls-block,no-graphs"] {
-        let device = Arc::new(Quirks::named(Cpu::open(), quirks).unwrap());
+        let device = Quirks::named(Cpu::open(), quirks).unwrap();
         let begun = Instant::now();
-        let open = || Runtime::over(Arc::clone(&device), RuntimeConfig::default()).unwrap();
+        let open = || Runtime::over(device.clone(), RuntimeConfig::default()).unwrap();
         let host = promptly("opening it", open);
         let mut kernel = host.launch::<VectorAdd>(LaunchConfig::default()).unwrap();
         promptly("activating it", || kernel.activate(LONG)).unwrap();
@@ -507,7 +506,7 @@ fn a_program_comes_to_its_end_where_calls_block() {
 /// Calls do block on that device: without this the test before would prove nothing.
 #[test]
 fn a_call_that_blocks_goes_on_when_the_launch_has_left() {
-    let device = Arc::new(cpu().calls_block());
+    let device = cpu().calls_block();
     let host = opened(&device, RuntimeConfig::default());
     let stay = Duration::from_millis(400);
     let budgets = Budgets { time: stay, idle: stay, iterations: u64::MAX };

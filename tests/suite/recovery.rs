@@ -12,7 +12,6 @@ use ring_host::{
     RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -23,9 +22,9 @@ fn small() -> LaunchConfig {
 /// A device that is full of kernels works, and is not tried: what the trial would need is not there.
 #[test]
 fn a_device_that_is_full_is_not_tried() {
-    let device = Arc::new(Quirks::of(Cpu::open()));
+    let device = Quirks::of(Cpu::open());
     let options = RuntimeConfig { device_bytes: 0, ..RuntimeConfig::default() }; // nor is the caller's arena needed
-    let mut host = Runtime::over(Arc::clone(&device), options).unwrap();
+    let mut host = Runtime::over(device.clone(), options).unwrap();
     assert!(host.recover(LONG).unwrap().tried);
     let block = Resources { blocks: 1, ..Resources::default() };
     let blocks = device.occupancy().holds(block);
@@ -85,8 +84,8 @@ fn after_a_panic() {
 #[test]
 fn after_the_device_was_reset() {
     for (mode, memory) in WAYS {
-        let device = Arc::new(Quirks::of(Cpu::open()).reset_after(100));
-        let mut host = Runtime::over(Arc::clone(&device), RuntimeConfig::default()).unwrap();
+        let device = Quirks::of(Cpu::open()).reset_after(100);
+        let mut host = Runtime::over(device.clone(), RuntimeConfig::default()).unwrap();
         let mut other = host.clone();
         let launch = small().mode(mode).memory(memory);
         let mut kernel = active(&host, launch.clone());
@@ -117,7 +116,7 @@ fn after_the_device_was_reset() {
 
 #[test]
 fn after_what_no_call_helps() {
-    let quirks: [fn(Quirks<Cpu>) -> Quirks<Cpu>; 2] =
+    let quirks: [fn(Quirks) -> Quirks; 2] =
         [|of| of.fault_after(100), |of| of.watchdog(Duration::from_secs(3))];
     for quirk in quirks {
         let mut host =

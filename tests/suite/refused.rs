@@ -11,7 +11,6 @@ use ring_host::{
 };
 use ring_tests::{LONG, WAYS, over};
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// Memory for one kernel of [`launch`] and not for two.
 const ONE: RuntimeConfig = RuntimeConfig { pinned_bytes: 8 << 10, device_bytes: 8 << 10 };
@@ -73,9 +72,9 @@ fn memory_that_is_refused_is_named_or_done_without() {
         for which in numbers(n) {
             let said = DriverReason::Emulated(format!("allocation {n} is refused").into());
             let said = format!("{said:?}");
-            let device = Arc::new(Quirks::of(Cpu::open()).refused_allocations(which));
+            let device = Quirks::of(Cpu::open()).refused_allocations(which);
             let memory_probe = device.memory_probe();
-            let found = Runtime::over(Arc::clone(&device), RuntimeConfig::default());
+            let found = Runtime::over(device.clone(), RuntimeConfig::default());
             match &found {
                 Ok(host) => {
                     let report = host.report();
@@ -106,7 +105,7 @@ fn memory_that_is_refused_is_named_or_done_without() {
             is_empty(&device);
             assert_eq!(memory_probe.blocks(), 0, "memory was kept after refusal {n}");
             if which.1 != Bound::Unbounded {
-                let open = || Runtime::over(Arc::clone(&device), RuntimeConfig::default()).ok();
+                let open = || Runtime::over(device.clone(), RuntimeConfig::default()).ok();
                 let again = until("an opening without refusal", open);
                 if again.report().pinned.is_ok() && again.report().probe.mapped.is_ok() {
                     let mut kernel = again.launch::<Echo>(LaunchConfig::default()).unwrap();

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use anyhow::ensure;
+
 use crate::pins::MODULES;
 use crate::setup::ptxas::{self, Ptxas};
-use crate::{Error, Result, Workspace, pins, shell};
+use crate::{Result, Workspace, pins, shell};
 
 /// What `ptxas -v` says of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct Usage {
 pub fn run(ws: &Workspace) -> Result {
     let ptxas = ptxas::find(ws)?;
     let scratch = ws.target("ptxas");
-    std::fs::create_dir_all(&scratch).map_err(|e| Error::io(&scratch, &e))?;
+    fs_err::create_dir_all(&scratch)?;
     println!("ptxas {}.{}", ptxas.version.0, ptxas.version.1);
     println!(
         "{:<8}{:<28}{:>10}{:>8}{:>8}{:>8}",
@@ -52,11 +54,9 @@ pub fn run(ws: &Workspace) -> Result {
             }
         }
     }
-    match (assembled, bad.is_empty()) {
-        (0, _) => Err(Error::new("ptxas knows none of the architectures")),
-        (_, false) => Err(Error::new(format!("local memory in a kernel:\n{}", bad.join("\n")))),
-        _ => Ok(()),
-    }
+    ensure!(assembled > 0, "ptxas knows none of the architectures");
+    ensure!(bad.is_empty(), "local memory in a kernel:\n{}", bad.join("\n"));
+    Ok(())
 }
 
 /// Assembles `ptx` for `arch`; nothing when this `ptxas` does not know that architecture.

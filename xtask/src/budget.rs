@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result, Workspace, shell};
+use anyhow::{bail, ensure};
+
+use crate::{Result, Workspace, shell};
 
 /// The most crates, ring-host itself included.
 pub const CRATES: usize = 40;
@@ -21,14 +23,14 @@ pub fn run(ws: &Workspace, time: bool) -> Result {
     println!("budget: ring-host builds {} crates, {CRATES} at most", crates.len());
     if crates.len() > CRATES {
         let names: Vec<&str> = crates.iter().map(String::as_str).collect();
-        return Err(Error::new(format!("{} crates: {}", crates.len(), names.join(", "))));
+        bail!("{} crates: {}", crates.len(), names.join(", "));
     }
     if !time {
         return Ok(());
     }
     let target = ws.target("budget");
     if target.exists() {
-        std::fs::remove_dir_all(&target).map_err(|e| Error::io(&target, &e))?;
+        fs_err::remove_dir_all(&target)?;
     }
     shell::run(shell::stable_cargo(ws.root()).arg("fetch").arg("--quiet"))?;
     let start = Instant::now();
@@ -41,10 +43,11 @@ pub fn run(ws: &Workspace, time: bool) -> Result {
         taken.as_secs_f64(),
         BUILD.as_secs()
     );
-    if taken > BUILD {
-        return Err(Error::new(format!("the build took {:.1} s", taken.as_secs_f64()))
-            .hint("cargo xtask budget --no-time, where the machine is slow or busy"));
-    }
+    ensure!(
+        taken <= BUILD,
+        "the build took {:.1} s\n  try: cargo xtask budget --no-time, where the machine is slow or busy",
+        taken.as_secs_f64()
+    );
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask ptx`: compiles device code to PTX.
 
+use anyhow::{anyhow, ensure};
 use ring_builder::builder::FLAGS;
 use ring_builder::compile::Compile;
 use ring_builder::ptx;
@@ -7,7 +8,7 @@ use ring_builder::ptx;
 use crate::inputs::Inputs;
 use crate::manifest::Manifest;
 use crate::pins::{self, MODULES, Module};
-use crate::{Error, Result, Workspace, golden, toolchain, workspace};
+use crate::{Result, Workspace, golden, toolchain, workspace};
 
 /// A build's PTX and the manifest that belongs to it.
 #[derive(Debug)]
@@ -31,16 +32,12 @@ pub fn run(ws: &Workspace) -> Result {
         let (file, lines) = (module.ptx, built.ptx.lines().count());
         println!("ptx: {file}: {lines} lines, sha256 {}", built.manifest.ptx);
         for violation in golden::check(module, &built.ptx) {
-            println!("ptx: {violation}");
+            println!("ptx: {}{violation}", module.ptx.trim_end_matches("kernels.ptx"));
             bad += 1;
         }
     }
-    match bad {
-        0 => Ok(()),
-        n => Err(Error::new(format!(
-            "the PTX was written, but has {n} things a kernel must not have"
-        ))),
-    }
+    ensure!(bad == 0, "the PTX was written, but has {bad} things a kernel must not have");
+    Ok(())
 }
 
 /// Compiles a module from nothing but its inputs.
@@ -62,7 +59,8 @@ pub fn build(ws: &Workspace, module: &Module) -> Result<Built> {
         arch: pins::ARCH,
         target: &target,
     };
-    let compiled = compile.run()?;
+    // Its words hold the cause, which a chain would say again.
+    let compiled = compile.run().map_err(|error| anyhow!("{error}"))?;
     if !compiled.warnings.is_empty() {
         eprintln!("{}", compiled.warnings);
     }

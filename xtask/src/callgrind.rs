@@ -4,7 +4,9 @@
 
 use std::process::Command;
 
-use crate::{Error, Result, Workspace, shell};
+use anyhow::Context;
+
+use crate::{Result, Workspace, shell};
 
 /// The program whose functions are counted; its source says what each does.
 const EXAMPLE: &str = "instructions";
@@ -34,7 +36,7 @@ pub fn run(ws: &Workspace) -> Result {
         valgrind.args(["--collect-atstart=no", &format!("--toggle-collect={EXAMPLE}::{name}*")]);
         let said = shell::output(valgrind.arg(&program).arg(name))?;
         let instructions = collected(&said)
-            .ok_or_else(|| Error::new(format!("valgrind did not count `{name}`:\n{said}")))?;
+            .with_context(|| format!("valgrind did not count `{name}`:\n{said}"))?;
         println!("  {name:<16} {:6.1}", instructions / messages);
     }
     Ok(())

@@ -1,8 +1,10 @@
 //! `cargo xtask ptx --check`: is the checked-in PTX what the sources give?
 
+use anyhow::{Error, anyhow, bail, ensure};
+
 use crate::manifest::Manifest;
 use crate::pins::{MODULES, Module};
-use crate::{Error, Result, Workspace, build, golden, workspace};
+use crate::{Result, Workspace, build, golden, workspace};
 
 /// Rebuilds each module into the target folder and compares with the checked-in PTX and manifest.
 ///
@@ -17,15 +19,14 @@ fn one(ws: &Workspace, module: &Module) -> Result {
     let built = build::build(ws, module)?;
     let file = module.ptx;
     if let Some(difference) = first_difference(&checked_in, &built.ptx) {
-        return Err(Error::new(format!("{file} is not what the sources give; {difference}"))
-            .hint("cargo xtask ptx, and check in the result"));
+        bail!(
+            "{file} is not what the sources give; {difference}\n  try: cargo xtask ptx, and check in the result"
+        );
     }
     manifest.verify(module, &built.manifest.inputs, &checked_in)?;
     let violations = golden::check(module, &checked_in);
-    if !violations.is_empty() {
-        let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        return Err(Error::new(format!("{file} has what it must not have:\n{}", lines.join("\n"))));
-    }
+    let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    ensure!(lines.is_empty(), "{file} has what it must not have:\n{}", lines.join("\n"));
     if manifest.rust_src != built.manifest.rust_src {
         println!(
             "ptx: rust-src here is {}, it was {} when {file} was made: same PTX",
@@ -41,7 +42,7 @@ fn one(ws: &Workspace, module: &Module) -> Result {
 /// # Errors
 /// When one is missing or the manifest cannot be read.
 pub fn checked_in(ws: &Workspace, module: &Module) -> Result<(String, Manifest)> {
-    let make = |error: Error| error.hint("cargo xtask setup && cargo xtask ptx");
+    let make = |error: Error| anyhow!("{error}\n  try: cargo xtask setup && cargo xtask ptx");
     let ptx = workspace::read(&ws.ptx(module)).map_err(make)?;
     let manifest = Manifest::parse(&workspace::read(&ws.manifest(module)).map_err(make)?)?;
     Ok((ptx, manifest))

@@ -1,10 +1,11 @@
 //! The command line: one task and its switches.
 
+use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Error, Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants,
-    sanitize, setup, undefined,
+    Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants, sanitize,
+    setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -87,7 +88,7 @@ pub fn run(args: &[String]) -> Result {
             print!("{help}");
             return Ok(());
         }
-        Err(error) => return Err(Error::new(error.to_string().trim_end())),
+        Err(error) => bail!("{}", error.to_string().trim_end()),
     };
     let ws = &Workspace::locate()?;
     match task {

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use ring_builder::digest;
 use toml_edit::{DocumentMut, Item};
 
 use crate::pins::{self, Module};
-use crate::{Error, Result, Workspace, lock, workspace};
+use crate::{Result, Workspace, lock, workspace};
 
 /// Profiles of the root Cargo.toml that reach the device build.
 const PROFILES: [&str; 2] = ["release", "device"];
@@ -94,8 +95,7 @@ fn files(root: &Path, module: &Module) -> Result<Vec<String>> {
 }
 
 fn parsed(path: &Path) -> Result<DocumentMut> {
-    let text = workspace::read(path)?;
-    text.parse().map_err(|error| Error::new(format!("{}: {error}", path.display())))
+    workspace::read(path)?.parse().with_context(|| path.display().to_string())
 }
 
 /// A value of TOML with all tables below it, one `key = value` a line, without comments and spaces around.

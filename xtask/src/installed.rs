@@ -34,8 +34,9 @@ impl Tool {
             return Ok(program);
         }
         let mut cargo = shell::stable_cargo(ws.root());
-        // What they do takes seconds either way, and to optimise them takes minutes.
+        // What they do takes seconds either way; to optimise them takes minutes, and nobody debugs them.
         cargo.args(["install", name, "--version", version, "--locked", "--debug", "--quiet"]);
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "none");
         // A crate may name a toolchain of its own, which is not there; rustup sets this for what it runs.
         cargo.envs(std::env::var_os(OVERRIDE).map(|ours| (OVERRIDE, ours)));
         shell::show_and_run(cargo.args(with).arg("--root").arg(&root))?;

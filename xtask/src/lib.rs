@@ -28,7 +28,6 @@ pub mod callgrind;
 pub mod check;
 pub mod cli;
 pub mod deny;
-pub mod error;
 pub mod fuzz;
 pub mod golden;
 pub mod inputs;
@@ -44,5 +43,7 @@ pub mod toolchain;
 pub mod undefined;
 pub mod workspace;
 
-pub use error::{Error, Result};
 pub use workspace::Workspace;
+
+/// What a task ends with: an error says what is wrong, and behind `try:` what to do.
+pub type Result<T = ()> = anyhow::Result<T>;

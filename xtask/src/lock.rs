@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::Context;
 use toml_edit::{DocumentMut, Table};
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// `name version checksum` of the packages in `lock` reachable from `roots`, which are names.
 ///
@@ -14,8 +15,7 @@ use crate::{Error, Result};
 /// # Errors
 /// When it is no TOML.
 pub fn closure(lock: &str, roots: &[&str]) -> Result<Vec<String>> {
-    let lock: DocumentMut =
-        lock.parse().map_err(|error| Error::new(format!("Cargo.lock: {error}")))?;
+    let lock: DocumentMut = lock.parse().context("Cargo.lock")?;
     let text = |package: &Table, key: &str| -> String {
         package.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
     };

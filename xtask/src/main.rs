@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     match xtask::cli::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask: {error}");
+            eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use anyhow::{Context, bail, ensure};
 use ring_builder::digest;
 
+use crate::Result;
 use crate::inputs::Inputs;
 use crate::pins::{self, Module};
-use crate::{Error, Result};
 
 /// The format's version.
 pub const FORMAT: &str = "1";
@@ -59,9 +60,9 @@ impl Manifest {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (key, value) = line.split_once(" = ").ok_or_else(|| {
-                Error::new(format!("kernels.manifest:{}: no `key = value`", number + 1))
-            })?;
+            let (key, value) = line
+                .split_once(" = ")
+                .with_context(|| format!("kernels.manifest:{}: no `key = value`", number + 1))?;
             match key {
                 "format" => format = value,
                 "rust-src" => read.rust_src = value.into(),
@@ -73,12 +74,10 @@ impl Manifest {
                 },
             }
         }
-        if format != FORMAT {
-            return Err(Error::new(format!(
-                "kernels.manifest has format `{format}`, not {FORMAT}"
-            ))
-            .hint("cargo xtask ptx"));
-        }
+        ensure!(
+            format == FORMAT,
+            "kernels.manifest has format `{format}`, not {FORMAT}\n  try: cargo xtask ptx"
+        );
         Ok(read)
     }
 
@@ -112,8 +111,9 @@ impl Manifest {
         } else {
             return Ok(());
         };
-        Err(Error::new(complaint)
-            .hint("cargo xtask ptx (after cargo xtask setup), and check in the result"))
+        bail!(
+            "{complaint}\n  try: cargo xtask ptx (after cargo xtask setup), and check in the result"
+        )
     }
 }
 

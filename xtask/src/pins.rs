@@ -61,6 +61,8 @@ pub const BENCH: Module = Module {
         "bench_add",
         "bench_between",
         "bench_head_tail",
+        "bench_link_gpu",
+        "bench_link_system",
     ],
 };
 

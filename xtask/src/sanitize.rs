@@ -1,6 +1,8 @@
 //! Model checking and sanitizers: the algorithm that runs on CPU and GPU, and the CPU device under load.
 
-use crate::{Error, Result, Workspace, shell, toolchain};
+use anyhow::ensure;
+
+use crate::{Result, Workspace, shell, toolchain};
 
 /// The target of the sanitizers; rustc has their runtimes for it.
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
@@ -8,60 +10,35 @@ pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Slots are moved by atomics, which sanitizers see, and not by assembly.
 pub(crate) const ATOMIC_SLOTS: &str = "--cfg ring_atomic_slots";
 
-/// The crates whose interleavings are explored by a test `loom` each; those of ring-host are in the crate.
-const MODELS: [&str; 2] = ["ring-shared", "ring-device"];
-
-/// What runs under a sanitizer: packages with their tests, and of the last what is left out.
+/// What runs under a sanitizer.
 struct Load {
-    packages: &'static [&'static str],
-    tests: &'static [&'static str],
+    /// Arguments of `cargo test`, as they are typed: packages and their tests.
+    tests: &'static str,
     /// Words in the names of tests that take long: not in CI.
-    slow: &'static [&'static str],
+    slow: &'static str,
     /// Those of tests that judge by times and sizes, which are not what they are without a sanitizer.
-    unfit: &'static [&'static str],
+    unfit: &'static str,
 }
 
-/// The ring, and the channels of the CPU device, by tests that know no host.
+/// The ring, and the channels of the CPU device, by tests that know no host: three files of ring-shared's,
+/// the others ring-device's.
 const CHANNELS: Load = Load {
-    packages: &["ring-shared", "ring-device"],
-    tests: &[
-        "hostile",
-        "properties",
-        "threads", // of ring-shared
-        "beside",
-        "budgets",
-        "clock",
-        "resume",
-        "scopes",
-        "stream",
-        "telemetry", // of ring-device
-    ],
-    slow: &[],
-    unfit: &[],
+    tests: "-p ring-shared -p ring-device --test hostile --test properties --test threads --test beside \
+            --test budgets --test clock --test resume --test scopes --test stream --test telemetry",
+    slow: "",
+    unfit: "",
 };
 
 /// The CPU device under the host runtime: messages, modes, faults, states, life cycles and sequences of
 /// all that, from several threads.
 const RUNTIME: Load = Load {
-    packages: &["ring-tests"],
-    tests: &["suite"],
-    slow: &[
-        // Or more of the same.
-        "quirks::",
-        "bad_input::",
-        "one_at_a_time",
-        "every_depth_and_capacity",
-        // They open a device for each of thousands of sequences, and are many by themselves.
-        "on_emulated_platforms",
-        "while_operations_fail",
-        "whatever_a_device_writes",
-    ],
-    unfit: &[
-        "a_thousand_cycles_grow_nothing",
-        "sixteen_resident_at_once",
-        "small_arenas_do_not_spoil_the_probe",
-        "the_environment_forces",
-    ],
+    tests: "-p ring-tests --test suite",
+    // Or more of the same. The last three open a device for each of thousands of sequences, and are many by
+    // themselves.
+    slow: "quirks:: bad_input:: one_at_a_time every_depth_and_capacity on_emulated_platforms \
+           while_operations_fail whatever_a_device_writes",
+    unfit: "a_thousand_cycles_grow_nothing sixteen_resident_at_once small_arenas_do_not_spoil_the_probe \
+            the_environment_forces",
 };
 
 /// Tests that open some hundred devices: AddressSanitizer takes seconds for them, ThreadSanitizer minutes.
@@ -79,13 +56,15 @@ pub fn loom(ws: &Workspace) -> Result {
         cargo.env("RUSTFLAGS", "--cfg loom");
         cargo
     };
-    let mut channels = cargo();
-    channels.args(["--test", "loom"]);
-    for package in MODELS {
-        channels.args(["-p", package]);
-    }
-    shell::show_and_run(&mut channels)?;
-    // The host's other tests are not for loom.
+    shell::show_and_run(cargo().args([
+        "-p",
+        "ring-shared",
+        "-p",
+        "ring-device",
+        "--test",
+        "loom",
+    ]))?;
+    // The host's models are among its unit tests, and the others are not for loom.
     let host = ["-p", "ring-host", "--no-default-features", "--lib", "--", "models::"];
     shell::show_and_run(cargo().args(host))
 }
@@ -103,14 +82,10 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
     for load in [CHANNELS, RUNTIME] {
         let mut cargo = toolchain.cargo(ws.root());
         cargo.args(["test", "--lib", "--target", HOST, "--target-dir"]).arg(ws.target(name));
-        for package in load.packages {
-            cargo.args(["-p", package]);
-        }
-        for test in load.tests {
-            cargo.args(["--test", test]);
-        }
-        let flags = format!("-Zsanitizer={name} {ATOMIC_SLOTS}");
-        cargo.env("RUSTFLAGS", flags);
+        cargo.args(load.tests.split_whitespace());
+        cargo.env("RUSTFLAGS", format!("-Zsanitizer={name} {ATOMIC_SLOTS}"));
+        // Reports name lines and no variables; and CI builds each crate once.
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("CARGO_INCREMENTAL", "0");
         if name == "address" {
             // What is forgotten on purpose is named there; any other leak is an error.
             let known = ws.root().join("xtask/lsan.supp");
@@ -120,10 +95,10 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
         if name == "thread" {
             cargo.args(["-Zbuild-std", "--release"]);
         }
-        let mut skipped = load.unfit.to_vec();
+        let mut skipped: Vec<&str> = load.unfit.split_whitespace().collect();
         if !all {
             cargo.env("RING_SEQUENCES", "0.03");
-            skipped.extend(load.slow);
+            skipped.extend(load.slow.split_whitespace());
             skipped.extend((name == "thread").then_some(OF_MANY_DEVICES));
         }
         cargo.arg("--").args(skipped.iter().flat_map(|name| ["--skip", name]));
@@ -137,8 +112,7 @@ pub fn sanitizer(ws: &Workspace, name: &str, all: bool) -> Result {
 /// # Errors
 /// When it has none.
 pub(crate) fn supported(name: &str) -> Result {
-    if cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
-        return Ok(());
-    }
-    Err(Error::new(format!("the {name} sanitizer is run on {HOST} only")))
+    let is_host = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
+    ensure!(is_host, "the {name} sanitizer is run on {HOST} only");
+    Ok(())
 }

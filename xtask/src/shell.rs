@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result};
+use anyhow::{Error, anyhow, bail};
+
+use crate::Result;
 
 pub use ring_builder::environment::command;
 
@@ -69,10 +71,7 @@ pub fn run_for(command: &mut Command, limit: Duration) -> Result {
             None if start.elapsed() >= limit => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(Error::new(format!(
-                    "`{}` was still running after {limit:?}",
-                    words(command)
-                )));
+                bail!("`{}` was still running after {limit:?}", words(command));
             }
             None => std::thread::sleep(Duration::from_millis(50)),
         }
@@ -80,7 +79,7 @@ pub fn run_for(command: &mut Command, limit: Duration) -> Result {
 }
 
 fn not_started(command: &Command, error: &std::io::Error) -> Error {
-    Error::new(format!("`{}` did not start: {error}", words(command)))
+    anyhow!("`{}` did not start: {error}", words(command))
 }
 
 fn succeeded(command: &Command, status: ExitStatus, said: &str) -> Result {
@@ -89,5 +88,5 @@ fn succeeded(command: &Command, status: ExitStatus, said: &str) -> Result {
     }
     let said = said.trim_end();
     let separator = if said.is_empty() { "" } else { "\n" };
-    Err(Error::new(format!("`{}` ended with {status}{separator}{said}", words(command))))
+    bail!("`{}` ended with {status}{separator}{said}", words(command))
 }

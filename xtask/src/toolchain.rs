@@ -1,13 +1,11 @@
 //! The pinned nightly with its source: rustup's, or a linked copy of it that `setup` made.
 
+use anyhow::bail;
 use ring_builder::Toolchain;
 
-use crate::{Error, Result, Workspace, pins, setup};
+use crate::{Result, Workspace, pins, setup};
 
 pub use ring_builder::toolchain::installed;
-
-/// The command that a user with a network runs.
-pub const INSTALL: &str = "cargo xtask setup";
 
 /// The toolchain at `sysroot`, when its rustc is of the pinned commit.
 #[must_use]
@@ -48,8 +46,9 @@ pub fn find(ws: &Workspace) -> Result<Toolchain> {
             found.sysroot().display()
         ),
     };
-    Err(Error::new(missing).hint(format!(
-        "{INSTALL}\n   or: rustup toolchain install {} --profile minimal --component rust-src",
+    bail!(
+        "{missing}\n  try: cargo xtask setup\n   or: rustup toolchain install {} --profile minimal \
+         --component rust-src",
         pins::NIGHTLY
-    )))
+    )
 }

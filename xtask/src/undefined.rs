@@ -6,70 +6,52 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::anyhow;
+
 use crate::installed::Tool;
 use crate::sanitize::HOST;
-use crate::{Error, Result, Workspace, pins, shell, toolchain};
+use crate::{Result, Workspace, pins, shell, toolchain};
 
 /// What Miri interprets in minutes; asan and tsan run the rest too.
 const INTERPRETED: [Interpreted; 3] = [
     Interpreted {
         what: "ring-shared, strict provenance",
-        test: &["-p", "ring-shared", "--lib", "--test", "threads"],
+        test: "-p ring-shared --lib --test threads",
         flags: "-Zmiri-strict-provenance -Zmiri-disable-isolation",
-        names: &[],
+        names: "",
     },
     Interpreted {
         what: "ring-device, exposed provenance",
-        test: &["-p", "ring-device", "--lib", "--test", "resume"],
+        test: "-p ring-device --lib --test resume",
         flags: "-Zmiri-permissive-provenance",
-        names: &[
-            "tests::",
-            "commands_reach",
-            "refused",
-            "ends_the_channel",
-            "is_answered_before",
-            "credit_of",
-        ],
+        names: "tests:: commands_reach refused ends_the_channel is_answered_before credit_of",
     },
     Interpreted {
         what: "the CPU device under ring-host, exposed provenance",
-        test: &["-p", "ring-tests", "--test", "suite"],
+        test: "-p ring-tests --test suite",
         // Time is Miri's own; files that tell of the platform are not to be had; the thread that renews
         // leases outlives the tests, and to Miri that is a leak. No probe ends in its time.
         flags: "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide -Zmiri-ignore-leaks \
                 -Zmiri-env-set=RING_MODE=persistent",
-        names: &["terminate_counts", "it_cannot_be_looked_at"],
+        names: "terminate_counts it_cannot_be_looked_at",
     },
 ];
 
 struct Interpreted {
     what: &'static str,
-    /// Arguments of `cargo miri test`.
-    test: &'static [&'static str],
+    /// Arguments of `cargo miri test`, as they are typed.
+    test: &'static str,
     flags: &'static str,
     /// Tests of these names only, if any.
-    names: &'static [&'static str],
+    names: &'static str,
 }
 
 /// What the stand-ins run.
 const NATIVE: &str = "ring-shared and ring-device";
 
 /// Its arguments of `cargo test`.
-const NATIVE_TESTS: [&str; 13] = [
-    "-p",
-    "ring-shared",
-    "-p",
-    "ring-device",
-    "--lib",
-    "--test",
-    "hostile",
-    "--test",
-    "threads",
-    "--test",
-    "resume",
-    "--test",
-    "stream",
-];
+const NATIVE_TESTS: &str = "-p ring-shared -p ring-device --lib --test hostile --test threads --test resume \
+                            --test stream";
 
 /// Miri, or where it is missing what can be had of the others; says at the end which of them ran.
 ///
@@ -81,8 +63,8 @@ pub fn miri(ws: &Workspace, if_available: bool) -> Result {
         Some(toolchain) => {
             for part in INTERPRETED {
                 let mut cargo = toolchain.cargo(ws.root());
-                cargo.args(["miri", "test"]).args(part.test).arg("--target-dir");
-                cargo.arg(ws.target("miri")).arg("--").args(part.names);
+                cargo.args(["miri", "test"]).args(part.test.split_whitespace()).arg("--target-dir");
+                cargo.arg(ws.target("miri")).arg("--").args(part.names.split_whitespace());
                 // cargo-miri brings its own driver, and warns of another.
                 cargo.env_remove("RUSTC").env("MIRIFLAGS", part.flags);
                 cargo.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
@@ -100,11 +82,11 @@ pub fn miri(ws: &Workspace, if_available: bool) -> Result {
         println!("undefined behaviour was looked for by {}", ran.join("; "));
         return Ok(());
     }
-    let missing = Error::new("neither Miri nor cargo-careful nor valgrind is there").hint(format!(
-        "cargo xtask setup --miri\n   or: rustup toolchain install {} --profile minimal --component miri \
-         --component rust-src",
+    let missing = anyhow!(
+        "neither Miri nor cargo-careful nor valgrind is there\n  try: cargo xtask setup --miri\n   or: \
+         rustup toolchain install {} --profile minimal --component miri --component rust-src",
         pins::NIGHTLY
-    ));
+    );
     if if_available {
         println!("undefined behaviour was looked for by nothing: {missing}");
         return Ok(());
@@ -138,7 +120,7 @@ pub fn careful(ws: &Workspace) -> Result<Option<String>> {
     if let Ok(paths) = std::env::join_paths(paths) {
         cargo.env("PATH", paths);
     }
-    cargo.args(["careful", "test"]).args(NATIVE_TESTS).arg("--target-dir");
+    cargo.args(["careful", "test"]).args(NATIVE_TESTS.split_whitespace()).arg("--target-dir");
     shell::show_and_run(cargo.arg(ws.target("careful")))?;
     Ok(Some(format!("{name} {version} over {NATIVE}")))
 }
@@ -153,10 +135,11 @@ pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
         Err(error) => return Ok(skipped("valgrind", &error)),
     };
     let mut cargo = shell::stable_cargo(ws.root());
-    cargo.args(["test", "--release", "--target", HOST]).args(NATIVE_TESTS).arg("--target-dir");
+    cargo.args(["test", "--release", "--target", HOST]).args(NATIVE_TESTS.split_whitespace());
     // Threads take turns there, and channels spin.
     let runner = "valgrind --quiet --error-exitcode=99 --fair-sched=yes --leak-check=no";
-    cargo.arg(ws.target("valgrind")).env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    cargo.arg("--target-dir").arg(ws.target("valgrind"));
+    cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     cargo.env("RUSTFLAGS", "--cfg ring_atomic_slots"); // fewer messages too
     cargo.args(["--", "--test-threads=2"]);
     for slow in ["each_message_once", "one_at_a_time"] {
@@ -167,6 +150,6 @@ pub fn valgrind(ws: &Workspace) -> Result<Option<String>> {
 }
 
 fn skipped(what: &str, why: &dyn std::fmt::Display) -> Option<String> {
-    println!("{what}: skipped. {why}");
+    println!("{what}: skipped. {why:#}");
     None
 }

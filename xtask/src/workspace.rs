@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, ensure};
+use fs_err as fs;
+
+use crate::Result;
 use crate::pins::Module;
-use crate::{Error, Result};
 
 /// The clone and its target folder.
 #[derive(Debug, Clone)]
@@ -22,7 +25,7 @@ impl Workspace {
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = manifest_dir.parent().unwrap_or(&manifest_dir).to_path_buf();
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
-            Some(dir) => std::path::absolute(&dir).map_err(|e| Error::io(Path::new(&dir), &e))?,
+            Some(dir) => std::path::absolute(dir).context("CARGO_TARGET_DIR")?,
             None => root.join("target"),
         };
         Self::at(root, target)
@@ -33,10 +36,11 @@ impl Workspace {
     /// # Errors
     /// When `root` holds no Cargo.toml.
     pub fn at(root: PathBuf, target: PathBuf) -> Result<Self> {
-        if !root.join("Cargo.toml").is_file() {
-            return Err(Error::new(format!("no Cargo.toml in {}", root.display()))
-                .hint("run it as `cargo xtask` inside the clone"));
-        }
+        ensure!(
+            root.join("Cargo.toml").is_file(),
+            "no Cargo.toml in {}\n  try: run it as `cargo xtask` inside the clone",
+            root.display()
+        );
         Ok(Self { root, target })
     }
 
@@ -76,8 +80,7 @@ impl Workspace {
 /// # Errors
 /// When it cannot be read; the error names the file.
 pub fn read(path: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, &e))?;
-    Ok(text.replace("\r\n", "\n"))
+    Ok(fs::read_to_string(path)?.replace("\r\n", "\n"))
 }
 
 /// The files below a folder, as paths from there, sorted; none if there is no such folder.
@@ -87,10 +90,9 @@ pub fn read(path: &Path) -> Result<String> {
 pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(at) = folders.pop() {
-        let folder = root.join(&at);
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let Ok(entries) = fs::read_dir(root.join(&at)) else { continue };
         for entry in entries {
-            let entry = entry.map_err(|e| Error::io(&folder, &e))?;
+            let entry = entry?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let list = if is_folder { &mut folders } else { &mut found };
             list.push(at.join(entry.file_name()));
@@ -106,7 +108,7 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
 /// When it cannot be written; the error names the file.
 pub fn write(path: &Path, text: &str) -> Result {
     if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, &e))?;
+        fs::create_dir_all(dir)?;
     }
-    std::fs::write(path, text).map_err(|e| Error::io(path, &e))
+    Ok(fs::write(path, text)?)
 }

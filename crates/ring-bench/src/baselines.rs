@@ -72,11 +72,13 @@ pub struct HeadTail {
     pub limit: u64,
 }
 
-/// Two blocks that answer each other through device memory: `bench_between`.
+/// Two blocks that answer each other through device memory: by a line each with `bench_between`, by rings
+/// with messages of eight bytes with `bench_link_gpu` and `bench_link_system`, whose ends have those scopes.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Between {
-    /// Device address of two lines in device memory, each written by one block.
+    /// Device address of two lines, each written by one block; or of two rings, [`LINK_BYTES`] each, ring `k`
+    /// written by block `k`. They are zero.
     pub lines: u64,
     /// Trips there and back.
     pub trips: u64,
@@ -87,3 +89,9 @@ pub struct Between {
     /// How long they took, in nanoseconds of the device's clock.
     pub took: Line,
 }
+
+/// Bytes of a ring between two blocks: the doorbell line, the credit line, the slots.
+pub const LINK_BYTES: usize = 1024;
+
+/// Slots of such a ring.
+pub const LINK_CAPACITY: u32 = 8;

@@ -2,3 +2,4 @@
 
 mod bare;
 mod head_tail;
+mod link;

@@ -3,6 +3,7 @@
 use crate::args::Emulation;
 use ring_host::device::{self, Driver};
 use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Runtime, RuntimeConfig};
+use std::sync::Arc;
 
 /// A device that was found, and what became of opening it.
 #[derive(Debug)]
@@ -22,10 +23,10 @@ pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenE
         return Ok(over(driver, why.to_string()));
     };
     let why = format!("{why}; emulating {emulation}");
-    Ok(over(emulation.of(driver), why))
+    Ok(over(emulation.of(driver).into(), why))
 }
 
-fn over(driver: impl Driver + 'static, why: String) -> Host {
+fn over(driver: Arc<dyn Driver>, why: String) -> Host {
     let info = driver.info().clone();
     Host { info, why, runtime: Runtime::over(driver, RuntimeConfig::default()) }
 }

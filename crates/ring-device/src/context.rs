@@ -61,7 +61,7 @@ impl<'a> WarpContext<'a> {
         WarpContext { block, payload }
     }
 
-    /// Index of the calling thread in the warp, from 0.
+    /// Index of the calling thread in the warp, from 0: its lane.
     #[inline(always)]
     pub fn thread(&self) -> usize {
         self.block.lane() as usize

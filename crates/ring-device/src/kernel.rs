@@ -27,7 +27,7 @@ pub trait Kernel: Sized + 'static {
     type Request: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// What the device answers.
     type Response: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    /// [`Thread`](crate::Thread), [`Warp`](crate::Warp), [`Block`](crate::Block) or [`InOrder`](crate::InOrder).
+    /// Which threads handle a message: one of the scopes in the table of [`ring_kernel!`](crate::ring_kernel).
     type Scope: Scope<Self>;
 }
 
@@ -67,8 +67,8 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && i == a.len()
 }
 
-/// Who handles a message: [`Thread`](crate::Thread), [`Warp`](crate::Warp), [`Block`](crate::Block) or
-/// [`InOrder`](crate::InOrder). A scope is all of one file of `scope`.
+/// Which threads handle a message: one of the scopes in the table of [`ring_kernel!`](crate::ring_kernel). A scope
+/// is all of one file of `scope`.
 pub trait Scope<K: Kernel>: sealed::Sealed {
     /// Which threads work together: each group has messages of its own.
     #[doc(hidden)]

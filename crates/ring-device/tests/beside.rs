@@ -24,7 +24,7 @@ fn goes_on<K: Plain>(rig: &Rig<K>, channel: u32, time: u64, left: u32) {
     let begin = now();
     until("a channel's heart beats", || {
         assert_eq!(
-            rig.channel(left).status.left.load(Acquire),
+            rig.channel(left).status.launches_left.load(Acquire),
             rig.launches - 1,
             "channel {left} left"
         );
@@ -102,7 +102,7 @@ fn each_by_itself<K: Plain>(gate: &Gate) {
     let mut ends = rig.ends(1);
     assert_eq!(ends.push_slice(&(0..10).collect::<Vec<u64>>()), 10);
     let running = rig.launch();
-    until("channel 0 leaves", || rig.channel(0).status.left.load(Acquire) == 1);
+    until("channel 0 leaves", || rig.channel(0).status.launches_left.load(Acquire) == 1);
     gate.open(u64::MAX);
     running.join();
     rig.check_left();
@@ -153,7 +153,7 @@ fn a_block_beyond_the_channels_touches_nothing() {
     rig.control().host.channels.store(2, Relaxed);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
     rig.launch().join();
-    let left = |channel| rig.channel(channel).status.left.load(Relaxed);
+    let left = |channel| rig.channel(channel).status.launches_left.load(Relaxed);
     assert_eq!([left(0), left(1), left(2)], [1, 1, 0]);
     assert_eq!(rig.acknowledged(2), (0, Some(State::Launched)), "nothing was written");
 }

@@ -148,7 +148,7 @@ fn channel_0_counts_iterations_for_all_channels() {
     assert_eq!(rig.whole(), Exit::IterationsSpent);
     for channel in [1, 2] {
         assert_eq!(rig.exit(channel), Exit::Idle, "called by channel 0");
-        assert_eq!(rig.channel(0).status.leave.load(Relaxed), 1);
+        assert_eq!(rig.channel(0).status.call.load(Relaxed), 1);
     }
 }
 

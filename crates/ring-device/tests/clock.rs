@@ -148,7 +148,7 @@ fn ends_in_time<K: Any>(budgets: Budgets, limit: u64, exit: Exit) {
             let mut rig = Rig::<K>::new(channels, 8, 0);
             rig.budgets(budgets);
             rig.command(State::Active);
-            let call = std::ptr::from_ref(&rig.channel(0).status.leave).addr();
+            let call = std::ptr::from_ref(&rig.channel(0).status.call).addr();
             let clock = Jumpy::with(&mut rig, from, 0, move |channel, time| {
                 // SAFETY: in the rig's memory, which outlives its launches.
                 let call = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(call) };

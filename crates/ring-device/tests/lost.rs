@@ -48,7 +48,7 @@ fn a_launch_behind_a_lost_one_does_not_run_its_message_again() {
     assert_eq!(CALLS.load(Relaxed), 0, "the handler ran again");
     assert_eq!(block.request_credit.consumed.load(Acquire), 5, "the message stays unhandled");
     assert_eq!(ends.pop::<u64>(), None);
-    assert_eq!((rig.exit(0), block.status.left.load(Acquire)), (Exit::HandlerPanicked, 1));
+    assert_eq!((rig.exit(0), block.status.launches_left.load(Acquire)), (Exit::HandlerPanicked, 1));
     assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
 }
 
@@ -89,7 +89,7 @@ fn a_lost_channel_is_not_busy() {
     lose(&rig, 1, epoch);
     rig.channel(1).status.busy.store(u64::MAX, Relaxed);
     let running = rig.launch();
-    until("channel 1 leaves", || rig.channel(1).status.left.load(Acquire) == 1);
+    until("channel 1 leaves", || rig.channel(1).status.launches_left.load(Acquire) == 1);
     running.join();
     assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Idle, Exit::HandlerPanicked));
     assert_eq!(rig.channel(1).status.busy.load(Relaxed), 0);

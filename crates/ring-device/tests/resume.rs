@@ -147,7 +147,7 @@ fn what_cannot_be_resumed_is_refused() {
         let status = &rig.channel(0).status;
         assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (exit, errors));
         assert_eq!(rig.acknowledged(0), (0, Some(State::Faulted)));
-        assert_eq!(status.left.load(Relaxed), 1);
+        assert_eq!(status.launches_left.load(Relaxed), 1);
     };
     fault(|rig| rig.processing(Processing::Batch as u32, 0), Exit::BadConfig, 0);
     fault(|rig| rig.processing(3, 1), Exit::BadConfig, 0);
@@ -278,7 +278,7 @@ fn a_kernel_of_another_kind_is_left_alone() {
     rig.control().host.abi_version.store(ring_shared::ABI_VERSION, Relaxed);
     rig.control().host.magic.store(1, Relaxed);
     rig.launch().join();
-    assert_eq!(rig.channel(0).status.left.load(Relaxed), 0);
+    assert_eq!(rig.channel(0).status.launches_left.load(Relaxed), 0);
 }
 
 /// Counters are exact at an acknowledgement: they count what the host has sent before the launch.

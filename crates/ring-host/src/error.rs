@@ -18,6 +18,8 @@ pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError
 pub use obstacle::{Obstacle, Refusal};
 pub use open::OpenError;
 
+pub(crate) use limit::words;
+
 use crate::device::UnknownName;
 
 /// Why a device does not serve again.

@@ -57,6 +57,7 @@ mod mode;
 #[cfg(all(test, loom))]
 mod models;
 mod runtime;
+mod setters;
 mod sync;
 
 pub use deadline::Deadline;

@@ -80,10 +80,10 @@ impl Runtime {
     /// Opens a device that was made before: one with [`Quirks`](crate::device::Quirks), say.
     #[cfg(feature = "quirks")]
     pub fn over(
-        driver: impl Driver + 'static,
+        driver: impl Into<Arc<dyn Driver>>,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
-        Runtime::of_driver(Arc::new(driver), Opened::Given, options)
+        Runtime::of_driver(driver.into(), Opened::Given, options)
     }
 
     fn of_driver(
@@ -99,7 +99,7 @@ impl Runtime {
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, TRIES))?;
-        let core = Arc::new(RuntimeCore::new(driver, pinned, device, why));
+        let core = Arc::new(RuntimeCore { driver, pinned, device, why });
         let report =
             Report { wsl: wsl_signs(), pinned: found, probe, forced, selection: Err(Vec::new()) };
         let findings = Arc::new(Findings::new(core.with_selection(report)));
@@ -141,7 +141,8 @@ impl Runtime {
     fn chosen<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Vec<Candidate>, LaunchError> {
         launch.check_device::<K>(self.device())?;
         let report = self.report_for(launch);
-        let (serve, refused) = self.core.candidates(report, launch.asked(), copies::<K>());
+        let copies = K::USES_PAYLOAD || <K::Scope as Scope<K>>::STATE_BYTES > 0;
+        let (serve, refused) = self.core.candidates(report, launch.asked(), copies);
         if serve.is_empty() {
             let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
@@ -158,13 +159,11 @@ impl Runtime {
         let asked = asked(self.report(), launch.asked());
         if asked.mode == Mode::Auto || asked.memory == Memory::Auto {
             let driver = &self.core.driver;
-            self.findings.look_again(
-                || {
-                    let probe = || probing::probe(driver, TRIES_AT_LAUNCH);
-                    driver.probed().find(probe).ok()
-                },
-                |report| self.core.with_selection(report),
-            );
+            self.findings.look_again(|first| {
+                let found = driver.probed().find(|| probing::probe(driver, TRIES_AT_LAUNCH));
+                let report = Report { probe: found.ok()?, ..first.clone() };
+                Some(self.core.with_selection(report))
+            });
         }
         self.report()
     }
@@ -213,9 +212,4 @@ fn alloc_pinned(
         }
     }
     (None, Err(why))
-}
-
-/// Whether a kernel needs copies beside it: of its payload, or of its state.
-fn copies<K: Kernel>() -> bool {
-    K::USES_PAYLOAD || <K::Scope as Scope<K>>::STATE_BYTES > 0
 }

@@ -1,6 +1,8 @@
 //! Atomics and locks between threads of the host: std's, and loom's under the model checker, which must know
 //! of each. What host and device share is [`ring_shared::atomics`]' business.
 
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Mutex, MutexGuard, OnceLock,
@@ -12,6 +14,25 @@ pub(crate) use loom::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, AtomicU64},
 };
+
+/// What a lock gives, also one that a panic has poisoned.
+pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
+    locked.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same of a lock of std's.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    unpoisoned(mutex.lock())
+}
+
+/// The same, unless another thread has it.
+pub(crate) fn unless_locked<T>(locked: TryLockResult<T>) -> Option<T> {
+    match locked {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
 
 /// As std's, which loom does not have: whoever finds a value has acquired what was there when it was set.
 #[cfg(loom)]

@@ -1,16 +1,19 @@
 //! The consuming end of a ring, used by one thread.
 
-use crate::atomics::{Atom, Ordering};
+use crate::atomics::{MemoryScope, System};
 use crate::message::{Message, set_inline_atom};
 use crate::ring::{
     CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, runs, stamp,
     stamp_of,
 };
 use crate::slot;
+use core::marker::PhantomData;
 
-/// Takes messages out of a ring, in order, each once. There must be one consumer a ring.
+/// Takes messages out of a ring, in order, each once. There must be one consumer a ring. Its producer's
+/// [`Outbox`](crate::Outbox) has the same scope.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct Inbox<S = System> {
+    scope: PhantomData<S>,
     ring: Ring,
     next: u64,
     /// Messages below this index are in slots and may be read.
@@ -25,15 +28,23 @@ enum Found {
     Nothing,
     /// A message in the line, if all of it has arrived.
     Inline,
-    /// So many messages in slots.
-    Slots(usize),
+    /// Messages in slots, up to `tail`.
+    Slots,
 }
 
 impl Inbox {
-    /// The consumer of a ring that was [reset](Ring::reset) and not used since.
+    /// The consumer of a ring that was [reset](Ring::reset) and not used since, for host and devices.
     pub fn new(ring: Ring) -> Inbox {
-        let next = ring.start();
-        Inbox { ring, next, tail: next, published: next, credit: next as u32 }
+        Inbox::with_scope(ring, System)
+    }
+}
+
+impl<S: MemoryScope> Inbox<S> {
+    /// The consumer of such a ring that the threads of `scope` share.
+    #[inline]
+    pub fn with_scope(ring: Ring, _: S) -> Inbox<S> {
+        let (scope, next) = (PhantomData, ring.start());
+        Inbox { scope, ring, next, tail: next, published: next, credit: next as u32 }
     }
 
     /// Index of the next message: `start` plus the messages taken so far.
@@ -56,7 +67,7 @@ impl Inbox {
         let slot = self.ring.slot(self.next);
         if self.tail != self.next && slot.len() >= T::SLOT_ATOMS {
             let mut message = T::zeroed();
-            slot::read_whole(slot, &mut message);
+            slot::read_whole::<T, S>(slot, &mut message);
             self.advance();
             return Ok(Some(message));
         }
@@ -66,14 +77,23 @@ impl Inbox {
     /// The long way: after a look, or of a slot too small.
     #[inline(never)]
     fn pop_found<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
+        let mut message = T::zeroed();
+        Ok(self.pop_into(&mut message)?.then_some(message))
+    }
+
+    /// Takes the next message into `message`, and says whether there was one. If not, `message` may hold
+    /// parts of one that has not arrived whole.
+    ///
+    /// Unlike [`pop`](Self::pop) it needs no room on a GPU thread's stack.
+    #[inline]
+    pub fn pop_into<T: Message>(&mut self, message: &mut T) -> Result<bool, Corrupt> {
         match self.find::<T>()? {
-            Found::Nothing => Ok(None),
-            Found::Inline => Ok(self.take_inline()),
-            Found::Slots(_) => {
-                let mut message = T::zeroed();
-                slot::read(self.ring.slot(self.next), &mut message);
+            Found::Nothing => Ok(false),
+            Found::Inline => Ok(self.take_inline(message)),
+            Found::Slots => {
+                slot::read::<T, S>(self.ring.slot(self.next), message);
                 self.advance();
-                Ok(Some(message))
+                Ok(true)
             }
         }
     }
@@ -87,15 +107,12 @@ impl Inbox {
         while let Some(free) = out.get_mut(taken..).filter(|free| !free.is_empty()) {
             taken += match self.find::<T>() {
                 Ok(Found::Nothing) => break,
-                Ok(Found::Inline) => match self.take_inline() {
-                    Some(message) => {
-                        free[0] = message;
-                        1
-                    }
-                    None => break,
+                Ok(Found::Inline) => match self.take_inline(&mut free[0]) {
+                    true => 1,
+                    false => break,
                 },
-                Ok(Found::Slots(n)) => {
-                    let n = n.min(free.len());
+                Ok(Found::Slots) => {
+                    let n = self.in_slots().min(free.len());
                     self.read_slots(&mut free[..n]);
                     n
                 }
@@ -135,17 +152,18 @@ impl Inbox {
         while taken < most {
             taken += match self.find::<T>() {
                 Ok(Found::Nothing) => break,
-                Ok(Found::Inline) => match self.take_inline() {
-                    Some(message) => {
-                        each(&message);
-                        1
+                Ok(Found::Inline) => {
+                    let mut message = T::zeroed();
+                    if !self.take_inline(&mut message) {
+                        break;
                     }
-                    None => break,
-                },
-                Ok(Found::Slots(n)) => {
+                    each(&message);
+                    1
+                }
+                Ok(Found::Slots) => {
                     // No further at once than the producer may wait for.
                     let step = credit_step(self.ring.capacity()) as usize;
-                    let n = n.min(most - taken).min(step);
+                    let n = self.in_slots().min(most - taken).min(step);
                     self.show_slots(n, &mut each);
                     n
                 }
@@ -180,7 +198,7 @@ impl Inbox {
         let next = self.next;
         if self.tail == next {
             // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
-            let control = Control::from_words(self.ring.bell().atoms[CONTROL].observe());
+            let control = Control::from_words(S::observe(&self.ring.bell().atoms[CONTROL]));
             self.credit = control.credit;
             match decide(control, next, self.ring.capacity()) {
                 Seen::Nothing => {
@@ -198,25 +216,33 @@ impl Inbox {
                 Seen::Corrupt(corrupt) => return Err(corrupt),
             }
         }
-        Ok(Found::Slots((self.tail - next) as usize))
+        Ok(Found::Slots)
+    }
+
+    /// Messages known to be in slots.
+    #[inline]
+    fn in_slots(&self) -> usize {
+        (self.tail - self.next) as usize
     }
 
     /// Takes the inline message if all its atoms have arrived.
     #[inline]
-    fn take_inline<T: Message>(&mut self) -> Option<T> {
-        // SYNC: acquires the stamps that `push_inline` (or the channel) released into these atoms.
-        let atoms = self.ring.bell().atoms[..T::INLINE_ATOMS].iter().map(Atom::observe);
-        let (mut message, mut late, expected) = (T::zeroed(), 0, stamp(self.next));
+    fn take_inline<T: Message>(&mut self, message: &mut T) -> bool {
+        // SYNC: a stamp proves its own atom; on a CPU it acquires what `push_inline` (or the channel)
+        // released into it. On a GPU the control atom was acquired, and each stamp comes after the same
+        // fence of the producer's as that does.
+        let atoms = self.ring.bell().atoms[..T::INLINE_ATOMS].iter().map(S::load_whole);
+        let (mut late, expected) = (0, stamp(self.next));
         for (k, words) in atoms.enumerate() {
             late |= stamp_of(words) ^ expected;
-            set_inline_atom(&mut message, k, words);
+            set_inline_atom(message, k, words);
         }
         if late != 0 {
-            return None;
+            return false;
         }
         self.advance();
         self.tail = self.next;
-        Some(message)
+        true
     }
 
     /// The next message is taken.
@@ -234,7 +260,7 @@ impl Inbox {
         let (of_first, of_second) = out.split_at_mut(first.len());
         for (run, out) in [(first, of_first), (second, of_second)] {
             for (slot, message) in self.ring.slots(run).zip(out) {
-                slot::read(slot, message);
+                slot::read::<T, S>(slot, message);
             }
         }
         self.publish_late();
@@ -244,8 +270,8 @@ impl Inbox {
     #[inline]
     fn show_slots<T: Message>(&mut self, n: usize, each: &mut impl FnMut(&T)) {
         /// The producer is told in time also when `each` panics.
-        struct InTime<'a>(&'a mut Inbox);
-        impl Drop for InTime<'_> {
+        struct InTime<'a, S: MemoryScope>(&'a mut Inbox<S>);
+        impl<S: MemoryScope> Drop for InTime<'_, S> {
             #[inline]
             fn drop(&mut self) {
                 self.0.publish_late();
@@ -255,7 +281,7 @@ impl Inbox {
         let consumer = InTime(self);
         for run in runs(consumer.0.next, n, ring.capacity()) {
             for slot in ring.slots(run) {
-                slot::read_whole(slot, &mut message);
+                slot::read_whole::<T, S>(slot, &mut message);
                 consumer.0.next += 1;
                 each(&message);
             }
@@ -274,7 +300,7 @@ impl Inbox {
     pub fn publish(&mut self) {
         self.published = self.next;
         // SYNC: releases our reads of the slots to `Outbox::refresh`, or to the channel's.
-        self.ring.credit().consumed.store(self.next, Ordering::Release);
+        S::store_release(&self.ring.credit().consumed, self.next);
     }
 
     /// Goes on as if `n` messages had been taken from slots; see `Outbox::fast_forward`.

@@ -30,20 +30,15 @@
 pub mod atomics;
 #[cfg(any(feature = "std", test, loom))]
 pub mod heap;
-#[cfg(not(target_arch = "nvptx64"))]
 pub mod inbox;
 pub mod layout;
 pub mod message;
-#[cfg(not(target_arch = "nvptx64"))]
 pub mod outbox;
 pub mod ring;
-#[cfg(not(target_arch = "nvptx64"))]
 pub mod slot;
 
-#[cfg(not(target_arch = "nvptx64"))]
 pub use inbox::Inbox;
 pub use message::{MAX_MESSAGE_BYTES, Message};
-#[cfg(not(target_arch = "nvptx64"))]
 pub use outbox::Outbox;
 pub use ring::{Corrupt, PushError, Ring};
 

@@ -1,6 +1,5 @@
 //! What may travel through a ring, and how its bytes are cut into atoms.
 
-#[cfg(not(target_arch = "nvptx64"))]
 use crate::ring::{payload_of, stamped};
 use bytemuck::Pod;
 
@@ -43,7 +42,6 @@ pub trait Message: Pod {
 impl<T: Pod> Message for T {}
 
 /// Bytes `at..at + 8` of the message, little endian, zero past its end.
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn word64<T: Message>(message: &T, at: usize) -> u64 {
     let bytes = bytemuck::bytes_of(message);
@@ -56,7 +54,6 @@ pub(crate) fn word64<T: Message>(message: &T, at: usize) -> u64 {
 }
 
 /// Puts `word` at bytes `at..at + 8` of the message, dropping what lies past its end.
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
     let bytes = bytemuck::bytes_of_mut(message);
@@ -67,7 +64,6 @@ pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
 }
 
 /// Inline atom `k` of the message, stamped.
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn inline_atom<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
     let at = k * INLINE_ATOM_BYTES;
@@ -76,7 +72,6 @@ pub(crate) fn inline_atom<T: Message>(message: &T, k: usize, stamp: u32) -> [u64
 }
 
 /// Puts the payload of inline atom `k` into the message.
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline]
 pub(crate) fn set_inline_atom<T: Message>(message: &mut T, k: usize, atom: [u64; 2]) {
     let (at, [_, _, third]) = (k * INLINE_ATOM_BYTES, payload_of(atom));

@@ -1,16 +1,18 @@
 //! The producing end of a ring, used by one thread.
 
-use crate::atomics::{Atom, Ordering};
+use crate::atomics::{Atom, MemoryScope, System};
 use crate::message::{Message, inline_atom};
 use crate::ring::{
     CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp,
 };
 use crate::slot;
+use core::marker::PhantomData;
 
 /// Puts messages into a ring. There must be one producer a ring; a second would overwrite what
-/// the first wrote (but never out of bounds).
+/// the first wrote (but never out of bounds). Its consumer's [`Inbox`](crate::Inbox) has the same scope.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct Outbox<S = System> {
+    scope: PhantomData<S>,
     ring: Ring,
     next: u64,
     /// Messages known to be consumed, as an index.
@@ -24,10 +26,26 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The producer of a ring that was [reset](Ring::reset) and not used since.
+    /// The producer of a ring that was [reset](Ring::reset) and not used since, for host and devices.
     pub fn new(ring: Ring) -> Outbox {
-        let next = ring.start();
-        Outbox { ring, next, consumed: next, run_start: next, last_stamped: next, told: next }
+        Outbox::with_scope(ring, System)
+    }
+}
+
+impl<S: MemoryScope> Outbox<S> {
+    /// The producer of such a ring that the threads of `scope` share.
+    #[inline]
+    pub fn with_scope(ring: Ring, _: S) -> Outbox<S> {
+        let (scope, next) = (PhantomData, ring.start());
+        Outbox {
+            scope,
+            ring,
+            next,
+            consumed: next,
+            run_start: next,
+            last_stamped: next,
+            told: next,
+        }
     }
 
     /// Index of the next message: `start` plus the messages pushed so far.
@@ -72,7 +90,7 @@ impl Outbox {
             self.tell_credit(credit);
             return Err(PushError::Full);
         }
-        slot::write(self.ring.slot(self.next), message);
+        slot::write::<T, S>(self.ring.slot(self.next), message);
         self.commit(self.next + 1, credit);
         Ok(())
     }
@@ -97,7 +115,7 @@ impl Outbox {
             let (of_first, of_second) = messages[..n].split_at(first.len());
             for (run, messages) in [(first, of_first), (second, of_second)] {
                 for (slot, message) in self.ring.slots(run).zip(messages) {
-                    slot::write(slot, message);
+                    slot::write::<T, S>(slot, message);
                 }
             }
             self.commit(self.next + n as u64, credit);
@@ -139,7 +157,7 @@ impl Outbox {
         let n = self.make_room(most, credit)?;
         if n > 0 {
             match slot::fits::<T>(&self.ring) {
-                true => self.make(n, message, slot::write_whole),
+                true => self.make(n, message, slot::write_whole::<T, S>),
                 false => self.make_cut(n, message),
             }
             self.commit(self.next + n as u64, credit);
@@ -168,7 +186,7 @@ impl Outbox {
     #[cold]
     #[inline(never)]
     fn make_cut<T: Message>(&self, n: usize, message: impl FnMut(usize) -> T) {
-        self.make(n, message, slot::write);
+        self.make(n, message, slot::write::<T, S>);
     }
 
     /// Slots known to be free.
@@ -195,7 +213,7 @@ impl Outbox {
     fn refresh(&mut self) -> Result<(), Corrupt> {
         // SYNC: acquires the consumer's release in `Inbox::publish` (or the channel's store after
         // its fence): its reads of the slots came before, ours and new writes come after.
-        let found = self.ring.credit().consumed.load(Ordering::Acquire);
+        let found = S::load_acquire(&self.ring.credit().consumed);
         let (low, high) = (self.ring.start(), self.next);
         if found.wrapping_sub(low) > high - low {
             return Err(Corrupt { found, low, high });
@@ -204,16 +222,18 @@ impl Outbox {
         Ok(())
     }
 
-    /// Apart from its callers, which are short without it.
-    #[inline(never)]
+    /// Apart from its callers, which are short without it; on a GPU a call would keep `self` on the stack.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, bell) = (self.next, self.ring.bell());
+        S::release();
         for k in 0..T::INLINE_ATOMS {
-            // SYNC: each stamp is released to the consumer's `observe` of the same atom.
-            bell.atoms[k].publish(inline_atom(message, k, stamp(index)));
+            // SYNC: each stamp is released to the consumer's `load_whole` of the same atom.
+            S::store_whole(&bell.atoms[k], inline_atom(message, k, stamp(index)));
         }
         (self.next, self.run_start, self.last_stamped) = (index + 1, index + 1, index);
-        self.publish(Control::behind_inline(self.next, credit), credit);
+        self.store_control(Control::behind_inline(self.next, credit), credit);
     }
 
     /// Says that the messages before `tail` are in their slots.
@@ -228,10 +248,17 @@ impl Outbox {
 
     #[inline]
     fn publish(&mut self, control: Control, credit: u64) {
+        S::release();
+        self.store_control(control, credit);
+    }
+
+    /// The control atom, behind [`MemoryScope::release`].
+    #[inline]
+    fn store_control(&mut self, control: Control, credit: u64) {
         self.told = credit;
         // SYNC: releases slots and stamps (with the tail) and our reads of the opposite ring's
         // slots (with the credit) to the consumer's `observe` of the control atom.
-        self.ring.bell().atoms[CONTROL].publish(control.to_words());
+        S::store_whole(&self.ring.bell().atoms[CONTROL], control.to_words());
     }
 
     /// Renews the credit in the doorbell although there is nothing to send: the consumer may be
@@ -247,7 +274,7 @@ impl Outbox {
     #[cold]
     fn scrub(&mut self, words: [u64; 2]) {
         for atom in &self.ring.bell().atoms[..CONTROL] {
-            atom.publish(words);
+            S::store_whole(atom, words);
         }
         self.last_stamped = self.consumed;
     }

@@ -290,7 +290,6 @@ impl Ring {
     ///
     /// # Panics
     /// If the ring has no such slots.
-    #[cfg(not(target_arch = "nvptx64"))]
     #[inline]
     pub(crate) fn slots(&self, run: Range<usize>) -> impl Iterator<Item = &[Atom]> {
         assert!(run.end <= self.capacity as usize, "slots beyond the ring");

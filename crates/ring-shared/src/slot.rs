@@ -4,7 +4,7 @@
 //! compiler keeps only the moves. Of a slot too small for the message, as a kernel and a host that
 //! disagree may make, only what there is is written and read.
 
-use crate::atomics::{Atom, wide};
+use crate::atomics::{Atom, MemoryScope, wide};
 use crate::message::{Message, set_word64, word64};
 use crate::ring::Ring;
 use bytemuck::{bytes_of, bytes_of_mut, pod_read_unaligned};
@@ -21,19 +21,19 @@ pub(crate) fn fits<T: Message>(ring: &Ring) -> bool {
 
 /// Writes `message` into `slot`, and zeros up to the end of its last atom.
 #[inline]
-pub fn write<T: Message>(slot: &[Atom], message: &T) {
+pub fn write<T: Message, S: MemoryScope>(slot: &[Atom], message: &T) {
     match slot.len() >= T::SLOT_ATOMS {
-        true => write_whole(slot, message),
-        false => write_cut(slot, message),
+        true => write_whole::<T, S>(slot, message),
+        false => write_cut::<T, S>(slot, message),
     }
 }
 
 /// Reads the message in `slot`, each byte once.
 #[inline]
-pub fn read<T: Message>(slot: &[Atom], message: &mut T) {
+pub fn read<T: Message, S: MemoryScope>(slot: &[Atom], message: &mut T) {
     match slot.len() >= T::SLOT_ATOMS {
-        true => read_whole(slot, message),
-        false => read_cut(slot, message),
+        true => read_whole::<T, S>(slot, message),
+        false => read_cut::<T, S>(slot, message),
     }
 }
 
@@ -42,17 +42,17 @@ pub fn read<T: Message>(slot: &[Atom], message: &mut T) {
 /// # Panics
 /// If it is not.
 #[inline]
-pub(crate) fn write_whole<T: Message>(slot: &[Atom], message: &T) {
+pub(crate) fn write_whole<T: Message, S: MemoryScope>(slot: &[Atom], message: &T) {
     let slot = &slot[..T::SLOT_ATOMS];
     let (fours, rest) = bytes_of(message).as_chunks::<FOUR>();
     let (of_fours, of_rest) = slot.split_at(4 * fours.len());
     for (atoms, bytes) in of_fours.as_chunks::<4>().0.iter().zip(fours) {
-        wide::store_four(atoms, pod_read_unaligned(bytes));
+        wide::store_four::<S>(atoms, pod_read_unaligned(bytes));
     }
     for (atom, bytes) in of_rest.iter().zip(rest.as_chunks::<ONE>().0) {
-        wide::store(atom, pod_read_unaligned(bytes));
+        wide::store::<S>(atom, pod_read_unaligned(bytes));
     }
-    write_words(slot, message, size_of::<T>() / ONE);
+    write_words::<T, S>(slot, message, size_of::<T>() / ONE);
 }
 
 /// As [`read`], from a slot that is large enough.
@@ -60,53 +60,60 @@ pub(crate) fn write_whole<T: Message>(slot: &[Atom], message: &T) {
 /// # Panics
 /// If it is not.
 #[inline]
-pub(crate) fn read_whole<T: Message>(slot: &[Atom], message: &mut T) {
+pub(crate) fn read_whole<T: Message, S: MemoryScope>(slot: &[Atom], message: &mut T) {
     let slot = &slot[..T::SLOT_ATOMS];
     let (fours, rest) = bytes_of_mut(message).as_chunks_mut::<FOUR>();
     let (of_fours, of_rest) = slot.split_at(4 * fours.len());
     for (atoms, bytes) in of_fours.as_chunks::<4>().0.iter().zip(fours) {
-        bytes.copy_from_slice(bytes_of(&wide::load_four(atoms)));
+        bytes.copy_from_slice(bytes_of(&wide::load_four::<S>(atoms)));
     }
     for (atom, bytes) in of_rest.iter().zip(rest.as_chunks_mut::<ONE>().0) {
-        bytes.copy_from_slice(bytes_of(&wide::load(atom)));
+        bytes.copy_from_slice(bytes_of(&wide::load::<S>(atom)));
     }
-    read_words(slot, message, size_of::<T>() / ONE);
+    read_words::<T, S>(slot, message, size_of::<T>() / ONE);
 }
 
 /// Writes the atoms from the `from`th on, zero where the message has ended.
 #[inline]
-fn write_words<T: Message>(slot: &[Atom], message: &T, from: usize) {
-    for (k, atom) in slot.iter().enumerate().skip(from) {
-        atom.store([word64(message, ONE * k), word64(message, ONE * k + 8)]);
+fn write_words<T: Message, S: MemoryScope>(slot: &[Atom], message: &T, from: usize) {
+    for k in from..T::SLOT_ATOMS {
+        if let Some(atom) = slot.get(k) {
+            S::store(atom, [word64(message, ONE * k), word64(message, ONE * k + 8)]);
+        }
     }
 }
 
 /// Reads the atoms from the `from`th on, dropping what is behind the message's end.
 #[inline]
-fn read_words<T: Message>(slot: &[Atom], message: &mut T, from: usize) {
-    for (k, atom) in slot.iter().enumerate().skip(from) {
-        let [lo, hi] = atom.load();
-        set_word64(message, ONE * k, lo);
-        set_word64(message, ONE * k + 8, hi);
+fn read_words<T: Message, S: MemoryScope>(slot: &[Atom], message: &mut T, from: usize) {
+    for k in from..T::SLOT_ATOMS {
+        if let Some(atom) = slot.get(k) {
+            let [lo, hi] = S::load(atom);
+            set_word64(message, ONE * k, lo);
+            set_word64(message, ONE * k + 8, hi);
+        }
     }
 }
 
 #[cold]
-#[inline(never)]
-fn write_cut<T: Message>(slot: &[Atom], message: &T) {
-    write_words(slot, message, 0);
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+fn write_cut<T: Message, S: MemoryScope>(slot: &[Atom], message: &T) {
+    write_words::<T, S>(slot, message, 0);
 }
 
 #[cold]
-#[inline(never)]
-fn read_cut<T: Message>(slot: &[Atom], message: &mut T) {
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+fn read_cut<T: Message, S: MemoryScope>(slot: &[Atom], message: &mut T) {
     *message = T::zeroed();
-    read_words(slot, message, 0);
+    read_words::<T, S>(slot, message, 0);
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::atomics::System;
 
     /// Every byte depends on where it is.
     fn message<const N: usize>() -> [u8; N] {
@@ -125,7 +132,7 @@ mod tests {
         for atoms in 0..most + 2 {
             let memory: Vec<Atom> = (0..atoms + 2).map(|_| Atom::new([u64::MAX; 2])).collect();
             let slot = &memory[1..=atoms];
-            write(slot, &sent);
+            write::<_, System>(slot, &sent);
             let written = bytes(&memory);
             let (before, rest) = written.split_at(ONE);
             let (inside, after) = rest.split_at(ONE * atoms);
@@ -136,12 +143,12 @@ mod tests {
             assert!(unused.iter().all(|&byte| byte == 0xff), "behind the message's last atom");
 
             let mut got = [0xee; N];
-            read(slot, &mut got);
+            read::<_, System>(slot, &mut got);
             assert_eq!(got[..there], sent[..there]);
             assert!(got[there..].iter().all(|&byte| byte == 0), "from beyond the slot");
             let mut got = [0xee; N];
             if atoms >= most {
-                read_whole(slot, &mut got);
+                read_whole::<_, System>(slot, &mut got);
                 assert_eq!(got, sent);
             }
         }
@@ -165,9 +172,9 @@ mod tests {
     #[test]
     fn the_largest() {
         let (memory, sent) = ([(); 512].map(|()| Atom::new([0; 2])), message::<8192>());
-        write(&memory, &sent);
+        write::<_, System>(&memory, &sent);
         let mut got = [0; 8192];
-        read(&memory, &mut got);
+        read::<_, System>(&memory, &mut got);
         assert_eq!(got, sent);
     }
 }

@@ -27,15 +27,15 @@ fn what_is_said_is_what_is_read() {
     // SAFETY: memory of that size and alignment, zeroed, which is valid for atomics and padding.
     let control = unsafe { memory.at::<ControlBlock>().as_ref() };
     let command = Command { epoch: 7, state: State::Inactive as u32 };
-    control.host.order(command);
+    control.host.give(command);
     assert_eq!(Command::from_word(control.host.command.load(Relaxed)), command);
     let memory = zeroed::<ChannelBlock>();
     // SAFETY: as above.
     let channel = unsafe { memory.at::<ChannelBlock>().as_ref() };
     channel.status.acknowledged.store(command.to_word(), Relaxed);
-    channel.status.left.store(5, Relaxed);
+    channel.status.launches_left.store(5, Relaxed);
     channel.request_credit.consumed.store(9, Relaxed);
-    assert_eq!((channel.status.obeyed(), channel.status.launches_left()), (command, 5));
+    assert_eq!((channel.status.acknowledgement(), channel.status.launches_left()), (command, 5));
     assert_eq!(channel.consumed(), 9);
 }
 

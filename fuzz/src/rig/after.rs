@@ -31,7 +31,7 @@ impl Host {
         Expected {
             ours,
             lost: status.acknowledged.load(Relaxed) as u32 == State::Faulted as u32,
-            left: status.left.load(Relaxed),
+            left: status.launches_left.load(Relaxed),
             head: self.own().request_credit.consumed.load(Relaxed),
         }
     }
@@ -54,7 +54,7 @@ impl Host {
             return;
         }
         let (block, status) = (self.own(), &self.own().status);
-        assert_eq!(status.left.load(Relaxed), expected.left.wrapping_add(1), "left, and said so");
+        assert_eq!(status.launches_left.load(Relaxed), expected.left.wrapping_add(1), "left, and said so");
         if expected.lost {
             return;
         }

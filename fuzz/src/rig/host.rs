@@ -113,7 +113,7 @@ impl Host {
             max_messages: u32::MAX,
             lease: UNLIMITED,
         });
-        control.host.order(Command { epoch: 1, state: State::Active as u32 });
+        control.host.give(Command { epoch: 1, state: State::Active as u32 });
         let [requests, responses] = self.slots.map(|at| self.shared.address() + at as u64);
         for channel in 0..channels {
             let block = self.channel(channel);

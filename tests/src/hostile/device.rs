@@ -58,7 +58,7 @@ impl Liar<'_> {
     pub fn leave(&self, truth: &mut Truth, launches: u64) {
         truth.left = launches;
         for channel in 0..truth.channels.len() {
-            self.on(channel, |lines| lines.status.left.store(launches, Release));
+            self.on(channel, |lines| lines.status.launches_left.store(launches, Release));
         }
         self.memory_probe.end();
     }
@@ -103,7 +103,7 @@ impl Liar<'_> {
                 }
                 2 => {
                     channel.lies.left = true;
-                    status.left.store(value, Release);
+                    status.launches_left.store(value, Release);
                 }
                 3 => status.exit.store(value, Relaxed),
                 4 | 5 => {
@@ -185,7 +185,7 @@ fn others<'a>(lines: &Lines<'a>) -> [&'a AtomicU64; 9] {
     let s = lines.status;
     let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat];
     let [a, b, c, d, e] = counters;
-    [a, b, c, d, e, &s.ticks, &s.busy, &s.leave, &s.run_start]
+    [a, b, c, d, e, &s.ticks, &s.busy, &s.call, &s.run_start]
 }
 
 /// A value to lie with: any, or one close to a truth.

@@ -54,7 +54,7 @@ fn idle((mode, memory): (Mode, Memory)) -> (MemoryProbe, KernelHandle<Echo>) {
             let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
             let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
             lines.status.acknowledged.store(obeyed.to_word(), Release);
-            lines.status.left.store(kernel.launches(), Release);
+            lines.status.launches_left.store(kernel.launches(), Release);
         });
         memory_probe.end(); // what it says in staged-sync memory comes back when it has left
     }
@@ -70,14 +70,16 @@ fn launches_are_not_piled_up_behind_one_that_only_says_that_it_has_left() {
         let (memory_probe, mut kernel) = idle((mode, memory));
         kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         for _ in 0..MANY {
-            on_channel(&memory_probe, |lines| lines.status.left.store(kernel.launches(), Release));
+            on_channel(&memory_probe, |lines| {
+                lines.status.launches_left.store(kernel.launches(), Release)
+            });
             assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
         }
         let launches = kernel.launches();
         assert!(launches < 1024, "{mode} in {memory}: {launches} launches");
         // Once it has left indeed, it is launched again.
         memory_probe.end();
-        on_channel(&memory_probe, |lines| lines.status.left.store(launches, Release));
+        on_channel(&memory_probe, |lines| lines.status.launches_left.store(launches, Release));
         until("another launch", || {
             assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
             (kernel.launches() > launches).then_some(())
@@ -93,7 +95,7 @@ fn launches_that_never_were_are_an_error() {
         let (memory_probe, mut kernel) = idle((mode, memory));
         kernel.send(EchoMessage::from_seed(0), LONG).unwrap();
         let left = kernel.launches() + 10;
-        on_channel(&memory_probe, |lines| lines.status.left.store(left, Release));
+        on_channel(&memory_probe, |lines| lines.status.launches_left.store(left, Release));
         memory_probe.end();
         let RecvTimeoutError::Fault(fault) = kernel.recv(LONG).unwrap_err() else {
             panic!("no fault")
@@ -148,9 +150,14 @@ fn a_host_writes_its_own_lines_only() {
             let status = lines.status;
             let counters =
                 [&status.acknowledged, &status.processed, &status.refused, &status.errors];
-            let marks =
-                [&status.depth, &status.heartbeat, &status.ticks, &status.left, &status.busy];
-            let kept = [&status.leave, &status.run_start, &status.scrubbed, &status.exit];
+            let marks = [
+                &status.depth,
+                &status.heartbeat,
+                &status.ticks,
+                &status.launches_left,
+                &status.busy,
+            ];
+            let kept = [&status.call, &status.run_start, &status.scrubbed, &status.exit];
             let times = lines.times.handler.iter().chain(&lines.times.queueing);
             let all = counters.into_iter().chain(marks).chain(kept).chain(times);
             words

@@ -92,7 +92,7 @@ impl Random {
         let s = lines.status;
         let counters = [&s.processed, &s.refused, &s.errors, &s.depth, &s.heartbeat, &s.ticks];
         // Not the exit, so that a panic of a channel is seen.
-        let kept = [&s.run_start, &s.scrubbed, &s.busy, &s.leave];
+        let kept = [&s.run_start, &s.scrubbed, &s.busy, &s.call];
         let words = [&counters[..], &kept[..]].concat();
         let sent = u64::from(tail(lines.request_bell));
         match self.kind(7, round) {
@@ -100,7 +100,7 @@ impl Random {
             1 => self.over(&lines.request_credit.consumed, sent),
             2 => self.over(&lines.times.handler[self.below(32)], sent),
             3 => self.ring(lines.response_bell, sent),
-            4 => self.over(&s.left, lines.status.left.load(Relaxed) & 0xff),
+            4 => self.over(&s.launches_left, lines.status.launches_left.load(Relaxed) & 0xff),
             5 => self.over(&s.acknowledged, lines.command.load(Relaxed)),
             _ => lines.responses[self.below(lines.responses.len())].store([self.next(), 0]),
         }

@@ -7,7 +7,6 @@ use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::{Memory, Mode, Runtime, RuntimeConfig};
 use ring_tests::{cpu, opened};
 use std::cell::OnceCell;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A place to play on.
@@ -29,7 +28,7 @@ enum Host {
 
 fn emulated(name: &'static str) -> Runtime {
     let driver = Quirks::named(Cpu::open(), name).unwrap();
-    opened(&Arc::new(driver), RuntimeConfig::default())
+    opened(&driver, RuntimeConfig::default())
 }
 
 impl Platform {
@@ -105,7 +104,7 @@ impl Break {
     /// A device that breaks so, if it can be opened at all.
     pub fn host(self) -> Option<Runtime> {
         let cpu = || Quirks::of(Cpu::open());
-        let open = |driver: Quirks<Cpu>| {
+        let open = |driver: Quirks| {
             let slow = driver.info().watchdog;
             let host = Runtime::over(driver, RuntimeConfig::default());
             match host {

@@ -1,35 +1,33 @@
 //! The targets and corpora in `fuzz/`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use anyhow::{anyhow, ensure};
+use fs_err as fs;
+
+use crate::Result;
 
 /// Names of all targets, sorted: each has a file.
 pub fn targets(folder: &Path) -> Result<Vec<String>> {
     let sources = folder.join("fuzz_targets");
-    let entries = fs::read_dir(&sources).map_err(|e| Error::io(&sources, &e))?;
-    let paths = entries.flatten().map(|entry| entry.path());
+    let paths = fs::read_dir(&sources)?.flatten().map(|entry| entry.path());
     let mut names: Vec<String> = paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
     names.sort();
-    if names.is_empty() {
-        return Err(Error::new(format!("no target in {}", sources.display())));
-    }
+    ensure!(!names.is_empty(), "no target in {}", sources.display());
     Ok(names)
 }
 
 /// Copies a target's corpus into a folder of its own below `to`, which is emptied before.
 pub fn copy(folder: &Path, target: &str, to: &Path) -> Result<PathBuf> {
     let (from, to) = (folder.join("corpus").join(target), empty(&to.join(target))?);
-    let inputs = fs::read_dir(&from).map_err(|e| {
-        Error::io(&from, &e).hint("a corpus for each target, of one small input at least")
+    let inputs = fs::read_dir(&from).map_err(|error| {
+        anyhow!("{error}\n  try: a corpus for each target, of one small input at least")
     })?;
     for input in inputs.flatten() {
-        let path = input.path();
-        fs::copy(&path, to.join(input.file_name())).map_err(|e| Error::io(&path, &e))?;
+        fs::copy(input.path(), to.join(input.file_name()))?;
     }
     Ok(to)
 }
@@ -37,9 +35,9 @@ pub fn copy(folder: &Path, target: &str, to: &Path) -> Result<PathBuf> {
 /// The folder, with nothing in it.
 pub fn empty(folder: &Path) -> Result<PathBuf> {
     if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
+        fs::remove_dir_all(folder)?;
     }
-    fs::create_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
+    fs::create_dir_all(folder)?;
     Ok(folder.to_owned())
 }
 

@@ -7,9 +7,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
+use anyhow::{Error, anyhow, bail, ensure};
 use ring_builder::Toolchain;
 
-use crate::{Error, Result, Workspace, pins, sanitize, shell, toolchain};
+use crate::{Result, Workspace, pins, sanitize, shell, toolchain};
 
 mod corpus;
 mod log;
@@ -49,7 +50,7 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
                 Ok(line) => println!("fuzz: {target:<16}{line}"),
                 Err(error) => {
                     println!("fuzz: {target:<16}FAILED");
-                    found.lock().expect("no thread panics").push(format!("{target}: {error}"));
+                    found.lock().expect("no thread panics").push(format!("{target}: {error:#}"));
                 }
             }
         }
@@ -57,7 +58,8 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
     let at_once = thread::available_parallelism().map_or(1, usize::from).min(targets.len());
     thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
     let found = found.into_inner().expect("no thread panics");
-    if found.is_empty() { Ok(()) } else { Err(Error::new(found.join("\n"))) }
+    ensure!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
 }
 
 /// The targets that are asked for, in order.
@@ -66,9 +68,7 @@ fn chosen(ws: &Workspace, options: &Options) -> Result<Vec<String>> {
     match &options.target {
         None => Ok(all),
         Some(one) if all.contains(one) => Ok(vec![one.clone()]),
-        Some(other) => {
-            Err(Error::new(format!("no target `{other}`; there are {}", all.join(", "))))
-        }
+        Some(other) => bail!("no target `{other}`; there are {}", all.join(", ")),
     }
 }
 
@@ -111,7 +111,7 @@ fn one(ws: &Workspace, programs: &Path, target: &str, seconds: u32) -> Result<St
     }
     let output = command
         .output()
-        .map_err(|error| Error::new(format!("`{}` did not start: {error}", program.display())))?;
+        .map_err(|error| anyhow!("`{}` did not start: {error}", program.display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     match log::read(&said) {
         Some(run) if output.status.success() => Ok(run.to_string()),
@@ -131,12 +131,11 @@ fn fuzzer(program: &Path) -> Command {
 
 /// What went wrong, the input that did it, and how to see it again.
 fn finding(program: &Path, said: &str) -> Error {
-    let error = Error::new(log::complaint(said));
+    let (complaint, program) = (log::complaint(said), program.display());
     match log::input(said) {
-        Some(input) => error.hint(format!(
-            "{} {input}\n   the input is {input}; once it passes, keep it in the corpus",
-            program.display()
-        )),
-        None => error.hint(format!("{} -runs=0, which says more", program.display())),
+        Some(input) => anyhow!(
+            "{complaint}\n  try: {program} {input}\n   the input is {input}; once it passes, keep it in the corpus"
+        ),
+        None => anyhow!("{complaint}\n  try: {program} -runs=0, which says more"),
     }
 }

@@ -37,7 +37,12 @@ pub fn exports(module: &Module, ptx: &str) -> Vec<Violation> {
     let missing = module.entries.iter().filter(|name| !there.contains(name));
     let others = there.iter().filter(|name| !module.entries.contains(name));
     let missing = missing.map(|name| Violation::missing(*name, "missing entry point"));
-    let others = others.map(|name| Violation::missing(*name, "entry point of another module"));
+    let others = others.map(|name| {
+        Violation::missing(
+            *name,
+            "entry point that xtask/src/pins.rs does not list for this module",
+        )
+    });
     let mut found: Vec<Violation> = missing.chain(others).collect();
     if ring_ptx::abi_version(ptx).is_none() {
         found.push(Violation::missing(ring_ptx::ABI_GLOBAL, "missing global"));

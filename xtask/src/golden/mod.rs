@@ -16,6 +16,7 @@ pub mod allow;
 pub mod code;
 pub mod form;
 pub mod known;
+pub mod link;
 pub mod memory;
 pub mod operand;
 pub mod order;
@@ -67,18 +68,22 @@ impl fmt::Display for Violation {
 pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
     let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
-    let of_all =
-        [memory::scope, memory::fences, memory::read_modify_write, memory::local, form::debug];
+    let of_all = [memory::read_modify_write, memory::local, form::debug];
     let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
     let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
     found.extend(form::header(ptx));
     found.extend(form::exports(module, ptx));
     let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
+    let function = |line: usize| functions.iter().find(|one| (one.line..=one.end).contains(&line));
+    // Where the ends have a scope of their own, `link` says which it is.
+    let is_link = |line: usize| function(line).is_some_and(|one| link::scope(one.name).is_some());
+    let others: Vec<_> = lines.iter().filter(|line| !is_link(line.line)).copied().collect();
+    found.extend(memory::scope(&others));
+    found.extend(memory::fences(&others));
     found.extend(accesses(&functions, &lines));
     for violation in &mut found {
-        let inside = |one: &&code::Function<'_>| (one.line..=one.end).contains(&violation.line);
-        violation.function = functions.iter().find(inside).map(|one| one.name.to_owned());
+        violation.function = function(violation.line).map(|one| one.name.to_owned());
     }
     found.sort_by_key(|violation| violation.line);
     found
@@ -127,6 +132,10 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
             matches!(operand, operand::Operand::Name(BLOCK))
                 || matches!(operand, operand::Operand::Memory(at, _) if **at == operand::Operand::Name(BLOCK))
         });
+        if let Some(scope) = link::scope(function.name) {
+            found.extend(link::check(function, scope));
+            continue;
+        }
         if function.entry && !names_block {
             found.extend(plain::check(function));
             continue;

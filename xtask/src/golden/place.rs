@@ -206,7 +206,7 @@ fn kernel(value: Value) -> Place {
     let inside = |begin: usize, bytes: usize| (begin..begin + bytes).contains(&at);
     let control_of = |bell: usize| exact && at == bell + 16 * CONTROL;
     let status = offset_of!(ChannelBlock, status);
-    let ends = [offset_of!(StatusLine, acknowledged), offset_of!(StatusLine, left)];
+    let ends = [offset_of!(StatusLine, acknowledged), offset_of!(StatusLine, launches_left)];
     let credit = |line: usize| exact && at == line + offset_of!(CreditLine, consumed);
     let response_bell = offset_of!(ChannelBlock, response_bell);
     if control_of(response_bell) {

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use crate::{Error, Result, Workspace, workspace};
+use anyhow::bail;
+
+use crate::{Result, Workspace, workspace};
 
 /// Where they are listed.
 pub const LIST: &str = "xtask/mutants.txt";
@@ -41,11 +43,11 @@ fn parse(text: &str) -> Result<Vec<Known>> {
         let [file, rest @ ..] = block else { continue };
         let (changes, rest) = rest.split_at(rest.iter().take_while(is_change).count());
         let [line, why @ ..] = rest else {
-            return Err(Error::new(format!("{LIST}: `{file}` is not complete")));
+            bail!("{LIST}: `{file}` is not complete");
         };
         if changes.is_empty() || why.is_empty() {
             let lacks = if why.is_empty() { "reason" } else { "change" };
-            return Err(Error::new(format!("{LIST}: {file}, `{line}`: no {lacks} is given")));
+            bail!("{LIST}: {file}, `{line}`: no {lacks} is given");
         }
         let why = why.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         all.extend(changes.iter().map(|change| {

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Error, Result, Workspace, pins, shell, workspace};
+use anyhow::{Context, bail, ensure};
+
+use crate::{Result, Workspace, pins, shell, workspace};
 
 mod known;
 mod parts;
@@ -51,7 +53,7 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
     if chosen.is_empty() {
         let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         let asked = options.part.as_deref().unwrap_or_default();
-        return Err(Error::new(format!("no part `{asked}`; there are {}", names.join(", "))));
+        bail!("no part `{asked}`; there are {}", names.join(", "));
     }
     let known = known::read(ws)?;
     let folder = ws.target("mutants");
@@ -67,11 +69,13 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
         judged?;
         unexplained += living;
     }
-    if unexplained == 0 {
-        return Ok(());
-    }
-    Err(Error::new(format!("{unexplained} mutants live, or were not judged, without a reason"))
-        .hint(format!("a test that fails, or a reason in {}", known::LIST)))
+    ensure!(
+        unexplained == 0,
+        "{unexplained} mutants live, or were not judged, without a reason\n  try: a test that fails, or a \
+         reason in {}",
+        known::LIST
+    );
+    Ok(())
 }
 
 /// cargo-mutants over a part's files, in the copy of the clone.
@@ -123,12 +127,13 @@ fn judge(
             unchanged(package, stage, folder)?;
         }
         add(&mut command, stage, &kept, folder);
-        let status = command.status();
-        let status = status.map_err(|e| Error::new(format!("cargo-mutants did not start: {e}")))?;
+        let status = command.status().context("cargo-mutants did not start")?;
         tally.take(&kept.join("mutants.out"))?;
         if !status.code().is_some_and(|code| JUDGED.contains(&code)) {
-            return Err(Error::new(format!("cargo-mutants ended with {status}"))
-                .hint(format!("cargo xtask mutants --again {}", part.name)));
+            bail!(
+                "cargo-mutants ended with {status}\n  try: cargo xtask mutants --again {}",
+                part.name
+            );
         }
     }
     Ok(())
@@ -138,8 +143,8 @@ fn judge(
 /// the package that it changes.
 fn unchanged(package: &str, stage: &Stage, folder: &Path) -> Result {
     let mut cargo = shell::stable_cargo(&folder.join("tree"));
-    cargo.args(["test", "--quiet", "--profile", PROFILE, "-p", package]).args(stage.cargo);
-    cargo.arg("--").args(stage.names);
+    cargo.args(["test", "--quiet", "--profile", PROFILE, "-p", package]);
+    cargo.args(stage.cargo.split_whitespace()).arg("--").args(stage.names.split_whitespace());
     environment(&mut cargo, stage, folder);
     shell::run(&mut cargo)
 }
@@ -158,9 +163,9 @@ fn add(command: &mut Command, stage: &Stage, out: &Path, folder: &Path) {
         }
     }
     command.args(["--build-timeout", &BUILD.to_string()]);
-    command.args(stage.cargo.iter().map(|arg| format!("--cargo-arg={arg}")));
+    command.args(stage.cargo.split_whitespace().map(|arg| format!("--cargo-arg={arg}")));
     if !stage.names.is_empty() {
-        command.args(["--", "--"]).args(stage.names);
+        command.args(["--", "--"]).args(stage.names.split_whitespace());
     }
     environment(command, stage, folder);
 }
@@ -247,7 +252,9 @@ mod tests {
             }
             for stage in part.stages {
                 let package = stage.tests_of.unwrap_or(part.package);
-                for test in stage.cargo.iter().filter_map(|arg| arg.strip_prefix("--test=")) {
+                for test in
+                    stage.cargo.split_whitespace().filter_map(|arg| arg.strip_prefix("--test="))
+                {
                     let places = [
                         format!("crates/{package}/tests/{test}.rs"),
                         format!("crates/{package}/tests/{test}/main.rs"),

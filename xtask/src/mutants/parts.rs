@@ -22,16 +22,19 @@ pub struct Stage {
     pub what: &'static str,
     /// The package of the tests, if it is another one.
     pub tests_of: Option<&'static str>,
-    /// Arguments of `cargo test`, for the build too.
-    pub cargo: &'static [&'static str],
-    /// Arguments of the test programs: names of tests.
-    pub names: &'static [&'static str],
+    /// Arguments of `cargo test`, for the build too, as they are typed.
+    pub cargo: &'static str,
+    /// Arguments of the test programs, as they are typed: names of tests.
+    pub names: &'static str,
     /// Variables.
     pub env: &'static [(&'static str, &'static str)],
     /// Seconds before which the tests of a mutant are not taken for hanging; nor, where they are the
     /// package's own, before five times what they take without one.
     pub seconds: u32,
 }
+
+/// A package's own tests: what a stage does not say is as here.
+const OWN: Stage = Stage { what: "", tests_of: None, cargo: "", names: "", env: &[], seconds: 12 };
 
 /// Few random cases: what they let live is tried with more.
 const FEW: (&str, &str) = ("PROPTEST_CASES", "16");
@@ -45,37 +48,22 @@ const PLAIN: (&str, &str) = ("RUSTFLAGS", "--cfg ring_atomic_slots");
 /// Atomics that loom watches.
 const LOOM: (&str, &str) = ("RUSTFLAGS", "--cfg loom");
 
-/// Models run for minutes as it is.
-const FAST: &str = "--config=profile.mutants.opt-level=3";
-
-/// The models of a package.
+/// The models of a package, optimised: they run for minutes as it is.
 const MODELS: Stage = Stage {
     what: "loom",
-    tests_of: None,
-    cargo: &[FAST, "--test=loom"],
-    names: &[],
+    cargo: "--config=profile.mutants.opt-level=3 --test=loom",
     env: &[LOOM],
     seconds: 900,
+    ..OWN
 };
 
 /// The suite's tests of one module each, on CPU threads.
 const SUITE: Stage = Stage {
     what: "the suite",
     tests_of: Some("ring-tests"),
-    cargo: &["--test=suite"],
-    names: &[
-        "modes::",
-        "messages::",
-        "life_cycle::",
-        "panics::",
-        "state::",
-        "vectors::",
-        "abandoned::",
-        "hostile::idle",
-        "payload::",
-        "lease::",
-        "quirks::",
-    ],
+    cargo: "--test=suite",
+    names: "modes:: messages:: life_cycle:: panics:: state:: vectors:: abandoned:: hostile::idle payload:: \
+            lease:: quirks::",
     env: &[("RING_SEQUENCES", "0.03")],
     seconds: 240,
 };
@@ -94,33 +82,22 @@ pub const PARTS: [Part; 3] = [
         stages: &[
             Stage {
                 what: "its tests, few cases",
-                tests_of: None,
-                cargo: &[
-                    "--lib",
-                    "--test=hostile",
-                    "--test=ends",
-                    "--test=words",
-                    "--test=properties",
-                ],
-                names: &[],
+                cargo: "--lib --test=hostile --test=ends --test=words --test=properties",
                 env: &[FEW],
-                seconds: 12,
+                ..OWN
             },
             Stage {
                 what: "its tests, slots by plain atomics",
-                tests_of: None,
-                cargo: &["--lib", "--test=hostile", "--test=properties"],
-                names: &[],
+                cargo: "--lib --test=hostile --test=properties",
                 env: &[FEW, PLAIN],
-                seconds: 12,
+                ..OWN
             },
             Stage {
                 what: "its tests, and threads",
-                tests_of: None,
-                cargo: &["--test=hostile", "--test=properties", "--test=threads"],
-                names: &[],
+                cargo: "--test=hostile --test=properties --test=threads",
                 env: &[MANY],
                 seconds: 240,
+                ..OWN
             },
             MODELS,
         ],
@@ -139,28 +116,15 @@ pub const PARTS: [Part; 3] = [
         stages: &[
             Stage {
                 what: "its tests that need little time",
-                tests_of: None,
-                cargo: &[
-                    "--lib",
-                    "--test=resume",
-                    "--test=stream",
-                    "--test=lost",
-                    "--test=stamps",
-                    "--test=scopes",
-                    "--test=telemetry",
-                    "--test=lease",
-                ],
-                names: &[],
-                env: &[],
-                seconds: 12,
+                cargo: "--lib --test=resume --test=stream --test=lost --test=stamps --test=scopes \
+                        --test=telemetry --test=lease",
+                ..OWN
             },
             Stage {
                 what: "its tests of budgets, clocks and channels beside each other",
-                tests_of: None,
-                cargo: &["--test=budgets", "--test=beside", "--test=clock", "--test=idle"],
-                names: &[],
-                env: &[],
+                cargo: "--test=budgets --test=beside --test=clock --test=idle",
                 seconds: 60,
+                ..OWN
             },
             SUITE,
             MODELS,
@@ -185,28 +149,17 @@ pub const PARTS: [Part; 3] = [
         stages: &[
             Stage {
                 what: "its unit tests on a device that does as it is told",
-                tests_of: None,
-                cargo: &["--all-features", "--lib"],
-                names: &["fake::", "channel::", "staging::"],
-                env: &[],
-                seconds: 12,
+                cargo: "--all-features --lib",
+                names: "fake:: channel:: staging::",
+                ..OWN
             },
-            Stage {
-                what: "all its unit tests",
-                tests_of: None,
-                cargo: &["--all-features", "--lib"],
-                names: &[],
-                env: &[],
-                seconds: 90,
-            },
+            Stage { what: "all its unit tests", cargo: "--all-features --lib", seconds: 90, ..OWN },
             SUITE,
             Stage {
                 what: "its models",
-                tests_of: None,
-                cargo: &[FAST, "--no-default-features", "--lib"],
-                names: &["models::"],
-                env: &[LOOM],
-                seconds: 900,
+                cargo: "--config=profile.mutants.opt-level=3 --no-default-features --lib",
+                names: "models::",
+                ..MODELS
             },
         ],
     },

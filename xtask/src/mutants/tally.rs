@@ -1,10 +1,11 @@
 //! What became of the mutants of a part, over all stages and runs.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, workspace};
+use fs_err as fs;
+
+use crate::{Result, workspace};
 
 /// What can become of a mutant that is done with: the files in which cargo-mutants lists them.
 pub const ENDS: [&str; 3] = ["caught.txt", "timeout.txt", "unviable.txt"];
@@ -27,7 +28,7 @@ impl Tally {
     /// # Errors
     /// When the folder cannot be made.
     pub fn open(folder: &Path, listed: BTreeSet<String>) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
+        fs::create_dir_all(folder)?;
         let kept = |name: &str| {
             let names = names(&folder.join(name));
             names.into_iter().filter(|name| listed.contains(name)).collect::<BTreeSet<_>>()

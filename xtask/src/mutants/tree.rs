@@ -2,10 +2,11 @@
 //! what the last one has compiled.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, Workspace, shell, workspace};
+use fs_err as fs;
+
+use crate::{Result, Workspace, shell, workspace};
 
 /// Brings the copy up to date with the clone, files that git does not know included.
 ///
@@ -18,18 +19,16 @@ pub fn copy(ws: &Workspace, to: &Path) -> Result {
     let files: BTreeSet<PathBuf> =
         listed.lines().map(PathBuf::from).filter(|file| ws.root().join(file).is_file()).collect();
     for file in workspace::files(to)?.iter().filter(|file| !files.contains(*file)) {
-        let gone = to.join(file);
-        fs::remove_file(&gone).map_err(|e| Error::io(&gone, &e))?;
+        fs::remove_file(to.join(file))?;
     }
     for file in &files {
         let (from, to) = (ws.root().join(file), to.join(file));
-        let new = fs::read(&from).map_err(|e| Error::io(&from, &e))?;
+        let new = fs::read(from)?;
         if fs::read(&to).is_ok_and(|old| old == new) {
             continue; // its time stays, and nothing is compiled for it
         }
-        let folder = to.parent().unwrap_or(&to);
-        fs::create_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
-        fs::write(&to, new).map_err(|e| Error::io(&to, &e))?;
+        fs::create_dir_all(to.parent().unwrap_or(&to))?;
+        fs::write(to, new)?;
     }
     Ok(())
 }

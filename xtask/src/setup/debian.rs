@@ -1,11 +1,14 @@
 //! Fetches Debian's `rust-src` by apt into the target folder. apt's state is kept there too: the machine's apt
 //! configuration, lists and installed packages are not changed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Error, Result, Workspace, pins, shell, workspace};
+use anyhow::{Context, ensure};
+use fs_err as fs;
+
+use crate::pins::{DEBIAN_PACKAGE, DEBIAN_SUITES, DEBIAN_VERSION, NIGHTLY};
+use crate::{Result, Workspace, shell, workspace};
 
 /// Debian's own address: what serves where the machine's sources name no Debian mirror.
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -18,7 +21,7 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// # Errors
 /// When apt is missing or fails, or when Debian no longer carries the pinned version.
 pub fn ensure(ws: &Workspace) -> Result<PathBuf> {
-    let library = ws.tools().join("rust-src").join(pins::DEBIAN_VERSION).join("library");
+    let library = ws.tools().join("rust-src").join(DEBIAN_VERSION).join("library");
     if library.join("core/src/lib.rs").is_file() {
         return Ok(library);
     }
@@ -27,12 +30,12 @@ pub fn ensure(ws: &Workspace) -> Result<PathBuf> {
     let unpacked = work.join("unpacked");
     remove(&unpacked)?;
     shell::run(shell::command("dpkg").arg("-x").arg(&deb).arg(&unpacked))?;
-    let upstream = pins::DEBIAN_VERSION.split('+').next().unwrap_or_default();
+    let upstream = DEBIAN_VERSION.split('+').next().unwrap_or_default();
     let source = unpacked.join(format!("usr/src/rustc-{upstream}/library"));
     let parent = library.parent().unwrap_or(&work);
-    fs::create_dir_all(parent).map_err(|e| Error::io(parent, &e))?;
+    fs::create_dir_all(parent)?;
     remove(&library)?;
-    fs::rename(&source, &library).map_err(|e| Error::io(&source, &e))?;
+    fs::rename(&source, &library)?;
     remove(&work)?;
     Ok(library)
 }
@@ -46,8 +49,7 @@ fn mirror(targets: &str) -> Option<&str> {
 fn download(work: &Path) -> Result<PathBuf> {
     remove(work)?;
     for folder in ["state/lists/partial", "cache/archives/partial", "log"] {
-        let folder = work.join(folder);
-        fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, &e))?;
+        fs::create_dir_all(work.join(folder))?;
     }
     workspace::write(&work.join("state/status"), "")?;
     let signed = match Path::new(KEYS).is_file() {
@@ -57,32 +59,20 @@ fn download(work: &Path) -> Result<PathBuf> {
     let targets =
         shell::output(shell::command("apt-get").args(["indextargets", "--format", "$(REPO_URI)"]));
     let mirror = targets.as_deref().ok().and_then(mirror).unwrap_or(MIRROR);
-    let sources = format!(
-        "Types: deb\nURIs: {}\nSuites: {}\nComponents: main\n{signed}",
-        mirror,
-        pins::DEBIAN_SUITES
-    );
+    let sources =
+        format!("Types: deb\nURIs: {mirror}\nSuites: {DEBIAN_SUITES}\nComponents: main\n{signed}");
     workspace::write(&work.join("debian.sources"), &sources)?;
 
-    println!(
-        "setup: asking Debian ({}) for {} {}",
-        pins::DEBIAN_SUITES,
-        pins::DEBIAN_PACKAGE,
-        pins::DEBIAN_VERSION
-    );
+    println!("setup: asking Debian ({DEBIAN_SUITES}) for {DEBIAN_PACKAGE} {DEBIAN_VERSION}");
     shell::output(apt_command("apt-get", work).args(["--quiet", "update"]))
-        .map_err(|e| Error::new(format!("Debian's package lists could not be fetched: {e}")))?;
-    let versions =
-        shell::output(apt_command("apt-cache", work).args(["madison", pins::DEBIAN_PACKAGE]))?;
-    if !offers(&versions, pins::DEBIAN_VERSION) {
-        return Err(moved_past(&versions));
-    }
-    let wanted = format!("{}={}", pins::DEBIAN_PACKAGE, pins::DEBIAN_VERSION);
+        .context("Debian's package lists could not be fetched")?;
+    let versions = shell::output(apt_command("apt-cache", work).args(["madison", DEBIAN_PACKAGE]))?;
+    check_offered(&versions)?;
+    let wanted = format!("{DEBIAN_PACKAGE}={DEBIAN_VERSION}");
     shell::output(apt_command("apt-get", work).args(["--quiet", "download", &wanted]))?;
-    let entries = fs::read_dir(work).map_err(|e| Error::io(work, &e))?;
-    let deb =
-        entries.flatten().map(|e| e.path()).find(|p| p.extension().is_some_and(|x| x == "deb"));
-    deb.ok_or_else(|| Error::new("apt-get download left no package"))
+    let mut left = fs::read_dir(work)?.flatten().map(|entry| entry.path());
+    let deb = left.find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    deb.context("apt-get download left no package")
 }
 
 /// apt with its sources, state, cache and log in `work`.
@@ -105,46 +95,41 @@ fn apt_command(program: &str, work: &Path) -> Command {
     command
 }
 
-/// Whether `apt-cache madison`'s table has `version`.
-fn offers(madison: &str, version: &str) -> bool {
-    madison.lines().any(|line| line.split('|').nth(1).is_some_and(|v| v.trim() == version))
-}
-
-fn moved_past(madison: &str) -> Error {
-    let found: Vec<&str> =
-        madison.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
-    let found = if found.is_empty() { "nothing".into() } else { found.join(", ") };
-    Error::new(format!(
-        "Debian ({}) has moved past {} {}: it offers {found}",
-        pins::DEBIAN_SUITES,
-        pins::DEBIAN_PACKAGE,
-        pins::DEBIAN_VERSION
-    ))
-    .hint(format!(
-        "rustup toolchain install {} --profile minimal --component rust-src, \
+/// Whether `apt-cache madison`'s table has the pinned version.
+fn check_offered(madison: &str) -> Result {
+    let versions = madison.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim);
+    let offered: Vec<&str> = versions.collect();
+    ensure!(
+        offered.contains(&DEBIAN_VERSION),
+        "Debian ({DEBIAN_SUITES}) has moved past {DEBIAN_PACKAGE} {DEBIAN_VERSION}: it offers {}\n  \
+         try: rustup toolchain install {NIGHTLY} --profile minimal --component rust-src, \
          or pin the version on offer in xtask/src/pins.rs and see whether `cargo xtask ptx --check` agrees",
-        pins::NIGHTLY
-    ))
+        if offered.is_empty() { "nothing".into() } else { offered.join(", ") }
+    );
+    Ok(())
 }
 
 fn remove(folder: &Path) -> Result {
     match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(folder, &e)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{mirror, moved_past, offers};
+    use super::{check_offered, mirror};
 
     #[test]
     fn a_newer_version_is_reported_by_name() {
-        let madison =
-            "  rust-src | 1.99.0+dfsg1-1 | http://m.example/debian sid/main amd64 Packages\n";
-        assert!(!offers(madison, "1.97.1+dfsg1-1"));
-        assert!(offers(madison, "1.99.0+dfsg1-1"));
-        assert!(moved_past(madison).to_string().contains("it offers 1.99.0+dfsg1-1"));
+        let madison = |v: &str| {
+            format!("  rust-src | {v} | http://m.example/debian sid/main amd64 Packages\n")
+        };
+        let newer = madison("1.99.0+dfsg1-1");
+        let said = check_offered(&newer).unwrap_err().to_string();
+        assert!(said.contains("it offers 1.99.0+dfsg1-1"), "{said}");
+        check_offered(&(newer + &madison("1.97.1+dfsg1-1"))).unwrap();
+        assert!(check_offered("").unwrap_err().to_string().contains("it offers nothing"));
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Error, Result, Workspace, pins, shell, toolchain};
+use anyhow::bail;
+
+use crate::{Result, Workspace, pins, shell, toolchain};
 
 pub mod debian;
 pub mod linked;
@@ -50,7 +52,7 @@ fn source(ws: &Workspace, options: &Options) -> Result {
         let mut rustup = rustup();
         rustup.args(args).args(["--component", "rust-src", "--no-self-update"]);
         if let Err(error) = shell::run_for(&mut rustup, RUSTUP_LIMIT) {
-            println!("setup: rustup could not ({error}); taking Debian's rust-src");
+            println!("setup: rustup could not ({error:#}); taking Debian's rust-src");
             return from_debian(ws);
         }
     }
@@ -65,9 +67,11 @@ fn source(ws: &Workspace, options: &Options) -> Result {
 
 fn from_debian(ws: &Workspace) -> Result {
     let Some(nightly) = toolchain::installed().next() else {
-        let missing = format!("no installed toolchain is rustc {}", pins::RUSTC_COMMIT);
-        return Err(Error::new(missing)
-            .hint(format!("rustup toolchain install {} --profile minimal", pins::NIGHTLY)));
+        bail!(
+            "no installed toolchain is rustc {}\n  try: rustup toolchain install {} --profile minimal",
+            pins::RUSTC_COMMIT,
+            pins::NIGHTLY
+        );
     };
     let library = debian::ensure(ws)?;
     let linked = linked::ensure(ws, &nightly, &library)?;
@@ -104,6 +108,6 @@ fn miri(ws: &Workspace) {
     rustup.arg(name.as_deref().unwrap_or(pins::NIGHTLY));
     match shell::run_for(&mut rustup, RUSTUP_LIMIT) {
         Ok(()) => println!("setup: Miri installed"),
-        Err(error) => println!("setup: no Miri ({error})"),
+        Err(error) => println!("setup: no Miri ({error:#})"),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, Workspace, pins, shell};
+use anyhow::{Context, anyhow};
+
+use crate::{Result, Workspace, pins, shell};
 
 /// A usable `ptxas`.
 #[derive(Debug, Clone)]
@@ -23,10 +25,9 @@ pub fn find(ws: &Workspace) -> Result<Ptxas> {
         programs.extend(std::env::var_os(variable).map(|home| Path::new(&home).join("bin/ptxas")));
     }
     programs.push(folder(ws).join("nvidia/cuda_nvcc/bin/ptxas"));
-    programs.into_iter().find_map(usable).ok_or_else(|| {
-        let (major, minor) = pins::PTXAS_MIN;
-        Error::new(format!("no ptxas of CUDA {major}.{minor} or newer"))
-            .hint(crate::toolchain::INSTALL)
+    let (major, minor) = pins::PTXAS_MIN;
+    programs.into_iter().find_map(usable).with_context(|| {
+        format!("no ptxas of CUDA {major}.{minor} or newer\n  try: cargo xtask setup")
     })
 }
 
@@ -40,19 +41,13 @@ pub fn ensure(ws: &Workspace) -> Result<Ptxas> {
     }
     println!("setup: asking PyPI for {}", pins::NVCC_WHEEL);
     let mut pip = shell::command("python3");
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--upgrade",
-        "--disable-pip-version-check",
-    ]);
-    pip.arg("--target").arg(folder(ws)).arg(pins::NVCC_WHEEL);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]);
+    pip.args(["--disable-pip-version-check", "--target"]).arg(folder(ws)).arg(pins::NVCC_WHEEL);
     shell::output(&mut pip).map_err(|error| {
-        Error::new(format!("ptxas could not be installed: {error}"))
-            .hint("apt-get install python3-pip, or put the ptxas of a CUDA toolkit on PATH")
+        anyhow!(
+            "ptxas could not be installed: {error}\n  try: apt-get install python3-pip, or put the ptxas of \
+             a CUDA toolkit on PATH"
+        )
     })?;
     find(ws)
 }

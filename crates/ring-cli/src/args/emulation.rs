@@ -5,6 +5,7 @@ use ring_host::device::quirks::NAMES;
 use ring_host::device::{Driver, Quirks};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Values that ask for the list.
 const LIST: [&str; 3] = ["?", "list", "help"];
@@ -54,7 +55,7 @@ pub struct Emulation(String);
 
 impl Emulation {
     /// The device without what they take away.
-    pub fn of<D: Driver>(&self, driver: D) -> Quirks<D> {
+    pub fn of(&self, driver: Arc<dyn Driver>) -> Quirks {
         let quirks = Quirks::named(driver, &self.0);
         quirks.unwrap_or_else(|error| unreachable!("the names were checked: {error}"))
     }

@@ -3,7 +3,7 @@
 use super::baselines::launch::{By, Kernel};
 use super::baselines::{between, copies, flag, head_tail, launch};
 use super::context::Context;
-use super::report::{OnDevice, Report, Shape};
+use super::report::{Report, Shape};
 use super::ring::{self, latency};
 use super::turns::Trips;
 use ring_bench::kernels::Digest;
@@ -41,8 +41,7 @@ pub const STEPS_BESIDE: u64 = 2;
 pub fn latency(context: &Context<'_>, report: &mut Report) {
     report.latency.extend(context.trips("round trips", context.settings.rounds, &TRIPS));
     context.steps.next("one way between two blocks");
-    let name = "one block to another, one way";
-    report.on_device.push(OnDevice { name, us: between::one_way(context) });
+    report.on_device.extend(between::one_way(context));
     context.steps.next("what the device says of round trips");
     report.on_device.extend(latency::device_times(context));
 }

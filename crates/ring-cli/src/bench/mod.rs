@@ -44,7 +44,7 @@ use machine::Machine;
 use measured::Measured;
 use report::{Report, Skipped, Stop};
 use ring_bench::kernels::Digest;
-use ring_host::device::{self, Driver as _};
+use ring_host::device;
 use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;

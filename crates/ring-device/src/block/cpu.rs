@@ -140,7 +140,7 @@ impl Cooperate for Threads {
         self.now()
     }
 
-    fn rest(self, looks: u32, _: bool) {
+    fn pause(self, looks: u32, _: bool) {
         (self.hooks.rest)(looks);
     }
 

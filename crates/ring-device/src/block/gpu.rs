@@ -143,7 +143,7 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn rest(self, _: u32, active: bool) {
+    fn pause(self, _: u32, active: bool) {
         if !active {
             ptx::sleep(1000);
         }

@@ -84,10 +84,10 @@ pub(crate) trait Cooperate: Copy {
     fn now(self) -> u64;
     /// The clock of what [`Times`](ring_shared::layout::Times) holds.
     fn ticks(self) -> u64;
-    /// Rests between two looks, after `looks` idle ones in a row. A GPU's thread sleeps only if the channel is
+    /// Pauses between two looks, after `looks` idle ones in a row. A GPU's thread sleeps only if the channel is
     /// not `active`.
-    fn rest(self, looks: u32, active: bool);
-    /// Whether the rest after `looks` idle looks may be long.
+    fn pause(self, looks: u32, active: bool);
+    /// Whether the pause after `looks` idle looks may be long.
     fn may_sleep(self, looks: u32) -> bool;
     /// Stores `value` after this thread's reads.
     fn store_after_reads(self, at: &AtomicU64, value: u64);

@@ -2,7 +2,7 @@
 
 use crate::block::{Cooperate, Threads};
 use crate::context::Payload;
-use crate::kernel::{Group, Kernel, Scope};
+use crate::kernel::{Group, Kernel, Messages, Scope};
 use crate::memory::BlockMemory;
 use crate::memory::boot;
 use crate::memory::budget::Channels;
@@ -140,7 +140,25 @@ impl<'a, K: Kernel> Channel<'a, K> {
     /// Whether channel 0 has called the others to leave this launch.
     #[inline(always)]
     pub fn called(&self) -> bool {
-        self.caller().is_some_and(|first| first.leave.load(Relaxed) == launch(self.block))
+        self.caller().is_some_and(|first| first.call.load(Relaxed) == launch(self.block))
+    }
+
+    /// A warp: handles the `n` messages in its memory at `stage`.
+    ///
+    /// # Safety
+    /// Room for so many messages as `STAGE` says of the scope, of the calling warp alone, with a request in
+    /// each; the warp synchronises before and after.
+    #[inline(always)]
+    pub unsafe fn handle_by_warp(&self, stage: *mut u8, n: u32) {
+        let (stride, response) = <K::Scope as Scope<K>>::STAGE;
+        let messages = Messages {
+            requests: stage,
+            responses: stage.wrapping_add(16 * response),
+            request_stride: 16 * stride,
+            response_stride: 16 * stride,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) }
     }
 
     /// One thread, before a message is handled.
@@ -154,9 +172,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
 
     /// One thread, after a message was handled, `now`.
     #[inline(always)]
-    pub fn note_rest(&self, now: u64) {
+    pub fn note_handled(&self, now: u64) {
         let budget = &self.memory().budget;
-        if budget.note_rest(now) && budget.is_told_of(self.channel()) {
+        if budget.note_handled(now) && budget.is_told_of(self.channel()) {
             self.status().busy.store(now, Relaxed);
         }
     }
@@ -170,7 +188,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
         command != m.life.acknowledged.get()
     }
 
-    /// Thread 0: tells the host that requests below `next` are consumed.
+    /// One thread: tells the host that requests below `next` are consumed.
     #[inline(always)]
     pub fn publish_consumed(&self, next: u64) {
         self.memory().inbox.publish_consumed(self.threads_of_block(), self.requests(), next);
@@ -249,7 +267,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
 /// The number of this launch, from 1.
 #[inline(always)]
 pub(super) fn launch(block: ThreadBlock<'_>) -> u64 {
-    block.memory().boot.word(boot::STATUS, offset_of!(StatusLine, left)).wrapping_add(1)
+    block.memory().boot.word(boot::STATUS, offset_of!(StatusLine, launches_left)).wrapping_add(1)
 }
 
 /// The payload arena of the configuration.
@@ -265,7 +283,8 @@ pub(super) unsafe fn payload<'a>(block: ThreadBlock<'a>) -> Payload<'a> {
     unsafe { Payload::new(at, bytes) }
 }
 
-/// One thread: writes the last that a channel says in a launch. Nothing is written after it.
+/// One thread: writes the last that a channel says in a launch. Nothing is written after it, but for what other
+/// threads of the block write, when it is called by one whose handler panicked.
 #[inline(always)]
 pub(super) fn publish_exit(block: ThreadBlock<'_>, lines: &ChannelBlock, epoch: u32, why: Exit) {
     let (status, launch) = (&lines.status, launch(block));
@@ -280,5 +299,5 @@ pub(super) fn publish_exit(block: ThreadBlock<'_>, lines: &ChannelBlock, epoch: 
     // all threads that we met at a barrier, to the host's acquire of it.
     status.acknowledged.store(last, Release);
     // SYNC: releases all of that, and the acknowledgement, to the host's acquire of it.
-    status.left.store(launch, Release);
+    status.launches_left.store(launch, Release);
 }

@@ -50,7 +50,7 @@ impl<K: Kernel> Channel<'_, K> {
         let began = self.ticks();
         // SAFETY: this warp's own half of the scratch memory while the block waits; it synchronises before
         // and after.
-        unsafe { self.handle(stage, 1) };
+        unsafe { self.handle_by_warp(stage, 1) };
         let ended = self.ticks();
         self.exit_if_warp_panicked();
         self.warp_sync();

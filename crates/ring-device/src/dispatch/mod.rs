@@ -99,7 +99,7 @@ pub(crate) unsafe fn panicked(block: ThreadBlock<'_>) {
     // The other channels must not wait for this one.
     lines.status.busy.store(0, Relaxed);
     if block.channel() == 0 {
-        lines.status.leave.store(launch(block), Relaxed);
+        lines.status.call.store(launch(block), Relaxed);
     }
     let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
     publish_exit(block, lines, epoch, ring_shared::layout::Exit::HandlerPanicked);

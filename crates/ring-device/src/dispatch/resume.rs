@@ -180,10 +180,10 @@ pub(super) fn skip_launch(block: ThreadBlock<'_>, lines: &ChannelBlock) {
         let launch = launch(block);
         lines.status.busy.store(0, Relaxed);
         if block.channel() == 0 {
-            lines.status.leave.store(launch, Relaxed);
+            lines.status.call.store(launch, Relaxed);
         }
-        // SYNC: released to the host's acquire of `left`.
-        lines.status.left.store(launch, Release);
+        // SYNC: released to the host's acquire of `launches_left`.
+        lines.status.launches_left.store(launch, Release);
     }
 }
 
@@ -193,7 +193,7 @@ pub(super) fn refuse(block: ThreadBlock<'_>, lines: &ChannelBlock, why: Exit) {
     if block.thread() == 0 {
         let boot = &block.memory().boot;
         if block.channel() == 0 {
-            lines.status.leave.store(launch(block), Relaxed);
+            lines.status.call.store(launch(block), Relaxed);
         }
         if why == Exit::CorruptRing {
             let errors = boot.word(boot::STATUS, offset_of!(StatusLine, errors));

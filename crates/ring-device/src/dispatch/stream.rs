@@ -12,7 +12,7 @@
 
 use super::channel::{Channel, launch};
 use crate::block::{Cooperate, Threads, Words};
-use crate::kernel::{Kernel, Messages, Scope};
+use crate::kernel::{Kernel, Scope};
 use crate::memory::SCRATCH_BYTES;
 use crate::memory::signals::Decision;
 use crate::memory::telemetry::POLLERS;
@@ -108,7 +108,7 @@ impl<K: Kernel> Channel<'_, K> {
             if self.optimization_barrier().stream_has_ended() {
                 break;
             }
-            self.rest(fruitless, true);
+            self.pause(fruitless, true);
         }
         self.sync();
         match self.memory().progress.end.get() {
@@ -236,26 +236,8 @@ impl<K: Kernel> Channel<'_, K> {
         let unseen = self.unseen(cursor);
         let began = self.ticks();
         // SAFETY: the `n` messages of this worker's own stage, at most CHUNK; the warp synchronises.
-        unsafe { self.handle(stage, n) };
+        unsafe { self.handle_by_warp(stage, n) };
         (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen))
-    }
-
-    /// A warp: handles the `n` messages in its memory at `stage`.
-    ///
-    /// # Safety
-    /// Room for so many messages as `STAGE` says of the scope, of the calling warp alone, with a request in
-    /// each; the warp synchronises before and after.
-    #[inline(always)]
-    pub unsafe fn handle(&self, stage: *mut u8, n: u32) {
-        let (stride, response) = <K::Scope as Scope<K>>::STAGE;
-        let messages = Messages {
-            requests: stage,
-            responses: stage.wrapping_add(16 * response),
-            request_stride: 16 * stride,
-            response_stride: 16 * stride,
-        };
-        // SAFETY: the caller's promise.
-        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) }
     }
 
     /// When the last look began that did not show message `cursor`.
@@ -394,9 +376,9 @@ impl<K: Kernel> Channel<'_, K> {
     fn let_workers_go(&self, committed: u64, now: u64, progress: bool, looked: bool) {
         let m = self.memory();
         let limit = m.progress.dispatch_limit.get();
-        let rests = committed == limit;
-        if rests && progress {
-            self.note_rest(now);
+        let all_answered = committed == limit;
+        if all_answered && progress {
+            self.note_handled(now);
         }
         if m.signals.stop.get() != Decision::Continue {
             return;
@@ -418,16 +400,16 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let to = self.reach(committed);
         let more = to > limit;
-        let starved = rests && !more && m.inbox.tail.get() > committed;
+        let starved = all_answered && !more && m.inbox.tail.get() > committed;
         if starved {
             m.budget.expect_work();
             if m.inbox.published.get() != committed {
                 self.publish_consumed(committed); // the host may fill those slots while we wait
             }
         }
-        if m.budget.is_limited() && (more || (rests && looked)) {
+        if m.budget.is_limited() && (more || (all_answered && looked)) {
             let called = self.caller().is_some() && m.progress.called.get() == launch(self.block);
-            let why = m.budget.spend(now, rests && !more, called, || self.channels());
+            let why = m.budget.spend(now, all_answered && !more, called, || self.channels());
             if why != Decision::Continue {
                 m.signals.stop.set(why);
                 return;

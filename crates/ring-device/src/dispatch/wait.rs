@@ -103,6 +103,10 @@ impl<K: Kernel> Channel<'_, K> {
                 let mut spent = Decision::Continue;
                 if this.is_lane_0() {
                     spent = m.budget.spend(now, !acted, called, || this.channels());
+                    if spent == Decision::Idle && !called && this.other_poller_answers() {
+                        m.budget.note_handled(now);
+                        spent = Decision::Continue;
+                    }
                 }
                 let spent = Decision::from_word(this.broadcast(spent.to_word()));
                 if spent != Decision::Continue {
@@ -113,12 +117,21 @@ impl<K: Kernel> Channel<'_, K> {
             if acted {
                 looks = 0;
             } else {
-                this.rest(looks, active);
+                this.pause(looks, active);
             }
         }
         if answered {
             self.settle(poller, self.now());
         }
+    }
+
+    /// One thread: whether a request is claimed whose response is not out yet.
+    #[inline(always)]
+    fn other_poller_answers(&self) -> bool {
+        let (next, committed) = (&self.memory().inbox.next, &self.memory().outbox.committed);
+        let answers = committed.get() != next.get();
+        self.fence_block(); // before this warp writes behind that response
+        answers
     }
 
     /// A polling warp: what is left to do about an inline message that it answered, while it has
@@ -129,7 +142,7 @@ impl<K: Kernel> Channel<'_, K> {
             let (m, tally) = (self.memory(), self.memory().telemetry.tally(poller));
             m.telemetry.count(poller, 1, tally.took.get(), tally.waited.get());
             m.budget.next_batch_limit(false);
-            self.note_rest(now);
+            self.note_handled(now);
         }
         self.warp_sync();
     }

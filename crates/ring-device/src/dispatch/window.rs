@@ -94,7 +94,7 @@ impl<K: Kernel> Channel<'_, K> {
                     break found.unwrap_or(Decision::Continue);
                 }
                 looks = looks.saturating_add(1);
-                self.rest(looks, true);
+                self.pause(looks, true);
             };
             if self.is_lane_0() {
                 self.fence(); // before slots are overwritten
@@ -177,7 +177,7 @@ impl<K: Kernel> Channel<'_, K> {
             // Both are read by all after the last barrier below.
             self.memory().signals.stop.set(self.after_window(now, due));
             self.memory().budget.next_batch_limit(end < tail);
-            self.note_rest(now);
+            self.note_handled(now);
         }
         let window = self.memory().scratch.bytes(OUTPUT).cast::<Words>();
         let mut t = self.thread();

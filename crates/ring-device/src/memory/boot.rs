@@ -12,7 +12,7 @@ use ring_shared::layout::{ChannelBlock, ConfigLine, ControlBlock, HostLine, Stat
 pub const BELL: usize = 0;
 /// The host's command.
 pub const COMMAND: usize = 8;
-/// [`StatusLine::leave`] of channel 0.
+/// [`StatusLine::call`] of channel 0.
 pub const CALL: usize = 9;
 /// The first atom of [`HostLine`].
 pub const HOST: usize = 10;
@@ -34,12 +34,12 @@ const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS 
 const _: () = assert!(offset_of!(ConfigLine, memory_bytes) < 16 * (RINGS - CONFIG));
 const _: () = assert!(offset_of!(ChannelBlock, state_bytes) < 16 * (STATUS - RINGS));
 const _: () = assert!(offset_of!(StatusLine, scrubbed) < 16 * (REQUEST_CREDIT - STATUS));
-const _: () = assert!(offset_of!(StatusLine, leave) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
+const _: () = assert!(offset_of!(StatusLine, call) == AT_CALL + 8 && AT_CALL.is_multiple_of(16));
 
-/// Where the atom with [`StatusLine::leave`] in its `hi` begins.
+/// Where the atom with [`StatusLine::call`] in its `hi` begins.
 const AT_CALL: usize = offset_of!(StatusLine, busy);
 
-/// The atom of a status line that holds [`StatusLine::leave`].
+/// The atom of a status line that holds [`StatusLine::call`].
 #[inline(always)]
 pub(crate) fn call(status: &StatusLine) -> *const Atom {
     core::ptr::from_ref(status).cast::<u8>().wrapping_add(AT_CALL).cast()

@@ -174,7 +174,7 @@ impl Budget {
 
     /// One thread, after a message was handled, `now`; whether a budget is limited.
     #[inline(always)]
-    pub fn note_rest(&self, now: u64) -> bool {
+    pub fn note_handled(&self, now: u64) -> bool {
         let limited = self.is_limited();
         if limited {
             self.idle_since.set(now);
@@ -200,7 +200,7 @@ impl Budget {
     pub fn call_others(&self, why: Exit, channel: u32, launch: u64, status: &StatusLine) {
         let alone = why == Exit::Idle && self.idle.get() == 0;
         if channel == 0 && why != Exit::Asked && !alone {
-            status.leave.store(launch, Relaxed);
+            status.call.store(launch, Relaxed);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::end::End;
 use super::telemetry::Telemetry;
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads, Words};
-use ring_shared::atomics::Atom;
+use ring_shared::atomics::{Atom, MemoryScope, System};
 use ring_shared::layout::{Doorbell, HostLine, StatusLine};
 use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of};
 
@@ -56,13 +56,13 @@ pub(crate) struct Poll {
 
 /// Reads an atom that the host may write. A GPU does not wait for it.
 ///
-/// SYNC: on a CPU it acquires `Outbox::publish` of the host's end, or the host's `Command` store. On a GPU it
+/// SYNC: on a CPU it acquires `ring_shared::Outbox::publish` of the host's end, or `HostLine::give`. On a GPU it
 /// acquires nothing by itself; stamps prove their own atom. Before anything is read for which the doorbell or the
 /// command vouches (slots, payload, state), or a slot is overwritten for which its credit does, the whole warp
 /// fences, so that the thread that read the word does.
 #[inline(always)]
 fn poll(atom: &Atom) -> Words {
-    if Threads::WARP > 1 { atom.load() } else { atom.observe() }
+    System::load_whole(atom)
 }
 
 impl Inbox {
@@ -85,7 +85,7 @@ impl Inbox {
                 at = boot::call(line);
             }
             // SAFETY: an atom of the line, or the 16 bytes at `HostLine::command` (that word and
-            // padding behind it), or at `StatusLine::busy` (that word and `leave`), each at a multiple
+            // padding behind it), or at `StatusLine::busy` (that word and `call`), each at a multiple
             // of 16 in its line.
             unsafe { &*at }
         };
@@ -130,8 +130,8 @@ impl Inbox {
                 _ => None,
             };
             // SAFETY: an atom of the doorbell, or the first 16 bytes of the credit line, or as in `look`.
-            // SYNC: acquires `Outbox::publish` and `Inbox::publish` of the host's ends, and the host's
-            // `Command` store.
+            // SYNC: acquires `publish` of the host's ends, `ring_shared::Outbox` and `ring_shared::Inbox`, and
+            // `HostLine::give`.
             at.map_or([0; 2], |at| unsafe { &*at }.observe())
         });
         let half = |k, half| threads.half::<4>(atoms, k, half);
@@ -154,7 +154,7 @@ impl Inbox {
     #[inline(always)]
     pub fn publish_consumed(&self, threads: Threads, requests: End<'_>, next: u64) {
         self.published.set(next);
-        // SYNC: releases our reads of line and slots to `Outbox::refresh`. On the GPU they are
+        // SYNC: releases our reads of line and slots to `ring_shared::Outbox::refresh`. On the GPU they are
         // over: their values went into answers, or through a barrier into shared memory.
         threads.store_after_reads(&requests.credit().consumed, next);
     }

@@ -32,7 +32,7 @@ impl Outbox {
     /// if it cannot be. The line may be behind what a doorbell has told us.
     #[inline(always)]
     pub fn refresh(&self, threads: Threads, responses: End<'_>, next: u64) -> bool {
-        // SYNC: acquires `Inbox::publish`: the host has read those slots.
+        // SYNC: acquires `ring_shared::Inbox::publish`: the host has read those slots.
         let consumed = responses.credit().consumed.load(Acquire);
         threads.fence_block(); // for the other polling warp, should it go by this credit
         self.note_consumed(responses, consumed, next)
@@ -71,7 +71,7 @@ impl Outbox {
             self.scrubbed.set(tail);
         }
         let control = Control::behind_slots(run_start, consumed, tail, tail);
-        // SYNC: with the fence before it, releases the slots to `Inbox::find`.
+        // SYNC: with the fence before it, releases the slots to `ring_shared::Inbox::find`.
         bell.atoms[CONTROL].store_whole(control.to_words());
     }
 }
@@ -100,7 +100,7 @@ pub(crate) unsafe fn commit_inline(
     });
     threads.each::<8>(words, |k, words| {
         if let Some(atom) = bell.atoms.get(k) {
-            // SYNC: the stamp proves the payload to `Inbox::take_inline`; on a GPU the control atom may
+            // SYNC: the stamp proves the payload to `ring_shared::Inbox::take_inline`; on a GPU the control atom may
             // arrive before the others, which then do not match yet. Nothing here acquires the credit by
             // which the host gave the line free: a fence would add its time to each round trip. This relies
             // on a GPU making no store before the loads that decide on it have returned. The branch to here

@@ -62,13 +62,16 @@ impl<K: ThreadHandler> Scope<K> for Thread {
     ) -> bool {
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            use ring_shared::slot;
+            use ring_shared::{atomics::System, slot};
             let from = requests.chunks_exact(K::Request::SLOT_ATOMS);
             let to = responses.chunks_exact(K::Response::SLOT_ATOMS);
             for (from, to) in from.zip(to).take(n as usize) {
                 let mut request = bytemuck::Zeroable::zeroed();
-                slot::read(from, &mut request);
-                slot::write(to, &K::handle(&ThreadContext::new(block, payload), &request));
+                slot::read::<_, System>(from, &mut request);
+                slot::write::<_, System>(
+                    to,
+                    &K::handle(&ThreadContext::new(block, payload), &request),
+                );
             }
             true
         }

@@ -247,7 +247,7 @@ fn lost() {
         rig.launch(2);
         let beyond = Control { credit: START as u32, first: START as u32, tail: 1 };
         rig.channel(0).request_bell.atoms[CONTROL].publish(beyond.to_words());
-        until(|| rig.channel(0).status.obeyed().state == State::Faulted as u32);
+        until(|| rig.channel(0).status.acknowledgement().state == State::Faulted as u32);
         assert_eq!(rig.exit(0), Some(Exit::CorruptRing));
         assert_eq!(rig.channel(0).status.errors.load(Relaxed), 1);
         until(|| rig.rests());

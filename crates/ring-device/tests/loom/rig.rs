@@ -186,9 +186,9 @@ fn of_channel(channels: u32, at: usize) -> Option<Kind> {
         || at == offset_of!(ChannelBlock, request_credit)
         || at == offset_of!(ChannelBlock, response_credit)
         || status(offset_of!(StatusLine, acknowledged))
-        || status(offset_of!(StatusLine, left))
+        || status(offset_of!(StatusLine, launches_left))
         || channels > 1 && status(offset_of!(StatusLine, busy))
-        || channels > 1 && status(offset_of!(StatusLine, leave));
+        || channels > 1 && status(offset_of!(StatusLine, call));
     let status = line(offset_of!(ChannelBlock, status)).is_some_and(|at| at < 104);
     let cell = status || at < 112;
     match atomic {
@@ -201,11 +201,11 @@ fn of_channel(channels: u32, at: usize) -> Option<Kind> {
 fn panicked(block: &ChannelBlock) {
     let status = &block.status;
     let epoch = Command::from_word(status.acknowledged.load(Relaxed)).epoch;
-    let left = status.left.load(Relaxed) + 1;
+    let left = status.launches_left.load(Relaxed) + 1;
     status.exit.store(Exit::HandlerPanicked as u64, Relaxed);
     let word = Command { epoch, state: State::Faulted as u32 }.to_word();
     status.acknowledged.store(word, Release);
-    status.left.store(left, Release);
+    status.launches_left.store(left, Release);
 }
 
 impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
@@ -344,7 +344,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
     pub fn order(&mut self, state: State) -> Command {
         self.epoch += 1;
         let command = Command { epoch: self.epoch, state: state as u32 };
-        self.memory().control.host.order(command);
+        self.memory().control.host.give(command);
         command
     }
 
@@ -356,7 +356,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         for channel in 0..self.channels {
             until(|| {
                 ends.iter().for_each(|ends| self.step(ends));
-                let acknowledged = self.channel(channel).status.obeyed();
+                let acknowledged = self.channel(channel).status.acknowledgement();
                 let there = state == State::Active || !self.rests();
                 !there || acknowledged == command || acknowledged == yielded
             });
@@ -427,7 +427,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
     pub fn over(mut self) {
         for channel in 0..self.channels {
             let status = &self.channel(channel).status;
-            for word in [&status.processed, &status.busy, &status.leave, &status.exit] {
+            for word in [&status.processed, &status.busy, &status.call, &status.exit] {
                 word.store(0, Relaxed);
             }
         }

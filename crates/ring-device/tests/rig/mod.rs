@@ -365,7 +365,7 @@ impl<K: Kernel> Rig<K> {
         for channel in 0..self.channels {
             let (block, exit) = (self.channel(channel), self.exit(channel));
             let status = &block.status;
-            assert_eq!(status.left.load(Acquire), self.launches, "channel {channel}");
+            assert_eq!(status.launches_left.load(Acquire), self.launches, "channel {channel}");
             let state = match exit {
                 Exit::Asked => State::Terminated,
                 exit if exit.is_yield() => State::Yielded,

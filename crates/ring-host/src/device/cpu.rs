@@ -5,18 +5,19 @@ mod entry;
 pub(crate) use entry::program;
 
 use super::{
-    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, Occupancy,
-    Program, Resources, RunState, Sealed, pages,
+    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, MemoryCopy,
+    Occupancy, Program, Resources, RunState, Sealed, pages,
 };
 use crate::device::image::ImageError;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
+use crate::sync::{lock, unpoisoned};
 use ring_device::{BlockMemory, Hooks};
 use ring_shared::atomics::Atom;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most channels that may be launched at once: each is a thread that polls.
@@ -37,17 +38,22 @@ impl Sealed for Cpu {}
 
 impl Cpu {
     /// The CPU as a device whose probe serves the whole process.
-    pub fn probed_once() -> Cpu {
+    pub fn probed_once() -> Arc<Cpu> {
         static PROBED: OnceLock<Arc<Probed>> = OnceLock::new();
-        Cpu { probed: Arc::clone(PROBED.get_or_init(Arc::default)), ..Cpu::open() }
+        Cpu::probed(PROBED.get_or_init(Arc::default))
     }
 
     /// The CPU as a device of its own.
-    pub fn open() -> Cpu {
+    #[cfg(any(test, feature = "quirks"))]
+    pub fn open() -> Arc<Cpu> {
+        Cpu::probed(&Arc::default())
+    }
+
+    fn probed(probed: &Arc<Probed>) -> Arc<Cpu> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        Cpu {
+        Arc::new(Cpu {
             occupancy: Occupancy::new(1, Resources { blocks: MAX_CHANNELS, ..CHANNEL }),
-            probed: Arc::default(),
+            probed: Arc::clone(probed),
             info: DeviceInfo {
                 name: format!("CPU threads ({cores} processors)"),
                 kind: DeviceKind::Cpu,
@@ -63,7 +69,7 @@ impl Cpu {
                 copy_engines: 0,
                 watchdog: false,
             },
-        }
+        })
     }
 }
 
@@ -176,24 +182,20 @@ struct Turn {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, Turn> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn launch(&self) {
-        let _state = self.lock();
+        let _state = lock(&self.state);
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
     }
 
     fn stop(&self) {
-        self.lock().stop = true;
+        lock(&self.state).stop = true;
         self.changed.notify_all();
     }
 
     /// Waits until launch `turn` is to run; false if it never will.
     fn wait_for(&self, turn: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             let (asked, ended) =
                 (self.asked.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
@@ -203,12 +205,12 @@ impl Turns {
             if state.stop && asked <= turn {
                 return false;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = unpoisoned(self.changed.wait(state));
         }
     }
 
     fn done(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.channels_done += 1;
         if state.channels_done == self.channels {
             state.channels_done = 0;
@@ -254,55 +256,28 @@ impl LaunchSlot for CpuLaunchSlot {
         self.state() == RunState::Ended
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller's ranges.
-        unsafe { copy(device(to), from.as_ptr(), bytes, cells) };
-        Ok(())
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller's ranges.
-        unsafe { copy(to.as_ptr(), device(from), bytes, cells) };
-        Ok(())
-    }
-}
-
-/// Device memory, as the host of this device sees it.
-fn device(address: u64) -> *mut u8 {
-    std::ptr::with_exposed_provenance_mut(address as usize)
-}
-
-/// Copies cell by cell, each as one, since channels may use them at the same time.
-///
-/// # Safety
-/// As for [`LaunchSlot::copy_in`].
-unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize, cells: Cells) {
-    if cells == Cells::Words {
-        let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
-        for i in 0..bytes / 4 {
-            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
-            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// Copies cell by cell, each as one, since channels may use them at the same time.
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        let (to, from) = copy.ends();
+        match copy.cells {
+            Cells::Words => {
+                let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
+                for i in 0..copy.bytes / size_of::<AtomicU32>() {
+                    // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
+                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+            }
+            Cells::Atoms => {
+                let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
+                for i in 0..copy.bytes / size_of::<Atom>() {
+                    // SAFETY: as above.
+                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                    to.publish(from.observe());
+                }
+            }
         }
-    } else {
-        let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
-        for i in 0..bytes / size_of::<Atom>() {
-            // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
-            let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-            to.publish(from.observe());
-        }
+        Ok(())
     }
 }
 

@@ -91,6 +91,42 @@ pub enum Cells {
     Words,
 }
 
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// To the device.
+    HostToDevice,
+    /// From the device.
+    DeviceToHost,
+}
+
+/// A copy between host memory and device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryCopy {
+    /// Which way.
+    pub kind: CopyKind,
+    /// Where in host memory.
+    pub host: NonNull<u8>,
+    /// Where in device memory.
+    pub device: u64,
+    /// How many bytes.
+    pub bytes: usize,
+    /// What is copied as one.
+    pub cells: Cells,
+}
+
+impl MemoryCopy {
+    /// Destination and source, where the host sees device memory at the device's addresses.
+    pub(crate) fn ends(&self) -> (*mut u8, *const u8) {
+        let (host, device) =
+            (self.host.as_ptr(), std::ptr::with_exposed_provenance_mut(self.device as usize));
+        match self.kind {
+            CopyKind::HostToDevice => (device, host),
+            CopyKind::DeviceToHost => (host, device),
+        }
+    }
+}
+
 /// Whether a kernel was launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -127,30 +163,12 @@ pub trait LaunchSlot: Sealed + Send + Sync + Debug {
     /// Tells how many messages were handled: an emulated device may break after some.
     fn note_processed(&self, _processed: u64) {}
 
-    /// Begins to copy host memory to device memory, beside launches, behind the copies before it.
+    /// Begins a copy, beside launches, behind the copies before it.
     ///
     /// # Safety
-    /// Both ranges are `bytes` long, whole cells at multiples of a cell, and stay until the copy is
-    /// over; nobody else writes them meanwhile but in such cells, as atomics.
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError>;
-
-    /// Begins to copy device memory to host memory, likewise.
-    ///
-    /// # Safety
-    /// As for `copy_in`.
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError>;
+    /// Both ranges are as long as the copy says, whole cells at multiples of a cell, and stay until the
+    /// copy is over; nobody else writes them meanwhile but in such cells, as atomics.
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError>;
 }
 
 /// A kernel that was loaded.
@@ -215,49 +233,3 @@ mod sealed {
     pub trait Sealed {}
 }
 pub(crate) use sealed::Sealed;
-
-impl<D: Driver + ?Sized> Sealed for Arc<D> {}
-
-impl<D: Driver + ?Sized> Driver for Arc<D> {
-    fn info(&self) -> &DeviceInfo {
-        (**self).info()
-    }
-
-    fn occupancy(&self) -> &Occupancy {
-        (**self).occupancy()
-    }
-
-    fn probed(&self) -> &Probed {
-        (**self).probed()
-    }
-
-    fn renews(&self) -> bool {
-        (**self).renews()
-    }
-
-    fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        (**self).alloc_pinned(bytes)
-    }
-
-    unsafe fn free_pinned(&self, memory: Mapped) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).free_pinned(memory) }
-    }
-
-    fn alloc_device(&self, bytes: usize) -> Result<u64, DriverError> {
-        (**self).alloc_device(bytes)
-    }
-
-    unsafe fn free_device(&self, address: u64, bytes: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).free_device(address, bytes) }
-    }
-
-    fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
-        (**self).recovered()
-    }
-
-    fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
-        (**self).load(program)
-    }
-}

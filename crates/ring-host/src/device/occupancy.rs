@@ -6,8 +6,8 @@
 //! documented, so the placement assumed is the worst one for the blocks that ask.
 
 use crate::error::Resource;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex};
 
 /// What a thread block takes of its multiprocessor, or what a whole multiprocessor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,13 @@ pub struct Demand {
 }
 
 /// Why blocks may find no room on a device, whatever the order in which it places them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{blocks} blocks of kernel {kernel} may not become resident beside {beside} blocks of other kernels: in \
+     the worst placement there is room for {fit} on the device's {multiprocessors} multiprocessors (a block \
+     takes {needed} {resource}, another kernel's block up to {taken}, a multiprocessor has {of}); launch \
+     fewer channels or fewer threads a channel, or terminate another kernel first"
+)]
 pub struct Crowded {
     /// The kernel whose blocks may find no room: the one to be launched, or one that is to be launched
     /// again beside it.
@@ -96,23 +102,6 @@ pub struct Crowded {
     /// How much of it a multiprocessor has.
     pub of: u32,
 }
-
-impl fmt::Display for Crowded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Crowded { kernel, blocks, fit, beside, multiprocessors, .. } = self;
-        let Crowded { resource, needed, taken, of, .. } = self;
-        write!(
-            f,
-            "{blocks} blocks of kernel {kernel} may not become resident beside {beside} blocks of \
-             other kernels: in the worst placement there is room for {fit} on the device's \
-             {multiprocessors} multiprocessors (a block takes {needed} {resource}, another kernel's \
-             block up to {taken}, a multiprocessor has {of}); launch fewer channels or fewer threads a \
-             channel, or terminate another kernel first"
-        )
-    }
-}
-
-impl std::error::Error for Crowded {}
 
 /// The kernels that a device has room reserved for, whoever launched them in this process.
 #[derive(Clone, Debug)]
@@ -157,7 +146,7 @@ impl Occupancy {
     /// Whether no room is reserved.
     #[cfg(any(test, feature = "quirks"))]
     pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        lock(&self.0.reserved).is_empty()
     }
 
     /// The block, if a multiprocessor holds at most so many of it; else with more registers.
@@ -173,7 +162,7 @@ impl Occupancy {
     /// Reserves room for a kernel, if all its blocks become resident whatever the device does, and if
     /// the kernels that are still to be placed, or to be launched again, do so beside it.
     pub fn reserve(&self, demand: Demand) -> Result<Reservation, Crowded> {
-        let mut reserved = self.0.lock();
+        let mut reserved = lock(&self.0.reserved);
         self.0.room(demand, reserved.iter().map(|r| r.demand))?;
         for waiting in reserved.iter().filter(|r| !r.stays) {
             let others = reserved.iter().filter(|r| r.reservation != waiting.reservation);
@@ -187,10 +176,6 @@ impl Occupancy {
 }
 
 impl Device {
-    fn lock(&self) -> MutexGuard<'_, Vec<Reserved>> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether all blocks of `demand` have room beside the blocks of `others`, however these lie.
     fn room(
         &self,
@@ -279,7 +264,9 @@ impl Reservation {
     /// The kernel's blocks are on the device. If it is not launched again, they stay there, whatever is
     /// launched beside them.
     pub(crate) fn placed(&self) {
-        for reserved in self.of.0.lock().iter_mut().filter(|r| r.reservation == self.reservation) {
+        for reserved in
+            lock(&self.of.0.reserved).iter_mut().filter(|r| r.reservation == self.reservation)
+        {
             reserved.stays = !reserved.demand.relaunched;
         }
     }
@@ -287,7 +274,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.of.0.lock().retain(|reserved| reserved.reservation != self.reservation);
+        lock(&self.of.0.reserved).retain(|reserved| reserved.reservation != self.reservation);
     }
 }
 

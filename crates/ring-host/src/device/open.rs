@@ -34,13 +34,13 @@ impl fmt::Display for Opened {
 /// Opens a device, and says why that one.
 pub fn open(device: Device) -> Result<(Arc<dyn Driver>, Opened), OpenError> {
     match device {
-        Device::Cpu => Ok((Arc::new(Cpu::probed_once()), Opened::AskedFor)),
+        Device::Cpu => Ok((Cpu::probed_once(), Opened::AskedFor)),
         Device::Cuda(index) => Ok((open_cuda(index)?, Opened::AskedFor)),
         Device::Auto => match open_cuda(0) {
             Ok(driver) => Ok((driver, Opened::Found)),
             Err(error) => {
                 tracing::info!(%error, "no GPU; CPU threads instead");
-                Ok((Arc::new(Cpu::probed_once()), Opened::NoGpu(error)))
+                Ok((Cpu::probed_once(), Opened::NoGpu(error)))
             }
         },
     }

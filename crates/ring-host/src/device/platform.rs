@@ -1,6 +1,7 @@
 //! What the machine says of itself: signs of WSL2, and where the driver's library was looked for.
 //! They word reports; what is chosen is decided by probing what the device does.
 
+use crate::error::words;
 use std::path::{Path, PathBuf};
 
 /// Where WSL2 puts the libraries of the Windows driver.
@@ -30,14 +31,11 @@ pub enum WslSign {
     Libraries,
 }
 
-impl std::fmt::Display for WslSign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            WslSign::Kernel => "\"microsoft\" in /proc/sys/kernel/osrelease",
-            WslSign::Gpu => "/dev/dxg",
-            WslSign::Libraries => WSL_LIBRARIES,
-        })
-    }
+words! {
+    WslSign:
+        Kernel "\"microsoft\" in /proc/sys/kernel/osrelease",
+        Gpu "/dev/dxg",
+        Libraries WSL_LIBRARIES;
 }
 
 /// The signs of WSL2 on this machine; none on any other.

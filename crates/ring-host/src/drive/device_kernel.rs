@@ -7,12 +7,12 @@ use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
 use crate::error::{DeviceFault, DriverError, TryRecvError, TrySendError};
 use crate::memory::region::Region;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock};
-use ring_shared::layout::{Command, Exit, State};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock, unpoisoned};
+use ring_shared::layout::{ChannelBlock, Command, Exit, State, StatusLine};
 use ring_shared::ring::Corrupt;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 /// A number on a line of its own.
 #[derive(Debug, Default)]
@@ -51,12 +51,12 @@ impl DeviceKernel {
         (region, lease): (Region, Option<Lease>),
         (launch_slot, reservation): (Arc<dyn LaunchSlot>, Reservation),
     ) -> DeviceKernel {
-        let start = region.start();
+        let start = region.plan.start;
         DeviceKernel {
             name,
             clock_khz,
             patience,
-            received: (0..region.channels()).map(|_| Padded(AtomicU64::new(start))).collect(),
+            received: (0..region.plan.channels).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
             lease: Mutex::new(lease),
             launch_slot,
@@ -97,37 +97,35 @@ impl DeviceKernel {
     /// Writes a command.
     pub fn publish_command(&self, epoch: u32, asked: State) -> Command {
         let command = Command { epoch, state: asked as u32 };
-        self.region.control().host.order(command);
+        self.region.control().host.give(command);
         command
     }
 
     /// Whether every channel has acknowledged the last command, as far as the host knows.
     pub fn has_acknowledged(&self) -> bool {
         let epoch = self.commanded().epoch;
-        (0..self.region.channels()).all(|channel| {
-            let word = self.region.channel(channel).status.acknowledged.load(Ordering::Relaxed);
+        self.region.blocks().all(|block| {
+            let word = block.status.acknowledged.load(Ordering::Relaxed);
             Command::from_word(word).epoch == epoch
         })
     }
 
     /// Every channel has acknowledged a command: their blocks are on the device.
     pub fn note_placed(&self) {
-        if let Some(reservation) = &*self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
-        {
+        if let Some(reservation) = &*unpoisoned(self.reservation.lock()) {
             reservation.placed();
         }
     }
 
     /// Launches that every channel has left, as far as the host knows.
     pub fn left(&self) -> u64 {
-        let left = |channel| self.region.channel(channel).status.launches_left();
-        (0..self.region.channels()).map(left).min().unwrap_or(0)
+        self.region.blocks().map(|block| block.status.launches_left()).min().unwrap_or(0)
     }
 
     /// Of so many launches, those that every channel has left; a fault if a channel says that it has left more.
     pub fn left_of(&self, launches: u64) -> Result<u64, DeviceFault> {
         let mut least = launches;
-        for channel in 0..self.region.channels() {
+        for channel in 0..self.region.plan.channels {
             let found = self.region.channel(channel).status.launches_left();
             if found > launches {
                 return Err(self.corrupt(channel, Corrupt { found, low: 0, high: launches }));
@@ -139,9 +137,8 @@ impl DeviceKernel {
 
     /// Messages that its channels have handled, as last reported.
     pub fn processed(&self) -> u64 {
-        let processed =
-            |channel| self.region.channel(channel).status.processed.load(Ordering::Relaxed);
-        (0..self.region.channels()).map(processed).fold(0, u64::wrapping_add)
+        let processed = |block: &ChannelBlock| block.status.processed.load(Ordering::Relaxed);
+        self.region.blocks().map(processed).fold(0, u64::wrapping_add)
     }
 
     /// Nanoseconds of a tick of telemetry.
@@ -184,11 +181,11 @@ impl DeviceKernel {
 
     /// The lease is renewed no more: the kernel is not to take the host for one that uses it.
     fn give_up_lease(&self) {
-        drop(self.lease.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(unpoisoned(self.lease.lock()).take());
     }
 
     fn take_reservation(&self) -> Option<Reservation> {
-        self.reservation.lock().unwrap_or_else(PoisonError::into_inner).take()
+        unpoisoned(self.reservation.lock()).take()
     }
 
     /// Messages were found not to be taken: why nothing can be sent now, unless all that they waited for
@@ -241,13 +238,12 @@ impl DeviceKernel {
     /// Whether a channel has left with an error.
     pub fn check_channels(&self) -> Result<(), DeviceFault> {
         let kernel = self.name;
-        for channel in 0..self.region.channels() {
+        for channel in 0..self.region.plan.channels {
             let status = &self.region.channel(channel).status;
-            if status.obeyed().state != State::Faulted as u32 {
+            if status.acknowledgement().state != State::Faulted as u32 {
                 continue;
             }
-            let exit = u32::try_from(status.exit.load(Ordering::Relaxed));
-            let exit = exit.ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing);
+            let exit = exit(status);
             let processed = status.processed.load(Ordering::Relaxed);
             return Err(self.fail(match exit {
                 Exit::HandlerPanicked => {
@@ -278,6 +274,12 @@ impl DeviceKernel {
             None => None,
         }
     }
+}
+
+/// Why a channel's last launch that left did; it is the device's word.
+pub(crate) fn exit(status: &StatusLine) -> Exit {
+    let exit = u32::try_from(status.exit.load(Ordering::Relaxed));
+    exit.ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
 }
 
 impl Drop for DeviceKernel {

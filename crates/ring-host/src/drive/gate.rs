@@ -1,9 +1,8 @@
 //! What senders go by, in one word that they read for every message: the kernel's state, and whether messages
 //! wait for a payload write whose own wait ended early.
 
-use crate::sync::{AtomicU32, Mutex};
+use crate::sync::{AtomicU32, Mutex, unpoisoned};
 use ring_shared::layout::State;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// In the word beside a state: a write is under way that nobody waits for any more. A message sent now could
@@ -44,14 +43,14 @@ impl Gate {
 
     /// Messages wait from now on: a write of the caller's is under way that it waits for no longer.
     pub fn close(&self) {
-        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _looking = unpoisoned(self.looking.lock());
         self.word.fetch_or(WRITING, Ordering::Relaxed); // the lock orders it before `reopens`
     }
 
     /// Whether messages waited for a write only; if it `has_landed`, they need no longer.
     #[cold]
     pub fn reopens<E>(&self, has_landed: impl FnOnce() -> Result<bool, E>) -> Result<Reopens, E> {
-        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _looking = unpoisoned(self.looking.lock());
         // A kernel that is not active takes no messages, whatever is written.
         if self.word.load(Ordering::Relaxed) == State::Active as u32 | WRITING {
             if !has_landed()? {

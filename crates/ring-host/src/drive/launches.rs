@@ -97,9 +97,9 @@ impl Launches {
             return true;
         }
         let region = kernel.region();
-        (0..region.channels()).any(|channel| {
+        (0..region.plan.channels).any(|channel| {
             let (pending, head) = pending(region, channel);
-            pending > 0 && head.wrapping_sub(kernel.received(channel)) < region.capacity().into()
+            pending > 0 && head.wrapping_sub(kernel.received(channel)) < region.plan.capacity.into()
         })
     }
 
@@ -119,7 +119,7 @@ impl Launches {
             (Duration::from_nanos(budgets.time / 2), budgets.iterations != u64::MAX);
         let region = kernel.region();
         kernel.commanded().state == State::Active as u32
-            && (0..region.channels()).any(|channel| pending(region, channel).0 > 0)
+            && (0..region.plan.channels).any(|channel| pending(region, channel).0 > 0)
             && (counted || self.launched_at.elapsed() >= half)
     }
 
@@ -226,5 +226,5 @@ fn pending(region: &Region, channel: u32) -> (u32, u64) {
     let block = region.channel(channel);
     let head = block.consumed();
     let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
-    (tail.wrapping_sub(head as u32).min(region.capacity()), head)
+    (tail.wrapping_sub(head as u32).min(region.plan.capacity), head)
 }

@@ -3,10 +3,11 @@
 //! stopped, keeps no part of it; nor does a kernel that was dropped and sees no command.
 
 use crate::error::DriverError;
+use crate::sync::{lock, unpoisoned};
 use ring_shared::atomics::AtomicU64;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// How often a lease is renewed in its time.
@@ -56,7 +57,7 @@ impl Lease {
     /// `word` lives until the lease is dropped.
     pub unsafe fn keep(word: &AtomicU64, time: Duration) -> Result<Lease, DriverError> {
         let word = NonNull::from(word);
-        let mut leases = LEASE_THREAD.leases();
+        let mut leases = lock(&LEASE_THREAD.leases);
         if leases.process != Some(std::process::id()) {
             let thread = std::thread::Builder::new().name("ring-lease".to_owned());
             thread
@@ -64,7 +65,7 @@ impl Lease {
                 .map_err(|error| DriverError::of_system("spawn", &error))?;
             // What it needs memory for is done when it runs.
             while leases.process != Some(std::process::id()) {
-                leases = LEASE_THREAD.changed.wait(leases).unwrap_or_else(PoisonError::into_inner);
+                leases = unpoisoned(LEASE_THREAD.changed.wait(leases));
             }
         }
         leases.entries.push(Entry { word, every: time / RENEWALS });
@@ -75,32 +76,28 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        LEASE_THREAD.leases().entries.retain(|entries| entries.word != self.word);
+        lock(&LEASE_THREAD.leases).entries.retain(|entry| entry.word != self.word);
     }
 }
 
 impl LeaseThread {
-    fn leases(&self) -> MutexGuard<'_, Leases> {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Renews all leases as often as the shortest one needs.
     fn run(&self) {
-        let mut leases = self.leases();
+        let mut leases = lock(&self.leases);
         leases.process = Some(std::process::id());
         self.changed.notify_all();
         loop {
-            for entries in &leases.entries {
+            for entry in &leases.entries {
                 // SAFETY: `Lease::keep`'s caller promised that it lives until it is taken out, under
                 // the lock that we hold.
-                let word = unsafe { entries.word.as_ref() };
+                let word = unsafe { entry.word.as_ref() };
                 // The host's line has this one writer of the word; the channel reads it.
                 word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             }
             let every =
-                leases.entries.iter().map(|entries| entries.every).min().unwrap_or(Duration::MAX);
+                leases.entries.iter().map(|entry| entry.every).min().unwrap_or(Duration::MAX);
             let waited = self.changed.wait_timeout(leases, every.min(Duration::from_secs(3600)));
-            leases = waited.unwrap_or_else(PoisonError::into_inner).0;
+            leases = unpoisoned(waited).0;
         }
     }
 }

@@ -45,11 +45,20 @@ impl Drive {
         }
     }
 
+    /// Who drives the kernel, unless it is resident.
+    #[inline]
+    fn scheduler(&self) -> Option<&Scheduler> {
+        match self {
+            Drive::Resident => None,
+            Drive::Scheduled(scheduler) => Some(scheduler),
+        }
+    }
+
     /// After a message was accepted: a kernel at rest is launched for it. A fault is remembered and
     /// returned by the next call: this message was accepted.
     #[inline]
     pub fn after_send(&self, kernel: &DeviceKernel) {
-        if let Drive::Scheduled(scheduler) = self {
+        if let Some(scheduler) = self.scheduler() {
             let _ = scheduler.step(kernel);
         }
     }
@@ -57,7 +66,7 @@ impl Drive {
     /// After a look that found nothing. A fault is remembered, and the caller's check returns it.
     #[inline]
     pub fn after_idle_poll(&self, kernel: &DeviceKernel) {
-        if let Drive::Scheduled(scheduler) = self {
+        if let Some(scheduler) = self.scheduler() {
             let _ = scheduler.try_step(kernel);
         }
     }
@@ -65,10 +74,7 @@ impl Drive {
     /// A step; whether the kernel is between launches, and all that it answered is here. A resident one
     /// never is.
     pub fn rests(&self, kernel: &DeviceKernel) -> Result<bool, DeviceFault> {
-        match self {
-            Drive::Resident => Ok(false),
-            Drive::Scheduled(scheduler) => scheduler.is_resting(kernel),
-        }
+        self.scheduler().map_or(Ok(false), |scheduler| scheduler.is_resting(kernel))
     }
 
     /// A step; whether no launch is on the device, as far as the host knows.
@@ -81,18 +87,12 @@ impl Drive {
 
     /// A step; whether all that the kernel answered before it left is here, or will be by itself.
     pub fn is_delivered(&self, kernel: &DeviceKernel) -> Result<bool, DeviceFault> {
-        match self {
-            Drive::Resident => Ok(true),
-            Drive::Scheduled(scheduler) => scheduler.is_resting(kernel),
-        }
+        self.scheduler().map_or(Ok(true), |scheduler| scheduler.is_resting(kernel))
     }
 
     /// The same without a step; false if another thread is at one.
     pub fn was_delivered(&self, kernel: &DeviceKernel) -> bool {
-        match self {
-            Drive::Resident => true,
-            Drive::Scheduled(scheduler) => scheduler.has_come_to_rest(kernel),
-        }
+        self.scheduler().is_none_or(|scheduler| scheduler.has_come_to_rest(kernel))
     }
 
     /// Nothing is on the device, the driver says. Whether the kernel has ended without being asked and
@@ -106,24 +106,8 @@ impl Drive {
 
     /// A step; whether it was launched at least once.
     pub fn is_launched(&self, kernel: &DeviceKernel) -> Result<bool, DeviceFault> {
-        match self {
-            Drive::Resident => Ok(true),
-            Drive::Scheduled(scheduler) => {
-                scheduler.is_resting(kernel).map(|_| scheduler.launches() > 0)
-            }
-        }
-    }
-
-    /// While a kernel is waited for that was told to leave: whether it can still answer. A resident one is
-    /// waited for in spite of a fault.
-    pub fn check_leaving(
-        &self,
-        check: impl FnOnce() -> Result<(), DeviceFault>,
-    ) -> Result<(), DeviceFault> {
-        match self {
-            Drive::Resident => Ok(()),
-            Drive::Scheduled(_) => check(),
-        }
+        let Some(scheduler) = self.scheduler() else { return Ok(true) };
+        scheduler.is_resting(kernel).map(|_| scheduler.launches() > 0)
     }
 
     /// A step towards fresh counters, from `None` on and on with the number that it gives; `None` when they
@@ -133,43 +117,27 @@ impl Drive {
         kernel: &DeviceKernel,
         until: Option<u64>,
     ) -> Result<Option<u64>, DeviceFault> {
-        match self {
-            Drive::Resident => Ok(None),
-            Drive::Scheduled(scheduler) => scheduler.refresh(kernel, until),
-        }
+        self.scheduler().map_or(Ok(None), |scheduler| scheduler.refresh(kernel, until))
     }
 
     /// Keeps launches away until it is dropped, if copies cannot be made beside one. They can be made
     /// once the kernel [rests](Self::rests).
     pub fn hold(&self) -> Option<Hold<'_>> {
-        match self {
-            Drive::Resident => None,
-            Drive::Scheduled(scheduler) => scheduler.hold(),
-        }
+        self.scheduler()?.hold()
     }
 
     /// Launches so far.
     pub fn launches(&self) -> u64 {
-        match self {
-            Drive::Resident => 1,
-            Drive::Scheduled(scheduler) => scheduler.launches(),
-        }
+        self.scheduler().map_or(1, Scheduler::launches)
     }
 
     /// Mode and memory as they are now.
     pub fn now(&self) -> (Mode, Memory) {
-        match self {
-            Drive::Resident => (Mode::Persistent, Memory::Mapped),
-            Drive::Scheduled(scheduler) => scheduler.now(),
-        }
+        self.scheduler().map_or((Mode::Persistent, Memory::Mapped), Scheduler::now)
     }
 
     /// Changes for the worse after operations failed, the first few.
     pub fn fallbacks(&self) -> impl Iterator<Item = Fallback> + use<> {
-        let fallbacks = match self {
-            Drive::Resident => None,
-            Drive::Scheduled(scheduler) => Some(scheduler.fallbacks()),
-        };
-        fallbacks.into_iter().flatten()
+        self.scheduler().map(Scheduler::fallbacks).into_iter().flatten()
     }
 }

@@ -3,8 +3,9 @@
 use crate::device::{LaunchSlot, Occupancy, Reservation};
 use crate::memory::arena::Suballocation;
 use crate::memory::region::Region;
+use crate::sync::lock;
 use ring_shared::layout::TABLE_LEN;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A kernel that was dropped before it left its device.
 struct Orphan {
@@ -28,12 +29,12 @@ pub(crate) enum Used {
 pub(crate) fn set_aside(device: Occupancy, launch_slot: Arc<dyn LaunchSlot>, used: Used) {
     tracing::warn!("a kernel may still run; its memory is set aside until it has left");
     let orphan = Orphan { device, launch_slot, _used: used };
-    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).push(orphan);
+    lock(&ORPHANS).push(orphan);
 }
 
 /// Gives back what kernels used that have left since.
 pub(crate) fn reap() {
-    let mut orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut orphans = lock(&ORPHANS);
     let left: Vec<_> = orphans.extract_if(.., |kernel| kernel.launch_slot.is_over()).collect();
     drop(orphans);
     drop(left); // not under the lock: it may close a device
@@ -42,6 +43,6 @@ pub(crate) fn reap() {
 /// The same, and how many have not left that device.
 pub(crate) fn reap_of(device: &Occupancy) -> usize {
     reap();
-    let orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let orphans = lock(&ORPHANS);
     orphans.iter().filter(|kernel| kernel.device == *device).count()
 }

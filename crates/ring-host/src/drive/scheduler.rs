@@ -9,9 +9,8 @@ use crate::device::{LaunchSlot, RunState};
 use crate::error::{DeviceFault, DriverError};
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, unless_locked, unpoisoned};
 use std::sync::atomic::Ordering;
-use std::sync::{PoisonError, TryLockError};
 
 /// Steps at a time in staged memory: a device whose copies are over at once gets further in one call.
 const STEPS: u32 = 3;
@@ -56,11 +55,8 @@ impl Scheduler {
     /// A step, unless another thread is at one.
     #[inline]
     pub fn try_step(&self, kernel: &DeviceKernel) -> Result<(), DeviceFault> {
-        match self.inner.try_lock() {
-            Ok(mut inner) => self.stepped(&mut inner, kernel),
-            Err(TryLockError::Poisoned(inner)) => self.stepped(&mut inner.into_inner(), kernel),
-            Err(TryLockError::WouldBlock) => Ok(()),
-        }
+        let inner = unless_locked(self.inner.try_lock());
+        inner.map_or(Ok(()), |mut inner| self.stepped(&mut inner, kernel))
     }
 
     fn stepped(&self, inner: &mut Inner, kernel: &DeviceKernel) -> Result<(), DeviceFault> {
@@ -74,7 +70,7 @@ impl Scheduler {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.inner.lock())
     }
 
     /// A step; whether nothing is on the device and all that it answered is here.

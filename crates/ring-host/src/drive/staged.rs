@@ -2,7 +2,7 @@
 
 use super::device_kernel::DeviceKernel;
 use super::launches::{DriveConfig, Launches};
-use super::staging::{Pull, StagingCopier};
+use super::staging::{Pull, PullError, Sides, StagingCopier};
 use crate::device::{LaunchSlot, RunState};
 use crate::error::{DeviceFault, DriverError};
 use crate::memory::region::Region;
@@ -43,7 +43,7 @@ impl Staged {
         launch_slot: &dyn LaunchSlot,
     ) -> Result<Staged, DriverError> {
         let mut copier = StagingCopier::new(region);
-        copier.push_all(region, launch_slot)?;
+        copier.push_all(Sides { region, launch_slot })?;
         Ok(Staged {
             phase: if config.mode == Mode::Persistent { Phase::Loading } else { Phase::Resting },
             copier,
@@ -76,16 +76,16 @@ impl Staged {
         if !self.copier.is_idle() {
             return self.advance(launches, kernel);
         }
-        let both = (kernel.region(), kernel.launch_slot());
         let begun = match self.phase {
             Phase::Resting if self.budgets_changed => {
-                self.copier.push_budgets(both.0, both.1).map(|()| self.budgets_changed = false)
+                self.copier.push_budgets(sides(kernel)).map(|()| self.budgets_changed = false)
             }
             Phase::Resting => {
                 if !launches.is_wanted(kernel) {
                     return Ok(false);
                 }
-                let pushed = self.copier.push(both, |channel| kernel.received(channel), true);
+                let received = |channel| kernel.received(channel);
+                let pushed = self.copier.push(sides(kernel), received, true);
                 pushed.map(|_| self.phase = Phase::Loading)
             }
             Phase::Loading if launches.hold || is_told_to_leave(kernel) => {
@@ -100,7 +100,7 @@ impl Staged {
                 }
                 match self.run_on(launches, kernel, left) {
                     Ok(more) => return Ok(more),
-                    Err(error) => Err(error),
+                    failed => failed.map(drop),
                 }
             }
             Phase::Landing => {
@@ -125,19 +125,21 @@ impl Staged {
         launches: &mut Launches,
         kernel: &DeviceKernel,
     ) -> Result<bool, DeviceFault> {
-        let (region, launch_slot) = (kernel.region(), kernel.launch_slot());
-        match launch_slot.copies() {
+        match kernel.launch_slot().copies() {
             RunState::Running => return Ok(false),
             RunState::Faulted(error) => return Err(kernel.device_fault(&error)),
             RunState::Ended => {}
         }
         let delivered = self.copier.delivered;
-        let corrupt = |channel, found| kernel.corrupt(channel, found);
-        if let Err(error) = self.copier.advance(region, launch_slot, corrupt)? {
-            if self.phase == Phase::Landing {
-                self.phase = Phase::Running; // the last answers are still to be fetched
+        match self.copier.advance(sides(kernel)) {
+            Ok(()) => {}
+            Err(PullError::Corrupt(channel, found)) => return Err(kernel.corrupt(channel, found)),
+            Err(PullError::Driver(error)) => {
+                if self.phase == Phase::Landing {
+                    self.phase = Phase::Running; // the last answers are still to be fetched
+                }
+                return self.copy_failed(launches, kernel, error).map(|()| false);
             }
-            return self.copy_failed(launches, kernel, error).map(|()| false);
         }
         if self.copier.delivered > delivered {
             launches.failures = 0; // there and back: copies work
@@ -181,9 +183,9 @@ impl Staged {
         kernel: &DeviceKernel,
         left: bool,
     ) -> Result<bool, DriverError> {
-        let both = (kernel.region(), kernel.launch_slot());
+        let sides = sides(kernel);
         if left {
-            self.copier.pull(both.0, both.1, Pull { times: true, last: true })?;
+            self.copier.pull(sides, Pull { times: true, last: true })?;
             self.phase = Phase::Landing;
             self.times_wanted = false;
             return Ok(true);
@@ -191,11 +193,11 @@ impl Staged {
         if launches.config.memory == Memory::StagedSync {
             return Ok(false);
         }
-        if self.copier.push(both, |channel| kernel.received(channel), false)? {
+        if self.copier.push(sides, |channel| kernel.received(channel), false)? {
             // Straight back, twice: the first copy takes about as long as the device needs for an
             // answer, which the second one then brings.
-            self.copier.pull(both.0, both.1, Pull { times: false, last: false })?;
-            self.copier.pull(both.0, both.1, Pull { times: false, last: false })?;
+            self.copier.pull(sides, Pull { times: false, last: false })?;
+            self.copier.pull(sides, Pull { times: false, last: false })?;
             return Ok(true);
         }
         let expects = self.copier.awaits_answers()
@@ -204,11 +206,15 @@ impl Staged {
             || self.copier.has_unpublished()
             || !kernel.has_acknowledged();
         if expects {
-            self.copier.pull(both.0, both.1, Pull { times: self.times_wanted, last: false })?;
+            self.copier.pull(sides, Pull { times: self.times_wanted, last: false })?;
             self.times_wanted = false;
         }
         Ok(expects)
     }
+}
+
+fn sides(kernel: &DeviceKernel) -> Sides<'_> {
+    Sides { region: kernel.region(), launch_slot: kernel.launch_slot() }
 }
 
 fn is_told_to_leave(kernel: &DeviceKernel) -> bool {

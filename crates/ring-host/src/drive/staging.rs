@@ -10,8 +10,8 @@
 //! taken off a ring here: staging holds what the rings hold, and a full ring is full for the sender.
 
 use crate::device::retry::retry;
-use crate::device::{Cells, LaunchSlot};
-use crate::error::{DeviceFault, DriverError};
+use crate::device::{Cells, CopyKind, LaunchSlot, MemoryCopy};
+use crate::error::DriverError;
 use crate::memory::plan::{BACK_AT, BACK_ATOMS, Direction, OUT_AT, OUT_ATOMS};
 use crate::memory::region::Region;
 use ring_shared::atomics::{Atom, Ordering};
@@ -29,7 +29,7 @@ const CREDIT_BACK: usize = (offset_of!(ChannelBlock, request_credit) - BACK_AT) 
 const BELL_BACK: usize = (offset_of!(ChannelBlock, response_bell) - BACK_AT) / ATOM;
 /// The words of the status that report on other lines, by where they are in a pull: atom and half.
 const ACKNOWLEDGED: (usize, usize) = word_of(offset_of!(StatusLine, acknowledged));
-const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, left));
+const LEFT: (usize, usize) = word_of(offset_of!(StatusLine, launches_left));
 /// Where the host's credit line is in a push.
 const CREDIT_OUT: usize = (offset_of!(ChannelBlock, response_credit) - OUT_AT) / ATOM;
 /// The atom of the control block that holds the host's command.
@@ -44,6 +44,32 @@ const _: () = assert!(OUT_AT + CREDIT_OUT * ATOM == offset_of!(ChannelBlock, res
 
 const fn word_of(at: usize) -> (usize, usize) {
     (at / ATOM, at % ATOM / 8)
+}
+
+/// A kernel's memory, and the launch slot that copies between its two sides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sides<'a> {
+    pub region: &'a Region,
+    pub launch_slot: &'a dyn LaunchSlot,
+}
+
+impl Sides<'_> {
+    /// Begins to copy atoms between host memory and the device's copy of what lies at `offset`.
+    ///
+    /// # Safety
+    /// Both have so many bytes, which are used as atoms and stay until the launch slot is over.
+    unsafe fn copy(
+        self,
+        kind: CopyKind,
+        host: NonNull<u8>,
+        offset: usize,
+        bytes: usize,
+    ) -> Result<(), DriverError> {
+        let device = self.region.device_at(offset);
+        let copy = MemoryCopy { kind, host, device, bytes, cells: Cells::Atoms };
+        // SAFETY: the caller's promise.
+        retry(|| unsafe { self.launch_slot.copy(copy) })
+    }
 }
 
 /// What a channel reports of all its lines: the command it has acknowledged, and the launches it has left.
@@ -105,7 +131,7 @@ pub(crate) struct StagingCopier {
 impl StagingCopier {
     /// Nothing is copied yet; [`push_all`](Self::push_all) comes first.
     pub fn new(region: &Region) -> StagingCopier {
-        let start = region.start();
+        let start = region.plan.start;
         let channel = |channel| Progress {
             pushed: start,
             control: region.channel(channel).request_bell.atoms[CONTROL].observe(),
@@ -116,7 +142,7 @@ impl StagingCopier {
             published: Report::default(),
         };
         StagingCopier {
-            channels: (0..region.channels()).map(channel).collect(),
+            channels: (0..region.plan.channels).map(channel).collect(),
             command: 0,
             transfer: Transfer::None,
             delivered: 0,
@@ -124,32 +150,20 @@ impl StagingCopier {
     }
 
     /// Begins to push the control block and all channels' blocks, before the first launch.
-    pub fn push_all(
-        &mut self,
-        region: &Region,
-        launch_slot: &dyn LaunchSlot,
-    ) -> Result<(), DriverError> {
+    pub fn push_all(&mut self, sides: Sides<'_>) -> Result<(), DriverError> {
         let bytes = size_of::<ControlBlock>() + self.channels.len() * size_of::<ChannelBlock>();
         self.transfer = Transfer::Push;
         // SAFETY: the beginning of both copies, which the region keeps until the launch slot is over.
-        retry(|| unsafe {
-            launch_slot.copy_in(region.device_at(0), region.host_at(0), bytes, Cells::Atoms)
-        })
+        unsafe { sides.copy(CopyKind::HostToDevice, sides.region.host_at(0), 0, bytes) }
     }
 
     /// Begins to push the budgets. Only while no launch is on the device.
-    pub fn push_budgets(
-        &mut self,
-        region: &Region,
-        launch_slot: &dyn LaunchSlot,
-    ) -> Result<(), DriverError> {
+    pub fn push_budgets(&mut self, sides: Sides<'_>) -> Result<(), DriverError> {
         let at = offset_of!(ControlBlock, config);
         let bytes = size_of::<ControlBlock>() - at;
         self.transfer = Transfer::Push;
         // SAFETY: the configuration line of both copies; as above.
-        retry(|| unsafe {
-            launch_slot.copy_in(region.device_at(at), region.host_at(at), bytes, Cells::Atoms)
-        })
+        unsafe { sides.copy(CopyKind::HostToDevice, sides.region.host_at(at), at, bytes) }
     }
 
     /// Whether no transfer is under way.
@@ -170,20 +184,20 @@ impl StagingCopier {
     /// Begins a push, if something is new or `all`; whether it was begun.
     pub fn push(
         &mut self,
-        (region, launch_slot): (&Region, &dyn LaunchSlot),
+        sides: Sides<'_>,
         received: impl Fn(u32) -> u64,
         all: bool,
     ) -> Result<bool, DriverError> {
-        let mut begun = false;
+        let (region, mut begun) = (sides.region, false);
         self.transfer = Transfer::Push; // also if it fails half way: what was begun must be over first
-        for channel in 0..region.channels() {
+        for channel in 0..region.plan.channels {
             let bell = &region.channel(channel).request_bell;
             // SYNC: acquires the sender's `Outbox::publish`: slots and stamps are there.
             let words = bell.atoms[CONTROL].observe();
             let credit = received(channel);
             let progress = &mut self.channels[channel as usize];
             let starved =
-                credit.wrapping_sub(progress.credit) >= u64::from(region.capacity() / 2).max(1);
+                credit.wrapping_sub(progress.credit) >= u64::from(region.plan.capacity / 2).max(1);
             if !(all || words != progress.control || starved) {
                 continue;
             }
@@ -191,12 +205,7 @@ impl StagingCopier {
             let tail = widen(control.tail, progress.pushed);
             let none_in_slots = tail == progress.pushed + 1 && control.first == control.tail;
             if !none_in_slots {
-                copy_slots(
-                    (region, launch_slot),
-                    channel,
-                    Direction::Requests,
-                    progress.pushed..tail,
-                )?;
+                copy_slots(sides, channel, Direction::Requests, progress.pushed..tail)?;
             }
             let out = &region.bounce_buffer(channel).out;
             for (to, from) in out.iter().zip(&bell.atoms[..CONTROL]) {
@@ -204,20 +213,18 @@ impl StagingCopier {
             }
             out[CONTROL].store(words);
             out[CREDIT_OUT].store([credit, 0]);
-            let at = region.device_at(region.channel_at(channel) + OUT_AT);
+            let (from, to) = (beginning(out), region.channel_at(channel) + OUT_AT);
             // SAFETY: the lines of this channel that the host writes, and room for as many, which the
             // region keeps until the launch slot is over. Only a transfer writes that room: this one.
-            retry(|| unsafe {
-                launch_slot.copy_in(at, beginning(out), OUT_ATOMS * ATOM, Cells::Atoms)
-            })?;
+            unsafe { sides.copy(CopyKind::HostToDevice, from, to, OUT_ATOMS * ATOM) }?;
             (progress.pushed, progress.control, progress.credit) = (tail, words, credit);
             begun = true;
         }
         let command = region.control().host.command.load(Ordering::Relaxed);
         if all || command != self.command {
-            let (to, from) = (region.device_at(COMMAND_AT), region.host_at(COMMAND_AT));
+            let from = region.host_at(COMMAND_AT);
             // SAFETY: the atom that holds the command, in both copies.
-            retry(|| unsafe { launch_slot.copy_in(to, from, ATOM, Cells::Atoms) })?;
+            unsafe { sides.copy(CopyKind::HostToDevice, from, COMMAND_AT, ATOM) }?;
             self.command = command;
             begun = true;
         }
@@ -228,46 +235,32 @@ impl StagingCopier {
     }
 
     /// Begins a pull.
-    pub fn pull(
-        &mut self,
-        region: &Region,
-        launch_slot: &dyn LaunchSlot,
-        back: Pull,
-    ) -> Result<(), DriverError> {
+    pub fn pull(&mut self, sides: Sides<'_>, back: Pull) -> Result<(), DriverError> {
+        let region = sides.region;
         let atoms = if back.times { BACK_ATOMS } else { BACK_LINES };
         self.transfer = Transfer::Push; // if it fails half way there is nothing to read
-        for channel in 0..region.channels() {
-            let from = region.device_at(region.channel_at(channel) + BACK_AT);
+        for channel in 0..region.plan.channels {
+            let from = region.channel_at(channel) + BACK_AT;
             let to = beginning(&region.bounce_buffer(channel).back);
             // SAFETY: the lines of this channel that the device writes, and room for as many, which
             // the region keeps until the launch slot is over.
-            retry(|| unsafe { launch_slot.copy_out(to, from, atoms * ATOM, Cells::Atoms) })?;
+            unsafe { sides.copy(CopyKind::DeviceToHost, to, from, atoms * ATOM) }?;
         }
         self.transfer = Transfer::PullLines(back);
         Ok(())
     }
 
     /// Goes on with a transfer whose copies are over.
-    pub fn advance(
-        &mut self,
-        region: &Region,
-        launch_slot: &dyn LaunchSlot,
-        corrupt: impl Fn(u32, Corrupt) -> DeviceFault,
-    ) -> Result<Result<(), DriverError>, DeviceFault> {
+    pub fn advance(&mut self, sides: Sides<'_>) -> Result<(), PullError> {
+        let region = sides.region;
         match self.transfer {
             Transfer::None => {}
             Transfer::Push => self.transfer = Transfer::None,
             Transfer::PullLines(back) => {
+                self.transfer = Transfer::Push; // if it fails half way there is nothing more to read
                 let mut slots = false;
-                for channel in 0..region.channels() {
-                    match self.read_lines(region, launch_slot, channel) {
-                        Ok(more) => slots |= more,
-                        Err(PullError::Corrupt(found)) => return Err(corrupt(channel, found)),
-                        Err(PullError::Driver(error)) => {
-                            self.transfer = Transfer::Push; // nothing more to read, but it must be over
-                            return Ok(Err(error));
-                        }
-                    }
+                for channel in 0..region.plan.channels {
+                    slots |= self.read_lines(sides, channel)?;
                 }
                 self.transfer = Transfer::PullSlots(back);
                 if !slots {
@@ -276,23 +269,19 @@ impl StagingCopier {
             }
             Transfer::PullSlots(back) => self.publish(region, back),
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Reads the doorbell that was pulled; begins to copy the slots that it announces, if any.
-    fn read_lines(
-        &mut self,
-        region: &Region,
-        launch_slot: &dyn LaunchSlot,
-        channel: u32,
-    ) -> Result<bool, PullError> {
+    fn read_lines(&mut self, sides: Sides<'_>, channel: u32) -> Result<bool, PullError> {
+        let region = sides.region;
         let progress = &mut self.channels[channel as usize];
         let bell = &region.bounce_buffer(channel).back[BELL_BACK..BELL_BACK + CONTROL + 1];
         let (here, control) = (progress.pulled, Control::from_words(bell[CONTROL].load()));
         progress.pulling = here;
         let ahead = u64::from(control.tail.wrapping_sub(here as u32));
-        let slots = match decide(control, here, region.capacity()) {
-            Seen::Corrupt(found) => return Err(PullError::Corrupt(found)),
+        let slots = match decide(control, here, region.plan.capacity) {
+            Seen::Corrupt(found) => return Err(PullError::Corrupt(channel, found)),
             Seen::Nothing => return Ok(false), // or a line read before one that was published
             Seen::Slots(_) => true,
             Seen::Inline => {
@@ -307,14 +296,14 @@ impl StagingCopier {
         };
         progress.pulling = here + ahead;
         if slots {
-            copy_slots((region, launch_slot), channel, Direction::Responses, here..here + ahead)?;
+            copy_slots(sides, channel, Direction::Responses, here..here + ahead)?;
         }
         Ok(slots)
     }
 
     /// Publishes what was pulled to the receiver.
     fn publish(&mut self, region: &Region, transfer: Pull) {
-        for channel in 0..region.channels() {
+        for channel in 0..region.plan.channels {
             let (back, block) = (&region.bounce_buffer(channel).back, region.channel_at(channel));
             let publish = |k: usize, words: [u64; 2]| {
                 let to = region.host_at::<Atom>(block + BACK_AT + k * ATOM);
@@ -349,53 +338,50 @@ impl StagingCopier {
             }
             progress.published = if transfer.last { now } else { before };
             let status = &region.channel(channel).status;
-            // SYNC: released to `StatusLine::obeyed` and `launches_left`: all that was stored before the
+            // SYNC: released to `StatusLine::acknowledgement` and `launches_left`: all that was stored before the
             // channel reported it is here.
             status.acknowledged.store(progress.published.acknowledged, Ordering::Release);
-            status.left.store(progress.published.left, Ordering::Release);
+            status.launches_left.store(progress.published.left, Ordering::Release);
         }
         self.transfer = Transfer::None;
         self.delivered += 1;
     }
 }
 
-/// Why lines could not be read.
-enum PullError {
-    Corrupt(Corrupt),
-    Driver(DriverError),
-}
-
-impl From<DriverError> for PullError {
-    fn from(error: DriverError) -> PullError {
-        PullError::Driver(error)
-    }
+/// Why a pull does not go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PullError {
+    /// The device wrote an index of that channel that cannot be.
+    #[error("{1:?} on channel {0}")]
+    Corrupt(u32, Corrupt),
+    /// A copy was not made.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
 }
 
 /// Copies the slots of messages `range` of a channel's ring, to the device or from it: one copy,
 /// or two around the ring's end.
 fn copy_slots(
-    (region, launch_slot): (&Region, &dyn LaunchSlot),
+    sides: Sides<'_>,
     channel: u32,
     direction: Direction,
     range: Range<u64>,
 ) -> Result<(), DriverError> {
-    let (capacity, slot) = (u64::from(region.capacity()), region.slot_bytes(direction));
+    let region = sides.region;
+    let kind = match direction {
+        Direction::Requests => CopyKind::HostToDevice,
+        Direction::Responses => CopyKind::DeviceToHost,
+    };
+    let (capacity, slot) = (u64::from(region.plan.capacity), region.slot_bytes(direction));
     let mut from = range.start;
     while from < range.end {
         let first = from & (capacity - 1);
         let n = (range.end - from).min(capacity - first);
         let at = region.slots_at(channel, direction) + first as usize * slot;
-        let bytes = n as usize * slot;
         // SAFETY: whole slots of this ring in both copies, which the region keeps until the launch slot
         // is over. By the ring's rules the slots of messages that are announced and not consumed
         // are written by nobody; on the receiving side they are free, and not announced yet.
-        retry(|| unsafe {
-            let (host, device) = (region.host_at(at), region.device_at(at));
-            match direction {
-                Direction::Requests => launch_slot.copy_in(device, host, bytes, Cells::Atoms),
-                Direction::Responses => launch_slot.copy_out(host, device, bytes, Cells::Atoms),
-            }
-        })?;
+        unsafe { sides.copy(kind, region.host_at(at), at, n as usize * slot) }?;
         from += n;
     }
     Ok(())

@@ -88,7 +88,7 @@ pub enum StateError {
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// It changes with every message.
-    #[error("kernel {kernel} is active, so its state fallbacks; deactivate or terminate it first")]
+    #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
     Active {
         /// The kernel.
         kernel: &'static str,

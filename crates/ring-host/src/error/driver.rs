@@ -1,6 +1,6 @@
 //! Driver calls that failed.
 
-use std::fmt;
+use super::limit::words;
 use std::time::Duration;
 
 /// A driver call that failed.
@@ -16,14 +16,17 @@ pub struct DriverError {
 }
 
 /// Why a driver call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverReason {
     /// The words of the driver, or of the operating system.
+    #[error("{0}")]
     Words(Box<str>),
     /// The words of an emulated device (`Quirks`), from which that was taken away.
+    #[error("{0} (a quirk)")]
     Emulated(Box<str>),
     /// There is not so much memory.
+    #[error("out of memory: {bytes} bytes{}", but_free(*free))]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
@@ -31,17 +34,25 @@ pub enum DriverReason {
         free: Option<u64>,
     },
     /// Memory of no bytes was asked for.
+    #[error("no bytes were asked for")]
     NoBytes,
     /// So many bytes are more than the address space.
+    #[error("{bytes} bytes are more than the address space")]
     AddressSpace {
         /// Bytes asked for.
         bytes: usize,
     },
     /// The driver gave memory without an address.
+    #[error("the memory has no address")]
     NoAddress,
     /// The driver made no stream.
+    #[error("no stream could be made")]
     NoStream,
     /// What is needed for another launch cannot be made while kernels are resident.
+    #[error(
+        "{kernels} kernels are resident, and no more {needed} can be made beside them; terminate one{}",
+        if *needed == Needed::Graph { ", or choose the mode event-driven" } else { "" }
+    )]
     Resident {
         /// Kernels that are.
         kernels: usize,
@@ -49,11 +60,13 @@ pub enum DriverReason {
         needed: Needed,
     },
     /// The driver did not end loading code.
+    #[error("the driver was loading code for {waited:?}; try again")]
     Loading {
         /// How long was waited.
         waited: Duration,
     },
     /// The device did not answer.
+    #[error("no answer within {waited:?}")]
     Silent {
         /// How long was waited.
         waited: Duration,
@@ -70,6 +83,10 @@ pub enum Needed {
     Stream,
 }
 
+fn but_free(free: Option<u64>) -> String {
+    free.map_or(String::new(), |free| format!(", but {free} are free"))
+}
+
 impl DriverError {
     /// The error of a call of the operating system.
     pub(crate) fn of_system(call: &'static str, error: &std::io::Error) -> DriverError {
@@ -78,39 +95,8 @@ impl DriverError {
     }
 }
 
-impl fmt::Display for DriverReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DriverReason::Words(words) => f.write_str(words),
-            DriverReason::Emulated(words) => write!(f, "{words} (a quirk)"),
-            DriverReason::OutOfMemory { bytes, free: Some(free) } => {
-                write!(f, "out of memory: {bytes} bytes, but {free} are free")
-            }
-            DriverReason::OutOfMemory { bytes, free: None } => {
-                write!(f, "out of memory ({bytes} bytes)")
-            }
-            DriverReason::NoBytes => f.write_str("no bytes were asked for"),
-            DriverReason::AddressSpace { bytes } => {
-                write!(f, "{bytes} bytes are more than the address space")
-            }
-            DriverReason::NoAddress => f.write_str("the memory has no address"),
-            DriverReason::NoStream => f.write_str("no stream could be made"),
-            DriverReason::Resident { kernels, needed: Needed::Graph } => write!(
-                f,
-                "{kernels} kernels are resident, and no more graphs can be made beside them; terminate \
-                 one, or choose the mode event-driven"
-            ),
-            DriverReason::Resident { kernels, needed: Needed::Stream } => write!(
-                f,
-                "{kernels} kernels are resident, and no more streams can be made beside them; \
-                 terminate one"
-            ),
-            DriverReason::Loading { waited } => {
-                write!(f, "the driver was loading code for {waited:?}; try again")
-            }
-            DriverReason::Silent { waited } => write!(f, "no answer within {waited:?}"),
-        }
-    }
+words! {
+    Needed: Graph "graphs", Stream "streams";
 }
 
 /// Why there is no pinned memory.

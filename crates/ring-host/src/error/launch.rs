@@ -1,6 +1,6 @@
 //! Why a kernel was not launched.
 
-use super::obstacle::Listed;
+use super::obstacle::listed;
 use super::{
     ArenaKind, Budget, ChannelLimit, DeviceFault, DriverError, PayloadError, Refusal, ThreadLimit,
 };
@@ -91,7 +91,7 @@ pub enum LaunchError {
     /// The mode or the memory cannot be had.
     #[error(
         "kernel {kernel} cannot run as asked (mode {mode}, memory {memory}): {}; ask for others, or for auto",
-        Listed(refused)
+        listed(refused)
     )]
     Unfit {
         /// The kernel.

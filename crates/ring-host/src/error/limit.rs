@@ -1,7 +1,5 @@
 //! What is asked of a device or of a launch, and what sets the limit.
 
-use std::fmt;
-
 /// What a device needs for ring kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,15 +68,18 @@ pub enum Budget {
     Idle,
 }
 
+/// Says each variant of a type in words.
 macro_rules! words {
-    ($($t:ident: $($variant:ident $words:literal),+;)+) => {$(
-        impl fmt::Display for $t {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ($($t:ident: $($variant:ident $words:expr),+;)+) => {$(
+        impl std::fmt::Display for $t {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(match self { $($t::$variant => $words),+ })
             }
         }
     )+};
 }
+pub(crate) use words;
+
 words! {
     Requirement:
         Driver "it needs driver 550 (CUDA 12.4) or newer",

@@ -1,5 +1,6 @@
 //! Why a message was not sent, or none was received.
 
+use super::limit::words;
 use super::{ChannelError, DeviceFault};
 use ring_shared::layout::State;
 use std::fmt;
@@ -136,13 +137,10 @@ impl WaitedFor {
     }
 }
 
-impl fmt::Display for WaitedFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WaitedFor::Room => "the ring had no room for a message",
-            WaitedFor::Write => "a write of the payload that timed out did not end",
-        })
-    }
+words! {
+    WaitedFor:
+        Room "the ring had no room for a message",
+        Write "a write of the payload that timed out did not end";
 }
 
 impl<T> TrySendError<T> {

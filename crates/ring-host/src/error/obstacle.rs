@@ -53,13 +53,6 @@ pub struct Refusal {
 }
 
 /// Refusals in one line.
-pub(super) struct Listed<'a>(pub &'a [Refusal]);
-
-impl std::fmt::Display for Listed<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (k, refusal) in self.0.iter().enumerate() {
-            write!(f, "{}{refusal}", if k > 0 { "; " } else { "" })?;
-        }
-        Ok(())
-    }
+pub(super) fn listed(refusals: &[Refusal]) -> String {
+    refusals.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; ")
 }

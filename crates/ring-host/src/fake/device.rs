@@ -22,7 +22,7 @@ impl Device {
     pub fn new(core: &Arc<KernelCore>) -> Device {
         Device {
             control: core.device.region().parameter() as usize,
-            channels: core.device.region().channels(),
+            channels: core.device.region().plan.channels,
             _core: Arc::clone(core),
         }
     }
@@ -79,8 +79,9 @@ impl Device {
 
     /// All channels have left so many launches.
     pub fn leave(&self, launches: u64) {
-        (0..self.channels)
-            .for_each(|channel| self.channel(channel).status.left.store(launches, Release));
+        (0..self.channels).for_each(|channel| {
+            self.channel(channel).status.launches_left.store(launches, Release)
+        });
     }
 
     /// A channel's ring, as the device sees it.

@@ -1,9 +1,8 @@
 //! The place for launches on a device that does what a test says.
 
-use crate::device::{Cells, LaunchSlot, Launched, RunState, Sealed};
+use crate::device::{Cells, CopyKind, LaunchSlot, Launched, MemoryCopy, RunState, Sealed};
 use crate::error::{DriverError, DriverReason};
 use std::collections::VecDeque;
-use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the driver says of an error that a test asked for.
@@ -146,7 +145,7 @@ impl Fake {
         self.script().processed
     }
 
-    fn copy(&self, copy: Copy, cells: Cells) -> Result<(), DriverError> {
+    fn take(&self, copy: Copy, cells: Cells) -> Result<(), DriverError> {
         let cell = if cells == Cells::Atoms { 16 } else { 4 };
         assert!(
             [copy.to, copy.from, copy.bytes].iter().all(|n| n.is_multiple_of(cell)),
@@ -172,7 +171,7 @@ impl Copy {
     fn make(self) {
         let from = std::ptr::with_exposed_provenance::<u8>(self.from);
         let to = std::ptr::with_exposed_provenance_mut::<u8>(self.to);
-        // SAFETY: the promise to `copy_in` and `copy_out`: both ranges are that long and stay. Tests
+        // SAFETY: the promise to `copy`: both ranges are that long and stay. Tests
         // touch them from one thread.
         unsafe { from.copy_to(to, self.bytes) };
     }
@@ -234,25 +233,10 @@ impl LaunchSlot for Fake {
         self.script().processed = Some(processed);
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        let from = from.as_ptr().expose_provenance();
-        self.copy(Copy { to: to as usize, from, bytes, is_in: true }, cells)
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        let to = to.as_ptr().expose_provenance();
-        self.copy(Copy { to, from: from as usize, bytes, is_in: false }, cells)
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        let (to, from) = copy.ends();
+        let (to, from) = (to.expose_provenance(), from.expose_provenance());
+        let is_in = copy.kind == CopyKind::HostToDevice;
+        self.take(Copy { to, from, bytes: copy.bytes, is_in }, copy.cells)
     }
 }

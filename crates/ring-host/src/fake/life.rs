@@ -95,7 +95,7 @@ fn launches_left_are_those_of_the_last_channel() {
     let bed = told_nothing(Mode::EventDriven);
     let device = bed.device();
     device.leave(5);
-    device.channel(1).status.left.store(3, std::sync::atomic::Ordering::Release);
+    device.channel(1).status.launches_left.store(3, std::sync::atomic::Ordering::Release);
     assert_eq!((bed.core.device.left(), bed.core.device.left_of(5)), (3, Ok(3)));
     let corrupt = Corrupt { found: 5, low: 0, high: 4 };
     let fault = DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt };

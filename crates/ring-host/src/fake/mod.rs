@@ -79,7 +79,7 @@ impl Bed {
     /// A kernel whose memory is laid out so.
     fn with(drive: DriveConfig, plan: Plan) -> Bed {
         let launch_slot = Arc::new(Fake::default());
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         let pinned = Arena::pinned(&driver, 256 << 10).expect("pinned memory");
         let device = Arena::device(&driver, 256 << 10).expect("device memory");
         let region = Region::new(plan, Some(&pinned), &device).expect("room");

@@ -82,9 +82,9 @@ impl KernelCore {
                 if self.drive.rests(kernel)? && asked != State::Active {
                     return Ok(Some(())); // nobody is there to acknowledge it
                 }
-                while channel < kernel.region().channels() {
+                while channel < kernel.region().plan.channels {
                     let status = &kernel.region().channel(channel).status;
-                    if !is_acknowledgement(status.obeyed()) {
+                    if !is_acknowledgement(status.acknowledgement()) {
                         return Ok(None);
                     }
                     channel += 1;
@@ -106,7 +106,10 @@ impl KernelCore {
             let delivered = self.drive.is_delivered(kernel)?;
             Ok((delivered && kernel.launch_slot().state() != RunState::Running).then_some(()))
         };
-        let check = || self.drive.check_leaving(|| self.check());
+        let check = || match self.drive {
+            Drive::Resident => Ok(()), // it is waited for in spite of a fault
+            Drive::Scheduled(_) => self.check(),
+        };
         let done = wait(deadline, Patience::Yield, look, check)?;
         done.ok_or(ControlError::Staying { kernel: kernel.name, waited: deadline.waited() })
     }

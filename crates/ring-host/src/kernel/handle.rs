@@ -1,6 +1,7 @@
 //! A launched kernel: its life cycle.
 
 use crate::deadline::{Deadline, wait};
+use crate::drive::device_kernel::exit;
 use crate::drive::report::{Fallback, Selection};
 use crate::error::{
     ChannelError, ControlError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
@@ -9,7 +10,7 @@ use crate::kernel::channel::{Channel, messages};
 use crate::kernel::core::KernelCore;
 use crate::mode::{Memory, Mode};
 use ring_device::Kernel;
-use ring_shared::layout::{Exit, State};
+use ring_shared::layout::{ChannelBlock, Exit, State};
 use ring_shared::ring::{CONTROL, Control};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,7 +65,7 @@ impl<K: Kernel> KernelHandle<K> {
         of_probe: bool,
     ) -> KernelHandle<K> {
         let channels =
-            (0..core.device.region().channels()).map(|i| Some(Channel::new(&core, i))).collect();
+            (0..core.device.region().plan.channels).map(|i| Some(Channel::new(&core, i))).collect();
         KernelHandle { core, channels, epoch: 0, selection, of_probe, terminated: false }
     }
 
@@ -137,37 +138,25 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Counters as of now; exact when the kernel is inactive or terminated and nobody sends.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { processed: 0, unhandled: 0 };
-        for channel in 0..self.channels() {
-            let block = self.core.device.region().channel(channel);
-            let [lo, hi] = block.request_bell.atoms[CONTROL].load();
-            let tail = Control::from_words([lo, hi]).tail;
-            let consumed = block.consumed();
-            let capacity = self.core.device.region().capacity();
-            let pending = tail.wrapping_sub(consumed as u32).min(capacity); // device's word: bounded
-            summary.processed =
-                summary.processed.wrapping_add(block.status.processed.load(Ordering::Relaxed));
-            summary.unhandled += u64::from(pending);
-        }
-        summary
+        let region = self.core.device.region();
+        let pending = |block: &ChannelBlock| {
+            let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
+            let pending = tail.wrapping_sub(block.consumed() as u32);
+            u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
+        };
+        let unhandled = region.blocks().map(pending).sum();
+        Summary { processed: self.core.device.processed(), unhandled }
     }
 
     /// State and heartbeat, without a driver call while all is well.
     pub fn status(&self) -> Status {
-        let beats = (0..self.channels()).map(|channel| {
-            let status = &self.core.device.region().channel(channel).status;
-            status.heartbeat.load(Ordering::Relaxed)
-        });
-        let heartbeat = beats.min().unwrap_or(0);
-        let exits = (0..self.channels()).map(|channel| {
-            let exit =
-                self.core.device.region().channel(channel).status.exit.load(Ordering::Relaxed);
-            u32::try_from(exit).ok().and_then(Exit::from_u32).unwrap_or(Exit::CorruptRing)
-        });
+        let blocks = || self.core.device.region().blocks();
+        let beats = blocks().map(|block| block.status.heartbeat.load(Ordering::Relaxed));
+        let exits = blocks().map(|block| exit(&block.status));
         Status {
             state: self.core.device.state(),
-            processed: self.summary().processed,
-            heartbeat,
+            processed: self.core.device.processed(),
+            heartbeat: beats.min().unwrap_or(0),
             launches: self.launches(),
             exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
         }
@@ -210,7 +199,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Number of channels.
     pub fn channels(&self) -> u32 {
-        self.core.device.region().channels()
+        self.core.device.region().plan.channels
     }
 
     /// Bytes of pinned memory that this kernel occupies.

@@ -2,13 +2,14 @@
 
 use crate::device::DeviceInfo;
 use crate::device::Limits;
-use crate::device::image::{Image, ImageError};
+use crate::device::image::Image;
 use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
 use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
 use crate::kernel::embedded::Kernels;
 use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
+use crate::setters::setters;
 use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
@@ -89,6 +90,54 @@ impl Default for LaunchConfig {
     }
 }
 
+setters! { of LaunchConfig;
+    /// Channels: independent pairs of rings, each answered by a block of its own.
+    channels(channels: u32) => channels = channels;
+
+    /// Threads of a channel's block, a multiple of 32. The CPU device uses one all the same.
+    threads(threads: u32) => threads = Some(threads);
+
+    /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
+    /// no more than 32,768: enough for full speed also of eight channels. Where the runtime's memory is
+    /// short, fewer: a kernel takes two thirds of what is left of it at most.
+    capacity(capacity: u32) => capacity = Some(capacity);
+
+    /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
+    slot_bytes(bytes: usize) => slot_bytes = Some(bytes);
+
+    /// Bytes of the payload arena, in device memory.
+    payload_bytes(bytes: usize) => payload_bytes = Some(bytes);
+
+    /// Whether all channels are launched at once or not at all.
+    cooperative(cooperative: Cooperative) => cooperative = cooperative;
+
+    /// Index of the first message: for tests of what happens after billions of messages.
+    #[doc(hidden)]
+    start_index(start_index: u64) => start_index = start_index;
+
+    /// How the kernel is kept answering.
+    mode(mode: Mode) => mode = mode;
+
+    /// Where its rings lie.
+    memory(memory: Memory) => memory = memory;
+
+    /// What one launch of an event-driven kernel may spend.
+    budgets(budgets: Budgets) => budgets = budgets;
+
+    /// How many messages an iteration takes.
+    processing(processing: Processing) => processing = processing;
+
+    /// Most messages of an iteration, at least 1; by default what the device's windows hold.
+    max_messages(max_messages: u32) => max_messages = max_messages;
+
+    /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
+    /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
+    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several channels perhaps not
+    /// all: each looks for itself. Where a debugger may stop the program for longer, choose more, or
+    /// `Duration::MAX` for ever. In staged memory a kernel leaves when nothing has come for 100 ms anyway.
+    lease(lease: Duration) => lease = lease;
+}
+
 impl LaunchConfig {
     /// Threads of a channel's block, if neither launch nor kernel chose.
     pub const DEFAULT_THREADS: u32 = DEFAULT_THREADS;
@@ -100,78 +149,6 @@ impl LaunchConfig {
     pub fn slots<K: Kernel>(&self) -> u32 {
         let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
         self.capacity.unwrap_or_else(|| default_capacity(bytes))
-    }
-
-    /// Channels: independent pairs of rings, each answered by a block of its own.
-    pub fn channels(self, channels: u32) -> LaunchConfig {
-        LaunchConfig { channels, ..self }
-    }
-
-    /// Threads of a channel's block, a multiple of 32. The CPU device uses one all the same.
-    pub fn threads(self, threads: u32) -> LaunchConfig {
-        LaunchConfig { threads: Some(threads), ..self }
-    }
-
-    /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
-    /// no more than 32,768: enough for full speed also of eight channels. Where the runtime's memory is
-    /// short, fewer: a kernel takes two thirds of what is left of it at most.
-    pub fn capacity(self, capacity: u32) -> LaunchConfig {
-        LaunchConfig { capacity: Some(capacity), ..self }
-    }
-
-    /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
-    pub fn slot_bytes(self, bytes: usize) -> LaunchConfig {
-        LaunchConfig { slot_bytes: Some(bytes), ..self }
-    }
-
-    /// Bytes of the payload arena, in device memory.
-    pub fn payload_bytes(self, bytes: usize) -> LaunchConfig {
-        LaunchConfig { payload_bytes: Some(bytes), ..self }
-    }
-
-    /// Whether all channels are launched at once or not at all.
-    pub fn cooperative(self, cooperative: Cooperative) -> LaunchConfig {
-        LaunchConfig { cooperative, ..self }
-    }
-
-    /// Index of the first message: for tests of what happens after billions of messages.
-    #[doc(hidden)]
-    pub fn start_index(self, start_index: u64) -> LaunchConfig {
-        LaunchConfig { start_index, ..self }
-    }
-
-    /// How the kernel is kept answering.
-    pub fn mode(self, mode: Mode) -> LaunchConfig {
-        LaunchConfig { mode, ..self }
-    }
-
-    /// Where its rings lie.
-    pub fn memory(self, memory: Memory) -> LaunchConfig {
-        LaunchConfig { memory, ..self }
-    }
-
-    /// What one launch of an event-driven kernel may spend.
-    pub fn budgets(self, budgets: Budgets) -> LaunchConfig {
-        LaunchConfig { budgets, ..self }
-    }
-
-    /// How many messages an iteration takes.
-    pub fn processing(self, processing: Processing) -> LaunchConfig {
-        LaunchConfig { processing, ..self }
-    }
-
-    /// Most messages of an iteration, at least 1; by default what the device's windows hold.
-    pub fn max_messages(self, max_messages: u32) -> LaunchConfig {
-        LaunchConfig { max_messages, ..self }
-    }
-
-    /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
-    /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
-    /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several channels perhaps not
-    /// all: each looks for itself. Where a debugger may stop the program for longer, choose more, or
-    /// `Duration::MAX` for ever. In staged memory a kernel leaves when nothing has come for 100 ms anyway.
-    pub fn lease(self, lease: Duration) -> LaunchConfig {
-        LaunchConfig { lease, ..self }
     }
 
     /// Kernels of your own in place of the built-in ones, as [`include_kernels!`](crate::include_kernels)
@@ -328,10 +305,5 @@ impl LaunchConfig {
             Cooperative::Always => true,
             Cooperative::Never => false,
         }
-    }
-
-    /// The error for an image that the driver refused.
-    pub(crate) fn refused<K: Kernel>(source: ImageError) -> LaunchError {
-        LaunchError::Image { kernel: K::NAME, source }
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::retry::retry;
-use crate::device::{Cells, RunState};
+use crate::device::{Cells, CopyKind, MemoryCopy, RunState};
 use crate::drive::scheduler::Hold;
-use crate::error::{ControlError, PayloadError};
+use crate::error::{ControlError, DriverError, PayloadError};
 use crate::kernel::handle::KernelHandle;
 use ring_device::{Kernel, Word};
 use ring_shared::layout::State;
@@ -13,7 +13,7 @@ use ring_shared::layout::State;
 impl<K: Kernel> KernelHandle<K> {
     /// Bytes of the payload arena.
     pub fn payload_bytes(&self) -> usize {
-        self.core().device.region().payload_bytes()
+        self.core().device.region().plan.payload_bytes
     }
 
     /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the
@@ -68,12 +68,7 @@ impl<K: Kernel> KernelHandle<K> {
                 staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
                 staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
             }
-            // SAFETY: staging and memory of the region, which stays until the launch slot is over; the
-            // callers' addresses are inside; whole words.
-            let copy = || unsafe {
-                self.core().device.launch_slot().copy_in(to, staging, whole, Cells::Words)
-            };
-            retry(copy)?;
+            self.copy(CopyKind::HostToDevice, to, whole)?;
             self.copied(part.len(), deadline).inspect_err(|_| self.core().device.writes_on())?;
             to += part.len() as u64;
         }
@@ -94,17 +89,24 @@ impl<K: Kernel> KernelHandle<K> {
         let (staging, room) = self.core().device.region().staging();
         for part in bytes.chunks_mut(room) {
             let whole = part.len().next_multiple_of(4);
-            // SAFETY: as in `copy_in`.
-            let copy = || unsafe {
-                self.core().device.launch_slot().copy_out(staging, from, whole, Cells::Words)
-            };
-            retry(copy)?;
+            self.copy(CopyKind::DeviceToHost, from, whole)?;
             self.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
             unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
             from += part.len() as u64;
         }
         Ok(())
+    }
+
+    /// Begins to copy whole words between the staging and the kernel's device memory, which has room for
+    /// them there.
+    fn copy(&self, kind: CopyKind, device: u64, bytes: usize) -> Result<(), DriverError> {
+        let kernel = &self.core().device;
+        let host = kernel.region().staging().0;
+        let copy = MemoryCopy { kind, host, device, bytes, cells: Cells::Words };
+        // SAFETY: staging and memory of the region, which stays until the launch slot is over; the
+        // callers' addresses are inside; whole words.
+        retry(|| unsafe { kernel.launch_slot().copy(copy) })
     }
 
     /// Checks the range, and that no earlier copy still uses the staging.

@@ -92,7 +92,7 @@ impl<K: InOrderHandler> KernelHandle<K> {
         if commanded.state == State::Active as u32 {
             return Ok(false);
         }
-        let acknowledged = core.device.region().channel(channel).status.obeyed();
+        let acknowledged = core.device.region().channel(channel).status.acknowledgement();
         if acknowledged.epoch == commanded.epoch && acknowledged.state != State::Active as u32 {
             return Ok(true);
         }
@@ -104,7 +104,7 @@ impl<K: Kernel> KernelHandle<K> {
     /// Makes the state of every channel zero, if there is any. The kernel is not active yet.
     pub(crate) fn clear_state(&mut self, deadline: impl Into<Deadline>) -> Result<(), LaunchError> {
         const ZEROS: &[u8] = &[0; 4096];
-        let (deadline, bytes) = (deadline.into(), self.core().device.region().state_bytes());
+        let (deadline, bytes) = (deadline.into(), self.core().device.region().plan.state_bytes);
         for channel in 0..self.channels() {
             let (begin, mut done) = (self.core().device.region().state(channel), 0);
             while done < bytes {

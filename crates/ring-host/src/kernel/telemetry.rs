@@ -83,7 +83,7 @@ impl Telemetry {
             errors: read(&status.errors),
             depth: read(&status.depth),
             heartbeat: read(&status.heartbeat),
-            launches: read(&status.left),
+            launches: read(&status.launches_left),
             handler: histogram(&block.times.handler),
             queueing: histogram(&block.times.queueing),
         }
@@ -119,10 +119,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// What one channel counts; see [`telemetry`](Self::telemetry).
     pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
-        let channels = self.channels();
-        if channel >= channels {
-            return Err(ChannelError::OutOfRange { channel, channels });
-        }
+        self.check_channel(channel)?;
         self.refresh();
         let rate = self.core().device.nanoseconds_per_tick();
         Ok(Telemetry::of(self.core().device.region().channel(channel), rate))

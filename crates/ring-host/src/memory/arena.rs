@@ -2,11 +2,12 @@
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
 use crate::device::{Driver, Mapped};
-use crate::error::DriverError;
+use crate::error::{ArenaKind, DriverError, LaunchError};
+use crate::sync::lock;
 use range_alloc::RangeAllocator;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Suballocations are multiples of this, so each begins at a line.
 const GRANULE: usize = 256;
@@ -14,6 +15,8 @@ const GRANULE: usize = 256;
 /// A suballocation that could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
+    /// Which memory.
+    pub which: ArenaKind,
     /// Bytes asked for.
     pub needed: usize,
     /// Bytes free, perhaps not side by side.
@@ -22,69 +25,69 @@ pub struct Exhausted {
     pub arena: usize,
 }
 
-/// Where an arena's memory is.
-#[derive(Clone, Copy, Debug)]
-enum Backing {
-    Pinned(Mapped),
-    Device { address: u64, bytes: usize },
+impl Exhausted {
+    /// The error for that kernel's launch.
+    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
+        let Exhausted { which, needed, free, arena } = self;
+        LaunchError::Arena { kernel, which, needed, free, arena }
+    }
 }
 
 /// An arena: pinned memory, or device memory.
 #[derive(Debug)]
 pub struct Arena {
     driver: Arc<dyn Driver>,
-    memory: Backing,
+    /// Where the device sees it.
+    device: u64,
+    bytes: usize,
+    /// Pinned memory; else it is the device's.
+    pinned: Option<Mapped>,
     ranges: Mutex<RangeAllocator<usize>>,
 }
 
 impl Arena {
     /// An arena of pinned memory.
     pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
-        Ok(Arena::new(driver, Backing::Pinned(driver.alloc_pinned(bytes)?), bytes))
+        let mapped = driver.alloc_pinned(bytes)?;
+        Ok(Arena::new(driver, mapped.device, bytes, Some(mapped)))
     }
 
     /// An arena of device memory.
     pub fn device(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
         let address = if bytes == 0 { 0 } else { driver.alloc_device(bytes)? };
-        Ok(Arena::new(driver, Backing::Device { address, bytes }, bytes))
+        Ok(Arena::new(driver, address, bytes, None))
     }
 
-    fn new(driver: &Arc<dyn Driver>, memory: Backing, bytes: usize) -> Arc<Arena> {
+    fn new(
+        driver: &Arc<dyn Driver>,
+        device: u64,
+        bytes: usize,
+        pinned: Option<Mapped>,
+    ) -> Arc<Arena> {
         let ranges = Mutex::new(RangeAllocator::new(0..bytes / GRANULE * GRANULE));
-        Arc::new(Arena { driver: Arc::clone(driver), memory, ranges })
-    }
-
-    /// Bytes of the whole arena.
-    pub fn bytes(&self) -> usize {
-        match self.memory {
-            Backing::Pinned(mapped) => mapped.bytes,
-            Backing::Device { bytes, .. } => bytes,
-        }
+        Arc::new(Arena { driver: Arc::clone(driver), device, bytes, pinned, ranges })
     }
 
     /// Whether it stays when the device is reset.
     pub fn stays(&self) -> bool {
-        matches!(self.memory, Backing::Pinned(Mapped { registered: true, .. }))
+        self.pinned.is_some_and(|mapped| mapped.registered)
     }
 
     /// Bytes that are free, perhaps not side by side.
     pub fn free(&self) -> usize {
-        self.ranges().total_available()
+        lock(&self.ranges).total_available()
     }
 
     /// Allocates a part. It goes back when it is dropped.
     pub fn alloc(self: &Arc<Arena>, bytes: usize) -> Result<Suballocation, Exhausted> {
-        let refused = |free| Exhausted { needed: bytes, free, arena: self.bytes() };
+        let which = if self.pinned.is_some() { ArenaKind::Pinned } else { ArenaKind::Device };
+        let refused = |free| Exhausted { which, needed: bytes, free, arena: self.bytes };
         let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
         let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
-        let rounded = rounded.ok_or_else(|| refused(self.bytes()))?;
-        let range = self.ranges().allocate_range(rounded);
+        let rounded = rounded.ok_or_else(|| refused(self.bytes))?;
+        let range = lock(&self.ranges).allocate_range(rounded);
         let range = range.map_err(|error| refused(error.fragmented_free_length))?;
         Ok(Suballocation { arena: Arc::clone(self), range })
-    }
-
-    fn ranges(&self) -> MutexGuard<'_, RangeAllocator<usize>> {
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,10 +96,10 @@ impl Drop for Arena {
         // SAFETY: taken from this driver in the constructors; every suballocation holds the arena, so none
         // is left.
         unsafe {
-            match self.memory {
-                Backing::Pinned(mapped) => self.driver.free_pinned(mapped),
-                Backing::Device { bytes: 0, .. } => {}
-                Backing::Device { address, bytes } => self.driver.free_device(address, bytes),
+            match self.pinned {
+                Some(mapped) => self.driver.free_pinned(mapped),
+                None if self.bytes == 0 => {}
+                None => self.driver.free_device(self.device, self.bytes),
             }
         }
     }
@@ -112,16 +115,12 @@ pub struct Suballocation {
 impl Suballocation {
     /// Where the device sees it.
     pub fn device(&self) -> u64 {
-        let base = match self.arena.memory {
-            Backing::Pinned(mapped) => mapped.device,
-            Backing::Device { address, .. } => address,
-        };
-        base + self.range.start as u64
+        self.arena.device + self.range.start as u64
     }
 
     /// Where the host sees it; `None` for device memory.
     pub fn pinned(&self) -> Option<Mapped> {
-        let Backing::Pinned(whole) = self.arena.memory else { return None };
+        let whole = self.arena.pinned?;
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
         Some(Mapped { host, device: self.device(), bytes: self.range.len(), ..whole })
@@ -130,7 +129,7 @@ impl Suballocation {
 
 impl Drop for Suballocation {
     fn drop(&mut self) {
-        self.arena.ranges().free_range(self.range.clone());
+        lock(&self.arena.ranges).free_range(self.range.clone());
     }
 }
 
@@ -141,14 +140,16 @@ mod tests {
 
     #[test]
     fn suballocations_come_back_and_never_overlap() {
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         let arena = Arena::pinned(&driver, 1024).unwrap();
         for _ in 0..3 {
             let suballocations: Vec<_> = (0..4).map(|_| arena.alloc(200).unwrap()).collect();
             let mut at: Vec<_> = suballocations.iter().map(Suballocation::device).collect();
             at.sort_unstable();
             assert!(at.windows(2).all(|w| w[1] - w[0] == 256));
-            assert_eq!(arena.alloc(1).unwrap_err(), Exhausted { needed: 1, free: 0, arena: 1024 });
+            let which = ArenaKind::Pinned;
+            let none = Exhausted { which, needed: 1, free: 0, arena: 1024 };
+            assert_eq!(arena.alloc(1).unwrap_err(), none);
         }
         for bytes in [1025, usize::MAX] {
             assert_eq!(arena.alloc(bytes).unwrap_err().needed, bytes);

@@ -53,10 +53,12 @@ pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
 pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
 pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 
-/// Offsets into the host's memory, and but for the last three into the device's.
+/// Offsets into the host's memory, and but for the last three into the device's; all at multiples of 128.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub slots: [usize; 2],
+    /// Bytes from one channel's slots to the next.
+    pub slots_stride: [usize; 2],
     /// End of what both sides lay out alike.
     pub mirrored: usize,
     pub bounce_buffers: usize,
@@ -65,18 +67,20 @@ pub(super) struct Offsets {
 }
 
 impl Plan {
-    fn slots_bytes(&self, direction: Direction) -> Option<usize> {
-        (self.capacity as usize).checked_mul(16 * self.slot_atoms[direction as usize] as usize)
+    /// Bytes from one channel's slots to the next: whole lines, so that each line has one writer.
+    fn slots_stride(&self, direction: Direction) -> Option<usize> {
+        let bytes = 16 * self.slot_atoms[direction as usize] as usize;
+        (self.capacity as usize).checked_mul(bytes)?.checked_next_multiple_of(LINE)
     }
 
     pub(super) fn offsets(&self) -> Option<Offsets> {
         let n = self.channels as usize;
         let requests =
             size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
-        let all = |direction| n.checked_mul(self.slots_bytes(direction)?);
-        let responses = requests.checked_add(all(Direction::Requests)?)?;
-        let mirrored =
-            responses.checked_add(all(Direction::Responses)?)?.checked_next_multiple_of(128)?;
+        let slots_stride =
+            [self.slots_stride(Direction::Requests)?, self.slots_stride(Direction::Responses)?];
+        let responses = requests.checked_add(n.checked_mul(slots_stride[0])?)?;
+        let mirrored = responses.checked_add(n.checked_mul(slots_stride[1])?)?;
         let bounce_buffers =
             if self.memory == Memory::Mapped { 0 } else { n * size_of::<BounceBuffer>() };
         let staging = mirrored.checked_add(bounce_buffers)?;
@@ -84,6 +88,7 @@ impl Plan {
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
             slots: [requests, responses],
+            slots_stride,
             mirrored,
             bounce_buffers: mirrored,
             staging,
@@ -99,5 +104,40 @@ impl Plan {
     /// Bytes of host memory; `usize::MAX` if they cannot be counted.
     pub fn host_bytes(&self) -> usize {
         self.offsets().map_or(usize::MAX, |o| o.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE, Memory, Plan};
+    use ring_shared::layout::{Budgets, Processing};
+
+    #[test]
+    fn slots_of_two_rings_share_no_line() {
+        for (capacity, slot_atoms) in [(1, [1, 1]), (2, [1, 5]), (4, [3, 1]), (64, [1, 2])] {
+            let plan = Plan {
+                memory: Memory::Mapped,
+                channels: 3,
+                capacity,
+                start: 0,
+                slot_atoms,
+                answer_stamps: 1,
+                payload_bytes: 0,
+                state_bytes: 0,
+                budgets: Budgets::UNLIMITED,
+                processing: Processing::Continuous,
+                max_messages: 1,
+                lease: 1,
+            };
+            let offsets = plan.offsets().unwrap();
+            let ends = [offsets.slots[1], offsets.mirrored];
+            for (k, end) in ends.into_iter().enumerate() {
+                let (stride, bytes) =
+                    (offsets.slots_stride[k], 16 * (capacity * slot_atoms[k]) as usize);
+                assert!(stride >= bytes && stride.is_multiple_of(LINE), "{stride} for {bytes}");
+                assert!(offsets.slots[k].is_multiple_of(LINE));
+                assert_eq!(offsets.slots[k] + 3 * stride, end);
+            }
+        }
     }
 }

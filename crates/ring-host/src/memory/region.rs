@@ -4,7 +4,7 @@
 
 use super::plan::{BounceBuffer, Direction, Offsets, Plan};
 use crate::device::pages;
-use crate::error::{ArenaKind, LaunchError};
+use crate::error::ArenaKind;
 use crate::memory::arena::{Arena, Exhausted, Suballocation};
 use crate::mode::Memory;
 use ring_shared::Ring;
@@ -16,26 +16,13 @@ use ring_shared::message::INLINE_ATOMS;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Which of the arenas was exhausted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OutOfMemory {
-    pub which: ArenaKind,
-    pub exhausted: Exhausted,
-}
-
-impl OutOfMemory {
-    /// The error for that kernel's launch.
-    pub fn of_kernel(self, kernel: &'static str) -> LaunchError {
-        let Exhausted { needed, free, arena } = self.exhausted;
-        LaunchError::Arena { kernel, which: self.which, needed, free, arena }
-    }
-}
-
 /// The host's copy of what is shared.
 #[derive(Debug)]
-enum HostMemory {
-    Pinned { at: NonNull<u8>, _suballocation: Suballocation },
-    Pageable { at: NonNull<u8>, bytes: usize },
+struct HostMemory {
+    at: NonNull<u8>,
+    bytes: usize,
+    /// The pinned memory that it is; else it is pages of its own.
+    pinned: Option<Suballocation>,
 }
 
 // SAFETY: owned memory; who may touch it is the region's business.
@@ -43,24 +30,11 @@ unsafe impl Send for HostMemory {}
 // SAFETY: as above.
 unsafe impl Sync for HostMemory {}
 
-impl HostMemory {
-    fn pageable(bytes: usize) -> Option<HostMemory> {
-        let at = pages::alloc(bytes).ok()?;
-        Some(HostMemory::Pageable { at, bytes })
-    }
-
-    fn at(&self) -> NonNull<u8> {
-        match self {
-            HostMemory::Pinned { at, .. } | HostMemory::Pageable { at, .. } => *at,
-        }
-    }
-}
-
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let HostMemory::Pageable { at, bytes } = self {
-            // SAFETY: taken in `pageable` with that size, given back once.
-            unsafe { pages::free(*at, *bytes) };
+        if self.pinned.is_none() {
+            // SAFETY: taken in `Region::new` with that size, given back once.
+            unsafe { pages::free(self.at, self.bytes) };
         }
     }
 }
@@ -68,7 +42,7 @@ impl Drop for HostMemory {
 /// The memory of one kernel. Dropped only when nothing of it is on the device.
 #[derive(Debug)]
 pub(crate) struct Region {
-    plan: Plan,
+    pub plan: Plan,
     offsets: Offsets,
     host: HostMemory,
     /// Where the device sees its copy.
@@ -84,36 +58,22 @@ impl Region {
         plan: Plan,
         pinned: Option<&Arc<Arena>>,
         device: &Arc<Arena>,
-    ) -> Result<Region, OutOfMemory> {
-        let alloc = |which, arena: &Arc<Arena>, bytes| {
-            arena.alloc(bytes).map_err(|exhausted| OutOfMemory { which, exhausted })
-        };
+    ) -> Result<Region, Exhausted> {
         let bytes = plan.host_bytes();
-        let none = |which| OutOfMemory {
-            which,
-            exhausted: Exhausted { needed: bytes, free: 0, arena: 0 },
-        };
+        let none = |which| Exhausted { which, needed: bytes, free: 0, arena: 0 };
         let offsets = plan.offsets().ok_or_else(|| none(ArenaKind::Pinned))?;
         let (host, mapped) = if plan.memory == Memory::StagedSync {
-            (HostMemory::pageable(bytes).ok_or_else(|| none(ArenaKind::Host))?, 0)
+            let at = pages::alloc(bytes).map_err(|_| none(ArenaKind::Host))?;
+            (HostMemory { at, bytes, pinned: None }, 0)
         } else {
-            let suballocation =
-                alloc(ArenaKind::Pinned, pinned.ok_or_else(|| none(ArenaKind::Pinned))?, bytes)?;
-            let memory = suballocation.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
-            (HostMemory::Pinned { at: memory.host, _suballocation: suballocation }, memory.device)
+            let pinned = pinned.ok_or_else(|| none(ArenaKind::Pinned))?.alloc(bytes)?;
+            let memory = pinned.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
+            (HostMemory { at: memory.host, bytes, pinned: Some(pinned) }, memory.device)
         };
-        let mirror = match plan.memory {
-            Memory::Mapped => None,
-            _ => Some(alloc(ArenaKind::Device, device, offsets.mirrored)?),
-        };
-        let payload = match plan.payload_bytes {
-            0 => None,
-            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
-        };
-        let state = match plan.state_stride() * plan.channels as usize {
-            0 => None,
-            bytes => Some(alloc(ArenaKind::Device, device, bytes)?),
-        };
+        let part = |bytes| if bytes == 0 { Ok(None) } else { device.alloc(bytes).map(Some) };
+        let mirror = part(if plan.memory == Memory::Mapped { 0 } else { offsets.mirrored })?;
+        let payload = part(plan.payload_bytes)?;
+        let state = part(plan.state_stride() * plan.channels as usize)?;
         let at = mirror.as_ref().map_or(mapped, Suballocation::device);
         let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
         region.initialise();
@@ -127,7 +87,7 @@ impl Region {
         for part in [lines, bounce_buffer] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
             // for everything that is laid out in it.
-            unsafe { self.host.at().add(part.start).write_bytes(0, part.len()) };
+            unsafe { self.host.at.add(part.start).write_bytes(0, part.len()) };
         }
         self.control().initialise(&KernelSetup {
             channels: self.plan.channels,
@@ -168,8 +128,8 @@ impl Region {
 
     /// Offset of the slots of a channel's ring.
     pub fn slots_at(&self, channel: u32, direction: Direction) -> usize {
-        let bytes = self.plan.capacity as usize * self.slot_bytes(direction);
-        self.offsets.slots[direction as usize] + channel as usize * bytes
+        let (slots, stride) = (self.offsets.slots, self.offsets.slots_stride);
+        slots[direction as usize] + channel as usize * stride[direction as usize]
     }
 
     pub fn slot_bytes(&self, direction: Direction) -> usize {
@@ -185,7 +145,7 @@ impl Region {
     pub fn host_at<T>(&self, offset: usize) -> NonNull<T> {
         assert!(offset + size_of::<T>() <= self.offsets.end);
         // SAFETY: inside the memory.
-        unsafe { self.host.at().add(offset) }.cast()
+        unsafe { self.host.at.add(offset) }.cast()
     }
 
     /// Room for what is copied on behalf of a channel; not in mapped memory.
@@ -217,6 +177,11 @@ impl Region {
         unsafe { self.host_at::<ChannelBlock>(self.channel_at(channel)).as_ref() }
     }
 
+    /// Those of all channels.
+    pub fn blocks(&self) -> impl Iterator<Item = &ChannelBlock> {
+        (0..self.plan.channels).map(|channel| self.channel(channel))
+    }
+
     /// A channel's ring, the host's copy. Whoever uses it keeps the region alive.
     pub fn ring(&self, channel: u32, direction: Direction) -> Ring {
         let block = self.channel(channel);
@@ -239,31 +204,9 @@ impl Region {
         ring.expect("the launch checked the capacity")
     }
 
-    pub fn capacity(&self) -> u32 {
-        self.plan.capacity
-    }
-
-    pub fn start(&self) -> u64 {
-        self.plan.start
-    }
-
-    pub fn channels(&self) -> u32 {
-        self.plan.channels
-    }
-
-    /// Bytes of the payload arena.
-    pub fn payload_bytes(&self) -> usize {
-        self.plan.payload_bytes
-    }
-
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
         self.payload.as_ref().map_or(0, Suballocation::device)
-    }
-
-    /// Bytes of a channel's state.
-    pub fn state_bytes(&self) -> usize {
-        self.plan.state_bytes
     }
 
     /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is
@@ -279,14 +222,11 @@ impl Region {
     pub fn staging(&self) -> (NonNull<u8>, usize) {
         let bytes = self.offsets.end - self.offsets.staging;
         // SAFETY: inside the memory, or its end.
-        (unsafe { self.host.at().add(self.offsets.staging) }, bytes)
+        (unsafe { self.host.at.add(self.offsets.staging) }, bytes)
     }
 
     /// Bytes of pinned memory.
     pub fn pinned_bytes(&self) -> usize {
-        match self.host {
-            HostMemory::Pinned { .. } => self.offsets.end,
-            HostMemory::Pageable { .. } => 0,
-        }
+        if self.host.pinned.is_some() { self.offsets.end } else { 0 }
     }
 }

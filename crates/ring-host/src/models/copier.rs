@@ -12,13 +12,17 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Once the channel is known to have obeyed, its counters and all its answers are here.
 fn all_that_is_told_is_here(core: &KernelCore) {
     let channel = core.device.region().channel(0);
-    if channel.status.obeyed().epoch != 1 {
+    if channel.status.acknowledgement().epoch != 1 {
         return;
     }
     let processed = channel.status.processed.load(Relaxed);
-    assert_eq!(processed, channel.consumed() - core.device.region().start(), "counter and credit");
+    assert_eq!(
+        processed,
+        channel.consumed() - core.device.region().plan.start,
+        "counter and credit"
+    );
     let tail = Control::from_words(channel.response_bell.atoms[CONTROL].load()).tail;
-    let answers = tail.wrapping_sub(core.device.region().start() as u32);
+    let answers = tail.wrapping_sub(core.device.region().plan.start as u32);
     assert_eq!(u64::from(answers), processed, "an answer that is not here");
 }
 
@@ -131,7 +135,7 @@ fn told_to_who_does_not_carry() {
                     all_that_is_told_is_here(&core);
                     yield_now();
                 }
-                assert_eq!(status.obeyed().epoch, 1, "it left before it obeyed");
+                assert_eq!(status.acknowledgement().epoch, 1, "it left before it obeyed");
                 all_that_is_told_is_here(&core);
             })
         };

@@ -1,7 +1,9 @@
 //! A kernel whose channel is a thread of the model, and a place for its launches and copies.
 
 use crate::deadline::Patience;
-use crate::device::{Cells, Demand, LaunchSlot, Launched, Occupancy, Resources, RunState, Sealed};
+use crate::device::{
+    Demand, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState, Sealed,
+};
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::report::{AskedBy, Evidence, Selection, Why};
 use crate::drive::staging::rig;
@@ -23,7 +25,6 @@ use ring_shared::ring::widen;
 use ring_shared::{Inbox, Outbox};
 use std::collections::VecDeque;
 use std::mem::offset_of;
-use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -164,26 +165,9 @@ impl LaunchSlot for Place {
     fn is_over(&self) -> bool {
         true // the models join all threads first
     }
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let to = std::ptr::with_exposed_provenance_mut(to as usize);
-        self.begin(to, from.as_ptr(), bytes);
-        Ok(())
-    }
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let from = std::ptr::with_exposed_provenance(from as usize);
-        self.begin(to.as_ptr(), from, bytes);
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        let (to, from) = copy.ends();
+        self.begin(to, from, copy.bytes);
         Ok(())
     }
 }
@@ -201,7 +185,7 @@ fn of_channel(at: usize, inline: bool) -> Option<Kind> {
         || at == offset_of!(ChannelBlock, response_credit)
         || status(offset_of!(StatusLine, acknowledged))
         || status(offset_of!(StatusLine, processed))
-        || status(offset_of!(StatusLine, left));
+        || status(offset_of!(StatusLine, launches_left));
     atomic.then_some(Kind::Atomic)
 }
 
@@ -215,7 +199,7 @@ fn watch(region: &Region, copy: usize, inline: bool) -> [Watched; 4] {
     let slots = |direction| {
         let slots = at(region.slots_at(0, direction)).cast::<Atom>();
         // SAFETY: so many slots of one atom each, which stay as long as the region.
-        let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.capacity() as usize) };
+        let slots = unsafe { slice::from_raw_parts(slots.as_ptr(), region.plan.capacity as usize) };
         share(slots, |_| Some(Kind::Cell))
     };
     // SAFETY: both are laid out there, of atomics only.
@@ -331,7 +315,7 @@ impl Channel {
     pub fn command(&self) -> Command {
         // SAFETY: the host's line in the device's copy, of atomics only.
         let host = unsafe { rig::on_device::<HostLine>(self.core.device.region(), 0).as_ref() };
-        // SYNC: acquires `HostLine::order`.
+        // SYNC: acquires `HostLine::give`.
         Command::from_word(host.command.load(Acquire))
     }
 
@@ -367,7 +351,7 @@ impl Channel {
         block.status.processed.store(self.processed, Relaxed);
         // SYNC: released to the host's acquire of it, as by a channel's `publish_consumed`.
         block.request_credit.consumed.store(self.requests.next(), Release);
-        // SYNC: released to the host's acquire in `StatusLine::obeyed`, as by a channel's `part`.
+        // SYNC: released to the host's acquire in `StatusLine::acknowledgement`, as by a channel's `part`.
         block.status.acknowledged.store(word, Release);
     }
 
@@ -379,7 +363,7 @@ impl Channel {
     /// Has left that many launches.
     pub fn leave(&self, launches: u64) {
         // SYNC: released to the host's acquire in `StatusLine::launches_left`, as by a channel's `part`.
-        self.block().status.left.store(launches, Release);
+        self.block().status.launches_left.store(launches, Release);
     }
 
     /// Answers until it is told to leave.

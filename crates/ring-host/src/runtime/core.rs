@@ -15,9 +15,9 @@ use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
-use crate::memory::arena::Arena;
+use crate::memory::arena::{Arena, Exhausted};
 use crate::memory::plan::Plan;
-use crate::memory::region::{OutOfMemory, Region};
+use crate::memory::region::Region;
 use crate::mode::{Memory, Mode, nanoseconds};
 use ring_device::Kernel;
 use ring_shared::layout::UNLIMITED;
@@ -43,21 +43,12 @@ type Ready = (Arc<dyn Function>, Limits, Plan);
 #[derive(Debug)]
 pub(crate) struct RuntimeCore {
     pub driver: Arc<dyn Driver>,
-    pinned: Option<Arc<Arena>>,
-    device: Arc<Arena>,
+    pub pinned: Option<Arc<Arena>>,
+    pub device: Arc<Arena>,
     pub why: Opened,
 }
 
 impl RuntimeCore {
-    pub fn new(
-        driver: Arc<dyn Driver>,
-        pinned: Option<Arc<Arena>>,
-        device: Arc<Arena>,
-        why: Opened,
-    ) -> RuntimeCore {
-        RuntimeCore { driver, pinned, device, why }
-    }
-
     /// The report with what `Auto` chooses from it.
     pub fn with_selection(&self, mut report: Report) -> Report {
         let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), true);
@@ -88,7 +79,7 @@ impl RuntimeCore {
         let plan = launch.check_device::<K>(self.driver.info())?;
         let image = launch.image::<K>()?;
         let function = self.driver.load(program::<K>(&image));
-        let function = function.map_err(LaunchConfig::refused::<K>)?;
+        let function = function.map_err(|source| LaunchError::Image { kernel: K::NAME, source })?;
         let limits = function.limits(launch.wants::<K>().1)?;
         launch.check_kernel::<K>(limits)?;
         Ok((function, limits, plan))
@@ -107,7 +98,7 @@ impl RuntimeCore {
 
     /// The memory of a kernel: with the plan's capacity if it was `chosen`; else with less where memory is
     /// short, so that the next kernel has room too.
-    fn region(&self, mut plan: Plan, chosen: bool) -> Result<Region, OutOfMemory> {
+    fn region(&self, mut plan: Plan, chosen: bool) -> Result<Region, Exhausted> {
         while !chosen && plan.capacity > LEAST_CAPACITY {
             if plan.host_bytes() <= self.fair_share(plan.memory)
                 && let Ok(region) = Region::new(plan, self.pinned.as_ref(), &self.device)

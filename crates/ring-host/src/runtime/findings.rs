@@ -1,9 +1,9 @@
 //! What is known of an open device: the report of its opening, or of a later probe if that one was made in a
 //! busy moment.
 
-use crate::device::probe::Probe;
 use crate::drive::report::Report;
-use std::sync::{Mutex, OnceLock, TryLockError};
+use crate::sync::unless_locked;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long no other probe is made after one that did not find out everything.
@@ -28,25 +28,17 @@ impl Findings {
         self.later.get().unwrap_or(&self.first)
     }
 
-    /// Probes again if not everything was found out, unless another thread is at it or has just been.
-    pub fn look_again(
-        &self,
-        probe: impl FnOnce() -> Option<Probe>,
-        with_selection: impl FnOnce(Report) -> Report,
-    ) {
+    /// Probes again if not everything was found out, unless another thread is at it or has just been. `probe`
+    /// makes a new report of the first.
+    pub fn look_again(&self, probe: impl FnOnce(&Report) -> Option<Report>) {
         if self.report().probe.is_certain() {
             return;
         }
-        let mut tried = match self.tried.try_lock() {
-            Ok(tried) => tried,
-            Err(TryLockError::Poisoned(tried)) => tried.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut tried) = unless_locked(self.tried.try_lock()) else { return };
         if tried.elapsed() < PAUSE {
             return;
         }
-        if let Some(probe) = probe().filter(Probe::is_certain) {
-            let report = with_selection(Report { probe, ..self.first.clone() });
+        if let Some(report) = probe(&self.first).filter(|report| report.probe.is_certain()) {
             let _ = self.later.set(report); // or the same was set meanwhile
         }
         *tried = Instant::now();

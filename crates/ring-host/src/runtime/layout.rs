@@ -5,11 +5,10 @@ use crate::deadline::{Deadline, Patience, wait};
 use crate::device::image::Image;
 use crate::device::layout_probe::layout_probe;
 use crate::device::retry::launch_within;
-use crate::device::{Cells, Demand, Grid, RunState};
+use crate::device::{Cells, CopyKind, Demand, Grid, MemoryCopy, RunState};
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
+use crate::error::{DriverError, DriverReason, LaunchError};
 use crate::memory::arena::Arena;
-use crate::memory::region::OutOfMemory;
 use ring_shared::layout::TABLE_LEN;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -27,10 +26,7 @@ impl Runtime {
         let (kernel, driver) = ("layout_probe", &self.core.driver);
         let deadline = Deadline::from(PATIENCE);
         let arena = Arena::device(driver, TABLE_BYTES * 2)?; // the caller's may be full
-        let table = arena.alloc(TABLE_BYTES);
-        let table = table.map_err(|exhausted| {
-            OutOfMemory { which: ArenaKind::Device, exhausted }.of_kernel(kernel)
-        })?;
+        let table = arena.alloc(TABLE_BYTES).map_err(|exhausted| exhausted.of_kernel(kernel))?;
         let function = driver.load(layout_probe(&Image::built_in()));
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { channels: 1, threads: 1, cooperative: false };
@@ -53,10 +49,16 @@ impl Runtime {
             if ran.is_none() {
                 return Ok(None);
             }
-            let to = NonNull::from(&mut *found).cast();
+            let copy = MemoryCopy {
+                kind: CopyKind::DeviceToHost,
+                host: NonNull::from(&mut *found).cast(),
+                device: table.device(),
+                bytes: TABLE_BYTES,
+                cells: Cells::Words,
+            };
             // SAFETY: both have room for the table; the kernel has ended; `found` is set aside below
             // unless the copy is over.
-            unsafe { launch_slot.copy_out(to, table.device(), TABLE_BYTES, Cells::Words) }?;
+            unsafe { launch_slot.copy(copy) }?;
             wait(deadline, Patience::Yield, || over(launch_slot.copies()), || Ok(()))
         }();
         if !launch_slot.is_over() {

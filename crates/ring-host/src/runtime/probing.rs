@@ -37,8 +37,9 @@ pub(super) fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, Drive
     let found = Arena::pinned(driver, PROBE_BYTES);
     let refused = found.as_ref().err().cloned();
     let device = Arena::device(driver, PROBE_BYTES)?;
-    let core = &RuntimeCore::new(Arc::clone(driver), found.ok(), device, Opened::Given);
-    let (pinned, maps) = (refused.is_none(), driver.info().maps_host_memory);
+    let driver = Arc::clone(driver);
+    let core = &RuntimeCore { driver, pinned: found.ok(), device, why: Opened::Given };
+    let (pinned, maps) = (refused.is_none(), core.driver.info().maps_host_memory);
     let no_pinned = || match &refused {
         Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),
         None => Lack::No(Cause::NotMapped),
@@ -203,7 +204,7 @@ mod tests {
             let is_about = |message: &str| matches!(message, "launched" | "terminated");
             log.iter().filter(|(l, message)| *l == level && is_about(message)).count()
         };
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         let log = Log::of(|| drop(probe(&driver, 1).unwrap()));
         assert_eq!(of_kernels(&log, Level::INFO), 0, "{log:?}");
         assert!(of_kernels(&log, Level::DEBUG) >= 4, "{log:?}");

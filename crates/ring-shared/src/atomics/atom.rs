@@ -63,51 +63,64 @@ impl Atom {
     }
 }
 
+/// Reads the 16 bytes of an atom at once, with that order and memory scope of PTX.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! load_atom {
+    ($order:expr, $atom:expr) => {{
+        let atom: &Atom = $atom;
+        let (lo, hi): (u64, u64);
+        // SAFETY: 16 readable bytes, aligned, every one of them in an atomic cell.
+        unsafe {
+            core::arch::asm!(
+                concat!("{{ .reg .b128 %atom; ld.", $order, ".global.b128 %atom, [{at}]; mov.b128 {{{lo}, {hi}}}, %atom; }}"),
+                lo = out(reg64) lo, hi = out(reg64) hi, at = in(reg64) atom,
+                options(nostack, preserves_flags)
+            );
+        }
+        [lo, hi]
+    }};
+}
+
+/// Writes the 16 bytes of an atom at once, likewise.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! store_atom {
+    ($order:expr, $atom:expr, $words:expr) => {{
+        let (atom, [lo, hi]): (&Atom, [u64; 2]) = ($atom, $words);
+        // SAFETY: 16 writable bytes, aligned, every one of them in an atomic cell.
+        unsafe {
+            core::arch::asm!(
+                concat!("{{ .reg .b128 %atom; mov.b128 %atom, {{{lo}, {hi}}}; st.", $order, ".global.b128 [{at}], %atom; }}"),
+                lo = in(reg64) lo, hi = in(reg64) hi, at = in(reg64) atom,
+                options(nostack, preserves_flags)
+            );
+        }
+    }};
+}
+
+#[cfg(target_arch = "nvptx64")]
+pub(super) use {load_atom, store_atom};
+
+/// On a GPU, each at system scope.
 #[cfg(target_arch = "nvptx64")]
 impl Atom {
-    /// Reads the 16 bytes at once, relaxed, at system scope.
+    /// Reads the 16 bytes at once, relaxed.
     #[inline(always)]
     pub fn load(&self) -> [u64; 2] {
-        let (lo, hi): (u64, u64);
-        // SAFETY: `self` is 16 readable bytes, aligned, and every such byte is an atomic cell.
-        unsafe {
-            core::arch::asm!(
-                "{{ .reg .b128 %atom; ld.relaxed.sys.global.b128 %atom, [{at}]; mov.b128 {{{lo}, {hi}}}, %atom; }}",
-                lo = out(reg64) lo, hi = out(reg64) hi, at = in(reg64) self,
-                options(nostack, preserves_flags)
-            );
-        }
-        [lo, hi]
+        load_atom!("relaxed.sys", self)
     }
 
-    /// Writes the 16 bytes at once, relaxed, at system scope.
+    /// Writes the 16 bytes at once, relaxed.
     #[inline(always)]
-    pub fn store(&self, [lo, hi]: [u64; 2]) {
-        // SAFETY: `self` is 16 writable bytes, aligned, and every such byte is an atomic cell.
-        unsafe {
-            core::arch::asm!(
-                "{{ .reg .b128 %atom; mov.b128 %atom, {{{lo}, {hi}}}; st.relaxed.sys.global.b128 [{at}], %atom; }}",
-                lo = in(reg64) lo, hi = in(reg64) hi, at = in(reg64) self,
-                options(nostack, preserves_flags)
-            );
-        }
+    pub fn store(&self, words: [u64; 2]) {
+        store_atom!("relaxed.sys", self, words);
     }
 
-    /// Reads the 16 bytes at once, acquiring, at system scope. It waits for them; where there is
-    /// something better to do meanwhile, a load and a fence when it is found to matter are faster.
+    /// Reads the 16 bytes at once, acquiring. It waits for them; where there is something better to do
+    /// meanwhile, a load and a fence when it is found to matter are faster.
     #[inline(always)]
     pub fn observe(&self) -> [u64; 2] {
-        let (lo, hi): (u64, u64);
-        // SAFETY: `self` is 16 readable bytes, aligned, and every such byte is an atomic cell.
-        // SYNC: acquires what `publish` released into it on the other side of the bus.
-        unsafe {
-            core::arch::asm!(
-                "{{ .reg .b128 %atom; ld.acquire.sys.global.b128 %atom, [{at}]; mov.b128 {{{lo}, {hi}}}, %atom; }}",
-                lo = out(reg64) lo, hi = out(reg64) hi, at = in(reg64) self,
-                options(nostack, preserves_flags)
-            );
-        }
-        [lo, hi]
+        // SYNC: acquires what the other side had a fence or a release before its `publish` for.
+        load_atom!("acquire.sys", self)
     }
 
     /// Writes the atom so that whoever observes its new `hi` observes its new `lo`. What is to be seen before

@@ -3,7 +3,8 @@
 //!
 //! Between host and device only naturally aligned loads and stores are atomic (PCIe carries no
 //! read-modify-write for us), so nothing here exchanges or adds. On the GPU, core's loads, stores
-//! and fences become `.sys` instructions; only the 16-byte access of an [`Atom`] needs assembly.
+//! and fences become `.sys` instructions; the 16-byte access of an [`Atom`], and what has another
+//! [`MemoryScope`], needs assembly.
 
 mod atom;
 #[cfg(loom)]
@@ -13,7 +14,7 @@ pub mod model;
 #[cfg(feature = "rust-cuda")]
 #[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))]
 mod rust_cuda;
-#[cfg(not(target_arch = "nvptx64"))]
+mod scope;
 pub(crate) mod wide;
 
 pub use atom::Atom;
@@ -26,3 +27,4 @@ pub use loom::sync::atomic::fence;
 pub use model::{AtomicU32, AtomicU64};
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub use rust_cuda::{AtomicU32, AtomicU64, fence};
+pub use scope::{Gpu, MemoryScope, System};

@@ -6,10 +6,12 @@
 //! is read once. Two neighbours may be moved by one instruction, since nothing is promised about
 //! the order of relaxed accesses: that is what the assembly here does, and the compiler will not.
 //!
+//! A CPU has one memory scope; on a GPU the moves are those of the scope.
+//!
 //! Tools that watch memory do not see into assembly. Loom and Miri get the plain atomics, and so do
 //! other CPUs; `--cfg ring_atomic_slots` asks for them, as a build for a sanitizer should.
 
-use super::Atom;
+use super::{Atom, MemoryScope};
 
 pub(crate) use moves::{load, load_four, store, store_four};
 
@@ -18,8 +20,9 @@ pub(crate) use moves::{load, load_four, store, store_four};
     target_feature = "sse2",
     not(any(loom, miri, ring_atomic_slots))
 ))]
+#[expect(clippy::extra_unused_type_parameters, reason = "a CPU has one memory scope")]
 mod moves {
-    use super::Atom;
+    use super::{Atom, MemoryScope};
     use core::arch::asm;
 
     /// The bytes of an atom.
@@ -41,7 +44,7 @@ mod moves {
 
     /// Reads an atom, once.
     #[inline]
-    pub(crate) fn load(atom: &Atom) -> Bytes {
+    pub(crate) fn load<S: MemoryScope>(atom: &Atom) -> Bytes {
         let bytes;
         // SAFETY: 16 readable bytes, aligned to 16, all of them atomic cells: two relaxed loads.
         unsafe {
@@ -53,7 +56,7 @@ mod moves {
 
     /// Writes an atom.
     #[inline]
-    pub(crate) fn store(atom: &Atom, bytes: Bytes) {
+    pub(crate) fn store<S: MemoryScope>(atom: &Atom, bytes: Bytes) {
         // SAFETY: 16 writable bytes, aligned to 16, all of them atomic cells: two relaxed stores.
         unsafe {
             asm!(mov!("[{}], {}"), in(reg) atom, in(xmm_reg) bytes,
@@ -63,7 +66,7 @@ mod moves {
 
     /// Reads four atoms, each once.
     #[inline]
-    pub(crate) fn load_four(atoms: &[Atom; 4]) -> [Bytes; 4] {
+    pub(crate) fn load_four<S: MemoryScope>(atoms: &[Atom; 4]) -> [Bytes; 4] {
         let (a, b, c, d);
         // SAFETY: 64 readable bytes, aligned to 16, all of them atomic cells: eight relaxed loads.
         unsafe {
@@ -82,7 +85,7 @@ mod moves {
 
     /// Writes four atoms.
     #[inline]
-    pub(crate) fn store_four(atoms: &[Atom; 4], [a, b, c, d]: [Bytes; 4]) {
+    pub(crate) fn store_four<S: MemoryScope>(atoms: &[Atom; 4], [a, b, c, d]: [Bytes; 4]) {
         // SAFETY: 64 writable bytes, aligned to 16, all of them atomic cells: eight relaxed stores.
         unsafe {
             asm!(
@@ -104,34 +107,34 @@ mod moves {
     not(any(loom, miri, ring_atomic_slots))
 )))]
 mod moves {
-    use super::Atom;
+    use super::{Atom, MemoryScope};
 
     /// The bytes of an atom.
     type Bytes = [u64; 2];
 
     /// Reads an atom, once.
     #[inline]
-    pub(crate) fn load(atom: &Atom) -> Bytes {
-        atom.load()
+    pub(crate) fn load<S: MemoryScope>(atom: &Atom) -> Bytes {
+        S::load(atom)
     }
 
     /// Writes an atom.
     #[inline]
-    pub(crate) fn store(atom: &Atom, bytes: Bytes) {
-        atom.store(bytes);
+    pub(crate) fn store<S: MemoryScope>(atom: &Atom, bytes: Bytes) {
+        S::store(atom, bytes);
     }
 
     /// Reads four atoms, each once.
     #[inline]
-    pub(crate) fn load_four(atoms: &[Atom; 4]) -> [Bytes; 4] {
+    pub(crate) fn load_four<S: MemoryScope>(atoms: &[Atom; 4]) -> [Bytes; 4] {
         atoms.each_ref().map(Atom::load)
     }
 
     /// Writes four atoms.
     #[inline]
-    pub(crate) fn store_four(atoms: &[Atom; 4], bytes: [Bytes; 4]) {
+    pub(crate) fn store_four<S: MemoryScope>(atoms: &[Atom; 4], bytes: [Bytes; 4]) {
         for (atom, bytes) in atoms.iter().zip(bytes) {
-            atom.store(bytes);
+            S::store(atom, bytes);
         }
     }
 }

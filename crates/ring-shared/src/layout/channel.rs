@@ -39,15 +39,16 @@ shared_struct! {
         pub depth @ 32: AtomicU64,
         /// The device's clock in nanoseconds, renewed at most every 100 us while the channel runs.
         pub heartbeat @ 40: AtomicU64,
-        /// The channel's processor clock at the heartbeat, in the unit of [`Times`].
+        /// The channel's processor clock at the heartbeat, in the unit of [`Times`]: with two heartbeats, how
+        /// long a tick is. For debuggers: `ring-host` takes the clock rate from the driver.
         pub ticks @ 48: AtomicU64,
         /// Launches that the channel has left, for whatever reason.
-        pub left @ 56: AtomicU64,
+        pub launches_left @ 56: AtomicU64,
         /// When the channel last had a message, by the device's clock in nanoseconds, or `u64::MAX` while
-        /// it handles one. For channel 0, and only when the idle budget is limited.
+        /// it handles one. Read by channel 0, and written only when the idle budget is limited.
         pub busy @ 64: AtomicU64,
-        /// Channel 0 only: number of the launch that is to leave, from 1. For the other channels.
-        pub leave @ 72: AtomicU64,
+        /// Of channel 0: number, from 1, of the launch that it calls the other channels to leave, which read it.
+        pub call @ 72: AtomicU64,
         /// Kept for the next launch: index after the last answer that was inline; those from it on are in
         /// slots.
         pub run_start @ 80: AtomicU64,

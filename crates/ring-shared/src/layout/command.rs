@@ -1,33 +1,34 @@
-//! What host and channel say to each other of orders and launches, read and written by the host. The
-//! channel's side is in `ring-device`, which moves these words with others.
+//! Commands, acknowledgements and ends of launches, as the host writes and reads them. The channel's side is in
+//! `ring-device`, which moves these words with others.
 
 use super::{ChannelBlock, Command, HostLine, StatusLine};
 use crate::atomics::Ordering::{Acquire, Release};
 
 impl HostLine {
-    /// Orders that. The host has seen every channel obey the order before, if it has written meanwhile what
-    /// channels read.
+    /// Gives the channels a command. If the host has written meanwhile what channels read, every channel has
+    /// acknowledged the command before.
     #[inline]
-    pub fn order(&self, command: Command) {
+    pub fn give(&self, command: Command) {
         // SYNC: releases all that the host wrote before to a channel's look at the command.
         self.command.store(command.to_word(), Release);
     }
 }
 
 impl StatusLine {
-    /// What the channel has obeyed, and the state it is in. All that it did before it said so is there: its
-    /// counters; and if it takes messages no more, its answers and its state.
+    /// The command that the channel has acknowledged last, with the state it is in. All that it wrote before it
+    /// acknowledged is visible: its counters; and if it takes messages no more, its responses and its state.
     #[inline]
-    pub fn obeyed(&self) -> Command {
+    pub fn acknowledgement(&self) -> Command {
         // SYNC: acquires the channel's acknowledgement.
         Command::from_word(self.acknowledged.load(Acquire))
     }
 
-    /// Launches that the channel has left: it touches nothing more in any of them.
+    /// Launches that the channel has left: but for what another thread of its block writes after a panic, it
+    /// touches nothing more in any of them.
     #[inline]
     pub fn launches_left(&self) -> u64 {
         // SYNC: acquires the channel's last store of a launch, and all that it wrote before.
-        self.left.load(Acquire)
+        self.launches_left.load(Acquire)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every struct that lies in memory both sides see. Fields are `u32` or `u64` atomics, padding is
 //! explicit and atomic too (whole lines are copied while others look at them), device addresses are
-//! `u64`, and each 128-byte line has one writer.
+//! `u64`, and each 128-byte line is written by one side, the host or the device.
 //!
 //! In memory: one [`ControlBlock`], right behind it a [`ChannelBlock`] per channel, then the slots of
 //! their rings.

@@ -21,16 +21,22 @@ pub enum Entry {
     Add,
     /// See `ring_bench::baselines::Between`.
     Between,
+    /// Likewise, by rings of gpu scope.
+    LinkGpu,
+    /// Likewise, by rings of system scope.
+    LinkSystem,
     /// See `ring_bench::baselines::HeadTail`.
     HeadTail,
 }
 
-const ENTRIES: [(Entry, &CStr); 6] = [
+const ENTRIES: [(Entry, &CStr); 8] = [
     (Entry::Flag, c"bench_flag"),
     (Entry::Once, c"bench_once"),
     (Entry::Count, c"bench_count"),
     (Entry::Add, c"bench_add"),
     (Entry::Between, c"bench_between"),
+    (Entry::LinkGpu, c"bench_link_gpu"),
+    (Entry::LinkSystem, c"bench_link_system"),
     (Entry::HeadTail, c"bench_head_tail"),
 ];
 

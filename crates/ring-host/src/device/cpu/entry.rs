@@ -33,17 +33,17 @@ unsafe fn cpu_entry<K: Kernel>(
         let status =
             unsafe { &(*control.add(1).cast::<ChannelBlock>().add(channel as usize)).status };
         let epoch = Command::from_word(status.acknowledged.load(Ordering::Relaxed)).epoch;
-        let left = status.left.load(Ordering::Relaxed).wrapping_add(1);
+        let left = status.launches_left.load(Ordering::Relaxed).wrapping_add(1);
         // The other channels must not wait for this one.
         status.busy.store(0, Ordering::Relaxed);
         if channel == 0 {
-            status.leave.store(left, Ordering::Relaxed);
+            status.call.store(left, Ordering::Relaxed);
         }
         status.exit.store(Exit::HandlerPanicked as u64, Ordering::Relaxed);
         let word = Command { epoch, state: State::Faulted as u32 }.to_word();
         // SYNC: released to the host's acquire of `acknowledged`.
         status.acknowledged.store(word, Ordering::Release);
-        // SYNC: released to the host's acquire of `left`.
-        status.left.store(left, Ordering::Release);
+        // SYNC: released to the host's acquire of `launches_left`.
+        status.launches_left.store(left, Ordering::Release);
     }
 }

@@ -6,8 +6,9 @@ use super::call::{Bound, Context};
 use super::exclusion::Exclusion;
 use super::pinned;
 use crate::device::Mapped;
+use crate::sync::lock;
 use cudarc::driver::sys;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Graphs that may be made while a kernel is resident: after some twenty to forty, making another
 /// blocks until none is (tried on driver 580). Those that were given back are used again.
@@ -71,13 +72,13 @@ impl DeferredFree {
 
     /// Frees memory or a graph as soon as no kernel is resident.
     pub fn defer(&self, freed: Deferred) {
-        self.queue().deferred.push(freed);
+        lock(&self.queue).deferred.push(freed);
         self.clear();
     }
 
     /// Takes out of the queue what `fits`, to be used again.
     fn reuse(&self, fits: impl Fn(&Deferred) -> bool) -> Option<Deferred> {
-        let deferred = &mut self.queue().deferred;
+        let deferred = &mut lock(&self.queue).deferred;
         let at = deferred.iter().position(fits)?;
         Some(deferred.swap_remove(at))
     }
@@ -106,7 +107,7 @@ impl DeferredFree {
         {
             return Ok(Some(graph));
         }
-        let (resident, mut queue) = (self.exclusion.resident(), self.queue());
+        let (resident, mut queue) = (self.exclusion.resident(), lock(&self.queue));
         if resident > 0 && queue.graphs >= GRAPHS_BESIDE {
             return Err(resident);
         }
@@ -116,8 +117,8 @@ impl DeferredFree {
 
     /// Frees what was deferred, unless a kernel is resident or somebody needs the idle device.
     fn clear(&self) {
-        while !self.queue().deferred.is_empty() {
-            let deferred = || std::mem::take(&mut self.queue().deferred);
+        while !lock(&self.queue).deferred.is_empty() {
+            let deferred = || std::mem::take(&mut lock(&self.queue).deferred);
             if self.exclusion.try_work(|| self.free(deferred())).is_none() {
                 break; // whoever has the device now looks again
             }
@@ -140,10 +141,6 @@ impl DeferredFree {
                 }
             }
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Resident kernels on one side, and on the other side work that would block until they end, such as
 //! loading code: one of the two at a time. Neither side holds a lock while it has the device.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{lock, unpoisoned};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(super) struct Exclusion {
@@ -18,13 +19,9 @@ struct State {
 }
 
 impl Exclusion {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a kernel that is about to be launched, unless work is under way. Never waits for that.
     pub fn enter(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !state.working {
             state.resident += 1;
         }
@@ -33,26 +30,26 @@ impl Exclusion {
 
     /// A kernel that was counted has ended.
     pub fn leave(&self) {
-        self.state().resident -= 1;
+        lock(&self.state).resident -= 1;
     }
 
     /// Kernels that are counted.
     pub fn resident(&self) -> usize {
-        self.state().resident
+        lock(&self.state).resident
     }
 
     /// Does the work if no kernel is resident, after the work of others; or says how many are.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> Result<T, usize> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while state.working {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = unpoisoned(self.changed.wait(state));
         }
         self.work_now(state, work)
     }
 
     /// The same, but not if others are at work.
     pub fn try_work<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.working { None } else { self.work_now(state, work).ok() }
     }
 
@@ -76,7 +73,7 @@ struct Done<'a>(&'a Exclusion);
 
 impl Drop for Done<'_> {
     fn drop(&mut self) {
-        self.0.state().working = false;
+        lock(&self.0.state).working = false;
         self.0.changed.notify_all();
     }
 }

@@ -4,13 +4,14 @@ use super::deferred_free::{Deferred, DeferredFree, Graph, ResidentKernel};
 use super::module::RawFunction;
 use super::stream::{Pair, Stream, Streams};
 use crate::device::{
-    Cells, Function, Grid, LaunchSlot, Launched, Limits, Occupancy, Resources, RunState, Sealed,
+    CopyKind, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, Occupancy, Resources,
+    RunState, Sealed,
 };
 use crate::error::{DriverError, DriverReason, Needed};
+use crate::sync::lock;
 use cudarc::driver::sys::{self, CUfunction_attribute as A};
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
 pub(super) struct CudaFunction {
@@ -223,16 +224,12 @@ impl CudaLaunchSlot {
         check("cuGraphExecKernelNodeSetParams", changed).map(|()| graph)
     }
 
-    fn resident(&self) -> MutexGuard<'_, Option<ResidentKernel>> {
-        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What `query` says with the context bound.
     fn ask(&self, query: impl FnOnce() -> RunState) -> RunState {
         match Bound::new(self.context) {
             Ok(_bound) => query(),
             Err(error) if is_final(error.code) => {
-                *self.resident() = None;
+                *lock(&self.resident) = None;
                 RunState::Faulted(error)
             }
             Err(_) => RunState::Running,
@@ -245,7 +242,7 @@ impl Sealed for CudaLaunchSlot {}
 impl LaunchSlot for CudaLaunchSlot {
     unsafe fn launch(&self, replay: bool) -> Result<Launched, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let mut resident = self.resident();
+        let mut resident = lock(&self.resident);
         let new = match &*resident {
             Some(_) => None,
             None => match self.deferred_free.resident() {
@@ -270,7 +267,7 @@ impl LaunchSlot for CudaLaunchSlot {
 
     fn state(&self) -> RunState {
         self.ask(|| {
-            let mut resident = self.resident();
+            let mut resident = lock(&self.resident);
             let state = self.pair.kernel.state();
             if state != RunState::Running {
                 *resident = None;
@@ -287,31 +284,22 @@ impl LaunchSlot for CudaLaunchSlot {
         self.state() != RunState::Running && self.copies() != RunState::Running
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         let _bound = Bound::new(self.context)?;
-        let from = from.as_ptr().cast_const().cast();
+        let MemoryCopy { kind, host, device, bytes, .. } = copy;
+        let (host, stream) = (host.as_ptr().cast(), self.pair.copies.0);
         // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { api::cuMemcpyHtoDAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyHtoDAsync", begun)
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let _bound = Bound::new(self.context)?;
-        let to = to.as_ptr().cast();
-        // SAFETY: the caller's ranges, which stay until the copy is over.
-        let begun = unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, self.pair.copies.0) };
-        check("cuMemcpyDtoHAsync", begun)
+        unsafe {
+            match kind {
+                CopyKind::HostToDevice => check(
+                    "cuMemcpyHtoDAsync",
+                    api::cuMemcpyHtoDAsync_v2(device, host, bytes, stream),
+                ),
+                CopyKind::DeviceToHost => check(
+                    "cuMemcpyDtoHAsync",
+                    api::cuMemcpyDtoHAsync_v2(host, device, bytes, stream),
+                ),
+            }
+        }
     }
 }

@@ -22,9 +22,10 @@ use crate::device::image::{Image, ImageError};
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, DriverReason, OpenError, Requirement};
+use crate::sync::lock;
 use cudarc::driver::sys::{self, CUdevice_attribute as A};
 use std::ffi::{CStr, c_int};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
 const MIN_DRIVER: i32 = 12040;
@@ -53,7 +54,7 @@ impl Cuda {
     /// Opens the GPU of that index.
     pub fn open(index: usize) -> Result<Arc<Cuda>, OpenError> {
         static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&OPEN);
         if let Some(at) = open.iter().position(|(i, _)| *i == index) {
             let cuda = Arc::clone(&open[at].1);
             match cuda.context.end() {

@@ -3,10 +3,11 @@ use super::call::{Bound, Context, SUCCESS, check};
 use super::deferred_free::DeferredFree;
 use crate::device::image::{Image, ImageError, NotPtx};
 use crate::error::DriverError;
+use crate::sync::lock;
 use cudarc::driver::sys;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A loaded function.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +68,7 @@ impl Modules {
         image: &Image,
         look: impl FnOnce(&Functions) -> Result<T, ImageError>,
     ) -> Result<T, ImageError> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&self.loaded);
         if let Some((_, functions)) = loaded.iter().find(|(ptx, _)| ptx == image.ptx()) {
             return look(functions);
         }

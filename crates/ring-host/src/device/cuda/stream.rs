@@ -6,8 +6,9 @@ use super::call::{Bound, Context, check, run_state};
 use super::deferred_free::DeferredFree;
 use crate::device::RunState;
 use crate::error::{DriverError, DriverReason, Needed};
+use crate::sync::lock;
 use cudarc::driver::sys;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Pairs made when a device is opened.
 const PAIRS: usize = 128;
@@ -64,7 +65,7 @@ impl Streams {
 
     /// A pair that was not used, or whose work is done.
     pub fn take(&self) -> Result<Pair, DriverError> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if free.is_empty() {
             let more = self.deferred_free.while_idle(|| make(self.context));
             *free = more.map_err(|resident| DriverError {
@@ -78,7 +79,7 @@ impl Streams {
 
     /// Gives back a pair whose work is done.
     pub fn give(&self, pair: Pair) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+        lock(&self.free).push(pair);
     }
 }
 

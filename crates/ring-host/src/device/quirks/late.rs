@@ -1,12 +1,11 @@
 //! Copies that land late and torn, as a copy engine's may: one behind the other, the cells of each in any
 //! order. Time passes for them with every call, so the same calls see the same course again.
 
-use crate::device::{Cells, LaunchSlot};
+use crate::device::{Cells, LaunchSlot, MemoryCopy};
 use crate::error::DriverError;
 use ring_shared::atomics::Atom;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::ptr::NonNull;
 
 /// Parts that a copy is cut into at most.
 const MOST_PARTS: u64 = 3;
@@ -18,17 +17,6 @@ const USUAL: u64 = 4;
 const LONG: u64 = 400;
 const RARE: u64 = 16;
 
-/// Which way a copy goes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
-    In { to: u64, from: NonNull<u8> },
-    Out { to: NonNull<u8>, from: u64 },
-}
-
-// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `LaunchSlot::copy_in`, and
-// whoever lands a part is one at a time (`Late` is behind a lock).
-unsafe impl Send for Way {}
-
 /// Some cells of a copy, by number.
 #[derive(Debug)]
 struct Part {
@@ -39,11 +27,14 @@ struct Part {
 
 #[derive(Debug)]
 struct Copy {
-    way: Way,
-    cells: Cells,
+    whole: MemoryCopy,
     /// The last is the next to land.
     parts: Vec<Part>,
 }
+
+// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `LaunchSlot::copy`, and
+// whoever lands a part is one at a time (`Late` is behind a lock).
+unsafe impl Send for Copy {}
 
 /// The copies of one place that have not landed.
 #[derive(Debug)]
@@ -67,8 +58,8 @@ impl Late {
     }
 
     /// Puts a copy behind those before it.
-    pub fn begin(&mut self, way: Way, bytes: usize, cells: Cells) {
-        let mut rest = 0..bytes / size_of_cell(cells);
+    pub fn begin(&mut self, copy: MemoryCopy) {
+        let mut rest = 0..copy.bytes / size_of_cell(copy.cells);
         let (mut parts, most) = (Vec::new(), 1 + self.below(MOST_PARTS));
         while !rest.is_empty() {
             let length = match parts.len() as u64 + 1 < most {
@@ -81,7 +72,7 @@ impl Late {
             let at = self.below(parts.len() as u64 + 1) as usize;
             parts.insert(at, part);
         }
-        self.copies.push_back(Copy { way, cells, parts });
+        self.copies.push_back(Copy { whole: copy, parts });
     }
 
     /// A call was made: what is due lands, by the device underneath.
@@ -92,7 +83,7 @@ impl Late {
                     part.calls -= 1;
                     return;
                 }
-                if let Err(error) = land(copy.way, copy.cells, part.cells.clone(), inner) {
+                if let Err(error) = land(copy.whole, part.cells.clone(), inner) {
                     self.failed.get_or_insert(error);
                 }
                 copy.parts.pop();
@@ -132,28 +123,22 @@ fn size_of_cell(cells: Cells) -> usize {
 }
 
 /// Copies some cells.
-fn land(
-    way: Way,
-    cells: Cells,
-    part: Range<usize>,
-    inner: &dyn LaunchSlot,
-) -> Result<(), DriverError> {
-    let each = size_of_cell(cells);
+fn land(copy: MemoryCopy, part: Range<usize>, inner: &dyn LaunchSlot) -> Result<(), DriverError> {
+    let each = size_of_cell(copy.cells);
     let (at, bytes) = (part.start * each, part.len() * each);
     // SAFETY: whole cells of ranges that stay until this place is over, which it is not before they have
-    // landed: the promise to the quirky place's `copy_in` or `copy_out`.
+    // landed: the promise to the quirky place's `copy`.
     unsafe {
-        match way {
-            Way::In { to, from } => inner.copy_in(to + at as u64, from.add(at), bytes, cells),
-            Way::Out { to, from } => inner.copy_out(to.add(at), from + at as u64, bytes, cells),
-        }
+        let host = copy.host.add(at);
+        inner.copy(MemoryCopy { host, device: copy.device + at as u64, bytes, ..copy })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Launched, RunState, Sealed};
+    use crate::device::{CopyKind, Launched, RunState, Sealed};
+    use std::ptr::NonNull;
 
     /// A device whose memory is the host's.
     #[derive(Debug)]
@@ -174,28 +159,10 @@ mod tests {
         fn is_over(&self) -> bool {
             true
         }
-        unsafe fn copy_in(
-            &self,
-            to: u64,
-            from: NonNull<u8>,
-            bytes: usize,
-            _: Cells,
-        ) -> Result<(), DriverError> {
-            let to = std::ptr::with_exposed_provenance_mut::<u8>(to as usize);
+        unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+            let (to, from) = copy.ends();
             // SAFETY: both lie in arrays of the test, by the same offsets.
-            unsafe { to.copy_from_nonoverlapping(from.as_ptr(), bytes) };
-            Ok(())
-        }
-        unsafe fn copy_out(
-            &self,
-            to: NonNull<u8>,
-            from: u64,
-            bytes: usize,
-            _: Cells,
-        ) -> Result<(), DriverError> {
-            let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
-            // SAFETY: as above.
-            unsafe { to.as_ptr().copy_from_nonoverlapping(from, bytes) };
+            unsafe { to.copy_from_nonoverlapping(from, copy.bytes) };
             Ok(())
         }
     }
@@ -206,7 +173,13 @@ mod tests {
         let at = out.as_mut_ptr().expose_provenance() as u64;
         let (mut late, mut seen) = (Late::new(seed), Vec::new());
         for from in [&first, &second] {
-            late.begin(Way::In { to: at, from: NonNull::from(from).cast() }, 256, Cells::Words);
+            late.begin(MemoryCopy {
+                kind: CopyKind::HostToDevice,
+                host: NonNull::from(from).cast(),
+                device: at,
+                bytes: 256,
+                cells: Cells::Words,
+            });
         }
         while late.is_under_way() {
             late.pass(&Memory);
@@ -241,12 +214,15 @@ mod tests {
     fn all_can_be_made_to_land() {
         let (from, mut to) = ([7u32; 64], [0u32; 64]);
         let mut late = Late::new(3);
-        let way = Way::Out {
-            to: NonNull::from(&mut to).cast(),
-            from: from.as_ptr().expose_provenance() as u64,
+        let copy = MemoryCopy {
+            kind: CopyKind::DeviceToHost,
+            host: NonNull::from(&mut to).cast(),
+            device: from.as_ptr().expose_provenance() as u64,
+            bytes: 256,
+            cells: Cells::Words,
         };
-        late.begin(way, 256, Cells::Words);
-        late.begin(way, 0, Cells::Words);
+        late.begin(copy);
+        late.begin(MemoryCopy { bytes: 0, ..copy });
         late.land_all(&Memory);
         assert!(!late.is_under_way() && late.failed().is_none());
         assert_eq!(to, from);

@@ -1,10 +1,10 @@
-use super::late::{Late, Way};
+use super::late::Late;
 use super::state::{Faults, State, Watched};
-use crate::device::{Cells, Function, Grid, LaunchSlot, Launched, Limits, RunState, Sealed};
+use crate::device::{Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed};
 use crate::error::DriverError;
-use std::ptr::NonNull;
+use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Launches that are held back; when there are more, they are let go.
@@ -102,13 +102,9 @@ impl QuirkyLaunchSlot {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The copies that land late, if any do, after what is due has landed.
     fn late(&self) -> Option<MutexGuard<'_, Late>> {
-        let mut late = self.late.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut late = lock(self.late.as_ref()?);
         match self.state.fault() {
             Some(_) => late.give_up(),
             None => late.pass(&*self.inner),
@@ -149,7 +145,7 @@ impl QuirkyLaunchSlot {
 
 impl Watched for QuirkyLaunchSlot {
     fn is_running(&self) -> bool {
-        self.look(&self.queue()) == RunState::Running
+        self.look(&lock(&self.queue)) == RunState::Running
     }
 
     fn end_launches(&self) {
@@ -168,7 +164,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
         }
         self.state.enter_launch(self.faults, replay)?;
         self.enter();
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         if let Some(launches) = &self.idle {
             launches.fetch_add(1, Ordering::Relaxed);
             queue.launched = Some(Instant::now());
@@ -195,7 +191,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
 
     fn state(&self) -> RunState {
         drop(self.late());
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         self.let_go(&mut queue);
         let state = self.look(&queue);
         match self.state.fault().or(queue.failed.as_ref()) {
@@ -217,7 +213,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
     /// Only if the inner launch slot says so, and no copy is to land, whatever faults were made up: memory is
     /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
-        self.let_go(&mut self.queue());
+        self.let_go(&mut lock(&self.queue));
         let mut late = self.late();
         let under_way = late.as_ref().is_some_and(|late| late.is_under_way());
         if let Some(late) = &mut late {
@@ -236,38 +232,14 @@ impl LaunchSlot for QuirkyLaunchSlot {
         self.state.note_processed(self.faults, processed);
     }
 
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         self.state.enter_copy(self.faults)?;
         if let Some(mut late) = self.late() {
-            late.begin(Way::In { to, from }, bytes, cells);
+            late.begin(copy);
             return Ok(());
         }
         // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
-        unsafe { self.inner.copy_in(to, from, bytes, cells) }?;
-        self.state.hold_up(self.faults, || self.is_running());
-        Ok(())
-    }
-
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        cells: Cells,
-    ) -> Result<(), DriverError> {
-        self.state.enter_copy(self.faults)?;
-        if let Some(mut late) = self.late() {
-            late.begin(Way::Out { to, from }, bytes, cells);
-            return Ok(());
-        }
-        // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
-        unsafe { self.inner.copy_out(to, from, bytes, cells) }?;
+        unsafe { self.inner.copy(copy) }?;
         self.state.hold_up(self.faults, || self.is_running());
         Ok(())
     }

@@ -16,8 +16,9 @@ use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
+use crate::setters::setters;
 use launch_slot::QuirkyFunction;
-use state::{Faults, State};
+use state::{Faults, Numbers, State};
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ use std::time::Duration;
 /// After how long a watchdog of the usual kind ends a kernel.
 const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 
-/// A device with things taken away. Each method takes one more away; what is left works as it did.
+/// A device with things taken away. Each method takes one more away; what is left works as it did. Clones are
+/// one device.
 ///
 /// ```
 /// use ring_host::device::{Quirks, cpu::Cpu};
@@ -44,15 +46,98 @@ const USUAL_WATCHDOG: Duration = Duration::from_secs(2);
 ///     Ok(())
 /// }
 /// ```
-#[derive(Debug)]
-pub struct Quirks<D> {
-    inner: Arc<D>,
+#[derive(Clone, Debug)]
+pub struct Quirks {
+    inner: Arc<dyn Driver>,
     info: DeviceInfo,
     faults: Faults,
     state: Arc<State>,
 }
 
-impl<D: Driver> Quirks<D> {
+setters! { of Quirks;
+    /// Pinned memory is refused.
+    no_pinned() => faults.pinned = Some(0);
+
+    /// Pinned memory is refused that makes more than so many bytes at a time.
+    pinned_limit(bytes: usize) => faults.pinned = Some(bytes);
+
+    /// Calls wait until no launch of this device is running: to allocate or free memory, to load, to
+    /// make ready to launch, to launch, to copy. After 10 s they fail.
+    calls_block() => faults.calls_block = true;
+
+    /// Launches are held back until it is asked how they go.
+    held_launches() => faults.held_launches = true;
+
+    /// Each launch but by a graph keeps its caller for so long.
+    slow_launches(by: Duration) => faults.slow_launches = by;
+
+    /// No cooperative launch.
+    no_cooperative() => info.cooperative_launch = false, faults.cooperative = true;
+
+    /// Host and device may not use managed memory at the same time. `ring` uses none.
+    no_concurrent_managed() => info.concurrent_managed_access = false;
+
+    /// The device does not map host memory: kernels do not see pinned memory.
+    unmapped() => info.maps_host_memory = false;
+
+    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
+    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
+    /// kernel may run on, and memory is not given back before it has left.
+    watchdog(limit: Duration) => info.watchdog = true, faults.watchdog = Some(limit);
+
+    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
+    invalid_handles(n: u64) => faults.invalid_every = Some(n.max(1));
+
+    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
+    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
+    /// back before they have left.
+    fault_after(messages: u64) => faults.fault_after = Some(messages);
+
+    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
+    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
+    reset_after(messages: u64) => faults.reset_after = Some(messages);
+
+    /// Every copy fails from the `n`-th on, counted from 1.
+    failing_copies(n: u64) => faults.copies_from = Some(n);
+
+    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
+    /// when the device has been probed.
+    failing_copies_beside(n: u64) => faults.beside_from = Some(n);
+
+    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
+    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
+    /// that begins a copy or asks how copies or launches go.
+    ///
+    /// Without it the CPU's copies are over when their call is.
+    late_copies(seed: u64) => faults.late = Some(seed);
+
+    /// Leases are not renewed, as if the host had died.
+    silent_host() => faults.silent = true;
+
+    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
+    /// launches or copies, it goes on when the launch has left, and as long again after that.
+    busy_host(probes: u64) => faults.busy_probes = probes;
+
+    /// No launch can be made ready to be replayed as a graph.
+    no_graphs() => faults.graphs = true;
+
+    /// Every launch by a graph fails from the `n`-th on, counted from 1.
+    failing_graphs(n: u64) => faults.graphs_from = Some(n);
+
+    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
+    /// of it is taken when the device is opened.
+    refused_allocations(which: impl RangeBounds<u64>) => faults.allocations = Some(numbers(&which));
+
+    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
+    /// together from 1 when the device has been probed.
+    refused_launches(which: impl RangeBounds<u64>) => faults.launches = Some(numbers(&which));
+
+    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
+    /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
+    idle_device() => faults.idle = true;
+}
+
+impl Quirks {
     /// The device with nothing taken away.
     ///
     /// ```
@@ -61,10 +146,10 @@ impl<D: Driver> Quirks<D> {
     /// let host = Runtime::over(quirks, RuntimeConfig::default()).unwrap();
     /// assert!(host.report().probe.graph.is_err());
     /// ```
-    pub fn of(driver: D) -> Quirks<D> {
+    pub fn of(driver: Arc<dyn Driver>) -> Quirks {
         let info = driver.info().clone();
         let (faults, state) = (Faults::default(), Arc::default());
-        Quirks { inner: Arc::new(driver), info, faults, state }
+        Quirks { inner: driver, info, faults, state }
     }
 
     /// What was reported of WSL2, in sum: no pinned memory; calls that block while a kernel is
@@ -76,149 +161,13 @@ impl<D: Driver> Quirks<D> {
     /// let like_wsl2 = Quirks::wsl2(Cpu::open());
     /// assert!(like_wsl2.alloc_pinned(4096).is_err());
     /// ```
-    pub fn wsl2(driver: D) -> Quirks<D> {
+    pub fn wsl2(driver: Arc<dyn Driver>) -> Quirks {
         Quirks::of(driver).and_wsl2()
     }
 
-    fn and_wsl2(self) -> Quirks<D> {
+    fn and_wsl2(self) -> Quirks {
         let quirks = self.no_pinned().calls_block().held_launches();
         quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
-    }
-
-    fn with(mut self, add: impl FnOnce(&mut Faults)) -> Quirks<D> {
-        add(&mut self.faults);
-        self
-    }
-
-    /// Pinned memory is refused.
-    pub fn no_pinned(self) -> Quirks<D> {
-        self.pinned_limit(0)
-    }
-
-    /// Pinned memory is refused that makes more than so many bytes at a time.
-    pub fn pinned_limit(self, bytes: usize) -> Quirks<D> {
-        self.with(|faults| faults.pinned = Some(bytes))
-    }
-
-    /// Calls wait until no launch of this device is running: to allocate or free memory, to load, to
-    /// make ready to launch, to launch, to copy. After 10 s they fail.
-    pub fn calls_block(self) -> Quirks<D> {
-        self.with(|faults| faults.calls_block = true)
-    }
-
-    /// Launches are held back until it is asked how they go.
-    pub fn held_launches(self) -> Quirks<D> {
-        self.with(|faults| faults.held_launches = true)
-    }
-
-    /// Each launch but by a graph keeps its caller for so long.
-    pub fn slow_launches(self, by: Duration) -> Quirks<D> {
-        self.with(|faults| faults.slow_launches = by)
-    }
-
-    /// No cooperative launch.
-    pub fn no_cooperative(mut self) -> Quirks<D> {
-        self.info.cooperative_launch = false;
-        self.with(|faults| faults.cooperative = true)
-    }
-
-    /// Host and device may not use managed memory at the same time. `ring` uses none.
-    pub fn no_concurrent_managed(mut self) -> Quirks<D> {
-        self.info.concurrent_managed_access = false;
-        self
-    }
-
-    /// The device does not map host memory: kernels do not see pinned memory.
-    pub fn unmapped(mut self) -> Quirks<D> {
-        self.info.maps_host_memory = false;
-        self
-    }
-
-    /// A watchdog: when somebody asks and a launch is still running so long after the last one was
-    /// made at its place, the device has faulted with CUDA's code 702, for good. Underneath the
-    /// kernel may run on, and memory is not given back before it has left.
-    pub fn watchdog(mut self, limit: Duration) -> Quirks<D> {
-        self.info.watchdog = true;
-        self.with(|faults| faults.watchdog = Some(limit))
-    }
-
-    /// Each `n`-th launch or copy fails with CUDA's code 400, as a stale handle does; the next works.
-    pub fn invalid_handles(self, n: u64) -> Quirks<D> {
-        self.with(|faults| faults.invalid_every = Some(n.max(1)))
-    }
-
-    /// The device faults with CUDA's code 700, for good, when a kernel is found to have handled so
-    /// many messages: every kernel on it is lost. Underneath they may run on, and memory is not given
-    /// back before they have left.
-    pub fn fault_after(self, messages: u64) -> Quirks<D> {
-        self.with(|faults| faults.fault_after = Some(messages))
-    }
-
-    /// Another user of the process resets the device, once, when a kernel is found to have handled so many
-    /// messages: CUDA's code 709, until the device is opened anew ([`Runtime::recover`](crate::Runtime::recover)).
-    pub fn reset_after(self, messages: u64) -> Quirks<D> {
-        self.with(|faults| faults.reset_after = Some(messages))
-    }
-
-    /// Every copy fails from the `n`-th on, counted from 1.
-    pub fn failing_copies(self, n: u64) -> Quirks<D> {
-        self.with(|faults| faults.copies_from = Some(n))
-    }
-
-    /// Every copy beside a running launch fails, from the `n`-th copy on, counted from 1
-    /// when the device has been probed.
-    pub fn failing_copies_beside(self, n: u64) -> Quirks<D> {
-        self.with(|faults| faults.beside_from = Some(n))
-    }
-
-    /// Copies land after their call, as a GPU's do: in order, and each some calls later, a few cells at a
-    /// time and in any order, by a course that follows from `seed`. Time passes for them with every call
-    /// that begins a copy or asks how copies or launches go.
-    ///
-    /// Without it the CPU's copies are over when their call is.
-    pub fn late_copies(self, seed: u64) -> Quirks<D> {
-        self.with(|faults| faults.late = Some(seed))
-    }
-
-    /// Leases are not renewed, as if the host had died.
-    pub fn silent_host(self) -> Quirks<D> {
-        self.with(|faults| faults.silent = true)
-    }
-
-    /// The host gets no processor in time, the first so many times that the device is probed: whenever it
-    /// launches or copies, it goes on when the launch has left, and as long again after that.
-    pub fn busy_host(self, probes: u64) -> Quirks<D> {
-        self.with(|faults| faults.busy_probes = probes)
-    }
-
-    /// No launch can be made ready to be replayed as a graph.
-    pub fn no_graphs(self) -> Quirks<D> {
-        self.with(|faults| faults.graphs = true)
-    }
-
-    /// Every launch by a graph fails from the `n`-th on, counted from 1.
-    pub fn failing_graphs(self, n: u64) -> Quirks<D> {
-        self.with(|faults| faults.graphs_from = Some(n))
-    }
-
-    /// Memory is refused, pinned or the device's, each time that is in `which`, counted from 1. Most
-    /// of it is taken when the device is opened.
-    pub fn refused_allocations(self, which: impl RangeBounds<u64>) -> Quirks<D> {
-        let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.with(|faults| faults.allocations = Some(which))
-    }
-
-    /// Launches are refused, and to make ready for them: each time that is in `which`, both counted
-    /// together from 1 when the device has been probed.
-    pub fn refused_launches(self, which: impl RangeBounds<u64>) -> Quirks<D> {
-        let which = (which.start_bound().cloned(), which.end_bound().cloned());
-        self.with(|faults| faults.launches = Some(which))
-    }
-
-    /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
-    /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
-    pub fn idle_device(self) -> Quirks<D> {
-        self.with(|faults| faults.idle = true)
     }
 
     /// A way into the lines of this device's kernels, for tests that write there what nobody should.
@@ -227,9 +176,20 @@ impl<D: Driver> Quirks<D> {
     }
 }
 
-impl<D> Sealed for Quirks<D> {}
+/// Numbers, from one to another.
+fn numbers(which: &impl RangeBounds<u64>) -> Numbers {
+    (which.start_bound().cloned(), which.end_bound().cloned())
+}
 
-impl<D: Driver> Driver for Quirks<D> {
+impl From<Quirks> for Arc<dyn Driver> {
+    fn from(quirks: Quirks) -> Arc<dyn Driver> {
+        Arc::new(quirks)
+    }
+}
+
+impl Sealed for Quirks {}
+
+impl Driver for Quirks {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -249,8 +209,8 @@ impl<D: Driver> Driver for Quirks<D> {
     fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
         self.state.enter_allocation(self.faults, "alloc_pinned")?;
         self.state.alloc_pinned(self.faults, bytes)?;
-        let faults = self.inner.alloc_pinned(bytes);
-        let memory = faults.inspect_err(|_| self.state.free_pinned(bytes))?;
+        let memory = self.inner.alloc_pinned(bytes);
+        let memory = memory.inspect_err(|_| self.state.free_pinned(bytes))?;
         self.state.table().note_pinned(memory);
         Ok(memory)
     }
@@ -286,17 +246,12 @@ impl<D: Driver> Driver for Quirks<D> {
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
         let faults = Faults { reset_after: None, ..self.faults };
         let info = self.info.clone();
-        if self.state.was_reset() {
-            let (inner, state) = (Arc::clone(&self.inner), Arc::default());
-            return Ok(Some(Arc::new(Quirks { inner, info, faults, state })));
-        }
-        if self.state.fault().is_some() {
-            return Err(OpenError::Lost { device: info.name });
-        }
-        let next = self.inner.recovered()?;
-        Ok(next.map(|inner| -> Arc<dyn Driver> {
-            Arc::new(Quirks { inner: Arc::new(inner), info, faults, state: Arc::default() })
-        }))
+        let next = match self.state.fault() {
+            Some(_) if self.state.was_reset() => Some(Arc::clone(&self.inner)),
+            Some(_) => return Err(OpenError::Lost { device: info.name }),
+            None => self.inner.recovered()?,
+        };
+        Ok(next.map(|inner| Quirks { inner, info, faults, state: Arc::default() }.into()))
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

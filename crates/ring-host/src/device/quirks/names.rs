@@ -1,43 +1,59 @@
 use super::{Driver, Quirks, USUAL_WATCHDOG};
 use crate::device::UnknownName;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`Quirks::named`] knows: name, and what is taken away.
-pub const NAMES: [(&str, &str); 21] = [
-    ("wsl2", "what was reported of WSL2, in sum"),
-    ("no-pinned", "pinned memory is refused"),
-    ("pinned-limit", "pinned memory is refused beyond 4 MiB"),
-    ("unmapped", "kernels do not see pinned memory"),
-    ("calls-block", "calls wait until no launch is running"),
-    ("held-launches", "launches are held back until it is asked how they go"),
-    ("slow-launches", "launches but by a graph take 100 us longer"),
-    ("no-cooperative", "no cooperative launch"),
-    ("no-managed", "managed memory cannot be used by both sides at the same time"),
-    ("watchdog", "a launch that runs for 2 s is a fault of the device"),
-    ("invalid-handles", "every 10th launch or copy fails"),
-    ("device-fault", "the device faults when a kernel has handled 1000 messages"),
-    ("failing-copies", "copies fail from the 200th on"),
-    ("failing-copies-beside", "copies beside a launch fail from the 2000th copy on"),
-    ("late-copies", "copies land some calls later, in order but torn"),
-    ("no-graphs", "launches cannot be replayed as graphs"),
-    ("failing-graphs", "launches by a graph fail from the 50th on"),
-    ("device-reset", "the device is reset when a kernel has handled 1000 messages"),
-    ("silent-host", "leases are not renewed, as if the host had died"),
-    ("refused-allocation", "the first memory that is asked for is refused"),
-    ("refused-launches", "the second launch is refused, and the third"),
-];
+/// Defines the names that [`Quirks::named`] knows: each line is a name, what is taken away, and the method that
+/// takes it.
+macro_rules! names {
+    ($($name:literal, $says:literal => $take:ident($($argument:expr)?);)+) => {
+        /// What [`Quirks::named`] knows: name, and what is taken away.
+        pub const NAMES: [(&str, &str); KNOWN.len()] = [$(($name, $says)),+];
 
-/// The names alone.
-const KNOWN: [&str; NAMES.len()] = {
-    let (mut known, mut i) = ([""; NAMES.len()], 0);
-    while i < known.len() {
-        known[i] = NAMES[i].0;
-        i += 1;
-    }
-    known
-};
+        /// The names alone.
+        const KNOWN: &[&str] = &[$($name),+];
 
-impl<D: Driver> Quirks<D> {
+        impl Quirks {
+            fn also(self, name: &str) -> Result<Quirks, UnknownName> {
+                match name {
+                    $($name => Ok(self.$take($($argument)?)),)+
+                    _ => Err(UnknownName { what: "quirk", name: name.to_owned(), known: KNOWN }),
+                }
+            }
+        }
+    };
+}
+names! {
+    "wsl2", "what was reported of WSL2, in sum" => and_wsl2();
+    "no-pinned", "pinned memory is refused" => no_pinned();
+    "pinned-limit", "pinned memory is refused beyond 4 MiB" => pinned_limit(4 << 20);
+    "unmapped", "kernels do not see pinned memory" => unmapped();
+    "calls-block", "calls wait until no launch is running" => calls_block();
+    "held-launches", "launches are held back until it is asked how they go" => held_launches();
+    "slow-launches", "launches but by a graph take 100 us longer"
+        => slow_launches(Duration::from_micros(100));
+    "no-cooperative", "no cooperative launch" => no_cooperative();
+    "no-managed", "managed memory cannot be used by both sides at the same time"
+        => no_concurrent_managed();
+    "watchdog", "a launch that runs for 2 s is a fault of the device" => watchdog(USUAL_WATCHDOG);
+    "invalid-handles", "every 10th launch or copy fails" => invalid_handles(10);
+    "device-fault", "the device faults when a kernel has handled 1000 messages"
+        => fault_after(1000);
+    "failing-copies", "copies fail from the 200th on" => failing_copies(200);
+    "failing-copies-beside", "copies beside a launch fail from the 2000th copy on"
+        => failing_copies_beside(2000);
+    "late-copies", "copies land some calls later, in order but torn" => late_copies(1);
+    "no-graphs", "launches cannot be replayed as graphs" => no_graphs();
+    "failing-graphs", "launches by a graph fail from the 50th on" => failing_graphs(50);
+    "device-reset", "the device is reset when a kernel has handled 1000 messages"
+        => reset_after(1000);
+    "silent-host", "leases are not renewed, as if the host had died" => silent_host();
+    "refused-allocation", "the first memory that is asked for is refused"
+        => refused_allocations(1..=1);
+    "refused-launches", "the second launch is refused, and the third" => refused_launches(2..=3);
+}
+
+impl Quirks {
     /// The device without what a list of [`NAMES`] says, with commas between.
     ///
     /// ```
@@ -47,38 +63,8 @@ impl<D: Driver> Quirks<D> {
     /// let error = Quirks::named(Cpu::open(), "no-luck").unwrap_err();
     /// assert!(error.to_string().starts_with("unknown quirk 'no-luck'; use wsl2, "));
     /// ```
-    pub fn named(driver: D, names: &str) -> Result<Quirks<D>, UnknownName> {
+    pub fn named(driver: Arc<dyn Driver>, names: &str) -> Result<Quirks, UnknownName> {
         names.split(',').map(str::trim).try_fold(Quirks::of(driver), Quirks::also)
-    }
-
-    fn also(self, name: &str) -> Result<Quirks<D>, UnknownName> {
-        Ok(match name {
-            "wsl2" => self.and_wsl2(),
-            "no-pinned" => self.no_pinned(),
-            "pinned-limit" => self.pinned_limit(4 << 20),
-            "unmapped" => self.unmapped(),
-            "calls-block" => self.calls_block(),
-            "held-launches" => self.held_launches(),
-            "slow-launches" => self.slow_launches(Duration::from_micros(100)),
-            "no-cooperative" => self.no_cooperative(),
-            "no-managed" => self.no_concurrent_managed(),
-            "watchdog" => self.watchdog(USUAL_WATCHDOG),
-            "invalid-handles" => self.invalid_handles(10),
-            "device-fault" => self.fault_after(1000),
-            "failing-copies" => self.failing_copies(200),
-            "failing-copies-beside" => self.failing_copies_beside(2000),
-            "late-copies" => self.late_copies(1),
-            "no-graphs" => self.no_graphs(),
-            "failing-graphs" => self.failing_graphs(50),
-            "device-reset" => self.reset_after(1000),
-            "silent-host" => self.silent_host(),
-            "refused-allocation" => self.refused_allocations(1..=1),
-            "refused-launches" => self.refused_launches(2..=3),
-            _ => {
-                let (what, name) = ("quirk", name.to_owned());
-                return Err(UnknownName { what, name, known: &KNOWN });
-            }
-        })
     }
 }
 

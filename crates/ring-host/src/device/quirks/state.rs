@@ -3,9 +3,10 @@
 use super::allocation_table::AllocationTable;
 use crate::device::probe::Probed;
 use crate::error::{DriverError, DriverReason};
+use crate::sync::lock;
 use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a call blocks at most.
@@ -222,7 +223,7 @@ impl State {
         let counted = self.pinned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         counted.map(drop).map_err(|used| {
             let reason = format!(
-                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are faults"
+                "no pinned memory of {bytes} bytes: the most is {most}, and {used} are taken"
             );
             refused("alloc_pinned", code::OUT_OF_MEMORY, &reason)
         })
@@ -235,7 +236,7 @@ impl State {
 
     /// The allocation table. Whoever has it may use no device: some other call may wait for it.
     pub fn table(&self) -> MutexGuard<'_, AllocationTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// A number for a place.
@@ -245,25 +246,22 @@ impl State {
 
     /// On an idle device, all launches end.
     pub fn end_launches(&self) {
-        let launch_slots: Vec<_> = self.launch_slots().iter().filter_map(Weak::upgrade).collect();
+        let launch_slots: Vec<_> =
+            lock(&self.launch_slots).iter().filter_map(Weak::upgrade).collect();
         launch_slots.iter().for_each(|launch_slot| launch_slot.end_launches());
     }
 
     /// Remembers a place for launches.
     pub fn add(&self, launch_slot: Weak<dyn Watched>) {
-        let mut launch_slots = self.launch_slots();
+        let mut launch_slots = lock(&self.launch_slots);
         launch_slots.retain(|launch_slot| launch_slot.strong_count() > 0);
         launch_slots.push(launch_slot);
     }
 
     /// Whether a launch is running.
     fn is_busy(&self) -> bool {
-        let launch_slots = self.launch_slots();
+        let launch_slots = lock(&self.launch_slots);
         launch_slots.iter().filter_map(Weak::upgrade).any(|launch_slot| launch_slot.is_running())
-    }
-
-    fn launch_slots(&self) -> MutexGuard<'_, Vec<Weak<dyn Watched>>> {
-        self.launch_slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The device's fault, if it has faulted.

@@ -76,26 +76,9 @@ impl LaunchSlot for Hand {
     fn is_over(&self) -> bool {
         true
     }
-    unsafe fn copy_in(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let to = std::ptr::with_exposed_provenance_mut(to as usize);
-        self.hold(to, from.as_ptr(), bytes);
-        Ok(())
-    }
-    unsafe fn copy_out(
-        &self,
-        to: NonNull<u8>,
-        from: u64,
-        bytes: usize,
-        _: Cells,
-    ) -> Result<(), DriverError> {
-        let from = std::ptr::with_exposed_provenance(from as usize);
-        self.hold(to.as_ptr(), from, bytes);
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        let (to, from) = copy.ends();
+        self.hold(to, from, copy.bytes);
         Ok(())
     }
 }
@@ -112,7 +95,8 @@ impl Played {
         let region = region(Memory::StagedAsync, 4, 0);
         let mut played =
             Played { copier: StagingCopier::new(&region), hand: Hand::default(), region };
-        played.copier.push_all(&played.region, &played.hand).unwrap();
+        let sides = Sides { region: &played.region, launch_slot: &played.hand };
+        played.copier.push_all(sides).unwrap();
         played.come_home();
         played
     }
@@ -121,8 +105,8 @@ impl Played {
     fn come_home(&mut self) {
         while !self.copier.is_idle() {
             self.hand.land_all();
-            let fault = |_, corrupt| panic!("{corrupt:?}");
-            self.copier.advance(&self.region, &self.hand, fault).unwrap().unwrap();
+            let sides = Sides { region: &self.region, launch_slot: &self.hand };
+            self.copier.advance(sides).unwrap();
         }
     }
 }
@@ -145,7 +129,7 @@ fn answer_and_leave(region: &Region, inline: bool) {
     channel.status.processed.store(2, Relaxed);
     let word = Command { epoch: 1, state: State::Inactive as u32 }.to_word();
     channel.status.acknowledged.store(word, Relaxed);
-    channel.status.left.store(1, Relaxed);
+    channel.status.launches_left.store(1, Relaxed);
 }
 
 /// The channel does all that while its lines are being copied, of which the atoms in `early` have been.
@@ -154,18 +138,25 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &
     let mut requests = Outbox::new(played.region.ring(0, Direction::Requests));
     let mut responses = Inbox::new(played.region.ring(0, Direction::Responses));
     assert_eq!(requests.push_slice(&[10u64, 11], 0), Ok(2));
-    assert!(played.copier.push((&played.region, &played.hand), |_| 0, false).unwrap());
+    assert!(
+        played
+            .copier
+            .push(Sides { region: &played.region, launch_slot: &played.hand }, |_| 0, false)
+            .unwrap()
+    );
     played.come_home();
     let mut received = 0;
     for transfer in 0..4 {
-        played.copier.pull(&played.region, &played.hand, SOME).unwrap();
+        let sides = Sides { region: &played.region, launch_slot: &played.hand };
+        played.copier.pull(sides, SOME).unwrap();
         if transfer == 0 {
             played.hand.land(&early);
             answer_and_leave(&played.region, inline);
         }
         played.come_home();
         let channel = played.region.channel(0);
-        let told = channel.status.obeyed().epoch == 1 || channel.status.launches_left() == 1;
+        let told =
+            channel.status.acknowledgement().epoch == 1 || channel.status.launches_left() == 1;
         while let Some(answer) = responses.pop::<u64>().unwrap() {
             assert_eq!(answer, 10 + received, "{what}");
             received += 1;
@@ -173,7 +164,7 @@ fn all_that_is_told_is_here(early: impl Fn(usize) -> bool, inline: bool, what: &
         let here = (received, channel.status.processed.load(Relaxed), channel.consumed());
         assert!(!told || here == (2, 2, 2), "{what}: told in transfer {transfer} with {here:?}");
     }
-    assert_eq!(played.region.channel(0).status.obeyed().epoch, 1, "{what}");
+    assert_eq!(played.region.channel(0).status.acknowledgement().epoch, 1, "{what}");
     assert_eq!(played.region.channel(0).status.launches_left(), 1, "{what}");
     assert_eq!(received, 2, "{what}");
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 std::thread_local! {
     // Taken once: a model needs a region for each of its executions, of which there are many.
     static ARENAS: [Arc<Arena>; 2] = {
-        let driver: Arc<dyn Driver> = Arc::new(Cpu::open());
+        let driver: Arc<dyn Driver> = Cpu::open();
         [Arena::pinned(&driver, 1 << 14).unwrap(), Arena::device(&driver, 1 << 14).unwrap()]
     };
 }
@@ -63,12 +63,12 @@ pub fn ring(region: &Region, direction: Direction) -> Ring {
     let slots = on_device::<Atom>(region, region.slots_at(0, direction));
     let parts = (NonNull::from(bell), NonNull::from(credit), slots);
     // SAFETY: as for `block`; the tests keep the region longer than its rings.
-    unsafe { Ring::from_raw(parts, region.capacity(), 1, region.start()) }.unwrap()
+    unsafe { Ring::from_raw(parts, region.plan.capacity, 1, region.plan.start) }.unwrap()
 }
 
 /// Bytes that both copies have.
 #[cfg(loom)]
 pub fn shared_bytes(region: &Region) -> usize {
     region.slots_at(0, Direction::Responses)
-        + region.capacity() as usize * region.slot_bytes(Direction::Responses)
+        + region.plan.capacity as usize * region.slot_bytes(Direction::Responses)
 }

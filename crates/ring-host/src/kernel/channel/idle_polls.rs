@@ -20,8 +20,10 @@ impl IdlePolls {
         IdlePolls { looks: 0, checked: Instant::now() }
     }
 
+    /// A look found nothing: a step of what drives the kernel, and now and then a check of it.
     #[inline]
     pub fn note(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
+        core.after_idle_poll();
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
     }

@@ -29,30 +29,7 @@ impl<K: Kernel> Receiver<K> {
     /// order of their requests, also those that were there before the kernel was terminated or lost.
     #[inline]
     pub fn try_recv(&mut self) -> Result<K::Response, TryRecvError> {
-        match self.pop()? {
-            Some(response) => Ok(response),
-            None => match self.nothing() {
-                TryRecvError::Empty => Err(TryRecvError::Empty),
-                // What was answered before the end is here by now.
-                end => match self.pop()? {
-                    Some(response) => Ok(response),
-                    None => {
-                        self.over = true;
-                        Err(end)
-                    }
-                },
-            },
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Result<Option<K::Response>, DeviceFault> {
-        if self.over {
-            return Ok(None);
-        }
-        let popped = self.consumer.pop();
-        self.note();
-        popped.map_err(|corrupt| self.corrupt(corrupt))
+        self.take(Inbox::pop)
     }
 
     /// The next response, waiting for it until the deadline; also if the kernel is not active, since
@@ -111,7 +88,7 @@ impl<K: Kernel> Receiver<K> {
     /// Responses that the ring has room for.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.core.device.region().capacity() as usize
+        self.core.device.region().plan.capacity as usize
     }
 
     /// Responses that are in the ring, as far as the host knows; the last one may need a moment more until
@@ -143,7 +120,7 @@ impl<K: Kernel> Receiver<K> {
     /// As many responses as are there and fit, in order; how many that is. An empty ring is told as 0.
     #[inline]
     pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, TryRecvError> {
-        self.take(responses.len(), |consumer| consumer.pop_slice(responses))
+        self.take_some(responses.len(), |consumer| consumer.pop_slice(responses))
     }
 
     /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is, 0 if the
@@ -172,36 +149,56 @@ impl<K: Kernel> Receiver<K> {
         most: usize,
         mut each: impl FnMut(&K::Response),
     ) -> Result<usize, TryRecvError> {
-        self.take(most, |consumer| consumer.pop_each(most, &mut each))
+        self.take_some(most, |consumer| consumer.pop_each(most, &mut each))
     }
 
-    /// Takes up to `most` responses by `pop`; when there is none, tells why if it will stay so.
+    /// Takes up to `most` responses by `pop`; how many that is.
     #[inline]
-    fn take(
+    fn take_some(
         &mut self,
         most: usize,
         mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
     ) -> Result<usize, TryRecvError> {
-        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
-        self.note();
-        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
-            0 if most > 0 => {}
-            n => return Ok(n),
+        if most == 0 {
+            return Ok(0);
+        }
+        let some = |taken| (taken > 0).then_some(taken);
+        match self.take(|consumer| pop(consumer).map(some)) {
+            Err(TryRecvError::Empty) => Ok(0),
+            taken => taken,
+        }
+    }
+
+    /// What `pop` takes; when there is nothing, why.
+    #[inline]
+    fn take<T>(
+        &mut self,
+        mut pop: impl FnMut(&mut Inbox) -> Result<Option<T>, Corrupt>,
+    ) -> Result<T, TryRecvError> {
+        if let Some(taken) = self.pop(&mut pop)? {
+            return Ok(taken);
         }
         let end = match self.nothing() {
-            TryRecvError::Empty => return Ok(0),
+            TryRecvError::Empty => return Err(TryRecvError::Empty),
             end => end,
         };
         // What was answered before the end is here by now.
-        let taken = if self.over { Ok(0) } else { pop(&mut self.consumer) };
-        self.note();
-        match taken.map_err(|corrupt| self.corrupt(corrupt))? {
-            0 => {
-                self.over = true;
-                Err(end)
-            }
-            n => Ok(n),
+        let taken = self.pop(&mut pop)?;
+        self.over |= taken.is_none();
+        taken.ok_or(end)
+    }
+
+    #[inline]
+    fn pop<T>(
+        &mut self,
+        pop: impl FnOnce(&mut Inbox) -> Result<Option<T>, Corrupt>,
+    ) -> Result<Option<T>, DeviceFault> {
+        if self.over {
+            return Ok(None);
         }
+        let popped = pop(&mut self.consumer);
+        self.note();
+        popped.map_err(|corrupt| self.corrupt(corrupt))
     }
 
     /// Tells the sending half how far we are, if it does not know: it reads that line for every
@@ -217,7 +214,6 @@ impl<K: Kernel> Receiver<K> {
     /// Why nothing is there: `Empty` for now, all else for ever.
     #[inline]
     fn nothing(&mut self) -> TryRecvError {
-        self.core.after_idle_poll();
         match self.idle_polls.note(&self.core) {
             Err(fault) => fault.into(),
             Ok(()) if self.core.device.is_active() => TryRecvError::Empty,

@@ -58,17 +58,13 @@ impl<K: Kernel> Sender<K> {
     /// Sends a request where it is: it may be large.
     #[inline]
     fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
+        let received = self.admitted()?;
         match self.producer.push(request, received) {
             Ok(()) => {
                 self.core.after_send();
                 Ok(())
             }
             Err(PushError::Full) => {
-                self.core.after_idle_poll();
                 self.idle_polls.note(&self.core)?;
                 Err(TrySendError::Full(()))
             }
@@ -106,7 +102,7 @@ impl<K: Kernel> Sender<K> {
     /// Requests that the ring has room for, those included that wait in it.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.core.device.region().capacity() as usize
+        self.core.device.region().plan.capacity as usize
     }
 
     /// Requests that are in the ring, as far as the host knows: the device tells what it has taken when it
@@ -134,10 +130,7 @@ impl<K: Kernel> Sender<K> {
     /// told as 0.
     #[inline]
     pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
+        let received = self.admitted()?;
         let sent = self.producer.push_slice(requests, received);
         self.sent(sent)
     }
@@ -167,10 +160,7 @@ impl<K: Kernel> Sender<K> {
         most: usize,
         request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, TrySendError<()>> {
-        if !self.core.device.is_active() {
-            self.core.device.admit()?;
-        }
-        let received = self.note_received();
+        let received = self.admitted()?;
         let sent = self.producer.push_each(most, received, request);
         self.sent(sent)
     }
@@ -180,7 +170,6 @@ impl<K: Kernel> Sender<K> {
     fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, TrySendError<()>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
-            self.core.after_idle_poll();
             self.idle_polls.note(&self.core)?;
         } else {
             self.core.after_send();
@@ -188,9 +177,18 @@ impl<K: Kernel> Sender<K> {
         Ok(sent)
     }
 
+    /// What the receiving half has received, if messages are taken; else why not.
+    #[inline]
+    pub(super) fn admitted(&mut self) -> Result<u64, TrySendError<()>> {
+        if !self.core.device.is_active() {
+            self.core.device.admit()?;
+        }
+        Ok(self.note_received())
+    }
+
     /// What the receiving half has received: credit for the device, and proof of consumption.
     #[inline]
-    pub(super) fn note_received(&mut self) -> u64 {
+    fn note_received(&mut self) -> u64 {
         let received = self.core.device.received(self.channel);
         self.producer.note_consumed(received);
         received

@@ -31,16 +31,12 @@ impl<K: Kernel> Sender<K> {
     /// does is done.
     #[inline]
     fn has_room(&mut self) -> Result<bool, TrySendError<()>> {
-        if !self.core.device.is_active() {
-            match self.core.device.admit() {
-                Err(TrySendError::Writing { .. }) => return Ok(false),
-                admitted => admitted?,
-            }
-        }
-        let received = self.note_received();
+        let received = match self.admitted() {
+            Err(TrySendError::Writing { .. }) => return Ok(false),
+            admitted => admitted?,
+        };
         let has_room = self.producer.has_room(received);
         if !has_room.map_err(|corrupt| self.corrupt(corrupt))? {
-            self.core.after_idle_poll();
             self.idle_polls.note(&self.core)?;
             return Ok(false);
         }
@@ -64,11 +60,8 @@ impl<K: Kernel> Sink<K::Request> for RequestSink<K> {
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Self::Error>> {
         let it = self.get_mut();
-        if it.waiting.is_others_turn(context) {
+        if it.waiting.is_others_turn(context, &mut it.sender.idle_polls) {
             return Poll::Pending;
-        }
-        if it.waiting.is_watched() {
-            it.sender.idle_polls.force_check();
         }
         if it.sender.has_room().map_err(|error| error.map(|()| None))? {
             it.waiting.found();

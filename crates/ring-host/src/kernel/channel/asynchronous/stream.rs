@@ -49,11 +49,8 @@ impl<K: Kernel> Stream for ResponseStream<K> {
         if it.has_ended {
             return Poll::Ready(None);
         }
-        if it.waiting.is_others_turn(context) {
+        if it.waiting.is_others_turn(context, &mut it.receiver.idle_polls) {
             return Poll::Pending;
-        }
-        if it.waiting.is_watched() {
-            it.receiver.idle_polls.force_check();
         }
         match it.receiver.try_recv() {
             Ok(response) => {

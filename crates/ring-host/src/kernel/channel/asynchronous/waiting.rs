@@ -2,6 +2,7 @@
 
 use super::watch::{OFTEN, Place, RARELY};
 use crate::deadline::Patience;
+use crate::kernel::channel::idle_polls::IdlePolls;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
@@ -34,13 +35,16 @@ impl Waiting {
         Waiting { patience, since: None, other: 0, found: 0, often, rarely }
     }
 
-    /// Whether it is other tasks' turn: the caller is pending, and will be polled again at once.
+    /// Whether it is other tasks' turn: the caller is pending, and will be polled again at once. Else the
+    /// caller looks; if its looks have become rare, one that finds nothing looks at the clock.
     #[inline]
-    pub fn is_others_turn(&mut self, context: &Context<'_>) -> bool {
+    pub fn is_others_turn(&mut self, context: &Context<'_>, idle_polls: &mut IdlePolls) -> bool {
         let others = self.found >= RUN;
         if others {
             self.found = 0;
             context.waker().wake_by_ref();
+        } else if self.is_watched() {
+            idle_polls.force_check();
         }
         others
     }

@@ -1,8 +1,9 @@
 //! The threads that wake who waits: the device cannot.
 
+use crate::sync::{lock, unless_locked};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex};
 use std::task::Waker;
 use std::thread;
 use std::time::Duration;
@@ -56,11 +57,7 @@ impl Watch {
     /// soon. Never waits; false if it cannot be done now.
     pub fn wake_soon(&'static self, place: &mut Place, waker: &Waker) -> bool {
         let waker = waker.clone();
-        let mut table = match self.table.try_lock() {
-            Ok(table) => table,
-            Err(TryLockError::Poisoned(table)) => table.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
+        let Some(mut table) = unless_locked(self.table.try_lock()) else { return false };
         if !table.is_watched {
             let watch = thread::Builder::new().name("ring-watch".to_owned());
             table.is_watched = watch.spawn(|| self.watch()).is_ok();
@@ -88,9 +85,9 @@ impl Watch {
 
     fn watch(&self) {
         loop {
-            drop(self.filled.wait_while(self.lock(), |table| table.wakers.is_empty()));
+            drop(self.filled.wait_while(lock(&self.table), |table| table.wakers.is_empty()));
             thread::sleep(self.period);
-            let mut table = self.lock();
+            let mut table = lock(&self.table);
             table.round += 1;
             let due = mem::take(&mut table.wakers);
             drop(table);
@@ -101,10 +98,6 @@ impl Watch {
                 }
             }
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -149,7 +142,7 @@ mod tests {
     /// A watch whose thread does not run: its table stays as it is filled.
     fn unwatched() -> &'static Watch {
         let watch = Box::leak(Box::new(Watch::new(PERIOD)));
-        watch.lock().is_watched = true;
+        lock(&watch.table).is_watched = true;
         watch
     }
 
@@ -164,7 +157,7 @@ mod tests {
             register(&OWN, &mut place, &waker);
             until(|| counter.0.load(SeqCst) == n);
         }
-        until(|| OWN.lock().wakers.is_empty());
+        until(|| lock(&OWN.table).wakers.is_empty());
         assert_eq!(counter.0.load(SeqCst), 100);
     }
 
@@ -176,7 +169,7 @@ mod tests {
         assert!(watch.wake_soon(&mut place, &Waker::from(Arc::clone(&first))));
         assert!(watch.wake_soon(&mut place, &Waker::from(Arc::clone(&second))));
         assert_eq!(Arc::strong_count(&first), 1, "its waker was dropped");
-        assert_eq!(watch.lock().wakers.len(), 1);
+        assert_eq!(lock(&watch.table).wakers.len(), 1);
         assert_eq!(Arc::strong_count(&second), 2);
     }
 
@@ -192,13 +185,13 @@ mod tests {
             assert!(!watch.wake_soon(&mut late, Waker::noop()));
         }
         assert!(places.iter_mut().all(|place| watch.wake_soon(place, Waker::noop())));
-        assert_eq!(watch.lock().wakers.len(), MOST);
+        assert_eq!(lock(&watch.table).wakers.len(), MOST);
     }
 
     #[test]
     fn nobody_waits_for_the_table() {
         let watch = unwatched();
-        let _table = watch.lock();
+        let _table = lock(&watch.table);
         assert!(!watch.wake_soon(&mut Place::default(), Waker::noop()));
     }
 }
