@@ -37,6 +37,9 @@ impl Column {
     }
 }
 
+/// What a column shows of an item.
+type Cell<T> = fn(&T) -> String;
+
 /// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -62,7 +65,7 @@ impl Table {
     /// the class of an item's row.
     pub fn of<'a, T: 'a, const N: usize>(
         items: impl IntoIterator<Item = &'a T>,
-        columns: [(Column, fn(&T) -> String); N],
+        columns: [(Column, Cell<T>); N],
         finish: impl Fn(&T, &mut Row),
     ) -> Table {
         let row = |item| {
@@ -141,7 +144,7 @@ echo        1,000  failed
 
     #[test]
     fn a_table_without_rows_is_its_heading() {
-        let columns: [(Column, fn(&u64) -> String); 2] =
+        let columns: [(Column, Cell<u64>); 2] =
             [(left("case"), u64::to_string), (right("n"), u64::to_string)];
         assert_eq!(Table::of([], columns, |_, _| ()).to_string(), "case  n\n");
     }
