@@ -134,12 +134,13 @@ pub fn wrong(why: impl ToString) -> Stop {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::bench::example;
     use ring_host::Device;
 
-    fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
+    /// Lets `work` measure the CPU device.
+    pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
         let runtime = Runtime::open(Device::Cpu).unwrap();
         let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
         let settings = Settings::of(&example::options());

@@ -3,7 +3,7 @@
 //! their way and in what batches is what ours has, taken from its [`Shape`].
 
 use super::gpu::Entry;
-use crate::bench::context::{Context, wrong};
+use crate::bench::context::Context;
 use crate::bench::drive::{Load, Pipe, together};
 use crate::bench::report::{Found, Shape, Throughput, Whose};
 use crate::bench::turns::{Rate, Rated};
@@ -118,8 +118,7 @@ fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     let load = shape.load(&context.load());
     let warm = Load { time: load.time / 10, ..load };
     let driven = together(&mut hosts, &warm, context.cores)
-        .and_then(|_| together(&mut hosts, &load, context.cores))
-        .map_err(wrong);
+        .and_then(|_| together(&mut hosts, &load, context.cores));
     of.stop.0.store(1, Ordering::Release);
     gpu.finish(context.settings.kernel_limit())?;
     context.check_interrupt()?; // else it may have been cut short

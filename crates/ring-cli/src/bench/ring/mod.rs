@@ -65,8 +65,8 @@ pub fn rate<K: Measured>(context: &Context<'_>, shape: &Shape, load: &Load) -> F
     let load = shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
-    together(&mut pipes, &warm, context.cores).map_err(wrong)?;
-    let rate = together(&mut pipes, &load, context.cores).map_err(wrong)?;
+    together(&mut pipes, &warm, context.cores)?;
+    let rate = together(&mut pipes, &load, context.cores)?;
     drop(pipes);
     ended(kernel)?;
     context.check_interrupt()?; // else it may have been cut short

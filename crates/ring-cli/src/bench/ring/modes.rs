@@ -74,7 +74,7 @@ fn throughput(context: &Context<'_>, launch: LaunchConfig, launches: &mut u64) -
     let mut kernel = context.active::<Echo>(launch)?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
-        let rate = together(&mut pipes, &context.load(), context.cores).map_err(wrong)?;
+        let rate = together(&mut pipes, &context.load(), context.cores)?;
         context.check_interrupt()?; // else it may have been cut short
         rates.add(rate);
     }
