@@ -37,6 +37,9 @@ impl Column {
     }
 }
 
+/// What a column shows of an item.
+type Cell<T> = fn(&T) -> String;
+
 /// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -58,15 +61,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
-    pub fn new(columns: impl Into<Vec<Column>>) -> Table {
-        Table { columns: columns.into(), rows: Vec::new() }
-    }
-
-    /// Adds a row; its note and its class can be set.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) -> &mut Row {
-        self.rows.push(Row { cells: cells.into_iter().collect(), ..Row::default() });
-        self.rows.last_mut().expect("it was pushed")
+    /// A table of `items`: what each column makes of an item is its cell. `finish` may set the note and
+    /// the class of an item's row.
+    pub fn of<'a, T: 'a, const N: usize>(
+        items: impl IntoIterator<Item = &'a T>,
+        columns: [(Column, Cell<T>); N],
+        finish: impl Fn(&T, &mut Row),
+    ) -> Table {
+        let row = |item| {
+            let cells = columns.iter().map(|(_, cell)| cell(item)).collect();
+            let mut row = Row { cells, ..Row::default() };
+            finish(item, &mut row);
+            row
+        };
+        let rows = items.into_iter().map(row).collect();
+        Table { columns: columns.map(|(column, _)| column).into(), rows }
     }
 }
 
@@ -98,13 +107,20 @@ mod tests {
     use super::*;
 
     fn example() -> Table {
-        let mut table =
-            Table::new([left("case"), right("n"), right("x").page_only(), left("result")]);
-        let cells = |cells: [&str; 4]| cells.map(str::to_owned);
-        table.row(cells(["vector_add", "10", "1", "passed"]));
-        let failed = table.row(cells(["echo", "1,000", "2", "failed"]));
-        failed.note = Some("element 7: got 1.5, expected 2.5".to_owned());
-        table
+        let items = [["vector_add", "10", "1", "passed"], ["echo", "1,000", "2", "failed"]];
+        Table::of(
+            &items,
+            [
+                (left("case"), |item| item[0].to_owned()),
+                (right("n"), |item| item[1].to_owned()),
+                (right("x").page_only(), |item| item[2].to_owned()),
+                (left("result"), |item| item[3].to_owned()),
+            ],
+            |item, row| {
+                row.note =
+                    (item[0] == "echo").then(|| "element 7: got 1.5, expected 2.5".to_owned());
+            },
+        )
     }
 
     #[test]
@@ -128,6 +144,8 @@ echo        1,000  failed
 
     #[test]
     fn a_table_without_rows_is_its_heading() {
-        assert_eq!(Table::new([left("case"), right("n")]).to_string(), "case  n\n");
+        let columns: [(Column, Cell<u64>); 2] =
+            [(left("case"), u64::to_string), (right("n"), u64::to_string)];
+        assert_eq!(Table::of([], columns, |_, _| ()).to_string(), "case  n\n");
     }
 }

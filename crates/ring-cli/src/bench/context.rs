@@ -1,16 +1,18 @@
 //! The context of a measurement: device, processors, settings, progress and interrupt.
 
+use super::baselines::Gpu;
 use super::cores::Cores;
 use super::drive::Load;
 use super::measured::Measured;
-use super::report::{Found, Latency, Rounds, Stop};
+use super::report::{Found, Stop};
 use super::ring::latency::timed;
 use super::settings::{Settings, TIMEOUT};
-use super::stats::{Rates, Times};
+use super::stats::Times;
 use crate::interrupt::Interrupt;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
 use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Bytes of a page: the host spreads its memory by them.
@@ -24,6 +26,8 @@ const SPACER_SLOTS: u32 = 16;
 pub struct Context<'a> {
     /// The device.
     pub runtime: &'a Runtime,
+    /// The same GPU, for bare kernels.
+    pub gpu: Option<&'a Mutex<Gpu>>,
     /// Processors for host threads.
     pub cores: &'a Cores,
     /// How long and how often.
@@ -43,6 +47,12 @@ impl Context<'_> {
     /// Whether the device is CPU threads.
     pub fn is_cpu(&self) -> bool {
         self.runtime.device().kind == DeviceKind::Cpu
+    }
+
+    /// The GPU for bare kernels.
+    pub fn gpu(&self) -> Found<MutexGuard<'_, Gpu>> {
+        let gpu = self.gpu.ok_or_else(|| Stop::Refused("it needs a GPU".to_owned()))?;
+        Ok(gpu.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The load of a throughput measurement, in the default batches.
@@ -66,37 +76,6 @@ impl Context<'_> {
     /// An error if the bench was interrupted.
     pub fn check_interrupt(&self) -> Found<()> {
         if self.interrupt.requested() { Err(Stop::Interrupted) } else { Ok(()) }
-    }
-
-    /// Runs `work` on what was found so far, unless an earlier round failed. If `work` is interrupted, what was
-    /// found so far is kept.
-    pub fn accumulate<T>(&self, found: &mut Found<T>, work: impl FnOnce(&mut T) -> Found<()>) {
-        if let Ok(known) = found
-            && let Err(stop) = self.check_interrupt().and_then(|()| work(known))
-            && stop != Stop::Interrupted
-        {
-            *found = Err(stop);
-        }
-    }
-
-    /// Measures a rate and adds it to those found so far, as [`Context::accumulate`] does.
-    pub fn sample(&self, rates: &mut Found<Rates>, rate: impl FnOnce() -> Found<f64>) {
-        self.accumulate(rates, |rates| rate().map(|rate| rates.add(rate)));
-    }
-
-    /// Adds a round of round trips to a row, likewise.
-    pub fn round(&self, row: &mut Latency, work: impl FnOnce(&mut Times) -> Found<()>) {
-        let rounds = &mut row.rounds;
-        self.accumulate(&mut row.times, |all| {
-            let mut times = Times::new();
-            work(&mut times)?;
-            all.add(&times);
-            rounds.add(&times);
-            Ok(())
-        });
-        if row.times.is_err() {
-            row.rounds = Rounds::default();
-        }
     }
 
     /// Times the calls of a round, from the host's first processor: as many as the settings say, after some
@@ -155,17 +134,19 @@ pub fn wrong(why: impl ToString) -> Stop {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::bench::example;
     use ring_host::Device;
 
-    fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
+    /// Lets `work` measure the CPU device.
+    pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
         let runtime = Runtime::open(Device::Cpu).unwrap();
         let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
         let settings = Settings::of(&example::options());
         work(&Context {
             runtime: &runtime,
+            gpu: None,
             cores: &cores,
             settings: &settings,
             steps: &steps,

@@ -1,6 +1,9 @@
 //! Host threads pinned to processors.
 
+use super::context::wrong;
+use super::report::Found;
 use core_affinity::CoreId;
+use std::sync::Barrier;
 use std::thread;
 
 /// Processors that this process may use.
@@ -49,6 +52,27 @@ impl Cores {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         })
+    }
+
+    /// Runs `work` on all items at once, each on a processor of its own as long as there are some.
+    pub fn at_once<I: Send, T: Send>(
+        &self,
+        items: impl ExactSizeIterator<Item = I>,
+        work: impl Fn(I) -> Found<T> + Sync,
+    ) -> Found<Vec<T>> {
+        let start = Barrier::new(items.len());
+        let one = |(k, item)| {
+            self.pin(k);
+            start.wait();
+            work(item)
+        };
+        let ended: Vec<_> = thread::scope(|scope| {
+            let spawn = |item| scope.spawn(|| one(item));
+            let threads: Vec<_> = items.enumerate().map(spawn).collect();
+            let lost = |_| Err(wrong("a host thread panicked while it measured"));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
+        });
+        ended.into_iter().collect()
     }
 }
 

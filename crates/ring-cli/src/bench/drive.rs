@@ -1,9 +1,10 @@
 //! The loop that sends and receives, the same for the ring and for all baselines.
 
+use super::context::wrong;
 use super::cores::Cores;
+use super::report::Found;
 use super::settings::TIMEOUT;
 use crate::interrupt::Interrupt;
-use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -74,31 +75,16 @@ pub fn drive(pipe: &mut impl Pipe, load: &Load, begun: Instant) -> Result<u64, S
 
 /// Drives all pipes at once, each by a thread on a processor of its own as long as there are some;
 /// messages a second, from when the first began to when the last had its answers.
-pub fn together<P: Pipe + Send>(
-    pipes: &mut [P],
-    load: &Load,
-    cores: &Cores,
-) -> Result<f64, String> {
-    let start = Barrier::new(pipes.len());
-    let one = |k: usize, pipe: &mut P| {
-        cores.pin(k);
-        start.wait();
+pub fn together<P: Pipe + Send>(pipes: &mut [P], load: &Load, cores: &Cores) -> Found<f64> {
+    let ended = cores.at_once(pipes.iter_mut(), |pipe| {
         let begun = Instant::now();
-        let done = drive(pipe, load, begun);
-        done.map(|messages| (messages, begun, Instant::now()))
-    };
-    let ended: Vec<_> = thread::scope(|scope| {
-        let one = &one;
-        let spawn = |(k, pipe)| scope.spawn(move || one(k, pipe));
-        let threads: Vec<_> = pipes.iter_mut().enumerate().map(spawn).collect();
-        let lost = |_| Err("the thread that drove a channel panicked".to_owned());
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
-    });
-    let ended: Vec<_> = ended.into_iter().collect::<Result<_, String>>()?;
+        let messages = drive(pipe, load, begun).map_err(wrong)?;
+        Ok((messages, begun, Instant::now()))
+    })?;
     let messages: u64 = ended.iter().map(|(messages, ..)| messages).sum();
     let first = ended.iter().map(|(_, begun, _)| *begun).min();
     let last = ended.iter().map(|(.., end)| *end).max();
-    let (Some(first), Some(last)) = (first, last) else { return Err("no channels".to_owned()) };
+    let (Some(first), Some(last)) = (first, last) else { return Err(wrong("no channels")) };
     Ok(messages as f64 / (last - first).as_secs_f64().max(1e-9))
 }
 
@@ -168,7 +154,7 @@ mod tests {
     fn a_wrong_answer_ends_it() {
         assert_eq!(drive(&mut Loop::new(10), &load(), Instant::now()), Err("wrong".to_owned()));
         let mut pipes = [Loop::new(u64::MAX), Loop::new(10)];
-        assert_eq!(together(&mut pipes, &load(), &Cores::find()), Err("wrong".to_owned()));
+        assert_eq!(together(&mut pipes, &load(), &Cores::find()), Err(wrong("wrong")));
         let mut pipes = [Loop::new(u64::MAX), Loop::new(u64::MAX)];
         assert!(together(&mut pipes, &load(), &Cores::find()).unwrap() > 0.0);
     }

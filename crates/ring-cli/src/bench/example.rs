@@ -55,7 +55,8 @@ pub fn report() -> Report {
     let runtime = Runtime::open(Device::Cpu).unwrap();
     let cores = super::cores::Cores::find();
     let mut machine = Machine::look(&runtime, &cores);
-    machine.processor = "A & B <processor> \"x\" </script>".to_owned();
+    let processor = machine.facts.iter_mut().find(|(name, _)| *name == "processor").unwrap();
+    processor.1 = "A & B <processor> \"x\" </script>".to_owned();
     let mut report = Report::new(machine, Settings::of(&options()));
     report.sections = Section::all().into();
     report.skipped = vec![Skipped { section: Section::Many, why: "it needs a GPU".to_owned() }];

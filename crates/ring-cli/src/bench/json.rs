@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// What is written: the report, and what follows from it.
 #[derive(Serialize)]
 struct Written<'a> {
-    machine: BTreeMap<&'static str, String>,
+    machine: BTreeMap<&'a str, &'a str>,
     at: u64,
     device: &'static str,
     targets: Vec<Target>,
@@ -22,7 +22,7 @@ struct Written<'a> {
 /// All of it.
 pub fn report(report: &Report) -> Value {
     let written = Written {
-        machine: report.machine.facts().into_iter().collect(),
+        machine: report.machine.facts.iter().map(|(name, fact)| (*name, fact.as_str())).collect(),
         at: report.machine.at,
         device: crate::host::kind(&report.machine.device),
         targets: targets(report),

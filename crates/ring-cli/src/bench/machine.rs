@@ -3,6 +3,7 @@
 use super::cores::Cores;
 use crate::reasons::each;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};
+use std::env::consts;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What everything was measured on.
@@ -10,30 +11,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Machine {
     /// When, in seconds since 1970.
     pub at: u64,
-    /// The version of this command.
-    pub version: &'static str,
-    /// Operating system and architecture.
-    pub system: String,
-    /// The processor.
-    pub processor: String,
     /// Processors that this process may use.
     pub cores: usize,
-    /// Whether threads stay on theirs.
-    pub pinned: bool,
-    /// Nanoseconds between two readings of the clock that follow each other: part of each round trip.
-    pub clock: u64,
-    /// How fast the first one ran when the bench began, in MHz.
-    pub mhz: Option<f64>,
-    /// Who sets how fast.
-    pub governor: Option<String>,
     /// The device.
     pub device: DeviceInfo,
-    /// Why that one.
-    pub why: String,
-    /// NVIDIA's kernel module.
-    pub kernel_module: Option<String>,
-    /// How `Auto` runs kernels here.
-    pub runs: String,
+    /// All that is known of it, with names, as it is printed.
+    pub facts: Vec<(&'static str, String)>,
 }
 
 fn read(path: &str) -> Option<String> {
@@ -53,70 +36,52 @@ fn cpu_info(key: &str) -> Option<String> {
 impl Machine {
     /// Looks around.
     pub fn look(runtime: &Runtime, cores: &Cores) -> Machine {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let system =
-            format!("{} {} on {}", std::env::consts::OS, release.trim(), std::env::consts::ARCH);
+        let system = format!("{} {} on {}", consts::OS, release.trim(), consts::ARCH);
+        let pinned = if cores.pinned() { "threads pinned" } else { "threads NOT pinned" };
+        let speed = cpu_info("cpu MHz").and_then(|mhz| mhz.parse::<f64>().ok());
+        let speed = speed.map_or(String::new(), |mhz| format!(", {mhz:.0} MHz at the start"));
         let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-        let module = crate::host::kernel_module().filter(|_| is_gpu(runtime.device()));
+        let governor = governor.map_or(String::new(), |name| format!(", governor {}", name.trim()));
+        let device = runtime.device();
+        let mut facts = vec![
+            ("when", date(at)),
+            ("ring", format!("{}, {}", env!("CARGO_PKG_VERSION"), build())),
+            ("system", system),
+            ("processor", cpu_info("model name").unwrap_or_else(|| "not known".to_owned())),
+            ("processors", format!("{}, {pinned}{speed}{governor}", cores.count())),
+            ("clock", format!("monotonic; two readings are {} ns apart", cores.on(0, clock))),
+            ("device", format!("{}: {}", crate::host::kind(device), device.name)),
+            ("why this one", runtime.why().to_string()),
+        ];
+        if device.kind == DeviceKind::Cuda {
+            facts.extend(gpu(device));
+        }
         let runs = match &runtime.report().selection {
             Ok(choice) => choice.to_string(),
             Err(refused) => format!("no kernel runs: {}", each(refused)),
         };
-        Machine {
-            at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
-            version: env!("CARGO_PKG_VERSION"),
-            system,
-            processor: cpu_info("model name").unwrap_or_else(|| "not known".to_owned()),
-            cores: cores.count(),
-            pinned: cores.pinned(),
-            clock: cores.on(0, clock),
-            mhz: cpu_info("cpu MHz").and_then(|mhz| mhz.parse().ok()),
-            governor: governor.map(|name| name.trim().to_owned()),
-            device: runtime.device().clone(),
-            why: runtime.why().to_string(),
-            kernel_module: module,
-            runs,
-        }
+        facts.push(("kernels run", runs));
+        Machine { at, cores: cores.count(), device: device.clone(), facts }
     }
 
     /// Whether it is about a GPU.
     pub fn is_gpu(&self) -> bool {
-        is_gpu(&self.device)
+        self.device.kind == DeviceKind::Cuda
     }
+}
 
-    /// Facts with their names, as they are printed.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
-        let device = &self.device;
-        let mut facts = vec![
-            ("when", date(self.at)),
-            ("ring", format!("{}, {}", self.version, build())),
-            ("system", self.system.clone()),
-            ("processor", self.processor.clone()),
-        ];
-        let speed = self.mhz.map_or(String::new(), |mhz| format!(", {mhz:.0} MHz at the start"));
-        let governor = self.governor.iter().map(|name| format!(", governor {name}"));
-        let pinned = if self.pinned { "threads pinned" } else { "threads NOT pinned" };
-        let governor: String = governor.collect();
-        facts.push(("processors", format!("{}, {pinned}{speed}{governor}", self.cores)));
-        let clock = format!("monotonic; two readings are {} ns apart", self.clock);
-        facts.push(("clock", clock));
-        facts.push(("device", format!("{}: {}", crate::host::kind(device), device.name)));
-        facts.push(("why this one", self.why.clone()));
-        if self.is_gpu() {
-            let (major, minor) = device.compute_capability;
-            let (mhz, sms) = (device.clock_khz / 1000, device.multiprocessors);
-            let engines = device.copy_engines;
-            facts.push((
-                "GPU",
-                format!("compute capability {major}.{minor}, {sms} multiprocessors, up to {mhz} MHz, {engines} copy engines"),
-            ));
-            let cuda = device.driver_version;
-            let module = self.kernel_module.as_deref().unwrap_or("version not known");
-            facts.push(("driver", format!("CUDA {}.{}; {module}", cuda / 1000, cuda % 1000 / 10)));
-        }
-        facts.push(("kernels run", self.runs.clone()));
-        facts
-    }
+fn gpu(device: &DeviceInfo) -> [(&'static str, String); 2] {
+    let (major, minor) = device.compute_capability;
+    let (mhz, cuda) = (device.clock_khz / 1000, device.driver_version);
+    let DeviceInfo { multiprocessors, copy_engines, .. } = device;
+    let module = crate::host::kernel_module().unwrap_or_else(|| "version not known".to_owned());
+    let what = format!(
+        "compute capability {major}.{minor}, {multiprocessors} multiprocessors, up to {mhz} MHz, \
+         {copy_engines} copy engines"
+    );
+    [("GPU", what), ("driver", format!("CUDA {}.{}; {module}", cuda / 1000, cuda % 1000 / 10))]
 }
 
 /// The median time from one reading of the clock to the next, in nanoseconds.
@@ -130,15 +95,10 @@ fn clock() -> u64 {
     apart[apart.len() / 2]
 }
 
-fn is_gpu(device: &DeviceInfo) -> bool {
-    device.kind == DeviceKind::Cuda
-}
-
 fn build() -> &'static str {
-    if cfg!(debug_assertions) {
-        "built WITHOUT optimisation: figures mean nothing"
-    } else {
-        "release build"
+    match cfg!(debug_assertions) {
+        true => "built WITHOUT optimisation: figures mean nothing",
+        false => "release build",
     }
 }
 

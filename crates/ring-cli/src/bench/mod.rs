@@ -4,8 +4,8 @@
 //! measured in turn, a round of each, by threads that stay on their processor.
 //!
 //! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime
-//! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both in turn, [`cpu`] the CPU device
-//! and other queues. All of it lands in [`report`], [`targets`] judges it, and [`tables`] sorts it into tables, and
+//! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both, [`cpu`] the CPU device and other
+//! queues, each by [`turns`]. All of it lands in [`report`], [`targets`] judges it, and [`tables`] sorts it into tables, and
 //! [`text`], [`html`] and [`json`] show it.
 
 mod baselines;
@@ -29,6 +29,7 @@ mod stats;
 mod tables;
 mod targets;
 mod text;
+mod turns;
 
 pub use section::Section;
 
@@ -49,6 +50,7 @@ use settings::Settings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// On a GPU: memory for rings of 4096-byte messages on four channels, and as much for their answers.
@@ -123,7 +125,7 @@ fn opened(runtime: &Runtime, device: Device) -> Result<Option<Gpu>, Stop> {
 
 fn measure(
     runtime: &Runtime,
-    mut gpu: Option<Gpu>,
+    gpu: Option<Gpu>,
     cores: &Cores,
     settings: &Settings,
     interrupt: Interrupt,
@@ -134,22 +136,20 @@ fn measure(
     let sections = report.sections.clone();
     let steps = sections.iter().map(|section| steps_of(*section, settings)).sum();
     let steps = Steps::new(steps, interrupt);
-    let context = Context { runtime, cores, settings, steps: &steps, interrupt };
+    let gpu = gpu.map(Mutex::new);
+    let context = Context { runtime, gpu: gpu.as_ref(), cores, settings, steps: &steps, interrupt };
     for section in sections {
-        match (section, &mut gpu) {
-            (Section::Latency, Some(gpu)) => comparison::latency(&context, gpu, report),
-            (Section::Throughput, Some(gpu)) => {
-                comparison::throughput(&context, gpu, report);
-                ring::throughput::sweeps(&context, &mut report.throughput);
+        match section {
+            Section::Latency => comparison::latency(&context, report),
+            Section::Throughput => {
+                comparison::throughput(&context, report);
+                ring::throughput::sweeps(&context, report);
             }
-            (Section::Bandwidth, Some(gpu)) => comparison::bandwidth(&context, gpu, report),
-            (Section::Modes, _) => report.ways = ring::modes::ways(&context),
-            (Section::Many, Some(_)) => report.many = Some(ring::many::many(&context)),
-            (Section::Cpu, _) => {
-                cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report)
-            }
-            (Section::Growth, _) => report.growth = ring::growth::growth(&context),
-            _ => {}
+            Section::Bandwidth => comparison::bandwidth(&context, report),
+            Section::Modes => report.ways = ring::modes::ways(&context),
+            Section::Many => report.many = Some(ring::many::many(&context)),
+            Section::Cpu => cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report),
+            Section::Growth => report.growth = ring::growth::growth(&context),
         }
         if interrupt.requested() {
             report.interrupted(steps.now());
@@ -162,8 +162,8 @@ fn measure(
 fn steps_of(section: Section, settings: &Settings) -> u64 {
     match section {
         Section::Latency => settings.rounds + comparison::STEPS_BESIDE,
-        Section::Throughput => settings.repeats as u64 + ring::throughput::steps(),
-        Section::Bandwidth => settings.repeats as u64,
+        Section::Throughput => settings.repeats * (1 + ring::throughput::steps()),
+        Section::Bandwidth => settings.repeats,
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,
@@ -173,21 +173,19 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
 
 /// Whether a file can be written there. One that is there stays as it is, and none is left that was not.
 fn writable(path: &Path) -> Result<(), Failure> {
-    let failed = |source| Failure::File { path: path.to_owned(), source };
     let known = path.symlink_metadata().is_ok();
     if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(()); // opening a pipe and closing it again would make its reader believe that this was all
     }
-    OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    OpenOptions::new().append(true).create(true).open(path).map_err(Failure::file(path))?;
     match known {
         true => Ok(()),
-        false => std::fs::remove_file(path).map_err(failed),
+        false => std::fs::remove_file(path).map_err(Failure::file(path)),
     }
 }
 
 fn written(path: &Path, text: &str, out: &mut impl Write) -> Result<(), Failure> {
-    let failed = |source| Failure::File { path: path.to_owned(), source };
-    std::fs::write(path, text).map_err(failed)?;
+    std::fs::write(path, text).map_err(Failure::file(path))?;
     writeln!(out, "written {}", path.display())?;
     Ok(())
 }

@@ -188,6 +188,16 @@ pub struct Throughput {
 }
 
 impl Throughput {
+    /// Nothing measured yet.
+    pub fn new(
+        sweep: &'static str,
+        (name, whose): (&'static str, Whose),
+        device: &'static str,
+        shape: Shape,
+    ) -> Throughput {
+        Throughput { sweep, name, device, whose, shape, rate: Ok(Rates::default()) }
+    }
+
     /// The median, in millions a second.
     pub fn millions(&self) -> Option<f64> {
         self.rate.as_ref().ok()?.median().map(|rate| rate / 1e6)

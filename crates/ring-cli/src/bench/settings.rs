@@ -23,7 +23,7 @@ pub struct Settings {
     #[serde(skip)]
     pub round_limit: Duration,
     /// How often a rate is measured.
-    pub repeats: usize,
+    pub repeats: u64,
     /// How long each time.
     #[serde(rename = "run_ms", serialize_with = "milliseconds")]
     pub run: Duration,

@@ -1,13 +1,13 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
-use super::report::{Found, Report, Stop, Throughput, Whose};
+use super::report::{Found, Report, Throughput, Whose};
 use super::stats::{Rates, Times};
-use super::targets::{self, Verdict};
-use crate::table::{Row, Table, left, right};
+use super::targets::{self, Target, Verdict};
+use crate::table::{Column, Row, Table, left, right};
 use crate::text::{grouped, plural};
 
 /// A part of the report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Part {
     /// What it is about.
     pub title: &'static str,
@@ -18,15 +18,15 @@ pub struct Part {
 }
 
 impl Part {
-    fn new(title: &'static str) -> Part {
-        Part { title, ..Part::default() }
-    }
-
-    /// Adds a table, unless it has no rows.
-    fn push(&mut self, title: impl Into<String>, table: Table) {
-        if !table.rows.is_empty() {
-            self.tables.push((title.into(), table));
-        }
+    /// Of those tables that have rows.
+    fn of<T: Into<String>>(
+        title: &'static str,
+        tables: impl IntoIterator<Item = (T, Table)>,
+        remarks: Vec<String>,
+    ) -> Part {
+        let tables = tables.into_iter().filter(|(_, table)| !table.rows.is_empty());
+        let tables = tables.map(|(title, table)| (title.into(), table)).collect();
+        Part { title, tables, remarks }
     }
 }
 
@@ -35,70 +35,77 @@ pub fn parts(report: &Report) -> [Part; 5] {
     [latency(report), throughput(report), ways(report), many(report), growth(report)]
 }
 
-const NONE: &str = "-";
-
 /// A figure of so many places; `-` for none.
 fn figure(value: Option<f64>, places: usize) -> String {
-    value.map_or(NONE.to_owned(), |value| format!("{value:.places$}"))
+    value.map_or("-".to_owned(), |value| format!("{value:.places$}"))
 }
 
 /// Microseconds in no more than six columns: without fractions from a thousand on, in seconds from a million.
-fn short(us: f64) -> String {
-    match us {
-        ..1e3 => format!("{us:.2}"),
-        ..1e6 => format!("{us:.0}"),
-        _ => format!("{:.1}s", us / 1e6),
+fn short(times: &Found<Times>, percent: f64) -> String {
+    match times.as_ref().ok().and_then(|times| times.percentile(percent)) {
+        None => "-".to_owned(),
+        Some(us @ ..1e3) => format!("{us:.2}"),
+        Some(us @ ..1e6) => format!("{us:.0}"),
+        Some(us) => format!("{:.1}s", us / 1e6),
     }
 }
 
-/// Median, least and most, in so many.
-fn spread(rate: &Found<Rates>, unit: f64, places: usize) -> [String; 3] {
-    let rates = rate.as_ref().ok();
-    [Rates::median, Rates::min, Rates::max]
-        .map(|of| figure(rates.and_then(of).map(|rate| rate / unit), places))
+/// Microseconds to two places.
+fn micros(times: &Found<Times>, percent: f64) -> String {
+    figure(times.as_ref().ok().and_then(|times| times.percentile(percent)), 2)
+}
+
+/// Median, least or most in that unit, to so many places.
+fn rate(rates: &Found<Rates>, of: fn(&Rates) -> Option<f64>, unit: f64, places: usize) -> String {
+    figure(rates.as_ref().ok().and_then(of).map(|rate| rate / unit), places)
+}
+
+/// The same in millions.
+fn millions(rates: &Found<Rates>, of: fn(&Rates) -> Option<f64>) -> String {
+    rate(rates, of, 1e6, 2)
 }
 
 impl Row {
     /// Says below it why it has no figures.
-    fn without<'a>(&mut self, stops: impl IntoIterator<Item = &'a Stop>) -> &mut Row {
-        let why: Vec<&str> = stops.into_iter().map(Stop::why).collect();
-        self.note = (!why.is_empty()).then(|| why.join("; "));
-        self
+    fn without<T>(&mut self, found: &Found<T>) {
+        self.note = found.as_ref().err().map(|stop| stop.why().to_owned());
     }
 
-    fn of(&mut self, whose: Whose) -> &mut Row {
+    /// The same, of a row that may be the ring's.
+    fn of<T>(&mut self, whose: Whose, found: &Found<T>) {
         self.class = if whose == Whose::Ours { "ours" } else { "" };
-        self
+        self.without(found);
     }
 }
 
 /// Round trips.
 fn latency(report: &Report) -> Part {
-    let mut part = Part::new("Latency");
-    let figures = ["n", "min", "p50", "p90", "p99", "p99.9", "max"].map(right);
-    let mut table = Table::new([vec![left("round trip, us")], figures.into()].concat());
-    for row in &report.latency {
-        let times = row.times.as_ref().ok();
-        let at = |percent| times.and_then(|times| times.percentile(percent));
-        let shown = |percent| at(percent).map_or(NONE.to_owned(), short);
-        let count = times.map_or(NONE.to_owned(), |times| grouped(times.count()));
-        let figures = [0.0, 50.0, 90.0, 99.0, 99.9, 100.0].map(shown);
-        let name = format!("{}: {}", row.device, row.name);
-        let line = table.row([name, count].into_iter().chain(figures));
-        line.of(row.whose).without(row.times.as_ref().err());
-    }
-    part.push("Latency", table);
-    for row in report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty()) {
+    let table = Table::of(
+        &report.latency,
+        [
+            (left("round trip, us"), |row| format!("{}: {}", row.device, row.name)),
+            (right("n"), |row| {
+                row.times.as_ref().map_or("-".to_owned(), |times| grouped(times.count()))
+            }),
+            (right("min"), |row| short(&row.times, 0.0)),
+            (right("p50"), |row| short(&row.times, 50.0)),
+            (right("p90"), |row| short(&row.times, 90.0)),
+            (right("p99"), |row| short(&row.times, 99.0)),
+            (right("p99.9"), |row| short(&row.times, 99.9)),
+            (right("max"), |row| short(&row.times, 100.0)),
+        ],
+        |item, row| row.of(item.whose, &item.times),
+    );
+    let by_page = report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty());
+    let by_page = by_page.map(|row| {
         let medians: Vec<String> = row.rounds.p50.iter().map(|us| format!("{us:.2}")).collect();
-        let medians = medians.join(" ");
-        part.remarks
-            .push(format!("{}: p50 of each round, in a page of its own: {medians}", row.name));
-    }
-    part.remarks.extend(report.on_device.iter().map(|row| match &row.us {
+        format!("{}: p50 of each round, in a page of its own: {}", row.name, medians.join(" "))
+    });
+    let on_device = report.on_device.iter().map(|row| match &row.us {
         Ok(us) => format!("{}: {us:.3} us, by the device's clock", row.name),
         Err(stop) => format!("{}: - ({})", row.name, stop.why()),
-    }));
-    part
+    });
+    Part::of("Latency", [("Latency", table)], by_page.chain(on_device).collect())
 }
 
 /// What is varied in a sweep, in words.
@@ -116,95 +123,76 @@ const SWEEPS: [(&str, &str); 9] = [
 
 /// Messages a second, a table a sweep, and bytes a second beside plain copies.
 fn throughput(report: &Report) -> Part {
-    let mut part = Part::new("Throughput");
-    for (sweep, title) in SWEEPS {
-        let table = rates(report.sweep(sweep), false);
-        part.push(format!("Throughput, million messages a second: {title}"), table);
-    }
-    let figures = [right("MiB").page_only(), right("GB/s"), right("min"), right("max")];
-    let mut copies = Table::new([vec![left("plain copies")], figures.into()].concat());
-    for row in &report.copies {
-        let name = format!("cuMemcpyAsync {}", row.name);
-        let size = (row.bytes >> 20).to_string();
-        let line = copies.row([name, size].into_iter().chain(spread(&row.rate, 1e9, 1)));
-        line.without(row.rate.as_ref().err());
-    }
-    part.push("Bandwidth to the device", rates(report.sweep("bandwidth"), true));
-    part.push("Bandwidth of plain copies", copies);
-    part
+    let sweeps = SWEEPS.map(|(sweep, title)| {
+        let title = format!("Throughput, million messages a second: {title}");
+        (title, rates(report.sweep(sweep), false))
+    });
+    let copies = Table::of(
+        &report.copies,
+        [
+            (left("plain copies"), |row| format!("cuMemcpyAsync {}", row.name)),
+            (right("MiB").page_only(), |row| (row.bytes >> 20).to_string()),
+            (right("GB/s"), |row| rate(&row.rate, Rates::median, 1e9, 1)),
+            (right("min"), |row| rate(&row.rate, Rates::min, 1e9, 1)),
+            (right("max"), |row| rate(&row.rate, Rates::max, 1e9, 1)),
+        ],
+        |item, row| row.without(&item.rate),
+    );
+    let bytes = [
+        ("Bandwidth to the device".to_owned(), rates(report.sweep("bandwidth"), true)),
+        ("Bandwidth of plain copies".to_owned(), copies),
+    ];
+    Part::of("Throughput", sweeps.into_iter().chain(bytes), Vec::new())
 }
 
 /// Rows of a sweep. `block` are the threads of one, `depth` the messages on their way at most. Of `large`
 /// messages it is bytes a second that count.
 fn rates<'a>(rows: impl Iterator<Item = &'a Throughput>, large: bool) -> Table {
-    let (mut answer, mut gigabytes, mut batch) = (right("answer"), right("GB/s"), right("batch"));
-    answer = answer.page_only();
-    match large {
-        true => batch = batch.page_only(),
-        false => gigabytes = gigabytes.page_only(),
-    }
-    let [channels, bytes, block] = ["chans", "bytes", "block"].map(right);
-    let [depth, slots, median, min, max] = ["depth", "slots", "M/s", "min", "max"].map(right);
-    let mut table = Table::new([
-        left(""),
-        channels,
-        bytes,
-        answer,
-        block,
-        batch,
-        depth,
-        slots,
-        median,
-        min,
-        max,
-        gigabytes,
-    ]);
-    for row in rows {
-        let shape = &row.shape;
-        let numbers = [
-            u64::from(shape.channels),
-            shape.bytes as u64,
-            shape.answer_bytes as u64,
-            shape.threads.into(),
-            shape.batch as u64,
-            shape.depth,
-            shape.capacity.into(),
-        ];
-        let name =
-            [row.name.to_owned()].into_iter().chain(numbers.map(|number| number.to_string()));
-        let figures = spread(&row.rate, 1e6, 2).into_iter().chain([figure(row.gigabytes(), 1)]);
-        let line = table.row(name.chain(figures));
-        line.of(row.whose).without(row.rate.as_ref().err());
-    }
-    table
+    let page_only_if = |no_room, column: Column| if no_room { column.page_only() } else { column };
+    Table::of(
+        rows,
+        [
+            (left(""), |row| row.name.to_owned()),
+            (right("chans"), |row| row.shape.channels.to_string()),
+            (right("bytes"), |row| row.shape.bytes.to_string()),
+            (right("answer").page_only(), |row| row.shape.answer_bytes.to_string()),
+            (right("block"), |row| row.shape.threads.to_string()),
+            (page_only_if(large, right("batch")), |row| row.shape.batch.to_string()),
+            (right("depth"), |row| row.shape.depth.to_string()),
+            (right("slots"), |row| row.shape.capacity.to_string()),
+            (right("M/s"), |row| millions(&row.rate, Rates::median)),
+            (right("min"), |row| millions(&row.rate, Rates::min)),
+            (right("max"), |row| millions(&row.rate, Rates::max)),
+            (page_only_if(!large, right("GB/s")), |row| figure(row.gigabytes(), 1)),
+        ],
+        |item, row| row.of(item.whose, &item.rate),
+    )
 }
 
 /// Modes and memories.
 fn ways(report: &Report) -> Part {
-    let mut part = Part::new("Modes and memories");
-    let figures = ["p50 us", "p99 us", "from rest", "M/s", "launches"].map(right);
-    let mut table = Table::new([vec![left("mode"), left("memory")], figures.into()].concat());
-    for way in &report.ways {
-        let shown = |times: Option<&Times>, percent| {
-            times.map_or(NONE.to_owned(), |times| times.shown(percent))
-        };
-        let (times, at_rest) = (way.times.as_ref(), way.at_rest.as_ref().map(Result::as_ref));
-        let at = |percent| shown(times.ok(), percent);
-        let [median, ..] = spread(&way.rate, 1e6, 2);
-        let from_rest = shown(at_rest.and_then(Result::ok), 50.0);
-        let (mode, memory) = (way.mode.to_string(), way.memory.to_string());
-        let launches = grouped(way.launches);
-        let line = table.row([mode, memory, at(50.0), at(99.0), from_rest, median, launches]);
-        line.without(times.err().into_iter().chain(at_rest.and_then(Result::err)));
-    }
-    part.push("Modes and memories", table);
-    part
+    let table = Table::of(
+        &report.ways,
+        [
+            (left("mode"), |way| way.mode.to_string()),
+            (left("memory"), |way| way.memory.to_string()),
+            (right("p50 us"), |way| micros(&way.times, 50.0)),
+            (right("p99 us"), |way| micros(&way.times, 99.0)),
+            (right("from rest"), |way| {
+                way.at_rest.as_ref().map_or("-".to_owned(), |times| micros(times, 50.0))
+            }),
+            (right("M/s"), |way| millions(&way.rate, Rates::median)),
+            (right("launches"), |way| grouped(way.launches)),
+        ],
+        // There are round trips from rest only if there are others.
+        |way, row| row.without(way.at_rest.as_ref().unwrap_or(&way.times)),
+    );
+    Part::of("Modes and memories", [("Modes and memories", table)], Vec::new())
 }
 
 /// Kernels at once.
 fn many(report: &Report) -> Part {
-    let mut part = Part::new("Kernels at once");
-    part.remarks.extend(report.many.as_ref().map(|many| match (&many.alone, &many.each) {
+    let remark = report.many.as_ref().map(|many| match (&many.alone, &many.each) {
         (Ok(alone), Ok(each)) => {
             let p50s = each.iter().filter_map(|times| times.percentile(50.0));
             let slowest = p50s.clone().max_by(f64::total_cmp).unwrap_or(0.0);
@@ -219,55 +207,55 @@ fn many(report: &Report) -> Part {
             )
         }
         (Err(stop), _) | (_, Err(stop)) => stop.why().to_owned(),
-    }));
-    part
+    });
+    Part { title: "Kernels at once", tables: Vec::new(), remarks: remark.into_iter().collect() }
 }
 
 /// Many messages, large rings.
 fn growth(report: &Report) -> Part {
-    let mut part = Part::new("Growth");
-    let headings = ["messages", "slots", "M/s", "min", "max", "memory KiB, before", "after"];
-    let mut table = Table::new(headings.map(right));
-    for row in &report.growth {
-        let numbers = [row.messages, row.capacity.into()].map(grouped).into_iter();
-        let memory = [row.before_kib, row.after_kib].map(grouped);
-        let line = table.row(numbers.chain(spread(&row.rate, 1e6, 2)).chain(memory));
-        line.without(row.rate.as_ref().err());
-    }
-    part.push("Growth", table);
-    part
+    let table = Table::of(
+        &report.growth,
+        [
+            (right("messages"), |row| grouped(row.messages)),
+            (right("slots"), |row| grouped(row.capacity.into())),
+            (right("M/s"), |row| millions(&row.rate, Rates::median)),
+            (right("min"), |row| millions(&row.rate, Rates::min)),
+            (right("max"), |row| millions(&row.rate, Rates::max)),
+            (right("memory KiB, before"), |row| grouped(row.before_kib)),
+            (right("after"), |row| grouped(row.after_kib)),
+        ],
+        |item, row| row.without(&item.rate),
+    );
+    Part::of("Growth", [("Growth", table)], Vec::new())
 }
 
 /// What was asked, and whether it was met.
 pub fn targets(report: &Report) -> Part {
-    let mut part = Part::new("Targets");
-    let mut table = Table::new([left("target"), left("asked"), right("measured"), left("")]);
     let all = targets::targets(report);
-    for target in all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu) {
-        let ratio = figure(target.measured.as_ref().ok().map(|ratio| ratio.value), 3);
-        let verdict = target.verdict();
-        let row =
-            table.row([target.what.to_owned(), target.asked(), ratio, verdict.word().to_owned()]);
-        row.note = Some(target.from());
-        row.class = match verdict {
-            Verdict::Met => "met",
-            Verdict::NotMet => "not",
-            Verdict::WithinNoise | Verdict::NotMeasured | Verdict::NeedsGpu => "none",
-        };
-    }
-    part.push("Targets", table);
-    let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    let mut counts = format!(
-        "{} met, {} not met, {} within noise, {} not measured",
-        count(Verdict::Met),
-        count(Verdict::NotMet),
-        count(Verdict::WithinNoise),
-        count(Verdict::NotMeasured)
+    let table = Table::of(
+        all.iter().filter(|target| target.verdict() != Verdict::NeedsGpu),
+        [
+            (left("target"), |target| target.what.to_owned()),
+            (left("asked"), Target::asked),
+            (right("measured"), |target| figure(target.measured.as_ref().ok().map(|r| r.value), 3)),
+            (left(""), |target| target.verdict().word().to_owned()),
+        ],
+        |target, row| {
+            row.note = Some(target.from());
+            row.class = match target.verdict() {
+                Verdict::Met => "met",
+                Verdict::NotMet => "not",
+                Verdict::WithinNoise | Verdict::NotMeasured | Verdict::NeedsGpu => "none",
+            };
+        },
     );
+    let count = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
+    let counted = [Verdict::Met, Verdict::NotMet, Verdict::WithinNoise, Verdict::NotMeasured]
+        .map(|verdict| format!("{} {}", count(verdict), verdict.word().to_lowercase()));
+    let mut counts = counted.join(", ");
     match count(Verdict::NeedsGpu) {
         0 => {}
         gpu => counts += &format!("; {gpu} more need a GPU"),
     }
-    part.remarks.push(counts);
-    part
+    Part::of("Targets", [("Targets", table)], vec![counts])
 }

@@ -123,20 +123,15 @@ pub fn targets(report: &Report) -> Vec<Target> {
     let any = |id, what, sense, bound, measured| target(false, id, what, sense, bound, measured);
     let gpu = |id, what, sense, bound, measured| target(true, id, what, sense, bound, measured);
     let trip = |other, percent| times(report, "cuda", &[other], percent);
+    let channels = |count| channels(report, count);
     let cpu_trip = times(report, "cpu", &["rtrb", "rtrb_chunks"], 50.0);
     vec![
         gpu("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", 50.0)),
         gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", 99.0)),
         gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", 50.0)),
         gpu("graph", "round trip / graph launch and poll, p50", AtMost, 0.35, trip("graph", 50.0)),
-        gpu("one_channel", "1 channel / head and tail, 1 pair", AtLeast, 1.05, channels(report, 1)),
-        gpu(
-            "eight_channels",
-            "8 channels / head and tail, 8 pairs",
-            AtLeast,
-            1.0,
-            channels(report, 8),
-        ),
+        gpu("one_channel", "1 channel / head and tail, 1 pair", AtLeast, 1.05, channels(1)),
+        gpu("eight_channels", "8 channels / head and tail, 8 pairs", AtLeast, 1.0, channels(8)),
         gpu("bandwidth", "4 KiB messages in / cuMemcpyAsync", AtLeast, 0.8, bandwidth(report)),
         gpu("many", "each of 16 kernels / one alone, p50", AtMost, 1.5, many(report)),
         any("cpu_rate", "CPU device / rtrb, messages a second", AtLeast, 1.0, cpu_rate(report)),
@@ -206,14 +201,12 @@ fn channels(report: &Report, channels: u32) -> Result<Ratio, String> {
     let alike = |row: &&Throughput| ours.is_some_and(|ours| ours.shape.has_rings_of(&row.shape));
     let theirs = best(rows(Whose::Baseline).filter(alike));
     let mut found = rates(ours, theirs)?;
-    if let (Some(ours), Some(theirs)) = (ours, theirs) {
-        let threads = [ours.shape.threads, theirs.shape.threads];
-        found.figures += &format!(
-            "; both {}; ours {} threads a block, theirs {}",
-            ours.shape.in_words(),
-            threads[0],
-            threads[1]
-        );
+    if let (Some(Throughput { shape: ours, .. }), Some(Throughput { shape: theirs, .. })) =
+        (ours, theirs)
+    {
+        let (both, threads) = (ours.in_words(), [ours.threads, theirs.threads]);
+        let [ours, theirs] = threads;
+        found.figures += &format!("; both {both}; ours {ours} threads a block, theirs {theirs}");
     }
     let cores = report.machine.cores;
     if (channels as usize) > cores {

@@ -16,7 +16,7 @@ pub fn sections() -> String {
 
 /// What is measured on, and how.
 pub fn machine(machine: &Machine, settings: &Settings) -> String {
-    let facts = machine.facts().into_iter().chain([("measured", settings.in_words())]);
+    let facts = machine.facts.iter().cloned().chain([("measured", settings.in_words())]);
     facts.map(|(name, fact)| wrapped(&format!("{name:<14}"), &fact) + "\n").collect()
 }
 

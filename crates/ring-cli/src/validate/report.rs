@@ -28,27 +28,19 @@ pub fn device(name: &str, kind: &str, why: &str) -> String {
 
 /// The table of cases, what was wrong below each.
 pub fn cases(cases: &[Case]) -> String {
-    let mut table = Table::new([
-        left("case"),
-        right("elements"),
-        left("where"),
-        left("result"),
-        right("rounds"),
-        right("p50 us"),
-        right("p99 us"),
-    ]);
-    for case in cases {
-        let row = table.row([
-            case.name.to_owned(),
-            case.elements.to_string(),
-            case.place.to_owned(),
-            verdict(case.passed.is_ok()).to_owned(),
-            grouped(case.latency.count()),
-            case.latency.shown(50.0),
-            case.latency.shown(99.0),
-        ]);
-        row.note = case.passed.as_ref().err().cloned();
-    }
+    let table = Table::of(
+        cases,
+        [
+            (left("case"), |case| case.name.to_owned()),
+            (right("elements"), |case| case.elements.to_string()),
+            (left("where"), |case| case.place.to_owned()),
+            (left("result"), |case| verdict(case.passed.is_ok()).to_owned()),
+            (right("rounds"), |case| grouped(case.latency.count())),
+            (right("p50 us"), |case| case.latency.shown(50.0)),
+            (right("p99 us"), |case| case.latency.shown(99.0)),
+        ],
+        |case, row| row.note = case.passed.as_ref().err().cloned(),
+    );
     table.to_string()
 }
 

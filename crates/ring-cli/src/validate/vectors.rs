@@ -18,31 +18,12 @@ pub fn place(elements: usize) -> &'static str {
     if elements <= INLINE_ELEMENTS { "inline" } else { "payload" }
 }
 
-/// An element that is not the sum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WrongElement {
-    /// Its index.
-    pub index: usize,
-    /// What came.
-    pub got: f32,
-    /// The sum.
-    pub expected: f32,
-}
-
-impl fmt::Display for WrongElement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WrongElement { index, got, expected } = self;
-        write!(f, "element {index}: got {got:?}, expected {expected:?}")
-    }
-}
-
-/// The first element of `c` that is not the sum, to the bit.
-fn first_wrong(a: &[f32], b: &[f32], c: &[f32]) -> Option<WrongElement> {
+/// The first element of `c` that is not the sum, to the bit: its index, what came, and the sum.
+fn first_wrong(a: &[f32], b: &[f32], c: &[f32]) -> Option<(usize, f32, f32)> {
     let sums = a.iter().zip(b).map(|(a, b)| a + b);
     let mut elements = c.iter().zip(sums).enumerate();
-    elements
-        .find(|(_, (got, expected))| got.to_bits() != expected.to_bits())
-        .map(|(index, (&got, expected))| WrongElement { index, got, expected })
+    let is_wrong = |(_, (got, sum)): &(usize, (&f32, f32))| got.to_bits() != sum.to_bits();
+    elements.find(is_wrong).map(|(index, (got, sum))| (index, *got, sum))
 }
 
 /// Adds vectors of `elements` elements with `add`, [`ROUNDS`] times, each within `timeout`; stops at
@@ -65,8 +46,9 @@ pub fn check<E: fmt::Display>(
             return (latency, Err(format!("round {round}: {error}")));
         }
         latency.record(time);
-        if let Some(wrong) = first_wrong(&a, &b, &c) {
-            return (latency, Err(format!("round {round}, {wrong}")));
+        if let Some((index, got, sum)) = first_wrong(&a, &b, &c) {
+            let wrong = format!("round {round}, element {index}: got {got:?}, expected {sum:?}");
+            return (latency, Err(wrong));
         }
     }
     (latency, Ok(()))

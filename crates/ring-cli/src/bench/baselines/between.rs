@@ -1,7 +1,6 @@
 //! One block to another and back through device memory, by the device's own clock: half of it is one
 //! way, the only one that a single clock can time.
 
-use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Found, OnDevice};
@@ -19,17 +18,18 @@ const WAYS: [(Entry, &str); 3] = [
 ];
 
 /// Microseconds one way, by each of the ways.
-pub fn one_way(context: &Context<'_>, gpu: &mut Gpu) -> [OnDevice; WAYS.len()] {
+pub fn one_way(context: &Context<'_>) -> [OnDevice; WAYS.len()] {
     WAYS.map(|(entry, name)| {
-        let us = trips(context, gpu, entry, TRIPS / 100)
-            .and_then(|_| trips(context, gpu, entry, TRIPS))
+        let us = trips(context, entry, TRIPS / 100)
+            .and_then(|_| trips(context, entry, TRIPS))
             .map(|nanoseconds| nanoseconds as f64 / (2 * TRIPS) as f64 / 1000.0);
         OnDevice { name, us }
     })
 }
 
-fn trips(context: &Context<'_>, gpu: &mut Gpu, entry: Entry, trips: u64) -> Found<u64> {
+fn trips(context: &Context<'_>, entry: Entry, trips: u64) -> Found<u64> {
     context.check_interrupt()?;
+    let mut gpu = context.gpu()?;
     gpu.bind()?;
     gpu.clear(4096);
     let lines = gpu.memory(2 * LINK_BYTES);

@@ -1,8 +1,7 @@
 //! Plain copies: how many bytes a second the bus carries, and a message there and back by copies
 //! around a launch.
 
-use super::Gpu;
-use super::gpu::{Entry, check};
+use super::gpu::{Entry, Gpu, check};
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Copies, Found};
 use crate::bench::settings::TIMEOUT;
@@ -20,7 +19,8 @@ const COPIES: usize = 8;
 const NAMES: [&str; 2] = ["to the device", "from the device"];
 
 /// A round of messages of 64 bytes: copied in, increased by a kernel, copied out, waited for.
-pub fn round(context: &Context<'_>, gpu: &mut Gpu, times: &mut Times) -> Found<()> {
+pub fn round(context: &Context<'_>, times: &mut Times) -> Found<()> {
+    let mut gpu = context.gpu()?;
     gpu.bind()?;
     gpu.clear(4096);
     let gpu = &*gpu;
@@ -69,8 +69,14 @@ pub fn rows() -> [Copies; 2] {
     NAMES.map(|name| Copies { name, bytes: BYTES, rate: Ok(Rates::default()) })
 }
 
-/// Bytes a second to the device, or back.
-pub fn speed(gpu: &Gpu, back: bool) -> Found<f64> {
+/// Bytes a second to the device, or back; from the host's first processor.
+pub fn speed(context: &Context<'_>, back: bool) -> Found<f64> {
+    let gpu = context.gpu()?;
+    let gpu = &*gpu;
+    context.cores.on(0, || copied(gpu, back))
+}
+
+fn copied(gpu: &Gpu, back: bool) -> Found<f64> {
     gpu.bind()?;
     let ((host, _), memory) = (gpu.pinned(0, BYTES), gpu.memory(BYTES));
     let copy = || -> Found<()> {

@@ -1,6 +1,5 @@
 //! A flag there and a flag back, without payload: eight bytes, acquired and released.
 
-use super::Gpu;
 use super::gpu::Entry;
 use crate::bench::context::{Context, PAGE, wrong};
 use crate::bench::report::Found;
@@ -31,7 +30,8 @@ pub fn wait(response: &AtomicU64, expected: u64, begun: Instant) -> Found<()> {
 
 /// A round of round trips by a kernel launched for that, from the host's first processor, in that page
 /// of the memory.
-pub fn round(context: &Context<'_>, gpu: &mut Gpu, page: usize, times: &mut Times) -> Found<()> {
+pub fn round(context: &Context<'_>, page: usize, times: &mut Times) -> Found<()> {
+    let mut gpu = context.gpu()?;
     gpu.bind()?;
     gpu.clear((page + 1) * PAGE);
     let gpu = &*gpu;

@@ -53,6 +53,8 @@ pub struct Gpu {
     context: sys::CUcontext,
     stream: sys::CUstream,
     functions: [sys::CUfunction; ENTRIES.len()],
+    /// One of each kernel of `launch`, once it is made; else null.
+    pub(super) graphs: [sys::CUgraphExec; 2],
     host: *mut u8,
     mapped: u64,
     device: u64,
@@ -114,7 +116,8 @@ impl Gpu {
             check("cuMemHostGetDevicePointer", pointer)?;
             check("cuMemAlloc", sys::cuMemAlloc_v2(&mut memory, DEVICE_BYTES))?;
         }
-        let mut gpu = Gpu { context, stream, functions, host: host.cast(), mapped, device: memory };
+        let (graphs, host, device) = ([null_mut(); 2], host.cast(), memory);
+        let mut gpu = Gpu { context, stream, functions, graphs, host, mapped, device };
         gpu.clear(HOST_BYTES);
         Ok(gpu)
     }

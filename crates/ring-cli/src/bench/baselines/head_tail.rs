@@ -2,17 +2,16 @@
 //! the host, which writes its messages straight into the slots. How many slots, how many messages on
 //! their way and in what batches is what ours has, taken from its [`Shape`].
 
-use super::Gpu;
 use super::gpu::Entry;
-use crate::bench::context::{Context, wrong};
+use crate::bench::context::Context;
 use crate::bench::drive::{Load, Pipe, together};
 use crate::bench::report::{Found, Shape, Throughput, Whose};
-use crate::bench::stats::Rates;
+use crate::bench::turns::{Rate, Rated};
 use ring_bench::baselines::{HeadTail, Pair};
 use std::sync::atomic::Ordering;
 
-/// Most messages that the device takes at once; the name of a row says which. The best counts.
-const MOST: [(u64, &str); 2] = [(512, "head/tail 512"), (4096, "head/tail 4096")];
+/// Ways to run them, by the most messages that the device takes at once. The best counts.
+const WAYS: [(&str, Rate); 2] = [("head/tail 512", rate::<512>), ("head/tail 4096", rate::<4096>)];
 
 /// Threads of a block that are tried beside as many as ours has. The best counts.
 const OTHER_THREADS: u32 = 1024;
@@ -88,8 +87,9 @@ impl Pipe for Host<'_> {
 }
 
 /// Messages a second, once, by a kernel launched for that.
-fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found<f64> {
+fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     let bytes = slot_bytes(shape);
+    let mut gpu = context.gpu()?;
     gpu.bind()?;
     gpu.clear(SLOTS_AT + 2 * bytes);
     let (requests, requests_at) = gpu.pinned(SLOTS_AT, bytes);
@@ -99,7 +99,7 @@ fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
-    (of.capacity, of.most) = (shape.capacity.into(), most);
+    (of.capacity, of.most) = (shape.capacity.into(), MOST);
     of.limit = context.settings.kernel_limit().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
@@ -118,45 +118,26 @@ fn rate(context: &Context<'_>, gpu: &mut Gpu, shape: &Shape, most: u64) -> Found
     let load = shape.load(&context.load());
     let warm = Load { time: load.time / 10, ..load };
     let driven = together(&mut hosts, &warm, context.cores)
-        .and_then(|_| together(&mut hosts, &load, context.cores))
-        .map_err(wrong);
+        .and_then(|_| together(&mut hosts, &load, context.cores));
     of.stop.0.store(1, Ordering::Release);
     gpu.finish(context.settings.kernel_limit())?;
     context.check_interrupt()?; // else it may have been cut short
     driven
 }
 
-/// A way to run rings with head and tail, and its rates.
-#[derive(Debug)]
-pub struct Pairs {
-    most: u64,
-    /// What was found.
-    pub row: Throughput,
-}
-
-/// Every way, with as many pairs, slots, messages on their way and messages a batch as `ours`; nothing
-/// measured yet.
+/// Every way, with as many pairs, slots, messages on their way and messages a batch as `ours`.
 ///
 /// # Panics
 /// If messages of that shape are not those of the kernel.
-pub fn beside(ours: &Shape) -> Vec<Pairs> {
+pub fn beside(ours: &Shape) -> Vec<Rated> {
     assert_eq!((ours.bytes, ours.answer_bytes), (BYTES, BYTES), "messages of another size");
-    let way = |threads: u32, (most, name)| {
+    let way = |threads: u32, (name, rate)| {
         let shape = Shape { threads, ..ours.clone() };
-        let (sweep, device, whose) = ("head_tail", "cuda", Whose::Baseline);
-        let row = Throughput { sweep, name, device, whose, shape, rate: Ok(Rates::default()) };
-        Pairs { most, row }
+        let row = Throughput::new("head_tail", (name, Whose::Baseline), "cuda", shape);
+        Rated { row, rate }
     };
     let threads = [ours.threads, OTHER_THREADS];
-    threads.into_iter().flat_map(|n| MOST.map(|most| way(n, most))).collect()
-}
-
-impl Pairs {
-    /// Measures it once.
-    pub fn round(&mut self, context: &Context<'_>, gpu: &mut Gpu) {
-        let Pairs { most, row } = self;
-        context.sample(&mut row.rate, || rate(context, gpu, &row.shape, *most));
-    }
+    threads.into_iter().flat_map(|n| WAYS.map(|kind| way(n, kind))).collect()
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@ mod queues;
 use self::partner::{CAPACITY, Queue};
 use self::queues::{Array, Chunks, Single};
 use super::context::Context;
-use super::report::{Found, Latency, Report, Shape, Throughput};
+use super::report::{Report, Shape, Throughput, Whose};
 use super::ring::{self, BATCH, latency};
-use super::stats::{Rates, Times};
-use ring_host::LaunchConfig;
+use super::turns::{Rate, Rated, Round};
 use ring_host::kernels::Echo;
 
 /// Rounds of round trips and of rates, in turn between all.
@@ -18,42 +17,27 @@ const ROUNDS: u64 = 10;
 /// Steps of [`measure`].
 pub const STEPS: u64 = 2 * ROUNDS;
 
-type Round = fn(&Context<'_>, &mut Times) -> Found<()>;
-type Rate = fn(&Context<'_>) -> Found<f64>;
-
-/// Who carries the messages, how that is measured, and what was found.
+/// Who carries the messages, and how that is measured.
 struct Carrier {
+    id: &'static str,
+    name: &'static str,
+    whose: Whose,
+    batch: usize,
     round: Round,
     rate: Rate,
-    latency: Latency,
-    throughput: Throughput,
 }
 
-impl Carrier {
-    fn new(
-        id: &'static str,
-        name: &'static str,
-        batch: usize,
-        round: Round,
-        rate: Rate,
-    ) -> Carrier {
-        let (latency, shape) =
-            (Latency::new(id, name, "cpu"), Shape { threads: 0, batch, ..shape() });
-        let (device, whose, none) = ("cpu", latency.whose, Ok(Rates::default()));
-        let throughput = Throughput { sweep: "cpu", name, device, whose, shape, rate: none };
-        Carrier { round, rate, latency, throughput }
-    }
+fn ring() -> Carrier {
+    let round: Round = |context, _, times| latency::round(context, 0, times);
+    let rate: Rate = |context, _| ring::rate::<Echo>(context, &shape(), &context.load());
+    Carrier { id: "ring", name: "echo", whose: Whose::Ours, batch: BATCH, round, rate }
+}
 
-    fn of<Q: Queue>() -> Carrier {
-        Carrier::new(Q::ID, Q::NAME, Q::BATCH, partner::round::<Q>, partner::rate::<Q>)
-    }
-
-    fn ring() -> Carrier {
-        let round: Round =
-            |context, times| latency::round(context, LaunchConfig::default(), 0, times);
-        let rate: Rate = |context| ring::rate::<Echo>(context, &shape(), &context.load());
-        Carrier::new("ring", "echo", BATCH, round, rate)
-    }
+fn queue<Q: Queue>() -> Carrier {
+    let round: Round = |context, _, times| partner::round::<Q>(context, times);
+    let rate: Rate = |context, _| partner::rate::<Q>(context);
+    let (id, name, batch) = (Q::ID, Q::NAME, Q::BATCH);
+    Carrier { id, name, whose: Whose::Baseline, batch, round, rate }
 }
 
 /// As many slots and as many messages on their way as the others have.
@@ -61,24 +45,14 @@ fn shape() -> Shape {
     Shape { depth: CAPACITY.into(), ..Shape::of::<Echo>().capacity(CAPACITY) }
 }
 
-/// Measures all, in turn.
+/// Measures all.
 pub fn measure(context: &Context<'_>, report: &mut Report) {
-    let mut all =
-        [Carrier::ring(), Carrier::of::<Single>(), Carrier::of::<Chunks>(), Carrier::of::<Array>()];
-    for round in 1..=ROUNDS {
-        context.steps.next(&format!("CPU device, round trips, round {round}"));
-        for Carrier { latency, round, .. } in &mut all {
-            context.round(latency, |times| round(context, times));
-        }
-    }
-    for round in 1..=ROUNDS {
-        context.steps.next(&format!("CPU device, throughput, round {round}"));
-        for Carrier { throughput, rate, .. } in &mut all {
-            context.sample(&mut throughput.rate, || rate(context));
-        }
-    }
-    for Carrier { latency, throughput, .. } in all {
-        report.latency.push(latency);
-        report.throughput.push(throughput);
-    }
+    let all = [ring(), queue::<Single>(), queue::<Chunks>(), queue::<Array>()];
+    let trips = all.each_ref().map(|Carrier { id, name, round, .. }| (*id, *name, *round));
+    report.latency.extend(context.trips("CPU device, round trips", ROUNDS, &trips));
+    let rates = all.map(|Carrier { name, whose, batch, rate, .. }| {
+        let shape = Shape { threads: 0, batch, ..shape() };
+        Rated { row: Throughput::new("cpu", (name, whose), "cpu", shape), rate }
+    });
+    report.throughput.extend(context.rates("CPU device, throughput", ROUNDS, rates));
 }

@@ -133,13 +133,10 @@ pub fn throughput(report: &Report) -> String {
     // Of several ways to run rings with head and tail, the best at each number of pairs.
     let mut theirs = rows("head_tail");
     theirs.retain(|(row, _)| row.whose == Whose::Baseline);
-    theirs.sort_by(|a, b| b.1.median().unwrap_or(0.0).total_cmp(&a.1.median().unwrap_or(0.0)));
-    let mut known = Vec::new();
-    theirs.retain(|(row, _)| {
-        let new = !known.contains(&row.shape.channels);
-        known.push(row.shape.channels);
-        new
-    });
+    let median = |rates: &Rates| rates.median().unwrap_or(0.0);
+    theirs.sort_by(|a, b| median(b.1).total_cmp(&median(a.1)));
+    theirs.sort_by_key(|(row, _)| row.shape.channels);
+    theirs.dedup_by_key(|(row, _)| row.shape.channels);
     let one = |name: &'static str, title: &str, x, of: &dyn Fn(&Throughput) -> f64| {
         plot(title, x, million, vec![sweep(&rows(name), "echo, 64 bytes", of, millions)])
     };

@@ -1,7 +1,6 @@
 //! A plot with axes, drawn as SVG. Colours are the style sheet's.
 
 use super::escaped;
-use std::fmt::Write;
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 300.0;
@@ -116,35 +115,19 @@ impl Plot {
         let mut body = String::new();
         for mark in &marks {
             let y = at_y(*mark);
-            let (right, label) = (WIDTH - RIGHT, short(*mark));
-            let _ = writeln!(
-                body,
-                "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                LEFT - 6.0,
-                y + 4.0
-            );
+            body += &line("grid", (LEFT, y), (WIDTH - RIGHT, y));
+            body += &text((LEFT - 6.0, y + 4.0), "end", &short(*mark));
         }
         let bottom = HEIGHT - BOTTOM;
         for (x, label) in &self.ticks {
-            let (x, label) = (at_x(*x), escaped(label));
-            let _ = writeln!(
-                body,
-                "<line class=\"axis\" x1=\"{x:.1}\" y1=\"{bottom}\" x2=\"{x:.1}\" y2=\"{}\"/>\
-                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-                bottom + 4.0,
-                bottom + 17.0
-            );
+            let x = at_x(*x);
+            body += &line("axis", (x, bottom), (x, bottom + 4.0));
+            body += &text((x, bottom + 17.0), "middle", label);
         }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        let _ = writeln!(
-            body,
-            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text><text \
-             transform=\"translate(13 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            HEIGHT - 6.0,
-            escaped(self.x),
-            (TOP + bottom) / 2.0,
-            escaped(self.y)
+        body += &text(((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 6.0), "middle", self.x);
+        let (middle, y) = ((TOP + bottom) / 2.0, escaped(self.y));
+        body += &format!(
+            "<text transform=\"translate(13 {middle}) rotate(-90)\" text-anchor=\"middle\">{y}</text>\n"
         );
         for (k, series) in self.series.iter().enumerate() {
             body += &drawn(series, k % COLOURS, bottom, &at_x, &at_y);
@@ -166,6 +149,17 @@ impl Plot {
     }
 }
 
+fn line(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> String {
+    format!(
+        "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>\n"
+    )
+}
+
+fn text((x, y): (f64, f64), anchor: &str, text: &str) -> String {
+    let text = escaped(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>\n")
+}
+
 fn drawn(
     series: &Series,
     colour: usize,
@@ -174,39 +168,34 @@ fn drawn(
     at_y: &impl Fn(f64) -> f64,
 ) -> String {
     let mut body = format!("<g class=\"c{colour}\">\n");
+    let name = escaped(&series.name);
     let place = |(x, y, _): &(f64, f64, String)| format!("{:.1},{:.1}", at_x(*x), at_y(*y));
-    let line = series.points.iter().map(place).collect::<Vec<_>>().join(" ");
-    if series.draw == Draw::Area {
-        let ends = (series.points.first(), series.points.last());
-        if let (Some(first), Some(last)) = ends {
-            let (a, b, name) = (at_x(first.0), at_x(last.0), escaped(&series.name));
-            let _ = writeln!(
-                body,
-                "<polygon class=\"area\" points=\"{a:.1},{bottom} {line} {b:.1},{bottom}\">\
-                 <title>{name}</title></polygon>"
+    let points = series.points.iter().map(place).collect::<Vec<_>>().join(" ");
+    match (series.draw, series.points.first().zip(series.points.last())) {
+        (Draw::Area, Some((first, last))) => {
+            let (a, b) = (at_x(first.0), at_x(last.0));
+            body += &format!(
+                "<polygon class=\"area\" points=\"{a:.1},{bottom} {points} {b:.1},{bottom}\">\
+                 <title>{name}</title></polygon>\n"
             );
         }
-    } else {
-        let name = escaped(&series.name);
-        let _ = writeln!(
-            body,
-            "<polyline class=\"line\" points=\"{line}\"><title>{name}</title></polyline>"
-        );
+        (Draw::Area, None) => {}
+        _ => {
+            body += &format!(
+                "<polyline class=\"line\" points=\"{points}\"><title>{name}</title></polyline>\n"
+            );
+        }
     }
     for ((x, ..), (least, most)) in series.points.iter().zip(&series.spread) {
-        let (x, least, most) = (at_x(*x), at_y(*least), at_y(*most));
-        let _ = writeln!(
-            body,
-            "<line class=\"whisker\" x1=\"{x:.1}\" y1=\"{least:.1}\" x2=\"{x:.1}\" y2=\"{most:.1}\"/>"
-        );
+        let x = at_x(*x);
+        body += &line("whisker", (x, at_y(*least)), (x, at_y(*most)));
     }
     if series.draw == Draw::Dotted {
         for (x, y, said) in &series.points {
             let (x, y) = (at_x(*x), at_y(*y));
-            let _ = writeln!(
-                body,
-                "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"><title>{}</title></circle>",
-                escaped(said)
+            let said = escaped(said);
+            body += &format!(
+                "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"><title>{said}</title></circle>\n"
             );
         }
     }

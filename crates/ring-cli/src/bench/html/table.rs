@@ -22,24 +22,29 @@ pub fn part(part: &Part, plots: &str) -> String {
 
 /// What went wrong, before all else.
 pub fn wrong(report: &Report) -> String {
-    let mut table = Table::new([left("measured"), left("what was wrong")]);
-    for wrong in report.wrong() {
-        table.row([wrong.what, wrong.why]);
-    }
+    let table = Table::of(
+        &report.wrong(),
+        [
+            (left("measured"), |row| row.what.clone()),
+            (left("what was wrong"), |row| row.why.clone()),
+        ],
+        |_, _| (),
+    );
     section("wrong", "Something went wrong", &shown(&table, ""))
 }
 
 /// What it was measured on, and how.
 pub fn machine(report: &Report) -> String {
-    let mut table = Table::new([left(""), left("")]);
-    for (name, fact) in report.machine.facts() {
-        table.row([name.to_owned(), fact]);
-    }
+    let facts = report.machine.facts.iter().map(|(name, fact)| [(*name).to_owned(), fact.clone()]);
     let how = format!("{}; took {:.0} s", report.settings.in_words(), report.took);
-    table.row(["measured".to_owned(), how]);
-    for skipped in &report.skipped {
-        table.row([format!("left out: {}", skipped.section), skipped.why.clone()]);
-    }
+    let left_out = report.skipped.iter();
+    let left_out = left_out.map(|left| [format!("left out: {}", left.section), left.why.clone()]);
+    let rows: Vec<_> = facts.chain([["measured".to_owned(), how]]).chain(left_out).collect();
+    let table = Table::of(
+        &rows,
+        [(left(""), |row| row[0].clone()), (left(""), |row| row[1].clone())],
+        |_, _| (),
+    );
     section("", "Machine", &shown(&table, "facts"))
 }
 

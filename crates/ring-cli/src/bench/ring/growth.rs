@@ -61,7 +61,7 @@ fn most(context: &Context<'_>) -> u64 {
     }
 }
 
-fn row(context: &Context<'_>, messages: u64, repeats: usize, shape: Shape) -> Growth {
+fn row(context: &Context<'_>, messages: u64, repeats: u64, shape: Shape) -> Growth {
     let load = Load { messages, time: LIMIT, ..context.load() };
     let before_kib = resident_kib();
     let mut rate = Ok(Rates::default());

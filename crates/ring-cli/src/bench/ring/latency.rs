@@ -48,14 +48,9 @@ pub fn timed(
 
 /// A round of round trips by a kernel launched for that, from the host's first processor; so many
 /// pages further on in the runtime's memory than the first kernel would be.
-pub fn round(
-    context: &Context<'_>,
-    launch: LaunchConfig,
-    pages: usize,
-    times: &mut Times,
-) -> Found<()> {
+pub fn round(context: &Context<'_>, pages: usize, times: &mut Times) -> Found<()> {
     let spacer = context.spacer(pages)?;
-    let mut kernel = context.active::<Echo>(launch)?;
+    let mut kernel = context.active::<Echo>(LaunchConfig::default())?;
     context.timed(times, |i| trip(&mut kernel, i))?;
     ended(kernel)?;
     spacer.map_or(Ok(()), ended)

@@ -1,12 +1,11 @@
 //! Round trips of sixteen kernels that are resident at once.
 
 use super::latency::{timed, trip};
-use crate::bench::context::{Context, ended, wrong};
+use crate::bench::context::{Context, ended};
 use crate::bench::report::{Found, Many};
 use crate::bench::stats::Times;
 use ring_host::kernels::Echo;
 use ring_host::{KernelHandle, LaunchConfig};
-use std::sync::Barrier;
 use std::time::Duration;
 
 /// How many at once.
@@ -31,20 +30,8 @@ fn at_once(context: &Context<'_>, kernels: usize, hosts: usize) -> Found<Vec<Tim
     for _ in 0..kernels {
         all.push((context.active::<Echo>(LaunchConfig::default())?, Times::new()));
     }
-    let start = Barrier::new(hosts);
-    let drive = |k: usize, mine: &mut [(KernelHandle<Echo>, Times)]| -> Found<()> {
-        context.cores.pin(k);
-        start.wait();
-        rounds(context, mine)
-    };
-    let done: Vec<Found<()>> = std::thread::scope(|scope| {
-        let drive = &drive;
-        let shares = all.chunks_mut(kernels.div_ceil(hosts)).enumerate();
-        let threads: Vec<_> = shares.map(|(k, mine)| scope.spawn(move || drive(k, mine))).collect();
-        let lost = |_| Err(wrong("the thread that drove a kernel panicked"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
-    });
-    done.into_iter().collect::<Found<()>>()?;
+    let shares = all.chunks_mut(kernels.div_ceil(hosts));
+    context.cores.at_once(shares, |mine| rounds(context, mine))?;
     let end = |(kernel, times)| ended(kernel).map(|()| times);
     all.into_iter().map(end).collect()
 }
@@ -67,4 +54,20 @@ fn rounds(context: &Context<'_>, mine: &mut [(KernelHandle<Echo>, Times)]) -> Fo
         }
         Ok(sum)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::context::tests::with;
+    use crate::interrupt::Interrupt;
+
+    #[test]
+    fn each_of_several_kernels_is_measured() {
+        with(Interrupt::never(), |context| {
+            let each = at_once(context, 4, 2).unwrap();
+            assert_eq!(each.len(), 4);
+            assert!(each.iter().all(|times| times.count() > 0), "{each:?}");
+        });
+    }
 }

@@ -13,7 +13,7 @@ use super::context::{Context, ended, wrong};
 use super::drive::{Load, together};
 use super::measured::Measured;
 use super::report::{Found, Shape, Throughput, Whose};
-use super::stats::Rates;
+use super::turns::Rated;
 use ring_host::{Channel, Kernel, KernelHandle, LaunchConfig};
 
 impl Shape {
@@ -47,10 +47,10 @@ impl Shape {
     }
 }
 
-/// A row of nothing measured yet.
-pub fn row<K: Kernel>(context: &Context<'_>, sweep: &'static str, shape: Shape) -> Throughput {
-    let (device, whose, rate) = (context.device(), Whose::Ours, Ok(Rates::default()));
-    Throughput { sweep, name: K::NAME, device, whose, shape, rate }
+/// A row of kernel `K` on the GPU.
+pub fn rated<K: Measured>(sweep: &'static str, shape: Shape) -> Rated {
+    let row = Throughput::new(sweep, (K::NAME, Whose::Ours), "cuda", shape);
+    Rated { row, rate: |context, shape| rate::<K>(context, shape, &context.load()) }
 }
 
 /// Takes all channels out of a kernel.
@@ -65,8 +65,8 @@ pub fn rate<K: Measured>(context: &Context<'_>, shape: &Shape, load: &Load) -> F
     let load = shape.load(load);
     // Caches, page tables and clocks settle.
     let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
-    together(&mut pipes, &warm, context.cores).map_err(wrong)?;
-    let rate = together(&mut pipes, &load, context.cores).map_err(wrong)?;
+    together(&mut pipes, &warm, context.cores)?;
+    let rate = together(&mut pipes, &load, context.cores)?;
     drop(pipes);
     ended(kernel)?;
     context.check_interrupt()?; // else it may have been cut short

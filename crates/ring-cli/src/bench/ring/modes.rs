@@ -8,7 +8,7 @@ use crate::bench::report::{Found, Stop, Way};
 use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::{Rates, Times};
 use ring_host::kernels::Echo;
-use ring_host::{Budgets, LaunchConfig, Memory, Mode};
+use ring_host::{Budgets, KernelHandle, LaunchConfig, Memory, Mode};
 use std::time::Duration;
 
 const MODES: [Mode; 3] = [Mode::Persistent, Mode::EventDriven, Mode::Graph];
@@ -32,31 +32,39 @@ pub fn ways(context: &Context<'_>) -> Vec<Way> {
 
 fn way(context: &Context<'_>, mode: Mode, memory: Memory) -> Way {
     let launch = LaunchConfig::default().mode(mode).memory(memory);
+    let samples = if context.settings.quick { 1_000 } else { 10_000 };
+    let each = (context.settings.warm_up / 4, samples);
     let mut launches = 0;
-    let times = round_trips(context, launch.clone());
+    let times = round_trips(context, launch.clone(), each, |_| Ok(()));
     let rate = match &times {
         Ok(_) => throughput(context, launch.clone(), &mut launches),
         Err(Stop::Wrong(_)) => Err(Stop::Refused("its round trips failed".to_owned())),
         Err(refused) => Err(refused.clone()),
     };
-    let at_rest = (mode != Mode::Persistent && times.is_ok()).then(|| from_rest(context, launch));
+    let at_rest = (mode != Mode::Persistent && times.is_ok()).then(|| {
+        let launch = launch.budgets(Budgets { idle: SOON, ..Budgets::default() });
+        let rest = |kernel: &mut KernelHandle<Echo>| kernel.rest(TIMEOUT).map_err(wrong);
+        round_trips(context, launch, (20, samples / 10), rest)
+    });
     Way { mode, memory, times, at_rest, rate, launches }
 }
 
-/// Samples for one way.
-fn samples(context: &Context<'_>) -> u64 {
-    if context.settings.quick { 1_000 } else { 10_000 }
-}
-
-fn limit(context: &Context<'_>) -> Duration {
-    Duration::from_millis(if context.settings.quick { 200 } else { 1_000 })
-}
-
-fn round_trips(context: &Context<'_>, launch: LaunchConfig) -> Found<Times> {
+/// Round trips: so many that are not timed, and so many that are; what is done `before` each is not timed.
+fn round_trips(
+    context: &Context<'_>,
+    launch: LaunchConfig,
+    each: (u64, u64),
+    before: impl Fn(&mut KernelHandle<Echo>) -> Found<()> + Sync,
+) -> Found<Times> {
+    let limit = Duration::from_millis(if context.settings.quick { 200 } else { 1_000 });
     let mut times = Times::new();
     let mut kernel = context.active::<Echo>(launch)?;
-    let each = (context.settings.warm_up / 4, samples(context));
-    context.cores.on(0, || timed(each, limit(context), &mut times, |i| trip(&mut kernel, i)))?;
+    context.cores.on(0, || {
+        timed(each, limit, &mut times, |i| {
+            before(&mut kernel)?;
+            trip(&mut kernel, i)
+        })
+    })?;
     ended(kernel)?;
     Ok(times)
 }
@@ -66,7 +74,7 @@ fn throughput(context: &Context<'_>, launch: LaunchConfig, launches: &mut u64) -
     let mut kernel = context.active::<Echo>(launch)?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     for _ in 0..3 {
-        let rate = together(&mut pipes, &context.load(), context.cores).map_err(wrong)?;
+        let rate = together(&mut pipes, &context.load(), context.cores)?;
         context.check_interrupt()?; // else it may have been cut short
         rates.add(rate);
     }
@@ -74,20 +82,4 @@ fn throughput(context: &Context<'_>, launch: LaunchConfig, launches: &mut u64) -
     drop(pipes);
     ended(kernel)?;
     Ok(rates)
-}
-
-/// Messages to a kernel that had left the device before each.
-fn from_rest(context: &Context<'_>, launch: LaunchConfig) -> Found<Times> {
-    let mut times = Times::new();
-    let mut kernel =
-        context.active::<Echo>(launch.budgets(Budgets { idle: SOON, ..Budgets::default() }))?;
-    let each = (20, samples(context) / 10);
-    context.cores.on(0, || {
-        timed(each, limit(context), &mut times, |i| {
-            kernel.rest(TIMEOUT).map_err(wrong)?;
-            trip(&mut kernel, i)
-        })
-    })?;
-    ended(kernel)?;
-    Ok(times)
 }

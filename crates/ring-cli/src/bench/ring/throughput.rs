@@ -1,10 +1,10 @@
 //! Messages a second against everything that can be chosen.
 
-use super::{BATCH, rate, row};
+use super::{BATCH, rated};
 use crate::bench::context::Context;
-use crate::bench::drive::Load;
 use crate::bench::measured::Measured;
-use crate::bench::report::{Found, Shape, Throughput};
+use crate::bench::report::{Report, Shape};
+use crate::bench::turns::Rated;
 use ring_bench::kernels::{Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096};
 use ring_host::kernels::Echo;
 
@@ -14,33 +14,22 @@ const THREADS: [u32; 5] = [64, 128, 256, 512, 1024];
 const BATCHES: [usize; 4] = [1, 8, 64, BATCH];
 const DEPTHS: [u64; 5] = [1, 16, 256, 4096, 32_768];
 
-/// A point of a sweep.
-struct Point {
-    sweep: &'static str,
-    /// What is chosen, in words.
-    what: String,
-    shape: Shape,
-    row: fn(&Context<'_>, &'static str, Shape) -> Throughput,
-    rate: fn(&Context<'_>, &Shape, &Load) -> Found<f64>,
-}
-
-fn point<K: Measured>(sweep: &'static str, what: String, shape: Shape) -> Point {
-    Point { sweep, what, shape, row: row::<K>, rate: rate::<K> }
-}
+/// What is chosen at a point of a sweep, in words, and the row of it.
+type Point = (String, Rated);
 
 fn echo(sweep: &'static str, what: String, change: impl FnOnce(&mut Shape)) -> Point {
     let mut shape = Shape::of::<Echo>();
     change(&mut shape);
-    point::<Echo>(sweep, what, shape)
+    (what, rated::<Echo>(sweep, shape))
 }
 
 fn size<K: Measured>(sweep: &'static str, channels: u32) -> Point {
     let shape = Shape::of::<K>().channels(channels);
-    point::<K>(sweep, format!("{} bytes, {channels} channels", shape.bytes), shape)
+    (format!("{} bytes, {channels} channels", shape.bytes), rated::<K>(sweep, shape))
 }
 
 fn scope<K: Measured>(what: &str) -> Point {
-    point::<K>("scope", format!("scope {what}"), Shape::of::<K>())
+    (format!("scope {what}"), rated::<K>("scope", Shape::of::<K>()))
 }
 
 fn points() -> Vec<Point> {
@@ -58,19 +47,15 @@ fn points() -> Vec<Point> {
     all
 }
 
-/// Steps of [`sweeps`].
+/// Steps of [`sweeps`], if each point is measured once.
 pub fn steps() -> u64 {
     points().len() as u64
 }
 
 /// Measures all sweeps.
-pub fn sweeps(context: &Context<'_>, rows: &mut Vec<Throughput>) {
-    for Point { sweep, what, shape, row, rate } in points() {
-        context.steps.next(&format!("throughput, {what}"));
-        let mut row = row(context, sweep, shape);
-        for _ in 0..context.settings.repeats {
-            context.sample(&mut row.rate, || rate(context, &row.shape, &context.load()));
-        }
-        rows.push(row);
+pub fn sweeps(context: &Context<'_>, report: &mut Report) {
+    for (what, row) in points() {
+        let what = format!("throughput, {what}");
+        report.throughput.extend(context.rates(&what, context.settings.repeats, [row]));
     }
 }
