@@ -33,21 +33,21 @@ impl<K: Kernel> Channel<K> {
             core.device.region().ring(channel, Direction::Requests),
             core.device.region().ring(channel, Direction::Responses),
         );
-        let (producer, consumer) = (Outbox::new(requests), Inbox::new(responses));
+        let (outbox, inbox) = (Outbox::new(requests), Inbox::new(responses));
         Channel {
             sender: Sender {
                 core: Arc::clone(core),
                 channel,
-                producer,
+                outbox,
                 idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
             receiver: Receiver {
                 core: Arc::clone(core),
                 channel,
-                published: consumer.next(),
+                published: inbox.next(),
                 over: false,
-                consumer,
+                inbox,
                 idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },
@@ -56,7 +56,7 @@ impl<K: Kernel> Channel<K> {
 
     /// Requests sent whose answers were not received.
     pub fn unanswered(&self) -> u64 {
-        self.sender.producer.next().saturating_sub(self.receiver.consumer.next())
+        self.sender.outbox.next().saturating_sub(self.receiver.inbox.next())
     }
 
     /// Messages that each of its two rings has room for.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Receiver<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
-    pub(super) consumer: Inbox,
+    pub(super) inbox: Inbox,
     /// What was published to the sending half.
     pub(super) published: u64,
     /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
@@ -100,7 +100,7 @@ impl<K: Kernel> Receiver<K> {
         }
         let bell = &self.core.device.region().channel(self.channel).response_bell;
         let tail = Control::from_words(bell.atoms[CONTROL].load()).tail;
-        let there = tail.wrapping_sub(self.consumer.next() as u32) as usize;
+        let there = tail.wrapping_sub(self.inbox.next() as u32) as usize;
         there.min(self.capacity()) // the device's word: bounded
     }
 
@@ -120,7 +120,7 @@ impl<K: Kernel> Receiver<K> {
     /// As many responses as are there and fit, in order; how many that is. An empty ring is told as 0.
     #[inline]
     pub fn try_recv_batch(&mut self, responses: &mut [K::Response]) -> Result<usize, TryRecvError> {
-        self.take_some(responses.len(), |consumer| consumer.pop_slice(responses))
+        self.take_some(responses.len(), |inbox| inbox.pop_slice(responses))
     }
 
     /// Shows up to `most` responses, as many as are there, in order, to `each`; how many that is, 0 if the
@@ -149,7 +149,7 @@ impl<K: Kernel> Receiver<K> {
         most: usize,
         mut each: impl FnMut(&K::Response),
     ) -> Result<usize, TryRecvError> {
-        self.take_some(most, |consumer| consumer.pop_each(most, &mut each))
+        self.take_some(most, |inbox| inbox.pop_each(most, &mut each))
     }
 
     /// Takes up to `most` responses by `pop`; how many that is.
@@ -163,7 +163,7 @@ impl<K: Kernel> Receiver<K> {
             return Ok(0);
         }
         let some = |taken| (taken > 0).then_some(taken);
-        match self.take(|consumer| pop(consumer).map(some)) {
+        match self.take(|inbox| pop(inbox).map(some)) {
             Err(TryRecvError::Empty) => Ok(0),
             taken => taken,
         }
@@ -196,7 +196,7 @@ impl<K: Kernel> Receiver<K> {
         if self.over {
             return Ok(None);
         }
-        let popped = pop(&mut self.consumer);
+        let popped = pop(&mut self.inbox);
         self.note();
         popped.map_err(|corrupt| self.corrupt(corrupt))
     }
@@ -205,8 +205,8 @@ impl<K: Kernel> Receiver<K> {
     /// request, perhaps on another core.
     #[inline]
     fn note(&mut self) {
-        if self.published != self.consumer.next() {
-            self.published = self.consumer.next();
+        if self.published != self.inbox.next() {
+            self.published = self.inbox.next();
             self.core.device.publish_received(self.channel, self.published);
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Sender<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
-    pub(super) producer: Outbox,
+    pub(super) outbox: Outbox,
     pub(super) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn(K)>,
 }
@@ -59,7 +59,7 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
         let received = self.admitted()?;
-        match self.producer.push(request, received) {
+        match self.outbox.push(request, received) {
             Ok(()) => {
                 self.core.after_send();
                 Ok(())
@@ -111,7 +111,7 @@ impl<K: Kernel> Sender<K> {
     pub fn len(&self) -> usize {
         let consumed = self.core.device.region().channel(self.channel).consumed();
         let taken = consumed.max(self.core.device.received(self.channel));
-        (self.producer.next().saturating_sub(taken) as usize).min(self.capacity())
+        (self.outbox.next().saturating_sub(taken) as usize).min(self.capacity())
     }
 
     /// Whether the host knows that the device has taken every request.
@@ -131,7 +131,7 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
         let received = self.admitted()?;
-        let sent = self.producer.push_slice(requests, received);
+        let sent = self.outbox.push_slice(requests, received);
         self.sent(sent)
     }
 
@@ -161,7 +161,7 @@ impl<K: Kernel> Sender<K> {
         request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, TrySendError<()>> {
         let received = self.admitted()?;
-        let sent = self.producer.push_each(most, received, request);
+        let sent = self.outbox.push_each(most, received, request);
         self.sent(sent)
     }
 
@@ -190,7 +190,7 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn note_received(&mut self) -> u64 {
         let received = self.core.device.received(self.channel);
-        self.producer.note_consumed(received);
+        self.outbox.note_consumed(received);
         received
     }
 

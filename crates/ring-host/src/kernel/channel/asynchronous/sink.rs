@@ -35,7 +35,7 @@ impl<K: Kernel> Sender<K> {
             Err(TrySendError::Writing { .. }) => return Ok(false),
             admitted => admitted?,
         };
-        let has_room = self.producer.has_room(received);
+        let has_room = self.outbox.has_room(received);
         if !has_room.map_err(|corrupt| self.corrupt(corrupt))? {
             self.idle_polls.note(&self.core)?;
             return Ok(false);
