@@ -134,29 +134,13 @@ pub fn wrong(why: impl ToString) -> Stop {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
     use crate::bench::example;
-    use ring_host::Device;
-
-    /// Lets `work` measure the CPU device.
-    pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
-        let runtime = Runtime::open(Device::Cpu).unwrap();
-        let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
-        let settings = Settings::of(&example::options());
-        work(&Context {
-            runtime: &runtime,
-            gpu: None,
-            cores: &cores,
-            settings: &settings,
-            steps: &steps,
-            interrupt,
-        });
-    }
 
     #[test]
     fn what_went_wrong_stays_and_what_was_interrupted_keeps_what_was_found() {
-        with(Interrupt::never(), |context| {
+        example::with(Interrupt::never(), |context| {
             let mut found = Ok(1);
             context.accumulate(&mut found, |n| {
                 *n += 1;
@@ -168,7 +152,7 @@ pub mod tests {
             context.accumulate(&mut found, |_| unreachable!("after something went wrong"));
             assert_eq!(found, Err(wrong("no")));
         });
-        with(Interrupt::come(), |context| {
+        example::with(Interrupt::come(), |context| {
             let mut found = Ok(1);
             context.accumulate(&mut found, |_| unreachable!("after it was interrupted"));
             assert_eq!((found, context.check_interrupt()), (Ok(1), Err(Stop::Interrupted)));

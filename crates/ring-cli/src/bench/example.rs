@@ -1,5 +1,7 @@
 //! A report with invented figures, for tests.
 
+use super::context::Context;
+use super::cores::Cores;
 use super::machine::Machine;
 use super::report::{
     Copies, Growth, Latency, Many, OnDevice, Report, Rounds, Shape, Skipped, Stop, Throughput, Way,
@@ -9,6 +11,8 @@ use super::section::Section;
 use super::settings::Settings;
 use super::stats::{Rates, Times};
 use crate::args::Bench;
+use crate::interrupt::Interrupt;
+use crate::progress::Steps;
 use ring_host::{Device, Memory, Mode, Runtime};
 use std::time::Duration;
 
@@ -50,10 +54,25 @@ pub fn options() -> Bench {
     }
 }
 
+/// Lets `work` measure the CPU device.
+pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
+    let runtime = Runtime::open(Device::Cpu).unwrap();
+    let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
+    let settings = Settings::of(&options());
+    work(&Context {
+        runtime: &runtime,
+        gpu: None,
+        cores: &cores,
+        settings: &settings,
+        steps: &steps,
+        interrupt,
+    });
+}
+
 /// The report.
 pub fn report() -> Report {
     let runtime = Runtime::open(Device::Cpu).unwrap();
-    let cores = super::cores::Cores::find();
+    let cores = Cores::find();
     let mut machine = Machine::look(&runtime, &cores);
     let processor = machine.facts.iter_mut().find(|(name, _)| *name == "processor").unwrap();
     processor.1 = "A & B <processor> \"x\" </script>".to_owned();

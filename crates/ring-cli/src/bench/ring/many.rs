@@ -59,12 +59,12 @@ fn rounds(context: &Context<'_>, mine: &mut [(KernelHandle<Echo>, Times)]) -> Fo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::context::tests::with;
+    use crate::bench::example;
     use crate::interrupt::Interrupt;
 
     #[test]
     fn each_of_several_kernels_is_measured() {
-        with(Interrupt::never(), |context| {
+        example::with(Interrupt::never(), |context| {
             let each = at_once(context, 4, 2).unwrap();
             assert_eq!(each.len(), 4);
             assert!(each.iter().all(|times| times.count() > 0), "{each:?}");
