@@ -54,7 +54,11 @@ impl Host {
             return;
         }
         let (block, status) = (self.own(), &self.own().status);
-        assert_eq!(status.launches_left.load(Relaxed), expected.left.wrapping_add(1), "left, and said so");
+        assert_eq!(
+            status.launches_left.load(Relaxed),
+            expected.left.wrapping_add(1),
+            "left, and said so"
+        );
         if expected.lost {
             return;
         }

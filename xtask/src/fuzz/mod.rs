@@ -13,6 +13,7 @@ use crate::{Result, Workspace, pins, sanitize, shell, toolchain};
 
 mod corpus;
 mod log;
+
 /// What `cargo xtask fuzz` is asked for.
 #[derive(Debug, clap::Args)]
 pub struct Options {
