@@ -181,7 +181,7 @@ pub fn scrub(tail: u64, last_stamped: u64, run_start: u64, consumed: u64) -> Opt
 /// Messages that a consumer may consume before it tells the producer: a quarter of a ring.
 #[inline(always)]
 pub fn credit_step(capacity: u32) -> u32 {
-    capacity.div_ceil(4)
+    (capacity / 4).max(1)
 }
 
 /// Whether a consumer that has consumed all below `consumed` is to tell the producer, whom it told last at

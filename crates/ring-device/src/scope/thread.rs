@@ -52,7 +52,9 @@ impl<K: ThreadHandler> Scope<K> for Thread {
         }
     }
 
-    #[inline(always)]
+    // In line with the loop of a channel, each message would pass through the stack: 8 % fewer messages a second.
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn handle_in_place(
         block: ThreadBlock<'_>,
         payload: Payload<'_>,
