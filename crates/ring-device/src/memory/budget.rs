@@ -35,7 +35,7 @@ pub(crate) struct Budget {
     /// The idle budget.
     idle: Cell<u64>,
     /// Since when there was no message, as far as this channel knows.
-    idle_since: Cell<u64>,
+    pub(super) idle_since: Cell<u64>,
     /// How long that may be: less than `idle` before the first message.
     idle_limit: Cell<u64>,
     /// Most messages of the next window.

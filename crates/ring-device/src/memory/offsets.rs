@@ -35,6 +35,8 @@ impl BlockMemory {
     pub const INBOX_NEXT: usize = offset_of!(BlockMemory, inbox.next);
     /// `outbox.committed`.
     pub const COMMITTED: usize = offset_of!(BlockMemory, outbox.committed);
+    /// `budget.idle_since`.
+    pub const IDLE_SINCE: usize = offset_of!(BlockMemory, budget.idle_since);
     /// `inbox.tail`.
     pub const INBOX_TAIL: usize = offset_of!(BlockMemory, inbox.tail);
     /// `inbox.staged`.
