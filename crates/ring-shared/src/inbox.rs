@@ -78,16 +78,7 @@ impl<S: MemoryScope> Inbox<S> {
     #[inline(never)]
     fn pop_found<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
         let mut message = T::zeroed();
-        match self.find::<T>()? {
-            Found::Nothing => return Ok(None),
-            Found::Inline if !self.take_inline(&mut message) => return Ok(None),
-            Found::Inline => {}
-            Found::Slots => {
-                slot::read::<T, S>(self.ring.slot(self.next), &mut message);
-                self.advance();
-            }
-        }
-        Ok(Some(message))
+        if self.pop_into(&mut message)? { Ok(Some(message)) } else { Ok(None) }
     }
 
     /// Takes the next message into `message`, and says whether there was one. If not, `message` may hold

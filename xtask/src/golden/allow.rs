@@ -7,7 +7,6 @@
 use super::Violation;
 use super::code::Function;
 use super::place::{Access, Place, Strength};
-use ring_ptx::Statement;
 
 /// Accesses of one kind that are allowed.
 struct Allowed {
@@ -87,10 +86,7 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
     let both = function.code.iter().zip(accesses);
     let found = both.filter_map(|(instruction, access)| {
         let access = (*access)?;
-        (!is_allowed(&access)).then(|| {
-            let line = Statement { line: instruction.line, text: instruction.text };
-            Violation::at(&line, why(&access))
-        })
+        (!is_allowed(&access)).then(|| Violation::of(instruction, why(&access)))
     });
     found.collect()
 }

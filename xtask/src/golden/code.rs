@@ -34,6 +34,13 @@ impl<'a> Instruction<'a> {
         self.opcode.contains(&part)
     }
 
+    /// Whether it is a load or store that may be of memory outside the block.
+    #[must_use]
+    pub fn is_access_outside(&self) -> bool {
+        let inside = ["param", "local", "shared", "const"];
+        matches!(self.name(), "ld" | "st" | "ldu") && !inside.iter().any(|space| self.has(space))
+    }
+
     /// The registers that it writes.
     pub fn writes(&self) -> impl Iterator<Item = Register> + '_ {
         const NONE: [&str; 13] = [

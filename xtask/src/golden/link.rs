@@ -59,7 +59,7 @@ pub fn check(function: &Function<'_>, scope: &str) -> Vec<Violation> {
     let code = &function.code;
     let places = Places::of(function);
     let places: Vec<_> =
-        code.iter().map(|one| is_access(one).then(|| places.of_access(one))).collect();
+        code.iter().map(|one| one.is_access_outside().then(|| places.of_access(one))).collect();
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for (one, place) in code.iter().zip(&places) {
         let why = match place {
@@ -77,9 +77,10 @@ pub fn check(function: &Function<'_>, scope: &str) -> Vec<Violation> {
                 (is_fence(one) && !reaches(one, scope)).then_some("fence narrower than the ends")
             }
         };
-        found.extend(why.map(|why| violation(one, why)));
+        found.extend(why.map(|why| Violation::of(one, why)));
     }
-    for (_, (place, opcode)) in ACCESSES.iter().enumerate().filter(|(k, _)| !seen.contains(k)) {
+    let missing = ACCESSES.iter().enumerate().filter(|(k, _)| !seen.contains(k));
+    for (_, (place, opcode)) in missing {
         let text = format!("{} of {place:?}", opcode.replace("SCOPE", scope));
         let head = Statement { line: function.line, text: function.name };
         found.push(Violation {
@@ -115,7 +116,7 @@ fn order(function: &Function<'_>, places: &[Option<Option<Place>>], scope: &str)
         let tells = |at: usize| is(at, true, &[Place::Control]);
         let reached: BTreeSet<usize> =
             from.flat_map(|from| ways.reached(from, tells, fence)).collect();
-        found.extend(reached.into_iter().map(|at| violation(&code[at], why)));
+        found.extend(reached.into_iter().map(|at| Violation::of(&code[at], why)));
     }
     found
 }
@@ -177,11 +178,6 @@ impl<'a> Places<'a> {
     }
 }
 
-fn is_access(one: &Instruction<'_>) -> bool {
-    let inside = ["param", "local", "shared", "const"];
-    matches!(one.name(), "ld" | "st" | "ldu") && !inside.iter().any(|space| one.has(space))
-}
-
 fn writes(one: &Instruction<'_>) -> bool {
     one.name() == "st"
 }
@@ -199,8 +195,4 @@ fn reaches(fence: &Instruction<'_>, scope: &str) -> bool {
 fn opcode(one: &Instruction<'_>) -> String {
     let parts = one.opcode.iter().filter(|part| **part != "global");
     parts.map(|part| if *part == "u64" { "b64" } else { part }).collect::<Vec<_>>().join(".")
-}
-
-fn violation(one: &Instruction<'_>, why: &'static str) -> Violation {
-    Violation::at(&Statement { line: one.line, text: one.text }, why)
 }

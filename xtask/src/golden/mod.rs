@@ -45,6 +45,10 @@ impl Violation {
         Self { line: statement.line, function: None, text: statement.text.to_owned(), why }
     }
 
+    fn of(instruction: &code::Instruction<'_>, why: &'static str) -> Self {
+        Self::at(&Statement { line: instruction.line, text: instruction.text }, why)
+    }
+
     fn missing(what: impl Into<String>, why: &'static str) -> Self {
         Self { line: 0, function: None, text: what.into(), why }
     }

@@ -100,10 +100,7 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
                 .flat_map(|from| ways.reached(from, |at| is(at, *to), ends))
                 .collect();
         }
-        found.extend(reached.into_iter().map(|at| {
-            let instruction = &function.code[at];
-            Violation::at(&Statement { line: instruction.line, text: instruction.text }, rule.why)
-        }));
+        found.extend(reached.into_iter().map(|at| Violation::of(&function.code[at], rule.why)));
     }
     if function.entry {
         let missing =

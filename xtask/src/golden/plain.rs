@@ -51,8 +51,7 @@ pub fn check(function: &Function<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (instruction, form) in &accesses {
         if !forms.iter().any(|(allowed, _)| allowed == form) {
-            let line = Statement { line: instruction.line, text: instruction.text };
-            found.push(Violation::at(&line, "access that is not on the list of this kernel"));
+            found.push(Violation::of(instruction, "access that is not on the list of this kernel"));
         }
     }
     for (form, least) in *forms {
@@ -79,17 +78,13 @@ fn fences(function: &Function<'_>) -> Vec<Violation> {
     let mut reached: Vec<usize> = written.flat_map(|at| ways.reached(at, told, fence)).collect();
     reached.sort_unstable();
     reached.dedup();
-    let line = |at: &usize| Statement { line: code[*at].line, text: code[*at].text };
     let why = "no fence.acq_rel.sys between slots and the release that tells of them";
-    reached.iter().map(|at| Violation::at(&line(at), why)).collect()
+    reached.iter().map(|at| Violation::of(&code[*at], why)).collect()
 }
 
 /// The form of a load or store that may be of memory outside the block.
 fn form(instruction: &Instruction<'_>) -> Option<String> {
-    let inside = ["param", "local", "shared", "const"];
-    if !matches!(instruction.name(), "ld" | "st" | "ldu")
-        || inside.iter().any(|space| instruction.has(space))
-    {
+    if !instruction.is_access_outside() {
         return None;
     }
     let plain = |part: &&str| !matches!(*part, "global" | "v2" | "v4" | "v8");

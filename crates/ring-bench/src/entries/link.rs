@@ -45,10 +45,8 @@ unsafe fn answer_each_other<S: MemoryScope>(of: &Between, scope: S) {
     let end = begun.saturating_add(of.limit);
     let (mut trip, mut looks) = (0, 0u32);
     'trips: while trip < of.trips {
-        if block == 0 {
-            if outbox.push(&trip, inbox.next()).is_err() {
-                break;
-            }
+        if block == 0 && outbox.push(&trip, inbox.next()).is_err() {
+            break;
         }
         let mut got = 0u64;
         loop {

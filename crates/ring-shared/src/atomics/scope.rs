@@ -45,50 +45,46 @@ mod sealed {
     impl Sealed for super::Gpu {}
 }
 
+/// A CPU has one scope, whatever an end was given.
 #[cfg(not(target_arch = "nvptx64"))]
-macro_rules! scope {
-    ($scope:ident, $ptx:literal) => {
-        #[doc = concat!("`.", $ptx, "` on a GPU.")]
-        impl MemoryScope for $scope {
-            #[inline(always)]
-            fn load(atom: &Atom) -> [u64; 2] {
-                atom.load()
-            }
+impl<S: sealed::Sealed + Copy + core::fmt::Debug> MemoryScope for S {
+    #[inline(always)]
+    fn load(atom: &Atom) -> [u64; 2] {
+        atom.load()
+    }
 
-            #[inline(always)]
-            fn store(atom: &Atom, words: [u64; 2]) {
-                atom.store(words);
-            }
+    #[inline(always)]
+    fn store(atom: &Atom, words: [u64; 2]) {
+        atom.store(words);
+    }
 
-            #[inline(always)]
-            fn load_whole(atom: &Atom) -> [u64; 2] {
-                atom.observe()
-            }
+    #[inline(always)]
+    fn load_whole(atom: &Atom) -> [u64; 2] {
+        atom.observe()
+    }
 
-            #[inline(always)]
-            fn store_whole(atom: &Atom, words: [u64; 2]) {
-                atom.publish(words);
-            }
+    #[inline(always)]
+    fn store_whole(atom: &Atom, words: [u64; 2]) {
+        atom.publish(words);
+    }
 
-            #[inline(always)]
-            fn observe(atom: &Atom) -> [u64; 2] {
-                atom.observe()
-            }
+    #[inline(always)]
+    fn observe(atom: &Atom) -> [u64; 2] {
+        atom.observe()
+    }
 
-            #[inline(always)]
-            fn release() {}
+    #[inline(always)]
+    fn release() {}
 
-            #[inline(always)]
-            fn load_acquire(word: &AtomicU64) -> u64 {
-                word.load(Ordering::Acquire)
-            }
+    #[inline(always)]
+    fn load_acquire(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Acquire)
+    }
 
-            #[inline(always)]
-            fn store_release(word: &AtomicU64, value: u64) {
-                word.store(value, Ordering::Release);
-            }
-        }
-    };
+    #[inline(always)]
+    fn store_release(word: &AtomicU64, value: u64) {
+        word.store(value, Ordering::Release);
+    }
 }
 
 #[cfg(target_arch = "nvptx64")]
@@ -157,5 +153,7 @@ macro_rules! scope {
     };
 }
 
+#[cfg(target_arch = "nvptx64")]
 scope!(System, "sys");
+#[cfg(target_arch = "nvptx64")]
 scope!(Gpu, "gpu");
