@@ -4,6 +4,7 @@
 mod parts;
 
 use parts::Parts;
+use ring_shared::atomics::Gpu;
 use ring_shared::layout::{ChannelBlock, ControlBlock, ROWS, TABLE_LEN, table};
 use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, scrub, stamp_of};
 use ring_shared::{Corrupt, Inbox, Outbox};
@@ -196,4 +197,25 @@ fn the_table_is_of_the_structs() {
         of("ChannelBlock.response_credit"),
         std::mem::offset_of!(ChannelBlock, response_credit) as u64
     );
+}
+
+/// Ends of gpu scope carry messages as those of system scope do: inline and in slots, until the ring is full,
+/// and take them into a place as they give them back.
+#[test]
+fn ends_of_gpu_scope_carry_messages() {
+    let parts = Parts::new(4, 1, 7);
+    let mut outbox = Outbox::with_scope(parts.ring(), Gpu);
+    let mut inbox = Inbox::with_scope(parts.ring(), Gpu);
+    let mut got = 0u64;
+    for message in 0..20u64 {
+        assert_eq!(inbox.pop_into(&mut got), Ok(false), "nothing is there");
+        outbox.push(&message, 0).unwrap();
+        assert_eq!((inbox.pop_into(&mut got), got), (Ok(true), message));
+        outbox.note_consumed(outbox.next());
+    }
+    assert_eq!(outbox.push_slice(&[30u64, 31, 32, 33, 34], 0), Ok(4), "four slots");
+    for message in 30..34u64 {
+        assert_eq!((inbox.pop_into(&mut got), got), (Ok(true), message));
+    }
+    assert_eq!(inbox.pop::<u64>(), Ok(None));
 }
