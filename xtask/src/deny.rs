@@ -2,13 +2,12 @@
 
 use crate::{Result, Workspace, pins, shell};
 
-/// Workspaces besides the root's. That of `rust-cuda` takes crates from git, so it is left out; the
-/// releases that it replaces are optional dependencies of the root's workspace.
+/// Workspaces besides the root's.
 const OTHERS: [&str; 1] = ["examples/04-own-kernel"];
 
-/// Optional crates of 2022 with dependencies of that time. Their licences and origins are checked, but not
-/// that the whole tree has one version of each crate.
-const OF_RUST_CUDA: [&str; 2] = ["cuda_std", "cuda_builder"];
+/// An optional crate of 2022 with dependencies of that time, in whose place a revision from git is compiled. Its
+/// licence and origin are checked, but not that the whole tree has one version of each crate.
+const OF_RUST_CUDA: &str = "cuda_std";
 
 /// Checks the trees of dependencies against `deny.toml`; with `advisories` also against the database of
 /// known vulnerabilities and unmaintained crates, which is fetched from GitHub.
@@ -29,8 +28,8 @@ pub fn run(ws: &Workspace, advisories: bool) -> Result {
         let mut what = vec!["licenses", "sources"];
         what.extend(advisories.then_some("advisories"));
         shell::show_and_run(command().args(["check", "--hide-inclusion-graph"]).args(what))?;
-        let without = OF_RUST_CUDA.iter().flat_map(|name| ["--exclude", name]);
-        shell::show_and_run(command().args(without).args(["check", "bans"]))?;
+        let bans = ["--exclude", OF_RUST_CUDA, "check", "bans"];
+        shell::show_and_run(command().args(bans))?;
     }
     if !advisories {
         println!(

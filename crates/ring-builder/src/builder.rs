@@ -1,10 +1,10 @@
 //! The options of a build, and the build itself.
 
-use crate::compile::Compile;
+use crate::compile::{Compile, Compiled};
 use crate::files::{absolute, registry, write};
 use crate::package::Package;
 use crate::toolchain::{self, Toolchain};
-use crate::{Arch, BuildError, manifest, ptx, script};
+use crate::{Arch, BuildError, manifest, ptx, rust_cuda, script};
 use std::path::{Path, PathBuf};
 
 /// The release profile that device code needs, whatever the workspace says: one module, no unwinding,
@@ -34,8 +34,19 @@ pub struct Builder {
     toolchain: Option<String>,
     out_dir: Option<PathBuf>,
     target_dir: Option<PathBuf>,
-    #[cfg(feature = "rust-cuda")]
-    rust_cuda: bool,
+    compiler: Compiler,
+}
+
+/// Which compiler makes the PTX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compiler {
+    /// Upstream rustc, by the pinned nightly. It needs no CUDA toolkit, and a handler that panics ends its
+    /// channel only.
+    #[default]
+    Upstream,
+    /// Rust-CUDA: cuda_std, cuda_builder and NVIDIA's libNVVM. It needs a nightly of its own, LLVM 7 and CUDA 12;
+    /// a handler that panics ends all that the process has on the GPU.
+    RustCuda,
 }
 
 /// What a build made.
@@ -67,8 +78,7 @@ impl Builder {
             toolchain: None,
             out_dir: None,
             target_dir: None,
-            #[cfg(feature = "rust-cuda")]
-            rust_cuda: false,
+            compiler: Compiler::Upstream,
         }
     }
 
@@ -110,12 +120,10 @@ impl Builder {
         Builder { name: name.into(), ..self }
     }
 
-    /// Compiles by Rust-CUDA's cuda_builder in place of upstream rustc. Type-checked only: no PTX has been
-    /// made so by those who wrote this.
-    #[cfg(feature = "rust-cuda")]
+    /// The compiler.
     #[must_use]
-    pub fn rust_cuda(self) -> Builder {
-        Builder { rust_cuda: true, ..self }
+    pub fn compiler(self, compiler: Compiler) -> Builder {
+        Builder { compiler, ..self }
     }
 
     /// Compiles, checks the PTX, and writes it with its manifest where they changed. In a build script
@@ -124,21 +132,20 @@ impl Builder {
     /// # Errors
     /// When something is missing, the crate does not compile, or its PTX is not what it must be.
     pub fn build(&self) -> Result<Built, BuildError> {
-        script::tell(script::variables());
+        script::tell(script::watched_variables(&[toolchain::VARIABLE, "RUSTUP_HOME"]));
         let arch: Arch = self.arch.as_deref().map_or(Ok(Arch::OLDEST), str::parse)?;
         if self.name.is_empty() || Path::new(&self.name).file_name() != Some(self.name.as_ref()) {
             return Err(BuildError::FileName(self.name.clone()));
         }
         let package = Package::at(&self.path)?;
-        #[cfg(feature = "rust-cuda")]
-        if self.rust_cuda {
-            return self.by_rust_cuda(&package, arch);
-        }
         // Should it fail and the script go on, an edit brings it back.
         script::tell(script::watched(&[package.folder.join("src")], &package.workspace));
+        let target = absolute(&self.target(&package))?;
+        if self.compiler == Compiler::RustCuda {
+            return self.by_rust_cuda(&package, arch, &target);
+        }
         let toolchain = toolchain::find(self.toolchain.as_deref())?;
         toolchain.check_arch(arch)?;
-        let target = absolute(&self.target(&package))?;
         self.compile(&package, &toolchain, arch, &target)
     }
 
@@ -167,27 +174,46 @@ impl Builder {
             target,
         };
         let compiled = compile.run()?;
-        let text = &compiled.ptx;
-        ptx::check_header(text, arch)?;
-        ptx::names_none(text, &[&package.workspace, target, toolchain.sysroot(), &registry()])?;
+        ptx::check_header(&compiled.ptx, arch)?;
+        let folders = [target, toolchain.sysroot()];
+        self.finish(package, &compiled, &folders, |built| {
+            manifest::text(&compile, built, &compiled.ptx)
+        })
+    }
+
+    fn by_rust_cuda(
+        &self,
+        package: &Package,
+        arch: Arch,
+        target: &Path,
+    ) -> Result<Built, BuildError> {
+        script::tell(script::watched_variables(&rust_cuda::VARIABLES));
+        let toolchain = self.toolchain.as_deref();
+        let made = rust_cuda::compile(package, &self.features, arch, toolchain, target)?;
+        // The driver that it asks for is that of libNVVM's CUDA.
+        ptx::check_target(&made.compiled.ptx, arch)?;
+        self.finish(package, &made.compiled, &[target, &made.sysroot], |built| {
+            manifest::by_rust_cuda(package, arch, &made, built)
+        })
+    }
+
+    /// Checks a module, writes it with its manifest, and tells a build script's cargo of it. It must name none of
+    /// the `folders`.
+    fn finish(
+        &self,
+        package: &Package,
+        compiled: &Compiled,
+        folders: &[&Path],
+        manifest: impl FnOnce(&Built) -> String,
+    ) -> Result<Built, BuildError> {
+        let (text, registry) = (&compiled.ptx, registry());
+        ptx::names_none(text, &[folders, &[&package.workspace, &registry]].concat())?;
         let mut built = self.built(package, text)?;
-        built.warnings = compiled.warnings;
-        let manifest = manifest::text(&compile, &built, text);
+        built.warnings.clone_from(&compiled.warnings);
+        let manifest = manifest(&built);
         built.changed = write(&built.ptx, text)? | write(&built.manifest, &manifest)?;
         script::tell(script::watched(&compiled.sources, &package.workspace));
         script::tell(script::warnings(&built.warnings));
-        Ok(built)
-    }
-
-    #[cfg(feature = "rust-cuda")]
-    fn by_rust_cuda(&self, package: &Package, arch: Arch) -> Result<Built, BuildError> {
-        let raw = self.file(package)?.with_added_extension("rust-cuda.ptx");
-        crate::rust_cuda::build(&package.folder, &self.features, &arch.to_string(), &raw)
-            .map_err(|error| BuildError::RustCuda(error.to_string()))?;
-        let text = std::fs::read_to_string(&raw).map_err(BuildError::io(&raw))?;
-        let mut built = self.built(package, &text)?;
-        let manifest = manifest::by_rust_cuda(package, arch, &built, &text);
-        built.changed = write(&built.ptx, &text)? | write(&built.manifest, &manifest)?;
         Ok(built)
     }
 
@@ -217,14 +243,15 @@ impl Builder {
     }
 
     fn target(&self, package: &Package) -> PathBuf {
+        if let Some(chosen) = &self.target_dir {
+            return chosen.clone();
+        }
         let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-        match (&self.target_dir, script::out_dir()) {
-            (Some(target), _) => target.clone(),
-            (None, Some(out)) => out.join("ring-builder").join(&package.name),
-            (None, None) => {
-                let target = chosen.unwrap_or_else(|| package.folder.join("target"));
-                target.join("ring-builder").join(&package.name)
-            }
+        let target = script::out_dir().or(chosen).unwrap_or_else(|| package.folder.join("target"));
+        let target = target.join("ring-builder");
+        match self.compiler {
+            Compiler::Upstream => target.join(&package.name),
+            Compiler::RustCuda => target, // which is compiled once for all packages
         }
     }
 }

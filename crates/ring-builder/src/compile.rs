@@ -72,7 +72,9 @@ impl Compile<'_> {
             program: self.toolchain.sysroot().join("bin/cargo"),
             source,
         })?;
-        let said = without_noise(&String::from_utf8_lossy(&output.stderr));
+        // The PTX version is ours to choose.
+        let noise = "unstable feature specified for `-Ctarget-feature`";
+        let said = without_noise(&String::from_utf8_lossy(&output.stderr), noise);
         if !output.status.success() {
             return Err(self.refused(&said));
         }
@@ -117,9 +119,8 @@ impl Compile<'_> {
     }
 }
 
-/// All that the compiler said, less its remark on the PTX version, which is ours to choose.
-fn without_noise(said: &str) -> String {
-    let noise = "unstable feature specified for `-Ctarget-feature`";
+/// All that the compiler said, less its remarks with `noise` in them, which are about flags that are not the user's.
+pub(crate) fn without_noise(said: &str, noise: &str) -> String {
     let parts: Vec<&str> = said
         .split("\n\n")
         .filter(|part| !part.contains(noise) && !part.trim().is_empty())
@@ -143,7 +144,7 @@ fn assembly(deps: &Path, krate: &str) -> Result<PathBuf, BuildError> {
 }
 
 /// The files behind `TARGET:` in cargo's list of what a build depends on; `\ ` is a space in a name.
-fn sources(list: &str) -> Vec<PathBuf> {
+pub(crate) fn sources(list: &str) -> Vec<PathBuf> {
     let Some((_, files)) = list.lines().next().and_then(|line| line.split_once(": ")) else {
         return Vec::new();
     };
@@ -172,10 +173,11 @@ mod tests {
 
     #[test]
     fn only_the_remark_on_our_own_flag_is_left_out() {
-        let noise = "warning: unstable feature specified for `-Ctarget-feature`: `ptx84`\n  |\n";
-        assert_eq!(without_noise(&format!("{noise}\n")), "");
+        let noise = "warning: unstable feature specified: `ptx84`\n  |\n";
+        let without = |said: &str| without_noise(said, "feature specified");
+        assert_eq!(without(&format!("{noise}\n")), "");
         let said = format!("warning: a\n --> b\n\n{noise}\nwarning: c\n");
-        assert_eq!(without_noise(&said), "warning: a\n --> b\n\nwarning: c\n");
+        assert_eq!(without(&said), "warning: a\n --> b\n\nwarning: c\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of a build. Each names what is wrong, the value, and a remedy.
 
+use crate::RustCudaError;
 use crate::pins::NIGHTLY;
 use ring_ptx::ABI_GLOBAL;
 use std::io;
@@ -225,9 +226,8 @@ pub enum BuildError {
         chosen: String,
     },
     /// Rust-CUDA made no PTX.
-    #[cfg(feature = "rust-cuda")]
-    #[error("{0}")]
-    RustCuda(String),
+    #[error(transparent)]
+    RustCuda(#[from] RustCudaError),
     /// A file could not be read or written.
     #[error("{}: {source}\n  try: a folder that can be written to", path.display())]
     Io {

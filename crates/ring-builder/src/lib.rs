@@ -23,7 +23,7 @@
 //! # Where to look
 //! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
 //! [`ptx`] (what is checked), `manifest` and `script` (what is written beside it, and told to
-//! cargo). `cargo` asks cargo about packages. It depends on little, and on nothing that ring-host's tree lacks
+//! cargo). `cargo` asks cargo about packages. [`rust_cuda`] is the other compiler. It depends on little, and on nothing that ring-host's tree lacks
 //! but a digest and a reader of JSON, so that a build script costs little.
 
 pub mod arch;
@@ -38,14 +38,14 @@ mod manifest;
 mod package;
 pub mod pins;
 pub mod ptx;
-#[cfg(feature = "rust-cuda")]
-mod rust_cuda;
+pub mod rust_cuda;
 mod script;
 #[cfg(test)]
 mod testing;
 pub mod toolchain;
 
 pub use arch::Arch;
-pub use builder::{Builder, Built};
+pub use builder::{Builder, Built, Compiler};
 pub use error::BuildError;
+pub use rust_cuda::RustCudaError;
 pub use toolchain::Toolchain;

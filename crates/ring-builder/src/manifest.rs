@@ -2,26 +2,26 @@
 
 use crate::builder::Built;
 use crate::compile::Compile;
-#[cfg(feature = "rust-cuda")]
-use crate::{Arch, package::Package};
-use crate::{digest, pins};
+use crate::package::Package;
+use crate::rust_cuda::Made;
+use crate::{Arch, digest, pins};
 use std::fmt::Write;
 
 /// The format's version.
 const FORMAT: u32 = 1;
 
 /// The manifest of a module that Rust-CUDA made.
-#[cfg(feature = "rust-cuda")]
-pub fn by_rust_cuda(package: &Package, arch: Arch, built: &Built, ptx: &str) -> String {
-    lines(&[
-        ("format", FORMAT.to_string()),
-        ("package", package.name.clone()),
-        ("compiler", "rust-cuda".to_owned()),
+pub fn by_rust_cuda(package: &Package, arch: Arch, made: &Made, built: &Built) -> String {
+    let mut pairs = vec![("format", FORMAT.to_string()), ("package", package.name.clone())];
+    pairs.extend(made.made_with.iter().cloned());
+    pairs.extend([
+        ("target", pins::TARGET.to_owned()),
         ("target-cpu", arch.to_string()),
         ("abi-version", built.abi_version.to_string()),
         ("entries", built.entries.join(", ")),
-        ("sha256", digest::sha256(ptx)),
-    ])
+        ("sha256", digest::sha256(&made.compiled.ptx)),
+    ]);
+    lines(&pairs)
 }
 
 /// The manifest of a module.

@@ -30,18 +30,33 @@ fn data(line: &str) -> String {
 /// # Errors
 /// When they are not.
 pub fn check_header(ptx: &str, arch: Arch) -> Result<(), BuildError> {
-    let header = ring_ptx::header(ptx);
-    let fits = header.version().is_some_and(|version| version <= arch.ptx_version());
-    if fits && header.architecture() == Some(&arch.to_string()) {
-        return Ok(());
+    let version = ring_ptx::header(ptx).version();
+    match version.is_some_and(|version| version <= arch.ptx_version()) {
+        true => check_target(ptx, arch),
+        false => Err(other_header(ptx, arch)),
     }
+}
+
+/// Checks that `.target` is `arch`.
+///
+/// # Errors
+/// When it is not.
+pub fn check_target(ptx: &str, arch: Arch) -> Result<(), BuildError> {
+    match ring_ptx::header(ptx).architecture() == Some(&arch.to_string()) {
+        true => Ok(()),
+        false => Err(other_header(ptx, arch)),
+    }
+}
+
+fn other_header(ptx: &str, arch: Arch) -> BuildError {
+    let header = ring_ptx::header(ptx);
     let [version, target] = [header.version, header.target]
         .map(|statement| statement.map_or("none", |statement| statement.value()));
     let (major, minor) = arch.ptx_version();
-    Err(BuildError::Header {
+    BuildError::Header {
         found: format!("PTX {version} on {target}"),
         chosen: format!("PTX {major}.{minor} on {arch}"),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The lines that a build script prints for cargo.
 
-use crate::toolchain;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +17,8 @@ pub fn tell(lines: impl IntoIterator<Item = String>) {
     }
 }
 
-/// Variables that choose the toolchain.
-pub fn variables() -> Vec<String> {
-    let names = [toolchain::VARIABLE, "RUSTUP_HOME"];
+/// Variables that choose what compiles.
+pub fn watched_variables(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("cargo::rerun-if-env-changed={name}")).collect()
 }
 

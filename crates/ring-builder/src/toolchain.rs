@@ -133,7 +133,7 @@ impl Toolchain {
 }
 
 /// Where rustup keeps toolchains.
-fn home() -> PathBuf {
+pub(crate) fn home() -> PathBuf {
     let rustup = std::env::var_os("RUSTUP_HOME").map(PathBuf::from).unwrap_or_else(|| {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         PathBuf::from(home.unwrap_or_default()).join(".rustup")
@@ -171,36 +171,42 @@ fn names(home: &Path) -> Vec<String> {
 /// # Errors
 /// When it is not there, or cannot compile for the device; the error says what to do.
 pub fn find(wanted: Option<&str>) -> Result<Toolchain, BuildError> {
+    find_in(&home(), chosen(wanted).as_deref())
+}
+
+/// What was chosen: the variable goes before what a program wants.
+pub(crate) fn chosen(wanted: Option<&str>) -> Option<String> {
     let forced = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
-    find_in(&home(), forced.as_deref().or(wanted))
+    forced.or_else(|| wanted.map(str::to_owned))
+}
+
+/// The toolchain of that name of those that rustup keeps in `home`, or the one at that sysroot; none if there is no
+/// such name.
+pub(crate) fn named(home: &Path, name: &str) -> Result<Option<Toolchain>, BuildError> {
+    if name.contains(['/', '\\']) {
+        let sysroot = std::path::absolute(name).map_err(BuildError::io(Path::new(name)))?;
+        return Toolchain::at(&sysroot).map(Some);
+    }
+    let folder = names(home).into_iter().find(|folder| is_named(folder, name));
+    folder.map(|folder| Toolchain::at(&home.join(folder))).transpose()
 }
 
 fn find_in(home: &Path, wanted: Option<&str>) -> Result<Toolchain, BuildError> {
-    if let Some(sysroot) = wanted.filter(|name| name.contains(['/', '\\'])) {
-        let sysroot = std::path::absolute(sysroot).map_err(BuildError::io(Path::new(sysroot)))?;
-        return Toolchain::at(&sysroot)?.ready(home);
-    }
+    let is_sysroot = wanted.is_some_and(|name| name.contains(['/', '\\']));
     let name = wanted.unwrap_or(pins::NIGHTLY);
-    if !home.is_dir() {
+    if !home.is_dir() && !is_sysroot {
         return Err(BuildError::NoRustup { folder: home.to_owned(), name: name.to_owned() });
     }
     let mut found: Vec<Toolchain> = match wanted {
         None => pinned(home).collect(),
-        Some(name) => {
-            let folder = names(home).into_iter().find(|folder| is_named(folder, name));
-            folder
-                .map(|folder| Toolchain::at(&home.join(folder)))
-                .transpose()?
-                .into_iter()
-                .collect()
-        }
+        Some(name) => named(home, name)?.into_iter().collect(),
     };
     if found.is_empty() {
         return Err(BuildError::NoToolchain { name: name.to_owned(), installed: names(home) });
     }
     let best = found.iter().position(Toolchain::has_source).unwrap_or(0);
     let best = found.swap_remove(best);
-    // Known to the user by the name asked for, unless it was found by its commit under another.
+    // Known to the user by the name asked for, unless it was found by its commit or at a sysroot.
     let name = if is_named(&best.name, name) { name.to_owned() } else { best.name.clone() };
     Toolchain { name, ..best }.ready(home)
 }

@@ -1,6 +1,6 @@
 //! `ring build`: compiles a crate with kernels to PTX.
 
-use crate::args::Build;
+use crate::args::{Build, Compiler};
 use crate::failure::Failure;
 use crate::progress::Waiting;
 use crate::text::wrapped;
@@ -14,6 +14,7 @@ pub fn run(options: &Build, out: &mut impl Write) -> Result<(), Failure> {
     let path = path(options);
     let mut builder =
         Builder::new(&path).arch(&options.arch).features(&options.features).name("kernels");
+    builder = builder.compiler(options.compiler.into());
     if let Some(toolchain) = &options.toolchain {
         builder = builder.toolchain(toolchain);
     }
@@ -21,7 +22,11 @@ pub fn run(options: &Build, out: &mut impl Write) -> Result<(), Failure> {
         builder = builder.out_dir(folder);
     }
     let begun = Instant::now();
-    let waiting = Waiting::new(format!("compiling {} to PTX", path.display()));
+    let how = match options.compiler {
+        Compiler::Upstream => "",
+        Compiler::RustCuda => " by Rust-CUDA, which itself is compiled first, once",
+    };
+    let waiting = Waiting::new(format!("compiling {} to PTX{how}", path.display()));
     let built = builder.build();
     drop(waiting);
     let built = built.map_err(Failure::Build)?;

@@ -1,6 +1,6 @@
 //! Options of `ring build`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Options of `ring build`.
@@ -18,6 +18,10 @@ pub struct Build {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub features: Vec<String>,
 
+    /// What compiles it; Rust-CUDA needs a nightly of its own, LLVM 7 and CUDA 12
+    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    pub compiler: Compiler,
+
     /// Another nightly: its name, or its sysroot
     #[arg(long, value_name = "NAME")]
     pub toolchain: Option<String>,
@@ -25,6 +29,25 @@ pub struct Build {
     /// Folder of kernels.ptx and .manifest [default: PATH]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+/// The compilers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Compiler {
+    /// Upstream rustc
+    #[default]
+    Upstream,
+    /// Rust-CUDA: cuda_std, cuda_builder, libNVVM
+    RustCuda,
+}
+
+impl From<Compiler> for ring_builder::Compiler {
+    fn from(compiler: Compiler) -> ring_builder::Compiler {
+        match compiler {
+            Compiler::Upstream => ring_builder::Compiler::Upstream,
+            Compiler::RustCuda => ring_builder::Compiler::RustCuda,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -41,7 +64,11 @@ mod tests {
         let options = build("");
         assert_eq!((options.path, options.arch.as_str()), (None, "sm_70"));
         assert_eq!((options.features, options.toolchain, options.out), (vec![], None, None));
-        let options = build("a/b --arch sm_90 --features x,y --toolchain nightly --out z");
+        assert_eq!(options.compiler, Compiler::Upstream);
+        let options = build(
+            "a/b --compiler rust-cuda --arch sm_90 --features x,y --toolchain nightly --out z",
+        );
+        assert_eq!(options.compiler, Compiler::RustCuda);
         assert_eq!((options.path, options.arch.as_str()), (Some("a/b".into()), "sm_90"));
         assert_eq!(options.features, ["x", "y"]);
         assert_eq!(options.toolchain.as_deref(), Some("nightly"));

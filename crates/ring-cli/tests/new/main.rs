@@ -7,10 +7,10 @@ mod common;
 mod init;
 mod project;
 
-use common::{ring, ring_at};
+use common::{LIMIT, ring, ring_at};
 use project::{FIRST, build, cargo, folder, has_nightly, lock, package, read, turn};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A new project in a folder of that name, with the versions of this clone's Cargo.lock.
 fn project(name: &str) -> PathBuf {
@@ -142,6 +142,13 @@ fn ring_may_come_from_elsewhere() {
     }
 }
 
+/// A package without kernels, in no workspace.
+fn empty_package(at: &Path) {
+    package(at, "x");
+    let toml = at.join("Cargo.toml");
+    fs::write(&toml, fs::read_to_string(&toml).unwrap() + "[workspace]\n").unwrap();
+}
+
 #[test]
 fn what_cannot_be_compiled_is_named() {
     let parent = folder("build");
@@ -152,11 +159,61 @@ fn what_cannot_be_compiled_is_named() {
     ] {
         build(&parent, options).ends(1).complains(&parts).complains(&["On CPU threads"]);
     }
-    let package = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
-    fs::write(parent.join("Cargo.toml"), package).unwrap();
-    fs::create_dir(parent.join("src")).unwrap();
-    fs::write(parent.join("src/lib.rs"), "").unwrap();
+    empty_package(&parent);
     let ran = build(&parent, " --toolchain ring-none");
     ran.ends(1).complains(&["ring-none", "rustup toolchain install ring-none", "rust-src"]);
     ring("build --device cpu").ends(2);
+}
+
+/// A program that only says `said`.
+#[cfg(unix)]
+fn program(path: &Path, said: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\nprintf '{said}'\n")).unwrap();
+    fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Each tool in turn is missing, then another than it must be, then as it must be.
+#[cfg(unix)]
+#[test]
+fn tools_that_rust_cuda_lacks_are_named() {
+    use ring_builder::rust_cuda::{NIGHTLY, RUSTC_COMMIT};
+    let at = folder("rust-cuda");
+    empty_package(&at);
+    let (llvm, cuda, nightly) = (at.join("llvm-config"), at.join("cuda"), at.join("nightly"));
+    let complains = |options: &str, parts: &[&str]| {
+        let paths = [&llvm, &cuda].map(|path| path.to_str().unwrap());
+        let variables =
+            [("LLVM_CONFIG", paths[0]), ("CUDA_PATH", paths[1]), ("RING_TOOLCHAIN", "")];
+        let options = format!("build . --compiler rust-cuda {options}");
+        ring_at(&at, LIMIT, &options, &variables).ends(1).complains(parts).complains(&["try: "]);
+    };
+    complains("", &["no llvm-config of it", "set LLVM_CONFIG", "rust-cuda/Containerfile"]);
+    program(&llvm, "14.0.6");
+    complains("", &["linked with LLVM 7.x, but", "is of LLVM 14.0.6"]);
+    program(&llvm, "7.1.0");
+    fs::create_dir_all(cuda.join("include")).unwrap();
+    fs::write(cuda.join("include/cuda.h"), "#define CUDA_VERSION 13000\n").unwrap();
+    complains("", &["is 13.0, but", "12.4 or newer, but older than 13.0", "CUDA_PATH=FOLDER"]);
+    fs::write(cuda.join("include/cuda.h"), "#define CUDA_VERSION 12080\n").unwrap();
+    fs::write(cuda.join("include/cuda_runtime_api.h"), "").unwrap();
+    complains("", &["has no nvvm/include/nvvm.h", "the package cuda-nvcc"]);
+    for part in ["include/nvvm.h", "lib64/libnvvm.so", "libdevice/libdevice.10.bc"] {
+        complains("", &[&format!("has no nvvm/{part}")]);
+        let part = cuda.join("nvvm").join(part);
+        fs::create_dir_all(part.parent().unwrap()).unwrap();
+        fs::write(part, "").unwrap();
+    }
+    let install =
+        format!("rustup toolchain install {NIGHTLY} --profile minimal --component rustc-dev");
+    complains("--toolchain ring-none", &["toolchain ring-none is not installed", &install]);
+    program(&nightly.join("bin/rustc"), "release: 1.97.0-nightly\\ncommit-hash: abc\\n");
+    fs::write(nightly.join("bin/cargo"), "").unwrap();
+    complains("--toolchain ./nightly", &["was chosen, of commit abc", &install]);
+    let said = format!("release: 1.96.0-nightly\\ncommit-hash: {RUSTC_COMMIT}\\n");
+    program(&nightly.join("bin/rustc"), &said);
+    fs::create_dir_all(nightly.join("lib/rustlib")).unwrap();
+    fs::write(nightly.join("lib/rustlib/components"), "rust-src\n").unwrap();
+    complains("--toolchain ./nightly", &["has no rustc-dev", "rustup component add rustc-dev"]);
 }
