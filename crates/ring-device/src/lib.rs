@@ -23,11 +23,11 @@
 //! Nothing here allocates, formats or panics; the PTX is checked for it.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
-#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 #![cfg_attr(
-    all(target_arch = "nvptx64", not(feature = "rust-cuda")),
-    feature(abi_unadjusted, link_llvm_intrinsics, stdarch_nvptx)
+    target_arch = "nvptx64",
+    feature(abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics)
 )]
+#![cfg_attr(all(target_arch = "nvptx64", not(feature = "rust-cuda")), feature(stdarch_nvptx))]
 #![cfg_attr(
     all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")),
     feature(abi_ptx)

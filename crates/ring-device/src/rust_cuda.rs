@@ -1,6 +1,7 @@
 //! What a PTX module that Rust-CUDA makes exports beside its kernels: as `module` and `entries`, by cuda_std's
 //! `#[kernel]`. The panic handler is cuda_std's; it traps.
 
+#[cfg(target_arch = "nvptx64")]
 use cuda_std::kernel;
 
 /// [`ring_shared::ABI_VERSION`], to be read from the PTX before it is loaded.
@@ -11,10 +12,13 @@ pub static RING_ABI_VERSION: u32 = ring_shared::ABI_VERSION;
 ///
 /// # Safety
 /// `out` has room for a number.
+#[cfg(target_arch = "nvptx64")]
 #[kernel]
 pub unsafe fn ring_abi_version(out: *mut u32) {
-    // SAFETY: our own static, read so that it has to be there; the caller's room.
-    unsafe { out.write((&raw const RING_ABI_VERSION).read_volatile()) }
+    // What the compiler does not know it has to read, and to keep.
+    let version = crate::block::intrinsics::opaque64(&raw const RING_ABI_VERSION);
+    // SAFETY: our own static; the caller's room.
+    unsafe { out.write(version.read()) }
 }
 
 /// Writes [`table`](ring_shared::layout::table) as this compiler sees the layouts, and ends.

@@ -10,6 +10,8 @@ mod assembly;
 mod rust_cuda;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod upstream;
+#[cfg(target_arch = "nvptx64")]
+mod warp;
 
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use self::assembly::*;
@@ -17,11 +19,5 @@ pub(crate) use self::assembly::*;
 pub(crate) use self::rust_cuda::*;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) use self::upstream::*;
-
-/// Both halves of a `u64`, from thread `from` of the warp.
 #[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-pub(crate) fn shuffle64(value: u64, from: u32) -> u64 {
-    let (lo, hi) = (shuffle(value as u32, from), shuffle((value >> 32) as u32, from));
-    u64::from(lo) | u64::from(hi) << 32
-}
+pub(crate) use self::warp::*;

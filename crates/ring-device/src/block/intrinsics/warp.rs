@@ -1,0 +1,53 @@
+//! What the threads of a warp do together, by LLVM's own names, which both compilers know. LLVM knows too that
+//! these are convergent, so it neither copies them into diverging branches nor moves them. It may do both to
+//! an `asm!`.
+
+const WARP: u32 = u32::MAX;
+
+#[allow(improper_ctypes)]
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    fn bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+    fn shfl_sync_idx(mask: u32, value: u32, from: u32, width: u32) -> u32;
+    #[link_name = "llvm.nvvm.vote.all.sync"]
+    fn vote_all_sync(mask: u32, holds: bool) -> bool;
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    fn vote_ballot_sync(mask: u32, holds: bool) -> u32;
+}
+
+/// Waits for all threads of the warp; what they wrote before is seen after.
+#[inline(always)]
+pub(crate) fn sync_warp() {
+    // SAFETY: all 32 threads of the warp call it.
+    unsafe { bar_warp_sync(WARP) }
+}
+
+/// The `value` of thread `from` of the warp.
+#[inline(always)]
+pub(crate) fn shuffle(value: u32, from: u32) -> u32 {
+    // SAFETY: registers only; all 32 threads of the warp call it.
+    unsafe { shfl_sync_idx(WARP, value, from, 31) }
+}
+
+/// Both halves of a `u64`, from thread `from` of the warp.
+#[inline(always)]
+pub(crate) fn shuffle64(value: u64, from: u32) -> u64 {
+    let (lo, hi) = (shuffle(value as u32, from), shuffle((value >> 32) as u32, from));
+    u64::from(lo) | u64::from(hi) << 32
+}
+
+/// Whether `holds` is true in every thread of the warp.
+#[inline(always)]
+pub(crate) fn all(holds: bool) -> bool {
+    // SAFETY: registers only; all 32 threads of the warp call it.
+    unsafe { vote_all_sync(WARP, holds) }
+}
+
+/// Whether every thread of the warp still runs; waits for those that do.
+#[inline(always)]
+pub(crate) fn all_run() -> bool {
+    // SAFETY: registers only; all threads of the warp that have not ended call it, and no others are
+    // waited for.
+    unsafe { vote_ballot_sync(WARP, true) == WARP }
+}
