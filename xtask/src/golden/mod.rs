@@ -67,16 +67,24 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Every rule over a module's `ptx`.
+/// Every rule over the `ptx` of a module that upstream rustc made.
 #[must_use]
 pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
-    let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
-    let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
-    let of_all = [memory::read_modify_write, memory::local, form::debug];
-    let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
-    let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
+    let mut found: Vec<Violation> = memory::local(&ring_ptx::statements(ptx).collect::<Vec<_>>());
     found.extend(form::header(ptx));
     found.extend(form::exports(module, ptx));
+    found.extend(check_code(module, ptx));
+    found
+}
+
+/// The rules that hold for a module whatever compiler made it: about accesses, fences and panics.
+#[must_use]
+pub fn check_code(module: &Module, ptx: &str) -> Vec<Violation> {
+    let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
+    let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
+    let of_all = [memory::read_modify_write, form::debug];
+    let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
+    let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
     let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
     let function = |line: usize| functions.iter().find(|one| (one.line..=one.end).contains(&line));
@@ -91,6 +99,12 @@ pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
     }
     found.sort_by_key(|violation| violation.line);
     found
+}
+
+/// Whether the entry point of that name is a kernel with a ring: not one of those that are compared with them.
+#[must_use]
+pub fn is_ring_kernel(name: &str) -> bool {
+    !plain::is_listed(name) && link::scope(name).is_none()
 }
 
 /// The name of a block's shared memory.

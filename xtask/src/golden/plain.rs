@@ -11,8 +11,9 @@ type Form = (&'static str, usize);
 
 /// The kernels, and what they do. Weak accesses are of memory that the host writes before the launch, or
 /// reads when the kernel has ended.
-const KERNELS: [(&str, &[Form]); 7] = [
+const KERNELS: [(&str, &[Form]); 8] = [
     ("ring_layout_probe", &[("ld.nc", 0), ("st", 1)]),
+    ("ring_abi_version", &[("ld", 1), ("st", 1)]), // of Rust-CUDA's modules only
     ("bench_add", &[("ld", 1), ("st", 1)]),
     ("bench_count", &[("ld", 2), ("st", 1), ("st.relaxed.sys", 1)]),
     ("bench_once", &[("ld.relaxed.sys", 1), ("st.relaxed.sys", 1)]),
@@ -35,6 +36,12 @@ const KERNELS: [(&str, &[Form]); 7] = [
         ],
     ),
 ];
+
+/// Whether the entry point of that name is on the list.
+#[must_use]
+pub fn is_listed(name: &str) -> bool {
+    KERNELS.iter().any(|(listed, _)| *listed == name)
+}
 
 /// The violations of an entry point that has no block.
 #[must_use]

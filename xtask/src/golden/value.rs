@@ -81,6 +81,16 @@ impl Value {
         Value::number(self.home.wrapping_mul(n), stride)
     }
 
+    /// What a mask leaves of it: a multiple of the lowest bit that either may have.
+    fn masked(self, mask: i64) -> Value {
+        let own = self.home.trailing_zeros().min(self.stride.trailing_zeros());
+        let own = if self.base == Base::Number { own } else { 0 };
+        match own.max(mask.trailing_zeros()) {
+            64.. => Value::number(0, 0),
+            zeros => Value::number(0, 1 << zeros),
+        }
+    }
+
     /// Either of two.
     #[must_use]
     pub fn or(self, other: Value) -> Value {
@@ -277,6 +287,12 @@ impl Values {
                 }
                 _ => Value::ANY,
             },
+            "and" => match (get(1)?, get(2)?) {
+                (value, mask) | (mask, value) if mask.is_exact() && mask.base == Base::Number => {
+                    value.masked(mask.home)
+                }
+                _ => Value::ANY,
+            },
             "selp" | "min" | "max" => match (get(1), get(2)) {
                 (Some(a), Some(b)) => a.or(b),
                 (a, b) => a.or(b)?,
@@ -365,8 +381,17 @@ mod tests {
                 "{body}"
             );
         }
-        let body = "mov.u32 %k, %tid.x; shl.b32 %m, %k, 4; cvt.u64.u32 %n, %m; add.s64 %p, %t, %n; st.b64 [%p+96], 0;";
+        let index = "mov.u32 %k, %tid.x; shl.b32 %m, %k, 4; cvt.u64.u32 %n, %m;";
+        let body = format!("{index} add.s64 %p, %t, %n; st.b64 [%p+96], 0;");
         assert_eq!(address(&format!("{BLOCK} {body}")), at(Base::Block, 96, 16));
+        // A mask takes bits away, and adds none.
+        for (mask, stride) in [(112, 16), (96, 32), (7, 16)] {
+            let body =
+                format!("{index} and.b64 %o, %n, {mask}; add.s64 %p, %t, %o; st.b64 [%p+96], 0;");
+            assert_eq!(address(&format!("{BLOCK} {body}")), at(Base::Block, 96, stride), "{mask}");
+        }
+        let body = "and.b64 %o, %t, 127; st.b64 [%o], 0;";
+        assert_eq!(address(&format!("{BLOCK} {body}")), at(Base::Number, 0, 1));
     }
 
     #[test]
