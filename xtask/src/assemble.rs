@@ -60,7 +60,15 @@ pub fn run(ws: &Workspace) -> Result {
 }
 
 /// Assembles `ptx` for `arch`; nothing when this `ptxas` does not know that architecture.
-fn assemble(ptxas: &Ptxas, ptx: &Path, scratch: &Path, arch: u32) -> Result<Option<Vec<Usage>>> {
+///
+/// # Errors
+/// When `ptxas` refuses the PTX.
+pub fn assemble(
+    ptxas: &Ptxas,
+    ptx: &Path,
+    scratch: &Path,
+    arch: u32,
+) -> Result<Option<Vec<Usage>>> {
     let mut command = shell::command(&ptxas.program);
     command.args(["-v", "-O3", &format!("-arch=sm_{arch}"), "-o"]);
     command.arg(scratch.join(format!("kernels.sm_{arch}.cubin"))).arg(ptx);

@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants, sanitize,
-    setup, undefined,
+    Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants, rust_cuda,
+    sanitize, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -30,6 +30,8 @@ pub enum Task {
     },
     /// Assemble the checked-in PTX for every architecture, print its resources
     Ptxas,
+    /// Compile the same by Rust-CUDA, where its tools are; check and assemble what comes out, compare resources
+    RustCuda,
     /// Model-check the ring, the resident loop between orders and launches, and the host's threads
     Loom,
     /// The ring and the CPU device under load, under AddressSanitizer with LeakSanitizer
@@ -96,6 +98,7 @@ pub fn run(args: &[String]) -> Result {
         Task::Ptx { check: true } => check::run(ws),
         Task::Ptx { check: false } => build::run(ws),
         Task::Ptxas => assemble::run(ws),
+        Task::RustCuda => rust_cuda::run(ws),
         Task::Loom => sanitize::loom(ws),
         Task::Asan { all } => sanitize::sanitizer(ws, "address", all),
         Task::Tsan { all } => sanitize::sanitizer(ws, "thread", all),

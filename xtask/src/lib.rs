@@ -9,6 +9,7 @@
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
 //! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
+//! - [`rust_cuda`] compiles the same by the other compiler, and compares,
 //! - [`sanitize`] runs loom over the ring, the resident loop and the host, and the sanitizers over the CPU device,
 //! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,
 //! - [`fuzz`] runs the targets of `fuzz/`,
@@ -36,6 +37,7 @@ pub mod lock;
 pub mod manifest;
 pub mod mutants;
 pub mod pins;
+pub mod rust_cuda;
 pub mod sanitize;
 pub mod setup;
 pub mod shell;

@@ -111,6 +111,8 @@ pub const DEBIAN_SUITES: &str = "sid forky";
 
 /// PyPI's package with `ptxas`.
 pub const NVCC_WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
+/// PyPI's package with CUDA's headers, which Rust-CUDA asks for the version.
+pub const CUDART_WHEEL: &str = "nvidia-cuda-runtime-cu12==12.9.79";
 /// The oldest `ptxas` on PATH that is taken instead: the first that knows sm_120.
 pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.

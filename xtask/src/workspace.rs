@@ -50,6 +50,12 @@ impl Workspace {
         &self.root
     }
 
+    /// Where cargo builds this workspace.
+    #[must_use]
+    pub fn outputs(&self) -> &Path {
+        &self.target
+    }
+
     /// A target folder of its own for one kind of build, so that flags do not evict each other.
     #[must_use]
     pub fn target(&self, kind: &str) -> PathBuf {

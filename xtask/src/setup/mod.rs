@@ -11,6 +11,7 @@ use ring_builder::Toolchain;
 
 use crate::{Result, Workspace, pins, shell, toolchain};
 
+pub mod cuda;
 pub mod debian;
 pub mod linked;
 pub mod ptxas;
