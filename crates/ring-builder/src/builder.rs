@@ -5,7 +5,9 @@ use crate::files::{absolute, registry, write};
 use crate::package::Package;
 use crate::toolchain::{self, Toolchain};
 use crate::{Arch, BuildError, manifest, ptx, rust_cuda, script};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The release profile that device code needs, whatever the workspace says: one module, no unwinding,
 /// nothing about sources.
@@ -47,6 +49,25 @@ pub enum Compiler {
     /// Rust-CUDA: cuda_std, cuda_builder and NVIDIA's libNVVM. It needs a nightly of its own, LLVM 7 and CUDA 12;
     /// a handler that panics ends all that the process has on the GPU.
     RustCuda,
+}
+
+impl fmt::Display for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compiler::Upstream => "upstream",
+            Compiler::RustCuda => "rust-cuda",
+        })
+    }
+}
+
+impl FromStr for Compiler {
+    type Err = BuildError;
+
+    fn from_str(name: &str) -> Result<Compiler, BuildError> {
+        let known = [Compiler::Upstream, Compiler::RustCuda];
+        let found = known.into_iter().find(|compiler| compiler.to_string() == name);
+        found.ok_or_else(|| BuildError::Compiler { name: name.to_owned() })
+    }
 }
 
 /// What a build made.

@@ -77,6 +77,12 @@ pub enum BuildError {
         /// What was given.
         name: String,
     },
+    /// No compiler of kernels.
+    #[error("'{name}' is no compiler of kernels\n  try: upstream, or rust-cuda")]
+    Compiler {
+        /// What was given.
+        name: String,
+    },
     /// An architecture that the toolchain does not know.
     #[error(
         "the toolchain does not know the GPU architecture {name}; it knows {}\n  try: sm_70, which serves \

@@ -1,10 +1,10 @@
 //! `ring build`: compiles a crate with kernels to PTX.
 
-use crate::args::{Build, Compiler};
+use crate::args::Build;
 use crate::failure::Failure;
 use crate::progress::Waiting;
 use crate::text::wrapped;
-use ring_builder::{Arch, Builder, Built};
+use ring_builder::{Arch, Builder, Built, Compiler};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub fn run(options: &Build, out: &mut impl Write) -> Result<(), Failure> {
     let path = path(options);
     let mut builder =
         Builder::new(&path).arch(&options.arch).features(&options.features).name("kernels");
-    builder = builder.compiler(options.compiler.into());
+    builder = builder.compiler(options.compiler);
     if let Some(toolchain) = &options.toolchain {
         builder = builder.toolchain(toolchain);
     }

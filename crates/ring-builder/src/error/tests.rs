@@ -6,7 +6,8 @@ fn each_says_which_value_and_what_to_do() {
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     let name = || "x-1".to_owned();
     let install = "rustup toolchain install x-1 --profile minimal --component rust-src";
-    let cases: [(BuildError, &[&str]); 18] = [
+    let cases: [(BuildError, &[&str]); 19] = [
+        (BuildError::Compiler { name: name() }, &["'x-1'", "upstream, or rust-cuda"]),
         (
             BuildError::UnknownArch { name: name(), known: vec!["y".to_owned(), name()] },
             &["x-1; it knows y, x-1", "sm_70"],

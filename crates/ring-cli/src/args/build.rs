@@ -1,6 +1,7 @@
 //! Options of `ring build`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use ring_builder::Compiler;
 use std::path::PathBuf;
 
 /// Options of `ring build`.
@@ -18,8 +19,8 @@ pub struct Build {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub features: Vec<String>,
 
-    /// What compiles it; Rust-CUDA needs a nightly of its own, LLVM 7 and CUDA 12
-    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
+    /// Or rust-cuda (LLVM 7, CUDA 12)
+    #[arg(long, value_name = "NAME", default_value_t)]
     pub compiler: Compiler,
 
     /// Another nightly: its name, or its sysroot
@@ -29,25 +30,6 @@ pub struct Build {
     /// Folder of kernels.ptx and .manifest [default: PATH]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-}
-
-/// The compilers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Compiler {
-    /// Upstream rustc
-    #[default]
-    Upstream,
-    /// Rust-CUDA: cuda_std, cuda_builder, libNVVM
-    RustCuda,
-}
-
-impl From<Compiler> for ring_builder::Compiler {
-    fn from(compiler: Compiler) -> ring_builder::Compiler {
-        match compiler {
-            Compiler::Upstream => ring_builder::Compiler::Upstream,
-            Compiler::RustCuda => ring_builder::Compiler::RustCuda,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod validate;
 mod values;
 
 pub use bench::Bench;
-pub use build::{Build, Compiler};
+pub use build::Build;
 pub use doctor::Doctor;
 pub use emulation::{Emulate, Emulation};
 pub use init::Init;
