@@ -2,7 +2,7 @@
 //!
 //! cuda_builder comes from git and links libNVVM, and what it runs is a plugin of one nightly's rustc that is linked
 //! with LLVM 7. So it is no dependency of this crate. It is compiled when it is asked for, by that nightly, in a
-//! [`workspace`] that lies in the target folder and has the user's crate for a dependency; [`tools`] finds
+//! workspace that lies in the target folder and has the user's crate for a dependency (`workspace`); `tools` finds
 //! what that takes.
 
 pub mod error;
