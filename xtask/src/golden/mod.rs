@@ -70,21 +70,30 @@ impl fmt::Display for Violation {
 /// Every rule over the `ptx` of a module that upstream rustc made.
 #[must_use]
 pub fn check(module: &Module, ptx: &str) -> Vec<Violation> {
-    let mut found: Vec<Violation> = memory::local(&ring_ptx::statements(ptx).collect::<Vec<_>>());
+    let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
+    let mut found = memory::local(&lines);
     found.extend(form::header(ptx));
     found.extend(form::exports(module, ptx));
-    found.extend(check_code(module, ptx));
-    found
+    with_code(module, ptx, &lines, found)
 }
 
 /// The rules that hold for a module whatever compiler made it: about accesses, fences and panics.
 #[must_use]
 pub fn check_code(module: &Module, ptx: &str) -> Vec<Violation> {
-    let lines: Vec<Statement<'_>> = ring_ptx::statements(ptx).collect();
+    with_code(module, ptx, &ring_ptx::statements(ptx).collect::<Vec<_>>(), Vec::new())
+}
+
+/// Adds what these rules find to what others `found`, and names the function of each.
+fn with_code(
+    module: &Module,
+    ptx: &str,
+    lines: &[Statement<'_>],
+    mut found: Vec<Violation>,
+) -> Vec<Violation> {
     let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
     let of_all = [memory::read_modify_write, form::debug];
     let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
-    let mut found: Vec<Violation> = rules.flat_map(|rule| rule(&lines)).collect();
+    found.extend(rules.flat_map(|rule| rule(lines)));
     let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
     let function = |line: usize| functions.iter().find(|one| (one.line..=one.end).contains(&line));
@@ -93,7 +102,7 @@ pub fn check_code(module: &Module, ptx: &str) -> Vec<Violation> {
     let others: Vec<_> = lines.iter().filter(|line| !is_link(line.line)).copied().collect();
     found.extend(memory::scope(&others));
     found.extend(memory::fences(&others));
-    found.extend(accesses(&functions, &lines));
+    found.extend(accesses(&functions, lines));
     for violation in &mut found {
         violation.function = function(violation.line).map(|one| one.name.to_owned());
     }
@@ -163,4 +172,23 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         found.extend(order::check(function, &accesses));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, check_code};
+    use crate::pins::BUILT_IN;
+
+    #[test]
+    fn each_violation_names_its_function_and_they_are_in_order() {
+        let ptx = ".version 8.4\n.target sm_70\n.visible .entry ring_layout_probe()\n{\n.local .b8 \
+                   a[8];\n atom.add.u32 %r0, [%rd0], 1;\n st.local.b64 [a], 0;\nret;\n}\n";
+        let found = check(&BUILT_IN, ptx);
+        assert!(found.is_sorted_by_key(|violation| violation.line), "{found:?}");
+        let local: Vec<_> = found.iter().filter(|one| one.why == "local memory").collect();
+        assert_eq!(local.len(), 2, "{found:?}");
+        let named = |one: &super::Violation| one.function.as_deref() == Some("ring_layout_probe");
+        assert!(found.iter().filter(|one| one.line > 3).all(named), "{found:?}");
+        assert!(check_code(&BUILT_IN, ptx).iter().all(|one| one.why != "local memory"));
+    }
 }
