@@ -7,7 +7,8 @@ use anyhow::ensure;
 
 use crate::assemble::{self, Usage};
 use crate::pins::{ARCHITECTURES, MODULES, Module};
-use crate::setup::{cuda, ptxas};
+use crate::setup::cuda;
+use crate::setup::ptxas::{self, Ptxas};
 use crate::{Result, Workspace, golden, shell, workspace};
 
 /// Bytes of stack a thread that are explained: LLVM 7 unrolls no loop whose length hangs on another's, so what
@@ -20,7 +21,7 @@ const STACK: u32 = 144;
 /// # Errors
 /// When a tool is missing, a build fails, the PTX has what a kernel must not have, or ptxas refuses or spills.
 pub fn run(ws: &Workspace) -> Result {
-    let toolkit = cuda::ensure(ws)?;
+    let (ptxas, toolkit) = (ptxas::find(ws)?, cuda::ensure(ws)?);
     shell::run(shell::stable_cargo(ws.root()).args(["build", "--release", "-p", "ring-cli"]))?;
     let mut bad = Vec::new();
     for module in MODULES {
@@ -33,7 +34,7 @@ pub fn run(ws: &Workspace) -> Result {
         bad.extend(missing.map(|name| format!("{}: no entry point {name}", module.package)));
         let found = golden::check_code(module, &text);
         bad.extend(found.iter().map(|violation| format!("{}: {violation}", module.package)));
-        bad.extend(compare(ws, module, &ptx)?);
+        bad.extend(compare(ws, &ptxas, module, &ptx)?);
     }
     ensure!(
         bad.is_empty(),
@@ -44,14 +45,9 @@ pub fn run(ws: &Workspace) -> Result {
     Ok(())
 }
 
-/// Where a module's PTX goes.
-fn folder(ws: &Workspace, module: &Module) -> PathBuf {
-    ws.outputs().join("rust-cuda").join(module.package)
-}
-
-/// Compiles a module by `ring build`.
+/// Compiles a module by `ring build`; where its PTX is.
 fn build(ws: &Workspace, module: &Module, toolkit: Option<&Path>) -> Result<PathBuf> {
-    let out = folder(ws, module);
+    let out = ws.outputs().join("rust-cuda").join(module.package);
     let mut ring = shell::command(ws.outputs().join("release/ring"));
     ring.current_dir(ws.root()).args(["build", "--compiler", "rust-cuda"]);
     ring.args(module.crates.last()).args(module.feature.map(|name| format!("--features={name}")));
@@ -63,8 +59,7 @@ fn build(ws: &Workspace, module: &Module, toolkit: Option<&Path>) -> Result<Path
 
 /// Assembles a module for every architecture, prints what it takes beside the checked-in one, and gives what it must
 /// not take.
-fn compare(ws: &Workspace, module: &Module, ptx: &Path) -> Result<Vec<String>> {
-    let ptxas = ptxas::find(ws)?;
+fn compare(ws: &Workspace, ptxas: &Ptxas, module: &Module, ptx: &Path) -> Result<Vec<String>> {
     let scratch = ws.target("ptxas");
     fs_err::create_dir_all(&scratch)?;
     println!(
@@ -73,8 +68,8 @@ fn compare(ws: &Workspace, module: &Module, ptx: &Path) -> Result<Vec<String>> {
     );
     let mut bad = Vec::new();
     for arch in ARCHITECTURES {
-        let Some(found) = assemble::assemble(&ptxas, ptx, &scratch, arch)? else { continue };
-        let upstream = assemble::assemble(&ptxas, &ws.ptx(module), &scratch, arch)?;
+        let Some(found) = assemble::assemble(ptxas, ptx, &scratch, arch)? else { continue };
+        let upstream = assemble::assemble(ptxas, &ws.ptx(module), &scratch, arch)?;
         for usage in found.iter().filter(|usage| usage.registers > 0) {
             let same = |other: &&Usage| other.name == usage.name;
             let other = upstream.iter().flatten().find(same).cloned().unwrap_or_default();

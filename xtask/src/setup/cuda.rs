@@ -3,57 +3,48 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use fs_err as fs;
+use ring_builder::rust_cuda::{CUDA_FOLDERS, CUDA_VARIABLES};
 
-use crate::{Result, Workspace, pins, shell};
+use super::linked::link;
+use super::{ptxas, pypi};
+use crate::{Result, Workspace, pins, workspace};
+
+/// Where the package with the headers goes.
+const CUDART: &str = "cudart";
+/// What is made last in the toolkit: it marks completion.
+const LAST: &str = "nvvm";
+/// What serves where pip does not.
+const OTHERWISE: &str = "CUDA_PATH=FOLDER of a CUDA toolkit";
 
 /// The toolkit to compile by Rust-CUDA with; nothing where the machine has one that a build finds by itself.
 ///
 /// # Errors
 /// When pip is missing or cannot fetch one.
 pub fn ensure(ws: &Workspace) -> Result<Option<PathBuf>> {
-    let [_, of_cuda @ ..] = ring_builder::rust_cuda::VARIABLES;
-    let is_named = of_cuda.iter().any(|name| std::env::var_os(name).is_some());
-    if is_named || Path::new("/usr/local/cuda/include/cuda.h").is_file() {
+    let is_named = CUDA_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
+    let is_there = |folder: &&str| Path::new(folder).join("include/cuda.h").is_file();
+    if is_named || CUDA_FOLDERS.iter().any(is_there) {
         return Ok(None);
     }
     let toolkit = ws.tools().join("cuda");
     if toolkit.join(LAST).exists() {
         return Ok(Some(toolkit));
     }
-    let wheels = ws.tools().join("toolkit");
-    println!("setup: asking PyPI for {} and {}", pins::NVCC_WHEEL, pins::CUDART_WHEEL);
-    let mut pip = shell::command("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]);
-    pip.args(["--disable-pip-version-check", "--target"]).arg(&wheels);
-    shell::output(pip.args([pins::NVCC_WHEEL, pins::CUDART_WHEEL])).map_err(|error| {
-        anyhow!(
-            "{error}\n  try: apt-get install python3-pip, or CUDA_PATH=FOLDER of a CUDA toolkit"
-        )
-    })?;
-    crate::workspace::remove(&toolkit)?;
-    fs::create_dir_all(&toolkit)?;
-    let parts = wheels.join("nvidia");
-    let library = parts.join("cuda_nvcc/nvvm/lib64");
-    let name = library.join("libnvvm.so.4"); // what is linked with it asks for, and the package lacks
-    if !name.exists() {
-        link(&library.join("libnvvm.so"), &name)?;
+    let nvvm = pypi::folder(ws, ptxas::NVCC).join("nvidia/cuda_nvcc/nvvm");
+    let library = nvvm.join("lib64/libnvvm.so");
+    if !library.is_file() {
+        pypi::install(ws, ptxas::NVCC, pins::NVCC_WHEEL, OTHERWISE)?;
     }
-    link(&parts.join("cuda_runtime/include"), &toolkit.join("include"))?;
-    link(&parts.join("cuda_nvcc/nvvm"), &toolkit.join(LAST))?;
+    pypi::install(ws, CUDART, pins::CUDART_WHEEL, OTHERWISE)?;
+    let name = nvvm.join("lib64/libnvvm.so.4"); // what is linked with it asks for, and the package lacks
+    if !name.exists() {
+        link(&library, &name)?;
+    }
+    workspace::remove(&toolkit)?;
+    fs::create_dir_all(&toolkit)?;
+    let headers = pypi::folder(ws, CUDART).join("nvidia/cuda_runtime/include");
+    link(&headers, &toolkit.join("include"))?;
+    link(&nvvm, &toolkit.join(LAST))?;
     Ok(Some(toolkit))
-}
-
-/// What is made last: it marks completion.
-const LAST: &str = "nvvm";
-
-#[cfg(unix)]
-fn link(original: &Path, link: &Path) -> Result {
-    Ok(fs::os::unix::fs::symlink(original, link)?)
-}
-
-#[cfg(not(unix))]
-fn link(_: &Path, _: &Path) -> Result {
-    anyhow::bail!("Rust-CUDA is built on Linux\n  try: the image of rust-cuda/Containerfile")
 }

@@ -58,16 +58,25 @@ fn file(original: &Path, copy: &Path) -> Result {
     Ok(())
 }
 
+/// Makes a symbolic link.
+///
+/// # Errors
+/// When it cannot be made.
 #[cfg(unix)]
-fn link(original: &Path, link: &Path) -> Result {
+pub fn link(original: &Path, link: &Path) -> Result {
     Ok(fs::os::unix::fs::symlink(original, link)?)
 }
 
+/// Makes none: symbolic links are Unix's.
+///
+/// # Errors
+/// Always.
 #[cfg(not(unix))]
-fn link(_: &Path, _: &Path) -> Result {
+pub fn link(_: &Path, link: &Path) -> Result {
     anyhow::bail!(
-        "a linked toolchain needs symbolic links\n  try: rustup toolchain install {} --profile minimal \
-         --component rust-src",
+        "{} needs symbolic links\n  try: rustup toolchain install {} --profile minimal --component rust-src, \
+         or CUDA_PATH=FOLDER of a CUDA toolkit",
+        link.display(),
         pins::NIGHTLY
     )
 }

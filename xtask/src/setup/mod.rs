@@ -15,6 +15,7 @@ pub mod cuda;
 pub mod debian;
 pub mod linked;
 pub mod ptxas;
+pub mod pypi;
 
 /// How long rustup may take: a minimal nightly is some 100 MB.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(240);

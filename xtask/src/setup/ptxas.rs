@@ -2,9 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+
+use super::pypi;
 
 use crate::{Result, Workspace, pins, shell};
+
+/// Where the package goes that has it.
+pub const NVCC: &str = "nvcc";
 
 /// A usable `ptxas`.
 #[derive(Debug, Clone)]
@@ -24,7 +29,7 @@ pub fn find(ws: &Workspace) -> Result<Ptxas> {
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
         programs.extend(std::env::var_os(variable).map(|home| Path::new(&home).join("bin/ptxas")));
     }
-    programs.push(folder(ws).join("nvidia/cuda_nvcc/bin/ptxas"));
+    programs.push(pypi::folder(ws, NVCC).join("nvidia/cuda_nvcc/bin/ptxas"));
     let (major, minor) = pins::PTXAS_MIN;
     programs.into_iter().find_map(usable).with_context(|| {
         format!("no ptxas of CUDA {major}.{minor} or newer\n  try: cargo xtask setup")
@@ -39,21 +44,9 @@ pub fn ensure(ws: &Workspace) -> Result<Ptxas> {
     if let Ok(found) = find(ws) {
         return Ok(found);
     }
-    println!("setup: asking PyPI for {}", pins::NVCC_WHEEL);
-    let mut pip = shell::command("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]);
-    pip.args(["--disable-pip-version-check", "--target"]).arg(folder(ws)).arg(pins::NVCC_WHEEL);
-    shell::output(&mut pip).map_err(|error| {
-        anyhow!(
-            "ptxas could not be installed: {error}\n  try: apt-get install python3-pip, or put the ptxas of \
-             a CUDA toolkit on PATH"
-        )
-    })?;
+    let otherwise = "put the ptxas of a CUDA toolkit on PATH";
+    pypi::install(ws, NVCC, pins::NVCC_WHEEL, otherwise)?;
     find(ws)
-}
-
-fn folder(ws: &Workspace) -> PathBuf {
-    ws.tools().join("nvcc")
 }
 
 fn usable(program: PathBuf) -> Option<Ptxas> {
