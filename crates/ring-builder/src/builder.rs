@@ -208,7 +208,8 @@ impl Builder {
         arch: Arch,
         target: &Path,
     ) -> Result<Built, BuildError> {
-        script::tell(script::watched_variables(&rust_cuda::VARIABLES));
+        script::tell(script::watched_variables(&[rust_cuda::LLVM_VARIABLE]));
+        script::tell(script::watched_variables(&rust_cuda::CUDA_VARIABLES));
         let toolchain = self.toolchain.as_deref();
         let made = rust_cuda::compile(package, &self.features, arch, toolchain, target)?;
         // The driver that it asks for is that of libNVVM's CUDA.

@@ -20,6 +20,22 @@ pub fn command() -> Command {
     environment::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// A string of TOML on one line, which has no control characters but by their number.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_ascii_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// Where a package comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -36,9 +52,11 @@ impl Origin {
     #[must_use]
     pub fn toml(&self) -> String {
         match self {
-            Origin::Path(path) => format!("path = {:?}", path.to_string_lossy()),
-            Origin::Git(url, None) => format!("git = {url:?}"),
-            Origin::Git(url, Some((kind, name))) => format!("git = {url:?}, {kind} = {name:?}"),
+            Origin::Path(path) => format!("path = {}", quoted(&path.to_string_lossy())),
+            Origin::Git(url, None) => format!("git = {}", quoted(url)),
+            Origin::Git(url, Some((kind, name))) => {
+                format!("git = {}, {kind} = {}", quoted(url), quoted(name))
+            }
             Origin::Registry(version) => format!("version = \"={version}\""),
         }
     }
@@ -70,11 +88,11 @@ pub fn dependency(manifest: &Path, package: &str, name: &str) -> Result<Option<O
     let ours = packages()
         .find(|one| one["name"] == package && manifest.parent() == Some(folder(one).as_path()));
     let Some(ours) = ours else { return Ok(None) };
-    let nodes = found["resolve"]["nodes"].as_array().into_iter().flatten();
-    let node = nodes.into_iter().find(|node| node["id"] == ours["id"]);
-    let ids = node.and_then(|node| node["dependencies"].as_array()).into_iter().flatten();
+    let mut nodes = found["resolve"]["nodes"].as_array().into_iter().flatten();
+    let node = nodes.find(|node| node["id"] == ours["id"]);
+    let mut ids = node.and_then(|node| node["dependencies"].as_array()).into_iter().flatten();
     let of_name = |id: &Value| packages().find(|one| one["id"] == *id && one["name"] == name);
-    Ok(ids.into_iter().find_map(of_name).map(Origin::of))
+    Ok(ids.find_map(of_name).map(Origin::of))
 }
 
 /// The members of a workspace. Asks cargo, and no registry.
@@ -123,6 +141,9 @@ mod tests {
             Origin::of(&package).toml()
         };
         assert_eq!(of(""), "path = \"/a/b\"");
+        // A folder's name may have characters that TOML and Rust write differently.
+        let path = PathBuf::from("/a\u{200b}\t/b");
+        assert_eq!(Origin::Path(path).toml(), "path = \"/a\u{200b}\\u0009/b\"");
         assert_eq!(of("registry+https://index"), "version = \"=1.2.3\"");
         assert_eq!(of("git+https://host/x#abc"), "git = \"https://host/x\"");
         let branch = "git = \"https://host/x\", branch = \"main\"";

@@ -23,8 +23,9 @@
 //! # Where to look
 //! [`builder`] (what can be chosen), [`compile`] (the one run of cargo), [`toolchain`] (which nightly),
 //! [`ptx`] (what is checked), `manifest` and `script` (what is written beside it, and told to
-//! cargo). `cargo` asks cargo about packages. [`rust_cuda`] is the other compiler. It depends on little, and on nothing that ring-host's tree lacks
-//! but a digest and a reader of JSON, so that a build script costs little.
+//! cargo). `cargo` asks cargo about packages. [`rust_cuda`] is the other compiler. This crate depends on little,
+//! and on nothing that ring-host's tree lacks but a digest and a reader of JSON, so that a build script costs
+//! little.
 
 pub mod arch;
 pub mod builder;

@@ -180,10 +180,15 @@ pub(crate) fn chosen(wanted: Option<&str>) -> Option<String> {
     forced.or_else(|| wanted.map(str::to_owned))
 }
 
+/// Whether it is the folder of a toolchain, and no name of rustup's.
+fn is_sysroot(name: &str) -> bool {
+    name.contains(['/', '\\'])
+}
+
 /// The toolchain of that name of those that rustup keeps in `home`, or the one at that sysroot; none if there is no
 /// such name.
 pub(crate) fn named(home: &Path, name: &str) -> Result<Option<Toolchain>, BuildError> {
-    if name.contains(['/', '\\']) {
+    if is_sysroot(name) {
         let sysroot = std::path::absolute(name).map_err(BuildError::io(Path::new(name)))?;
         return Toolchain::at(&sysroot).map(Some);
     }
@@ -192,9 +197,8 @@ pub(crate) fn named(home: &Path, name: &str) -> Result<Option<Toolchain>, BuildE
 }
 
 fn find_in(home: &Path, wanted: Option<&str>) -> Result<Toolchain, BuildError> {
-    let is_sysroot = wanted.is_some_and(|name| name.contains(['/', '\\']));
     let name = wanted.unwrap_or(pins::NIGHTLY);
-    if !home.is_dir() && !is_sysroot {
+    if !home.is_dir() && !is_sysroot(name) {
         return Err(BuildError::NoRustup { folder: home.to_owned(), name: name.to_owned() });
     }
     let mut found: Vec<Toolchain> = match wanted {

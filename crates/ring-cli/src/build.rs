@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 /// Compiles what the options name, and says to `out` what came of it.
 pub fn run(options: &Build, out: &mut impl Write) -> Result<(), Failure> {
     let path = path(options);
-    let mut builder =
-        Builder::new(&path).arch(&options.arch).features(&options.features).name("kernels");
-    builder = builder.compiler(options.compiler);
+    let mut builder = Builder::new(&path)
+        .arch(&options.arch)
+        .features(&options.features)
+        .name("kernels")
+        .compiler(options.compiler);
     if let Some(toolchain) = &options.toolchain {
         builder = builder.toolchain(toolchain);
     }

@@ -16,14 +16,14 @@ const BUILD_LLVM: &str = "build LLVM 7.1 from its release's source and set LLVM_
                           llvm-config; rust-cuda/Containerfile of the ring repository has the commands, and \
                           is an image with all of it";
 
-/// A version of CUDA in words.
-fn cuda(number: u32) -> String {
+/// A version of CUDA, as `cuda.h` numbers it, in words.
+pub(super) fn cuda_version(number: u32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
 /// The versions that serve.
 fn cuda_range() -> String {
-    format!("{} or newer, but older than {}", cuda(CUDA.start), cuda(CUDA.end))
+    format!("{} or newer, but older than {}", cuda_version(CUDA.start), cuda_version(CUDA.end))
 }
 
 /// Why Rust-CUDA made no PTX.
@@ -109,7 +109,7 @@ pub enum RustCudaError {
     #[error(
         "the CUDA toolkit in {path} is {}, but Rust-CUDA's kernels need {}\n  try: one of those beside it, and \
          CUDA_PATH=FOLDER",
-        cuda(*version),
+        cuda_version(*version),
         cuda_range(),
         path = path.display()
     )]

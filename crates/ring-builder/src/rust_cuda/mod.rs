@@ -16,7 +16,7 @@ use crate::package::Package;
 use crate::{Arch, BuildError, digest, pins};
 use std::path::{Path, PathBuf};
 use tools::Tools;
-pub use tools::VARIABLES;
+pub use tools::{CUDA_FOLDERS, CUDA_VARIABLES, LLVM_VARIABLE};
 use workspace::Workspace;
 
 /// The nightly that Rust-CUDA is a plugin of, as rustup knows it.

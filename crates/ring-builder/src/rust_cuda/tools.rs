@@ -1,16 +1,19 @@
 //! What Rust-CUDA needs on a machine: its nightly, LLVM 7, and a CUDA toolkit with libNVVM.
 
+use super::error::cuda_version;
 use super::{COMPONENTS, CUDA, LLVM, NIGHTLY, REVISION, RUSTC_COMMIT, RustCudaError};
 use crate::{BuildError, Toolchain, environment, toolchain};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Variables that name the tools: llvm-config first, then the toolkit in the order in which Rust-CUDA asks them.
-pub const VARIABLES: [&str; 5] =
-    ["LLVM_CONFIG", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDA_HOME"];
+/// The variable that names llvm-config.
+pub const LLVM_VARIABLE: &str = "LLVM_CONFIG";
+/// Variables that name the toolkit, in the order in which Rust-CUDA asks them.
+pub const CUDA_VARIABLES: [&str; 4] =
+    ["CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDA_HOME"];
 /// Where it is otherwise.
-const CUDA_FOLDERS: [&str; 3] = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"];
+pub const CUDA_FOLDERS: [&str; 3] = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"];
 /// What must be in it, and the package that brings it.
 const CUDA_PARTS: [(&str, &str); 4] = [
     ("include/cuda_runtime_api.h", "cuda-cudart-dev"),
@@ -35,9 +38,8 @@ impl Tools {
     /// Finds all of them.
     pub fn find(wanted: Option<&str>) -> Result<Tools, BuildError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let [llvm_config, of_cuda @ ..] = VARIABLES;
-        let (llvm_config, llvm) = llvm(variable(llvm_config))?;
-        let named = of_cuda.into_iter().filter_map(variable).map(PathBuf::from);
+        let (llvm_config, llvm) = llvm(variable(LLVM_VARIABLE))?;
+        let named = CUDA_VARIABLES.into_iter().filter_map(variable).map(PathBuf::from);
         let places: Vec<PathBuf> = named.chain(CUDA_FOLDERS.map(PathBuf::from)).collect();
         let (cuda_path, cuda) = cuda(&places)?;
         let chosen = toolchain::chosen(wanted);
@@ -67,7 +69,7 @@ impl Tools {
             ("rustc", self.toolchain.release().to_owned()),
             ("rustc-commit", self.toolchain.commit().to_owned()),
             ("llvm", self.llvm.clone()),
-            ("cuda", format!("{}.{}", self.cuda / 1000, self.cuda % 1000 / 10)),
+            ("cuda", cuda_version(self.cuda)),
         ]
     }
 
@@ -140,11 +142,9 @@ mod tests {
     use super::*;
     use crate::testing::Scratch;
 
-    const PARTS: [&str; 4] = [CUDA_PARTS[0].0, CUDA_PARTS[1].0, CUDA_PARTS[2].0, CUDA_PARTS[3].0];
-
     fn toolkit(scratch: &Scratch, version: &str) -> PathBuf {
         scratch.put("include/cuda.h", &format!("#pragma once\n#define CUDA_VERSION {version}\n"));
-        PARTS.iter().for_each(|part| drop(scratch.put(part, "")));
+        CUDA_PARTS.iter().for_each(|(part, _)| drop(scratch.put(part, "")));
         scratch.0.clone()
     }
 
@@ -153,10 +153,13 @@ mod tests {
         let scratch = Scratch::new("toolkit");
         let places = [PathBuf::from("/ring/none"), toolkit(&scratch, "12080")];
         assert_eq!(cuda(&places).unwrap(), (scratch.0.clone(), 12_080));
-        for part in PARTS {
+        for (part, package) in CUDA_PARTS {
             std::fs::remove_file(scratch.0.join(part)).unwrap();
             let said = cuda(&places).unwrap_err().to_string();
-            assert!(said.contains(part) && said.contains("the package cuda-"), "{said}");
+            assert!(
+                said.contains(part) && said.contains(&format!("the package {package}")),
+                "{said}"
+            );
             scratch.put(part, "");
         }
         let said = cuda(&places[..1]).unwrap_err().to_string();

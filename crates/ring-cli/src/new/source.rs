@@ -1,6 +1,7 @@
 //! Where a project takes ring from.
 
 use crate::failure::Failure;
+use ring_builder::cargo::quoted;
 use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -81,21 +82,6 @@ impl Source {
 fn is_clone(folder: &Path) -> bool {
     let is_there = |name: &str| folder.join("crates").join(name).join("Cargo.toml").is_file();
     is_there("ring-host") && is_there("ring-builder")
-}
-
-/// A string of TOML on one line, which has no control characters but by their number.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_ascii_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 impl FromStr for Source {
