@@ -1,5 +1,5 @@
-//! Reads the text of a PTX module, as compilers write it: statements, header, entry points, and the ABI
-//! version that a module of ring kernels carries.
+//! Reads the text of a PTX module, as compilers write it: statements, header, entry points, the ABI
+//! version that a module of ring kernels carries, and what a panic does in it.
 //!
 //! Host, builder and the rules for checked-in PTX read through this crate, so that they agree. It checks
 //! nothing and refuses nothing: what is not there is `None`, whatever the text.
@@ -28,6 +28,7 @@ mod comments;
 mod header;
 mod signature;
 mod statement;
+mod trap;
 
 pub use abi::{ABI_GLOBAL, abi_version};
 pub use bytes::bytes;
@@ -35,3 +36,4 @@ pub use comments::without_comments;
 pub use header::{Header, header};
 pub use signature::{Signature, entries, signature};
 pub use statement::{Statement, statements};
+pub use trap::{ABI_ENTRY, traps_on_panic};

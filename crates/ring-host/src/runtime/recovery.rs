@@ -30,7 +30,7 @@ impl Runtime {
     /// A kernel that *traps* on a GPU (an illegal address, a misaligned one) ends all that the
     /// process has there, and no call of the driver helps: that is
     /// [`OpenError::Lost`](crate::OpenError::Lost), and the process is to be started again. A handler that panics does not
-    /// trap.
+    /// trap, except in PTX that Rust-CUDA made.
     ///
     /// ```
     /// use ring_host::{Device, Runtime};
