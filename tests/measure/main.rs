@@ -144,7 +144,7 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
     })?;
     print("  open, launch, drop of another runtime", &open);
     // A module that was not loaded before: the built-in one, with a comment that makes it new.
-    let ptx = format!("{}\n// {}\n", ring_host::image::BUILT_IN, std::process::id());
+    let ptx = format!("{}\n// {}\n", ring_host::Kernels::BUILT_IN.ptx(), std::process::id());
     let begun = Instant::now();
     let prepared = host.prepare::<Echo>(&with_ptx(LaunchConfig::default(), ptx.into_bytes()));
     println!("  load of a module not seen before: {prepared:?} after {:.1?}", begun.elapsed());

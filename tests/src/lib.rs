@@ -101,7 +101,7 @@ pub fn cpu() -> Runtime {
 /// # Panics
 /// If it cannot be opened.
 pub fn cpu_with(pinned_bytes: usize, device_bytes: usize) -> Runtime {
-    let options = RuntimeConfig { pinned_bytes, device_bytes };
+    let options = RuntimeConfig { pinned_bytes, device_bytes, ..RuntimeConfig::default() };
     certainly(|| Runtime::open_with(Device::Cpu, options))
 }
 

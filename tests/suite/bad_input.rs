@@ -26,7 +26,7 @@ fn refused<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> LaunchError {
 fn on_each_with(pinned_bytes: usize, device_bytes: usize, test: impl Fn(&Runtime)) {
     test(&cpu_with(pinned_bytes, device_bytes));
     if gpu().is_some() {
-        let options = RuntimeConfig { pinned_bytes, device_bytes };
+        let options = RuntimeConfig { pinned_bytes, device_bytes, ..RuntimeConfig::default() };
         test(&Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
 }

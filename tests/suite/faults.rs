@@ -8,8 +8,8 @@ use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, Device, DeviceFault, Kernel, KernelHandle, LaunchConfig, LaunchError, OpenError,
-    PayloadError, RecoverError, RecvTimeoutError, Runtime, SendTimeoutError, State, TryRecvError,
-    TrySendError,
+    PayloadError, RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State,
+    TryRecvError, TrySendError,
 };
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
 use std::io::Read;
@@ -489,7 +489,11 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
             let probe = cpu().launch::<Echo>(launch.clone()).unwrap();
             probe.pinned_bytes().next_multiple_of(256)
         };
-        let options = ring_host::RuntimeConfig { pinned_bytes: 2 * bytes, device_bytes: 4096 };
+        let options = RuntimeConfig {
+            pinned_bytes: 2 * bytes,
+            device_bytes: 4096,
+            ..RuntimeConfig::default()
+        };
         let mut runtime = Runtime::open_with(ring_host::Device::Cuda(0), options).unwrap();
         let begun = Instant::now();
         let mut deaf = runtime.launch::<Echo>(with_ptx(launch.clone(), ptx("", SPIN))).unwrap();

@@ -1,7 +1,7 @@
 //! One definition of every shared struct, as three compilers see it: the host's, the device's at
 //! run time, and the device's as written in the PTX.
 
-use ring_host::image::BUILT_IN;
+use ring_host::Kernels;
 use ring_shared::layout::{ROWS, table};
 use ring_tests::on_each_device;
 
@@ -17,7 +17,7 @@ fn device_and_host_agree() {
 
 /// The numbers of the table that the PTX of `ring_layout_probe` copies, as its bytes say.
 fn table_in_the_ptx() -> Vec<u64> {
-    let table = ring_ptx::statements(BUILT_IN)
+    let table = ring_ptx::statements(Kernels::BUILT_IN.ptx())
         .find(|statement| statement.directive(".global") && statement.text.contains("5TABLE["));
     let bytes = ring_ptx::bytes(table.expect("the table").text);
     let mut bytes: Vec<u8> = bytes.map(|byte| byte.expect("a byte")).collect();

@@ -195,7 +195,8 @@ fn dropped_kernels_leave_the_device() {
     let each = bytes_of::<Echo>(&small().channels(2));
     let mut runtimes = vec![cpu_with(each, 4096)];
     if gpu().is_some() {
-        let options = RuntimeConfig { pinned_bytes: each, device_bytes: 4096 };
+        let options =
+            RuntimeConfig { pinned_bytes: each, device_bytes: 4096, ..RuntimeConfig::default() };
         runtimes.push(Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
     for runtime in runtimes {

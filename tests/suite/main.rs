@@ -16,6 +16,7 @@ mod driver;
 mod embedded;
 mod faults;
 mod hostile;
+mod kernels;
 mod layout;
 mod lease;
 mod life_cycle;

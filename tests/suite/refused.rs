@@ -6,14 +6,15 @@ use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::error::DriverReason;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    ControlError, Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
-    OpenError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
+    ControlError, Device, DeviceFault, KernelHandle, Kernels, LaunchConfig, LaunchError, Memory,
+    Mode, OpenError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::{LONG, WAYS, over};
 use std::ops::Bound;
 
 /// Memory for one kernel of [`launch`] and not for two.
-const ONE: RuntimeConfig = RuntimeConfig { pinned_bytes: 8 << 10, device_bytes: 8 << 10 };
+const ONE: RuntimeConfig =
+    RuntimeConfig { pinned_bytes: 8 << 10, device_bytes: 8 << 10, kernels: Kernels::BUILT_IN };
 
 fn launch(mode: Mode, memory: Memory) -> LaunchConfig {
     LaunchConfig::default().mode(mode).memory(memory).capacity(16)

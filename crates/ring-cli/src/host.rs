@@ -2,6 +2,7 @@
 
 use crate::args::Emulation;
 use ring_host::device::{self, Driver};
+use ring_host::image::Image;
 use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Runtime, RuntimeConfig};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub struct Host {
 
 /// Finds the device and opens it.
 pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenError> {
-    let (driver, why) = device::open(device)?;
+    let (driver, why) = device::open(device, &Image::built_in())?;
     let Some(emulation) = emulation else {
         return Ok(over(driver, why.to_string()));
     };

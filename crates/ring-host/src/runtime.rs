@@ -12,12 +12,14 @@ pub use environment::{MEMORY_VARIABLE, MODE_VARIABLE};
 use self::core::RuntimeCore;
 use self::environment::{asked, forced_by_environment};
 use self::findings::Findings;
+use crate::device::image::Image;
 use crate::device::platform::wsl_signs;
 use crate::device::{self, Device, DeviceInfo, Driver, Opened};
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::Candidate;
 use crate::error::{LaunchError, NoPinned, Obstacle, OpenError, Refusal};
+use crate::kernel::embedded::Kernels;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
@@ -34,7 +36,7 @@ const TRIES: u32 = 4;
 /// How often that is tried again at a launch.
 const TRIES_AT_LAUNCH: u32 = 2;
 
-/// Memory that a runtime takes when it opens a device, once.
+/// What a runtime opens a device with: memory, which it takes once, and kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeConfig {
     /// Pinned memory for control blocks, rings and staging, in bytes. If so much is refused, less is
@@ -42,13 +44,19 @@ pub struct RuntimeConfig {
     pub pinned_bytes: usize,
     /// Device memory for payloads, and for rings in staged memory, in bytes.
     pub device_bytes: usize,
+    /// The kernels that stand for the built-in ones: what the device is probed with, and what a launch
+    /// runs that names no others. They must have the entry of the layout probe (`ring_layout_probe`). A GPU
+    /// loads them when it is opened; if it has not before, no kernel may be resident then. CPU threads run
+    /// handlers compiled for the host; there the text is checked as [`LaunchConfig::kernels`] are.
+    pub kernels: Kernels,
 }
 
 impl Default for RuntimeConfig {
-    /// 64 MiB pinned, 64 MiB on the device: eight channels with the largest default rings, or sixty kernels,
-    /// since rings whose capacity was not chosen leave room for others.
+    /// The built-in kernels; 64 MiB pinned, 64 MiB on the device: eight channels with the largest default
+    /// rings, or sixty kernels, since rings whose capacity was not chosen leave room for others.
     fn default() -> RuntimeConfig {
-        RuntimeConfig { pinned_bytes: 64 << 20, device_bytes: 64 << 20 }
+        let (pinned_bytes, device_bytes) = (64 << 20, 64 << 20);
+        RuntimeConfig { pinned_bytes, device_bytes, kernels: Kernels::BUILT_IN }
     }
 }
 
@@ -73,8 +81,9 @@ impl Runtime {
     /// The environment variables [`RING_MODE`](MODE_VARIABLE) and [`RING_MEMORY`](MEMORY_VARIABLE)
     /// force what every launch would else choose or ask for.
     pub fn open_with(device: Device, options: RuntimeConfig) -> Result<Runtime, OpenError> {
-        let (driver, why) = device::open(device)?;
-        Runtime::of_driver(driver, why, options)
+        let kernels = options.kernels.of_runtime()?;
+        let (driver, why) = device::open(device, &kernels)?;
+        Runtime::of_driver(driver, why, options, kernels)
     }
 
     /// Opens a device that was made before: one with [`Quirks`](crate::device::Quirks), say.
@@ -83,23 +92,26 @@ impl Runtime {
         driver: impl Into<Arc<dyn Driver>>,
         options: RuntimeConfig,
     ) -> Result<Runtime, OpenError> {
-        Runtime::of_driver(driver.into(), Opened::Given, options)
+        let kernels = options.kernels.of_runtime()?;
+        Runtime::of_driver(driver.into(), Opened::Given, options, kernels)
     }
 
     fn of_driver(
         driver: Arc<dyn Driver>,
         why: Opened,
         options: RuntimeConfig,
+        kernels: Image,
     ) -> Result<Runtime, OpenError> {
         reap();
+        driver.load_all(&kernels)?;
         let forced = forced_by_environment()?;
         let (pinned, found) = alloc_pinned(&driver, options.pinned_bytes);
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, %why, "device opened");
-        let probe = driver.probed().find(|| probing::probe(&driver, TRIES))?;
-        let core = Arc::new(RuntimeCore { driver, pinned, device, why });
+        let probe = driver.probed().find(|| probing::probe(&driver, &kernels, TRIES))?;
+        let core = Arc::new(RuntimeCore { driver, pinned, device, why, kernels });
         let report =
             Report { wsl: wsl_signs(), pinned: found, probe, forced, selection: Err(Vec::new()) };
         let findings = Arc::new(Findings::new(core.with_selection(report)));
@@ -109,7 +121,8 @@ impl Runtime {
     /// Goes on with the device that follows this one if it was reset; whether it was.
     pub(crate) fn reopen_if_reset(&mut self) -> Result<bool, OpenError> {
         let Some(driver) = self.core.driver.recovered()? else { return Ok(false) };
-        *self = Runtime::of_driver(driver, self.core.why.clone(), self.options)?;
+        let (why, kernels) = (self.core.why.clone(), self.core.kernels.clone());
+        *self = Runtime::of_driver(driver, why, self.options, kernels)?;
         Ok(true)
     }
 
@@ -130,7 +143,7 @@ impl Runtime {
     }
 
     /// Checks a launch and loads its code, without launching it. The driver loads nothing while a
-    /// kernel is resident, so PTX of your own is to be prepared before; the built-in kernels are
+    /// kernel is resident, so PTX of your own is to be prepared before; [`RuntimeConfig::kernels`] are
     /// loaded when the device is opened.
     pub fn prepare<K: Kernel>(&self, launch: &LaunchConfig) -> Result<(), LaunchError> {
         self.chosen::<K>(launch)?;
@@ -158,9 +171,10 @@ impl Runtime {
     fn report_for(&self, launch: &LaunchConfig) -> &Report {
         let asked = asked(self.report(), launch.asked());
         if asked.mode == Mode::Auto || asked.memory == Memory::Auto {
-            let driver = &self.core.driver;
+            let RuntimeCore { driver, kernels, .. } = &*self.core;
             self.findings.look_again(|first| {
-                let found = driver.probed().find(|| probing::probe(driver, TRIES_AT_LAUNCH));
+                let found =
+                    driver.probed().find(|| probing::probe(driver, kernels, TRIES_AT_LAUNCH));
                 let report = Report { probe: found.ok()?, ..first.clone() };
                 Some(self.core.with_selection(report))
             });

@@ -214,7 +214,8 @@ impl Bed {
     /// # Panics
     /// If it cannot be opened.
     pub fn new() -> Bed {
-        let options = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
+        let (pinned_bytes, device_bytes) = (256 << 10, 256 << 10);
+        let options = RuntimeConfig { pinned_bytes, device_bytes, ..RuntimeConfig::default() };
         let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), options);
         let memory_probe = device.memory_probe();
         Bed { host, blocks: memory_probe.blocks(), memory_probe }

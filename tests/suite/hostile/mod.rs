@@ -8,7 +8,8 @@ mod idle;
 
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{self, Quirks, cpu::Cpu};
-use ring_host::{Device, DeviceFault, Runtime, RuntimeConfig};
+use ring_host::image::Image;
+use ring_host::{Device, DeviceFault, Kernels, Runtime, RuntimeConfig};
 use ring_shared::atomics::AtomicU64;
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control};
@@ -18,14 +19,15 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Memory with room for a few small kernels: what is not given back is soon missed.
-const LITTLE: RuntimeConfig = RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10 };
+const LITTLE: RuntimeConfig =
+    RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10, kernels: Kernels::BUILT_IN };
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
 fn on_each_probed_device(test: impl Fn(&MemoryProbe, &Runtime)) {
     let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
     test(&device.memory_probe(), &host);
     if gpu().is_some() {
-        let open = || Quirks::of(device::open(Device::Cuda(0)).unwrap().0);
+        let open = || Quirks::of(device::open(Device::Cuda(0), &Image::built_in()).unwrap().0);
         let (device, host) = over(open, LITTLE);
         test(&device.memory_probe(), &host);
     }

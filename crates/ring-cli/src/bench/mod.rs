@@ -45,7 +45,8 @@ use measured::Measured;
 use report::{Report, Skipped, Stop};
 use ring_bench::kernels::Digest;
 use ring_host::device;
-use ring_host::{Device, DeviceKind, LaunchConfig, Runtime, RuntimeConfig};
+use ring_host::image::Image;
+use ring_host::{Device, DeviceKind, Kernels, LaunchConfig, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -54,7 +55,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// On a GPU: memory for rings of 4096-byte messages on four channels, and as much for their answers.
-const LARGE: RuntimeConfig = RuntimeConfig { pinned_bytes: 192 << 20, device_bytes: 32 << 20 };
+const LARGE: RuntimeConfig =
+    RuntimeConfig { pinned_bytes: 192 << 20, device_bytes: 32 << 20, kernels: Kernels::BUILT_IN };
 
 /// Measures what the options ask for, and reports to `out` and to files. An error if an answer was
 /// wrong or none came; a target that is not met is none.
@@ -68,7 +70,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
     let begun = Instant::now();
-    let (driver, _) = device::open(device).map_err(failure)?;
+    let (driver, _) = device::open(device, &Image::built_in()).map_err(failure)?;
     let has_gpu = driver.info().kind == DeviceKind::Cuda;
     let memory = if has_gpu { LARGE } else { RuntimeConfig::default() };
     let runtime = Runtime::open_with(device, memory).map_err(failure)?;

@@ -5,6 +5,7 @@ use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
 use ring_host::device;
+use ring_host::image::Image;
 use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_folders, wsl_signs};
 use ring_host::{
@@ -18,7 +19,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     let counted = count();
     let mut troubles = Vec::new();
     let gpu = match asked {
-        Device::Auto => device::open(Device::Cuda(0)).err(),
+        Device::Auto => device::open(Device::Cuda(0), &Image::built_in()).err(),
         _ => None, // no GPU is wanted, or it is opened below
     };
     let fell_back = gpu.is_some();
@@ -59,7 +60,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
 
 /// GPUs that the driver counts: it is asked for one beyond them all, so that none is opened.
 fn count() -> Result<usize, OpenError> {
-    match device::open(Device::Cuda(usize::MAX)) {
+    match device::open(Device::Cuda(usize::MAX), &Image::built_in()) {
         Err(OpenError::OutOfRange { count, .. }) => Ok(count),
         Err(error) => Err(error),
         Ok(_) => Ok(usize::MAX),

@@ -235,6 +235,11 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     /// `None` if this one serves.
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError>;
 
+    /// Loads every kernel of an image, unless it was before. CPU threads load nothing.
+    fn load_all(&self, _: &Image) -> Result<(), ImageError> {
+        Ok(())
+    }
+
     /// Makes a kernel ready. Slow the first time an image is seen.
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError>;
 }

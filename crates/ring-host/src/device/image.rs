@@ -2,9 +2,10 @@
 
 use crate::error::DriverError;
 use std::borrow::Cow;
+use std::fmt;
 
 /// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
-pub const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
+pub(crate) const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
 
 /// What is wrong with a PTX.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,15 +90,28 @@ fn listed(names: &[String]) -> String {
 }
 
 /// PTX that was checked: text, with an ABI version like ours.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Image {
     ptx: Cow<'static, str>,
+    built_in: bool,
+}
+
+/// Its entries: the text has hundreds of kilobytes.
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.entries()).finish()
+    }
 }
 
 impl Image {
     /// The built-in kernels.
     pub fn built_in() -> Image {
-        Image { ptx: Cow::Borrowed(BUILT_IN) }
+        Image { ptx: Cow::Borrowed(BUILT_IN), built_in: true }
+    }
+
+    /// Whether these are [the built-in kernels](Image::built_in).
+    pub fn is_built_in(&self) -> bool {
+        self.built_in
     }
 
     /// Checks PTX of a user's own.
@@ -118,7 +132,7 @@ impl Image {
             return Err(ImageError::NotPtx(NotPtx::NoDirective));
         }
         match ring_ptx::abi_version(&text) {
-            Some(ring_shared::ABI_VERSION) => Ok(Image { ptx: text }),
+            Some(ring_shared::ABI_VERSION) => Ok(Image { ptx: text, built_in: false }),
             Some(found) => Err(ImageError::Abi { found }),
             None => Err(ImageError::NoAbi),
         }

@@ -1,6 +1,7 @@
 //! Opening the device that was asked for.
 
 use super::cpu::Cpu;
+use super::image::Image;
 use super::{Device, Driver};
 use crate::error::OpenError;
 use std::fmt;
@@ -31,12 +32,12 @@ impl fmt::Display for Opened {
     }
 }
 
-/// Opens a device, and says why that one.
-pub fn open(device: Device) -> Result<(Arc<dyn Driver>, Opened), OpenError> {
+/// Opens a device, and says why that one. A GPU is one that loads `kernels`.
+pub fn open(device: Device, kernels: &Image) -> Result<(Arc<dyn Driver>, Opened), OpenError> {
     match device {
         Device::Cpu => Ok((Cpu::probed_once(), Opened::AskedFor)),
-        Device::Cuda(index) => Ok((open_cuda(index)?, Opened::AskedFor)),
-        Device::Auto => match open_cuda(0) {
+        Device::Cuda(index) => Ok((open_cuda(index, kernels)?, Opened::AskedFor)),
+        Device::Auto => match open_cuda(0, kernels) {
             Ok(driver) => Ok((driver, Opened::Found)),
             Err(error) => {
                 tracing::info!(%error, "no GPU; CPU threads instead");
@@ -47,11 +48,13 @@ pub fn open(device: Device) -> Result<(Arc<dyn Driver>, Opened), OpenError> {
 }
 
 #[cfg(feature = "cuda")]
-fn open_cuda(index: usize) -> Result<Arc<dyn Driver>, OpenError> {
-    Ok(crate::device::cuda::Cuda::open(index)?)
+fn open_cuda(index: usize, kernels: &Image) -> Result<Arc<dyn Driver>, OpenError> {
+    let driver = crate::device::cuda::Cuda::open(index)?;
+    driver.load_all(kernels)?; // before anything is resident
+    Ok(driver)
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open_cuda(_: usize) -> Result<Arc<dyn Driver>, OpenError> {
+fn open_cuda(_: usize, _: &Image) -> Result<Arc<dyn Driver>, OpenError> {
     Err(OpenError::NotBuilt)
 }

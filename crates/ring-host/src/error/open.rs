@@ -62,9 +62,9 @@ pub enum OpenError {
         /// What is wrong with its value.
         source: UnknownName,
     },
-    /// The built-in kernels could not be loaded.
-    #[error("the built-in kernels could not be loaded: {0}")]
-    Image(#[from] ImageError),
+    /// The kernels that stand for the built-in ones cannot be used.
+    #[error("the runtime's kernels (RuntimeConfig::kernels) cannot be used: {0}")]
+    Kernels(#[from] ImageError),
     /// A driver call failed.
     #[error(transparent)]
     Driver(#[from] DriverError),

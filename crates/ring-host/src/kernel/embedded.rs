@@ -1,15 +1,31 @@
-//! Kernels of a user's own, as `ring-builder` compiled them.
+//! Kernels as text that is compiled into a program: the built-in ones, and those of `ring-builder`.
 
-/// PTX of a crate's kernels, for [`LaunchConfig::kernels`](crate::LaunchConfig::kernels).
+use crate::device::image::{self, Image, ImageError};
+use crate::device::layout_probe::LAYOUT_PROBE;
+use std::fmt;
+
+/// PTX of a crate's kernels, for [`LaunchConfig::kernels`](crate::LaunchConfig::kernels) or
+/// [`RuntimeConfig::kernels`](crate::RuntimeConfig::kernels).
 ///
 /// Made by [`include_kernels!`](crate::include_kernels) of what the package's build script compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernels {
     ptx: &'static str,
 }
 
+/// Its length: the text has hundreds of kilobytes.
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernels").field("bytes", &self.ptx.len()).finish()
+    }
+}
+
 impl Kernels {
-    /// Kernels in PTX that was made in another way, say by `ring build` and checked in.
+    /// The kernels that come with this crate: [`kernels`](crate::kernels), and the layout probe.
+    pub const BUILT_IN: Kernels = Kernels { ptx: image::BUILT_IN };
+
+    /// Kernels in PTX that was made in another way, say by `ring build` and checked in. A program that
+    /// reads PTX when it runs leaks the text: what a device has loaded is never unloaded.
     ///
     /// # Safety
     /// A GPU will run this code with access to all memory it can reach, the host's pinned memory
@@ -22,6 +38,23 @@ impl Kernels {
     /// The text.
     pub const fn ptx(&self) -> &'static str {
         self.ptx
+    }
+
+    /// The text, checked.
+    pub fn image(&self) -> Result<Image, ImageError> {
+        match *self == Kernels::BUILT_IN {
+            true => Ok(Image::built_in()),
+            false => Image::new(self.ptx.as_bytes()),
+        }
+    }
+
+    /// The text, checked as kernels that stand for the built-in ones.
+    pub(crate) fn of_runtime(&self) -> Result<Image, ImageError> {
+        let image = self.image()?;
+        if !image.is_built_in() {
+            image.check_entry(LAYOUT_PROBE)?;
+        }
+        Ok(image)
     }
 }
 

@@ -221,11 +221,13 @@ impl LaunchConfig {
         (self.channels, self.threads.unwrap_or(K::THREADS))
     }
 
-    /// The checked image.
-    pub(crate) fn image<K: Kernel>(&self) -> Result<Image, LaunchError> {
+    /// The checked code: the launch's own, or the runtime's. The built-in kernels are not asked for the
+    /// entry: CPU threads also run handlers that have none there, and a GPU refuses those when it loads.
+    pub(crate) fn image<K: Kernel>(&self, of_runtime: &Image) -> Result<Image, LaunchError> {
         let check = |image: Image| image.check_entry(K::ENTRY).map(|()| image);
         let image = match &self.ptx {
-            None => Ok(Image::built_in()),
+            None if of_runtime.is_built_in() => Ok(of_runtime.clone()),
+            None => check(of_runtime.clone()),
             Some(ptx) => Image::new(ptx.clone()).and_then(check),
         };
         image.map_err(|source| LaunchError::Image { kernel: K::NAME, source })

@@ -3,6 +3,7 @@
 use super::environment::asked;
 use crate::deadline::{Patience, wait};
 use crate::device::cpu::program;
+use crate::device::image::Image;
 use crate::device::retry::launch_within;
 use crate::device::{Demand, DeviceKind, Driver, Function, Grid, Limits, Opened};
 use crate::drive::Drive;
@@ -46,6 +47,8 @@ pub(crate) struct RuntimeCore {
     pub pinned: Option<Arc<Arena>>,
     pub device: Arc<Arena>,
     pub why: Opened,
+    /// What a launch without code of its own runs.
+    pub kernels: Image,
 }
 
 impl RuntimeCore {
@@ -77,7 +80,7 @@ impl RuntimeCore {
     pub fn ready<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Ready, LaunchError> {
         reap();
         let plan = launch.check_device::<K>(self.driver.info())?;
-        let image = launch.image::<K>()?;
+        let image = launch.image::<K>(&self.kernels)?;
         let function = self.driver.load(program::<K>(&image));
         let function = function.map_err(|source| LaunchError::Image { kernel: K::NAME, source })?;
         let limits = function.limits(launch.wants::<K>().1)?;

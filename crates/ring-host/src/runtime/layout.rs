@@ -2,7 +2,6 @@
 
 use super::Runtime;
 use crate::deadline::{Deadline, Patience, wait};
-use crate::device::image::Image;
 use crate::device::layout_probe::layout_probe;
 use crate::device::retry::launch_within;
 use crate::device::{Cells, CopyKind, Demand, Grid, MemoryCopy, RunState};
@@ -27,7 +26,7 @@ impl Runtime {
         let deadline = Deadline::from(PATIENCE);
         let arena = Arena::device(driver, TABLE_BYTES * 2)?; // the caller's may be full
         let table = arena.alloc(TABLE_BYTES).map_err(|exhausted| exhausted.of_kernel(kernel))?;
-        let function = driver.load(layout_probe(&Image::built_in()));
+        let function = driver.load(layout_probe(&self.core.kernels));
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
         let grid = Grid { channels: 1, threads: 1, cooperative: false };
         let block = function.limits(grid.threads)?.block;

@@ -1,4 +1,4 @@
-//! Finding out what a device does, by letting it do it: the built-in echo kernel, bounded by its own
+//! Finding out what a device does, by letting it do it: the runtime's echo kernel, bounded by its own
 //! clock, answers stores of the host; calls are made beside it; launches are timed.
 //!
 //! What is found is kept for the process, unless some of it is not certain: host and device share their
@@ -7,6 +7,7 @@
 mod stay;
 
 use super::core::RuntimeCore;
+use crate::device::image::Image;
 use crate::device::probe::{Cause, Lack, Probe};
 use crate::device::{Driver, Opened};
 use crate::drive::selection::Candidate;
@@ -31,14 +32,19 @@ const PROBE_BYTES: usize = 64 << 10;
 
 /// Probes a device, in memory of its own: what is found does not depend on the caller's. Whether a kernel
 /// stays is tried so many times at most.
-pub(super) fn probe(driver: &Arc<dyn Driver>, tries: u32) -> Result<Probe, DriverError> {
+pub(super) fn probe(
+    driver: &Arc<dyn Driver>,
+    kernels: &Image,
+    tries: u32,
+) -> Result<Probe, DriverError> {
     let _span = tracing::debug_span!("probe").entered();
     let begun = Instant::now();
     let found = Arena::pinned(driver, PROBE_BYTES);
     let refused = found.as_ref().err().cloned();
     let device = Arena::device(driver, PROBE_BYTES)?;
     let driver = Arc::clone(driver);
-    let core = &RuntimeCore { driver, pinned: found.ok(), device, why: Opened::Given };
+    let (pinned, why, kernels) = (found.ok(), Opened::Given, kernels.clone());
+    let core = &RuntimeCore { driver, pinned, device, why, kernels };
     let (pinned, maps) = (refused.is_none(), core.driver.info().maps_host_memory);
     let no_pinned = || match &refused {
         Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),
@@ -205,7 +211,7 @@ mod tests {
             log.iter().filter(|(l, message)| *l == level && is_about(message)).count()
         };
         let driver: Arc<dyn Driver> = Cpu::open();
-        let log = Log::of(|| drop(probe(&driver, 1).unwrap()));
+        let log = Log::of(|| drop(probe(&driver, &Image::built_in(), 1).unwrap()));
         assert_eq!(of_kernels(&log, Level::INFO), 0, "{log:?}");
         assert!(of_kernels(&log, Level::DEBUG) >= 4, "{log:?}");
 

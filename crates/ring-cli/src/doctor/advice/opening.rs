@@ -52,7 +52,7 @@ pub fn remedy(trouble: &OpenError, facts: &Facts) -> Advice {
             format!("{variable} has a value without meaning"),
             "unset it, or give it one of the names above",
         ),
-        OpenError::Image(_) => Advice::new(
+        OpenError::Kernels(_) => Advice::new(
             "image",
             "the driver does not take the built-in kernels",
             "install the NVIDIA driver 550 or newer, or use the device cpu",

@@ -107,7 +107,6 @@ impl Cuda {
         let context = call::Context::of(device)?;
         let deferred_free = Arc::new(deferred_free::DeferredFree::new(context));
         let modules = module::Modules::new(context, Arc::clone(&deferred_free));
-        modules.load(&Image::built_in())?; // all entries, before anything is resident
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&deferred_free))?);
         let occupancy = Occupancy::new(info.multiprocessors, multiprocessor(device)?);
         let reserved_shared =
@@ -240,6 +239,10 @@ impl Driver for Cuda {
         }
         let next: Arc<dyn Driver> = Cuda::open(self.index)?; // somebody may have opened it before us
         Ok(Some(next))
+    }
+
+    fn load_all(&self, image: &Image) -> Result<(), ImageError> {
+        self.modules.load(image)
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {

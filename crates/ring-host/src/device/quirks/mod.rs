@@ -11,7 +11,7 @@ pub use memory_probe::{Lines, MemoryProbe};
 pub use names::NAMES;
 
 use super::{Driver, Function, Mapped, Occupancy, Program, Sealed};
-use crate::device::image::ImageError;
+use crate::device::image::{Image, ImageError};
 use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
@@ -252,6 +252,10 @@ impl Driver for Quirks {
             None => self.inner.recovered()?,
         };
         Ok(next.map(|inner| Quirks { inner, info, faults, state: Arc::default() }.into()))
+    }
+
+    fn load_all(&self, image: &Image) -> Result<(), ImageError> {
+        self.inner.load_all(image)
     }
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
