@@ -73,6 +73,7 @@ pub use error::{
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
 pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
 pub use kernel::embedded::Kernels;
+pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::telemetry::{Histogram, Telemetry};

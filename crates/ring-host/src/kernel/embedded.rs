@@ -25,7 +25,8 @@ impl Kernels {
     pub const BUILT_IN: Kernels = Kernels { ptx: image::BUILT_IN };
 
     /// Kernels in PTX that was made in another way, say by `ring build` and checked in. A program that
-    /// reads PTX when it runs leaks the text: what a device has loaded is never unloaded.
+    /// reads PTX when it runs leaks the text, or lets [`KernelFiles`](crate::KernelFiles) keep it: what a
+    /// device has loaded is never unloaded.
     ///
     /// # Safety
     /// A GPU will run this code with access to all memory it can reach, the host's pinned memory

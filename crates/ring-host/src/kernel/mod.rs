@@ -3,6 +3,7 @@
 pub(crate) mod channel;
 pub(crate) mod core;
 pub(crate) mod embedded;
+pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod launch;
 mod payload;
