@@ -4,6 +4,7 @@
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{Device, Error, KernelHandle, LaunchConfig, Runtime};
+use ring_tests::kernels::config;
 use ring_tests::with_ptx;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ fn main() -> Result<(), Error> {
     let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
     let cycles = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let opened = Instant::now();
-    let host = Runtime::open(device)?;
+    let host = Runtime::open_with(device, config())?;
     println!("device: {} (opened in {:.1?})", host.device().name, opened.elapsed());
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
@@ -139,12 +140,12 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
     })?;
     print("  status of one", &query);
     let open = times(20, |_| {
-        let mut kernel = active(&Runtime::open(device)?, LaunchConfig::default())?;
+        let mut kernel = active(&Runtime::open_with(device, config())?, LaunchConfig::default())?;
         answer(&mut kernel, 1)
     })?;
     print("  open, launch, drop of another runtime", &open);
-    // A module that was not loaded before: the built-in one, with a comment that makes it new.
-    let ptx = format!("{}\n// {}\n", ring_host::Kernels::BUILT_IN.ptx(), std::process::id());
+    // A module that was not loaded before: the runtime's, with a comment that makes it new.
+    let ptx = format!("{}\n// {}\n", config().kernels.ptx(), std::process::id());
     let begun = Instant::now();
     let prepared = host.prepare::<Echo>(&with_ptx(LaunchConfig::default(), ptx.into_bytes()));
     println!("  load of a module not seen before: {prepared:?} after {:.1?}", begun.elapsed());

@@ -93,7 +93,7 @@ impl Load for Squares {
     type Model = ();
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
-        example(launch)
+        example::<Self::Kernel>(launch)
     }
 
     fn model() {}
@@ -115,7 +115,7 @@ impl Load for Books {
     type Model = Box<BookState>;
 
     fn launch(launch: LaunchConfig) -> LaunchConfig {
-        example(launch)
+        example::<Self::Kernel>(launch)
     }
 
     fn model() -> Box<BookState> {

@@ -11,8 +11,9 @@ use dice::Dice;
 use episode::{Tally, episodes};
 use load::{Add, Books, Echoes, Squares};
 use memory::Memory;
-use ring_example_kernels::{Book, FragileWarp, PTX};
-use ring_host::{Device, LaunchConfig, LaunchError, Runtime};
+use ring_example_kernels::{Book, FragileWarp};
+use ring_host::{Device, Kernel, LaunchConfig, LaunchError, Runtime};
+use ring_tests::kernels::{config, of_examples};
 use std::error::Error;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         || std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
     let seed: u64 = arguments.next().map_or_else(|| Ok(now()), |n| n.parse())?;
 
-    let host = Runtime::open(device)?;
+    let host = Runtime::open_with(device, config())?;
     prepare(&host)?; // nothing is loaded beside a resident kernel
     println!(
         "device {}, {messages} messages, 4 kernels x {channels} channels, seed {seed}",
@@ -86,11 +87,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn prepare(host: &Runtime) -> Result<(), LaunchError> {
-    host.prepare::<Book>(&example(LaunchConfig::default()))?;
-    host.prepare::<FragileWarp>(&example(LaunchConfig::default()))
+    host.prepare::<Book>(&example::<Book>(LaunchConfig::default()))?;
+    host.prepare::<FragileWarp>(&example::<FragileWarp>(LaunchConfig::default()))
 }
 
 /// The launch of a kernel of the examples.
-fn example(launch: LaunchConfig) -> LaunchConfig {
-    ring_tests::with_ptx(launch, PTX.as_bytes())
+fn example<K: Kernel>(launch: LaunchConfig) -> LaunchConfig {
+    launch.kernels(of_examples::<K>())
 }

@@ -2,6 +2,7 @@
 
 mod call_error;
 pub mod hostile;
+pub mod kernels;
 
 pub use call_error::CallError;
 
@@ -67,7 +68,7 @@ pub const WAYS: [(Mode, Memory); 8] = [
     (Mode::Graph, Memory::StagedSync),
 ];
 
-/// Opens the GPU, or says out loud that there is none to test on.
+/// Opens the GPU with the kernels of [`kernels::config`], or says out loud that there is none to test on.
 ///
 /// # Panics
 /// If there is a GPU that cannot be opened, or if `RING_TEST_GPU=required` and there is none.
@@ -75,7 +76,7 @@ pub fn gpu() -> Option<Runtime> {
     if cfg!(miri) {
         return None; // it loads no library
     }
-    match Runtime::open(Device::Cuda(0)) {
+    match Runtime::open_with(Device::Cuda(0), kernels::config()) {
         Ok(runtime) => Some(runtime),
         Err(error @ (OpenError::NoDriver | OpenError::NoDevice)) => {
             static SAID: Once = Once::new();

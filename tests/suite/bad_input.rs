@@ -12,6 +12,7 @@ use ring_host::{
     LaunchError, Mode, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
     SendTimeoutError, State, TryRecvError, TrySendError,
 };
+use ring_tests::kernels::config;
 use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, with_ptx};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ fn refused<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> LaunchError {
 fn on_each_with(pinned_bytes: usize, device_bytes: usize, test: impl Fn(&Runtime)) {
     test(&cpu_with(pinned_bytes, device_bytes));
     if gpu().is_some() {
-        let options = RuntimeConfig { pinned_bytes, device_bytes, ..RuntimeConfig::default() };
+        let options = RuntimeConfig { pinned_bytes, device_bytes, ..config() };
         test(&Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
 }
@@ -117,13 +118,13 @@ fn arenas_that_cannot_be_had() {
     let mut devices = vec![Device::Cpu];
     devices.extend(gpu().map(|_| Device::Cuda(0)));
     for device in devices {
-        let options = RuntimeConfig { device_bytes: usize::MAX, ..RuntimeConfig::default() };
+        let options = RuntimeConfig { device_bytes: usize::MAX, ..config() };
         let error = Runtime::open_with(device, options).unwrap_err();
         assert!(matches!(error, OpenError::Arena { bytes: usize::MAX, .. }), "{error}");
         names(&error, &[&format!("arena of {} bytes", usize::MAX)]);
         // Less pinned memory does, and even none: then what is chosen needs none.
         let pinned = |pinned_bytes| {
-            let options = RuntimeConfig { pinned_bytes, ..RuntimeConfig::default() };
+            let options = RuntimeConfig { pinned_bytes, ..config() };
             Runtime::open_with(device, options).unwrap()
         };
         assert_eq!(pinned(usize::MAX).report().pinned, Ok(32 << 20));

@@ -1,10 +1,11 @@
 //! Kernels that a build script compiled.
 
+use crate::faults::on_each_device_alone;
 use ring_device::ring_kernel;
 use ring_host::image::ImageError;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Kernels, LaunchConfig, LaunchError};
-use ring_tests::{LONG, cpu, on_each_device};
+use ring_tests::{LONG, cpu};
 
 /// What `tests/build.rs` put there.
 const KERNELS: Kernels = ring_host::include_kernels!();
@@ -25,7 +26,7 @@ ring_kernel! {
 #[test]
 fn they_answer_on_every_device() {
     assert_eq!(KERNELS, MORE);
-    on_each_device(|runtime| {
+    on_each_device_alone(here!("they_answer_on_every_device"), |runtime| {
         let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().kernels(KERNELS)).unwrap();
         kernel.activate(LONG).unwrap();
         for seed in 0..100 {

@@ -1,7 +1,7 @@
 //! Kernels that are lost: a handler panics, the device faults, the code never answers. Every later
 //! use of the handle is an error, nothing hangs, and what is not lost goes on.
 
-use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp, PTX};
+use ring_example_kernels::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 use ring_host::device::Driver;
 use ring_host::error::ArenaKind;
 use ring_host::image::ImageError;
@@ -11,6 +11,7 @@ use ring_host::{
     PayloadError, RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State,
     TryRecvError, TrySendError,
 };
+use ring_tests::kernels::{bears_panics, config, of_examples, traps};
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -413,8 +414,9 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
 
 #[test]
 fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
-    on_each_device_alone(here!("after_a_panic_kernels_go_on_and_a_fresh_one_works"), |host| {
-        let launch = with_ptx(LaunchConfig::default(), PTX.as_bytes());
+    let here = here!("after_a_panic_kernels_go_on_and_a_fresh_one_works");
+    let test = |host: &Runtime| {
+        let launch = LaunchConfig::default().kernels(of_examples::<Fragile>());
         host.prepare::<Fragile>(&launch).unwrap(); // nothing is loaded beside a resident kernel
         let mut beside = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
         beside.activate(LONG).unwrap();
@@ -429,12 +431,35 @@ fn after_a_panic_kernels_go_on_and_a_fresh_one_works() {
             assert_eq!(beside.recv(LONG).unwrap(), request.answer(), "{mode} in {memory}");
         }
         beside.terminate(LONG).unwrap();
+    };
+    match gpu().is_none() || bears_panics::<Fragile>(here) {
+        true => on_each_device_alone(here, test),
+        false => test(&cpu()),
+    }
+}
+
+/// In PTX whose panics trap, one ends all that the process has on the GPU, and is reported so.
+#[test]
+fn a_panic_that_traps_is_a_fault_of_the_device() {
+    if gpu().is_none() || !traps::<Fragile>() {
+        return;
+    }
+    gpu_alone(here!("a_panic_that_traps_is_a_fault_of_the_device"), |host| {
+        let launch = LaunchConfig::default().kernels(of_examples::<Fragile>());
+        let mut kernel = host.launch::<Fragile>(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        kernel.send(12, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(144));
+        kernel.send(13, LONG).unwrap();
+        let fault = fault_of(&mut kernel);
+        assert!(matches!(fault, DeviceFault::Device { kernel: "fragile", .. }), "{fault}");
+        is_lost(&mut kernel, &2, &fault);
     });
 }
 
 /// Lets a kernel panic: by a message that comes alone, and amid many; and launches it anew.
 fn panics<K: Kernel<Request = u64, Response = u64>>(host: &Runtime, launch: &LaunchConfig) {
-    let launch = || with_ptx(launch.clone().capacity(256).channels(2), PTX.as_bytes());
+    let launch = || launch.clone().capacity(256).channels(2).kernels(of_examples::<K>());
     let answer = |request: u64| request * request;
     for many in [false, true] {
         let mut kernel = host.launch::<K>(launch()).unwrap();
@@ -489,11 +514,8 @@ LOOK:\n\tmov.u64 %rd3, %globaltimer;\n\tsetp.lt.u64 %p1, %rd3, %rd2;\n\t@%p1 bra
             let probe = cpu().launch::<Echo>(launch.clone()).unwrap();
             probe.pinned_bytes().next_multiple_of(256)
         };
-        let options = RuntimeConfig {
-            pinned_bytes: 2 * bytes,
-            device_bytes: 4096,
-            ..RuntimeConfig::default()
-        };
+        let (pinned_bytes, device_bytes) = (2 * bytes, 4096);
+        let options = RuntimeConfig { pinned_bytes, device_bytes, ..config() };
         let mut runtime = Runtime::open_with(ring_host::Device::Cuda(0), options).unwrap();
         let begun = Instant::now();
         let mut deaf = runtime.launch::<Echo>(with_ptx(launch.clone(), ptx("", SPIN))).unwrap();

@@ -1,21 +1,24 @@
-//! Kernels in place of the built-in ones: those of `RuntimeConfig::kernels`.
+//! Kernels in place of the built-in ones: those of `RuntimeConfig::kernels`, and those of the files that the tests
+//! are run with.
 
-use crate::faults::{answers, gpu_alone, names, ptx};
+use crate::faults::{CHILD, answers, gpu_alone, is_child, names, ptx};
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::image::ImageError;
 use ring_host::kernels::{EchoMessage, VectorAdd};
 use ring_host::{
-    Device, DeviceKind, Kernels, LaunchConfig, LaunchError, OpenError, Opened, Runtime,
-    RuntimeConfig,
+    Device, DeviceKind, KernelFiles, Kernels, LaunchConfig, LaunchError, OpenError, Opened,
+    Runtime, RuntimeConfig,
 };
-use ring_tests::{LONG, active, cpu};
+use ring_tests::kernels::{VARIABLE, config};
+use ring_tests::{LONG, active, cpu, gpu};
+use std::process::{Command, Output};
 use std::sync::Mutex;
 
 /// PTX with the entries of `echo` and of the layout probe, and no other; both only return.
 fn few() -> String {
     let echo = String::from_utf8(ptx("", "\tret;")).unwrap();
     let entry = &echo[echo.find(".visible .entry").unwrap()..];
-    format!("{echo}{}", entry.replace("ring_echo", "ring_layout_probe"))
+    format!("{echo}{}", entry.replace("ring_echo", KernelFiles::BUILT_IN_ENTRY))
 }
 
 fn with(text: String) -> RuntimeConfig {
@@ -24,7 +27,7 @@ fn with(text: String) -> RuntimeConfig {
     KEPT.lock().unwrap().push(text);
     // SAFETY: the tests' PTX only returns, or is the one that they run anyway, or is refused.
     let kernels = unsafe { Kernels::new(text) };
-    RuntimeConfig { kernels, ..RuntimeConfig::default() }
+    RuntimeConfig { kernels, ..config() }
 }
 
 /// That `VectorAdd` is refused, since the runtime's kernels have no entry for it.
@@ -80,7 +83,7 @@ fn what_cannot_stand_for_the_built_in_kernels_is_refused_when_a_device_is_opened
 #[test]
 fn a_gpu_runs_them() {
     gpu_alone(here!("a_gpu_runs_them"), |_| {
-        let same = format!("{}\n// another module\n", Kernels::BUILT_IN.ptx());
+        let same = format!("{}\n// another module\n", config().kernels.ptx());
         let host = Runtime::open_with(Device::Cuda(0), with(same)).unwrap();
         host.layout_on_device().unwrap();
         answers(&host);
@@ -103,9 +106,55 @@ fn a_gpu_that_refuses_them_is_not_chosen() {
         answers(&host);
         // Beside a resident kernel nothing is loaded; what is loaded serves.
         let kernel = active(&host, LaunchConfig::default().capacity(16));
-        Runtime::open(Device::Cuda(0)).unwrap();
+        Runtime::open_with(Device::Cuda(0), config()).unwrap();
         let error = Runtime::open_with(Device::Cuda(0), with(few())).map(drop).unwrap_err();
         assert_eq!(error, OpenError::Kernels(ImageError::Busy { resident: 1 }));
         drop(kernel);
     });
+}
+
+/// This program again, asked to run one test that looks for a GPU, with that value of the variable.
+fn run_with(value: &std::ffi::OsStr) -> Output {
+    let name = "kernels::the_files_are_said_before_a_gpu_is_opened";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([name, "--exact", "--test-threads=1"]).env(CHILD, name).env(VARIABLE, value);
+    child.output().unwrap()
+}
+
+#[test]
+fn the_files_are_said_before_a_gpu_is_opened() {
+    if is_child() {
+        drop(gpu());
+        return;
+    }
+    let folder = std::env::temp_dir();
+    let file = |name: &str, text: String| {
+        let path = folder.join(format!("ring-tests-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (one, two) = (file("one.ptx", few()), file("two.ptx", Kernels::BUILT_IN.ptx().to_owned()));
+    let said = |paths: &[&std::path::Path]| {
+        let output = run_with(&std::env::join_paths(paths).unwrap());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (two_shown, one_shown) = (two.display().to_string(), one.display().to_string());
+    let (status, words) = said(&[&two, &one]);
+    assert_eq!(status, Some(0), "{words}");
+    assert_eq!(words.matches(VARIABLE).count(), 1, "once: {words}");
+    names(&words, &[&format!("{two_shown}, {one_shown}")]);
+    for (text, parts) in [("rubbish", ["not PTX"]), (&few().replace("ring_", ""), ["RING_ABI"])] {
+        let bad = file("bad.ptx", text.replace("RING_ABI_VERSION", "X"));
+        let (status, words) = said(&[&two, &bad]);
+        std::fs::remove_file(&bad).unwrap();
+        assert_eq!(status, Some(1), "{words}");
+        names(&words, &[VARIABLE, &bad.display().to_string()]);
+        names(&words, &parts);
+    }
+    let (status, words) = said(&[&folder.join("no-such.ptx"), &one]);
+    assert_eq!(status, Some(1), "{words}");
+    names(&words, &[VARIABLE, "cannot read", "no-such.ptx"]);
+    for path in [one, two] {
+        std::fs::remove_file(path).unwrap();
+    }
 }

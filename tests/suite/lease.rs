@@ -9,6 +9,7 @@ use ring_host::{
     Device, DeviceFault, Exit, LaunchConfig, LaunchError, Memory, Mode, RecvTimeoutError, Runtime,
     RuntimeConfig, State, TrySendError,
 };
+use ring_tests::kernels::config;
 use ring_tests::{CallError, LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -114,7 +115,7 @@ fn says(out: &mut impl BufRead, word: &str) {
 /// The device that the parent process chose.
 fn chosen() -> Runtime {
     let device = std::env::var("RING_TEST_HOST").unwrap().parse::<Device>().unwrap();
-    Runtime::open(device).unwrap()
+    Runtime::open_with(device, config()).unwrap()
 }
 
 /// The devices there are.

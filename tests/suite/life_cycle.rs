@@ -9,6 +9,7 @@ use ring_host::{
     RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError, State, Summary, TryRecvError,
     TrySendError,
 };
+use ring_tests::kernels::config;
 use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -195,8 +196,7 @@ fn dropped_kernels_leave_the_device() {
     let each = bytes_of::<Echo>(&small().channels(2));
     let mut runtimes = vec![cpu_with(each, 4096)];
     if gpu().is_some() {
-        let options =
-            RuntimeConfig { pinned_bytes: each, device_bytes: 4096, ..RuntimeConfig::default() };
+        let options = RuntimeConfig { pinned_bytes: each, device_bytes: 4096, ..config() };
         runtimes.push(Runtime::open_with(Device::Cuda(0), options).unwrap());
     }
     for runtime in runtimes {

@@ -11,6 +11,7 @@ use ring_host::{
     Device, DeviceFault, KernelHandle, LaunchConfig, LaunchError, Memory, Mode, OpenError,
     RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
+use ring_tests::kernels::config;
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -215,7 +216,7 @@ fn resets(mut host: Runtime, uses_it: bool) {
     drop(terminated);
     assert!(host.recover(LONG).unwrap().reopened);
     answers(&host);
-    answers(&Runtime::open(Device::Cuda(0)).unwrap());
+    answers(&Runtime::open_with(Device::Cuda(0), config()).unwrap());
     assert!(beside.recover(LONG).unwrap().reopened);
     drop((kernel, resting)); // after the device was opened anew
     answers(&beside);

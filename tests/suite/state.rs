@@ -2,12 +2,13 @@
 //! deactivation and relaunches, a channel's own, and the host's only while no message is taken.
 
 use crate::faults::{on_each_device_alone, until};
-use ring_example_kernels::{Book, BookState, Fill, Order, PTX, TICKS};
+use ring_example_kernels::{Book, BookState, Fill, Order, TICKS};
 use ring_host::{
     Budgets, ChannelError, ControlError, KernelHandle, LaunchConfig, Mode, Runtime, StateError,
     TryRecvError,
 };
-use ring_tests::{LONG, Progress, WAYS, cpu, with_ptx};
+use ring_tests::kernels::of_examples;
+use ring_tests::{LONG, Progress, WAYS, cpu};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -65,7 +66,7 @@ pub(crate) fn order(channel: u32, n: u64) -> Order {
 }
 
 fn launched(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Book> {
-    host.launch::<Book>(with_ptx(launch, PTX.as_bytes())).unwrap()
+    host.launch::<Book>(launch.kernels(of_examples::<Book>())).unwrap()
 }
 
 /// Sends orders `from..to` on a channel, in batches and one by one, and compares every answer.

@@ -3,7 +3,7 @@
 //! `cargo run --release -p example-echo [device [count]]`, where the device is auto, cpu or cuda.
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, LaunchConfig, Runtime};
+use ring_host::{Error, LaunchConfig, Runtime};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,11 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let count = args.next().map_or(Ok(1000), |n| n.parse())?;
-    Ok(run(device, count)?)
+    Ok(run(&Runtime::open(device)?, count)?)
 }
 
-fn run(device: Device, count: u64) -> Result<(), Error> {
-    let runtime = Runtime::open(device)?;
+fn run(runtime: &Runtime, count: u64) -> Result<(), Error> {
     let mut kernel = runtime.launch::<Echo>(LaunchConfig::default())?;
     kernel.activate(SECOND)?; // from now on it takes messages
     for seed in 0..count {
@@ -31,8 +30,5 @@ fn run(device: Device, count: u64) -> Result<(), Error> {
 
 #[test]
 fn on_every_device() {
-    run(Device::Cpu, 1000).unwrap();
-    if ring_tests::gpu().is_some() {
-        run(Device::Cuda(0), 1000).unwrap();
-    }
+    ring_tests::on_each_device(|runtime| run(runtime, 1000).unwrap());
 }

@@ -4,7 +4,7 @@
 //! `cargo run --release -p example-vector-add [device [elements]]`
 
 use ring_host::kernels::{INLINE_ELEMENTS, VectorAdd, VectorAddRequest};
-use ring_host::{Device, LaunchConfig, Runtime};
+use ring_host::{LaunchConfig, Runtime};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,11 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let elements = args.next().map_or(Ok(100_000), |n| n.parse())?;
-    run(device, elements)
+    run(&Runtime::open(device)?, elements)
 }
 
-fn run(device: Device, elements: usize) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Runtime::open(device)?;
+fn run(runtime: &Runtime, elements: usize) -> Result<(), Box<dyn std::error::Error>> {
     // Three vectors of 4-byte elements side by side: A, B and the sum.
     let launch = LaunchConfig::default().payload_bytes(3 * 4 * elements.max(1));
     let mut kernel = runtime.launch::<VectorAdd>(launch)?;
@@ -64,9 +63,6 @@ fn check(a: &[f32], b: &[f32], c: &[f32]) {
 #[test]
 fn on_every_device() {
     for elements in [1, INLINE_ELEMENTS, 1000, 100_000] {
-        run(Device::Cpu, elements).unwrap();
-        if ring_tests::gpu().is_some() {
-            run(Device::Cuda(0), elements).unwrap();
-        }
+        ring_tests::on_each_device(|runtime| run(runtime, elements).unwrap());
     }
 }

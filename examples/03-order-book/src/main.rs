@@ -4,16 +4,19 @@
 //! `cargo run --release -p example-order-book [device [orders]]`, where the device is auto, cpu or cuda.
 
 use ring_example_kernels::{Book, Order, PTX, Side, TICKS};
-use ring_host::{Device, Error, LaunchConfig, Runtime};
+use ring_host::{Error, Kernels, LaunchConfig, Runtime};
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+// SAFETY: the PTX that was made of the crate whose kernel is launched.
+const KERNELS: Kernels = unsafe { Kernels::new(PTX) };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let orders = args.next().map_or(Ok(1_000_000), |n| n.parse())?;
-    Ok(run(device, orders)?)
+    Ok(run(&Runtime::open(device)?, KERNELS, orders)?)
 }
 
 /// The `n`th order of a market that goes to and fro around the middle price.
@@ -25,11 +28,8 @@ fn order(n: u64) -> Order {
 }
 
 /// Sends the orders and counts what was traded; then asks the book whether it agrees.
-fn run(device: Device, orders: u64) -> Result<(), Error> {
-    let host = Runtime::open(device)?;
-    // SAFETY: the PTX that was made of the crate whose kernel is launched.
-    let launch = unsafe { LaunchConfig::default().ptx(PTX.as_bytes()) };
-    let mut kernel = host.launch::<Book>(launch)?;
+fn run(host: &Runtime, kernels: Kernels, orders: u64) -> Result<(), Error> {
+    let mut kernel = host.launch::<Book>(LaunchConfig::default().kernels(kernels))?;
     kernel.activate(SECOND)?;
 
     let (mut sent, mut received, mut filled) = (0, 0, 0);
@@ -56,8 +56,6 @@ fn run(device: Device, orders: u64) -> Result<(), Error> {
 
 #[test]
 fn on_every_device() {
-    run(Device::Cpu, 20_000).unwrap();
-    if ring_tests::gpu().is_some() {
-        run(Device::Cuda(0), 20_000).unwrap();
-    }
+    let kernels = ring_tests::kernels::of_examples::<Book>();
+    ring_tests::on_each_device(|host| run(host, kernels, 20_000).unwrap());
 }

@@ -4,7 +4,7 @@
 //! `cargo run --release -p example-channels [device [messages a channel]]`
 
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, LaunchConfig, Receiver, Runtime, Sender};
+use ring_host::{Error, LaunchConfig, Receiver, Runtime, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let count = args.next().map_or(Ok(100_000), |n| n.parse())?;
-    Ok(run(device, count)?)
+    Ok(run(&Runtime::open(device)?, count)?)
 }
 
-fn run(device: Device, count: u64) -> Result<(), Error> {
-    let runtime = Runtime::open(device)?;
+fn run(runtime: &Runtime, count: u64) -> Result<(), Error> {
     let mut kernel = runtime.launch::<Echo>(LaunchConfig::default().channels(CHANNELS))?;
     kernel.activate(LIMIT)?;
 
@@ -62,8 +61,8 @@ fn receive(mut receiver: Receiver<Echo>, first: u64, count: u64) -> Result<(), E
 
 #[test]
 fn on_every_device() {
-    run(Device::Cpu, 5000).unwrap();
-    if ring_tests::gpu().is_some() {
-        run(Device::Cuda(0), 100_000).unwrap();
+    run(&ring_tests::cpu(), 5000).unwrap();
+    if let Some(gpu) = ring_tests::gpu() {
+        run(&gpu, 100_000).unwrap();
     }
 }

@@ -5,7 +5,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, LaunchConfig, RequestSink, ResponseStream, Runtime};
+use ring_host::{LaunchConfig, RequestSink, ResponseStream, Runtime};
 use std::time::Duration;
 use tokio::time::{interval, timeout};
 
@@ -19,12 +19,11 @@ async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let count = args.next().map_or(Ok(100_000), |n| n.parse())?;
-    run(device, count).await
+    run(&Runtime::open(device)?, count).await
 }
 
-async fn run(device: Device, count: u64) -> Result<()> {
+async fn run(runtime: &Runtime, count: u64) -> Result<()> {
     // These calls wait for the device; in a server, make them before it serves.
-    let runtime = Runtime::open(device)?;
     let mut kernel = runtime.launch::<Echo>(LaunchConfig::default())?;
     kernel.activate(LIMIT)?;
     let (sender, receiver) = kernel.take_channel(0)?.into_split();
@@ -71,8 +70,8 @@ async fn tick() {
 #[cfg(test)]
 #[tokio::test]
 async fn on_every_device() {
-    run(Device::Cpu, 5000).await.unwrap();
-    if ring_tests::gpu().is_some() {
-        run(Device::Cuda(0), 100_000).await.unwrap();
+    run(&ring_tests::cpu(), 5000).await.unwrap();
+    if let Some(gpu) = ring_tests::gpu() {
+        run(&gpu, 100_000).await.unwrap();
     }
 }

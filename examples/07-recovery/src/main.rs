@@ -8,7 +8,7 @@ mod exchange;
 use exchange::exchange;
 use ring_example_kernels::{Fragile, PTX};
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Device, Error, LaunchConfig, Runtime, TryRecvError};
+use ring_host::{Error, Kernels, LaunchConfig, Runtime, TryRecvError};
 use std::time::Duration;
 
 /// The request that the handler cannot bear.
@@ -16,19 +16,20 @@ const BAD: u64 = 13;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
+// SAFETY: the PTX that was made of the crate whose kernel is launched.
+const KERNELS: Kernels = unsafe { Kernels::new(PTX) };
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let device = args.next().as_deref().unwrap_or("auto").parse()?;
     let count = args.next().map_or(Ok(100), |n| n.parse())?;
-    Ok(run(device, count)?)
+    Ok(run(&Runtime::open(device)?, KERNELS, count)?)
 }
 
 /// Requests 0..count, one of which the handler cannot bear. Keep what was not answered: only you can
 /// know whether it may be sent twice.
-fn run(device: Device, count: u64) -> Result<(), Error> {
-    let runtime = Runtime::open(device)?;
-    // SAFETY: the PTX that was made of the crate whose kernel is launched.
-    let launch = unsafe { LaunchConfig::default().ptx(PTX.as_bytes()) };
+fn run(runtime: &Runtime, kernels: Kernels, count: u64) -> Result<(), Error> {
+    let launch = LaunchConfig::default().kernels(kernels);
     runtime.prepare::<Fragile>(&launch)?; // a GPU loads nothing beside a resident kernel
     let mut beside = runtime.launch::<Echo>(Default::default())?;
     beside.activate(LIMIT)?;
@@ -63,10 +64,12 @@ fn run(device: Device, count: u64) -> Result<(), Error> {
 
 #[test]
 fn on_every_device() {
+    use ring_tests::kernels::{bears_panics, of_examples};
+    let kernels = of_examples::<Fragile>();
     for count in [1, BAD, BAD + 1, 100] {
-        run(Device::Cpu, count).unwrap();
+        run(&ring_tests::cpu(), kernels, count).unwrap();
     }
-    if ring_tests::gpu().is_some() {
-        run(Device::Cuda(0), 100).unwrap();
+    if let Some(gpu) = ring_tests::gpu().filter(|_| bears_panics::<Fragile>("example-recovery")) {
+        run(&gpu, kernels, 100).unwrap();
     }
 }

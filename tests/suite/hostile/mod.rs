@@ -8,12 +8,11 @@ mod idle;
 
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{self, Quirks, cpu::Cpu};
-use ring_host::image::Image;
 use ring_host::{Device, DeviceFault, Kernels, Runtime, RuntimeConfig};
 use ring_shared::atomics::AtomicU64;
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control};
-use ring_tests::{gpu, mixed, over};
+use ring_tests::{gpu, kernels, mixed, over};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,8 +26,10 @@ fn on_each_probed_device(test: impl Fn(&MemoryProbe, &Runtime)) {
     let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
     test(&device.memory_probe(), &host);
     if gpu().is_some() {
-        let open = || Quirks::of(device::open(Device::Cuda(0), &Image::built_in()).unwrap().0);
-        let (device, host) = over(open, LITTLE);
+        let kernels = kernels::config().kernels;
+        let image = kernels.image().unwrap();
+        let open = || Quirks::of(device::open(Device::Cuda(0), &image).unwrap().0);
+        let (device, host) = over(open, RuntimeConfig { kernels, ..LITTLE });
         test(&device.memory_probe(), &host);
     }
 }

@@ -7,13 +7,14 @@ use super::mixed;
 use super::platforms::Platform;
 use crate::state::{Naive, order};
 use proptest::prelude::*;
-use ring_example_kernels::{Book, BookState, Fill, PTX};
+use ring_example_kernels::{Book, BookState, Fill};
 use ring_host::error::DriverReason;
 use ring_host::{
     ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime, StateError,
     TryRecvError,
 };
-use ring_tests::{LONG, with_ptx};
+use ring_tests::LONG;
+use ring_tests::kernels::of_examples;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -94,7 +95,7 @@ struct Model {
 
 impl Model {
     fn launch(platform: &Platform, host: &Runtime, launched: &Launched) -> Option<Model> {
-        let launched = launched.clone().with(|launch| with_ptx(launch, PTX.as_bytes()));
+        let launched = launched.clone().with(|launch| launch.kernels(of_examples::<Book>()));
         let kernel = launch::<Book>(platform, host, &launched)?;
         let new = |_| Track { book: Some(Naive::default()), ..Track::default() };
         let channels = (0..launched.channels).map(new).collect();
