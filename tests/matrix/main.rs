@@ -43,6 +43,11 @@ fn run(arguments: &[String], quirk: &str, mode: Mode, memory: Memory) -> std::io
     let mut command = Command::new(ring);
     command.args(["validate", "--device", device, "--messages", messages]);
     command.args(["--mode", &mode.to_string(), "--memory", &memory.to_string()]);
+    if device != "cpu" {
+        for file in ring_tests::kernels::files().files() {
+            command.arg("--ptx").arg(file.path());
+        }
+    }
     if !quirk.is_empty() {
         command.args(["--emulate", quirk]);
     }

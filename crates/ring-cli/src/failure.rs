@@ -3,7 +3,7 @@
 use crate::interrupt;
 use crate::text;
 use ring_builder::BuildError;
-use ring_host::{ControlError, Device, DeviceFault, LaunchError, OpenError};
+use ring_host::{ControlError, Device, DeviceFault, KernelFileError, LaunchError, OpenError};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -22,6 +22,27 @@ pub enum Failure {
     /// The device was not opened; why has been printed.
     #[error("cannot open device {0}")]
     Unopened(Device),
+    /// A file with PTX was not taken.
+    #[error(transparent)]
+    KernelFile(#[from] KernelFileError),
+    /// A file with PTX has nothing that the command looks for.
+    #[error(
+        "{} has no kernel that this command runs: it looks for {}; the file has {}",
+        path.display(),
+        runs.join(", "),
+        has.join(", ")
+    )]
+    NoKernel {
+        /// The file.
+        path: PathBuf,
+        /// The entries that are looked for.
+        runs: Vec<&'static str>,
+        /// The entries that it has.
+        has: Vec<&'static str>,
+    },
+    /// PTX was given, and the device is CPU threads; why.
+    #[error("--ptx is for a GPU; the CPU device ({0}) runs handlers compiled for the host")]
+    PtxOnCpu(String),
     /// A kernel was not launched.
     #[error("cannot launch {kernel}: {source}")]
     Launch {
@@ -126,10 +147,20 @@ impl Failure {
             Failure::Open { source: OpenError::Environment { .. }, .. } => {
                 "RING_MODE and RING_MEMORY win over --mode and --memory."
             }
+            Failure::Open { source: OpenError::Kernels(_), .. } => {
+                "Does it open without --ptx? `ring doctor` says what this machine can do."
+            }
             Failure::Open { .. } => {
                 "`ring doctor` says what is missing; --device cpu needs no GPU and no driver."
             }
             Failure::Unopened(_) => "The end of the report says what to do.",
+            Failure::KernelFile(_) => {
+                "Give PTX of ring kernels, made of the sources of this version."
+            }
+            Failure::NoKernel { .. } => {
+                "Leave that file out; kernels of your own run by a program of yours."
+            }
+            Failure::PtxOnCpu(_) => "Leave --ptx out, or choose a GPU: --device cuda.",
             Failure::Launch { source, .. } => launch_advice(source),
             Failure::Activate(ControlError::Fault(fault)) => fault_advice(fault),
             Failure::Activate(_) => "Wait longer with --timeout, or ask for fewer --channels.",
@@ -192,6 +223,7 @@ fn launch_advice(source: &LaunchError) -> &'static str {
 mod tests {
     use super::*;
     use ring_host::error::{Budget, DriverError, DriverReason};
+    use ring_host::image::ImageError;
     use ring_host::{Memory, Mode, Obstacle, Refusal};
 
     fn launch(source: LaunchError) -> Failure {
@@ -252,7 +284,26 @@ mod tests {
         let driver = DeviceFault::Driver { kernel: "echo", source };
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let file = Failure::File { path: "a/b.json".into(), source: denied() };
-        let cases: [(Failure, &[&str]); 17] = [
+        let no_kernel = Failure::NoKernel {
+            path: "a/b.ptx".into(),
+            runs: vec!["ring_echo"],
+            has: vec!["ring_other", "ring_more"],
+        };
+        let kernels = OpenError::Kernels(ImageError::NoAbi);
+        let cases: [(Failure, &[&str]); 21] = [
+            (
+                KernelFileError::NoKernel("a/b.ptx".into()).into(),
+                &["a/b.ptx", "no kernel", "Give PTX"],
+            ),
+            (no_kernel, &["a/b.ptx", "for ring_echo;", "has ring_other, ring_more", "out"]),
+            (
+                Failure::PtxOnCpu("no GPU".to_owned()),
+                &["--ptx", "device (no GPU)", "compiled for the host", "--device cuda"],
+            ),
+            (
+                Failure::Open { device, source: kernels },
+                &["cuda:99", "RING_ABI_VERSION", "without --ptx"],
+            ),
             (Failure::Interrupted, &["interrupted before", "until then"]),
             (Failure::Exists("a/b".into()), &["a/b exists", "another name"]),
             (Failure::NoClone("a/b".into()), &["a/b is no clone", "--ring", "git URL"]),

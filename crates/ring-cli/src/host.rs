@@ -2,8 +2,7 @@
 
 use crate::args::Emulation;
 use ring_host::device::{self, Driver};
-use ring_host::image::Image;
-use ring_host::{Device, DeviceInfo, DeviceKind, OpenError, Runtime, RuntimeConfig};
+use ring_host::{Device, DeviceInfo, DeviceKind, Kernels, OpenError, Runtime, RuntimeConfig};
 use std::sync::Arc;
 
 /// A device that was found, and what became of opening it.
@@ -17,19 +16,24 @@ pub struct Host {
     pub runtime: Result<Runtime, OpenError>,
 }
 
-/// Finds the device and opens it.
-pub fn open(device: Device, emulation: Option<&Emulation>) -> Result<Host, OpenError> {
-    let (driver, why) = device::open(device, &Image::built_in())?;
+/// Finds the device and opens it, with what stands for the built-in kernels.
+pub fn open(
+    device: Device,
+    emulation: Option<&Emulation>,
+    kernels: Kernels,
+) -> Result<Host, OpenError> {
+    let (driver, why) = device::open(device, &kernels.image()?)?;
     let Some(emulation) = emulation else {
-        return Ok(over(driver, why.to_string()));
+        return Ok(over(driver, why.to_string(), kernels));
     };
     let why = format!("{why}; emulating {emulation}");
-    Ok(over(emulation.of(driver).into(), why))
+    Ok(over(emulation.of(driver).into(), why, kernels))
 }
 
-fn over(driver: Arc<dyn Driver>, why: String) -> Host {
+fn over(driver: Arc<dyn Driver>, why: String, kernels: Kernels) -> Host {
     let info = driver.info().clone();
-    Host { info, why, runtime: Runtime::over(driver, RuntimeConfig::default()) }
+    let config = RuntimeConfig { kernels, ..RuntimeConfig::default() };
+    Host { info, why, runtime: Runtime::over(driver, config) }
 }
 
 /// What the device is made of, in a word.

@@ -11,7 +11,7 @@
 //!
 //! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
 //! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with;
-//! `host` opens devices; `interrupt` is Ctrl-C; `times`, `table`, `reasons`,
+//! `host` opens devices, with the `kernels` that were asked for; `interrupt` is Ctrl-C; `times`, `table`, `reasons`,
 //! [`text`] and `progress` are what they print with.
 //!
 //! The program is `main.rs`. All else is a library, so that what reads text can be fuzzed (`fuzz/`).
@@ -23,6 +23,7 @@ mod doctor;
 mod failure;
 mod host;
 mod interrupt;
+mod kernels;
 
 pub mod new;
 mod progress;

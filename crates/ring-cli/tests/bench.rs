@@ -18,6 +18,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     // On a busy machine it may take long.
     let ran = ring_at(Path::new("."), 5 * LIMIT, &options, &[]).ends(0).says(&[
         "device cpu: CPU threads",
+        "kernels compiled for the host",
         "processors",
         "up to 500 round trips timed of each kind",
         "cpu: echo ",
@@ -36,6 +37,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     let report: Value = serde_json::from_str(&text).expect("it is JSON");
     for (pointer, expected) in [
         ("/device", json!("cpu")),
+        ("/machine/kernels", json!("compiled for the host")),
         ("/sections", json!(["modes", "cpu", "growth"])),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),

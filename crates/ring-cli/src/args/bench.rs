@@ -33,6 +33,10 @@ pub struct Bench {
     #[arg(long)]
     pub growth: bool,
 
+    /// PTX to run instead, vouched for by you; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub ptx: Vec<PathBuf>,
+
     /// Write everything that was measured to a file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -64,11 +68,12 @@ mod tests {
         assert_eq!((options.device, options.quick, options.list), (Device::Auto, false, false));
         assert_eq!((options.samples, options.only.len(), options.growth), (None, 0, false));
         let line = "--device cuda:1 --quick --only latency,cpu --samples 1000 --growth --list \
-                    --json a.json --html b.html";
+                    --ptx c.ptx --ptx d.ptx --json a.json --html b.html";
         let options = bench(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         assert_eq!(options.only, [Section::Latency, Section::Cpu]);
         assert_eq!((options.samples, options.device), (Some(1000), Device::Cuda(1)));
         assert!(options.quick && options.growth && options.list);
+        assert_eq!(options.ptx, ["c.ptx", "d.ptx"].map(PathBuf::from));
         assert_eq!(options.json.unwrap().to_str(), Some("a.json"));
         assert_eq!(options.html.unwrap().to_str(), Some("b.html"));
     }

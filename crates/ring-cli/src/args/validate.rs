@@ -4,6 +4,7 @@ use super::Emulate;
 use super::values::{Milliseconds, number, processing, seconds, small_number};
 use clap::Args;
 use ring_host::{Budgets, Device, LaunchConfig, Memory, Mode, Processing};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of `ring validate`.
@@ -24,6 +25,10 @@ pub struct Validate {
     /// Take things away: wsl2, no-pinned, ... (list: all)
     #[arg(long, value_name = "NAMES")]
     pub emulate: Option<Emulate>,
+
+    /// PTX to run instead, vouched for by you; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub ptx: Vec<PathBuf>,
 
     /// How the kernels are launched.
     #[command(flatten)]
@@ -113,6 +118,7 @@ mod tests {
         let options = validate(&[]).unwrap();
         assert!(matches!(options.device, Device::Auto));
         assert_eq!((options.messages, options.emulate), (1_000_000, None));
+        assert_eq!(options.ptx.len(), 0);
         assert_eq!(options.timeout, Duration::from_secs(10));
         let launch = format!("{:?}", options.kernel.launch());
         let default = LaunchConfig::default().threads(LaunchConfig::DEFAULT_THREADS);
@@ -122,13 +128,15 @@ mod tests {
     #[test]
     fn every_option_is_read() {
         let line = "--device cuda:1 --messages 0 --timeout .5 --emulate wsl2,watchdog \
-                    --mode event-driven --memory staged-async --channels 4 --capacity 64 \
+                    --ptx a.ptx --ptx b/c.ptx --mode event-driven --memory staged-async \
+                    --channels 4 --capacity 64 \
                     --threads 128 --processing adaptive --max-messages 7 --time-budget 2.5 \
                     --idle-budget 0.02 --iterations 9";
         let options = validate(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         assert!(matches!(options.device, Device::Cuda(1)));
         assert_eq!((options.messages, options.timeout), (0, Duration::from_millis(500)));
         assert_eq!(options.emulate.as_ref().unwrap().to_string(), "wsl2,watchdog");
+        assert_eq!(options.ptx, ["a.ptx", "b/c.ptx"].map(PathBuf::from));
         let (time, idle) = (Duration::from_micros(2500), Duration::from_micros(20));
         let expected = LaunchConfig::default()
             .mode(Mode::EventDriven)

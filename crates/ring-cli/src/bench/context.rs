@@ -9,6 +9,7 @@ use super::ring::latency::timed;
 use super::settings::{Settings, TIMEOUT};
 use super::stats::Times;
 use crate::interrupt::Interrupt;
+use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
 use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
@@ -26,6 +27,8 @@ const SPACER_SLOTS: u32 = 16;
 pub struct Context<'a> {
     /// The device.
     pub runtime: &'a Runtime,
+    /// Where the kernels are taken from that are not built in.
+    pub kernels: &'a KernelSource,
     /// The same GPU, for bare kernels.
     pub gpu: Option<&'a Mutex<Gpu>>,
     /// Processors for host threads.
@@ -93,7 +96,8 @@ impl Context<'_> {
     /// [`Cores::pin`] counts.
     pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
         self.check_interrupt()?;
-        let launched = self.cores.on(1, || self.runtime.launch::<K>(K::launch(launch)));
+        let launch = K::launch(self.kernels, launch);
+        let launched = self.cores.on(1, || self.runtime.launch::<K>(launch));
         let mut kernel = launched.map_err(|error| match error {
             LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
                 Stop::Wrong(error.to_string())

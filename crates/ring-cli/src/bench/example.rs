@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::stats::{Rates, Times};
 use crate::args::Bench;
 use crate::interrupt::Interrupt;
+use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::{Device, Memory, Mode, Runtime};
 use std::time::Duration;
@@ -49,9 +50,14 @@ pub fn options() -> Bench {
         list: false,
         samples: None,
         growth: false,
+        ptx: Vec::new(),
         json: None,
         html: None,
     }
+}
+
+fn shipped() -> KernelSource {
+    KernelSource::read(&[], Device::Cpu, Vec::new()).unwrap()
 }
 
 /// Lets `work` measure the CPU device.
@@ -61,6 +67,7 @@ pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
     let settings = Settings::of(&options());
     work(&Context {
         runtime: &runtime,
+        kernels: &shipped(),
         gpu: None,
         cores: &cores,
         settings: &settings,
@@ -73,7 +80,7 @@ pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
 pub fn report() -> Report {
     let runtime = Runtime::open(Device::Cpu).unwrap();
     let cores = Cores::find();
-    let mut machine = Machine::look(&runtime, &cores);
+    let mut machine = Machine::look(&runtime, &shipped(), &cores);
     let processor = machine.facts.iter_mut().find(|(name, _)| *name == "processor").unwrap();
     processor.1 = "A & B <processor> \"x\" </script>".to_owned();
     let mut report = Report::new(machine, Settings::of(&options()));

@@ -1,6 +1,7 @@
 //! The machine that the figures were measured on.
 
 use super::cores::Cores;
+use crate::kernels::KernelSource;
 use crate::reasons::each;
 use ring_host::{DeviceInfo, DeviceKind, Runtime};
 use std::env::consts;
@@ -35,7 +36,7 @@ fn cpu_info(key: &str) -> Option<String> {
 
 impl Machine {
     /// Looks around.
-    pub fn look(runtime: &Runtime, cores: &Cores) -> Machine {
+    pub fn look(runtime: &Runtime, kernels: &KernelSource, cores: &Cores) -> Machine {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
         let system = format!("{} {} on {}", consts::OS, release.trim(), consts::ARCH);
@@ -54,6 +55,7 @@ impl Machine {
             ("clock", format!("monotonic; two readings are {} ns apart", cores.on(0, clock))),
             ("device", format!("{}: {}", crate::host::kind(device), device.name)),
             ("why this one", runtime.why().to_string()),
+            ("kernels", kernels.in_words(device.kind)),
         ];
         if device.kind == DeviceKind::Cuda {
             facts.extend(gpu(device));

@@ -1,18 +1,46 @@
 //! The measured kernels: how to make their messages and check their answers quickly.
 
+use crate::kernels::KernelSource;
 use ring_bench::kernels::{
     DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096,
 };
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Kernel, LaunchConfig};
+use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Runtime};
 
-/// PTX of `ring-bench`, built by `cargo xtask ptx` and checked in.
-pub const PTX: &str = include_str!("kernels.ptx");
+// SAFETY: `cargo xtask ptx` made it of `ring-bench`, whose kernel types are launched with it.
+/// The kernels of `ring-bench`, built by `cargo xtask ptx` and checked in.
+pub const SHIPPED: Kernels = unsafe { Kernels::new(include_str!("kernels.ptx")) };
+
+/// Does the same with each of its kernels that is measured.
+macro_rules! each_own {
+    ($do:ident) => {
+        $do!(Echo16, Echo64Warp, Echo64Block, Echo256, Echo1024, Echo4096, Digest)
+    };
+}
+
+/// Entries of those kernels.
+pub fn entries() -> impl Iterator<Item = &'static str> {
+    macro_rules! entries {
+        ($($kernel:ty),+) => { [$(<$kernel>::ENTRY),+] };
+    }
+    each_own!(entries).into_iter()
+}
+
+/// Loads them all: once a kernel is resident the driver loads nothing.
+pub fn prepare(runtime: &Runtime, source: &KernelSource) -> Result<(), LaunchError> {
+    macro_rules! prepare {
+        ($($kernel:ty),+) => {
+            $(runtime.prepare::<$kernel>(&<$kernel>::launch(source, LaunchConfig::default()))?;)+
+        };
+    }
+    each_own!(prepare);
+    Ok(())
+}
 
 /// A kernel that is measured: message `i` differs from all others in its bytes, and so is its
 /// answer.
 pub trait Measured: Kernel<Request: Send, Response: Send> {
-    /// Whether it is in [`PTX`], not built into `ring-host`.
+    /// Whether it is one of `ring-bench`, not built into `ring-host`.
     const OWN: bool = true;
 
     /// A message of no number yet: what all have in common.
@@ -33,10 +61,9 @@ pub trait Measured: Kernel<Request: Send, Response: Send> {
     fn answers(response: &Self::Response, i: u64) -> bool;
 
     /// The launch, with the code that it needs.
-    fn launch(launch: LaunchConfig) -> LaunchConfig {
+    fn launch(source: &KernelSource, launch: LaunchConfig) -> LaunchConfig {
         match Self::OWN {
-            // SAFETY: `cargo xtask ptx` made it from the very types that are launched with it.
-            true => unsafe { launch.ptx(PTX.as_bytes()) },
+            true => launch.kernels(source.with_entry(Self::ENTRY, SHIPPED)),
             false => launch,
         }
     }
@@ -155,16 +182,8 @@ mod tests {
 
     #[test]
     fn every_kernel_that_is_launched_is_in_the_module() {
-        let image = ring_host::image::Image::new(PTX.as_bytes()).unwrap();
-        for entry in [
-            Echo16::ENTRY,
-            Echo64Warp::ENTRY,
-            Echo64Block::ENTRY,
-            Echo256::ENTRY,
-            Echo1024::ENTRY,
-            Echo4096::ENTRY,
-            Digest::ENTRY,
-        ] {
+        let image = SHIPPED.image().unwrap();
+        for entry in entries() {
             image.check_entry(entry).unwrap();
         }
     }

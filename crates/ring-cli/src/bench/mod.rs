@@ -36,17 +36,15 @@ pub use section::Section;
 use crate::args::Bench;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use baselines::Gpu;
 use context::Context;
 use cores::Cores;
 use machine::Machine;
-use measured::Measured;
 use report::{Report, Skipped, Stop};
-use ring_bench::kernels::Digest;
 use ring_host::device;
-use ring_host::image::Image;
-use ring_host::{Device, DeviceKind, Kernels, LaunchConfig, Runtime, RuntimeConfig};
+use ring_host::{Device, DeviceKind, KernelFiles, OpenError, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -54,9 +52,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// On a GPU: memory for rings of 4096-byte messages on four channels, and as much for their answers.
-const LARGE: RuntimeConfig =
-    RuntimeConfig { pinned_bytes: 192 << 20, device_bytes: 32 << 20, kernels: Kernels::BUILT_IN };
+/// Memory on a GPU, pinned and on the device: for rings of 4096-byte messages on four channels, and as much
+/// for their answers.
+const LARGE: (usize, usize) = (192 << 20, 32 << 20);
 
 /// Measures what the options ask for, and reports to `out` and to files. An error if an answer was
 /// wrong or none came; a target that is not met is none.
@@ -70,19 +68,28 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
     let begun = Instant::now();
-    let (driver, _) = device::open(device, &Image::built_in()).map_err(failure)?;
-    let has_gpu = driver.info().kind == DeviceKind::Cuda;
-    let memory = if has_gpu { LARGE } else { RuntimeConfig::default() };
-    let runtime = Runtime::open_with(device, memory).map_err(failure)?;
+    let looks_for = [KernelFiles::BUILT_IN_ENTRY].into_iter();
+    let looks_for = looks_for.chain(measured::entries()).chain(baselines::entries()).collect();
+    let kernels = &KernelSource::read(&options.ptx, device, looks_for)?;
+    let image = kernels.built_in().image().map_err(OpenError::from).map_err(failure)?;
+    let (driver, why) = device::open(device, &image).map_err(failure)?;
+    let kind = driver.info().kind;
+    kernels.check(kind, &why)?;
+    let mut config = RuntimeConfig { kernels: kernels.built_in(), ..RuntimeConfig::default() };
+    if kind == DeviceKind::Cuda {
+        (config.pinned_bytes, config.device_bytes) = LARGE;
+    }
+    let runtime = Runtime::open_with(device, config).map_err(failure)?;
     let (cores, settings) = (Cores::find(), Settings::of(options));
-    let machine = Machine::look(&runtime, &cores);
+    let machine = Machine::look(&runtime, kernels, &cores);
     write!(out, "{}", text::machine(&machine, &settings))?;
     out.flush()?;
     let mut report = Report::new(machine, settings.clone());
     choose(options, &mut report);
     // Loaded before anything is resident: the driver loads nothing then.
-    let gpu = opened(&runtime, device).map_err(|stop| Failure::Baselines(stop.why().to_owned()))?;
-    measure(&runtime, gpu, &cores, &settings, interrupt, &mut report)?;
+    let gpu = opened(&runtime, device, kernels);
+    let gpu = gpu.map_err(|stop| Failure::Baselines(stop.why().to_owned()))?;
+    measure((&runtime, kernels), gpu, &cores, &settings, interrupt, &mut report)?;
     report.took = begun.elapsed().as_secs_f64();
     write!(out, "{}", text::report(&report))?;
     if let Some(path) = &options.json {
@@ -115,18 +122,17 @@ fn choose(options: &Bench, report: &mut Report) {
 }
 
 /// The GPU for bare kernels, with all code loaded.
-fn opened(runtime: &Runtime, device: Device) -> Result<Option<Gpu>, Stop> {
+fn opened(runtime: &Runtime, device: Device, kernels: &KernelSource) -> Result<Option<Gpu>, Stop> {
     if runtime.device().kind != DeviceKind::Cuda {
         return Ok(None);
     }
     let index = if let Device::Cuda(index) = device { index } else { 0 };
-    let prepared = runtime.prepare::<Digest>(&Digest::launch(LaunchConfig::default()));
-    prepared.map_err(|error| Stop::Wrong(error.to_string()))?;
-    Gpu::open(index).map(Some)
+    measured::prepare(runtime, kernels).map_err(|error| Stop::Wrong(error.to_string()))?;
+    Gpu::open(index, kernels).map(Some)
 }
 
 fn measure(
-    runtime: &Runtime,
+    (runtime, kernels): (&Runtime, &KernelSource),
     gpu: Option<Gpu>,
     cores: &Cores,
     settings: &Settings,
@@ -139,7 +145,8 @@ fn measure(
     let steps = sections.iter().map(|section| steps_of(*section, settings)).sum();
     let steps = Steps::new(steps, interrupt);
     let gpu = gpu.map(Mutex::new);
-    let context = Context { runtime, gpu: gpu.as_ref(), cores, settings, steps: &steps, interrupt };
+    let (gpu, steps) = (gpu.as_ref(), &steps);
+    let context = Context { runtime, kernels, gpu, cores, settings, steps, interrupt };
     for section in sections {
         match section {
             Section::Latency => comparison::latency(&context, report),

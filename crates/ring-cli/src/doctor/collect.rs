@@ -9,8 +9,8 @@ use ring_host::image::Image;
 use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_folders, wsl_signs};
 use ring_host::{
-    Device, DeviceKind, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal, Runtime,
-    Selection,
+    Device, DeviceKind, Kernels, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
+    Runtime, Selection,
 };
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 
@@ -25,7 +25,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
     let fell_back = gpu.is_some();
     troubles.extend(gpu);
     let (mut device, mut seen, mut sharing) = (None, None, None);
-    match host::open(asked, emulation) {
+    match host::open(asked, emulation, Kernels::BUILT_IN) {
         Err(trouble) => troubles.push(trouble),
         Ok(Host { info, why, runtime }) => {
             let why = if fell_back { "no GPU can be used".to_owned() } else { why };

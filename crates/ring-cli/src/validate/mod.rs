@@ -14,11 +14,12 @@ use crate::args::{Emulate, Validate};
 use crate::failure::Failure;
 use crate::host;
 use crate::interrupt::Interrupt;
+use crate::kernels::KernelSource;
 use crate::progress::Progress;
 use crate::text::{plural, wrapped};
 use report::Case;
 use ring_host::kernels::{Echo, VectorAdd};
-use ring_host::{Channel, Error, Kernel, KernelHandle, Runtime};
+use ring_host::{Channel, Error, Kernel, KernelFiles, KernelHandle, Runtime};
 use session::Session;
 use soak::Soaked;
 use std::io::Write;
@@ -32,9 +33,13 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     let (device, interrupt) = (options.device, Interrupt::listen());
     let failure = |source| Failure::Open { device, source };
     let emulation = options.emulate.as_ref().and_then(Emulate::names);
-    let found = host::open(device, emulation).map_err(failure)?;
+    let kernels = KernelSource::read(&options.ptx, device, vec![KernelFiles::BUILT_IN_ENTRY])?;
+    let found = host::open(device, emulation, kernels.built_in()).map_err(failure)?;
+    kernels.check(found.info.kind, &found.why)?;
     let host = found.runtime.map_err(failure)?;
-    writeln!(out, "{}", report::device(&found.info.name, host::kind(&found.info), &found.why))?;
+    let kernels = kernels.in_words(found.info.kind);
+    let (name, kind) = (&found.info.name, host::kind(&found.info));
+    writeln!(out, "{}", report::device(name, kind, &found.why, &kernels))?;
 
     let (mut cases, mut ways) = (Vec::new(), Ways::default());
     let all_run = add_vectors(&host, options, interrupt, &mut cases, &mut ways)

@@ -21,9 +21,12 @@ pub struct Case {
     pub passed: Result<(), String>,
 }
 
-/// The device, and why it was chosen.
-pub fn device(name: &str, kind: &str, why: &str) -> String {
-    format!("{}\n{}\n", wrapped("device  ", &format!("{kind}: {name}")), wrapped("why     ", why))
+/// The device, why it was chosen, and the kernels that it runs.
+pub fn device(name: &str, kind: &str, why: &str, kernels: &str) -> String {
+    let device = format!("{kind}: {name}");
+    [("device  ", device.as_str()), ("why     ", why), ("kernels ", kernels)]
+        .map(|(head, text)| wrapped(head, text) + "\n")
+        .concat()
 }
 
 /// The table of cases, what was wrong below each.
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_long_reason_is_broken() {
-        let text = device("NVIDIA H200", "cuda", &"the driver said so ".repeat(10));
+        let text = device("NVIDIA H200", "cuda", &"the driver said so ".repeat(10), "shipped");
         assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= WIDTH), "{text}");
     }
 

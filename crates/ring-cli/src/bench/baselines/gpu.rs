@@ -1,9 +1,11 @@
 //! A GPU through raw driver calls: its functions, a stream, and memory.
 
 use crate::bench::context::wrong;
-use crate::bench::measured::PTX;
+use crate::bench::measured::SHIPPED;
 use crate::bench::report::Found;
+use crate::kernels::KernelSource;
 use cudarc::driver::sys::{self, CUresult};
+use ring_host::Kernels;
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
@@ -84,17 +86,40 @@ pub fn check(call: &str, result: CUresult) -> Found<()> {
     Err(wrong(format!("{call} failed ({}): {reason}", result as i32)))
 }
 
+/// The module of those kernels, which is loaded unless it was before.
+///
+/// # Safety
+/// A context is bound.
+unsafe fn module(
+    modules: &mut Vec<(Kernels, sys::CUmodule)>,
+    kernels: Kernels,
+) -> Found<sys::CUmodule> {
+    if let Some((_, module)) = modules.iter().find(|(loaded, _)| *loaded == kernels) {
+        return Ok(*module);
+    }
+    let (text, mut module) = (CString::new(kernels.ptx()).map_err(wrong)?, null_mut());
+    // SAFETY: the caller's promise; the pointer is to a local, and the text is terminated.
+    check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut module, text.as_ptr().cast()) })?;
+    modules.push((kernels, module));
+    Ok(module)
+}
+
+/// Names of the entries.
+pub fn entries() -> impl Iterator<Item = &'static str> {
+    ENTRIES.into_iter().filter_map(|(_, name)| name.to_str().ok())
+}
+
 impl Gpu {
     /// Opens the GPU of that index, in the primary context as the runtime does. No kernel may be
-    /// resident yet: a module is loaded.
-    pub fn open(index: usize) -> Found<Gpu> {
+    /// resident yet: modules are loaded.
+    pub fn open(index: usize, kernels: &KernelSource) -> Found<Gpu> {
         let index = c_int::try_from(index).map_err(wrong)?;
-        let (mut device, mut context, mut stream, mut module) =
-            (0, null_mut(), null_mut(), null_mut());
+        let (mut device, mut context, mut stream) = (0, null_mut(), null_mut());
         let (mut host, mut mapped, mut memory) = (null_mut(), 0, 0);
         let mut functions = [null_mut(); ENTRIES.len()];
-        let text = CString::new(PTX).map_err(wrong)?;
-        // SAFETY: the pointers are to locals; the PTX is terminated; nothing is ever freed.
+        let mut modules = Vec::new();
+        // SAFETY: the pointers are to locals, names are terminated, a context is bound before modules are
+        // loaded; nothing is ever freed.
         unsafe {
             check("cuInit", sys::cuInit(0))?;
             check("cuDeviceGet", sys::cuDeviceGet(&mut device, index))?;
@@ -103,9 +128,9 @@ impl Gpu {
             check("cuCtxSetCurrent", sys::cuCtxSetCurrent(context))?;
             let non_blocking = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             check("cuStreamCreate", sys::cuStreamCreate(&mut stream, non_blocking))?;
-            let loaded = sys::cuModuleLoadData(&mut module, text.as_ptr().cast());
-            check("cuModuleLoadData", loaded)?;
             for (function, (_, name)) in functions.iter_mut().zip(ENTRIES) {
+                let of = kernels.with_entry(&name.to_string_lossy(), SHIPPED);
+                let module = module(&mut modules, of)?;
                 let got = sys::cuModuleGetFunction(function, module, name.as_ptr());
                 check("cuModuleGetFunction", got)?;
                 check("cuFuncLoad", sys::cuFuncLoad(*function))?;
@@ -236,7 +261,7 @@ mod tests {
         for (k, (entry, name)) in ENTRIES.into_iter().enumerate() {
             assert_eq!(entry as usize, k);
             let entry = format!(".visible .entry {}(", name.to_str().unwrap());
-            assert!(PTX.contains(&entry), "{entry}");
+            assert!(SHIPPED.ptx().contains(&entry), "{entry}");
         }
     }
 }

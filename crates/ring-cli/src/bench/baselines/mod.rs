@@ -10,4 +10,4 @@ mod gpu;
 pub mod head_tail;
 pub mod launch;
 
-pub use gpu::Gpu;
+pub use gpu::{Gpu, entries};
