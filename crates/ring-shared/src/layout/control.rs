@@ -1,7 +1,8 @@
 use crate::atomics::{AtomicU32, AtomicU64};
+use bytemuck::{CheckedBitPattern, checked};
 
 /// What the host wants of a kernel, and what a channel says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, CheckedBitPattern)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum State {
@@ -22,15 +23,12 @@ pub enum State {
 impl State {
     /// The state of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<State> {
-        use State::*;
-        [Launched, Active, Inactive, Terminated, Faulted, Yielded]
-            .into_iter()
-            .find(|s| *s as u32 == n)
+        checked::try_cast(n).ok()
     }
 }
 
 /// Why a channel left the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, CheckedBitPattern)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Exit {
@@ -57,10 +55,7 @@ pub enum Exit {
 impl Exit {
     /// The exit of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<Exit> {
-        use Exit::*;
-        let all = [Running, Asked, BadConfig, CorruptRing, HandlerPanicked, TimeSpent];
-        let more = [IterationsSpent, Idle, LeaseOver];
-        all.into_iter().chain(more).find(|e| *e as u32 == n)
+        checked::try_cast(n).ok()
     }
 
     /// Whether the channel left because a budget was spent: it goes on with the next launch.
@@ -70,7 +65,7 @@ impl Exit {
 }
 
 /// How many messages a channel takes before it looks at its budgets and the host's command again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, CheckedBitPattern)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Processing {
@@ -87,8 +82,7 @@ pub enum Processing {
 impl Processing {
     /// The mode of that number, or `None`: the number was written by the other side.
     pub fn from_u32(n: u32) -> Option<Processing> {
-        use Processing::*;
-        [Continuous, Batch, Adaptive].into_iter().find(|p| *p as u32 == n)
+        checked::try_cast(n).ok()
     }
 }
 
