@@ -78,10 +78,16 @@ fn what_cannot_become_resident_is_refused_and_stops_nothing() {
     for threads in [32, 512] {
         let everywhere = small().channels(multiprocessors).threads(threads);
         let mut everywhere = Placed::Echo(placed(&runtime, everywhere).unwrap());
-        let error = placed::<Echo>(&runtime, small().threads(1024)).unwrap_err();
-        let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
-        assert_eq!((crowded.blocks, crowded.fit, crowded.beside), (1, 0, multiprocessors));
-        names_the_numbers(&error);
+        match placed::<Echo>(&runtime, small().threads(1024)) {
+            // A kernel of 62 registers a thread or fewer leaves a warp's beside 1024 threads.
+            Ok(large) if threads == 32 => Placed::Echo(large).answers(),
+            Ok(_) => panic!("1536 threads in a multiprocessor"),
+            Err(error) => {
+                let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
+                assert_eq!((crowded.blocks, crowded.fit, crowded.beside), (1, 0, multiprocessors));
+                names_the_numbers(&error);
+            }
+        }
         for _ in 0..12 {
             Placed::Echo(placed(&runtime, small().threads(32)).unwrap()).answers();
         }

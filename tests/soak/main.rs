@@ -1,6 +1,7 @@
 //! A long mixed load: four kernels of all scopes, each on several channels, resident at the same time, with random
 //! sizes, pauses, deactivations and relaunches; each answer checked, each message accounted for, and the
-//! process's and the device's memory watched. `soak [auto|cpu|cuda:0] [MESSAGES] [CHANNELS] [SEED]`.
+//! process's and the device's memory watched. Each kernel answers a quarter of the messages at least.
+//! `soak [auto|cpu|cuda:0] [MESSAGES] [CHANNELS] [SEED]`.
 
 mod dice;
 mod episode;
@@ -8,7 +9,7 @@ mod load;
 mod memory;
 
 use dice::Dice;
-use episode::{Tally, episodes};
+use episode::{Tallies, Tally, episodes};
 use load::{Add, Books, Echoes, Squares};
 use memory::Memory;
 use ring_example_kernels::{Book, FragileWarp};
@@ -38,31 +39,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         "device {}, {messages} messages, 4 kernels x {channels} channels, seed {seed}",
         host.device().name
     );
-    let tally = Tally::new(messages);
+    let tallies = Tallies([(); 4].map(|()| Tally::new(messages.div_ceil(4))));
     let begun = Instant::now();
     let mut early = None;
     let failed = std::thread::scope(|threads| {
         let mut dice = Dice(seed);
-        let mut start = |run: fn(&Runtime, u32, u64, &Tally)| {
-            let (host, tally, seed) = (&host, &tally, dice.roll());
+        let mut start = |tally, run: fn(&Runtime, u32, u64, &Tally)| {
+            let (host, seed) = (&host, dice.roll());
             threads.spawn(move || run(host, channels, seed, tally))
         };
+        let [echoes, sums, squares, books] = &tallies.0;
         let kernels = [
-            start(episodes::<Echoes>),
-            start(episodes::<Add>),
-            start(episodes::<Squares>),
-            start(episodes::<Books>),
+            start(echoes, episodes::<Echoes>),
+            start(sums, episodes::<Add>),
+            start(squares, episodes::<Squares>),
+            start(books, episodes::<Books>),
         ];
         let mut said = Instant::now();
         while !kernels.iter().all(|kernel| kernel.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
-            if tally.received() > messages / 10 {
+            if tallies.received() > messages / 10 {
                 early.get_or_insert_with(|| Memory::now(&host));
             }
             if said.elapsed() > SAY_EVERY {
                 said = Instant::now();
                 println!(
-                    "{:6.1} s: {tally}, {}",
+                    "{:6.1} s: {tallies}, {}",
                     begun.elapsed().as_secs_f64(),
                     Memory::now(&host)
                 );
@@ -72,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let (time, late) = (begun.elapsed(), Memory::now(&host));
     let early = early.unwrap_or(late);
-    println!("{:6.1} s: {tally}", time.as_secs_f64());
+    println!("{:6.1} s: {tallies}", time.as_secs_f64());
     println!("memory after a tenth: {early}; at the end: {late}");
     if failed {
         return Err(

@@ -94,7 +94,8 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Makes the kernel leave the device, and waits until it has. A channel finishes the batch it is
     /// at; requests behind that are counted as unhandled. Answers can still be received. After a
-    /// timeout it may be called again.
+    /// timeout it may be called again. A call on another thread that was sending may go on after this returns: what it
+    /// sent is unhandled too, and in a later [`summary`](Self::summary).
     pub fn terminate(&mut self, deadline: impl Into<Deadline>) -> Result<Summary, ControlError> {
         let deadline = deadline.into();
         self.check_alive()?;
