@@ -255,14 +255,38 @@ impl<R: Message> Output<R> {
     /// zero.
     #[inline(always)]
     pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) -> bool {
-        let at = i.checked_mul(4).and_then(|words| words.checked_add(offset));
-        let at = at.filter(|at| at.is_multiple_of(4) && *at < size_of::<R>() / 4 * 4);
-        if let Some(at) = at {
+        let (words, first) = (size_of::<R>() / 4, offset / 4);
+        // One comparison where `offset` is known to the compiler.
+        let fits = offset.is_multiple_of(4) && first < words && i < words - first;
+        if fits {
             // SAFETY: inside the slot by the check; words of it are only accessed as atomics while
             // the output lives, so threads that set the same word do not race.
-            let cell = unsafe { &*self.words.add(at).cast::<AtomicU32>() };
+            let cell = unsafe { &*self.words.add(4 * (first + i)).cast::<AtomicU32>() };
             cell.store(bytemuck::cast(value), Ordering::Relaxed);
         }
-        at.is_some()
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three words and two bytes that are none.
+    type Response = [u16; 7];
+
+    #[test]
+    fn only_whole_words_of_the_response_are_set() {
+        let far = [usize::MAX, usize::MAX / 4, usize::MAX / 4 + 1, usize::MAX - 3];
+        let numbers = || (0..20).chain(far);
+        for (offset, i) in numbers().flat_map(|offset| numbers().map(move |i| (offset, i))) {
+            let mut slot = [0u32; 6];
+            // SAFETY: room for more than a response, of this thread alone.
+            let output = unsafe { Output::<Response>::new(slot.as_mut_ptr().cast()) };
+            let place = (offset / 4).checked_add(i).filter(|k| offset % 4 == 0 && *k < 3);
+            assert_eq!(output.set(offset, i, 7u32), place.is_some(), "{offset}, {i}");
+            let set = slot.iter().position(|word| *word != 0);
+            assert_eq!((set, slot.iter().sum()), (place, 7 * place.iter().count() as u32));
+        }
     }
 }

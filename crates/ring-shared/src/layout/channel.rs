@@ -79,7 +79,9 @@ shared_struct! {
 /// The bucket of [`Times`] for so many ticks.
 #[inline]
 pub fn bucket(ticks: u64) -> usize {
-    (ticks.max(1).ilog2() as usize).min(BUCKETS - 1)
+    // By 32 bits: there are no more buckets, and Rust-CUDA gets `u64::ilog2` wrong.
+    let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
+    ticks.max(1).ilog2() as usize
 }
 
 shared_struct! {
@@ -134,5 +136,21 @@ shared_struct! {
 impl CreditLine {
     pub(crate) fn new(consumed: AtomicU64) -> CreditLine {
         CreditLine { consumed, pad: core::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_begins_at_its_power_of_two() {
+        for k in 1..BUCKETS {
+            assert_eq!((bucket((1 << k) - 1), bucket(1 << k)), (k - 1, k));
+        }
+        assert_eq!(bucket(0), 0);
+        for most in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            assert_eq!(bucket(most), BUCKETS - 1);
+        }
     }
 }
