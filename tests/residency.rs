@@ -3,6 +3,7 @@
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError, Mode, Runtime};
+use ring_tests::kernels::files;
 use ring_tests::{cpu, gpu};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,9 +80,12 @@ fn what_cannot_become_resident_is_refused_and_stops_nothing() {
         let everywhere = small().channels(multiprocessors).threads(threads);
         let mut everywhere = Placed::Echo(placed(&runtime, everywhere).unwrap());
         match placed::<Echo>(&runtime, small().threads(1024)) {
-            // A kernel of 62 registers a thread or fewer leaves a warp's beside 1024 threads.
-            Ok(large) if threads == 32 => Placed::Echo(large).answers(),
-            Ok(_) => panic!("1536 threads in a multiprocessor"),
+            // `echo` of other PTX may have 56 registers a thread or fewer, where the shipped one has 64: beside
+            // 1024 threads there is then room for a warp.
+            Ok(large) if threads == 32 && files().find(Echo::ENTRY).is_some() => {
+                Placed::Echo(large).answers();
+            }
+            Ok(_) => panic!("{threads} and 1024 threads in a multiprocessor"),
             Err(error) => {
                 let LaunchError::Crowded(crowded) = &error else { panic!("{error}") };
                 assert_eq!((crowded.blocks, crowded.fit, crowded.beside), (1, 0, multiprocessors));

@@ -24,10 +24,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn new(share: u64) -> Tally {
-        Tally { share, ..Tally::default() }
-    }
-
     fn is_enough(&self) -> bool {
         self.received.load(Relaxed) >= self.share
     }
@@ -35,9 +31,18 @@ impl Tally {
 
 /// Counts of all kernels.
 #[derive(Debug)]
-pub struct Tallies<const N: usize>(pub [Tally; N]);
+pub struct Tallies(pub [Tally; KERNELS]);
 
-impl<const N: usize> Tallies<N> {
+/// How many kernels there are.
+const KERNELS: usize = 4;
+
+impl Tallies {
+    /// Each is to answer its part of so many messages.
+    pub fn new(messages: u64) -> Tallies {
+        let share = messages.div_ceil(KERNELS as u64);
+        Tallies(std::array::from_fn(|_| Tally { share, ..Tally::default() }))
+    }
+
     pub fn received(&self) -> u64 {
         self.sum(|tally| &tally.received)
     }
@@ -47,7 +52,7 @@ impl<const N: usize> Tallies<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Tallies<N> {
+impl fmt::Display for Tallies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (received, launches) = (self.received(), self.sum(|tally| &tally.launches));
         let (pauses, unhandled) =

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "device {}, {messages} messages, 4 kernels x {channels} channels, seed {seed}",
         host.device().name
     );
-    let tallies = Tallies([(); 4].map(|()| Tally::new(messages.div_ceil(4))));
+    let tallies = Tallies::new(messages);
     let begun = Instant::now();
     let mut early = None;
     let failed = std::thread::scope(|threads| {

@@ -5,8 +5,9 @@ use ring_host::{Kernel, KernelFile, KernelFiles, Kernels, RuntimeConfig};
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Names PTX files by absolute paths, parted as those of `PATH`. A kernel is that of the first file that has its entry; a kernel that
-/// none of them has is the checked-in one. The built-in kernels are all those of the file with the layout probe.
+/// Names PTX files by absolute paths, parted as those of `PATH`. A kernel is that of the first file that has its
+/// entry; a kernel that none of them has is the checked-in one. The built-in kernels are all those of the file
+/// with the layout probe.
 pub const VARIABLE: &str = "RING_TEST_PTX";
 
 // SAFETY: `cargo xtask ptx` made it of the crate whose kernels are launched with it.

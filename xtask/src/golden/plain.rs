@@ -13,7 +13,7 @@ type Form = (&'static str, usize);
 /// reads when the kernel has ended.
 const KERNELS: [(&str, &[Form]); 8] = [
     ("ring_layout_probe", &[("ld.nc", 0), ("st", 1)]),
-    ("ring_abi_version", &[("ld", 1), ("st", 1)]), // of Rust-CUDA's modules only
+    (ring_ptx::ABI_ENTRY, &[("ld", 1), ("st", 1)]), // of Rust-CUDA's modules only
     ("bench_add", &[("ld", 1), ("st", 1)]),
     ("bench_count", &[("ld", 2), ("st", 1), ("st.relaxed.sys", 1)]),
     ("bench_once", &[("ld.relaxed.sys", 1), ("st.relaxed.sys", 1)]),
