@@ -26,8 +26,9 @@ pub(crate) fn sync_warp() {
 /// The `value` of thread `from` of the warp.
 #[inline(always)]
 pub(crate) fn shuffle(value: u32, from: u32) -> u32 {
-    // libNVVM copies a shuffle and a branch on what it gives into each branch that leads there, and a warp that comes
-    // from two is then slower. Three instructions it does not copy.
+    // libNVVM copies a block of two instructions, a shuffle and a branch on its result, to the end of each branch that
+    // leads to it, and the threads of a warp then shuffle at several places. With the statement of assembly in
+    // it the block has three, and is not copied.
     #[cfg(feature = "rust-cuda")]
     let value = super::assembly::opaque32(value);
     // SAFETY: registers only; all 32 threads of the warp call it.
