@@ -29,7 +29,8 @@ fn slot_bytes(shape: &Shape) -> usize {
 }
 
 /// The host's end of a pair.
-struct Host<'a> {
+#[derive(Debug)]
+pub struct Host<'a> {
     pair: &'a Pair,
     requests: *mut [u64; 8],
     responses: *const [u64; 8],
@@ -86,8 +87,13 @@ impl Pipe for Host<'_> {
     }
 }
 
-/// Messages a second, once, by a kernel launched for that.
-fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+/// Lets `work` use the pairs of a kernel launched for that, which takes up to `most` messages at once.
+pub fn with<T>(
+    context: &Context<'_>,
+    shape: &Shape,
+    most: u64,
+    work: impl FnOnce(Vec<Host<'_>>) -> Found<T>,
+) -> Found<T> {
     let bytes = slot_bytes(shape);
     let mut gpu = context.gpu()?;
     gpu.bind()?;
@@ -99,7 +105,7 @@ fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     // SAFETY: cleared pinned memory, aligned, which nobody else uses now.
     let of = unsafe { &mut *head.cast::<HeadTail>() };
     (of.pairs, of.requests, of.responses) = (pairs_at, requests_at, responses_at);
-    (of.capacity, of.most) = (shape.capacity.into(), MOST);
+    (of.capacity, of.most) = (shape.capacity.into(), most);
     of.limit = context.settings.kernel_limit().as_nanos() as u64;
     let (of, gpu) = (&*of, &*gpu);
     let mut hosts = Vec::new();
@@ -115,14 +121,21 @@ fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     // SAFETY: the struct, its pairs and its slots are set, and stay.
     unsafe { gpu.launch(Entry::HeadTail, shape.channels, shape.threads, head_at) }?;
     gpu.nudge();
-    let load = shape.load(&context.load());
-    let warm = Load { time: load.time / 10, ..load };
-    let driven = together(&mut hosts, &warm, context.cores)
-        .and_then(|_| together(&mut hosts, &load, context.cores));
+    let done = work(hosts);
     of.stop.0.store(1, Ordering::Release);
     gpu.finish(context.settings.kernel_limit())?;
     context.check_interrupt()?; // else it may have been cut short
-    driven
+    done
+}
+
+/// Messages a second, once, by a kernel launched for that.
+fn rate<const MOST: u64>(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    with(context, shape, MOST, |mut hosts| {
+        let load = shape.load(&context.load());
+        let warm = Load { time: load.time / 10, ..load };
+        together(&mut hosts, &warm, context.cores)?;
+        together(&mut hosts, &load, context.cores)
+    })
 }
 
 /// Every way, with as many pairs, slots, messages on their way and messages a batch as `ours`.
