@@ -38,7 +38,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
-        ("/sections", json!(["modes", "cpu", "growth"])),
+        ("/sections", json!(["load", "modes", "cpu", "growth"])),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
         ("/latency/0/id", json!("ring")),
@@ -73,7 +73,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names = ["latency", "throughput", "bandwidth", "modes", "many", "cpu", "growth"];
+    let names = ["latency", "load", "throughput", "bandwidth", "modes", "many", "cpu", "growth"];
     let ran = ring("bench --list").ends(0).says(&names);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
@@ -84,8 +84,73 @@ fn sections_are_named_and_chosen() {
 }
 
 #[test]
+fn latency_under_load_is_printed_and_written() {
+    let (json, html) = (scratch("load.json"), scratch("load.html"));
+    let files = format!("--json {} --html {}", json.display(), html.display());
+    let options = format!("bench --quick --device cpu --only load --samples 500 {files}");
+    let ran = ring_at(Path::new("."), 5 * LIMIT, &options, &[]).ends(0).says(&[
+        "messages in flight on one channel",
+        "64 ring one by one",
+        "64 ring batches, <= 512",
+        "us from when a message is due: fixed rates",
+        "late p50 late p99",
+        "one message in flight on each channel",
+        "one thread, in turn",
+    ]);
+    assert_eq!(ran.err, "");
+    println!("latency under load took {:?}", ran.time);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+
+    let text = std::fs::read_to_string(&json).expect("it was written");
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!((&report["sections"], &report["wrong"]), (&json!(["load"]), &json!([])));
+    let load = &report["load"];
+    assert_eq!(load["device"], "cpu");
+    let column = |rows: &str, name: &str| -> Vec<Value> {
+        let rows = load[rows].as_array().expect("a list");
+        rows.iter().map(|row| row[name].clone()).collect()
+    };
+    assert_eq!(
+        column("closed", "in_flight"),
+        [1, 2, 4, 8, 16, 32, 64, 64, 256, 1024].map(Value::from)
+    );
+    let (single, batched) = (json!(1), json!(512));
+    assert_eq!(column("closed", "batch")[6..8], [single, batched]);
+    assert_eq!(column("open", "offered"), [10_000, 100_000, 1_000_000, 2_000_000].map(Value::from));
+    assert!(column("open", "saturated").iter().all(Value::is_boolean));
+    // By one host thread, and where there are processors for it by several.
+    let mut channels = column("channels", "channels");
+    channels.dedup();
+    assert_eq!(channels, [1, 2, 4].map(Value::from));
+    assert!(column("channels", "threads").contains(&json!(1)));
+    for rows in ["closed", "open", "channels"] {
+        for figures in column(rows, "figures") {
+            for figure in ["p50", "p90", "p99", "p99_9", "max"] {
+                let us = figures["times"][figure].as_f64();
+                assert!(us.is_some_and(|us| us > 0.0), "{figure} of {rows}: {figures:#}");
+            }
+        }
+    }
+    for clock in column("open", "clock") {
+        assert!(clock["times"]["p99"].is_number(), "{clock:#}");
+    }
+    // Each message that was due has a time: 30 ms of 10,000 a second, three times.
+    assert_eq!(load["open"][0]["figures"]["times"]["count"], 900);
+
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    for part in [
+        "<h2>Latency under load</h2>",
+        "Against messages in flight",
+        "Against the rate at which messages are due",
+        "<circle",
+    ] {
+        assert!(page.contains(part), "'{part}' is not in the page");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_has_status_2_and_a_missing_device_status_1() {
-    ring("bench --only speed").ends(2).complains(&["'speed'", "latency, throughput"]);
+    ring("bench --only speed").ends(2).complains(&["'speed'", "latency, load, throughput"]);
     ring("bench --samples 5").ends(2).complains(&["5 is not in"]);
     ring("bench --device cuda:99").ends(1).complains(&["cannot open device cuda:99"]);
 }

@@ -2,10 +2,11 @@
 
 use super::context::Context;
 use super::cores::Cores;
+use super::load::rows::{Carrier, Channels, Closed, Figures, Open, Round, UnderLoad};
 use super::machine::Machine;
 use super::report::{
-    Copies, Growth, Latency, Many, OnDevice, Report, Rounds, Shape, Skipped, Stop, Throughput, Way,
-    Whose,
+    Copies, Found, Growth, Latency, Many, OnDevice, Report, Rounds, Shape, Skipped, Stop,
+    Throughput, Way, Whose,
 };
 use super::section::Section;
 use super::settings::Settings;
@@ -39,6 +40,47 @@ fn row(sweep: &'static str, name: &'static str, channels: u32, bytes: usize, m: 
     let whose = if name == "echo" || name == "digest" { Whose::Ours } else { Whose::Baseline };
     let device = if sweep == "cpu" { "cpu" } else { "cuda" };
     Throughput { sweep, name, device, whose, shape, rate: Ok(rates(m)) }
+}
+
+fn figures(us: f64, rate: f64) -> Found<Figures> {
+    let mut figures = Figures::new();
+    for part in [0.9, 1.0, 1.1] {
+        figures.add(&Round { times: times(us * part), rate: Some(rate * part) });
+    }
+    Ok(figures)
+}
+
+fn load() -> UnderLoad {
+    let closed = |(carrier, in_flight, batch, us): (_, u64, _, f64)| {
+        let figures = figures(us, in_flight as f64 / us * 1e6);
+        Closed { carrier, in_flight, batch, figures }
+    };
+    let single = [1, 2, 4, 8, 16, 32].map(|n| (Carrier::Ring, n, 1, 1.8 + n as f64 / 20.0));
+    let batched = [(64, 5.0), (256, 8.0), (1024, 20.0)];
+    let batched = batched.map(|(n, us)| (Carrier::Ring, n, 512, us));
+    let theirs = [1, 2].map(|n| (Carrier::HeadTail, n, 1, 3.0));
+    let launched = [(Carrier::Launch, 1, 1, 9.0), (Carrier::Graph, 1, 1, 6.0)];
+    let rates = [10_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000];
+    let open = rates.map(|offered| {
+        let clock = figures(0.02, offered as f64);
+        let figures = figures(3.0, 30e6_f64.min(offered as f64));
+        let mut row = Open { figures, clock, ..Open::new(offered) };
+        row.judge();
+        row
+    });
+    let channels = [(1, 1, 2.0), (8, 1, 2.2), (8, 8, 2.2), (16, 8, 3.0)];
+    let channels = channels.map(|(channels, threads, us)| Channels {
+        channels,
+        threads,
+        figures: figures(us, 1e6),
+    });
+    let closed = single.into_iter().chain(batched).chain(theirs).chain(launched).map(closed);
+    UnderLoad {
+        device: "cuda",
+        closed: closed.collect(),
+        open: open.into(),
+        channels: channels.into(),
+    }
 }
 
 /// Options as if none had been given.
@@ -99,6 +141,7 @@ pub fn report() -> Report {
         latency("ring", "cpu", 0.3),
         latency("rtrb", "cpu", 0.3),
     ];
+    report.load = Some(load());
     report.on_device = vec![OnDevice { name: "one way", us: Ok(0.5) }];
     report.throughput = vec![
         row("head_tail", "echo", 1, 64, 130.0),

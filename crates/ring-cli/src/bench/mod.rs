@@ -3,10 +3,10 @@
 //! Every figure has a live kernel in it, and every answer is checked. Rows that are compared are
 //! measured in turn, a round of each, by threads that stay on their processor.
 //!
-//! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime
-//! and [`baselines`] the same GPU by raw driver calls, [`comparison`] both, [`cpu`] the CPU device and other
-//! queues, each by [`turns`]. All of it lands in [`report`], [`targets`] judges it, and [`tables`] sorts it into tables, and
-//! [`text`], [`html`] and [`json`] show it.
+//! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime and
+//! [`baselines`] the same GPU by raw driver calls, [`comparison`] both, [`load`] the time of messages that have others
+//! beside them, and [`cpu`] the CPU device and other queues, each by [`turns`]. All of it lands in [`report`],
+//! [`targets`] judges it, [`tables`] sorts it into tables, and [`text`], [`html`] and [`json`] show it.
 
 mod baselines;
 mod comparison;
@@ -18,6 +18,7 @@ mod drive;
 mod example;
 pub mod html;
 mod json;
+mod load;
 mod machine;
 mod measured;
 mod report;
@@ -150,6 +151,7 @@ fn measure(
     for section in sections {
         match section {
             Section::Latency => comparison::latency(&context, report),
+            Section::Load => load::measure(&context, report),
             Section::Throughput => {
                 comparison::throughput(&context, report);
                 ring::throughput::sweeps(&context, report);
@@ -171,6 +173,7 @@ fn measure(
 fn steps_of(section: Section, settings: &Settings) -> u64 {
     match section {
         Section::Latency => settings.rounds + comparison::STEPS_BESIDE,
+        Section::Load => load::steps(settings),
         Section::Throughput => settings.repeats * (1 + ring::throughput::steps()),
         Section::Bandwidth => settings.repeats,
         Section::Modes => ring::modes::STEPS,

@@ -1,6 +1,7 @@
 //! Everything that was measured, as it is printed and written.
 
 use super::drive::Load;
+use super::load::rows::UnderLoad;
 use super::machine::Machine;
 use super::section::Section;
 use super::settings::Settings;
@@ -48,7 +49,8 @@ impl<T: Serialize> Serialize for Shown<'_, T> {
     }
 }
 
-fn found<T: Serialize, S: Serializer>(found: &Found<T>, to: S) -> Result<S::Ok, S::Error> {
+/// Serializes a figure, or why there is none.
+pub fn found<T: Serialize, S: Serializer>(found: &Found<T>, to: S) -> Result<S::Ok, S::Error> {
     Shown(found).serialize(to)
 }
 
@@ -321,6 +323,8 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// Round trips.
     pub latency: Vec<Latency>,
+    /// Latency under load.
+    pub load: Option<UnderLoad>,
     /// By the device's clock.
     pub on_device: Vec<OnDevice>,
     /// Messages a second.
@@ -350,6 +354,7 @@ impl Report {
             sections: Vec::new(),
             skipped: Vec::new(),
             latency: Vec::new(),
+            load: None,
             on_device: Vec::new(),
             throughput: Vec::new(),
             copies: Vec::new(),
@@ -371,6 +376,7 @@ impl Report {
             Ok(times) => times.count() > 0,
             Err(stop) => *stop != Stop::Interrupted,
         });
+        self.load.iter_mut().for_each(UnderLoad::interrupted);
         self.on_device.retain(|row| row.us != Err(Stop::Interrupted));
         self.throughput.retain(|row| some(&row.rate));
         self.copies.retain(|row| some(&row.rate));
@@ -403,6 +409,9 @@ impl Report {
         };
         for row in &self.latency {
             note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
+        }
+        for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {
+            note(format!("under load, {what}"), stop);
         }
         for row in &self.on_device {
             note(row.name.to_owned(), row.us.as_ref().err());

@@ -12,6 +12,8 @@ pub enum Section {
     /// one 64-byte message there and back, in turn with a bare flag, a launch, a graph launch, and copies
     /// around a launch (GPU)
     Latency,
+    /// one message's time with 1 to 8192 in flight, at 10,000 to 50,000,000 due a second, and on 1 to 16 channels
+    Load,
     /// messages a second against message size, channels, batch, depth, scope and threads, beside rings with
     /// head and tail (GPU)
     Throughput,

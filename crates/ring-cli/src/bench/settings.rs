@@ -22,6 +22,9 @@ pub struct Settings {
     /// How long the round trips of one kind may take in one round, however few they were.
     #[serde(skip)]
     pub round_limit: Duration,
+    /// The same of one row under load.
+    #[serde(skip)]
+    pub load_limit: Duration,
     /// How often a rate is measured.
     pub repeats: u64,
     /// How long each time.
@@ -47,6 +50,7 @@ impl Settings {
             rounds: 10,
             warm_up: if quick { 200 } else { 1_000 },
             round_limit: if quick { ms(400) } else { ms(4_000) },
+            load_limit: if quick { ms(100) } else { ms(1_000) },
             repeats: if quick { 3 } else { 5 },
             run: if quick { ms(30) } else { ms(150) },
             growth: options.growth,

@@ -1,5 +1,7 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
+mod load;
+
 use super::report::{Found, Report, Throughput, Whose};
 use super::stats::{Rates, Times};
 use super::targets::{self, Target, Verdict};
@@ -31,8 +33,15 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 5] {
-    [latency(report), throughput(report), ways(report), many(report), growth(report)]
+pub fn parts(report: &Report) -> [Part; 6] {
+    [
+        latency(report),
+        load::load(report),
+        throughput(report),
+        ways(report),
+        many(report),
+        growth(report),
+    ]
 }
 
 /// A figure of so many places; `-` for none.
@@ -41,13 +50,18 @@ fn figure(value: Option<f64>, places: usize) -> String {
 }
 
 /// Microseconds in no more than six columns: without fractions from a thousand on, in seconds from a million.
-fn short(times: &Found<Times>, percent: f64) -> String {
-    match times.as_ref().ok().and_then(|times| times.percentile(percent)) {
+fn short_us(us: Option<f64>) -> String {
+    match us {
         None => "-".to_owned(),
         Some(us @ ..1e3) => format!("{us:.2}"),
         Some(us @ ..1e6) => format!("{us:.0}"),
         Some(us) => format!("{:.1}s", us / 1e6),
     }
+}
+
+/// A percentile likewise.
+fn short(times: &Found<Times>, percent: f64) -> String {
+    short_us(times.as_ref().ok().and_then(|times| times.percentile(percent)))
 }
 
 /// Microseconds to two places.

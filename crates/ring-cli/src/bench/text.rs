@@ -85,6 +85,13 @@ mod tests {
         let words = words(&text);
         for part in [
             "cuda: ring <there & back> 1,000 2.00 2.00",
+            "1 ring one by one 1.85 2.04 2.84 3.04 0.54",
+            "1,024 ring batches, <= 512 20.",
+            "graph launch one by one 6.0",
+            "50 30.00 3.",
+            "saturated: the rate was not reached",
+            "16 8 3.0",
+            "threads fewer than channels",
             "one way: 0.500 us, by the device's clock",
             "echo 2 64 512 512 4096 16384 250.00 225.00 275.00",
             "cuMemcpyAsync to the device 55.0",

@@ -33,11 +33,12 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, throughput, ways, many, growth] = tables::parts(report);
+    let [latency, load, throughput, ways, many, growth] = tables::parts(report);
     let parts = [
         table::wrong(report),
         table::part(&tables::targets(report), ""),
         table::part(&latency, &plots::latency(report)),
+        table::part(&load, &plots::load(report)),
         table::part(&throughput, &plots::throughput(report)),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),
@@ -117,11 +118,34 @@ mod tests {
     }
 
     #[test]
+    fn latency_is_drawn_against_messages_in_flight_and_against_the_rate_offered() {
+        let page = page(&example::report());
+        for part in [
+            "<h2>Latency under load</h2>",
+            "aria-label=\"Against messages in flight\"",
+            "aria-label=\"Against the rate at which messages are due\"",
+            "<b>ring, one by one, p50</b>",
+            "<b>ring, batches, p99</b>",
+            "<b>head and tail, one by one, p50</b>",
+            "<b>ring, from when it is due, p50</b>",
+            "<b>the clock alone, p99</b>",
+            ">10k</text>",
+            ">50M</text>",
+            "ring, batches, p50: 20.02 us at 1024",
+            "<td data-label=\"late p99\"",
+        ] {
+            assert!(page.contains(part), "'{part}' is not in the page");
+        }
+        assert!(!page.contains("<b>head and tail, batches"), "a line without points");
+    }
+
+    #[test]
     fn nothing_measured_is_a_page_too() {
         let mut report = example::report();
         (report.latency, report.throughput) = (Vec::new(), Vec::new());
         (report.on_device, report.copies) = (Vec::new(), Vec::new());
         (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
+        report.load = None;
         let page = page(&report);
         assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
     }

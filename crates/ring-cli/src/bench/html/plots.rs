@@ -1,5 +1,9 @@
 //! The plots of the page.
 
+mod load;
+
+pub use load::load;
+
 use super::svg::{Draw, Plot, Series};
 use crate::bench::report::{Latency, Report, Throughput, Whose};
 use crate::bench::stats::{CURVE, Rates, Times};

@@ -80,7 +80,7 @@ fn factors(least: f64, most: f64) -> Vec<f64> {
 }
 
 /// A number as short as it can be.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1e6 => format!("{}M", value / 1e6),
         v if v >= 1e4 => format!("{}k", value / 1e3),
