@@ -56,7 +56,7 @@ fn load() -> UnderLoad {
         Closed { carrier, in_flight, batch, figures }
     };
     let single = [1, 2, 4, 8, 16, 32].map(|n| (Carrier::Ring, n, 1, 1.8 + n as f64 / 20.0));
-    let batched = [(64, 5.0), (256, 8.0), (1024, 20.0)];
+    let batched = [(64, 4.0), (256, 8.0), (1024, 20.0)];
     let batched = batched.map(|(n, us)| (Carrier::Ring, n, 512, us));
     let theirs = [1, 2].map(|n| (Carrier::HeadTail, n, 1, 3.0));
     let launched = [(Carrier::Launch, 1, 1, 9.0), (Carrier::Graph, 1, 1, 6.0)];

@@ -9,18 +9,19 @@ pub fn in_turn(ours: &[f64], theirs: &[f64]) -> Option<[f64; 2]> {
     if ours.len() != theirs.len() {
         return one_by_one(ours, theirs);
     }
-    middle(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
+    of_runs(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
 }
 
 /// The same of runs that were made one after the other: any of `ours` over any of `theirs`.
 pub fn one_by_one(ours: &[f64], theirs: &[f64]) -> Option<[f64; 2]> {
-    let ([least, most], [slow, fast]) = (middle(ours.to_vec())?, middle(theirs.to_vec())?);
+    let ([least, most], [slow, fast]) = (of_runs(ours)?, of_runs(theirs)?);
     Some([least / fast, most / slow])
 }
 
 /// Least and most, but for one of each eight at either end. The median of as many runs lies there again
 /// nine times of ten, if there were five or more.
-fn middle(mut values: Vec<f64>) -> Option<[f64; 2]> {
+pub fn of_runs(values: &[f64]) -> Option<[f64; 2]> {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let (n, outside) = (values.len(), values.len() / 8);
     (n >= RUNS).then(|| [values[outside], values[n - 1 - outside]])
@@ -42,8 +43,8 @@ mod tests {
     fn one_run_of_eight_at_either_end_does_not_count() {
         let mut values: Vec<f64> = (1..=10).map(f64::from).collect();
         values.swap(0, 9);
-        assert_eq!(middle(values), Some([2.0, 9.0]));
-        assert_eq!(middle((1..=7).map(f64::from).collect()), Some([1.0, 7.0]));
+        assert_eq!(of_runs(&values), Some([2.0, 9.0]));
+        assert_eq!(of_runs(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), Some([1.0, 7.0]));
     }
 
     #[test]

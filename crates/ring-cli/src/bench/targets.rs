@@ -1,5 +1,7 @@
 //! The performance targets of the runtime, judged by the measurements.
 
+mod load;
+
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
 use super::spread::{in_turn, one_by_one};
 use ring_bench::kernels::Digest;
@@ -16,12 +18,12 @@ pub enum Sense {
     AtLeast,
 }
 
-/// Something that was asked for: a ratio, and its bound.
+/// Something that was asked for: a ratio, or a figure by itself, and its bound.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Its name for programs.
     pub id: &'static str,
-    /// What is divided by what.
+    /// What is divided by what, or what the figure is.
     pub what: &'static str,
     /// Which side of the bound is right.
     pub sense: Sense,
@@ -33,12 +35,12 @@ pub struct Target {
     pub needs_gpu: bool,
 }
 
-/// A ratio, and what it was made of.
+/// A ratio or a figure by itself, and what it was made of.
 #[derive(Clone, Debug)]
 pub struct Ratio {
     /// Of medians, if something was measured several times.
     pub value: f64,
-    /// Both figures, and how they were measured.
+    /// The figures, and how they were measured.
     pub figures: String,
     /// Between what bounds single runs lie, if there were several: what the machine does meanwhile
     /// moves them so far.
@@ -125,7 +127,7 @@ pub fn targets(report: &Report) -> Vec<Target> {
     let trip = |other, percent| times(report, "cuda", &[other], percent);
     let channels = |count| channels(report, count);
     let cpu_trip = times(report, "cpu", &["rtrb", "rtrb_chunks"], 50.0);
-    vec![
+    let mut all = vec![
         gpu("flag_p50", "round trip / bare flag, p50", AtMost, 0.65, trip("flag", 50.0)),
         gpu("flag_p99", "round trip / bare flag, p99", AtMost, 0.9, trip("flag", 99.0)),
         gpu("launch", "round trip / launch and poll, p50", AtMost, 0.25, trip("launch", 50.0)),
@@ -139,7 +141,12 @@ pub fn targets(report: &Report) -> Vec<Target> {
         any("messages", "slowest / fastest, 1e6 to 1e9 messages", AtLeast, 0.9, messages(report)),
         any("capacity", "slowest / fastest, 256 to 65,536 slots", AtLeast, 0.9, slots(report)),
         any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
-    ]
+    ];
+    let under_load = load::load(report).into_iter();
+    let under_load =
+        under_load.map(|(id, what, sense, bound, measured)| gpu(id, what, sense, bound, measured));
+    all.extend(under_load);
+    all
 }
 
 /// The ratio, with both figures.

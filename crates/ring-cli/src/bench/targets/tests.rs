@@ -1,6 +1,6 @@
 use super::*;
 use crate::bench::example;
-use crate::bench::report::Rounds;
+use crate::bench::report::{Rounds, Stop};
 use crate::bench::stats::Rates;
 
 fn found<'a>(all: &'a [Target], id: &str) -> &'a Target {
@@ -20,6 +20,7 @@ fn each_is_judged_by_its_own_figures() {
         ("cpu_rate", Verdict::NotMet),
         ("messages", Verdict::NotMeasured),
         ("capacity", Verdict::WithinNoise),
+        ("load_1", Verdict::NeedsGpu),
     ] {
         let target = found(&all, id);
         assert_eq!(target.verdict(), verdict, "{target:?}");
@@ -58,6 +59,58 @@ fn a_bound_is_met_exactly_and_not_a_hair_beyond() {
     assert_eq!(of(Sense::AtLeast, 0.6499), Verdict::NotMet);
     assert_eq!(of(Sense::AtLeast, f64::NAN), Verdict::NotMet);
     assert_eq!(of(Sense::AtMost, f64::NAN), Verdict::NotMet);
+}
+
+#[test]
+fn latency_under_load_is_judged_on_the_gpu_that_the_bounds_are_for() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let verdicts = |report: &Report| {
+        let all = targets(report).into_iter().filter(|target| target.id.starts_with("load_"));
+        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
+    };
+    report.machine.device.compute_capability = (8, 0);
+    let other = verdicts(&report);
+    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
+    report.machine.device.compute_capability = (9, 0);
+    let expected = [
+        ("load_1", Verdict::WithinNoise), // 1.85 in the middle, and runs on both sides of 1.97
+        ("load_32", Verdict::NotMet),
+        ("load_rate_32", Verdict::WithinNoise),
+        ("load_64", Verdict::Met),
+        ("load_256", Verdict::Met),
+        ("load_1024", Verdict::NotMet),
+        ("load_due_5m", Verdict::WithinNoise),
+        ("load_due_10m", Verdict::Met),
+        ("load_tail", Verdict::Met),
+        ("load_channels", Verdict::Met),
+    ];
+    assert_eq!(verdicts(&report), expected);
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap();
+    assert!(of("load_32").figures.ends_with("us, 32 in flight"), "{:?}", of("load_32"));
+    // p50 3.0, p99 4.0 and the clock alone 1.0: 4.0 / (3.0 + 3.0).
+    assert!((of("load_tail").value - 2.0 / 3.0).abs() < 0.01, "{:?}", of("load_tail"));
+    assert!((of("load_channels").value - 1.1).abs() < 0.01, "{:?}", of("load_channels"));
+    // A noisy machine is allowed its own noise.
+    let load = report.load.as_mut().unwrap();
+    load.open[0].clock = load.closed.pop().unwrap().figures;
+    let tail = found(&targets(&report), "load_tail").measured.clone().unwrap();
+    assert!(tail.value < 2.0 / 3.0 + 0.01 && !tail.figures.ends_with("0.01 M/s due"), "{tail:?}");
+}
+
+#[test]
+fn a_row_under_load_that_stopped_is_not_passed_over() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    report.machine.device.compute_capability = (9, 0);
+    let load = report.load.as_mut().unwrap();
+    load.closed[3].figures = Err(Stop::Refused("no room".to_owned()));
+    load.channels.retain(|row| row.channels != 8);
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap_err();
+    assert_eq!(of("load_32"), "8 in flight: no room");
+    assert_eq!(of("load_channels"), "ours was not measured");
 }
 
 #[test]
@@ -138,10 +191,10 @@ fn rings_with_head_and_tail_have_the_threads_that_suit_them() {
 fn nothing_measured_is_nothing_met() {
     let mut report = example::report();
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
-    (report.copies, report.many) = (Vec::new(), None);
+    (report.copies, report.many, report.load) = (Vec::new(), None, None);
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (8, all.len() - 8), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (18, all.len() - 18), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");
