@@ -64,3 +64,32 @@ impl Watch {
         self.interrupt.requested()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Idle polls until the next look at the deadline, that one included.
+    fn until_a_look(watch: &mut Watch) -> Found<()> {
+        (0..POLLS).try_for_each(|_| watch.idle())
+    }
+
+    #[test]
+    fn an_idle_loop_ends_after_the_timeout_and_not_sooner() {
+        let mut watch = Watch::new(u32::MAX, Interrupt::never());
+        until_a_look(&mut watch).unwrap();
+        until_a_look(&mut watch).unwrap();
+        watch.since = watch.since.and_then(|since| since.checked_sub(2 * TIMEOUT));
+        until_a_look(&mut watch).unwrap_err();
+    }
+
+    #[test]
+    fn what_moves_begins_the_timeout_again() {
+        let mut watch = Watch::new(u32::MAX, Interrupt::never());
+        until_a_look(&mut watch).unwrap();
+        watch.since = watch.since.and_then(|since| since.checked_sub(2 * TIMEOUT));
+        watch.moved();
+        until_a_look(&mut watch).unwrap();
+        until_a_look(&mut watch).unwrap();
+    }
+}
