@@ -10,13 +10,25 @@ fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
+/// A quick look at the CPU that says all that, with nothing wrong and no line too long: what is written as JSON, and
+/// the page.
+fn quick(name: &str, options: &str, says: &[&str]) -> (Value, String) {
+    let [json, html] = ["json", "html"].map(|kind| scratch(&format!("{name}.{kind}")));
+    let files = format!("--json {} --html {}", json.display(), html.display());
+    let options = format!("bench --quick --device cpu --samples 500 {options} {files}");
+    // On a busy machine it may take long.
+    let ran = ring_at(Path::new("."), 5 * LIMIT, &options, &[]).ends(0).says(says);
+    assert_eq!(ran.err, "");
+    println!("a quick look took {:?}", ran.time);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let text = std::fs::read_to_string(&json).expect("it was written");
+    let report = serde_json::from_str(&text).expect("it is JSON");
+    (report, std::fs::read_to_string(&html).expect("it was written"))
+}
+
 #[test]
 fn a_quick_look_at_the_cpu_is_printed_and_written() {
-    let (json, html) = (scratch("bench.json"), scratch("bench.html"));
-    let files = format!("--json {} --html {}", json.display(), html.display());
-    let options = format!("bench --quick --device cpu --samples 500 {files}");
-    // On a busy machine it may take long.
-    let ran = ring_at(Path::new("."), 5 * LIMIT, &options, &[]).ends(0).says(&[
+    let says = [
         "device cpu: CPU threads",
         "kernels compiled for the host",
         "processors",
@@ -28,13 +40,8 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
         "CPU device / rtrb, messages a second >= 1",
         "left out latency: it needs a GPU",
         "not measured",
-    ]);
-    assert_eq!(ran.err, "");
-    println!("a quick look took {:?}", ran.time);
-    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
-
-    let text = std::fs::read_to_string(&json).expect("it was written");
-    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    ];
+    let (report, page) = quick("bench", "", &says);
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
@@ -65,7 +72,6 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
         assert!(target["spread"].is_array(), "{target:#}");
     }
 
-    let page = std::fs::read_to_string(&html).expect("it was written");
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
     assert!(page.contains("18 more need a GPU") && !page.contains("bare flag"), "{page}");
@@ -85,10 +91,7 @@ fn sections_are_named_and_chosen() {
 
 #[test]
 fn latency_under_load_is_printed_and_written() {
-    let (json, html) = (scratch("load.json"), scratch("load.html"));
-    let files = format!("--json {} --html {}", json.display(), html.display());
-    let options = format!("bench --quick --device cpu --only load --samples 500 {files}");
-    let ran = ring_at(Path::new("."), 5 * LIMIT, &options, &[]).ends(0).says(&[
+    let says = [
         "messages in flight on one channel",
         "64 ring one by one",
         "64 ring batches, <= 512",
@@ -96,13 +99,8 @@ fn latency_under_load_is_printed_and_written() {
         "late p50 late p99",
         "one message in flight on each channel",
         "one thread, in turn",
-    ]);
-    assert_eq!(ran.err, "");
-    println!("latency under load took {:?}", ran.time);
-    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
-
-    let text = std::fs::read_to_string(&json).expect("it was written");
-    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    ];
+    let (report, page) = quick("load", "--only load", &says);
     assert_eq!((&report["sections"], &report["wrong"]), (&json!(["load"]), &json!([])));
     let load = &report["load"];
     assert_eq!(load["device"], "cpu");
@@ -137,7 +135,6 @@ fn latency_under_load_is_printed_and_written() {
     // Each message that was due has a time: 30 ms of 10,000 a second, three times.
     assert_eq!(load["open"][0]["figures"]["times"]["count"], 900);
 
-    let page = std::fs::read_to_string(&html).expect("it was written");
     for part in [
         "<h2>Latency under load</h2>",
         "Against messages in flight",

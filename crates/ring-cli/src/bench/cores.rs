@@ -6,6 +6,11 @@ use core_affinity::CoreId;
 use std::sync::Barrier;
 use std::thread;
 
+/// Host threads for so many jobs: no more than there are processors, and each has as many jobs as any other.
+pub fn hosts(jobs: usize, processors: usize) -> usize {
+    jobs.div_ceil(jobs.div_ceil(jobs.min(processors)))
+}
+
 /// Processors that this process may use.
 #[derive(Clone, Debug)]
 pub struct Cores {

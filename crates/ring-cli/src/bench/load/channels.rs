@@ -1,9 +1,10 @@
 //! Latency against channels, with one message in flight on each.
 
 use super::in_flight::{self, Plan};
-use super::rows::{Channels, Figures, Round};
+use super::rows::{Channels, Figures, Round, add_round};
 use super::single::SinglePipe;
 use crate::bench::context::{Context, ended};
+use crate::bench::cores::hosts;
 use crate::bench::report::Found;
 use crate::bench::ring;
 use ring_host::LaunchConfig;
@@ -13,14 +14,13 @@ use ring_host::kernels::Echo;
 const CHANNELS: [u32; 5] = [1, 2, 4, 8, 16];
 const CPU_CHANNELS: usize = 3;
 
-/// All rows: each number of channels by one host thread that serves them in turn, and by a thread for each, or as
-/// many as there are processors; then each serves as many as any other.
+/// All rows: each number of channels by one host thread that serves them in turn, and by as many as
+/// [`hosts`] says.
 fn rows(is_cpu: bool, cores: usize) -> Vec<Channels> {
     let all = if is_cpu { &CHANNELS[..CPU_CHANNELS] } else { &CHANNELS };
     let row = |channels, threads| Channels { channels, threads, figures: Ok(Figures::new()) };
     let both = |channels: &u32| {
-        let n = *channels as usize;
-        let threads = n.div_ceil(n.div_ceil(n.min(cores)));
+        let threads = hosts(*channels as usize, cores);
         let several = (threads > 1).then(|| row(*channels, threads));
         [row(*channels, 1)].into_iter().chain(several)
     };
@@ -35,10 +35,7 @@ pub fn measure(context: &Context<'_>) -> Vec<Channels> {
         context.steps.next(&format!("a message on each channel, round {round} of {rounds}"));
         for row in &mut rows {
             let (channels, threads) = (row.channels, row.threads);
-            context.accumulate(&mut row.figures, |figures| {
-                figures.add(&once(context, channels, threads)?);
-                Ok(())
-            });
+            add_round(context, &mut row.figures, || once(context, channels, threads));
         }
     }
     rows

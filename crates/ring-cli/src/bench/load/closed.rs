@@ -1,7 +1,7 @@
 //! Latency against messages in flight, on one channel and one host thread.
 
 use super::in_flight::{self, Plan};
-use super::rows::{Carrier, Closed, Figures, Round};
+use super::rows::{Carrier, Closed, Figures, Round, add_round};
 use super::single::SinglePipe;
 use crate::bench::baselines::head_tail;
 use crate::bench::baselines::launch::{self, By, Kernel};
@@ -45,10 +45,8 @@ pub fn measure(context: &Context<'_>) -> Vec<Closed> {
         context.steps.next(&format!("messages in flight, round {round} of {rounds}"));
         for row in &mut rows {
             let (carrier, plan) = (row.carrier, Plan::new(context, row.in_flight, row.batch));
-            context.accumulate(&mut row.figures, |figures| {
-                figures.add(&once(context, carrier, &plan, round as usize - 1)?);
-                Ok(())
-            });
+            let pages = round as usize - 1;
+            add_round(context, &mut row.figures, || once(context, carrier, &plan, pages));
         }
     }
     rows

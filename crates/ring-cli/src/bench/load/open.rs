@@ -3,7 +3,7 @@
 
 use super::clock::{Clock, Monotonic};
 use super::log::Log;
-use super::rows::{Open, Round};
+use super::rows::{Open, Round, add_round};
 use super::schedule::Schedule;
 use super::watch::Watch;
 use crate::bench::context::{Context, ended, wrong};
@@ -35,14 +35,8 @@ pub fn measure(context: &Context<'_>) -> Vec<Open> {
         context.steps.next(&format!("fixed rates, round {round} of {repeats}"));
         for row in &mut rows {
             let schedule = Schedule::new(row.offered, context.settings.run, MOST);
-            context.accumulate(&mut row.figures, |figures| {
-                figures.add(&once(context, row.offered, &schedule)?);
-                Ok(())
-            });
-            context.accumulate(&mut row.clock, |figures| {
-                figures.add(&clock_alone(context, &schedule)?);
-                Ok(())
-            });
+            add_round(context, &mut row.figures, || once(context, row.offered, &schedule));
+            add_round(context, &mut row.clock, || clock_alone(context, &schedule));
         }
     }
     rows.iter_mut().for_each(Open::judge);

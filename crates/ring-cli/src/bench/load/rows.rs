@@ -1,5 +1,6 @@
 //! What was measured under load.
 
+use crate::bench::context::Context;
 use crate::bench::report::{Found, Rounds, Stop, Whose, found};
 use crate::bench::stats::{Rates, Times};
 use serde::Serialize;
@@ -39,6 +40,15 @@ impl Figures {
             self.rate.add(rate);
         }
     }
+}
+
+/// Adds a round to those of a row, as [`Context::accumulate`] does.
+pub fn add_round(
+    context: &Context<'_>,
+    figures: &mut Found<Figures>,
+    round: impl FnOnce() -> Found<Round>,
+) {
+    context.accumulate(figures, |figures| round().map(|round| figures.add(&round)));
 }
 
 /// Who carries a message.

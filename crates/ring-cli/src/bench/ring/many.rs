@@ -2,6 +2,7 @@
 
 use super::latency::{timed, trip};
 use crate::bench::context::{Context, ended};
+use crate::bench::cores::hosts;
 use crate::bench::report::{Found, Many};
 use crate::bench::stats::Times;
 use ring_host::kernels::Echo;
@@ -17,8 +18,7 @@ pub const STEPS: u64 = 2;
 /// Measures one alone, then all.
 pub fn many(context: &Context<'_>) -> Many {
     context.steps.next("one kernel");
-    // Each host thread serves as many kernels as any other.
-    let hosts = KERNELS.div_ceil(KERNELS.div_ceil(KERNELS.min(context.cores.count())));
+    let hosts = hosts(KERNELS, context.cores.count());
     let alone = at_once(context, 1, 1).map(|mut each| each.remove(0));
     context.steps.next(&format!("{KERNELS} kernels at once"));
     Many { hosts, alone, each: at_once(context, KERNELS, hosts) }
