@@ -5,7 +5,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use ring_fuzz::{Input, Lie, Parts};
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::ring::{CONTROL, Control, may_go_inline, window};
 use ring_shared::{Corrupt, Message, Outbox, PushError};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,13 +22,21 @@ enum Act {
 fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
     let ring = parts.ring();
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
+    let window = window(ring.line_count(), ring.capacity());
     let mut producer = Outbox::new(ring);
+    // Index after the last inline message.
+    let mut run_start = start;
     for act in acts {
         let (next, consumed) = (producer.next(), producer.consumed());
+        let may_go = |n: usize, consumed| {
+            n == 1 && T::FITS_INLINE && may_go_inline(next, consumed, run_start, window)
+        };
         let found = ring.credit().consumed.load(Relaxed);
         let refused = Corrupt { found, low: start, high: next };
         let impossible = !(start..=next).contains(&found);
         let looks = |wanted: usize| ((capacity - (next - consumed)) as usize) < wanted;
+        let looks_to_push = |n| looks(n) || (n == 1 && T::FITS_INLINE && !may_go(1, consumed));
+        let mut alone = false;
         // An error exactly if it had to look and what it saw cannot be; then nothing was pushed.
         let check = |got: Result<usize, Corrupt>, must_look: bool, pushed: u64| {
             assert_eq!(got.is_err(), must_look && impossible);
@@ -43,15 +51,15 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                     Err(PushError::Full) => Ok(0),
                     Err(PushError::Corrupt(corrupt)) => Err(corrupt),
                 };
-                let must_look = looks(1) || (T::FITS_INLINE && consumed != next);
-                check(got, must_look, producer.next() - next);
+                alone = true;
+                check(got, looks_to_push(1), producer.next() - next);
             }
             Act::PushSlice(n, credit) => {
                 let n = usize::from(n);
                 let got = producer.push_slice(&vec![T::zeroed(); n], credit.apply(next));
-                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
+                alone = n == 1;
                 assert!(got.unwrap_or(0) <= n);
-                check(got, must_look, producer.next() - next);
+                check(got, looks_to_push(n), producer.next() - next);
             }
             Act::PushEach(n, meanwhile) => {
                 let n = usize::from(n);
@@ -61,9 +69,9 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
                     }
                     T::zeroed()
                 });
-                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
+                alone = n == 1;
                 assert!(got.unwrap_or(0) <= n);
-                check(got, must_look, producer.next() - next);
+                check(got, looks_to_push(n), producer.next() - next);
             }
             Act::Note(lie) => producer.note_consumed(lie.apply(next)),
             Act::HasRoom(credit) => {
@@ -76,8 +84,13 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
         assert!(known >= consumed, "credit is never taken back");
         assert!(known <= now, "credit for what was not pushed");
         assert!(now - known <= capacity, "{} unread in {capacity} slots", now - known);
-        let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
-        assert_eq!(tail, now as u32);
+        if alone && now != next && may_go(1, known) {
+            run_start = now;
+        }
+        let line = if run_start == now { now.wrapping_sub(1) } else { 0 };
+        let tail = Control::from_words(ring.line(line).atoms[CONTROL].load()).tail;
+        assert_eq!(tail, now as u32, "the newest line of a run of slots, or the message's own");
+        assert_eq!(ring.told_from(start), (now - start) as u32, "no line tells of more");
     }
 }
 

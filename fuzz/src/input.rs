@@ -11,15 +11,17 @@ pub struct Input<A> {
     slot_atoms: u8,
     start: Start,
     size: u8,
+    lines: u8,
     /// What is done.
     pub acts: Vec<A>,
 }
 
 impl<A> Input<A> {
-    /// The ring. Its slots may be too small for the message, as when a kernel and a host disagree.
+    /// The ring, of up to 64 lines and slots. Its slots may be too small for the message, as when a kernel and a host disagree.
     pub fn parts(&self) -> Parts {
-        let capacity = 1 << (self.log2 % 7);
-        Parts::new(capacity, 1 + u32::from(self.slot_atoms % 9), self.start.index())
+        let (capacity, lines) = (1 << (self.log2 % 7), 1 << (self.lines % 7));
+        let slot_atoms = 1 + u32::from(self.slot_atoms % 9);
+        Parts::with_lines(lines, capacity, slot_atoms, self.start.index())
     }
 
     /// Which of four sizes its messages have.

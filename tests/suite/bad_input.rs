@@ -3,7 +3,7 @@
 
 use crate::faults::{in_child, is_child, names, promptly, ptx, until};
 use ring_device::ring_kernel;
-use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit};
+use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit, WindowLimit};
 use ring_host::image::{ImageError, NotPtx};
 use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
@@ -55,6 +55,30 @@ fn capacities() {
                 kernel.send(request, LONG).unwrap();
                 assert_eq!(kernel.recv(LONG).unwrap(), request.answer(), "capacity {capacity}");
             }
+        }
+    });
+}
+
+#[test]
+fn windows() {
+    let refuses = |runtime: &Runtime, launch: LaunchConfig, expected: (u32, u32, WindowLimit)| {
+        let error = refused::<Echo>(runtime, launch);
+        let LaunchError::Window { lines, limit, why } = error else { panic!("{error}") };
+        assert_eq!((lines, limit, why), expected);
+        let (asked, least) = (format!("{lines} doorbell lines"), format!("1..={limit}"));
+        names(&error, &[&asked, "power of two", &least, &why.to_string()]);
+    };
+    on_each_device(|runtime| {
+        for lines in [0, 3, 63, 65, 128, u32::MAX] {
+            let launch = LaunchConfig::default().window(lines);
+            refuses(runtime, launch.clone(), (lines, 64, WindowLimit::Ring));
+            refuses(runtime, launch.clone().capacity(64), (lines, 64, WindowLimit::Ring));
+            // Also where it would have one line whatever was asked for.
+            refuses(runtime, launch.mode(Mode::EventDriven), (lines, 64, WindowLimit::Ring));
+        }
+        for (lines, capacity) in [(2, 1), (16, 8), (64, 32), (0, 32), (3, 4), (128, 16)] {
+            let launch = LaunchConfig::default().capacity(capacity).window(lines);
+            refuses(runtime, launch, (lines, capacity, WindowLimit::Capacity));
         }
     });
 }
@@ -771,6 +795,7 @@ fn refused_launches_leave_nothing_behind() {
         for _ in 0..10 {
             for bad in [
                 small().capacity(3),
+                small().window(32),
                 small().slot_bytes(8),
                 small().threads(33),
                 small().channels(0),
@@ -811,6 +836,9 @@ fn nothing_that_can_be_asked_for_panics() {
         base().capacity(0),
         base().capacity(u32::MAX),
         base().capacity(1 << 31).payload_bytes(usize::MAX),
+        base().window(0),
+        base().window(u32::MAX),
+        base().window(1 << 31).capacity(1 << 31),
         base().start_index(u64::MAX),
         base().max_messages(0),
         base().lease(Duration::ZERO),

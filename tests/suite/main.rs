@@ -31,3 +31,4 @@ mod refused;
 mod sequences;
 mod state;
 mod vectors;
+mod window;

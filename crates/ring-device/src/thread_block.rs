@@ -2,7 +2,6 @@
 
 use crate::block::{Cooperate, Threads};
 use crate::memory::BlockMemory;
-use crate::memory::telemetry::POLLERS;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::with_exposed_provenance;
@@ -93,17 +92,10 @@ impl ThreadBlock<'_> {
         }
     }
 
-    /// Index of the calling thread's warp among those that poll.
+    /// Whether the calling thread's warp is the block's first, which does what is done by one warp.
     #[inline(always)]
-    pub(crate) fn poller(&self) -> Option<u32> {
-        let warp = self.warp();
-        (warp < POLLERS as u32).then_some(warp)
-    }
-
-    /// How many warps poll.
-    #[inline(always)]
-    pub(crate) fn pollers(&self) -> u32 {
-        self.warps().min(POLLERS as u32)
+    pub(crate) fn is_first_warp(&self) -> bool {
+        self.warp() == 0
     }
 
     /// Index of the channel that the block runs.

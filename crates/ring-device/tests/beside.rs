@@ -3,7 +3,7 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, Gate, MS, Next, Rig, gated, now, until};
+use rig::{Budgets, ENDLESS, Gate, LINES, MS, Next, Rig, gated, now, until};
 use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Exit, Processing, State};
 use std::sync::Arc;
@@ -68,28 +68,30 @@ fn a_channel_at_work_keeps_the_others() {
 /// Whether the launch has nothing to do is for channel 0 to say: for it no time passes here.
 #[test]
 fn a_channel_with_nothing_to_do_stays_until_it_is_called() {
-    let mut rig = Rig::<Next>::new(2, 8, 0);
-    rig.clock = Some(Arc::new(|channel| if channel == 0 { 1 << 41 } else { now() }));
-    rig.budgets(Budgets { idle: MS, ..ENDLESS });
-    let running = rig.launch();
-    rig.command_and_wait(State::Active);
-    goes_on(&rig, 1, 5 * MS, 1);
-    // Neither does it leave when it has had messages.
-    let mut ends = rig.ends(1);
-    for n in 1..4 {
-        assert_eq!(ends.push_slice(&vec![7u64; n]), n);
-        let mut got = 0;
-        until("answers", || {
-            got += usize::from(ends.pop::<u64>().is_some());
-            got == n
-        });
-        ends.consumer.publish();
-        goes_on(&rig, 1, 2 * MS, 1);
+    for lines in LINES {
+        let mut rig = Rig::<Next>::new(2, (8, lines), 0);
+        rig.clock = Some(Arc::new(|channel| if channel == 0 { 1 << 41 } else { now() }));
+        rig.budgets(Budgets { idle: MS, ..ENDLESS });
+        let running = rig.launch();
+        rig.command_and_wait(State::Active);
+        goes_on(&rig, 1, 5 * MS, 1);
+        // Neither does it leave when it has had messages.
+        let mut ends = rig.ends(1);
+        for n in 1..4 {
+            assert_eq!(ends.push_slice(&vec![7u64; n]), n);
+            let mut got = 0;
+            until("answers", || {
+                got += usize::from(ends.pop::<u64>().is_some());
+                got == n
+            });
+            ends.consumer.publish();
+            goes_on(&rig, 1, 2 * MS, 1);
+        }
+        rig.command_and_wait(State::Terminated);
+        running.join();
+        rig.check_left();
+        assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Asked, Exit::Asked));
     }
-    rig.command_and_wait(State::Terminated);
-    running.join();
-    rig.check_left();
-    assert_eq!((rig.exit(0), rig.exit(1)), (Exit::Asked, Exit::Asked));
 }
 
 /// Without idle time each channel leaves by itself, when it has answered what there is: it is not called by
@@ -148,12 +150,14 @@ fn what_lies_behind_the_channels_is_no_channel() {
 /// A block beyond the channels that the host laid out touches nothing.
 #[test]
 fn a_block_beyond_the_channels_touches_nothing() {
-    let mut rig = Rig::<Next>::new(3, 8, 0);
-    rig.command(State::Active);
-    rig.control().host.channels.store(2, Relaxed);
-    rig.budgets(Budgets { idle: 0, ..ENDLESS });
-    rig.launch().join();
-    let left = |channel| rig.channel(channel).status.launches_left.load(Relaxed);
-    assert_eq!([left(0), left(1), left(2)], [1, 1, 0]);
-    assert_eq!(rig.acknowledged(2), (0, Some(State::Launched)), "nothing was written");
+    for lines in LINES {
+        let mut rig = Rig::<Next>::new(3, (8, lines), 0);
+        rig.command(State::Active);
+        rig.control().host.channels.store(2, Relaxed);
+        rig.budgets(Budgets { idle: 0, ..ENDLESS });
+        rig.launch().join();
+        let left = |channel| rig.channel(channel).status.launches_left.load(Relaxed);
+        assert_eq!([left(0), left(1), left(2)], [1, 1, 0]);
+        assert_eq!(rig.acknowledged(2), (0, Some(State::Launched)), "nothing was written");
+    }
 }

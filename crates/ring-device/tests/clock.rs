@@ -3,7 +3,7 @@
 
 mod rig;
 
-use rig::{Budgets, Dice, ENDLESS, Ends, MS, Next, NextInOrder, Rig, until};
+use rig::{Budgets, Dice, ENDLESS, Ends, LINES, MS, Next, NextInOrder, Rig, until};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, Processing, State, UNLIMITED};
 use std::sync::Arc;
@@ -105,9 +105,9 @@ fn works(ends: &mut Ends) {
     }
 }
 
-fn acknowledges_whatever_the_clock_does<K: Any>() {
+fn acknowledges_whatever_the_clock_does<K: Any>(lines: u32) {
     for budgets in [ENDLESS, Budgets { time: 1, idle: 1, ..ENDLESS }] {
-        let mut rig = Rig::<K>::new(2, 8, 0);
+        let mut rig = Rig::<K>::new(2, (8, lines), 0);
         rig.budgets(budgets);
         let clock = Jumpy::of(&mut rig, 10 * HOUR, 0);
         let mut ends = [rig.ends(0), rig.ends(1)];
@@ -130,8 +130,10 @@ fn acknowledges_whatever_the_clock_does<K: Any>() {
 
 #[test]
 fn acknowledges_with_the_clock_standing_still_or_jumping() {
-    acknowledges_whatever_the_clock_does::<Next>();
-    acknowledges_whatever_the_clock_does::<NextInOrder>();
+    for lines in LINES {
+        acknowledges_whatever_the_clock_does::<Next>(lines);
+        acknowledges_whatever_the_clock_does::<NextInOrder>(lines);
+    }
 }
 
 /// A launch whose clock jumps while it runs ends by its budgets of time or idleness, counted from
@@ -191,10 +193,10 @@ fn idleness_is_noticed_in_time_after_a_jump() {
 }
 
 /// Launches by the dozen, with the clock anywhere whenever they look.
-fn each_message_once<K: Any>(seed: u64) {
+fn each_message_once<K: Any>(lines: u32, seed: u64) {
     const TOTAL: u64 = 200;
     let mut dice = Dice(seed);
-    let mut rig = Rig::<K>::new(2, dice.pick(&[1, 4, 16]), (1 << 32) - 37);
+    let mut rig = Rig::<K>::new(2, (dice.pick(&[1, 4, 16]), lines), (1 << 32) - 37);
     rig.command(State::Active);
     let clock = Jumpy::of(&mut rig, 10 * HOUR, 100);
     let mut ends = [rig.ends(0), rig.ends(1)];
@@ -241,8 +243,10 @@ fn each_message_once<K: Any>(seed: u64) {
 
 #[test]
 fn each_message_once_whatever_the_clock_does() {
-    for seed in 0..4 {
-        each_message_once::<Next>(seed);
-        each_message_once::<NextInOrder>(seed + 100);
+    for lines in LINES {
+        for seed in 0..4 {
+            each_message_once::<Next>(lines, seed);
+            each_message_once::<NextInOrder>(lines, seed + 100);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 mod rig;
 
-use rig::{Budgets, ENDLESS, MS, Next, Rig, until};
+use rig::{Budgets, ENDLESS, LINES, MS, Next, Rig, until};
 use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Command, Exit, State};
 use std::sync::atomic::AtomicU64;
@@ -38,18 +38,23 @@ fn lose<K: Kernel>(rig: &Rig<K>, channel: u32, epoch: u32) {
 /// and looks like one that could be answered at once.
 #[test]
 fn a_launch_behind_a_lost_one_does_not_run_its_message_again() {
-    let mut rig = Rig::<Counted>::new(1, 8, 5);
-    let epoch = rig.command(State::Active);
-    let mut ends = rig.ends(0);
-    lose(&rig, 0, epoch);
-    assert!(ends.push(7u64), "it goes inline");
-    rig.launch().join();
-    let block = rig.channel(0);
-    assert_eq!(CALLS.load(Relaxed), 0, "the handler ran again");
-    assert_eq!(block.request_credit.consumed.load(Acquire), 5, "the message stays unhandled");
-    assert_eq!(ends.pop::<u64>(), None);
-    assert_eq!((rig.exit(0), block.status.launches_left.load(Acquire)), (Exit::HandlerPanicked, 1));
-    assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
+    for lines in LINES {
+        let mut rig = Rig::<Counted>::new(1, (8, lines), 5);
+        let epoch = rig.command(State::Active);
+        let mut ends = rig.ends(0);
+        lose(&rig, 0, epoch);
+        assert!(ends.push(7u64), "it goes inline");
+        rig.launch().join();
+        let block = rig.channel(0);
+        assert_eq!(CALLS.load(Relaxed), 0, "the handler ran again");
+        assert_eq!(block.request_credit.consumed.load(Acquire), 5, "the message stays unhandled");
+        assert_eq!(ends.pop::<u64>(), None);
+        assert_eq!(
+            (rig.exit(0), block.status.launches_left.load(Acquire)),
+            (Exit::HandlerPanicked, 1)
+        );
+        assert_eq!(rig.acknowledged(0), (epoch, Some(State::Faulted)));
+    }
 }
 
 /// Channel 0 counts for all channels when to leave. Lost before the launch, or refused as it begins, it leaves

@@ -2,9 +2,10 @@
 
 mod rig;
 
-use rig::{Budgets, Dice, ENDLESS, Next, NextInOrder, Rig};
+use rig::{Budgets, Dice, ENDLESS, LINES, Next, NextInOrder, Rig, Rings};
 use ring_device::Kernel;
 use ring_shared::layout::{Exit, Placement, State};
+use ring_shared::ring::MAX_LINES;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Sends `n` messages of varied runs, and receives each answer once and in order, over many launches or
@@ -35,15 +36,21 @@ const NEAR_END: u64 = (1 << 32) - 20;
 
 #[test]
 fn lines_may_lie_behind_the_blocks() {
-    answers(Rig::<Next>::of(2, [8, 8], NEAR_END, true), 200);
-    answers(Rig::<NextInOrder>::of(2, [8, 8], NEAR_END, true), 200);
+    for lines in LINES {
+        let rings = Rings { capacity: [8, 8], lines, elsewhere: true };
+        answers(Rig::<Next>::new(2, rings, NEAR_END), 200);
+        answers(Rig::<NextInOrder>::new(2, rings, NEAR_END), 200);
+    }
 }
 
 #[test]
 fn rings_of_a_pair_may_differ_in_capacity() {
     for capacity in [[4, 32], [32, 4], [1, 8], [16, 1]] {
-        answers(Rig::<Next>::of(1, capacity, NEAR_END, false), 200);
-        answers(Rig::<NextInOrder>::of(1, capacity, NEAR_END, true), 200);
+        for lines in LINES {
+            let here = Rings { capacity, lines, elsewhere: false };
+            answers(Rig::<Next>::new(1, here, NEAR_END), 200);
+            answers(Rig::<NextInOrder>::new(1, Rings { elsewhere: true, ..here }, NEAR_END), 200);
+        }
     }
 }
 
@@ -62,11 +69,11 @@ fn a_ring_that_cannot_lie_there_is_refused() {
         ("a credit line at null", |q, r| (q, Placement { credit: 0, ..r })),
         ("misaligned slots", |q, r| (Placement { slots: q.slots + 8, ..q }, r)),
         ("a misaligned line", |q, r| (q, Placement { lines: r.lines + 16, ..r })),
-        ("two lines", |q, r| (Placement { line_count: 2, ..q }, r)),
+        ("three lines", |q, r| (Placement { line_count: 3, ..q }, r)),
     ];
     for (what, spoil) in spoils {
-        for elsewhere in [false, true] {
-            let mut rig = Rig::<Next>::of(2, [8, 8], 5, elsewhere);
+        for (lines, elsewhere) in [(1, false), (1, true), (2, true), (MAX_LINES, false)] {
+            let mut rig = Rig::<Next>::new(2, Rings { capacity: [8, 8], lines, elsewhere }, 5);
             let mut ends = rig.ends(1);
             rig.command(State::Active);
             assert_eq!(ends.push_slice(&[1u64, 2]), 2);

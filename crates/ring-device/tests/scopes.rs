@@ -3,7 +3,7 @@
 mod rig;
 
 use rig::traffic::{NEAR_END, Numbered, Traffic, many_launches, windows};
-use rig::{Budgets, Clock, ENDLESS, Gate, MS, Next, Rig, gated, now, until};
+use rig::{Budgets, Clock, ENDLESS, Gate, LINES, MS, Next, Rig, gated, now, until};
 use ring_device::{Kernel, ring_kernel};
 use ring_shared::layout::{Exit, Processing, State};
 use ring_shared::ring::CONTROL;
@@ -124,20 +124,25 @@ impl Numbered for RunningLong {
     }
 }
 
-/// Runs the same for every kernel.
+/// Runs the same for every kernel, with so many lines; with each number of them.
 macro_rules! each {
+    (by $lines:expr, $test:ident $(, $argument:expr)*) => {
+        $test::<FromLong>($lines $(, $argument)*);
+        $test::<ToLong>($lines $(, $argument)*);
+        $test::<ByWarp>($lines $(, $argument)*);
+        $test::<ByWarpLong>($lines $(, $argument)*);
+        $test::<ByWarpOut>($lines $(, $argument)*);
+        $test::<ByBlock>($lines $(, $argument)*);
+        $test::<ByBlockLong>($lines $(, $argument)*);
+        $test::<ByBlockIn>($lines $(, $argument)*);
+        $test::<ByBlockOut>($lines $(, $argument)*);
+        $test::<Running>($lines $(, $argument)*);
+        $test::<RunningLong>($lines $(, $argument)*);
+    };
     ($test:ident $(, $argument:expr)*) => {
-        $test::<FromLong>($($argument),*);
-        $test::<ToLong>($($argument),*);
-        $test::<ByWarp>($($argument),*);
-        $test::<ByWarpLong>($($argument),*);
-        $test::<ByWarpOut>($($argument),*);
-        $test::<ByBlock>($($argument),*);
-        $test::<ByBlockLong>($($argument),*);
-        $test::<ByBlockIn>($($argument),*);
-        $test::<ByBlockOut>($($argument),*);
-        $test::<Running>($($argument),*);
-        $test::<RunningLong>($($argument),*);
+        for lines in LINES {
+            each!(by lines, $test $(, $argument)*);
+        }
     };
 }
 
@@ -147,15 +152,28 @@ fn each_message_once_with_the_host_quiet_during_a_launch() {
     each!(many_launches, 2, 2, 0, false);
 }
 
+fn host_busy(lines: u32) {
+    each!(by lines, many_launches, 3, 1, NEAR_END, true);
+    each!(by lines, many_launches, 4, 2, 1 << 40, true);
+}
+
 #[test]
 fn each_message_once_with_the_host_busy_during_a_launch() {
-    each!(many_launches, 3, 1, NEAR_END, true);
-    each!(many_launches, 4, 2, 1 << 40, true);
+    host_busy(1);
+}
+
+#[test]
+fn each_message_once_with_the_host_busy_during_a_launch_over_several_lines() {
+    LINES[1..].iter().copied().for_each(host_busy);
 }
 
 /// A kernel of one channel that is active, on the device until it is asked to leave.
-fn resident<K: Numbered>(capacity: u32, start: u64) -> (Rig<K>, rig::Running, Traffic<K>) {
-    let mut rig = Rig::<K>::new(1, capacity, start);
+fn resident<K: Numbered>(
+    lines: u32,
+    capacity: u32,
+    start: u64,
+) -> (Rig<K>, rig::Running, Traffic<K>) {
+    let mut rig = Rig::<K>::new(1, (capacity, lines), start);
     rig.command(State::Active);
     let traffic = Traffic::new(rig.ends(0), u64::MAX);
     let running = rig.launch();
@@ -176,8 +194,8 @@ fn end<K: Numbered>(rig: &mut Rig<K>, running: rig::Running, messages: u64) {
     assert_eq!(rig.channel(0).status.refused.load(Relaxed), 0, "commands and messages refused");
 }
 
-fn one_after_the_other<K: Numbered>() {
-    let (mut rig, running, mut traffic) = resident::<K>(4, NEAR_END);
+fn one_after_the_other<K: Numbered>(lines: u32) {
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 4, NEAR_END);
     for _ in 0..60 {
         assert!(traffic.one());
         answer(&mut traffic);
@@ -191,8 +209,8 @@ fn messages_one_after_the_other() {
 }
 
 /// More than a window holds, and then what is left of the ring.
-fn a_ring_full<K: Numbered>(mode: Processing) {
-    let mut rig = Rig::<K>::new(1, 64, NEAR_END);
+fn a_ring_full<K: Numbered>(lines: u32, mode: Processing) {
+    let mut rig = Rig::<K>::new(1, (64, lines), NEAR_END);
     rig.command(State::Active);
     rig.processing(mode as u32, u32::MAX);
     let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
@@ -218,8 +236,8 @@ fn a_ring_full_of_messages() {
 
 /// The host reads no answer: the channel answers as many as there is room for, and acknowledges meanwhile. `n` more
 /// wait for the host's credit line.
-fn no_room<K: Numbered>(n: u64) {
-    let (mut rig, running, mut traffic) = resident::<K>(4, 0);
+fn no_room<K: Numbered>(lines: u32, n: u64) {
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 4, 0);
     assert_eq!(traffic.some(4), 4);
     rig.consumes(0, 4);
     traffic.ends.producer.note_consumed(4);
@@ -248,8 +266,8 @@ fn answers_without_room_wait_and_commands_do_not() {
 }
 
 /// One message after the other, whose answers nobody reads: they stay, the line is not written over.
-fn unread<K: Numbered>() {
-    let (mut rig, running, mut traffic) = resident::<K>(8, 5);
+fn unread<K: Numbered>(lines: u32) {
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 8, 5);
     for i in 1..=8 {
         assert!(traffic.one());
         rig.consumes(0, 5 + i);
@@ -266,8 +284,8 @@ fn answers_that_nobody_reads_go_to_slots() {
 }
 
 /// Requests are given back to the host before the channel waits for room, be they ever so few.
-fn credit_before_waiting<K: Numbered>() {
-    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+fn credit_before_waiting<K: Numbered>(lines: u32) {
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 16, 0);
     assert_eq!(traffic.some(14), 14);
     rig.consumes(0, 14);
     traffic.ends.producer.note_consumed(14);
@@ -286,8 +304,8 @@ fn a_channel_without_room_has_given_back_what_it_read() {
 }
 
 /// Without idle time a launch answers what there is, in windows of any size, and leaves.
-fn all_there_is<K: Numbered>(mode: Processing, max: u32) {
-    let mut rig = Rig::<K>::new(1, 64, 3);
+fn all_there_is<K: Numbered>(lines: u32, mode: Processing, max: u32) {
+    let mut rig = Rig::<K>::new(1, (64, lines), 3);
     rig.command(State::Active);
     rig.processing(mode as u32, max);
     rig.budgets(Budgets { idle: 0, ..ENDLESS });
@@ -307,14 +325,15 @@ fn what_there_is_is_answered_without_idle_time() {
 }
 
 /// The host says by its doorbell only that it has read answers, fewer than it would renew its credit line
-/// for. That line is behind from then on, and old doorbells too.
-fn room_by_the_doorbell<K: Numbered>() {
-    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+/// for. That line is behind from then on, and old doorbells too. A channel that waits for room looks at the line of its
+/// next request and at the first: with several, the credit in a line behind those counts when it comes to that one.
+fn room_by_the_doorbell<K: Numbered>(lines: u32) {
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 16, 0);
     assert_eq!(traffic.some(16), 16);
     rig.consumes(0, 16);
     traffic.ends.producer.note_consumed(16);
-    // Always one more than there is room for.
-    for n in [2, 1, 1] {
+    // With one line always one more than there is room for.
+    for n in [if lines == 1 { 2 } else { 1 }, 1, 1] {
         assert!(traffic.take());
         assert_eq!(rig.channel(0).response_credit.consumed.load(Relaxed), 0);
         assert_eq!((0..n).filter(|_| traffic.one()).count(), n);
@@ -333,8 +352,8 @@ fn credit_that_comes_by_the_doorbell_counts() {
 }
 
 /// A channel that waits for room leaves when its time is over, and a later launch answers the rest.
-fn no_room_and_no_time<K: Numbered>() {
-    let mut rig = Rig::<K>::new(1, 4, 0);
+fn no_room_and_no_time<K: Numbered>(lines: u32) {
+    let mut rig = Rig::<K>::new(1, (4, lines), 0);
     rig.command(State::Active);
     let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
     assert_eq!(traffic.some(4), 4);
@@ -362,8 +381,8 @@ fn a_launch_without_room_ends_by_its_budgets() {
 }
 
 /// A credit line that cannot be ends a channel that waits for room, for one message or for several.
-fn impossible_credit<K: Numbered>(n: u64) {
-    let (rig, running, mut traffic) = resident::<K>(4, 1000);
+fn impossible_credit<K: Numbered>(lines: u32, n: u64) {
+    let (rig, running, mut traffic) = resident::<K>(lines, 4, 1000);
     assert_eq!(traffic.some(4), 4);
     rig.consumes(0, 1004);
     rig.channel(0).response_credit.consumed.store(7, Relaxed);
@@ -380,13 +399,13 @@ fn an_impossible_credit_ends_a_channel_that_waits_for_room() {
 }
 
 /// A doorbell whose tail is further ahead than the ring is long.
-fn impossible_tail<K: Numbered>() {
-    let (rig, running, mut traffic) = resident::<K>(4, 0);
+fn impossible_tail<K: Numbered>(lines: u32) {
+    let (rig, running, mut traffic) = resident::<K>(lines, 4, 0);
     assert_eq!(traffic.some(4), 4);
     while traffic.got < 4 {
         answer(&mut traffic);
     }
-    let bell = &rig.channel(0).request_bell.atoms[CONTROL];
+    let bell = &rig.line(0, 0, 4).atoms[CONTROL];
     let [credit, _] = bell.observe();
     bell.publish([credit, 9 << 32 | 3]);
     running.join();
@@ -414,16 +433,20 @@ fn a_state_without_room_for_it_is_refused() {
 #[test]
 fn windows_are_as_large_as_the_mode_says() {
     each!(windows);
-    windows::<Next>();
+    LINES.into_iter().for_each(windows::<Next>);
 }
 
 gated!(GatedAlone, Thread, ALONE);
 gated!(GatedInOrder, InOrder, IN_ORDER);
 gated!(HeldInOrder, InOrder, HELD_IN_ORDER);
 
-fn acknowledges_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate, clock: Clock) {
+fn acknowledges_after_each<K: Kernel<Request = u64, Response = u64>>(
+    lines: u32,
+    gate: &Gate,
+    clock: Clock,
+) {
     gate.close();
-    let mut rig = Rig::<K>::new(1, 64, 0);
+    let mut rig = Rig::<K>::new(1, (64, lines), 0);
     rig.clock = Some(clock);
     rig.processing(Processing::Continuous as u32, 1);
     rig.command(State::Active);
@@ -448,9 +471,11 @@ fn acknowledges_after_each<K: Kernel<Request = u64, Response = u64>>(gate: &Gate
 fn continuous_acknowledges_after_each_message() {
     // With a clock that stands still there are no heartbeats, at which a channel looks for commands too.
     let clocks: [Clock; 2] = [Arc::new(|_| now()), Arc::new(|_| 1 << 41)];
-    for clock in clocks {
-        acknowledges_after_each::<GatedAlone>(&ALONE, Arc::clone(&clock));
-        acknowledges_after_each::<GatedInOrder>(&IN_ORDER, clock);
+    for lines in LINES {
+        for clock in &clocks {
+            acknowledges_after_each::<GatedAlone>(lines, &ALONE, Arc::clone(clock));
+            acknowledges_after_each::<GatedInOrder>(lines, &IN_ORDER, Arc::clone(clock));
+        }
     }
 }
 
@@ -480,9 +505,9 @@ fn adaptive_windows_halve_when_nothing_is_left_behind() {
 }
 
 /// No time of a channel lies in a later bucket than that of the time that all took.
-fn times<K: Numbered>() {
+fn times<K: Numbered>(lines: u32) {
     let began = now();
-    let (mut rig, running, mut traffic) = resident::<K>(16, 0);
+    let (mut rig, running, mut traffic) = resident::<K>(lines, 16, 0);
     for n in 1..9 {
         assert_eq!(traffic.some(n), n);
         while traffic.got < traffic.sent {

@@ -13,7 +13,7 @@ pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
 pub use launch::LaunchError;
-pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit};
+pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit};
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
 pub use obstacle::{Obstacle, Refusal};
 pub use open::OpenError;

@@ -12,7 +12,7 @@ pub struct RingMemory {
     /// What loom watches; ends before the memory does.
     #[cfg(loom)]
     watched: Vec<crate::atomics::model::Shared>,
-    bell: Doorbell,
+    lines: Vec<Doorbell>,
     credit: CreditLine,
     slots: Vec<Atom>,
     capacity: u32,
@@ -35,12 +35,20 @@ impl RingMemory {
     /// rings by the million.
     #[doc(hidden)]
     pub fn boxed<T: Message>(capacity: u32, start: u64) -> Box<RingMemory> {
+        Self::with_lines::<T>(1, capacity, start)
+    }
+
+    /// As [`boxed`](Self::boxed), with that many doorbell lines.
+    #[doc(hidden)]
+    pub fn with_lines<T: Message>(lines: u32, capacity: u32, start: u64) -> Box<RingMemory> {
         let zero = || Atom::new([0, 0]);
         #[cfg_attr(not(loom), allow(unused_mut))]
         let mut memory = Box::new(RingMemory {
             #[cfg(loom)]
             watched: Vec::new(),
-            bell: Doorbell { atoms: core::array::from_fn(|_| zero()) },
+            lines: (0..lines)
+                .map(|_| Doorbell { atoms: core::array::from_fn(|_| zero()) })
+                .collect(),
             credit: CreditLine::new(AtomicU64::new(0)),
             slots: (0..capacity as usize * T::SLOT_ATOMS).map(|_| zero()).collect(),
             capacity,
@@ -51,7 +59,7 @@ impl RingMemory {
         #[cfg(loom)]
         {
             use crate::atomics::model::{Kind, share};
-            let of_lines = share(&memory.bell, |_| Some(Kind::Atomic));
+            let of_lines = share(&memory.lines[..], |_| Some(Kind::Atomic));
             let of_credit = share(&memory.credit, |_| Some(Kind::Atomic));
             let of_slots = share(&memory.slots[..], |_| Some(Kind::Atomic));
             memory.watched = vec![of_lines, of_credit, of_slots];
@@ -77,15 +85,14 @@ impl RingMemory {
         unsafe {
             Ring::from_raw(
                 (
-                    NonNull::from(&self.bell),
+                    NonNull::new(self.lines.as_ptr().cast_mut()).expect("a vector's pointer"),
                     NonNull::from(&self.credit),
                     NonNull::new(self.slots.as_ptr().cast_mut()).expect("a vector's pointer"),
                 ),
-                self.capacity,
-                atoms,
+                (self.lines.len() as u32, self.capacity, atoms),
                 self.start,
             )
         }
-        .expect("a capacity that is a power of two")
+        .expect("powers of two")
     }
 }

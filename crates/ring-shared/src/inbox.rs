@@ -60,6 +60,15 @@ impl<S: MemoryScope> Inbox<S> {
         self.credit
     }
 
+    /// Messages that can be taken one after the other, as far as the producer has told; the last one may not have arrived
+    /// whole yet. As many as there are slots if what it told is impossible: taking one then says so.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline]
+    pub fn there(&self) -> u32 {
+        let known = self.in_slots() as u32;
+        known.saturating_add(self.ring.there_from(self.tail)).min(self.ring.capacity())
+    }
+
     /// Takes the next message, or says that there is none.
     #[inline]
     pub fn pop<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
@@ -198,9 +207,13 @@ impl<S: MemoryScope> Inbox<S> {
         let next = self.next;
         if self.tail == next {
             // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
-            let control = Control::from_words(S::observe(&self.ring.bell().atoms[CONTROL]));
-            self.credit = control.credit;
-            match decide(control, next, self.ring.capacity()) {
+            let control = Control::from_words(S::observe(&self.ring.line(next).atoms[CONTROL]));
+            let seen = decide(control, next, self.ring.capacity());
+            // A line that shows nothing new may hold an old credit, unless it says where we are.
+            if seen != Seen::Nothing || control.tail == next as u32 {
+                self.credit = control.credit;
+            }
+            match seen {
                 Seen::Nothing => {
                     // The moment to tell the producer all we consumed.
                     if self.published != next {
@@ -231,7 +244,7 @@ impl<S: MemoryScope> Inbox<S> {
         // SYNC: a stamp proves its own atom; on a CPU it acquires what `push_inline` (or the channel)
         // released into it. On a GPU the control atom was acquired, and each stamp comes after the same
         // fence of the producer's as that does.
-        let atoms = self.ring.bell().atoms[..T::INLINE_ATOMS].iter().map(S::load_whole);
+        let atoms = self.ring.line(self.next).atoms[..T::INLINE_ATOMS].iter().map(S::load_whole);
         let (mut late, expected) = (0, stamp(self.next));
         for (k, words) in atoms.enumerate() {
             late |= stamp_of(words) ^ expected;

@@ -3,7 +3,7 @@
 use crate::atomics::{Atom, MemoryScope, System};
 use crate::message::{Message, inline_atom};
 use crate::ring::{
-    CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp,
+    CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp, window,
 };
 use crate::slot;
 use core::marker::PhantomData;
@@ -19,8 +19,9 @@ pub struct Outbox<S = System> {
     consumed: u64,
     /// Messages from this index on are in slots: the index after the last inline message.
     run_start: u64,
-    /// The message that the line's stamps were last written for.
-    last_stamped: u64,
+    /// Where a line was last scrubbed, and the next one to be.
+    scrubbed: u64,
+    scrub_next: u64,
     /// Credit last written into the doorbell.
     told: u64,
 }
@@ -43,7 +44,8 @@ impl<S: MemoryScope> Outbox<S> {
             next,
             consumed: next,
             run_start: next,
-            last_stamped: next,
+            scrubbed: next,
+            scrub_next: next,
             told: next,
         }
     }
@@ -79,10 +81,10 @@ impl<S: MemoryScope> Outbox<S> {
     /// the number of messages this side has consumed from the opposite ring, as an index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
-        if !may_go_inline(self.next, self.consumed) && (T::FITS_INLINE || self.room() == 0) {
+        if !self.may_go_inline() && (T::FITS_INLINE || self.room() == 0) {
             self.refresh()?;
         }
-        if T::FITS_INLINE && may_go_inline(self.next, self.consumed) {
+        if T::FITS_INLINE && self.may_go_inline() {
             self.push_inline(message, credit);
             return Ok(());
         }
@@ -146,10 +148,10 @@ impl<S: MemoryScope> Outbox<S> {
         mut message: impl FnMut(usize) -> T,
     ) -> Result<usize, Corrupt> {
         if most == 1 && T::FITS_INLINE {
-            if !may_go_inline(self.next, self.consumed) {
+            if !self.may_go_inline() {
                 self.refresh()?;
             }
-            if may_go_inline(self.next, self.consumed) {
+            if self.may_go_inline() {
                 self.push_inline(&message(0), credit);
                 return Ok(1);
             }
@@ -189,6 +191,13 @@ impl<S: MemoryScope> Outbox<S> {
         self.make(n, message, slot::write::<T, S>);
     }
 
+    /// Whether the next message may go inline, if it fits, by what is known.
+    #[inline]
+    fn may_go_inline(&self) -> bool {
+        let window = window(self.ring.line_count(), self.ring.capacity());
+        may_go_inline(self.next, self.consumed, self.run_start, window)
+    }
+
     /// Slots known to be free.
     #[inline]
     fn room(&self) -> usize {
@@ -226,39 +235,47 @@ impl<S: MemoryScope> Outbox<S> {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
-        let (index, bell) = (self.next, self.ring.bell());
+        let (index, ring) = (self.next, self.ring);
         S::release();
         for k in 0..T::INLINE_ATOMS {
             // SYNC: each stamp is released to the consumer's `load_whole` of the same atom.
-            S::store_whole(&bell.atoms[k], inline_atom(message, k, stamp(index)));
+            S::store_whole(&ring.line(index).atoms[k], inline_atom(message, k, stamp(index)));
         }
-        (self.next, self.run_start, self.last_stamped) = (index + 1, index + 1, index);
-        self.store_control(Control::behind_inline(self.next, credit), credit);
+        (self.next, self.run_start) = (index + 1, index + 1);
+        self.store_control(index, Control::behind_inline(self.next, credit));
     }
 
-    /// Says that the messages before `tail` are in their slots.
+    /// Says that the messages before `tail` are in their slots: in the line that a consumer looks at behind
+    /// what was sent before, and in line 0.
     #[inline]
     fn commit(&mut self, tail: u64, credit: u64) {
-        if let Some(atom) = scrub(tail, self.last_stamped, self.run_start, self.consumed) {
-            self.scrub(atom);
+        let lines = self.ring.line_count();
+        let (run_start, consumed) = (self.run_start, self.consumed);
+        if let Some(atom) = scrub(tail, self.scrubbed, run_start, consumed, lines) {
+            self.scrub(tail, atom, credit);
         }
-        self.next = tail;
-        self.publish(Control::behind_slots(self.run_start, self.consumed, tail, credit), credit);
+        let first = core::mem::replace(&mut self.next, tail);
+        self.publish(first, credit);
     }
 
+    /// Publishes what is in slots, and the credit, in the line of message `index` and in line 0.
     #[inline]
-    fn publish(&mut self, control: Control, credit: u64) {
+    fn publish(&mut self, index: u64, credit: u64) {
+        let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
         S::release();
-        self.store_control(control, credit);
+        self.store_control(index, control);
+        if self.ring.line_count() > 1 {
+            self.store_control(0, control);
+        }
+        self.told = credit;
     }
 
-    /// The control atom, behind [`MemoryScope::release`].
+    /// The control atom of the line of message `index`, behind [`MemoryScope::release`].
     #[inline]
-    fn store_control(&mut self, control: Control, credit: u64) {
-        self.told = credit;
+    fn store_control(&self, index: u64, control: Control) {
         // SYNC: releases slots and stamps (with the tail) and our reads of the opposite ring's
         // slots (with the credit) to the consumer's `observe` of the control atom.
-        S::store_whole(&self.ring.bell().atoms[CONTROL], control.to_words());
+        S::store_whole(&self.ring.line(index).atoms[CONTROL], control.to_words());
     }
 
     /// Renews the credit in the doorbell although there is nothing to send: the consumer may be
@@ -266,21 +283,25 @@ impl<S: MemoryScope> Outbox<S> {
     #[cold]
     fn tell_credit(&mut self, credit: u64) {
         if credit != self.told {
-            let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
-            self.publish(control, credit);
+            self.publish(self.next, credit);
         }
     }
 
+    /// Overwrites one line; what is there are facts of long ago.
     #[cold]
-    fn scrub(&mut self, words: [u64; 2]) {
-        for atom in &self.ring.bell().atoms[..CONTROL] {
+    fn scrub(&mut self, tail: u64, words: [u64; 2], credit: u64) {
+        let (ring, index) = (self.ring, self.scrub_next);
+        for atom in &ring.line(index).atoms[..CONTROL] {
             S::store_whole(atom, words);
         }
-        self.last_stamped = self.consumed;
+        let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
+        S::release();
+        self.store_control(index, control);
+        (self.scrubbed, self.scrub_next) = (tail, index + 1);
     }
 
     /// Goes on as if `n` messages had been pushed and consumed through slots, `n` at most
-    /// [`SCRUB`](crate::ring::SCRUB) a step: for tests of what happens after billions of messages.
+    /// [`SCRUB`](crate::ring::SCRUB) over the lines a step: for tests of what happens after billions of messages.
     #[doc(hidden)]
     pub fn fast_forward(&mut self, n: u64, credit: u64) {
         (self.next, self.consumed) = (self.next + n, self.next + n);

@@ -1,23 +1,31 @@
-//! The ring protocol, all of it: a doorbell line over plain slots.
+//! The ring protocol, all of it: a window of doorbell lines over plain slots.
 //!
 //! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it is *inline*, in
-//! the doorbell line itself. A ring has three parts, each with one writer:
+//! doorbell line `i & (lines - 1)`. A ring has three parts, each with one writer:
 //!
-//! - **doorbell line** (producer): seven atoms of 12 payload bytes and a stamp, `i + 1`
-//!   ([`stamped`]); and the [`Control`] atom: which messages lie in slots, and the producer's credit
-//!   for the opposite ring.
+//! - **doorbell lines** (producer): in each, seven atoms of 12 payload bytes and a stamp, `i + 1`
+//!   ([`stamped`]); and a [`Control`] atom: which messages lie in slots, and the producer's credit for
+//!   the opposite ring.
 //! - **slots** (producer): plain bytes, never cleared.
 //! - **credit line** (consumer): how many messages it has consumed.
 //!
-//! A consumer at index `i` reads the doorbell line and [`decide`]s: nothing; message `i` is inline
-//! (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots. So an
-//! idle consumer has a small message after one read, and a busy one takes slots in batches.
+//! A consumer at index `i` reads line `i & (lines - 1)` and [`decide`]s: nothing; message `i` is inline
+//! there (wait until all its atoms are stamped `i + 1`: they arrive one by one); or a run of slots. So an
+//! idle consumer has a small message after one read, several small messages are under way at once, each
+//! in a line of its own, and a busy consumer takes slots in batches.
 //!
-//! The control atom states a fact that stays true: messages `first..tail` lie in slots. So a stale
-//! control never leads to a slot that does not hold the message. A producer sends a message inline
-//! only when everything before it is consumed ([`may_go_inline`]), so it overwrites no unread message,
-//! and an inline message never stands behind slots. Indices and stamps have 32 bits in the line: a stamp
-//! left there for [`SCRUB`] messages is overwritten before it could match again ([`scrub`]).
+//! A control atom states a fact that stays true: messages `first..tail` lie in slots. So whichever control a
+//! consumer reads, however old, never leads to a slot that does not hold the message. `first` reaches back to
+//! the beginning of the open run of slots, so that a consumer inside the run finds the fact in whichever line
+//! it looks at. A producer sends message `i` inline only when the message before it in that line is
+//! consumed, and nothing before it is unread in slots ([`may_go_inline`]): so it overwrites no unread
+//! message, and an inline message never stands behind slots.
+//!
+//! Line 0 has the newest control of a run of slots too, whatever the run's own line: there a consumer that
+//! takes slots by the batch finds how far it may go on, and the newest credit.
+//!
+//! Indices and stamps have 32 bits in a line: what was left there for [`SCRUB`] messages is overwritten before
+//! it could match again ([`scrub`]).
 //!
 //! Both ends on both sides follow the functions of this file: [`Inbox`](crate::Inbox) and
 //! [`Outbox`](crate::Outbox) of one thread, and those of a GPU's block in `ring-device`.
@@ -33,7 +41,10 @@ pub const MAX_CAPACITY: u32 = 1 << 20;
 /// Greatest index of a first message: far enough from the end of 64 bits.
 pub const MAX_START: u64 = 1 << 63;
 
-/// Messages after which stale stamps in a doorbell line are overwritten.
+/// Most doorbell lines a ring may have.
+pub const MAX_LINES: u32 = 64;
+
+/// Messages after which stale stamps and controls in a doorbell line are overwritten.
 pub const SCRUB: u64 = 1 << 30;
 
 /// Atom of the doorbell line that is the [`Control`].
@@ -80,6 +91,14 @@ pub struct Control {
 }
 
 impl Control {
+    /// How many messages it tells of from `next` on. `None` if of none: also if it was read before one that was
+    /// already acted on.
+    #[inline(always)]
+    pub fn ahead_of(self, next: u64) -> Option<u32> {
+        let ahead = self.tail.wrapping_sub(next as u32);
+        (ahead != 0 && ahead <= u32::MAX / 2).then_some(ahead)
+    }
+
     /// The control behind an inline message: `tail` is the index after it, and nothing unread lies in
     /// slots.
     #[inline(always)]
@@ -124,11 +143,8 @@ pub enum Seen {
 /// What `control` means to a consumer whose next index is `next`.
 #[inline]
 pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
+    let Some(ahead) = control.ahead_of(next) else { return Seen::Nothing };
     let here = next as u32;
-    let ahead = control.tail.wrapping_sub(here);
-    if ahead == 0 || ahead > u32::MAX / 2 {
-        return Seen::Nothing; // none, or a line read before one that was already acted on
-    }
     let run = control.tail.wrapping_sub(control.first);
     if ahead > capacity {
         let high = u64::from(here.wrapping_add(capacity));
@@ -142,11 +158,20 @@ pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
     if run < ahead { Seen::Inline } else { Seen::Slots(ahead) }
 }
 
-/// Whether a producer whose next message is `next` may send it inline, if it fits: everything before
-/// is known to be consumed.
+/// Whether a producer whose next message is `next` may send it inline, if it fits, in a ring whose
+/// [`window`] is so long: the line is free, and none of the messages in slots, which are those from `run_start`
+/// on, is unread by what is known.
 #[inline(always)]
-pub fn may_go_inline(next: u64, consumed: u64) -> bool {
-    next == consumed
+pub fn may_go_inline(next: u64, consumed: u64, run_start: u64, window: u32) -> bool {
+    let window = if run_start == next { u64::from(window) } else { 1 };
+    next - consumed < window
+}
+
+/// Most messages that may be inline and unread at once: as many as there are lines, but no more than there
+/// are slots, one of which the answer to each may take.
+#[inline(always)]
+pub fn window(lines: u32, capacity: u32) -> u32 {
+    if lines < capacity { lines } else { capacity }
 }
 
 /// An atom of an inline message: twelve bytes of payload, then the stamp.
@@ -167,15 +192,39 @@ pub fn stamp_of([_, hi]: [u64; 2]) -> u32 {
     (hi >> 32) as u32
 }
 
-/// What a producer writes over the stamps of its line before it moves the tail to `tail`, if it is time:
-/// they were last written for message `last_stamped`, so their 32 bits come round. The new stamp is that
-/// of the last message known to be consumed: no consumer waits for it, not even one that looks at stamps
-/// before it looks at the control atom. `None` also while the last inline message, before `run_start`,
-/// may be unread.
+/// What a producer writes over the stamps of one of its `lines` before it moves the tail to `tail`, if it is time
+/// for the next of them: it did so last at `scrubbed`, and what a line holds came round if it were left there for
+/// ever. The new stamp is that of the last message known to be consumed: no consumer waits for it, not even
+/// one that looks at stamps before it looks at the control atom. `None` also while an inline message, all of
+/// which are before `run_start`, may be unread.
 #[inline(always)]
-pub fn scrub(tail: u64, last_stamped: u64, run_start: u64, consumed: u64) -> Option<[u64; 2]> {
-    let due = tail.wrapping_sub(last_stamped) > SCRUB && run_start <= consumed;
+pub fn scrub(
+    tail: u64,
+    scrubbed: u64,
+    run_start: u64,
+    consumed: u64,
+    lines: u32,
+) -> Option<[u64; 2]> {
+    let due = tail.wrapping_sub(scrubbed) > scrub_step(lines) && run_start <= consumed;
     due.then(|| stamped([0; 3], consumed as u32))
+}
+
+/// The line to be scrubbed when [`scrub`] says that it is time at `tail`, by an index that leads to it: that behind the
+/// one before; and what `scrubbed` is then. A producer whose tail has gone further since is due again at once, so that no
+/// line is passed over.
+#[inline(always)]
+pub fn scrub_next(tail: u64, scrubbed: u64, lines: u32) -> (u64, u64) {
+    if lines == 1 {
+        return (0, tail);
+    }
+    let to = scrubbed.wrapping_add(scrub_step(lines));
+    (to >> (SCRUB.trailing_zeros() - lines.trailing_zeros()), to)
+}
+
+/// Messages after which the next of `lines` doorbell lines, a power of two, is scrubbed.
+#[inline(always)]
+fn scrub_step(lines: u32) -> u64 {
+    SCRUB >> lines.trailing_zeros()
 }
 
 /// Messages that a consumer may consume before it tells the producer: a quarter of a ring.
@@ -229,9 +278,10 @@ pub fn runs(index: u64, n: usize, capacity: u32) -> [Range<usize>; 2] {
 /// A ring in memory: where its three parts are. Copies name the same ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
-    bell: NonNull<Doorbell>,
+    lines: NonNull<Doorbell>,
     credit: NonNull<CreditLine>,
     slots: NonNull<Atom>,
+    line_count: u32,
     capacity: u32,
     slot_atoms: u32,
     start: u64,
@@ -241,31 +291,40 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// A ring of `capacity` slots of `slot_atoms` atoms, whose first message has index `start`.
-    /// `None` if the capacity is no power of two up to [`MAX_CAPACITY`], a slot is empty, or
-    /// `start` is above [`MAX_START`].
+    /// A ring of `line_count` doorbell lines and `capacity` slots of `slot_atoms` atoms, whose first message has
+    /// index `start`. `None` if there is not a power of two of lines up to [`MAX_LINES`] and of slots up to
+    /// [`MAX_CAPACITY`], a slot is empty, or `start` is above [`MAX_START`].
     ///
     /// # Safety
     /// The three parts must be readable and writable, as large as said, initialised, and stay so
     /// for as long as this ring or a copy of it is used.
     pub unsafe fn from_raw(
-        (bell, credit, slots): (NonNull<Doorbell>, NonNull<CreditLine>, NonNull<Atom>),
-        capacity: u32,
-        slot_atoms: u32,
+        (lines, credit, slots): (NonNull<Doorbell>, NonNull<CreditLine>, NonNull<Atom>),
+        (line_count, capacity, slot_atoms): (u32, u32, u32),
         start: u64,
     ) -> Option<Ring> {
-        let sound = capacity.is_power_of_two()
+        let sound = line_count.is_power_of_two()
+            && line_count <= MAX_LINES
+            && capacity.is_power_of_two()
             && capacity <= MAX_CAPACITY
             && slot_atoms > 0
             && start <= MAX_START;
-        sound.then_some(Ring { bell, credit, slots, capacity, slot_atoms, start })
+        sound.then_some(Ring { lines, credit, slots, line_count, capacity, slot_atoms, start })
     }
 
-    /// The producer's line.
+    /// The doorbell line that message `index` may lie in, and that a consumer at `index` looks at.
     #[inline]
-    pub fn bell(&self) -> &Doorbell {
-        // SAFETY: valid by the promise to `from_raw`; it holds atomics only, so `&` is enough.
-        unsafe { self.bell.as_ref() }
+    pub fn line(&self, index: u64) -> &Doorbell {
+        let at = index as usize & (self.line_count as usize - 1);
+        // SAFETY: the mask keeps it below the `line_count` lines that are valid by the promise to `from_raw`;
+        // they hold atomics only, so `&` is enough.
+        unsafe { self.lines.add(at).as_ref() }
+    }
+
+    /// Number of doorbell lines, a power of two.
+    #[inline]
+    pub fn line_count(&self) -> u32 {
+        self.line_count
     }
 
     /// The consumer's line.
@@ -313,10 +372,40 @@ impl Ring {
         self.start
     }
 
+    /// How many messages from `index` on a consumer can take one after the other, by what the producer told; as many as
+    /// there are slots if that is impossible, so that the consumer looks for itself and learns it.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn there_from(&self, index: u64) -> u32 {
+        let mut there = 0;
+        while there < self.capacity {
+            let next = index + u64::from(there);
+            let control = Control::from_words(self.line(next).atoms[CONTROL].load());
+            there += match decide(control, next, self.capacity) {
+                Seen::Nothing => break,
+                Seen::Inline => 1,
+                Seen::Slots(n) => n,
+                Seen::Corrupt(_) => self.capacity,
+            };
+        }
+        there.min(self.capacity)
+    }
+
+    /// How many messages from `index` on there are by what the producer told, in whichever line: the other side's
+    /// word, and not bounded.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn told_from(&self, index: u64) -> u32 {
+        let tail = |line| Control::from_words(self.line(line).atoms[CONTROL].load()).tail;
+        let ahead = |line| tail(line).wrapping_sub(index as u32);
+        let lines = (0..u64::from(self.line_count)).map(ahead);
+        lines.filter(|ahead| *ahead <= u32::MAX / 2).max().unwrap_or(0)
+    }
+
     /// Sets lines as they are before the first message. For the host, before the launch.
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn reset(&self) {
-        self.bell().reset(self.start);
+        for index in 0..u64::from(self.line_count) {
+            self.line(index).reset(self.start);
+        }
         self.credit().reset(self.start);
     }
 }

@@ -29,7 +29,7 @@ fn ends(parts: &Parts) -> (Outbox, Inbox) {
 /// Announces a tail that cannot be.
 fn lie(parts: &Parts) {
     let control = Control { credit: 0, first: 1000, tail: 1000 };
-    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+    parts.ring().line(0).atoms[CONTROL].store(control.to_words());
 }
 
 /// An error is returned when nothing was taken, and only then: no message is lost with it.
@@ -111,7 +111,7 @@ fn nothing_new_is_not_published() {
     let (mut producer, _) = ends(&parts);
     producer.push_slice(&[1u64, 2], 0).unwrap();
     let control = &parts.ring();
-    let control = &control.bell().atoms[CONTROL];
+    let control = &control.line(0).atoms[CONTROL];
     let mark = [!0, !0];
     control.store(mark);
     assert_eq!(producer.push_slice::<u64>(&[], 0), Ok(0));
@@ -177,10 +177,10 @@ fn a_run_is_announced_from_what_may_be_unread() {
 #[test]
 fn stamps_are_overwritten_when_they_are_old() {
     let old = 10 + SCRUB;
-    assert_eq!(scrub(old, 10, 11, old), None);
-    assert_eq!(scrub(old + 1, 10, 11, old).map(stamp_of), Some(old as u32));
-    assert_eq!(scrub(old + 1, 10, 11, 10), None, "message 10 is unread");
-    assert_eq!(scrub(old + 1, 10, 11, 11).map(stamp_of), Some(11));
+    assert_eq!(scrub(old, 10, 11, old, 1), None);
+    assert_eq!(scrub(old + 1, 10, 11, old, 1).map(stamp_of), Some(old as u32));
+    assert_eq!(scrub(old + 1, 10, 11, 10, 1), None, "message 10 is unread");
+    assert_eq!(scrub(old + 1, 10, 11, 11, 1).map(stamp_of), Some(11));
 }
 
 /// The table that host and device compare is that of the structs.

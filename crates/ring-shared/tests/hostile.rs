@@ -89,13 +89,13 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
             ToConsumer::Control(tail, first, credit) => {
                 let (tail, first) = (tail.apply(next) as u32, first.apply(next) as u32);
                 let control = Control { credit, first, tail };
-                ring.bell().atoms[CONTROL].store(control.to_words());
+                ring.line(0).atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
-                ring.bell().atoms[k].store([!0, u64::from(stamp(of.apply(next))) << 32]);
+                ring.line(0).atoms[k].store([!0, u64::from(stamp(of.apply(next))) << 32]);
             }
             ToConsumer::Stamps(of) => {
-                for atom in &ring.bell().atoms[..CONTROL] {
+                for atom in &ring.line(0).atoms[..CONTROL] {
                     atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
                 }
             }
@@ -103,7 +103,7 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
                 ring.slot(at).iter().for_each(|atom| atom.store([word, at]));
             }
             ToConsumer::Pop => {
-                let control = Control::from_words(ring.bell().atoms[CONTROL].load());
+                let control = Control::from_words(ring.line(0).atoms[CONTROL].load());
                 let got = consumer.pop::<T>();
                 let taken = consumer.next() - next;
                 assert_eq!(taken, u64::from(matches!(got, Ok(Some(_)))));
@@ -206,7 +206,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
         assert!(known >= consumed, "credit is never taken back");
         assert!(known <= now, "credit for what was not pushed");
         assert!(now - known <= capacity, "{} unread in {capacity} slots", now - known);
-        let tail = Control::from_words(ring.bell().atoms[CONTROL].load()).tail;
+        let tail = Control::from_words(ring.line(0).atoms[CONTROL].load()).tail;
         assert_eq!(tail, now as u32);
     }
 }
@@ -267,7 +267,7 @@ fn the_first_tail_that_cannot_be() {
             let tell = |ahead: u32| {
                 let tail = (start as u32).wrapping_add(ahead);
                 let control = Control { credit: 0, first: start as u32, tail };
-                ring.bell().atoms[CONTROL].store(control.to_words());
+                ring.line(0).atoms[CONTROL].store(control.to_words());
             };
             tell(capacity + 1);
             let low = u64::from(start as u32);
@@ -292,7 +292,7 @@ fn messages_before_the_lie_are_delivered() {
     producer.push_slice(&[1u64, 2, 3], 0).unwrap();
     assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
     let control = Control { credit: 0, first: 0, tail: 1000 };
-    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+    parts.ring().line(0).atoms[CONTROL].store(control.to_words());
     let mut out = [0u64; 8];
     assert_eq!(consumer.pop_slice(&mut out), Ok(2));
     assert_eq!(out[..2], [2, 3]);
@@ -305,7 +305,7 @@ fn inline_of_what_does_not_fit() {
     let parts = Parts::new(4, 8, 7);
     let mut consumer = Inbox::new(parts.ring());
     let control = Control { credit: 0, first: 8, tail: 8 };
-    parts.ring().bell().atoms[CONTROL].store(control.to_words());
+    parts.ring().line(0).atoms[CONTROL].store(control.to_words());
     assert_eq!(consumer.pop::<[u64; 16]>(), Err(Corrupt { found: 7, low: 8, high: 8 }));
     assert_eq!(consumer.next(), 7);
 }

@@ -101,8 +101,13 @@ fn take(consumer: &mut Inbox, notes: &Cells, gone: &Cells, most: usize) -> usize
 /// tries, so that the model is finite; what is left is taken after the join. A run of one goes
 /// inline when it can, a longer run goes through slots.
 fn in_order(capacity: u32, start: u64, runs: &'static [u64], tries: usize) {
+    in_order_of_lines(1, capacity, start, runs, tries);
+}
+
+/// The same in a ring of so many doorbell lines.
+fn in_order_of_lines(lines: u32, capacity: u32, start: u64, runs: &'static [u64], tries: usize) {
     check(move || {
-        let memory = RingMemory::boxed::<Message>(capacity, start);
+        let memory = RingMemory::with_lines::<Message>(lines, capacity, start);
         let total = runs.iter().sum();
         // Written before a push, read after the pop: what a payload arena relies on.
         let notes = Cells::new(start, total);
@@ -180,6 +185,29 @@ fn the_line_is_reused_only_after_credit() {
     in_order(2, STARTS[1], &[1, 1, 1], 3);
 }
 
+/// Several messages are inline at once, each in a line of its own, and a line is written again only when its
+/// message is consumed.
+#[test]
+fn lines_are_reused_only_after_credit() {
+    for start in STARTS {
+        in_order_of_lines(2, 2, start, &[1, 1, 1, 1], 3);
+    }
+    in_order_of_lines(4, 4, STARTS[1], &[1, 1, 1], 3);
+    in_order_of_lines(2, 4, STARTS[1], &[1, 1, 1], 3);
+}
+
+/// Slots behind inline messages that are unread, and inline messages behind slots that are not: the control of a
+/// run lies in a line whose message may be unread, and in line 0.
+#[test]
+fn inline_and_slots_take_turns_in_several_lines() {
+    for start in STARTS {
+        in_order_of_lines(2, 4, start, &[1, 2, 1], 3);
+        in_order_of_lines(2, 4, start, &[2, 1, 1], 3);
+        in_order_of_lines(2, 2, start, &[1, 1, 2], 3);
+        in_order_of_lines(4, 4, start, &[1, 2, 1], 3);
+    }
+}
+
 /// A GPU channel writes its line without fences, so the control atom may arrive before the payload,
 /// and the payload in any order. The stamps alone prove that the message is whole.
 #[test]
@@ -195,10 +223,10 @@ fn a_line_written_in_any_order_is_taken_whole() {
                 let atoms = [[a, (b & 0xffff_ffff) | s], [b >> 32, s]];
                 for k in order {
                     match atoms.get(k) {
-                        Some(words) => bell_of.bell().atoms[k].publish(*words),
+                        Some(words) => bell_of.line(0).atoms[k].publish(*words),
                         None => {
                             let control = Control::behind_inline(start + 1, 0);
-                            bell_of.bell().atoms[CONTROL].publish(control.to_words());
+                            bell_of.line(0).atoms[CONTROL].publish(control.to_words());
                         }
                     }
                 }
@@ -229,7 +257,7 @@ fn a_stamp_alone_proves_its_atom() {
         let host = thread::spawn(move || producer.push(&message(0), 0));
         let [a, b] = message(0);
         for (k, payload) in [(1, b >> 32), (0, a)] {
-            let [lo, hi] = ring.bell().atoms[k].observe();
+            let [lo, hi] = ring.line(0).atoms[k].observe();
             if (hi >> 32) as u32 == stamp(0) {
                 assert_eq!(lo, payload, "atom {k} is stamped but old");
             }

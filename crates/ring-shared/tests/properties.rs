@@ -7,9 +7,10 @@ use ring_shared::heap::RingMemory;
 use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 use ring_shared::ring::{
     CONTROL, Control, SCRUB, Seen, credit_index, decide, may_go_inline, room, runs, stamp, widen,
+    window,
 };
 use ring_shared::{Inbox, Message, Outbox, PushError, Ring};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const ROUND: u64 = 1 << 32;
@@ -70,23 +71,39 @@ struct Model {
     queue: VecDeque<u64>,
     next: u64,
     noted: u64,
-    /// The last inline message, if there was one.
-    inline: Option<u64>,
+    /// The inline messages.
+    inline: HashSet<u64>,
+    /// Index after the last of them.
+    run_start: u64,
+    /// Where pushes have begun.
+    begun: BTreeSet<u64>,
+    window: u64,
     credit: u64,
     inline_pushes: usize,
 }
 
-fn control(ring: &Ring) -> Control {
-    Control::from_words(ring.bell().atoms[CONTROL].observe())
+fn control(ring: &Ring, index: u64) -> Control {
+    Control::from_words(ring.line(index).atoms[CONTROL].observe())
 }
 
-/// Runs `ops` and says how many messages went through slots and how many inline.
+/// Runs `ops` in rings of one and of several lines, and says how many messages went through slots and how many
+/// inline where there is one.
 fn run<T>(log2: u32, start: u64, ops: &[Op]) -> (usize, usize)
 where
     T: Message + PartialEq + std::fmt::Debug,
 {
+    for lines in [2, 4, 64] {
+        run_in::<T>(lines, log2, start, ops);
+    }
+    run_in::<T>(1, log2, start, ops)
+}
+
+fn run_in<T>(lines: u32, log2: u32, start: u64, ops: &[Op]) -> (usize, usize)
+where
+    T: Message + PartialEq + std::fmt::Debug,
+{
     let capacity = 1 << log2;
-    let memory = RingMemory::boxed::<T>(capacity, start);
+    let memory = RingMemory::with_lines::<T>(lines, capacity, start);
     // SAFETY: the memory is dropped at the end of this function, after all its users.
     let ring = unsafe { memory.ring_for_now() };
     let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
@@ -95,7 +112,10 @@ where
         queue: VecDeque::new(),
         next: start,
         noted: start,
-        inline: None,
+        inline: HashSet::new(),
+        run_start: start,
+        begun: BTreeSet::new(),
+        window: u64::from(window(lines, capacity)),
         credit: start, // what `reset` leaves in the line
         inline_pushes: 0,
     };
@@ -108,23 +128,21 @@ where
             Op::Push => {
                 let pushed = producer.push(&message::<T>(m.next), credit);
                 assert_eq!(pushed, if free > 0 { Ok(()) } else { Err(PushError::Full) });
-                if free > 0 && T::FITS_INLINE && consumed == m.next {
-                    m.inline = Some(m.next);
-                    m.inline_pushes += 1;
+                if free > 0 {
+                    m.note_single::<T>(consumed);
                 }
                 m.push(usize::from(free > 0), credit); // a refused push still publishes the credit
-                check_line::<T>(&ring, &m);
+                check_line::<T>(&ring, &m, usize::from(free > 0));
             }
             Op::PushSlice(n) => {
                 let batch: Vec<T> = (m.next..).take(n).map(message).collect();
                 let want = n.min(free);
                 assert_eq!(producer.push_slice(&batch, credit), Ok(want), "of {n}, room {free}");
-                if want > 0 && n == 1 && T::FITS_INLINE && consumed == m.next {
-                    m.inline = Some(m.next);
-                    m.inline_pushes += 1;
+                if want > 0 && n == 1 {
+                    m.note_single::<T>(consumed);
                 }
                 m.push(want, credit);
-                check_line::<T>(&ring, &m);
+                check_line::<T>(&ring, &m, want);
             }
             Op::Pop => {
                 let got = consumer.pop::<T>();
@@ -155,13 +173,12 @@ where
                     assert_eq!(pushed, None);
                 } else {
                     assert_eq!(pushed, Some(Ok(want)), "of {n}, room {free}");
-                    if want > 0 && n == 1 && T::FITS_INLINE && consumed == m.next {
-                        m.inline = Some(m.next);
-                        m.inline_pushes += 1;
+                    if want > 0 && n == 1 {
+                        m.note_single::<T>(consumed);
                     }
                     m.push(want, credit);
+                    check_line::<T>(&ring, &m, want);
                 }
-                check_line::<T>(&ring, &m);
             }
             Op::PopEach(n, panic) => {
                 let (want, mut seen) = (n.min(m.queue.len()), Vec::new());
@@ -198,6 +215,7 @@ where
         }
         assert_eq!(producer.next(), m.next);
         assert_eq!(consumer.next(), m.next - m.queue.len() as u64);
+        check_ahead(&ring, &m, consumer.next());
         assert!(producer.consumed() >= m.noted && producer.consumed() <= consumer.next());
     }
     let rest: Vec<T> = m.queue.iter().map(|&index| message(index)).collect();
@@ -223,26 +241,61 @@ fn panic_if(now: bool) {
 }
 
 impl Model {
+    /// One message is sent by itself, by a producer that has seen so much consumed: whether it goes inline.
+    fn note_single<T: Message>(&mut self, consumed: u64) {
+        let window = if self.run_start == self.next { self.window } else { 1 };
+        if T::FITS_INLINE && self.next - consumed < window {
+            self.inline.insert(self.next);
+            self.run_start = self.next + 1;
+            self.inline_pushes += 1;
+        }
+    }
+
     fn push(&mut self, n: usize, credit: u64) {
         self.queue.extend(self.next..self.next + n as u64);
+        if n > 0 {
+            self.begun.insert(self.next);
+        }
         self.next += n as u64;
         self.credit = credit;
     }
 }
 
-/// After a push the control atom says what the other side, perhaps a GPU, must be able to rely on.
-fn check_line<T: Message>(ring: &Ring, m: &Model) {
-    let control = control(ring);
+/// Wherever the consumer looks next, the line leads it to its next message. It does not look while it knows of
+/// messages in slots, so it looks where a push has begun.
+fn check_ahead(ring: &Ring, m: &Model, next: u64) {
+    let mut at = m.begun.range(next..).next().copied().unwrap_or(m.next);
+    while at < m.next {
+        match decide(control(ring, at), at, ring.capacity()) {
+            Seen::Inline => {
+                assert!(m.inline.contains(&at), "message {at} is in a slot");
+                at += 1;
+            }
+            Seen::Slots(n) => {
+                let end = at + u64::from(n);
+                assert!((at..end).all(|k| k < m.next && !m.inline.contains(&k)), "{at}..{end}");
+                at = end;
+            }
+            seen => panic!("message {at}: {seen:?}"),
+        }
+    }
+    assert_eq!(decide(control(ring, at), at, ring.capacity()), Seen::Nothing);
+}
+
+/// After a push of so many messages the control atom says what the other side, perhaps a GPU, must be able to rely
+/// on.
+fn check_line<T: Message>(ring: &Ring, m: &Model, pushed: usize) {
+    let control = control(ring, m.next - pushed as u64);
     assert_eq!((control.tail, control.credit), (m.next as u32, m.credit as u32));
     // The unread messages that it says to be in slots are those that are: all but an inline one.
     let in_slots = |index: u64| {
         (index as u32).wrapping_sub(control.first) < control.tail.wrapping_sub(control.first)
     };
     for &index in &m.queue {
-        assert_eq!(in_slots(index), m.inline != Some(index), "message {index}");
+        assert_eq!(in_slots(index), !m.inline.contains(&index), "message {index}");
     }
-    if let Some(index) = m.inline.filter(|index| m.queue.contains(index)) {
-        for atom in &ring.bell().atoms[..T::INLINE_ATOMS] {
+    for &index in m.queue.iter().filter(|index| m.inline.contains(index)) {
+        for atom in &ring.line(index).atoms[..T::INLINE_ATOMS] {
             assert_eq!((atom.observe()[1] >> 32) as u32, stamp(index));
         }
     }
@@ -372,7 +425,7 @@ proptest! {
             Seen::Slots((tail - next) as u32)
         };
         prop_assert_eq!(decide(control, next, 64), expected);
-        prop_assert_eq!(may_go_inline(tail, next), next == tail);
+        prop_assert_eq!(may_go_inline(tail, next, run_start, 1), next == tail);
         prop_assert_eq!(decide(Control::behind_inline(tail, 0), tail - 1, 64), Seen::Inline);
     }
 
@@ -438,7 +491,7 @@ proptest! {
         }
         let index = start + before;
         let new = Control::behind_inline(index + 1, 0);
-        ring.bell().atoms[CONTROL].publish(new.to_words());
+        ring.line(0).atoms[CONTROL].publish(new.to_words());
         let bytes = message::<M>(index);
         for k in order {
             prop_assert_eq!(consumer.pop::<M>(), Ok(None), "before atom {} came", k);
@@ -447,7 +500,7 @@ proptest! {
             words[..12].copy_from_slice(&bytes[k * INLINE_ATOM_BYTES..][..INLINE_ATOM_BYTES]);
             words[12..].copy_from_slice(&stamp(index).to_le_bytes());
             let words = u128::from_le_bytes(words);
-            ring.bell().atoms[k].publish([words as u64, (words >> 64) as u64]);
+            ring.line(0).atoms[k].publish([words as u64, (words >> 64) as u64]);
         }
         prop_assert_eq!(consumer.pop::<M>(), Ok(Some(bytes)));
         prop_assert_eq!(consumer.pop::<M>(), Ok(None));
@@ -530,7 +583,7 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     let (mut producer, mut consumer) = (Outbox::new(ring), Inbox::new(ring));
     producer.push(&message::<T>(start), 0).unwrap();
     assert_eq!(consumer.pop::<T>(), Ok(Some(message(start))));
-    assert_eq!(control(&ring).first, (start + 1) as u32, "the message did not go inline");
+    assert_eq!(control(&ring, start).first, (start + 1) as u32, "the message did not go inline");
     // As the next producer may send none inline until the very last.
     let mut steps = steps.iter().copied().chain(std::iter::repeat(SCRUB));
     while producer.next() < start + ROUND {
@@ -543,7 +596,7 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
     let used = T::INLINE_ATOMS;
     assert!(stamps(&ring).take(used).all(|s| s != stamp(index)), "old stamps match again");
     let new = Control::behind_inline(index + 1, 0);
-    ring.bell().atoms[CONTROL].publish(new.to_words());
+    ring.line(0).atoms[CONTROL].publish(new.to_words());
     assert_eq!(consumer.pop::<T>(), Ok(None), "a message of 2^32 messages ago");
     // The real one still arrives.
     producer.push(&message::<T>(index), 0).unwrap();
@@ -551,5 +604,5 @@ fn comes_round<T: Message + PartialEq + std::fmt::Debug>(start: u64, steps: &[u6
 }
 
 fn stamps(ring: &Ring) -> impl Iterator<Item = u32> {
-    ring.bell().atoms[..INLINE_ATOMS].iter().map(|atom| (atom.observe()[1] >> 32) as u32)
+    ring.line(0).atoms[..INLINE_ATOMS].iter().map(|atom| (atom.observe()[1] >> 32) as u32)
 }

@@ -29,6 +29,8 @@ pub enum Field {
     Channel(u8),
     /// Another channel: which, and one of [`OF_CHANNEL`].
     Other(u8, u8),
+    /// A doorbell line of the requests of the block's own channel: which, and a word of it.
+    Line(u8, u8),
 }
 
 /// A lie in place of a word, or of half of it.

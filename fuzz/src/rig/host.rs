@@ -10,9 +10,10 @@ use ring_device::Kernel;
 use ring_device::kernel::Scope;
 use ring_shared::Message;
 use ring_shared::layout::{
-    Budgets, ChannelBlock, ChannelSetup, Command, ConfigLine, ControlBlock, HostLine, KernelSetup,
-    Placement, Processing, State, UNLIMITED,
+    Budgets, ChannelBlock, ChannelSetup, Command, ConfigLine, ControlBlock, Doorbell, HostLine,
+    KernelSetup, Placement, Processing, State, UNLIMITED,
 };
+use ring_shared::ring::MAX_LINES;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -25,6 +26,7 @@ pub struct Shape {
     pub(super) payload: u8,
     pub(super) start: Start,
     pub(super) head: Option<Lie>,
+    pub(super) lines: u8,
 }
 
 impl Shape {
@@ -36,6 +38,14 @@ impl Shape {
     /// The block's channel: one of the kernel's, or the first that is none.
     pub fn block(self) -> u32 {
         u32::from(self.channel) % (self.channels() + 1)
+    }
+
+    /// Doorbell lines of each ring behind the blocks; none, if each has its line in the channel's block.
+    fn lines_elsewhere(self) -> usize {
+        match u32::from(self.lines) % (2 + MAX_LINES.ilog2()) {
+            0 => 0,
+            power => 1 << (power - 1),
+        }
     }
 
     /// Slots of each ring: fewer of large ones, so that a run is short.
@@ -55,6 +65,8 @@ pub struct Host {
     /// How large everything is.
     pub shape: Shape,
     pub(super) shared: Memory,
+    /// Where the doorbell lines of requests and of responses begin, if they are not in the blocks.
+    lines: [usize; 2],
     /// Where request slots and response slots begin.
     slots: [usize; 2],
     payload: Memory,
@@ -63,7 +75,8 @@ pub struct Host {
     state_bytes: u64,
     request_atoms: usize,
     capacity: u32,
-    /// What the host wrote last into each word of `blocks`; for others what they were at the launch.
+    /// What the host wrote last into each word of the blocks and of the request lines behind them; for others what they
+    /// were at the launch.
     pub(super) written: Vec<u64>,
     /// The same of `requests`.
     pub(super) sent: Vec<u64>,
@@ -78,19 +91,22 @@ impl Host {
         let slots = shape.capacity(request_atoms.max(response_atoms)) as usize;
         let (state_bytes, payload_bytes) =
             (<K::Scope as Scope<K>>::STATE_BYTES, 4 * usize::from(shape.payload));
-        let responses = blocks + 16 * request_atoms * slots;
+        let lines = shape.lines_elsewhere() * size_of::<Doorbell>();
+        let requests = blocks + 2 * lines;
+        let responses = requests + 16 * request_atoms * slots;
         let end = responses + 16 * response_atoms * slots;
         let mut host = Host {
             shape,
             shared: Memory::new(end, 128),
-            slots: [blocks, responses],
+            lines: [blocks, blocks + lines],
+            slots: [requests, responses],
             payload: Memory::new(payload_bytes, 128),
             payload_bytes: payload_bytes as u64,
             state: Memory::new(state_bytes, 128),
             state_bytes: state_bytes as u64,
             request_atoms,
             capacity: slots as u32,
-            written: vec![0; blocks / 8],
+            written: vec![0; (blocks + lines) / 8],
             sent: vec![0; 2 * request_atoms * slots],
         };
         host.lay_out(end as u64, 16 * request_atoms as u32, 16 * response_atoms as u32);
@@ -115,14 +131,21 @@ impl Host {
         });
         control.host.give(Command { epoch: 1, state: State::Active as u32 });
         let [requests, responses] = self.slots.map(|at| self.shared.address() + at as u64);
+        let [request_lines, response_lines] =
+            self.lines.map(|at| self.shared.address() + at as u64);
+        let elsewhere = self.shape.lines_elsewhere() as u32;
+        let placed = |placement: Placement, lines| match elsewhere {
+            0 => placement,
+            n => placement.with_lines(lines, n),
+        };
         for channel in 0..channels {
             let block = self.channel(channel);
             let (at, capacity) = (std::ptr::from_ref(block).addr() as u64, self.capacity);
             let requests = Placement::of_requests(at, requests, capacity, request_bytes);
             let responses = Placement::of_responses(at, responses, capacity, response_bytes);
             block.initialise(&ChannelSetup {
-                requests: requests.starting_at(start),
-                responses: responses.starting_at(start),
+                requests: placed(requests, request_lines).starting_at(start),
+                responses: placed(responses, response_lines).starting_at(start),
                 state: (self.state.address(), self.state_bytes),
             });
             block.status.run_start.store(head, Relaxed);
@@ -132,7 +155,29 @@ impl Host {
             block.request_credit.reset(head);
             block.response_credit.reset(head);
         }
+        for index in 0..2 * u64::from(elsewhere) {
+            // SAFETY: the lines of both rings, one behind the other: zeroed atomics.
+            let line = unsafe { self.shared.at::<u8>().add(self.lines[0]).cast::<Doorbell>() };
+            // SAFETY: as above.
+            unsafe { line.add(index as usize).as_ref() }.reset(head);
+        }
         self.written = Self::plain(self.words()).to_vec();
+    }
+
+    /// Offset of the doorbell line of message `index`: 0 for requests, 1 for responses.
+    pub fn line_offset(&self, which: usize, index: u64) -> usize {
+        let bell =
+            [offset_of!(ChannelBlock, request_bell), offset_of!(ChannelBlock, response_bell)];
+        match self.shape.lines_elsewhere() {
+            0 => self.own_offset() + bell[which],
+            n => self.lines[which] + size_of::<Doorbell>() * (index as usize & (n - 1)),
+        }
+    }
+
+    /// The doorbell line of response `index`.
+    pub(super) fn response_line(&self, index: u64) -> &Doorbell {
+        // SAFETY: a line of the ring of responses: atomics.
+        unsafe { self.shared.at::<u8>().add(self.line_offset(1, index)).cast().as_ref() }
     }
 
     /// What a launch is given.
@@ -256,6 +301,10 @@ impl Host {
             Field::Kernel(k) => OF_KERNEL[usize::from(k) % OF_KERNEL.len()],
             Field::Channel(k) => self.own_offset() + channel(0, k) - size_of::<ControlBlock>(),
             Field::Other(other, k) => channel(u32::from(other) % self.shape.channels(), k),
+            Field::Line(line, k) => {
+                self.line_offset(0, line.into())
+                    + 8 * (usize::from(k) % (size_of::<Doorbell>() / 8))
+            }
         }
     }
 

@@ -48,8 +48,8 @@ impl Message {
 /// What the host does.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Act {
-    /// Writes any control atom: tail, first in slots, credit.
-    Control(Lie, Lie, Lie),
+    /// Writes any control atom: tail, first in slots, credit; in the line of a message so many ahead.
+    Control(Lie, Lie, Lie, u8),
     /// Sends an inline message, as it should; but for the credit.
     Inline(Message, Option<Lie>),
     /// Sends so many in slots, as it should; but for the credit.
@@ -157,11 +157,14 @@ impl Script {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
         let payload = self.host.payload_bytes();
         match act {
-            Act::Control(tail, first, credit) => self.publish(Control {
-                credit: credit.apply(head) as u32,
-                first: first.apply(head) as u32,
-                tail: tail.apply(head) as u32,
-            }),
+            Act::Control(tail, first, credit, ahead) => {
+                let control = Control {
+                    credit: credit.apply(head) as u32,
+                    first: first.apply(head) as u32,
+                    tail: tail.apply(head) as u32,
+                };
+                self.publish(head.wrapping_add(ahead.into()), control);
+            }
             Act::Inline(message, credit) => {
                 let [a, b] = message.words(payload);
                 let stamp = u64::from(stamp(head)) << 32;
@@ -172,18 +175,20 @@ impl Script {
                         1 => [b >> 32, stamp],
                         _ => [a.wrapping_mul(k as u64), stamp],
                     };
-                    self.bell(k, words);
+                    self.write_atom(head, k, words);
                 }
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.publish(Control { credit, first: tail, tail });
+                self.publish(head, Control { credit, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
-                self.publish(Control { credit, first: head as u32, tail });
+                let control = Control { credit, first: head as u32, tail };
+                self.publish(head, control);
+                self.publish(0, control);
             }
             Act::Credit(lie) => {
                 let at = self.host.own_offset() + offset_of!(ChannelBlock, response_credit);
@@ -197,12 +202,14 @@ impl Script {
         }
     }
 
-    fn publish(&mut self, control: Control) {
-        self.bell(CONTROL, control.to_words());
+    /// Writes the control atom of the line of request `index`.
+    fn publish(&mut self, index: u64, control: Control) {
+        self.write_atom(index, CONTROL, control.to_words());
     }
 
-    fn bell(&mut self, atom: usize, [lo, hi]: [u64; 2]) {
-        let at = self.host.own_offset() + offset_of!(ChannelBlock, request_bell) + 16 * atom;
+    /// Writes an atom of the line of request `index`.
+    fn write_atom(&mut self, index: u64, atom: usize, [lo, hi]: [u64; 2]) {
+        let at = self.host.line_offset(0, index) + 16 * atom;
         self.host.write(at, lo);
         self.host.write(at + 8, hi);
     }

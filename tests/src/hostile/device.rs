@@ -6,8 +6,8 @@ use ring_host::State;
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
-use ring_shared::layout::Command;
-use ring_shared::ring::{CONTROL, Control, stamp};
+use ring_shared::layout::{Command, Doorbell};
+use ring_shared::ring::{CONTROL, Control, may_go_inline, stamp, window};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -83,11 +83,12 @@ impl Liar<'_> {
         let channel = &mut truth.channels[at];
         self.on(at, |lines| {
             let status = lines.status;
-            let control = &lines.response_bell.atoms[CONTROL];
-            let known = Control::from_words(control.load());
+            let Doorbell { atoms } =
+                &lines.response_lines[script.below(lines.response_lines.len())];
+            let known = Control::from_words(atoms[CONTROL].load());
             let mut publish = |control: Control| {
                 channel.lies.bell = true;
-                lines.response_bell.atoms[CONTROL].publish(control.to_words());
+                atoms[CONTROL].publish(control.to_words());
             };
             match script.below(16) {
                 0 => {
@@ -117,11 +118,11 @@ impl Liar<'_> {
                 11 => {
                     let k = script.below(CONTROL);
                     channel.lies.bell = true;
-                    lines.response_bell.atoms[k].publish([script.word(), value << 32]);
+                    atoms[k].publish([script.word(), value << 32]);
                 }
                 12 => {
                     channel.lies.bell = true;
-                    control.publish([script.word(), value]);
+                    atoms[CONTROL].publish([script.word(), value]);
                 }
                 13 => {
                     channel.lies.slots = true;
@@ -138,30 +139,43 @@ impl Liar<'_> {
     }
 }
 
-/// Answers up to `n` requests of the channel: through slots, or inline if there is but one and all
-/// before it was read.
+/// Answers up to `n` requests of the channel: through slots, but inline as long as that may be, if `inline`.
 fn answer<K: Known>(channel: &mut super::Channel, lines: &Lines<'_>, n: u64, inline: bool) {
     let free = channel.capacity.saturating_sub(channel.announced.saturating_sub(channel.received));
     let n = n.min(channel.sent.saturating_sub(channel.announced)).min(free);
-    let (index, alone) = (channel.start.wrapping_add(channel.announced), n == 1);
     if n == 0 || channel.received > channel.announced {
         return; // nothing is asked, or the host took what was never answered
     }
-    if inline && alone && channel.received == channel.announced && K::Response::FITS_INLINE {
-        write_inline(&lines.response_bell.atoms, &K::answer(channel.announced), stamp(index));
-        channel.run_start = index.wrapping_add(1);
-    } else {
-        for k in 0..n {
-            let slot = (index.wrapping_add(k) & (channel.capacity - 1)) as usize;
-            let atoms = &lines.responses[slot * K::Response::SLOT_ATOMS..];
-            write_slot(&atoms[..K::Response::SLOT_ATOMS], &K::answer(channel.announced + k));
-        }
-    }
+    let (start, line_count) = (channel.start, lines.response_lines.len());
+    let (mut at, read) = (start + channel.announced, start + channel.received);
     channel.announced += n;
-    let tail = index.wrapping_add(n);
-    let read = channel.start.wrapping_add(channel.received);
-    let control = Control::behind_slots(channel.run_start, read, tail, tail);
-    lines.response_bell.atoms[CONTROL].publish(control.to_words());
+    let tail = start + channel.announced;
+    let window = window(line_count as u32, channel.capacity as u32);
+    let may = |at, run_start| inline && may_go_inline(at, read, run_start, window);
+    while K::Response::FITS_INLINE && at < tail && may(at, channel.run_start) {
+        let line = &lines.response_lines[at as usize & (line_count - 1)];
+        write_inline(&line.atoms, &K::answer(at - start), stamp(at));
+        channel.run_start = at + 1;
+        publish(channel, lines, at, Control::behind_inline(at + 1, tail));
+        at += 1;
+    }
+    if at < tail {
+        for index in at..tail {
+            let slot = (index & (channel.capacity - 1)) as usize;
+            let atoms = &lines.responses[slot * K::Response::SLOT_ATOMS..];
+            write_slot(&atoms[..K::Response::SLOT_ATOMS], &K::answer(index - start));
+        }
+        let control = Control::behind_slots(channel.run_start, read, tail, tail);
+        publish(channel, lines, at, control);
+        publish(channel, lines, 0, control);
+    }
+}
+
+/// Writes the control atom of the line of answer `index`.
+fn publish(channel: &mut super::Channel, lines: &Lines<'_>, index: u64, control: Control) {
+    let at = index as usize & (lines.response_lines.len() - 1);
+    lines.response_lines[at].atoms[CONTROL].publish(control.to_words());
+    channel.shown[at] = control;
 }
 
 fn write_slot<T: Message>(slot: &[Atom], message: &T) {

@@ -232,13 +232,11 @@ impl<K: Known> User<K> {
             state.received += 1;
             assert!(state.lies.bell || state.received <= state.announced, "never announced");
         }
-        // It looks at the doorbell when it has taken what it saw there last, and sees all that is in
-        // slots; of an inline answer it sees that one.
-        let looked = room > 0 && before == state.seen || state.received > state.seen;
-        let inline = state.run_start.wrapping_sub(state.start).wrapping_sub(1);
-        let alone = (before..state.announced).contains(&inline);
-        if looked && mapped && !state.lies.bell && !alone {
-            state.seen = state.announced;
+        // It looks at the next answer's line when it has taken what it saw there last.
+        if mapped && !state.lies.bell {
+            while state.seen < before + room as u64 && state.looked() > state.seen {
+                state.seen = state.looked();
+            }
         }
         state.seen = state.seen.max(state.received);
         let missed = certain.saturating_sub(state.received).min((room - n) as u64);

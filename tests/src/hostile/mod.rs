@@ -16,6 +16,7 @@ use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     DeviceFault, Kernel, KernelHandle, LaunchConfig, Runtime, RuntimeConfig, StateError,
 };
+use ring_shared::ring::{Control, Seen, decide};
 use std::time::Duration;
 
 /// A kernel whose answers are known.
@@ -112,6 +113,8 @@ struct Channel {
     bound: u64,
     /// Index after the last answer that was inline.
     run_start: u64,
+    /// What the device has written honestly into the control atom of each of its lines.
+    shown: Vec<Control>,
     /// All that the device ever said to have consumed.
     consumed: Vec<u64>,
     lies: Lies,
@@ -130,7 +133,7 @@ struct Lies {
 }
 
 impl Channel {
-    fn new(capacity: u32, start: u64) -> Channel {
+    fn new((capacity, lines): (u32, u32), start: u64) -> Channel {
         Channel {
             capacity: capacity.into(),
             start,
@@ -140,9 +143,22 @@ impl Channel {
             seen: 0,
             bound: 0,
             run_start: start,
+            shown: vec![Control::behind_inline(start, start); lines as usize],
             consumed: vec![0],
             lies: Lies::default(),
             over: false,
+        }
+    }
+
+    /// What an honest line shows a receiver that has taken all that it has seen: how far it may go now.
+    fn looked(&self) -> u64 {
+        let next = self.start + self.seen;
+        let line = self.shown[next as usize & (self.shown.len() - 1)];
+        match decide(line, next, self.capacity as u32) {
+            Seen::Nothing => self.seen,
+            Seen::Inline => self.seen + 1,
+            Seen::Slots(n) => self.seen + u64::from(n),
+            Seen::Corrupt(corrupt) => panic!("{corrupt:?} in {self:?}"),
         }
     }
 
@@ -241,11 +257,13 @@ impl Bed {
         let start = script.pick(&[0, 0, (1 << 32) - 20, (1 << 32) - 1, 1 << 40, 1 << 63]);
         let launch =
             LaunchConfig::default().mode(mode).memory(memory).capacity(capacity).channels(channels);
-        let launch = launch.threads(64).payload_bytes(256).start_index(start);
+        let window = script.pick(&[1, 2, 64]).min(capacity);
+        let launch = launch.threads(64).payload_bytes(256).start_index(start).window(window);
         let kernel = self.host.launch::<K>(launch).unwrap_or_else(|error| panic!("{error}"));
         let mapped = memory == ring_host::Memory::Mapped;
+        let rings = (capacity, kernel.window());
         let truth = Truth {
-            channels: (0..channels).map(|_| Channel::new(capacity, start)).collect(),
+            channels: (0..channels).map(|_| Channel::new(rings, start)).collect(),
             mapped,
             stays: mode == ring_host::Mode::Persistent,
             left: 0,

@@ -1,12 +1,12 @@
 //! A thread that writes over the lines of a kernel while it runs: those of the device, against which the host
 //! is tested, or those of the host, against which the device is.
 
-use super::{Random, comes_from_lines, on_each_probed_device};
+use super::{Random, WINDOWS, comes_from_lines, on_each_probed_device};
 use crate::faults::{promptly, until};
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory,
+    ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory, Mode,
     PayloadError, Runtime,
 };
 use ring_tests::{CallError, LONG, WAYS};
@@ -172,6 +172,19 @@ fn of_control(done: Result<(), ControlError>) -> Option<DeviceFault> {
     }
 }
 
+/// Rounds with each number of lines that a kernel can have there.
+fn rounds(way: (Mode, Memory)) -> impl Iterator<Item = (u32, usize)> {
+    let has_window = way == (Mode::Persistent, Memory::Mapped);
+    let windows = if has_window { &WINDOWS[..] } else { &[1] };
+    windows.iter().flat_map(|window| (0..ROUNDS).map(move |round| (*window, round)))
+}
+
+/// Two channels of few slots, or of as many as there are lines.
+fn launch((mode, memory): (Mode, Memory), window: u32) -> LaunchConfig {
+    let launch = LaunchConfig::default().mode(mode).memory(memory).channels(2);
+    launch.capacity(window.max(16)).window(window)
+}
+
 /// A kernel of two channels that has answered a message on each.
 fn at_work(host: &Runtime, launch: LaunchConfig) -> KernelHandle<Echo> {
     let mut kernel = host.launch::<Echo>(launch).unwrap();
@@ -196,10 +209,10 @@ fn whatever_is_written_over_the_lines_of_a_device_the_host_stays_sound() {
             if memory != Memory::Mapped && host.device().kind == DeviceKind::Cuda {
                 continue; // its copy is where the host cannot write
             }
-            for round in 0..ROUNDS {
-                let launch =
-                    LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
+            for (window, round) in rounds((mode, memory)) {
+                let launch = launch((mode, memory), window);
                 let mut kernel = at_work(host, launch);
+                assert_eq!(kernel.window(), window);
                 let spoil = |random: &Random, lines: &Lines<'_>| random.spoil_device(lines, round);
                 storm(memory_probe, spoil, |blows| use_it(&mut kernel, &random, blows));
                 if round % 2 == 0 {
@@ -240,29 +253,32 @@ fn bears<K: Kernel>(
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
     on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
-        let (mut corrupt, mut all) = (0, 0);
+        let (mut corrupt, mut all) = ([0; WINDOWS.len()], [0; WINDOWS.len()]);
         for (mode, memory) in WAYS {
             if memory != Memory::Mapped {
                 continue; // there it reads what the runtime copied
             }
-            for round in 0..ROUNDS {
-                let launch =
-                    LaunchConfig::default().mode(mode).memory(memory).capacity(16).channels(2);
+            for (window, round) in rounds((mode, memory)) {
+                let of_window = WINDOWS.iter().position(|lines| *lines == window).unwrap();
+                let launch = launch((mode, memory), window);
                 let big = launch.clone().payload_bytes(4096);
                 let ends = [
                     bears::<Echo>(memory_probe, host, &launch, round),
                     bears::<VectorAdd>(memory_probe, host, &big, round),
                 ];
                 for end in ends {
-                    all += 1;
+                    all[of_window] += 1;
                     let found =
                         matches!(end, Some(DeviceFault::Left { exit: Exit::CorruptRing, .. }));
-                    corrupt += u32::from(found);
+                    corrupt[of_window] += u32::from(found);
                 }
                 witness.is_sound();
             }
         }
-        assert!(corrupt > 0, "of {all} channels none found what the host had done to them");
+        for ((lines, corrupt), all) in WINDOWS.iter().zip(corrupt).zip(all) {
+            let of = format_args!("of {all} channels with {lines} lines");
+            assert!(corrupt > 0, "{of} none found what the host had done to them");
+        }
         drop(witness);
         is_given_back(host);
     });

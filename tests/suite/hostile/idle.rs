@@ -1,6 +1,6 @@
 //! A device that nothing runs on, whose lines the test writes, between two calls of the host.
 
-use super::LITTLE;
+use super::{LITTLE, WINDOWS};
 use crate::faults::until;
 use crate::sequences::seed::count;
 use proptest::prelude::*;
@@ -41,12 +41,17 @@ fn on_channel(memory_probe: &MemoryProbe, act: impl FnOnce(Lines<'_>)) {
     memory_probe.look(|kernels| kernels.first().map(|channels| act(channels[0])));
 }
 
-/// An active kernel on an idle device, whose acknowledgement comes before the command.
+/// An active kernel on an idle device, with rings of 16 slots and so one line or 16.
 fn idle((mode, memory): (Mode, Memory)) -> (MemoryProbe, KernelHandle<Echo>) {
+    idle_by(LaunchConfig::default().mode(mode).memory(memory).capacity(16))
+}
+
+/// An active kernel on an idle device, whose acknowledgement comes before the command.
+pub(crate) fn idle_by(launch: LaunchConfig) -> (MemoryProbe, KernelHandle<Echo>) {
     let (device, host) = over(|| Quirks::of(Cpu::open()).idle_device(), LITTLE);
     let memory_probe = device.memory_probe();
-    let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(16);
     let mut kernel = host.launch::<Echo>(launch).unwrap();
+    let stays = kernel.runs_as().0 == Mode::Persistent;
     let begun = Instant::now();
     while let Err(error) = kernel.activate(Duration::from_millis(1)) {
         assert!(begun.elapsed() < LONG, "{error}");
@@ -54,9 +59,13 @@ fn idle((mode, memory): (Mode, Memory)) -> (MemoryProbe, KernelHandle<Echo>) {
             let Command { epoch, .. } = Command::from_word(lines.command.load(Relaxed));
             let obeyed = Command { epoch: epoch.wrapping_add(1), state: State::Active as u32 };
             lines.status.acknowledged.store(obeyed.to_word(), Release);
-            lines.status.launches_left.store(kernel.launches(), Release);
+            if !stays {
+                lines.status.launches_left.store(kernel.launches(), Release);
+            }
         });
-        memory_probe.end(); // what it says in staged-sync memory comes back when it has left
+        if !stays {
+            memory_probe.end(); // what it says in staged-sync memory comes back when it has left
+        }
     }
     (memory_probe, kernel)
 }
@@ -116,7 +125,7 @@ fn nothing_follows_the_end_that_was_returned() {
     let answered = |tail| {
         on_channel(&memory_probe, |lines| {
             let control = Control { credit: 3, first: 0, tail };
-            lines.response_bell.atoms[CONTROL].publish(control.to_words());
+            lines.response_lines[0].atoms[CONTROL].publish(control.to_words());
         });
     };
     answered(1);
@@ -143,7 +152,15 @@ fn nothing_follows_the_end_that_was_returned() {
 /// The lines that a device writes are its own: whatever the host does, it changes none of them.
 #[test]
 fn a_host_writes_its_own_lines_only() {
-    let (memory_probe, mut kernel) = idle((Mode::EventDriven, Memory::Mapped));
+    let way = |mode| LaunchConfig::default().mode(mode).memory(Memory::Mapped).capacity(64);
+    writes_its_own_lines_only(way(Mode::EventDriven), 1);
+    for lines in WINDOWS {
+        writes_its_own_lines_only(way(Mode::Persistent).window(lines), lines as usize);
+    }
+}
+
+fn writes_its_own_lines_only(launch: LaunchConfig, line_count: usize) {
+    let (memory_probe, mut kernel) = idle_by(launch);
     let words = || {
         let mut words = Vec::new();
         on_channel(&memory_probe, |lines| {
@@ -162,8 +179,9 @@ fn a_host_writes_its_own_lines_only() {
             let all = counters.into_iter().chain(marks).chain(kept).chain(times);
             words
                 .extend(all.chain([&lines.request_credit.consumed]).map(|word| word.load(Relaxed)));
-            let atoms = lines.response_bell.atoms.iter().chain(lines.responses);
-            words.extend(atoms.flat_map(|atom| atom.load()));
+            assert_eq!(lines.response_lines.len(), line_count);
+            let of_lines = lines.response_lines.iter().flat_map(|line| &line.atoms);
+            words.extend(of_lines.chain(lines.responses).flat_map(|atom| atom.load()));
         });
         assert!(words.len() > 100);
         words

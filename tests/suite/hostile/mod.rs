@@ -4,7 +4,8 @@
 
 mod beside;
 mod gpu;
-mod idle;
+pub(crate) mod idle;
+mod lines;
 
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::device::{self, Quirks, cpu::Cpu};
@@ -20,6 +21,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Memory with room for a few small kernels: what is not given back is soon missed.
 const LITTLE: RuntimeConfig =
     RuntimeConfig { pinned_bytes: 256 << 10, device_bytes: 256 << 10, kernels: Kernels::BUILT_IN };
+
+/// Doorbell lines of a ring: one, the least that are several, and the most.
+const WINDOWS: [u32; 3] = [1, 2, 64];
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
 fn on_each_probed_device(test: impl Fn(&MemoryProbe, &Runtime)) {
@@ -66,8 +70,9 @@ impl Random {
         word.store(self.near(known), Release);
     }
 
-    /// Something for a doorbell whose tail should be near `known`.
-    fn ring(&self, Doorbell { atoms }: &Doorbell, known: u64) {
+    /// Something for any of a ring's doorbell lines, whose tail should be near `known`.
+    fn ring(&self, lines: &[Doorbell], known: u64) {
+        let Doorbell { atoms } = &lines[self.below(lines.len())];
         let near = || self.near(known) as u32;
         let Control { credit, first, .. } = Control::from_words(atoms[CONTROL].load());
         let control = match self.below(6) {
@@ -97,12 +102,12 @@ impl Random {
         // Not the exit, so that a panic of a channel is seen.
         let kept = [&s.run_start, &s.scrubbed, &s.busy, &s.call];
         let words = [&counters[..], &kept[..]].concat();
-        let sent = u64::from(tail(lines.request_bell));
+        let sent = u64::from(tail(lines.request_lines));
         match self.kind(7, round) {
             0 => self.over(words[self.below(words.len())], sent),
             1 => self.over(&lines.request_credit.consumed, sent),
             2 => self.over(&lines.times.handler[self.below(32)], sent),
-            3 => self.ring(lines.response_bell, sent),
+            3 => self.ring(lines.response_lines, sent),
             4 => self.over(&s.launches_left, lines.status.launches_left.load(Relaxed) & 0xff),
             5 => self.over(&s.acknowledged, lines.command.load(Relaxed)),
             _ => lines.responses[self.below(lines.responses.len())].store([self.next(), 0]),
@@ -111,11 +116,11 @@ impl Random {
 
     /// Writes something into the lines of the host.
     fn spoil_host(&self, lines: &Lines<'_>, round: usize) {
-        let answered = u64::from(tail(lines.response_bell));
+        let answered = u64::from(tail(lines.response_lines));
         match self.kind(4, round) {
             0 => self.over(&lines.response_credit.consumed, answered),
             1 => self.over(lines.command, lines.status.acknowledged.load(Relaxed)),
-            2 => self.ring(lines.request_bell, answered),
+            2 => self.ring(lines.request_lines, answered),
             _ => {
                 let (at, value) = (self.below(lines.requests.len()), [self.next(), self.next()]);
                 lines.requests[at].store(value.map(|word| word >> (word & 63)));
@@ -124,9 +129,10 @@ impl Random {
     }
 }
 
-/// The tail that a doorbell shows.
-fn tail(bell: &Doorbell) -> u32 {
-    Control::from_words(bell.atoms[CONTROL].load()).tail
+/// The tail that the lines of an honest producer show, which began at 0.
+fn tail(lines: &[Doorbell]) -> u32 {
+    let tails = lines.iter().map(|line| Control::from_words(line.atoms[CONTROL].load()).tail);
+    tails.max().unwrap_or(0)
 }
 
 /// Asserts that a fault is one that a device can cause by what it writes into its lines.

@@ -19,6 +19,8 @@ pub struct Launched {
     pub way: (Mode, Memory),
     pub channels: u32,
     pub capacity: u32,
+    /// Doorbell lines of a kernel that can have several.
+    pub window: u32,
 }
 
 pub fn launches() -> impl Strategy<Value = Launched> {
@@ -28,9 +30,13 @@ pub fn launches() -> impl Strategy<Value = Launched> {
     let budgets = (1..2000u64, prop_oneof![3 => Just(u64::MAX), 1 => 1..200u64], 1..200u64);
     let start = prop_oneof![Just(0), (1u64 << 32) - 60..1 << 32, Just(1 << 40)];
     let channels = prop_oneof![6 => Just(1u32), 2 => Just(2), 1 => Just(3)];
+    let rings = (
+        prop::sample::select(vec![1u32, 2, 8, 64, 1024]),
+        prop::sample::select(vec![1u32, 2, 4, 64]),
+    );
     (
         prop::sample::select(ways),
-        prop::sample::select(vec![1u32, 2, 8, 64, 1024]),
+        rings,
         budgets,
         prop::sample::select(processing.to_vec()),
         prop_oneof![Just(u32::MAX), 1..9u32],
@@ -38,19 +44,29 @@ pub fn launches() -> impl Strategy<Value = Launched> {
         channels,
     )
         .prop_map(
-            |(way, capacity, (time, iterations, idle), processing, most, start, channels)| {
+            |(
+                way,
+                (capacity, lines),
+                (time, iterations, idle),
+                processing,
+                most,
+                start,
+                channels,
+            )| {
                 let (time, idle) = (Duration::from_micros(time), Duration::from_micros(idle));
+                let window = lines.min(capacity);
                 let launch = LaunchConfig::default()
                     .mode(way.0)
                     .memory(way.1)
                     .capacity(capacity)
+                    .window(window)
                     .threads(64)
                     .channels(channels)
                     .budgets(Budgets { time, iterations, idle })
                     .processing(processing)
                     .max_messages(most)
                     .start_index(start);
-                Launched { launch, way, channels, capacity }
+                Launched { launch, way, channels, capacity, window }
             },
         )
 }
@@ -98,6 +114,8 @@ pub fn launch<K: Kernel>(
             let (mode, memory, choice) = (launched.way.0, launched.way.1, kernel.selection());
             assert!(mode == Mode::Auto || mode == choice.mode, "{choice}");
             assert!(memory == Memory::Auto || memory == choice.memory, "{choice}");
+            let resident = (choice.mode, choice.memory) == (Mode::Persistent, Memory::Mapped);
+            assert_eq!(kernel.window(), if resident { launched.window } else { 1 }, "{choice}");
             Some(kernel)
         }
         (Err(LaunchError::Unfit { .. }), Err(LaunchError::Unfit { .. })) if platform.lacks => None,
@@ -122,6 +140,7 @@ fn is_made_up(error: &LaunchError) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub enum Flaw {
     Capacity,
+    Window,
     StartIndex,
     Slot,
     Budget,
@@ -133,7 +152,8 @@ pub enum Flaw {
 
 pub fn flaws() -> impl Strategy<Value = Flaw> {
     use Flaw::*;
-    let all = [Capacity, StartIndex, Slot, Budget, MaxMessages, Threads, Channels, Cooperative];
+    let all =
+        [Capacity, Window, StartIndex, Slot, Budget, MaxMessages, Threads, Channels, Cooperative];
     prop::sample::select(all.to_vec())
 }
 
@@ -142,6 +162,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
     let launch = launched.launch.clone();
     let flawed = match flaw {
         Flaw::Capacity => launch.capacity(3),
+        Flaw::Window => launch.window(0),
         Flaw::StartIndex => launch.start_index(u64::MAX),
         Flaw::Slot => launch.slot_bytes(1),
         Flaw::Budget => launch.budgets(Budgets { iterations: 0, ..Budgets::default() }),
@@ -157,6 +178,7 @@ pub fn refused<K: Kernel>(host: &Runtime, launched: &Launched, flaw: Flaw) {
     for error in errors.map(Result::unwrap_err) {
         let as_expected = match flaw {
             Flaw::Capacity => matches!(error, LaunchError::Capacity(3)),
+            Flaw::Window => matches!(error, LaunchError::Window { lines: 0, .. }),
             Flaw::StartIndex => matches!(error, LaunchError::StartIndex(u64::MAX)),
             Flaw::Slot => matches!(error, LaunchError::Slot { slot: 1, .. }),
             Flaw::Budget => matches!(error, LaunchError::Budget(Budget::Iterations)),

@@ -31,6 +31,8 @@ pub enum Step {
     ReceiveEach(usize),
     Drain,
     ReceiveAll,
+    /// Sends so many one by one, and receives one by one so that no more than that are under way.
+    InFlight(u64, u64),
 }
 
 pub fn steps() -> impl Strategy<Value = Step> {
@@ -45,6 +47,7 @@ pub fn steps() -> impl Strategy<Value = Step> {
         2 => (0..100usize).prop_map(Step::ReceiveEach),
         1 => Just(Step::Drain),
         3 => Just(Step::ReceiveAll),
+        5 => (1..=100u64, 1..200u64).prop_map(|(depth, n)| Step::InFlight(n, depth)),
     ]
 }
 
@@ -244,6 +247,18 @@ impl Track {
                 }
             }
             Step::ReceiveAll => self.receive_all(life, ends),
+            Step::InFlight(n, depth) => {
+                let (end, most) = (self.sent + n, depth.min(self.capacity));
+                while self.sent < end {
+                    let goes_on = match self.sent - self.received < most {
+                        true => self.sent(life, ends.send(self.next(), LONG)),
+                        false => self.receive_in_time(life, ends),
+                    };
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
         }
         if let Some(owed) = ends.owed() {
             assert_eq!(owed, self.sent - self.received);

@@ -107,7 +107,7 @@ pub struct Access {
 fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access> {
     let writes = match instruction.name() {
         "ld" | "ldu" => false,
-        "st" => true,
+        "st" | "red" => true,
         _ => return None,
     };
     let in_space =
@@ -124,8 +124,8 @@ fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access>
         Strength::Odd
     } else if instruction.has("acquire") || instruction.has("release") {
         Strength::Ordered
-    } else if instruction.has("relaxed") {
-        Strength::Relaxed
+    } else if instruction.has("relaxed") || instruction.name() == "red" {
+        Strength::Relaxed // what an addition is if nothing else is said
     } else {
         Strength::Weak
     };
@@ -163,15 +163,19 @@ fn place(value: Value) -> Place {
     }
 }
 
-/// What lies at an offset of the ring's line whose address the host left at `told`.
+/// What lies at an offset of the ring's lines whose address the host left at `told`.
 fn line(told: i64, value: Value) -> Place {
+    const LINE: usize = size_of::<Doorbell>();
     let (control, credit) = (16 * CONTROL as i64, offset_of!(CreditLine, consumed) as i64);
     let (exact, at) = (value.is_exact(), value.home);
     let atom = value.stride.is_multiple_of(16) && at.rem_euclid(16) == 0;
+    // Of some line, which of them depends on the message.
+    let is_control =
+        value.stride.is_multiple_of(LINE as u64) && at.rem_euclid(LINE as i64) == control;
     match usize::try_from(told) {
-        Ok(BlockMemory::REQUEST_LINES) if exact && at == control => Place::RequestControl,
+        Ok(BlockMemory::REQUEST_LINES) if is_control => Place::RequestControl,
         Ok(BlockMemory::REQUEST_LINES) if atom => Place::SomeAtom,
-        Ok(BlockMemory::RESPONSE_LINES) if exact && at == control => Place::ResponseControl,
+        Ok(BlockMemory::RESPONSE_LINES) if is_control => Place::ResponseControl,
         Ok(BlockMemory::RESPONSE_LINES) if atom => Place::ResponseAtom,
         Ok(BlockMemory::REQUEST_CREDIT) if exact && at == credit => Place::RequestCredit,
         Ok(BlockMemory::RESPONSE_CREDIT) if exact && at == credit => Place::ResponseCredit,
@@ -266,6 +270,24 @@ mod tests {
             (of(0), channel, Place::OtherWord),
         ] {
             assert_eq!(at(Base::Parameter, home, stride), place, "{home} and {stride} times k");
+        }
+    }
+
+    #[test]
+    fn atoms_of_lines_elsewhere_are_told_apart() {
+        let requests = Base::Line(BlockMemory::REQUEST_LINES as i64);
+        let responses = Base::Line(BlockMemory::RESPONSE_LINES as i64);
+        for (base, home, stride, place) in [
+            (requests, 112, 0, Place::RequestControl),
+            (requests, 112, 128, Place::RequestControl),
+            (requests, 112 + 3 * 128, 256, Place::RequestControl),
+            (requests, 112, 16, Place::SomeAtom),
+            (requests, 96, 128, Place::SomeAtom),
+            (responses, 112, 128, Place::ResponseControl),
+            (responses, 0, 16, Place::ResponseAtom),
+            (responses, 8, 16, Place::OtherWord),
+        ] {
+            assert_eq!(at(base, home, stride), place, "{base:?}: {home} and {stride} times k");
         }
     }
 

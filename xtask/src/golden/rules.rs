@@ -38,8 +38,12 @@ fn tells(event: Event, at: usize) -> bool {
 
 /// A look at the doorbell, an atom a thread, that orders nothing by itself.
 fn look(event: Event) -> bool {
-    reads(event, Place::SomeAtom)
-        && matches!(event, Event::Access(access) if access.strength == Strength::Relaxed)
+    reads(event, Place::SomeAtom) && is_relaxed(event)
+}
+
+/// An access that orders nothing by itself.
+fn is_relaxed(event: Event) -> bool {
+    matches!(event, Event::Access(access) if access.strength == Strength::Relaxed)
 }
 
 /// One that acquires.
@@ -65,7 +69,7 @@ fn next_event(event: Event) -> bool {
 }
 
 /// The rules.
-pub const RULES: [Rule; 23] = [
+pub const RULES: [Rule; 25] = [
     Rule::system(
         "no fence.acq_rel.sys between a look at the doorbell and telling the block of slots to read",
         look,
@@ -118,6 +122,20 @@ pub const RULES: [Rule; 23] = [
         |event| writes(event, Place::ResponseSlot),
     )
     .until(barrier),
+    // Nothing goes inline behind an answer in a slot: who claims late looks again where those end.
+    Rule::block(
+        "no fence between where answers in slots end and opening the claims",
+        |event| tells(event, Block::SLOTS_END),
+        |event| tells(event, Block::CLAIMS),
+    )
+    .until(barrier),
+    Rule::block(
+        "neither an acquiring load nor a fence between the claims as they are now and where answers in slots end",
+        |event| hears(event, Block::CLAIMS) && is_relaxed(event),
+        |event| hears(event, Block::SLOTS_END),
+    )
+    // Claims that were read before a look are compared with what they are when one is made.
+    .until(|event| look(event) || reads(event, Place::BlockBoot) || barrier(event)),
     // The values of slots are there when they went through a barrier.
     Rule::block(
         "no barrier or fence between reading slots and telling the host that they are free",

@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::{Cooperate, Words};
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use ring_shared::atomics::{AtomicU32, AtomicU64};
 
 /// Idle looks in a row after which a channel may sleep between two.
@@ -68,6 +68,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn broadcast32(self, value: u32) -> u32 {
+        value
+    }
+
+    #[inline(always)]
     fn agreed(self, holds: bool) -> bool {
         holds
     }
@@ -83,6 +88,16 @@ impl Cooperate for Threads {
     #[inline(always)]
     fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> [Words; N] {
         core::array::from_fn(of)
+    }
+
+    #[inline(always)]
+    fn early<T: Copy>(self, of: impl Fn(usize) -> T + Copy) -> impl Fn(usize) -> T + Copy {
+        of
+    }
+
+    #[inline(always)]
+    fn own<const N: usize>(self, spread: [Words; N], k: usize) -> Words {
+        spread[k]
     }
 
     #[inline(always)]
@@ -102,8 +117,22 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn lines<const N: usize>(
+        self,
+        spread: [Words; N],
+        holds: impl Fn(usize, Words) -> bool,
+    ) -> u32 {
+        u32::from(spread.into_iter().take(8).enumerate().all(|(k, words)| holds(k, words)))
+    }
+
+    #[inline(always)]
     fn half<const N: usize>(self, spread: [Words; N], k: usize, half: usize) -> u64 {
         spread[k][half]
+    }
+
+    #[inline(always)]
+    fn acquire(self, at: &AtomicU64) -> u64 {
+        at.load(Acquire)
     }
 
     #[inline(always)]
@@ -144,6 +173,8 @@ impl Cooperate for Threads {
         (self.hooks.rest)(looks);
     }
 
+    fn rest(self, _: bool) {}
+
     #[inline(always)]
     fn may_sleep(self, looks: u32) -> bool {
         looks >= WAKEFUL
@@ -152,6 +183,11 @@ impl Cooperate for Threads {
     #[inline(always)]
     fn optimization_barrier(self) -> Self {
         self
+    }
+
+    #[inline(always)]
+    fn opaque32(self, n: u32) -> u32 {
+        n
     }
 
     #[inline(always)]

@@ -71,6 +71,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn broadcast32(self, value: u32) -> u32 {
+        ptx::shuffle(value, 0)
+    }
+
+    #[inline(always)]
     fn agreed(self, holds: bool) -> bool {
         ptx::shuffle(u32::from(holds), 0) != 0
     }
@@ -91,6 +96,17 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn early<T: Copy>(self, of: impl Fn(usize) -> T + Copy) -> impl Fn(usize) -> T + Copy {
+        let own = of(self.lane() as usize);
+        move |_| own
+    }
+
+    #[inline(always)]
+    fn own<const N: usize>(self, words: Words, _: usize) -> Words {
+        words
+    }
+
+    #[inline(always)]
     fn each<const N: usize>(self, words: Words, mut each: impl FnMut(usize, Words)) {
         let k = self.lane() as usize;
         if k < N {
@@ -104,8 +120,22 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn lines<const N: usize>(self, words: Words, holds: impl Fn(usize, Words) -> bool) -> u32 {
+        let votes = ptx::ballot(holds(self.lane() as usize, words));
+        // A byte of ones carries into its own highest bit, which is one; those bits side by side.
+        let full = (votes & 0x7f7f_7f7f).wrapping_add(0x0101_0101) & votes & 0x8080_8080;
+        (full >> 7).wrapping_mul(0x0102_0408) >> 24
+    }
+
+    #[inline(always)]
     fn half<const N: usize>(self, words: Words, k: usize, half: usize) -> u64 {
         ptx::shuffle64(words[half], k as u32)
+    }
+
+    #[inline(always)]
+    fn acquire(self, at: &AtomicU64) -> u64 {
+        // SAFETY: a word of block-shared memory.
+        unsafe { ptx::acquire_shared(at.as_ptr()) }
     }
 
     #[inline(always)]
@@ -149,6 +179,12 @@ impl Cooperate for Threads {
         }
     }
 
+    #[inline(always)]
+    fn rest(self, long: bool) {
+        // Each question takes some hundred cycles of the processor, which those that have something to do share.
+        ptx::sleep(if long { 4000 } else { 250 });
+    }
+
     /// Never while it takes messages.
     #[inline(always)]
     fn may_sleep(self, _: u32) -> bool {
@@ -158,6 +194,11 @@ impl Cooperate for Threads {
     #[inline(always)]
     fn optimization_barrier(self) -> Self {
         Threads { thread: ptx::opaque32(self.thread) }
+    }
+
+    #[inline(always)]
+    fn opaque32(self, n: u32) -> u32 {
+        ptx::opaque32(n)
     }
 
     #[inline(always)]

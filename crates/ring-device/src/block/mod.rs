@@ -28,6 +28,8 @@ pub(crate) type Words = [u64; 2];
 pub(crate) trait Cooperate: Copy {
     /// Threads of a warp.
     const WARP: u32;
+    /// Doorbell lines that a warp reads or writes at once, an atom a thread.
+    const LINES: usize = if Self::WARP > 1 { Self::WARP as usize / 8 } else { 1 };
 
     /// `N` atoms, at most 32, spread over the threads of a warp: thread `k` has atom `k`.
     type Spread<const N: usize>: Copy;
@@ -50,6 +52,8 @@ pub(crate) trait Cooperate: Copy {
 
     /// All threads of a warp: what thread `from` brings.
     fn shuffle(self, value: u64, from: u32) -> u64;
+    /// All threads of a warp: 32 bits as thread 0 of the warp has them.
+    fn broadcast32(self, value: u32) -> u32;
     /// All threads of a warp: the condition as thread 0 of the warp knows it.
     fn agreed(self, holds: bool) -> bool;
     /// The threads of a warp that still run: whether none has exited.
@@ -60,6 +64,11 @@ pub(crate) trait Cooperate: Copy {
     /// All threads of a warp: spreads what `of` gives for each `k`. A GPU calls it for the `k` of each
     /// thread, up to 31.
     fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> Self::Spread<N>;
+    /// What `of` gives for an atom, worked out here and now where a thread has only one. A GPU calls it for the
+    /// `k` of each thread, up to 31.
+    fn early<T: Copy>(self, of: impl Fn(usize) -> T + Copy) -> impl Fn(usize) -> T + Copy;
+    /// Atom `k`, which is one of the calling thread's.
+    fn own<const N: usize>(self, spread: Self::Spread<N>, k: usize) -> Words;
     /// Each thread of a warp: calls `each` with its atoms.
     fn each<const N: usize>(self, spread: Self::Spread<N>, each: impl FnMut(usize, Words));
     /// All threads of a warp: whether it holds for all atoms. A GPU asks for each of its threads.
@@ -68,9 +77,19 @@ pub(crate) trait Cooperate: Copy {
         spread: Self::Spread<N>,
         holds: impl Fn(usize, Words) -> bool,
     ) -> bool;
+    /// All threads of a warp: of which doorbell lines, a bit each, it holds for all eight atoms: atom `k` is atom
+    /// `k % 8` of line `k / 8`, and there are [`LINES`](Self::LINES).
+    fn lines<const N: usize>(
+        self,
+        spread: Self::Spread<N>,
+        holds: impl Fn(usize, Words) -> bool,
+    ) -> u32;
     /// All threads of a warp: half `half` of atom `k`.
     fn half<const N: usize>(self, spread: Self::Spread<N>, k: usize, half: usize) -> u64;
 
+    /// A word of the block's memory, behind which is seen what another thread had told, with a fence of the block,
+    /// before it set the word.
+    fn acquire(self, at: &AtomicU64) -> u64;
     /// Compares and swaps a word of the block's memory; whether it was `old`.
     fn compare_and_swap(self, at: &AtomicU64, old: u64, new: u64) -> bool;
     /// Adds to a counter in the block's memory to which other threads add as well.
@@ -87,6 +106,9 @@ pub(crate) trait Cooperate: Copy {
     /// Pauses between two looks, after `looks` idle ones in a row. A GPU's thread sleeps only if the channel is
     /// not `active`.
     fn pause(self, looks: u32, active: bool);
+    /// Pauses between two questions to the block's memory whether there is something to do; `long` where there is
+    /// seldom something.
+    fn rest(self, long: bool);
     /// Whether the pause after `looks` idle looks may be long.
     fn may_sleep(self, looks: u32) -> bool;
     /// Stores `value` after this thread's reads.
@@ -95,6 +117,8 @@ pub(crate) trait Cooperate: Copy {
     /// The same thread, of whose index the compiler knows nothing: it would compute what it can from it before
     /// a loop begins, and keep it in registers, of which a block of many threads has few.
     fn optimization_barrier(self) -> Self;
+    /// The same number, of which the compiler knows nothing.
+    fn opaque32(self, n: u32) -> u32;
     /// The same address, of which the compiler knows nothing.
     fn opaque<T>(at: *const T) -> *const T;
 

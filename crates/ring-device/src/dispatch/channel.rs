@@ -256,7 +256,10 @@ impl<'a, K: Kernel> Channel<'a, K> {
             let before = m.boot.word(boot::STATUS, offset_of!(StatusLine, errors));
             let errors = before.wrapping_add(u64::from(why == Exit::CorruptRing));
             status.errors.store(errors, Relaxed);
-            status.run_start.store(m.outbox.run_start.get(), Relaxed);
+            let (next, is_open) =
+                (m.inbox.next.get(), m.outbox.slots_end.get() == m.inbox.next.get());
+            let run_start = if is_open { m.outbox.run_start.get() } else { next };
+            status.run_start.store(run_start, Relaxed);
             status.scrubbed.store(m.outbox.scrubbed.get(), Relaxed);
             let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
             publish_exit(self.block, self.lines(), epoch, why);

@@ -20,7 +20,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// As for [`run`](super::run): `lines` is the channel's block if the boot shows a kernel of our kind.
     #[inline(always)]
     pub unsafe fn answer_first(&self, lines: *const ChannelBlock, ticks: u64) -> First {
-        if !Self::ANSWERS_INLINE || self.poller() != Some(0) {
+        if !Self::ANSWERS_INLINE || !self.is_first_warp() {
             return First::NONE;
         }
         self.warp_sync(); // the boot's words are there
@@ -38,17 +38,19 @@ impl<K: Kernel> Channel<'_, K> {
             && resume::has_own_lines(self.requests(), self.responses(), lines);
         let known = command >> 32 == u64::from(boot.half(boot::STATUS, EPOCH));
         let active = known && Command::from_word(command).state == State::Active as u32;
-        let is_next = look.is_next(threads, index, Self::ATOMS, None);
-        if !(ours && active && is_next) {
+        if !(ours && active) {
+            return First::NONE;
+        }
+        let aim = self.aim(index as u32, 0);
+        if look.ready(threads, (Self::ATOMS, 1, index as u32, index as u32), aim) & 1 == 0 {
             return First::NONE;
         }
         if self.is_lane_0() {
             m.telemetry.refused.set(0);
         }
-        // SAFETY: this is warp 0, and nobody else uses the scratch memory yet.
-        unsafe { self.take(look, 0) };
-        // SAFETY: as above; payload and lines are those of the boot's configuration.
-        let (began, ended) = unsafe { self.answer_taken(index, 0) };
+        // SAFETY: this is warp 0, and nobody else uses the scratch memory yet; payload and lines are those of the
+        // boot's configuration.
+        let (began, ended) = unsafe { self.answer_alone(look, aim) };
         let mut first = First::NONE;
         if self.is_lane_0() {
             let next = index.wrapping_add(1); // not checked yet: it may be any number

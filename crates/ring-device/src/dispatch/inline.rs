@@ -4,12 +4,31 @@
 use super::channel::Channel;
 use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
-use crate::memory::inbox::Look;
-use crate::memory::outbox::{commit_inline, commits};
+use crate::memory::claims::Claims;
+use crate::memory::inbox::{Aim, Look};
+use crate::memory::outbox::commit_inline;
 use crate::memory::signals::{Decision, Wake};
+use crate::memory::telemetry::POLLERS;
 use crate::memory::{SCRATCH_BYTES, signals::Signals};
 use ring_shared::Message;
+use ring_shared::atomics::Ordering::Relaxed;
 use ring_shared::ring::Control;
+
+/// Lines side by side.
+#[derive(Clone, Copy)]
+struct Run {
+    /// A bit each.
+    lines: u32,
+    first: u32,
+    n: u32,
+}
+
+impl Run {
+    #[inline(always)]
+    fn of(lines: u32) -> Run {
+        Run { lines, first: lines.trailing_zeros(), n: lines.count_ones() }
+    }
+}
 
 impl<K: Kernel> Channel<'_, K> {
     /// Atoms of an inline request.
@@ -19,107 +38,201 @@ impl<K: Kernel> Channel<'_, K> {
     pub const ANSWERS_INLINE: bool =
         Self::BY_WARP && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
 
-    /// Where polling warp `poller` handles messages by itself: a half of the scratch memory, which holds the
-    /// largest request and the largest response.
+    /// Most warps that poll: two, or more where each can answer by itself what it sees.
+    pub const POLLERS: u32 =
+        if Self::ANSWERS_INLINE && Threads::LINES > 1 { POLLERS as u32 } else { 2 };
+
+    /// How many warps poll.
+    #[inline(always)]
+    pub fn pollers(&self) -> u32 {
+        self.warps().min(Self::POLLERS)
+    }
+
+    /// Where polling warp `poller` handles messages by itself: its part of the scratch memory, which holds the
+    /// largest request and the largest response that it may be.
     #[inline(always)]
     fn stage_of_poller(&self, poller: u32) -> *mut u8 {
-        self.memory().scratch.bytes(if poller == 0 { 0 } else { SCRATCH_BYTES / 2 })
+        self.memory().scratch.bytes(poller as usize * (SCRATCH_BYTES / Self::POLLERS as usize))
     }
 
-    /// Takes the inline request of a look into the memory of polling warp `poller`.
-    ///
-    /// # Safety
-    /// The calling warp is that polling warp, and the block waits.
+    /// Bytes from one inline message to the next where a warp handles them.
+    const INLINE_STRIDE: usize = 16 * <K::Scope as Scope<K>>::STAGE.0;
+
+    /// Where the response is in a stage.
+    const RESPONSE: usize = 16 * <K::Scope as Scope<K>>::STAGE.1;
+
+    /// What each thread of polling warp `poller` does with the atoms of requests from `base` on and with those of
+    /// their responses. Worked out while the look is under way.
     #[inline(always)]
-    pub unsafe fn take(&self, look: Look, poller: u32) {
-        // SAFETY: this warp's own half of the scratch memory while the block waits.
-        unsafe { look.take(self.threads_of_block(), Self::ATOMS, self.stage_of_poller(poller)) }
+    pub fn aim<'s>(
+        &'s self,
+        base: u32,
+        poller: u32,
+    ) -> impl Fn(usize) -> Aim<'s> + Copy + use<'s, K> {
+        const {
+            let inline = Threads::LINES * Self::INLINE_STRIDE;
+            assert!(!Self::ANSWERS_INLINE || inline <= SCRATCH_BYTES / Self::POLLERS as usize);
+        }
+        self.aim_at(base, self.stage_of_poller(poller))
     }
 
-    /// Handles the request that was [taken](Self::take): where its response is, and ticks before and after
-    /// the handler, for lane 0.
+    /// The same of messages that are handled at `stage`.
+    #[inline(always)]
+    pub fn aim_at<'s>(
+        &'s self,
+        base: u32,
+        stage: *mut u8,
+    ) -> impl Fn(usize) -> Aim<'s> + Copy + use<'s, K> {
+        let lines = self.responses().lines();
+        self.early(move |k| {
+            let index = base.wrapping_add(k as u32 / 8);
+            let stage = stage.wrapping_add(Self::INLINE_STRIDE * (k / 8) + 12 * (k % 8));
+            let answer = Threads::opaque(&raw const lines.line(index).atoms[k % 8]);
+            Aim {
+                stamp: index.wrapping_add(1),
+                stage: Threads::opaque(stage).cast_mut(),
+                // SAFETY: it is where it was.
+                answer: unsafe { &*answer },
+            }
+        })
+    }
+
+    /// Handles the `n` requests that were taken from `stage` on; ticks before and after the handler, for lane 0.
     ///
     /// # Safety
-    /// The calling warp is polling warp `poller`, the only one to answer that request, and the block waits.
+    /// The stage is one of the calling warp, the only one to answer those requests, and the block waits.
     #[inline(always)]
-    unsafe fn handle_taken(&self, poller: u32) -> (*const u8, u64, u64) {
-        let stage = self.stage_of_poller(poller);
+    unsafe fn handle_taken(&self, n: u32, stage: *mut u8) -> (u64, u64) {
         if K::USES_PAYLOAD {
             self.fence();
         }
         let began = self.ticks();
-        // SAFETY: this warp's own half of the scratch memory while the block waits; it synchronises before
+        // SAFETY: this warp's own part of the scratch memory while the block waits; it synchronises before
         // and after.
-        unsafe { self.handle_by_warp(stage, 1) };
+        unsafe { self.handle_by_warp(stage, n) };
         let ended = self.ticks();
         self.exit_if_warp_panicked();
         self.warp_sync();
         if K::USES_PAYLOAD {
             self.fence();
         }
-        (stage.wrapping_add(16 * <K::Scope as Scope<K>>::STAGE.1), began, ended)
-    }
-
-    /// Answers request `next`, which was [taken](Self::take), inline; ticks before and after the handler,
-    /// for lane 0.
-    ///
-    /// # Safety
-    /// As for [`handle_taken`](Self::handle_taken).
-    #[inline(always)]
-    pub unsafe fn answer_taken(&self, next: u64, poller: u32) -> (u64, u64) {
-        // SAFETY: the caller's promise.
-        let (response, began, ended) = unsafe { self.handle_taken(poller) };
-        // SAFETY: 84 bytes of this warp's half of the scratch memory.
-        unsafe { commit_inline(self.threads_of_block(), self.responses(), next, response) };
         (began, ended)
     }
 
-    /// Takes request `next` out of the line; false if it is the other warp's.
+    /// Answers the requests `lines`, a bit each and side by side, which were taken to the stage of polling warp
+    /// `poller`, inline; ticks before and after the handler, for lane 0. `committed` is as in [`commit_inline`].
+    ///
+    /// # Safety
+    /// As for [`handle_taken`](Self::handle_taken); the calling warp is that polling warp.
     #[inline(always)]
-    fn claim(&self, look: Look, next: u64, poller: u32) -> bool {
-        let claim = self.memory().inbox.claim(self.threads_of_block(), next);
+    unsafe fn answer_taken<'a>(
+        &self,
+        Run { lines, first, n }: Run,
+        poller: u32,
+        aim: impl Fn(usize) -> Aim<'a>,
+        committed: impl Fn(usize),
+    ) -> (u64, u64) {
+        let skipped = Self::INLINE_STRIDE * first as usize;
+        let stage = self.stage_of_poller(poller).wrapping_add(skipped);
+        // SAFETY: the caller's promise.
+        let times = unsafe { self.handle_taken(n, stage) };
+        let (threads, offset) = (self.threads_of_block(), Self::RESPONSE);
+        // SAFETY: each line has room for the largest response in this warp's part of the scratch memory, and that ends
+        // before the block's memory does.
+        unsafe { commit_inline(threads, lines, offset, aim, committed) };
+        times
+    }
+
+    /// Warp 0: answers the request that a look shows in its first line, inline; ticks before and after the handler, for
+    /// lane 0.
+    ///
+    /// # Safety
+    /// Nobody else answers it, or uses the scratch memory. `aim` is that of warp 0.
+    #[inline(always)]
+    pub unsafe fn answer_alone<'a>(
+        &self,
+        look: Look,
+        aim: impl Fn(usize) -> Aim<'a> + Copy,
+    ) -> (u64, u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            look.take(self.threads_of_block(), Self::ATOMS, aim);
+            self.answer_taken(Run::of(1), 0, aim, |_| {})
+        }
+    }
+
+    /// Answers the first of those requests of a look that are in `lines`, a bit each, and those side by side with it,
+    /// from their lines and into lines, but for what other warps answer: how many it did, and ticks before and after the
+    /// handler, for lane 0. When the look began, which was at `most` lines from `base` on, the claims were `seen`; `lines`
+    /// is by the last answer in a slot before `slots_end`. `told`: somebody may have to be told that there is work.
+    #[inline(always)]
+    pub fn answer_inline<'a>(
+        &self,
+        look: Look,
+        seen: Claims,
+        (base, lines, most): (u32, u32, u32),
+        slots_end: u32,
+        (poller, told): (u32, bool),
+        aim: impl Fn(usize) -> Aim<'a> + Copy,
+    ) -> (u32, u64, u64) {
+        let (threads, m) = (self.threads_of_block(), self.memory());
+        // Before it is known which are claimed: the others do no harm there.
         // SAFETY: this is warp `poller`, and the block waits for a wake.
-        unsafe { self.take(look, poller) };
-        self.agreed(claim)
-    }
-
-    /// Answers request `next` from the line and into the line, unless the other warp does; whether it did.
-    #[inline(always)]
-    pub fn answer_inline(&self, look: Look, next: u64, poller: u32) -> bool {
-        if !self.claim(look, next, poller) {
-            return false;
+        unsafe { look.take(threads, Self::ATOMS, aim) };
+        let run = Run::of(if most == 1 && seen.is_contiguous() {
+            let claimed = self.is_lane_0() && m.inbox.claim(threads, seen, seen.after_next());
+            self.broadcast32(u32::from(claimed))
+        } else {
+            let may = || m.outbox.slots_end.get() as u32 == slots_end;
+            m.inbox.claim_what_is_left(threads, (base, lines, most), may)
+        });
+        if run.lines == 0 {
+            return (0, 0, 0);
         }
-        if self.is_lane_0() {
-            self.note_work();
-            // Before the answer: once it is out, the other warp may claim and answer the next.
-            self.memory().outbox.run_start.set(next + 1);
-        }
-        // SAFETY: this is warp `poller`, which claimed the request.
-        let times = unsafe { self.answer_taken(next, poller) };
-        if commits(self.threads_of_block()) {
-            self.note_committed(next + 1);
-        }
-        self.note_answered(next, poller, times);
-        true
-    }
-
-    /// Answers request `next` from the line into a slot that is free, unless the other warp does; whether it
-    /// did.
-    #[inline(always)]
-    pub fn answer_in_slot(&self, look: Look, next: u64, poller: u32) -> bool {
-        if !self.claim(look, next, poller) {
-            return false;
-        }
-        if self.is_lane_0() {
+        let depth = look.depth(threads, aim);
+        if told && self.is_lane_0() {
             self.note_work();
         }
+        // SAFETY: this is warp `poller`, which claimed the requests.
+        let (began, ended) = unsafe {
+            self.answer_taken(run, poller, aim, |k| {
+                self.note_committed();
+                self.widen(depth(k));
+            })
+        };
+        (run.n, began, ended)
+    }
+
+    /// Answers request `next`, which is in the `line`th line of a look, into a slot that is free; ticks before and after
+    /// the handler, for lane 0, if it did.
+    /// The claims were `seen` when it was the first unclaimed request. Nothing else is claimed meanwhile: no
+    /// response may go inline behind one in a slot that is unread, or change the lines that tell of it.
+    #[inline(always)]
+    pub fn answer_in_slot(
+        &self,
+        look: Look,
+        (seen, next): (Claims, u64),
+        line: u32,
+        poller: u32,
+    ) -> Option<(u64, u64)> {
+        let (threads, inbox) = (self.threads_of_block(), &self.memory().inbox);
+        if !self.agreed(self.is_lane_0() && inbox.close(threads, seen, next + 1)) {
+            return None;
+        }
+        let stage = self.stage_of_poller(poller);
+        // SAFETY: this is warp `poller`, and the block waits for a wake.
+        unsafe { look.take_one(threads, line, Self::ATOMS, stage) };
+        if self.is_lane_0() {
+            self.note_work();
+        }
         // SAFETY: this is warp `poller`, which claimed the request.
-        let (response, began, ended) = unsafe { self.handle_taken(poller) };
+        let times = unsafe { self.handle_taken(1, stage) };
+        let response = stage.wrapping_add(Self::RESPONSE).cast::<Words>();
         let mut t = self.lane();
         while t < K::Response::SLOT_ATOMS as u32 {
             if let Some(atom) = self.responses().atom(next, t) {
-                // SAFETY: an atom of the response, in this warp's half of the scratch memory.
-                atom.store(unsafe { response.cast::<Words>().add(t as usize).read() });
+                // SAFETY: an atom of the response, in this warp's part of the scratch memory.
+                atom.store(unsafe { response.add(t as usize).read() });
             }
             t += Threads::WARP;
         }
@@ -127,46 +240,36 @@ impl<K: Kernel> Channel<'_, K> {
         if self.is_lane_0() {
             let outbox = &self.memory().outbox;
             self.fence(); // the warp's stores before the tail
-            outbox.commit(self.responses(), next + 1, outbox.consumed.get());
-            self.note_committed(next + 1);
+            outbox.commit(threads, self.responses(), (next, next + 1), outbox.consumed.get());
+            self.note_committed(); // its fence is one between where the run of slots ends and opening the claims
+            inbox.claims.set(Claims::open(next + 1));
         }
-        self.note_answered(next, poller, (began, ended));
-        true
+        Some(times)
     }
 
-    /// One thread: tells the other polling warp that responses below `tail` are out, its own store of the last
-    /// one's control atom included.
+    /// One thread: tells the other polling warps that one response more is out, its own store of the control atom
+    /// included.
     #[inline(always)]
-    fn note_committed(&self, tail: u64) {
+    pub fn note_committed(&self) {
         self.fence_block();
-        self.memory().outbox.committed.set(tail);
+        self.add32(&self.memory().outbox.committed, 1);
     }
 
-    /// A polling warp: request `next` is answered.
+    /// Leaves the inline request in the `line`th line of a look in the input window for the whole block.
+    /// `line_is_free`: its response may go inline, if it fits.
     #[inline(always)]
-    fn note_answered(&self, next: u64, poller: u32, (began, ended): (u64, u64)) {
-        if self.is_lane_0() {
-            // Behind the answer, or the host could send the next before this is answered. The two stores may
-            // still land the other way round, and then nothing goes wrong either: the answer is proved by
-            // its own stamps, the other warp answers the next into the line only when the host has this
-            // one, and into a slot only after `note_committed`, so that its control atom follows this one's.
-            // Its credit for that one may land before this: the host takes the greater.
-            self.publish_consumed(next + 1);
-            let tally = self.memory().telemetry.tally(poller);
-            tally.took.set(ended.wrapping_sub(began));
-            tally.waited.set(began.wrapping_sub(tally.before.get()));
-        }
-        self.warp_sync();
-    }
-
-    /// Leaves the inline request in the input window for the whole block.
-    #[inline(always)]
-    pub fn stage_for_block(&self, look: Look, next: u64, poller: u32) {
+    pub fn stage_for_block(
+        &self,
+        look: Look,
+        (next, line): (u64, u32),
+        line_is_free: bool,
+        poller: u32,
+    ) {
         if self.wake(Wake::Inline) {
-            let window = self.memory().scratch.bytes(0);
+            let (window, threads) = (self.memory().scratch.bytes(0), self.threads_of_block());
             // SAFETY: the window is larger than a line; only the warp that won the wake writes
             // it, and the block reads it after the barrier.
-            unsafe { look.take(self.threads_of_block(), Self::ATOMS, window) };
+            unsafe { look.take_one(threads, line, Self::ATOMS, window) };
             if K::USES_PAYLOAD {
                 // The threads that read the line acquire what was written before it; a barrier follows.
                 self.fence();
@@ -174,9 +277,17 @@ impl<K: Kernel> Channel<'_, K> {
             if self.is_lane_0() {
                 let m = self.memory();
                 m.inbox.staged.set(next);
+                m.inbox.answers_inline.set(line_is_free);
                 m.telemetry.unseen.set(m.telemetry.tally(poller).before.get());
             }
         }
+    }
+
+    /// Whether `next`, which was the first unclaimed request, still is.
+    #[inline(always)]
+    pub fn is_unclaimed(&self, next: u64) -> bool {
+        let claims = &self.memory().inbox.claims;
+        self.agreed(claims.get().next(next) == next)
     }
 
     /// Whether the response to request `next` has a free slot, as far as is known, and the one before is out;
@@ -193,7 +304,7 @@ impl<K: Kernel> Channel<'_, K> {
         if self.is_lane_0() {
             // The other warp may still write the control atom of its answer, which ours is to follow. An
             // honest host does not send so early.
-            if m.outbox.committed.get() == next {
+            if m.outbox.committed.load(Relaxed) == next as u32 {
                 found = if free() { YES } else { LOOK };
             }
             // What the other warp has written, and acquired with the credit that it noted. The rest of this
@@ -211,13 +322,14 @@ impl<K: Kernel> Channel<'_, K> {
                 found = u64::from(free());
                 if found == NO {
                     m.budget.expect_work();
+                    m.outbox.note_first(self.requests(), self.responses(), next);
                     let sound = m.outbox.refresh(self.threads_of_block(), self.responses(), next);
                     found = if sound { u64::from(free()) } else { CORRUPT };
                 }
             }
             found = self.broadcast(found);
         }
-        if found == CORRUPT && self.broadcast(m.inbox.next.get()) == next {
+        if found == CORRUPT && self.is_unclaimed(next) {
             // Else the other warp answered meanwhile, and the credit may rightly be ahead of `next`.
             self.wake_to_leave(Decision::CorruptRing);
         }

@@ -22,10 +22,12 @@ use self::channel::{launch, publish_exit};
 use self::resume::First;
 use crate::block::Cooperate;
 use crate::kernel::{Kernel, Scope};
+use crate::memory::claims::Claims;
 use crate::memory::signals::{Decision, Wake};
 use crate::thread_block::ThreadBlock;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
-use core::{ptr::with_exposed_provenance, sync::atomic::Ordering::Relaxed};
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::layout::{ChannelBlock, Command, ControlBlock, State};
 
 /// Runs one channel of kernel `K` until the host terminates it or a budget of the launch is spent.
@@ -136,12 +138,14 @@ impl<K: Kernel> Channel<'_, K> {
             }
             if this.thread() == 0 {
                 let m = this.memory();
-                m.outbox.committed.set(m.inbox.next.get());
+                m.inbox.claims.set(Claims::open(m.inbox.next.get()));
+                m.inbox.missing.set(0);
+                m.outbox.committed.store(m.inbox.next.get() as u32, Relaxed);
                 m.signals.wake.set(Wake::None);
             }
         };
         let this = self.optimization_barrier();
-        if this.poller() == Some(0) {
+        if this.is_first_warp() {
             this.leave(why);
         }
     }
@@ -152,7 +156,7 @@ impl<K: Kernel> Channel<'_, K> {
         let m = self.memory();
         let command = m.signals.command.get();
         let state = State::from_u32(Command::from_word(command).state);
-        if <K::Scope as Scope<K>>::STATE_BYTES > 0 && self.poller() == Some(0) {
+        if <K::Scope as Scope<K>>::STATE_BYTES > 0 && self.is_first_warp() {
             // The host may have written the state meanwhile. The command was read by a thread of this warp;
             // a barrier follows.
             self.fence();

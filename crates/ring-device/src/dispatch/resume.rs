@@ -1,18 +1,19 @@
 //! The beginning of a launch: what the launch before left, checked, and the host's command.
 
 use super::channel::{Channel, launch, publish_exit};
-use crate::block::Cooperate;
+use crate::block::{Cooperate, Threads};
 use crate::kernel::{Kernel, Scope};
 use crate::memory::boot;
 use crate::memory::budget::Limits;
+use crate::memory::claims::Claims;
 use crate::memory::end::End;
 use crate::memory::signals::Wake;
 use crate::thread_block::ThreadBlock;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::layout::{
-    ChannelBlock, Command, ConfigLine, ControlBlock, Exit, HostLine, Placement, Processing, State,
-    StatusLine, UNLIMITED,
+    ChannelBlock, Command, ConfigLine, ControlBlock, CreditLine, Exit, HostLine, Placement,
+    Processing, State, StatusLine, UNLIMITED,
 };
 use ring_shared::ring::{CONTROL, Control, MAX_START, credit_index};
 use ring_shared::{ABI_VERSION, MAGIC, Message};
@@ -80,13 +81,37 @@ pub(super) unsafe fn check<K: Kernel>(
     }
     if !has_own_lines(requests, responses, lines) {
         block.sync(); // all have read what the boot's look showed
+        let credits = boot::REQUEST_CREDIT..boot::FIRST_CONTROL;
+        // Two addresses, and not one that is read from a place which depends on the thread: by these it is told what
+        // a thread reads.
+        let at = |credit| Threads::opaque(core::ptr::from_ref::<CreditLine>(credit)).cast();
+        let (request_credit, response_credit) = (at(requests.credit()), at(responses.credit()));
         // SAFETY: lines in the kernel's memory, as just checked.
         unsafe {
-            boot.read_from(*block, 0..boot::ATOMS, |k| match k {
-                boot::REQUEST_CREDIT => Some(core::ptr::from_ref(requests.credit()).cast()),
-                boot::RESPONSE_CREDIT => Some(core::ptr::from_ref(responses.credit()).cast()),
-                k => requests.bell().atoms.get(k.wrapping_sub(boot::BELL)).map(core::ptr::from_ref),
+            boot.read_from(*block, credits, |k| match k {
+                boot::REQUEST_CREDIT => Some(request_credit),
+                boot::RESPONSE_CREDIT => Some(response_credit),
+                _ => None,
             });
+        }
+        block.sync();
+        let next = boot.word(boot::REQUEST_CREDIT, 0);
+        let (line, first) = (requests.line(next), requests.line(0));
+        let last = requests.line(next.wrapping_sub(1));
+        // SAFETY: as above.
+        unsafe {
+            boot.read_from(*block, 0..boot::ATOMS, |k| match k {
+                boot::FIRST_CONTROL => Some(core::ptr::from_ref(&first.atoms[CONTROL])),
+                boot::LAST_CONTROL => Some(core::ptr::from_ref(&last.atoms[CONTROL])),
+                k => line.atoms.get(k.wrapping_sub(boot::BELL)).map(core::ptr::from_ref),
+            });
+        }
+        block.sync();
+        // Inside a run of slots the first line tells of them.
+        let control = |at| Control::from_words(boot.atom(at));
+        let told = control(boot::FIRST_CONTROL).ahead_of(next).is_some();
+        if block.thread() == 0 && told && control(boot::BELL + CONTROL).ahead_of(next).is_none() {
+            boot.keep(boot::BELL + CONTROL, boot.atom(boot::FIRST_CONTROL));
         }
         block.sync();
     }
@@ -138,14 +163,18 @@ fn limits<K: Kernel>(block: ThreadBlock<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// The host's credit for responses: its credit line, or its doorbell where that is ahead, as when
-/// answers went out by it and the line is renewed now and then only.
+/// The host's credit for responses: its credit line, or the newest of its doorbell lines where that is ahead, as when
+/// answers went out by them and the credit line is renewed now and then only.
 #[inline(always)]
 fn credit(block: ThreadBlock<'_>, capacity: u32) -> u64 {
     let boot = &block.memory().boot;
     let (line, head) = (boot.word(boot::RESPONSE_CREDIT, 0), boot.word(boot::REQUEST_CREDIT, 0));
-    let told = Control::from_words(boot.atom(boot::BELL + CONTROL)).credit;
-    let told = credit_index(told, head, capacity).unwrap_or(0);
+    let told = |at: usize| {
+        let control = Control::from_words(boot.atom(at));
+        credit_index(control.credit, head, capacity).unwrap_or(0)
+    };
+    let told =
+        told(boot::BELL + CONTROL).max(told(boot::FIRST_CONTROL)).max(told(boot::LAST_CONTROL));
     if line <= head && told > line { told } else { line }
 }
 
@@ -223,9 +252,8 @@ impl<K: Kernel> Channel<'_, K> {
             m.signals.answered_first.set(first.answered);
             m.life.acknowledged.set(if known { command } else { u64::from(epoch) << 32 });
             m.life.active.set(known && state == State::Active as u32);
-            let tally = m.telemetry.tally(0);
-            tally.took.set(first.took);
-            tally.waited.set(first.waited);
+            m.telemetry.first[0].set(first.took);
+            m.telemetry.first[1].set(first.waited);
             self.add(&m.telemetry.refused, first.refused);
             if command == 0 {
                 self.acknowledge(State::Launched);
@@ -243,11 +271,18 @@ impl<K: Kernel> Channel<'_, K> {
         let time = config(offset_of!(ConfigLine, time));
         let processing = m.boot.half(boot::CONFIG, offset_of!(ConfigLine, processing));
         m.inbox.next.set(next);
+        m.inbox.tail.set(next);
+        m.inbox.claims.set(Claims::open(next));
+        m.inbox.width.set(0);
+        m.inbox.missing.set(0);
         m.inbox.published.set(next);
         m.inbox.seen_tail.set(m.boot.word(boot::BELL + CONTROL, 8) >> 32);
-        m.outbox.committed.set(next);
+        m.outbox.committed.store(next as u32, Relaxed);
         m.outbox.consumed.set(credit(self.block, self.responses().capacity()));
         m.outbox.run_start.set(status(offset_of!(StatusLine, run_start)));
+        // Else the last was inline, for which all before it in slots were read.
+        let is_open = m.outbox.run_start.get() != next;
+        m.outbox.slots_end.set(if is_open { next } else { m.outbox.consumed.get() });
         m.outbox.scrubbed.set(status(offset_of!(StatusLine, scrubbed)));
         let capacity = self.requests().capacity().min(self.responses().capacity());
         m.progress.chunk.set(Self::chunk_of(self.block, time != UNLIMITED, capacity));

@@ -15,7 +15,6 @@ use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
 use crate::memory::SCRATCH_BYTES;
 use crate::memory::signals::Decision;
-use crate::memory::telemetry::POLLERS;
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::ring::{Seen, credit_is_due, decide};
@@ -52,7 +51,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// things to do, if there are more.
     #[inline(always)]
     fn workers(block: ThreadBlock<'_>) -> (u32, u32) {
-        let first = block.warps().min(POLLERS as u32 + 1) - 1;
+        let first = block.warps().min(3) - 1;
         (first, (block.warps() - first).min(Self::MOST_WORKERS))
     }
 
@@ -86,23 +85,23 @@ impl<K: Kernel> Channel<'_, K> {
     pub fn answer_by_warps(&self) -> Decision {
         let (first, workers) = Self::workers(self.block);
         let me = self.warp().wrapping_sub(first);
-        if self.poller() == Some(0) {
+        if self.is_first_warp() {
             self.begin_stream(workers);
         }
         self.sync();
         let mut cursor = self.first_cursor(self.memory().inbox.next.get(), me);
         let (mut looks, mut fruitless) = (0, 0u32);
-        let last = self.pollers() - 1;
+        let last = self.warps().min(2) - 1;
         loop {
             if me < workers {
                 let before = cursor;
                 cursor = self.optimization_barrier().work(cursor, me, workers);
                 fruitless = if cursor == before { fruitless.saturating_add(1) } else { 0 };
             }
-            if self.poller() == Some(0) {
+            if self.is_first_warp() {
                 looks = self.optimization_barrier().commit(workers, looks);
             }
-            if self.poller() == Some(last) {
+            if self.warp() == last {
                 self.optimization_barrier().poll();
             }
             if self.optimization_barrier().stream_has_ended() {
@@ -347,7 +346,8 @@ impl<K: Kernel> Channel<'_, K> {
         if self.is_lane_0() {
             looks = m.progress.looks.get();
             let now = self.now();
-            let progress = committed != m.progress.committed.get();
+            let before = m.progress.committed.get();
+            let progress = committed != before;
             m.progress.committed.set(committed);
             self.fence_block(); // before the host sees the answers: the poller checks its indices against this
             self.let_workers_go(committed, now, progress, looks != looked);
@@ -357,7 +357,9 @@ impl<K: Kernel> Channel<'_, K> {
             }
             if progress {
                 self.fence(); // the answers of all workers, before the tail
-                m.outbox.commit(self.responses(), committed, m.outbox.consumed.get());
+                let consumed = m.outbox.consumed.get();
+                let (threads, responses) = (self.threads_of_block(), self.responses());
+                m.outbox.commit(threads, responses, (before, committed), consumed);
                 if credit_is_due(committed, m.inbox.published.get(), self.requests().capacity()) {
                     self.publish_consumed(committed);
                 }
@@ -459,18 +461,23 @@ impl<K: Kernel> Channel<'_, K> {
             let (committed, tail) = (m.progress.committed.get(), m.inbox.tail.get());
             let mut wrong = !m.outbox.note_consumed(self.responses(), seen.credit, committed);
             m.outbox.note_credit(self.responses(), seen.control, committed);
+            m.outbox.note_credit(self.responses(), seen.next, committed);
             m.inbox.seen_tail.set(u64::from(seen.control.tail));
             m.signals.command.set(seen.command);
             m.progress.called.set(seen.call);
             let mut until = through;
-            match decide(seen.control, tail, self.requests().capacity()) {
+            let capacity = self.requests().capacity();
+            let found = match decide(seen.control, tail, capacity) {
+                Seen::Nothing => decide(seen.next, tail, capacity),
+                found => found,
+            };
+            match found {
                 Seen::Nothing => {}
                 // Nothing before it is unread, so the stream ends, and a polling warp takes it.
                 Seen::Inline => until = u64::MAX,
                 Seen::Slots(n) => {
                     let new = tail + u64::from(n);
-                    let capacity = u64::from(self.requests().capacity());
-                    wrong |= new.saturating_sub(committed) > capacity;
+                    wrong |= new.saturating_sub(committed) > u64::from(capacity);
                     // Telemetry keeps the times of two looks; what a third one shows waits until one is free.
                     if !wrong && committed >= m.telemetry.split.get() {
                         m.telemetry.unseen.set(m.telemetry.unseen_next.get());

@@ -2,33 +2,84 @@
 //! and answer inline messages by themselves where the kernel's scope allows it.
 
 use super::channel::{Channel, launch};
-use crate::block::Cooperate;
 use crate::block::cell::Word;
+use crate::block::{Cooperate, Threads};
 use crate::kernel::Kernel;
+use crate::memory::claims::Claims;
 use crate::memory::inbox::Look;
 use crate::memory::signals::{Decision, Wake};
 use ring_shared::Message;
+use ring_shared::atomics::Ordering::Relaxed;
 use ring_shared::ring::{Seen, decide, stamp};
+
+/// Idle looks in a row after which one pair of warps looks.
+const NARROW: u32 = 32;
 
 /// Looks at the doorbell for each look at the host's command line.
 const LOOKS_PER_COMMAND: u32 = 16;
+
+/// What a polling warp knows before it looks.
+#[derive(Clone, Copy)]
+struct Turn {
+    claims: Claims,
+    /// How far warps look.
+    width: u32,
+    /// The block is woken.
+    woken: bool,
+    /// It is the warp's turn to look.
+    may_look: bool,
+}
+
+/// Inline messages that a polling warp has answered, of which it has not told or counted yet. Times are those that
+/// lane 0 knows, in ticks, the low halves.
+#[derive(Clone, Copy)]
+struct Answered {
+    n: u32,
+    took: u32,
+    waited: u32,
+}
+
+impl Answered {
+    const NONE: Answered = Answered { n: 0, took: 0, waited: 0 };
+
+    /// `n` of them, by a handler that `began` and `ended`; the look `before` did not show them.
+    #[inline(always)]
+    fn new(n: u32, (began, ended): (u64, u64), before: u64) -> Answered {
+        let short = |ticks: u64| if ticks >> 32 == 0 { ticks as u32 } else { u32::MAX };
+        let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(before));
+        Answered { n, took: short(took), waited: short(waited) }
+    }
+}
+
+/// Cycles that must lie between two looks of a pair of warps, nearly half a read across the bus, or a round trip that
+/// fits the looks' rhythm brings both into step: on an H200 the median round trip is then 2.75 us and not 2.0.
+const APART: u32 = 800;
+
+/// The same where there are many messages in flight, at several lines.
+const APART_MANY: u32 = 400;
 
 impl<K: Kernel> Channel<'_, K> {
     /// Returns when the block is woken; threads that do not poll return at once.
     #[inline(always)]
     pub fn wait(&self) {
-        let Some(poller) = self.poller() else { return };
+        let poller = self.warp();
+        if poller >= self.pollers() {
+            return;
+        }
         let active = self.broadcast(u64::from(self.memory().life.active.get())) != 0;
         if poller > 0 && !active {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
         let (mut turns, mut looks) = (0u32, 0u32); // of this wait; idle ones in a row
-        // An inline message that is not counted yet: the launch may have begun with one.
-        let (mut answered, mut fresh) = (false, false);
+        // What is not told and counted yet: the launch may have begun with an answer.
+        let (mut answered, mut fresh) = (Answered::NONE, false);
+        let mut next = self.broadcast(self.memory().inbox.next.get());
         if poller == 0 {
             let signals = &self.memory().signals;
-            answered = self.broadcast(u64::from(signals.answered_first.get())) != 0;
+            let n = self.broadcast(u64::from(signals.answered_first.get())) as u32;
+            let [took, waited] = &self.memory().telemetry.first;
+            answered = Answered { n, took: took.get() as u32, waited: waited.get() as u32 };
             // The boot made the first look, and its command is obeyed.
             fresh = self.broadcast(u64::from(signals.fresh.get())) != 0;
             if self.is_lane_0() {
@@ -36,24 +87,48 @@ impl<K: Kernel> Channel<'_, K> {
                 signals.fresh.set(false);
             }
             self.warp_sync();
+            // What is known to be in slots no line but the first may tell of.
+            if active && self.agreed(self.memory().inbox.tail.get() > next) {
+                self.wake_with(Wake::Slots, |_| {});
+            }
         }
         loop {
             let this = self.optimization_barrier();
             let (m, threads) = (this.memory(), this.threads_of_block());
-            if this.agreed(m.signals.wake.get() != Wake::None) {
-                break;
+            let requests = this.requests().lines();
+            let turn = this.turn(poller);
+            next = turn.claims.next(next);
+            let Turn { claims, woken, width, .. } = turn;
+            if woken {
+                if poller > 0 || this.stand_still(claims, next) {
+                    break;
+                }
+            } else if !turn.may_look && !fresh {
+                if poller >= 2 << width {
+                    this.settle(&mut answered, next, || this.now());
+                    this.rest(width == 0);
+                }
+                continue;
             }
             let first = core::mem::take(&mut fresh);
             let often = eager || !active || this.may_sleep(looks);
             let often = often || turns.is_multiple_of(LOOKS_PER_COMMAND);
-            let at_command = poller == 0 && !first && often;
-            let next = this.broadcast(m.inbox.next.get());
+            let at_command = poller == 0 && !first && often && !woken;
+            let several = width > 0 || !claims.is_contiguous();
+            let many = Self::ANSWERS_INLINE && several && !first && !at_command && !woken;
+            // Each pair of warps has every so many'th group of lines.
+            let (mut base, most) = (next as u32, if many { Threads::LINES as u32 } else { 1 });
+            if many {
+                let group = base / most;
+                let behind = (poller / 2).wrapping_sub(group) & ((1 << width) - 1);
+                base = group.wrapping_add(behind).wrapping_mul(most);
+            }
             let look = if first {
                 Look::of_boot(threads, &m.boot)
             } else {
                 let caller = if at_command { this.caller() } else { None };
                 let host = at_command.then(|| this.host());
-                m.inbox.look((threads, &m.telemetry), this.requests().bell(), host, caller)
+                m.inbox.look((threads, &m.telemetry), (requests, base), many, host, caller)
             };
             // On the GPU the bus takes a microsecond from here to where `look` is used.
             (turns, looks) = (turns.wrapping_add(1), looks.saturating_add(1));
@@ -64,32 +139,62 @@ impl<K: Kernel> Channel<'_, K> {
             if at_command || limited {
                 now = this.now();
             }
-            if answered {
-                this.settle(poller, now);
-                answered = false;
-            }
-            let known = at_command.then(|| this.broadcast(m.life.acknowledged.get()));
-            let acted = if Self::ANSWERS_INLINE
-                && active
-                && look.is_next(threads, next, Self::ATOMS, known)
-            {
-                answered |= this.answer_inline(look, next, poller);
-                true
+            this.settle(&mut answered, next, || now);
+            let (free, aim) = (claims.unclaimed(base, most), this.aim(base, poller));
+            let free = this.opaque32(free); // worked out here, and not when the look is there
+            let sought = if Self::ANSWERS_INLINE {
+                // A claimed request behind the first unclaimed one had credit that covers that one too, which could not
+                // be answered in a slot any more. (`base` is no stamp of this look.)
+                let credited =
+                    if claims.is_contiguous() { base } else { (next as u32).wrapping_add(1) };
+                (Self::ATOMS, this.responses().window(), m.outbox.slots_end.get() as u32, credited)
             } else {
-                let command = look.command(threads);
-                if known.is_some_and(|known| command != known) {
+                (0, 0, 0, 0)
+            };
+            if at_command {
+                if look.commands(threads, m.life.acknowledged.get()) {
+                    let command = look.command(threads);
                     this.wake_with(Wake::Command, |signals| signals.command.set(command));
                     continue;
                 }
-                active && this.act_on(look, next, poller, &mut answered)
+                look.tell_tail(threads, &m.inbox.seen_tail);
+            }
+            // All of the look that is of use behind an answer, which needs its registers.
+            let asked_call = (first || at_command) && limited && this.caller().is_some();
+            let called = asked_call && look.call(threads) == launch(this.block);
+            let mut lines = 0;
+            if Self::ANSWERS_INLINE && active {
+                lines = free & look.ready(threads, sought, aim);
+            }
+            let acted = if lines != 0 {
+                let of = (base, lines, most);
+                let by = (poller, limited);
+                let (n, began, ended) = this.answer_inline(look, claims, of, sought.2, by, aim);
+                answered = Answered::new(n, (began, ended), m.telemetry.before(poller));
+                true
+            } else {
+                // Only who looks at the next request finds what else there is to do.
+                let line = (next as u32).wrapping_sub(base);
+                let shown = active && !woken && line < most;
+                let shown = shown && look.tells_of(threads, line, next);
+                shown && {
+                    let (acted, done) = this.act_on(look, (claims, next), line, poller);
+                    answered = done;
+                    acted
+                }
             };
             if at_command {
-                let (control, mut due) = (look.control(threads), false);
+                let mut due = false;
                 if this.is_lane_0() {
-                    m.inbox.seen_tail.set(u64::from(control.tail));
-                    due = this.beat(m.inbox.next.get(), now);
+                    due = this.beat(next, now);
+                }
+                if Threads::LINES > 1 && looks > NARROW && this.is_lane_0() {
+                    m.inbox.width.set(0);
                 }
                 if this.agreed(due) {
+                    if this.is_lane_0() {
+                        this.publish_consumed(next); // warps tell in any order
+                    }
                     this.flush();
                     if this.agreed(m.lease.has_expired()) {
                         this.wake_to_leave(Decision::LeaseOver); // unless the block is awake: the next heartbeat finds it again
@@ -98,12 +203,10 @@ impl<K: Kernel> Channel<'_, K> {
                 }
             }
             if poller == 0 && limited {
-                let asked = (first || at_command) && this.caller().is_some();
-                let called = asked && look.call(threads) == launch(this.block);
                 let mut spent = Decision::Continue;
                 if this.is_lane_0() {
                     spent = m.budget.spend(now, !acted, called, || this.channels());
-                    if spent == Decision::Idle && !called && this.other_poller_answers() {
+                    if spent == Decision::Idle && !called && this.other_poller_answers(next) {
                         m.budget.note_handled(now);
                         spent = Decision::Continue;
                     }
@@ -120,62 +223,161 @@ impl<K: Kernel> Channel<'_, K> {
                 this.pause(looks, active);
             }
         }
-        if answered {
-            self.settle(poller, self.now());
+        self.settle(&mut answered, next, || self.now());
+    }
+
+    /// A polling warp: what it must know before it looks. Lane 0 reads all of it at once and decides; the others are
+    /// told.
+    #[inline(always)]
+    fn turn(&self, poller: u32) -> Turn {
+        let (m, threads) = (self.memory(), self.threads_of_block());
+        let (claims, width) = (m.inbox.claims.get(), m.inbox.width.get() as u32);
+        let woken = m.signals.wake.get() != Wake::None;
+        if Threads::WARP == 1 {
+            return Turn { claims, width, woken, may_look: true };
+        }
+        let looked = m.telemetry.looked(poller);
+        let (last, now) = (looked.get(), self.ticks());
+        let mut may_look = false;
+        if self.is_lane_0() {
+            let apart = if width > 0 { APART_MANY } else { APART };
+            let passed = (now as u32).wrapping_sub(last as u32);
+            let is_due = poller < 2 << width && passed >= apart;
+            // One warp of a pair wins: two that looked at once would come back at once, and do so for ever.
+            may_look = !woken && is_due && threads.compare_and_swap(looked.word(), last, now);
+            if may_look {
+                let tally = m.telemetry.tally(poller);
+                tally.before.set(last);
+                tally.at.set(now);
+            }
+        }
+        let found = u32::from(woken) | u32::from(may_look) << 1 | width << 2;
+        let found = self.broadcast32(found);
+        Turn {
+            claims: Claims::from_word(self.broadcast(claims.to_word())),
+            woken: found & 1 != 0,
+            may_look: found & 2 != 0,
+            width: found >> 2,
         }
     }
 
-    /// One thread: whether a request is claimed whose response is not out yet.
+    /// One thread: `depth` messages were in flight when one of them was sent that its warp has answered.
     #[inline(always)]
-    fn other_poller_answers(&self) -> bool {
-        let (next, committed) = (&self.memory().inbox.next, &self.memory().outbox.committed);
-        let answers = committed.get() != next.get();
+    pub fn widen(&self, depth: u32) {
+        if Threads::LINES == 1 {
+            return;
+        }
+        // 0 for one message, 1 for two, 2 for six, 3 for fourteen; each pair is two warps, and a block has not always
+        // as many.
+        let most = (self.pollers() / 2).max(1).ilog2();
+        let best = u64::from((depth.saturating_add(2).ilog2().max(1) - 1).min(most));
+        let width = &self.memory().inbox.width;
+        if width.get() != best {
+            width.set(best);
+        }
+    }
+
+    /// Polling warp 0, when the block is woken: whether it may go to work. Before, all requests must be answered
+    /// up to the last that is claimed, and nobody may claim more. If one of them is not there for long, it will not be.
+    #[inline(always)]
+    fn stand_still(&self, claims: Claims, next: u64) -> bool {
+        const MOST_LOOKS: u64 = 1 << 12;
+        let (m, threads) = (self.memory(), self.threads_of_block());
+        let mut still = false;
+        if self.is_lane_0() {
+            still = m.inbox.close(threads, claims, next);
+            if !still && m.life.panicked.get() {
+                still = true;
+            } else if !still && !claims.is_closed() {
+                m.inbox.missing.count(1);
+                if m.inbox.missing.get() > MOST_LOOKS {
+                    m.signals.decision.set(Decision::CorruptRing);
+                    m.signals.wake.set(Wake::Leave);
+                    still = true;
+                }
+            }
+            if still {
+                m.inbox.next.set(next);
+            }
+        }
+        self.agreed(still)
+    }
+
+    /// One thread: whether a request is claimed whose response is not out yet; `next` was the first unclaimed one.
+    #[inline(always)]
+    fn other_poller_answers(&self, next: u64) -> bool {
+        let (claims, committed) = (&self.memory().inbox.claims, &self.memory().outbox.committed);
+        let claims = claims.get();
+        let claimed = claims.next(next) + u64::from(claims.claimed_ahead());
+        let answers = committed.load(Relaxed) != claimed as u32;
         self.fence_block(); // before this warp writes behind that response
         answers
     }
 
-    /// A polling warp: what is left to do about an inline message that it answered, while it has
-    /// nothing better to do.
+    /// A polling warp: what is left to do about inline messages that it `answered`, while it has nothing better to do.
+    /// Requests before `next` are claimed.
     #[inline(always)]
-    fn settle(&self, poller: u32, now: u64) {
+    fn settle(&self, answered: &mut Answered, next: u64, now: impl Fn() -> u64) {
+        let Answered { n, took, waited } = core::mem::replace(answered, Answered::NONE);
+        if n == 0 {
+            return;
+        }
         if self.is_lane_0() {
-            let (m, tally) = (self.memory(), self.memory().telemetry.tally(poller));
-            m.telemetry.count(poller, 1, tally.took.get(), tally.waited.get());
+            // Requests before that may still be under way in other warps, or their answers land later. Nothing goes
+            // wrong then: the host sends the next one of the same line, and each answer is proved by its own
+            // stamps, goes inline only when the host has read what was in its line, and into a slot only when
+            // all before it are out. Credit of another warp may land before this: the host takes the greater.
+            self.publish_consumed(next);
+            let m = self.memory();
+            m.telemetry.count_some(self.threads_of_block(), n, took.into(), waited.into());
             m.budget.next_batch_limit(false);
-            self.note_handled(now);
+            self.note_handled(now());
         }
         self.warp_sync();
     }
 
-    /// Acts on what a look shows; whether it showed something, all of it. Sets `answered` if the calling warp has
-    /// answered a message.
+    /// Acts on what a look shows of request `next` in its `line`th line: whether it showed something, all of it, and
+    /// what the calling warp has answered. The claims were `seen` when `next` was the first unclaimed request.
     #[inline(always)]
-    fn act_on(&self, look: Look, next: u64, poller: u32, answered: &mut bool) -> bool {
+    fn act_on(
+        &self,
+        look: Look,
+        (seen, next): (Claims, u64),
+        line: u32,
+        poller: u32,
+    ) -> (bool, Answered) {
+        const NOTHING: (bool, Answered) = (false, Answered::NONE);
+        const ACTED: (bool, Answered) = (true, Answered::NONE);
         let (m, threads) = (self.memory(), self.threads_of_block());
-        let control = look.control(threads);
+        let control = look.control(threads, line);
         match decide(control, next, self.requests().capacity()) {
-            Seen::Nothing => false,
+            Seen::Nothing => NOTHING,
             Seen::Inline => {
                 if !K::Request::FITS_INLINE {
                     self.wake_to_leave(Decision::CorruptRing);
-                    return true;
+                    return ACTED;
                 }
-                if !look.is_stamped(threads, Self::ATOMS, stamp(next)) {
-                    return false;
+                if !look.is_stamped(threads, line, Self::ATOMS, stamp(next)) {
+                    return NOTHING;
                 }
-                // The answer may go inline if the host has read everything we answered. Why nobody
-                // acquires that is said in `commit_inline`.
-                let line_is_free = control.credit == next as u32;
+                // Why nobody acquires the credit is said in `commit_inline`.
+                let unread = (next as u32).wrapping_sub(control.credit);
+                let slots = control.credit.wrapping_sub(m.outbox.slots_end.get() as u32);
+                let line_is_free = unread < self.responses().window() && slots <= u32::MAX / 2;
                 if !Self::BY_WARP {
-                    self.stage_for_block(look, next, poller);
-                } else if Self::ANSWERS_INLINE && line_is_free {
-                    *answered |= self.answer_inline(look, next, poller);
-                } else if self.has_room(control, next) {
-                    *answered |= self.answer_in_slot(look, next, poller);
-                } else {
-                    return false;
+                    self.stage_for_block(look, (next, line), line_is_free, poller);
+                    return ACTED;
                 }
-                true
+                if Self::ANSWERS_INLINE && self.agreed(line_is_free) {
+                    return NOTHING; // another warp has claimed it, or the claims are closed
+                }
+                if !self.has_room(control, next) {
+                    return NOTHING;
+                }
+                match self.answer_in_slot(look, (seen, next), line, poller) {
+                    Some(times) => (true, Answered::new(1, times, m.telemetry.before(poller))),
+                    None => ACTED,
+                }
             }
             Seen::Slots(n) => {
                 // Before slots are read, and overwritten: by the thread that read the doorbell, and for
@@ -191,15 +393,15 @@ impl<K: Kernel> Channel<'_, K> {
                     m.telemetry.unseen.set(tally.before.get());
                     m.outbox.note_credit(self.responses(), control, next);
                 });
-                true
+                ACTED
             }
             Seen::Corrupt(_) => {
                 // If the other polling warp answered since we read `next`, the host may rightly be
                 // a full ring ahead of that answer: look again.
-                if self.broadcast(m.inbox.next.get()) == next {
+                if self.is_unclaimed(next) {
                     self.wake_to_leave(Decision::CorruptRing);
                 }
-                true
+                ACTED
             }
         }
     }

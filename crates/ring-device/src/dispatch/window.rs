@@ -6,6 +6,7 @@ use super::channel::Channel;
 use crate::block::{Cooperate, Words};
 use crate::kernel::{Kernel, Messages, Scope};
 use crate::memory::SCRATCH_BYTES;
+use crate::memory::outbox::commit_inline;
 use crate::memory::signals::Decision;
 use ring_shared::Message;
 use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
@@ -21,7 +22,7 @@ impl<K: Kernel> Channel<'_, K> {
     };
 
     /// All threads: answers the requests in slots up to the inbox's tail, and what came meanwhile; or the
-    /// inline request `staged` in the input window, through a slot. Returns whether to continue, to obey,
+    /// inline request `staged` in the input window, inline if it may. Returns whether to continue, to obey,
     /// or to leave.
     #[inline(always)]
     pub fn answer_by_block(&self, staged: bool) -> Decision {
@@ -31,6 +32,7 @@ impl<K: Kernel> Channel<'_, K> {
             // A polling warp may have answered it after all.
             tail = if inbox.staged.get() == next { next + 1 } else { next };
         }
+        let inline = staged && K::Response::FITS_INLINE && inbox.answers_inline.get();
         let mut decision = Decision::Continue;
         while next < tail {
             let this = self.optimization_barrier();
@@ -44,7 +46,7 @@ impl<K: Kernel> Channel<'_, K> {
             if !staged {
                 this.load(next, n);
             }
-            this.answer_window(next, n, tail, consumed);
+            this.answer_window((next, n), tail, consumed, inline);
             next += u64::from(n);
             decision = this.memory().signals.stop.get();
             if staged || decision != Decision::Continue {
@@ -76,7 +78,7 @@ impl<K: Kernel> Channel<'_, K> {
             return Decision::Continue;
         }
         self.sync();
-        if self.poller() == Some(0) {
+        if self.is_first_warp() {
             let mut looks = 0u32;
             let found = loop {
                 let (mut found, mut due) = (None, false);
@@ -114,9 +116,10 @@ impl<K: Kernel> Channel<'_, K> {
             m.budget.expect_work();
         }
         // The host's credit comes by its credit line, and by the doorbell if it sends.
-        let control = Control::from_words(self.requests().bell().atoms[CONTROL].observe());
+        let control = Control::from_words(self.requests().line(next).atoms[CONTROL].observe());
         m.inbox.seen_tail.set(u64::from(control.tail));
         m.outbox.note_credit(self.responses(), control, next);
+        m.outbox.note_first(self.requests(), self.responses(), next);
         if !m.outbox.refresh(self.threads_of_block(), self.responses(), next) {
             return Some(Decision::CorruptRing);
         }
@@ -150,9 +153,9 @@ impl<K: Kernel> Channel<'_, K> {
     }
 
     /// All threads: handle the `n` requests in the input window, of those up to `tail`, and commit their
-    /// responses.
+    /// responses, in slots or, if there is only one, `inline`.
     #[inline(always)]
-    fn answer_window(&self, next: u64, n: u32, tail: u64, consumed: u64) {
+    fn answer_window(&self, (next, n): (u64, u32), tail: u64, consumed: u64, inline: bool) {
         let (mut began, mut took, mut due) = (0, 0, false); // of thread 0
         if self.thread() == 0 {
             self.note_work();
@@ -179,8 +182,16 @@ impl<K: Kernel> Channel<'_, K> {
             self.memory().budget.next_batch_limit(end < tail);
             self.note_handled(now);
         }
-        let window = self.memory().scratch.bytes(OUTPUT).cast::<Words>();
-        let mut t = self.thread();
+        if inline && self.is_first_warp() {
+            if K::USES_PAYLOAD {
+                self.fence(); // the block's stores, seen through the barrier, before the response
+            }
+            let aim = self.aim_at(next as u32, scratch.bytes(OUTPUT));
+            // SAFETY: the output window, which is longer than a line; nobody writes it now.
+            unsafe { commit_inline(self.threads_of_block(), 1, 0, aim, |_| self.note_committed()) };
+        }
+        let window = scratch.bytes(OUTPUT).cast::<Words>();
+        let mut t = if inline { u32::MAX } else { self.thread() };
         while t < n * K::Response::SLOT_ATOMS as u32 {
             if let Some(atom) = self.responses().atom(next, t) {
                 // SAFETY: `t` is below `n` slots, which the window holds; nobody writes it now.
@@ -191,15 +202,18 @@ impl<K: Kernel> Channel<'_, K> {
         self.sync();
         if self.thread() == 0 {
             let m = self.memory();
-            self.fence(); // the block's stores, seen through the barrier, before the tail
-            m.outbox.commit(self.responses(), end, consumed);
+            if !inline {
+                self.fence(); // the block's stores, seen through the barrier, before the tail
+                let (threads, responses) = (self.threads_of_block(), self.responses());
+                m.outbox.commit(threads, responses, (next, end), consumed);
+            }
             if credit_is_due(end, m.inbox.published.get(), self.requests().capacity()) {
                 self.publish_consumed(end);
             }
             let waited = began.wrapping_sub(m.telemetry.unseen.get());
-            m.telemetry.count(0, u64::from(n), took, waited);
+            m.telemetry.count(u64::from(n), took, waited);
         }
-        if self.poller() == Some(0) && self.agreed(due) {
+        if self.is_first_warp() && self.agreed(due) {
             self.flush();
         }
     }
@@ -230,7 +244,7 @@ impl<K: Kernel> Channel<'_, K> {
             let (commanded, called) = (self.is_commanded(), self.called());
             m.telemetry.unseen.set(m.telemetry.seen.get());
             m.telemetry.seen.set(self.ticks());
-            let control = Control::from_words(self.requests().bell().atoms[CONTROL].observe());
+            let control = Control::from_words(self.requests().line(next).atoms[CONTROL].observe());
             m.inbox.seen_tail.set(u64::from(control.tail));
             let (tail, decision) = match decide(control, next, self.requests().capacity()) {
                 Seen::Corrupt(_) => (next, Decision::CorruptRing),

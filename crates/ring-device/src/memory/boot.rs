@@ -7,6 +7,7 @@ use core::mem::offset_of;
 use core::ops::Range;
 use ring_shared::atomics::{Atom, AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::{ChannelBlock, ConfigLine, ControlBlock, HostLine, StatusLine};
+use ring_shared::ring::CONTROL;
 
 /// The request doorbell, eight atoms. These and the next two are also what a look reads.
 pub const BELL: usize = 0;
@@ -26,8 +27,12 @@ pub const STATUS: usize = 22;
 pub const REQUEST_CREDIT: usize = 28;
 /// Responses consumed.
 pub const RESPONSE_CREDIT: usize = 29;
+/// The control atom of the first request line.
+pub const FIRST_CONTROL: usize = 30;
+/// The control atom of the line of the last request that was consumed.
+pub const LAST_CONTROL: usize = 31;
 /// How many there are.
-pub const ATOMS: usize = 30;
+pub const ATOMS: usize = 32;
 
 // The words that are asked for are in those atoms.
 const _: () = assert!(offset_of!(HostLine, command).is_multiple_of(16) && ATOMS <= 32);
@@ -72,6 +77,8 @@ pub(crate) fn atom(control: *const ControlBlock, channel: u32, k: usize) -> *con
     range(STATUS, channel + offset_of!(ChannelBlock, status));
     range(REQUEST_CREDIT, channel + offset_of!(ChannelBlock, request_credit));
     range(RESPONSE_CREDIT, channel + offset_of!(ChannelBlock, response_credit));
+    range(FIRST_CONTROL, channel + offset_of!(ChannelBlock, request_bell) + 16 * CONTROL);
+    range(LAST_CONTROL, channel + offset_of!(ChannelBlock, request_bell) + 16 * CONTROL);
     let k = if k < ATOMS { k } else { ATOMS - 1 };
     control.cast::<u8>().wrapping_add(at + 16 * (k - from)).cast()
 }
@@ -183,7 +190,8 @@ mod tests {
         assert_eq!((at(3, RINGS), at(3, RINGS + 6)), (block, block + 96));
         assert_eq!((at(3, STATUS), at(3, STATUS + 5)), (status, status + 80));
         assert_eq!((at(3, REQUEST_CREDIT), at(3, RESPONSE_CREDIT)), (block + 256, block + 1152));
-        assert_eq!(at(3, 31), block + 1152);
+        assert_eq!((at(3, FIRST_CONTROL), at(3, LAST_CONTROL)), (block + 1136, block + 1136));
+        assert_eq!(at(3, ATOMS), block + 1136);
     }
 
     #[test]

@@ -209,13 +209,14 @@ impl Channels<'_> {
     /// When one of the channels but the first last had a message; `u64::MAX` if one has now.
     #[inline(always)]
     fn busy(&self) -> u64 {
-        let last = self.blocks.len().wrapping_sub(1);
-        let busy = |channel: usize| match self.blocks.get(channel.min(last)) {
+        let n = self.blocks.len() as u32; // 32 bits: eight registers less for four addresses
+        let last = n.wrapping_sub(1);
+        let busy = |channel: u32| match self.blocks.get(channel.min(last) as usize) {
             Some(block) => block.status.busy.load(Relaxed),
             None => 0,
         };
         let (mut channel, mut latest) = (1, 0);
-        while channel < self.blocks.len() {
+        while channel < n {
             // Four reads of the bus at a time.
             let [a, b, c, d] =
                 [busy(channel), busy(channel + 1), busy(channel + 2), busy(channel + 3)];

@@ -2,10 +2,32 @@
 //! memory each time, for registers are dearer.
 
 use super::boot;
+use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, CreditLine, Doorbell, Placement, RingDescriptor};
+use ring_shared::ring::window;
+
+/// The producer's lines of one ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    at: usize,
+    mask: u32,
+    of: PhantomData<&'a Doorbell>,
+}
+
+impl<'a> Lines<'a> {
+    /// The line for the message whose index has the low half `index`.
+    #[inline(always)]
+    pub fn line(self, index: u32) -> &'a Doorbell {
+        let line =
+            with_exposed_provenance::<Doorbell>(self.at).wrapping_add((index & self.mask) as usize);
+        // SAFETY: `check` found so many lines there, aligned, in memory that `run`'s caller promised, and the
+        // mask keeps the index below their number; they hold atomics only.
+        unsafe { &*line }
+    }
+}
 
 /// Where one ring lies.
 #[derive(Clone, Copy)]
@@ -50,7 +72,7 @@ impl<'a> End<'a> {
             start: self.start(),
             capacity: self.capacity(),
             slot_bytes: self.half(offset_of!(RingDescriptor, slot_bytes)),
-            line_count: self.half(offset_of!(RingDescriptor, line_count)),
+            line_count: self.line_count(),
         }
     }
 
@@ -72,20 +94,36 @@ impl<'a> End<'a> {
         self.half(offset_of!(RingDescriptor, capacity))
     }
 
-    /// The producer's line.
+    /// The producer's line for message `index`.
     #[inline(always)]
-    pub fn bell(&self) -> &'a Doorbell {
+    pub fn line(&self, index: u64) -> &'a Doorbell {
+        self.lines().line(index as u32)
+    }
+
+    /// All of the producer's lines, for one who needs to know where they are before there is a message.
+    #[inline(always)]
+    pub fn lines(&self) -> Lines<'a> {
         let at = self.word(offset_of!(RingDescriptor, lines)) as usize;
-        // SAFETY: `check` found a line there, aligned, in memory that `run`'s caller promised; it holds
-        // atomics only.
-        unsafe { &*with_exposed_provenance(at) }
+        Lines { at, mask: self.line_count() - 1, of: PhantomData }
+    }
+
+    /// Number of the producer's lines, a power of two.
+    #[inline(always)]
+    pub fn line_count(&self) -> u32 {
+        self.half(offset_of!(RingDescriptor, line_count))
+    }
+
+    /// Most messages that may be inline and unread at once.
+    #[inline(always)]
+    pub fn window(&self) -> u32 {
+        window(self.line_count(), self.capacity())
     }
 
     /// The consumer's line.
     #[inline(always)]
     pub fn credit(&self) -> &'a CreditLine {
         let at = self.word(offset_of!(RingDescriptor, credit)) as usize;
-        // SAFETY: as for `bell`.
+        // SAFETY: as for `line`.
         unsafe { &*with_exposed_provenance(at) }
     }
 

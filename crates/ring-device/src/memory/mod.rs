@@ -3,6 +3,9 @@
 
 pub(crate) mod boot;
 pub(crate) mod budget;
+pub(crate) mod claims;
+#[cfg(test)]
+mod claims_model;
 pub(crate) mod end;
 pub(crate) mod inbox;
 pub(crate) mod lease;

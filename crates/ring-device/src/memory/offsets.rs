@@ -33,6 +33,10 @@ impl BlockMemory {
     pub const SCRATCH: usize = offset_of!(BlockMemory, scratch);
     /// `inbox.next`.
     pub const INBOX_NEXT: usize = offset_of!(BlockMemory, inbox.next);
+    /// `inbox.claims`.
+    pub const CLAIMS: usize = offset_of!(BlockMemory, inbox.claims);
+    /// `outbox.slots_end`.
+    pub const SLOTS_END: usize = offset_of!(BlockMemory, outbox.slots_end);
     /// `outbox.committed`.
     pub const COMMITTED: usize = offset_of!(BlockMemory, outbox.committed);
     /// `budget.idle_since`.

@@ -2,10 +2,12 @@
 //! responses, inline or in slots.
 
 use super::end::End;
+use super::inbox::Aim;
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use core::sync::atomic::Ordering::Acquire;
-use ring_shared::ring::{CONTROL, Control, credit_index, scrub, stamp, stamped};
+use ring_shared::atomics::AtomicU32;
+use ring_shared::ring::{CONTROL, Control, credit_index, scrub, scrub_next, stamped};
 
 /// What a block knows of its responses.
 #[repr(C)]
@@ -13,12 +15,16 @@ use ring_shared::ring::{CONTROL, Control, credit_index, scrub, stamp, stamped};
 pub(crate) struct Outbox {
     /// Responses that the host has consumed, as an index.
     pub consumed: Cell<u64>,
-    /// Index after the last response that was inline; those from it on are in slots.
+    /// Where the last run of responses in slots begins.
     pub run_start: Cell<u64>,
+    /// Index after the last response that went to a slot.
+    pub slots_end: Cell<u64>,
     /// Index at which the stamps of the doorbell were last overwritten.
     pub scrubbed: Cell<u64>,
-    /// Responses below this index are out. A polling warp that answers by itself says so to the other one.
-    pub committed: Cell<u64>,
+    /// How many responses are out, as the low half of an index: equal to that of
+    /// [`Inbox::next`](super::inbox::Inbox::next) when all are whose requests are claimed. A polling warp that answers
+    /// by itself adds its own for the others.
+    pub committed: AtomicU32,
 }
 
 impl Outbox {
@@ -58,63 +64,102 @@ impl Outbox {
         }
     }
 
-    /// One thread: tells the host of responses in slots below `tail`, which its fence came behind. `consumed` of
-    /// them are known to be consumed. A response to each request is credit for it.
+    /// One thread: learns that from the first request line, which has the newest credit if the host cannot send.
     #[inline(always)]
-    pub fn commit(&self, responses: End<'_>, tail: u64, consumed: u64) {
-        let (run_start, bell) = (self.run_start.get(), responses.bell());
-        let stamped = self.scrubbed.get().max(run_start);
-        if let Some(words) = scrub(tail, stamped, run_start, consumed) {
-            for atom in bell.atoms.iter().take(CONTROL) {
-                atom.store_whole(words);
+    pub fn note_first(&self, requests: End<'_>, responses: End<'_>, next: u64) {
+        if requests.line_count() > 1 {
+            // SYNC: acquires `ring_shared::Outbox::publish`: the host has read those slots.
+            let control = Control::from_words(requests.line(0).atoms[CONTROL].observe());
+            self.note_credit(responses, control, next);
+        }
+    }
+
+    /// One thread: tells the host of responses in slots from `first` to `tail`, which its fence came behind.
+    /// `consumed` of them are known to be consumed. A response to each request is credit for it.
+    #[inline(always)]
+    pub fn commit(
+        &self,
+        threads: Threads,
+        responses: End<'_>,
+        (first, tail): (u64, u64),
+        consumed: u64,
+    ) {
+        if self.slots_end.get() != first {
+            self.run_start.set(first);
+        }
+        self.slots_end.set(tail);
+        let (run_start, lines) = (self.run_start.get(), responses.line_count());
+        // Several lines are scrubbed one after the other. A single one was overwritten by what was inline last.
+        let scrubbed = self.scrubbed.get();
+        let scrubbed = if lines > 1 { scrubbed } else { scrubbed.max(run_start) };
+        if let Some(words) = scrub(tail, scrubbed, run_start, consumed, lines) {
+            let (index, to) = scrub_next(tail, scrubbed, lines);
+            let line = responses.line(index);
+            // A loop, once in a billion messages: unrolled, its stores take more registers than all else does.
+            let (mut k, stamped) = (0, threads.opaque32(CONTROL as u32) as usize);
+            while k < stamped {
+                if let Some(atom) = line.atoms.get(k) {
+                    atom.store_whole(words);
+                }
+                k += 1;
             }
-            self.scrubbed.set(tail);
+            let control = Control::behind_slots(run_start, consumed, first, first);
+            line.atoms[CONTROL].store_whole(control.to_words());
+            self.scrubbed.set(to);
         }
         let control = Control::behind_slots(run_start, consumed, tail, tail);
         // SYNC: with the fence before it, releases the slots to `ring_shared::Inbox::find`.
-        bell.atoms[CONTROL].store_whole(control.to_words());
+        responses.line(first).atoms[CONTROL].store_whole(control.to_words());
+        if lines > 1 {
+            // SYNC: as above.
+            responses.line(0).atoms[CONTROL].store_whole(control.to_words());
+        }
     }
 }
 
-/// All threads of a warp: commits response `index` inline, with the 84 bytes at `from`: eight threads, one whole
-/// line.
+/// Atoms of the lines that a warp writes at once.
+const ATOMS: usize = 8 * Threads::LINES;
+
+/// All threads of a warp: commits the responses `lines`, a bit each, inline: eight threads a whole line. `aim` says
+/// which stamp each atom has, where its twelve bytes of a response lie but for `offset`, and where it goes. The thread
+/// that has written the control atom of a line calls `committed`.
 ///
 /// # Safety
-/// `from` is 4-byte aligned and readable for 84 bytes.
+/// Those bytes are 4-byte aligned and readable for each atom of as many lines as a warp writes at once, also where there
+/// is no payload.
 #[inline(always)]
-pub(crate) unsafe fn commit_inline(
+pub(crate) unsafe fn commit_inline<'a>(
     threads: Threads,
-    responses: End<'_>,
-    index: u64,
-    from: *const u8,
+    lines: u32,
+    offset: usize,
+    aim: impl Fn(usize) -> Aim<'a>,
+    committed: impl Fn(usize),
 ) {
-    let (tail, bell) = (index.wrapping_add(1), responses.bell());
-    let words = threads.spread::<8>(|k| {
-        if k < CONTROL {
-            // SAFETY: the caller's 84 bytes.
-            let payload = unsafe { from.wrapping_add(12 * k).cast::<[u32; 3]>().read() };
-            stamped(payload, stamp(index))
+    let words = threads.spread::<ATOMS>(|k| {
+        let Aim { stamp, stage, .. } = aim(k);
+        // SAFETY: the caller's bytes.
+        let payload = unsafe { stage.wrapping_add(offset).cast::<[u32; 3]>().read() };
+        if k as u32 % 8 == CONTROL as u32 {
+            // The index after the response is its stamp, and credit for all requests up to that.
+            Control::behind_inline(stamp.into(), stamp.into()).to_words()
         } else {
-            Control::behind_inline(tail, tail).to_words()
+            stamped(payload, stamp)
         }
     });
     // All eight atoms in one transaction. Without this barrier libNVVM stored the control atom on a branch of its own,
     // and the other seven behind the fence that its thread makes next: 0.13 us a round trip on an H200.
     threads.warp_sync();
-    threads.each::<8>(words, |k, words| {
-        if let Some(atom) = bell.atoms.get(k) {
+    threads.each::<ATOMS>(words, |k, words| {
+        if lines >> (k as u32 / 8) & 1 == 1 {
             // SYNC: the stamp proves the payload to `ring_shared::Inbox::take_inline`; on a GPU the control atom may
             // arrive before the others, which then do not match yet. Nothing here acquires the credit by
             // which the host gave the line free: a fence would add its time to each round trip. This relies
             // on a GPU making no store before the loads that decide on it have returned. The branch to here
             // was taken by that credit, and the host published it after it had read the line.
-            atom.store_whole(words);
+            aim(k).answer.store_whole(words);
+            if k as u32 % 8 == CONTROL as u32 {
+                committed(k);
+            }
         }
     });
-}
-
-/// Whether the calling thread writes the control atom of an inline response.
-#[inline(always)]
-pub(crate) fn commits(threads: Threads) -> bool {
-    Threads::WARP == 1 || threads.lane() == CONTROL as u32
 }

@@ -6,9 +6,10 @@ use crate::block::{Cooperate, Threads};
 use ring_shared::atomics::{AtomicU32, Ordering::Relaxed};
 use ring_shared::layout::{BUCKETS, Times, bucket};
 
-/// Warps that poll. A read across the bus takes about a microsecond; two, half of that apart, see
-/// a message 0.5 us sooner than one. More than two reads of a line in flight queue up.
-pub(crate) const POLLERS: usize = 2;
+/// Most warps that poll, in pairs. A read across the bus takes about a microsecond; two, half of that apart, see
+/// a message 0.5 us sooner than one. More than two reads of a line in flight queue up, so each pair has lines of
+/// its own.
+pub(crate) const POLLERS: usize = 16;
 
 /// What a block counts, and when it looked at what. Set by thread 0 where nothing else is said.
 #[repr(C)]
@@ -18,9 +19,9 @@ pub(crate) struct Telemetry {
     pub refused: Cell<u64>,
     /// When the last heartbeat was; at first, when the launch began.
     pub beat: Cell<u64>,
-    /// When a polling warp last looked, in ticks; on the CPU, how many looks there were. Set by the warp that
+    /// When a warp of each pair last looked, in ticks; on the CPU, how many looks there were. Set by the warp that
     /// looks.
-    pub looked: Cell<u64>,
+    looked: [Cell<u64>; POLLERS / 2],
     /// When the look began that showed requests up to the inbox's tail, in ticks.
     pub seen: Cell<u64>,
     /// When the last look began that did not show the requests of the next window.
@@ -30,7 +31,15 @@ pub(crate) struct Telemetry {
     pub split: Cell<u64>,
     /// See `split`.
     pub unseen_next: Cell<u64>,
-    /// What earlier launches counted is part of the first poller's histograms.
+    /// As [`Times::handler`], in ticks.
+    handler: [Cell<u64>; BUCKETS],
+    /// As [`Times::queueing`], in ticks.
+    queueing: [Cell<u64>; BUCKETS],
+    /// Messages counted in this launch.
+    messages: Cell<u64>,
+    /// How long the handler took of the message that was answered before the launch began, and how long that waited.
+    pub first: [Cell<u64>; 2],
+    /// What earlier launches counted is part of the histograms.
     added: Cell<bool>,
     /// Messages in the histograms when they were last written to the channel's block.
     flushed: Cell<u64>,
@@ -38,29 +47,18 @@ pub(crate) struct Telemetry {
     recent: Recent,
 }
 
-/// What one polling warp keeps of times, in ticks. Set by its lane 0, and by warp 0 when it adds what
-/// earlier launches counted.
+/// When one polling warp looked, in ticks. Set by its lane 0.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// As [`Times::handler`].
-    handler: [Cell<u64>; BUCKETS],
-    /// As [`Times::queueing`].
-    queueing: [Cell<u64>; BUCKETS],
-    /// How long the handler of the last inline message took, which is not counted yet.
-    pub took: Cell<u64>,
-    /// How long that message waited.
-    pub waited: Cell<u64>,
-    /// Messages counted in this launch.
-    messages: Cell<u64>,
     /// When the warp's last look began.
     pub at: Cell<u64>,
-    /// When the look before that began, whichever warp's it was.
+    /// When the look before that began, whichever warp's of its pair it was.
     pub before: Cell<u64>,
 }
 
-/// What a stream's workers have counted since warp 0 last took it over, many times in what 32 bits hold:
-/// block-shared memory has no addition of 64.
+/// What warps that answer by themselves have counted since warp 0 last took it over, many times in what 32 bits
+/// hold: block-shared memory has no addition of 64.
 #[repr(C)]
 #[derive(Debug)]
 struct Recent {
@@ -75,22 +73,30 @@ impl Telemetry {
         &self.tallies[poller as usize % POLLERS]
     }
 
+    /// When the look before the last one of polling warp `poller` began, whichever warp's of its pair it was.
+    #[inline(always)]
+    pub fn before(&self, poller: u32) -> u64 {
+        self.tally(poller).before.get()
+    }
+
+    /// When a warp of the pair of polling warp `poller` last looked.
+    #[inline(always)]
+    pub fn looked(&self, poller: u32) -> &Cell<u64> {
+        &self.looked[poller as usize / 2 % (POLLERS / 2)]
+    }
+
     /// All threads of the block: begins with empty histograms.
     #[inline(always)]
     pub fn clear(&self, threads: Threads) {
         let mut k = threads.thread() as usize;
         while k < BUCKETS {
-            for tally in &self.tallies {
-                tally.handler[k].set(0);
-                tally.queueing[k].set(0);
-            }
+            self.handler[k].set(0);
+            self.queueing[k].set(0);
             self.recent.handler[k].store(0, Relaxed);
             self.recent.queueing[k].store(0, Relaxed);
             k += threads.threads() as usize;
         }
-        for tally in &self.tallies {
-            tally.messages.set(0);
-        }
+        self.messages.set(0);
         self.flushed.set(0);
     }
 
@@ -99,7 +105,9 @@ impl Telemetry {
     pub fn begin(&self, began: u64, ticks: u64, refused: u64) {
         self.added.set(false);
         self.beat.set(began);
-        self.looked.set(ticks);
+        for looked in &self.looked {
+            looked.set(ticks);
+        }
         self.refused.set(refused);
         for tally in &self.tallies {
             tally.at.set(ticks);
@@ -107,37 +115,36 @@ impl Telemetry {
         }
     }
 
-    /// Lane 0 of a polling warp: counts `n` messages that were handled side by side.
+    /// Thread 0: counts `n` messages that were handled one after the other, or side by side.
     #[inline(always)]
-    pub fn count(&self, poller: u32, n: u64, handler: u64, queueing: u64) {
-        let tally = self.tally(poller);
-        tally.handler[bucket(handler)].count(n);
-        tally.queueing[bucket(queueing)].count(n);
-        tally.messages.count(n);
+    pub fn count(&self, n: u64, handler: u64, queueing: u64) {
+        self.handler[bucket(handler)].count(n);
+        self.queueing[bucket(queueing)].count(n);
+        self.messages.count(n);
     }
 
-    /// Lane 0 of a stream's worker: counts `n` messages that were handled side by side.
+    /// Lane 0 of a warp that answers by itself: counts `n` messages that were handled side by side.
     #[inline(always)]
     pub fn count_some(&self, threads: Threads, n: u32, handler: u64, queueing: u64) {
         threads.add32(&self.recent.handler[bucket(handler)], n);
         threads.add32(&self.recent.queueing[bucket(queueing)], n);
     }
 
-    /// Warp 0: takes what workers have counted into its own tally.
+    /// Warp 0: takes what warps have counted by themselves into the histograms.
     #[inline(always)]
     fn take_recent(&self, threads: Threads) {
-        let (recent, tally) = (&self.recent, self.tally(0));
+        let recent = &self.recent;
         let (mut k, mut messages) = (threads.lane() as usize, 0);
         while k < BUCKETS {
             let n = u64::from(threads.take32(&recent.handler[k]));
-            tally.handler[k].count(n);
-            tally.queueing[k].count(u64::from(threads.take32(&recent.queueing[k])));
+            self.handler[k].count(n);
+            self.queueing[k].count(u64::from(threads.take32(&recent.queueing[k])));
             messages += n;
             k += Threads::WARP as usize;
         }
         let messages = threads.warp_sum(messages);
         if threads.is_lane_0() {
-            tally.messages.count(messages);
+            self.messages.count(messages);
         }
         threads.warp_sync();
     }
@@ -151,12 +158,11 @@ impl Telemetry {
     /// Warp 0: reads what earlier launches counted, once in a launch.
     #[inline(always)]
     pub fn add_earlier(&self, threads: Threads, times: &Times) {
-        let tally = self.tally(0);
         let mut k = threads.lane() as usize;
         while k < BUCKETS {
             let (a, b) = (times.handler[k].load(Relaxed), times.queueing[k].load(Relaxed));
-            tally.handler[k].count(a);
-            tally.queueing[k].count(b);
+            self.handler[k].count(a);
+            self.queueing[k].count(b);
             k += Threads::WARP as usize;
         }
         if threads.is_lane_0() {
@@ -166,27 +172,24 @@ impl Telemetry {
     }
 
     /// Warp 0: writes the histograms to the channel's block if anything was counted since the last
-    /// time; `streams`: workers of a stream may have counted.
+    /// time; `by_warps`: warps may have counted by themselves.
     #[inline(always)]
-    pub fn flush(&self, threads: Threads, times: &Times, streams: bool) {
-        if streams {
+    pub fn flush(&self, threads: Threads, times: &Times, by_warps: bool) {
+        if by_warps {
             self.take_recent(threads);
         }
-        let (mine, other) = (self.tally(0), self.tally(1));
-        let messages = mine.messages.get().wrapping_add(other.messages.get());
-        let (messages, before) =
-            (threads.broadcast(messages), threads.broadcast(self.flushed.get()));
+        let messages = threads.broadcast(self.messages.get());
+        let before = threads.broadcast(self.flushed.get());
         if messages == before {
             return;
         }
         if !self.has_earlier(threads) {
             self.add_earlier(threads, times);
         }
-        let sum = |a: &Cell<u64>, b: &Cell<u64>| a.get().wrapping_add(b.get());
         let mut k = threads.lane() as usize;
         while k < BUCKETS {
-            times.handler[k].store(sum(&mine.handler[k], &other.handler[k]), Relaxed);
-            times.queueing[k].store(sum(&mine.queueing[k], &other.queueing[k]), Relaxed);
+            times.handler[k].store(self.handler[k].get(), Relaxed);
+            times.queueing[k].store(self.queueing[k].get(), Relaxed);
             k += Threads::WARP as usize;
         }
         threads.warp_sync();

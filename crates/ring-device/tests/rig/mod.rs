@@ -7,9 +7,10 @@ pub mod traffic;
 use ring_device::{BlockMemory, Hooks, Kernel, Scope, ThreadBlock, ring_kernel, run};
 pub use ring_shared::layout::Budgets;
 use ring_shared::layout::{
-    ChannelBlock, ChannelSetup, Command, ControlBlock, Exit, KernelSetup, Placement, Processing,
-    State, UNLIMITED,
+    ChannelBlock, ChannelSetup, Command, ControlBlock, Doorbell, Exit, KernelSetup, Placement,
+    Processing, State, UNLIMITED,
 };
+use ring_shared::ring::MAX_LINES;
 use ring_shared::{Inbox, Message, Outbox, Ring};
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -146,16 +147,41 @@ ring_kernel! {
 
 pub const ENDLESS: Budgets = Budgets::UNLIMITED;
 
+/// Doorbell lines of a ring: one, the least that are several, and the most.
+pub const LINES: [u32; 3] = [1, 2, MAX_LINES];
+
+/// How the rings of a channel are cut.
+#[derive(Clone, Copy)]
+pub struct Rings {
+    /// Slots for requests and for responses.
+    pub capacity: [u32; 2],
+    /// Doorbell lines of each; several are behind the slots.
+    pub lines: u32,
+    /// One line is there too, and so are the credit lines, not in the channels' blocks.
+    pub elsewhere: bool,
+}
+
+impl From<u32> for Rings {
+    /// So many slots each, and one line.
+    fn from(capacity: u32) -> Rings {
+        Rings::from((capacity, 1))
+    }
+}
+
+impl From<(u32, u32)> for Rings {
+    /// So many slots and so many lines each.
+    fn from((capacity, lines): (u32, u32)) -> Rings {
+        Rings { capacity: [capacity; 2], lines, elsewhere: false }
+    }
+}
+
 /// A kernel's memory.
 pub struct Rig<K> {
     base: NonNull<u8>,
     layout: Layout,
     pub channels: u32,
-    /// Slots of the rings of requests and of responses.
-    capacity: [u32; 2],
+    rings: Rings,
     start: u64,
-    /// The rings' lines are behind the slots, not in the channels' blocks.
-    elsewhere: bool,
     pub launches: u64,
     epoch: u32,
     /// What channels take for the time from the next launch on, if not [`now`].
@@ -166,20 +192,19 @@ pub struct Rig<K> {
 }
 
 impl<K: Kernel> Rig<K> {
+    /// Room for the credit line and the doorbell lines of a channel's two rings.
+    const LINES: usize = 2 * 128 * (1 + MAX_LINES as usize);
+
     /// Room for a channel's state: whole lines.
     const STATE: usize = <K::Scope as Scope<K>>::STATE_BYTES.next_multiple_of(128);
 
-    pub fn new(channels: u32, capacity: u32, start: u64) -> Rig<K> {
-        Self::of(channels, [capacity; 2], start, false)
-    }
-
-    /// With so many slots for requests and for responses, and with the rings' lines in the channels' blocks or
-    /// `elsewhere`.
-    pub fn of(channels: u32, capacity: [u32; 2], start: u64, elsewhere: bool) -> Rig<K> {
+    pub fn new(channels: u32, rings: impl Into<Rings>, start: u64) -> Rig<K> {
+        let rings = rings.into();
+        let capacity = rings.capacity;
         let slots =
             Self::slot_bytes(0) * capacity[0] as usize + Self::slot_bytes(1) * capacity[1] as usize;
         let channel =
-            size_of::<ChannelBlock>() + slots.next_multiple_of(128) + 4 * 128 + Self::STATE;
+            size_of::<ChannelBlock>() + slots.next_multiple_of(128) + Self::LINES + Self::STATE;
         let bytes = size_of::<ControlBlock>() + channels as usize * channel;
         let layout = Layout::from_size_align(bytes, 128).unwrap().pad_to_align();
         // SAFETY: not of size zero.
@@ -187,19 +212,8 @@ impl<K: Kernel> Rig<K> {
         base.as_ptr().expose_provenance();
         let kernel = PhantomData;
         let (launches, epoch, clock, rest) = (0, 0, None, None);
-        let rig = Rig {
-            base,
-            layout,
-            channels,
-            capacity,
-            start,
-            elsewhere,
-            launches,
-            epoch,
-            clock,
-            rest,
-            kernel,
-        };
+        let rig =
+            Rig { base, layout, channels, rings, start, launches, epoch, clock, rest, kernel };
         rig.control().initialise(&KernelSetup {
             channels,
             memory_bytes: bytes as u64,
@@ -244,17 +258,18 @@ impl<K: Kernel> Rig<K> {
         16 * [K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS][which]
     }
 
-    /// Where the slots of requests and of responses begin, and four lines that are nobody's or, elsewhere, the
+    /// Where the slots of requests and of responses begin, and lines that are nobody's or, elsewhere, the
     /// rings'.
     fn parts(&self, channel: u32) -> [NonNull<u8>; 3] {
         let blocks = size_of::<ControlBlock>() + self.channels as usize * size_of::<ChannelBlock>();
-        let bytes = [0, 1].map(|which| Self::slot_bytes(which) * self.capacity[which] as usize);
-        let own = (bytes[0] + bytes[1]).next_multiple_of(128) + 4 * 128;
+        let bytes =
+            [0, 1].map(|which| Self::slot_bytes(which) * self.rings.capacity[which] as usize);
+        let own = (bytes[0] + bytes[1]).next_multiple_of(128) + Self::LINES;
         let requests = blocks + channel as usize * own;
         let responses = requests + bytes[0];
         // SAFETY: inside the memory by its layout.
         let at = |at| unsafe { self.base.add(at) };
-        [at(requests), at(responses), at(requests + own - 4 * 128)]
+        [at(requests), at(responses), at(requests + own - Self::LINES)]
     }
 
     /// Where a channel's ring lies: 0 for requests, 1 for responses.
@@ -263,10 +278,14 @@ impl<K: Kernel> Rig<K> {
         let (parts, block) = (self.parts(channel), std::ptr::from_ref(self.channel(channel)));
         let of = [Placement::of_requests, Placement::of_responses][which];
         let (slots, bytes) = (address(parts[which]), Self::slot_bytes(which) as u32);
-        let own = of(block.addr() as u64, slots, self.capacity[which], bytes);
-        let lines = address(parts[2]) + 256 * which as u64;
-        let placed =
-            if self.elsewhere { Placement { lines, credit: lines + 128, ..own } } else { own };
+        let own = of(block.addr() as u64, slots, self.rings.capacity[which], bytes);
+        let credit = address(parts[2]) + 128 * (1 + u64::from(MAX_LINES)) * which as u64;
+        let Rings { lines, elsewhere, .. } = self.rings;
+        let placed = if elsewhere { Placement { credit, ..own } } else { own };
+        let placed = match elsewhere || lines > 1 {
+            true => placed.with_lines(credit + 128, lines),
+            false => placed,
+        };
         placed.starting_at(self.start)
     }
 
@@ -284,8 +303,22 @@ impl<K: Kernel> Rig<K> {
                 (at(placed.lines).cast(), at(placed.credit).cast(), at(placed.slots).cast());
             let atoms = placed.slot_bytes / 16;
             // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
-            unsafe { Ring::from_raw(parts, placed.capacity, atoms, self.start) }.unwrap()
+            unsafe {
+                Ring::from_raw(parts, (placed.line_count, placed.capacity, atoms), self.start)
+            }
+            .unwrap()
         })
+    }
+
+    /// The doorbell line of message `index`, by the descriptor of a channel's ring: 0 of requests, 1 of responses.
+    pub fn line(&self, channel: u32, which: usize, index: u64) -> &Doorbell {
+        let block = self.channel(channel);
+        let ring = [&block.request, &block.response][which];
+        let (at, n) = (ring.lines.load(Relaxed) as usize, ring.line_count.load(Relaxed) as usize);
+        let offset = at - self.base.as_ptr().addr() + 128 * (index as usize & (n - 1));
+        assert!(offset + 128 <= self.layout.size());
+        // SAFETY: inside the memory, at one of the ring's lines, which hold atomics only.
+        unsafe { self.base.add(offset).cast().as_ref() }
     }
 
     /// The host's ends of a channel.

@@ -107,11 +107,11 @@ impl<K: Numbered> Traffic<K> {
     }
 }
 
-/// Launches with random budgets until every message is answered; with messages sent and taken between
-/// launches, and `during` them.
-pub fn many_launches<K: Numbered>(seed: u64, channels: u32, start: u64, during: bool) {
+/// Launches with random budgets until every message is answered, over rings of so many lines; with messages sent and
+/// taken between launches, and `during` them.
+pub fn many_launches<K: Numbered>(lines: u32, seed: u64, channels: u32, start: u64, during: bool) {
     let mut dice = Dice(seed);
-    let mut rig = Rig::<K>::new(channels, dice.pick(&[1, 4, 16]), start);
+    let mut rig = Rig::<K>::new(channels, (dice.pick(&[1, 4, 16]), lines), start);
     rig.command(State::Active);
     let mut traffic: Vec<Traffic<K>> =
         (0..channels).map(|channel| Traffic::new(rig.ends(channel), TOTAL)).collect();
@@ -150,7 +150,7 @@ pub fn many_launches<K: Numbered>(seed: u64, channels: u32, start: u64, during: 
 }
 
 /// So many windows of so many messages, as the mode says; budgets count windows, and one look before them.
-pub fn windows<K: Numbered>() {
+pub fn windows<K: Numbered>(lines: u32) {
     use Processing::{Adaptive, Batch, Continuous};
     for (mode, max, windows, expected) in [
         (Continuous, 100, 1, 1),
@@ -162,7 +162,7 @@ pub fn windows<K: Numbered>() {
         (Adaptive, 5, 4, 1 + 2 + 4 + 5),
         (Adaptive, 1, 4, 4),
     ] {
-        let mut rig = Rig::<K>::new(1, 64, 0);
+        let mut rig = Rig::<K>::new(1, (64, lines), 0);
         rig.command(State::Active);
         rig.processing(mode as u32, max);
         rig.budgets(Budgets { iterations: 1 + windows, ..ENDLESS });

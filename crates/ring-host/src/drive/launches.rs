@@ -6,10 +6,10 @@ use super::report::Fallback;
 use crate::device::Launched;
 use crate::device::retry::MOST_FAILURES;
 use crate::error::{DeviceFault, DriverError};
+use crate::memory::plan::Direction;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Budgets, State};
-use ring_shared::ring::{CONTROL, Control};
 use std::time::{Duration, Instant};
 
 /// Launches, one after the other, before the driver is asked whether those before are over. Else a
@@ -222,6 +222,6 @@ impl Launches {
 fn pending(region: &Region, channel: u32) -> (u32, u64) {
     let block = region.channel(channel);
     let head = block.consumed();
-    let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
-    (tail.wrapping_sub(head as u32).min(region.plan.capacity), head)
+    let told = region.ring(channel, Direction::Requests).told_from(head);
+    (told.min(region.plan.capacity), head)
 }

@@ -3,6 +3,7 @@
 use super::obstacle::listed;
 use super::{
     ArenaKind, Budget, ChannelLimit, DeviceFault, DriverError, PayloadError, Refusal, ThreadLimit,
+    WindowLimit,
 };
 use crate::device::Crowded;
 use crate::device::image::ImageError;
@@ -17,6 +18,18 @@ pub enum LaunchError {
     /// The capacity is 0, not a power of two, or too large.
     #[error("capacity {0} is not a power of two in 1..={MAX_CAPACITY}")]
     Capacity(u32),
+    /// The window is 0, not a power of two, or too long.
+    #[error(
+        "a window of {lines} doorbell lines, but it must be a power of two in 1..={limit} ({why})"
+    )]
+    Window {
+        /// Lines asked for.
+        lines: u32,
+        /// The most there can be.
+        limit: u32,
+        /// What sets the limit.
+        why: WindowLimit,
+    },
     /// The first index leaves too little room to count on.
     #[error("start index {0} is above {MAX_START}")]
     StartIndex(u64),

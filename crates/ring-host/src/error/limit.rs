@@ -42,6 +42,16 @@ pub enum ThreadLimit {
     Kernel,
 }
 
+/// What limits the doorbell lines of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WindowLimit {
+    /// The most lines that a ring may have.
+    Ring,
+    /// The ring's capacity.
+    Capacity,
+}
+
 /// What a thread block takes of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -87,6 +97,9 @@ words! {
     ArenaKind: Pinned "pinned", Host "host", Device "device";
     ChannelLimit: Grid "the device's largest grid", Residency "what can be resident at once";
     ThreadLimit: Device "the device's limit", Kernel "the kernel's limit on this device";
+    WindowLimit:
+        Ring "the most that a ring may have",
+        Capacity "the ring's capacity; choose a larger one for a longer window";
     Resource:
         Registers "registers", SharedMemory "bytes of shared memory", Warps "warps",
         Blocks "blocks";

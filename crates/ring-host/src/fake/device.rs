@@ -97,7 +97,7 @@ impl Device {
         let parts = (NonNull::from(bell), NonNull::from(credit), slots);
         // SAFETY: as the region laid it out, which `_shared` keeps.
         let ring =
-            unsafe { Ring::from_raw(parts, capacity, EchoMessage::SLOT_ATOMS as u32, start) };
+            unsafe { Ring::from_raw(parts, (1, capacity, EchoMessage::SLOT_ATOMS as u32), start) };
         ring.expect("a ring")
     }
 

@@ -197,7 +197,8 @@ impl Drop for Bed {
 
 /// The memory of a kernel that is driven so.
 fn plan(drive: DriveConfig) -> Plan {
-    let launch = LaunchConfig::default().capacity(SLOTS).payload_bytes(256);
+    // The fake device looks at one line, that in the channel's block.
+    let launch = LaunchConfig::default().capacity(SLOTS).window(1).payload_bytes(256);
     let cpu = Cpu::open();
     let plan = launch.check_device::<Echo>(cpu.info()).expect("a launch that can be");
     Plan { memory: drive.memory, budgets: drive.budgets, ..plan }

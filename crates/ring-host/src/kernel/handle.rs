@@ -8,10 +8,10 @@ use crate::error::{
 };
 use crate::kernel::channel::{Channel, messages};
 use crate::kernel::core::KernelCore;
+use crate::memory::plan::Direction;
 use crate::mode::{Memory, Mode};
 use ring_device::Kernel;
-use ring_shared::layout::{ChannelBlock, Exit, State};
-use ring_shared::ring::{CONTROL, Control};
+use ring_shared::layout::{Exit, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -140,12 +140,12 @@ impl<K: Kernel> KernelHandle<K> {
     /// Counters as of now; exact when the kernel is inactive or terminated and nobody sends.
     pub fn summary(&self) -> Summary {
         let region = self.core.device.region();
-        let pending = |block: &ChannelBlock| {
-            let tail = Control::from_words(block.request_bell.atoms[CONTROL].load()).tail;
-            let pending = tail.wrapping_sub(block.consumed() as u32);
+        let pending = |channel: u32| {
+            let ring = region.ring(channel, Direction::Requests);
+            let pending = ring.told_from(region.channel(channel).consumed());
             u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
         };
-        let unhandled = region.blocks().map(pending).sum();
+        let unhandled = (0..region.plan.channels).map(pending).sum();
         Summary { processed: self.core.device.processed(), unhandled }
     }
 
@@ -201,6 +201,12 @@ impl<K: Kernel> KernelHandle<K> {
     /// Number of channels.
     pub fn channels(&self) -> u32 {
         self.core.device.region().plan.channels
+    }
+
+    /// How many messages may be inline and unread at once in a channel, each way
+    /// ([`LaunchConfig::window`](crate::LaunchConfig::window)).
+    pub fn window(&self) -> u32 {
+        self.core.device.region().plan.lines
     }
 
     /// Bytes of pinned memory that this kernel occupies.

@@ -5,7 +5,7 @@ use crate::device::Limits;
 use crate::device::image::Image;
 use crate::drive::DriveConfig;
 use crate::drive::selection::Candidate;
-use crate::error::{ChannelLimit, LaunchError, ThreadLimit};
+use crate::error::{ChannelLimit, LaunchError, ThreadLimit, WindowLimit};
 use crate::kernel::embedded::Kernels;
 use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, nanoseconds};
@@ -14,7 +14,7 @@ use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
 use ring_shared::layout::{self, Processing, UNLIMITED};
-use ring_shared::ring::{MAX_CAPACITY, MAX_START};
+use ring_shared::ring::{MAX_CAPACITY, MAX_LINES, MAX_START};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ pub struct LaunchConfig {
     channels: u32,
     threads: Option<u32>,
     capacity: Option<u32>,
+    window: Option<u32>,
     slot_bytes: Option<usize>,
     payload_bytes: Option<usize>,
     cooperative: Cooperative,
@@ -68,13 +69,14 @@ pub struct LaunchConfig {
 }
 
 impl Default for LaunchConfig {
-    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, 64 KiB of payload for
-    /// a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
+    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, windows of 64
+    /// messages, 64 KiB of payload for a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
     fn default() -> LaunchConfig {
         LaunchConfig {
             channels: 1,
             threads: None,
             capacity: None,
+            window: None,
             slot_bytes: None,
             payload_bytes: None,
             cooperative: Cooperative::Auto,
@@ -101,6 +103,15 @@ setters! { of LaunchConfig;
     /// no more than 32,768: enough for full speed also of eight channels. Where the runtime's memory is
     /// short, fewer: a kernel takes two thirds of what is left of it at most.
     capacity(capacity: u32) => capacity = Some(capacity);
+
+    /// Doorbell lines of each ring, a power of two: so many messages may be inline and unread at once in a channel each
+    /// way, and those in flight beyond them go through slots. By default 64, or the ring's capacity if
+    /// that is less; where the runtime's memory is short, fewer. With 1 only a message that is alone in flight is inline.
+    ///
+    /// Several lines take 128 bytes each, for requests and again for responses: by default 16 KiB a channel. Only a
+    /// persistent kernel in mapped memory has several: any other has one, whatever was asked for.
+    /// [`KernelHandle::window`](crate::KernelHandle::window) tells.
+    window(lines: u32) => window = Some(lines);
 
     /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
     slot_bytes(bytes: usize) => slot_bytes = Some(bytes);
@@ -174,6 +185,11 @@ impl LaunchConfig {
         self.capacity.is_some()
     }
 
+    /// Whether the doorbell lines of the rings were chosen.
+    pub(crate) fn has_window(&self) -> bool {
+        self.window.is_some()
+    }
+
     /// Mode and memory asked for.
     pub(crate) fn asked(&self) -> (Mode, Memory) {
         (self.mode, self.memory)
@@ -241,6 +257,7 @@ impl LaunchConfig {
         if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {
             return Err(LaunchError::Capacity(capacity));
         }
+        let lines = self.lines(capacity)?;
         if self.start_index > MAX_START {
             return Err(LaunchError::StartIndex(self.start_index));
         }
@@ -266,6 +283,7 @@ impl LaunchConfig {
             memory: Memory::Mapped,
             channels: self.channels,
             capacity,
+            lines,
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
             answer_stamps: K::Response::INLINE_ATOMS,
@@ -282,6 +300,19 @@ impl LaunchConfig {
     pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
         self.check_threads::<K>(limits.threads, ThreadLimit::Kernel)?;
         self.check_channels(limits.channels, ChannelLimit::Residency)
+    }
+
+    /// Doorbell lines of a ring of so many slots.
+    fn lines(&self, capacity: u32) -> Result<u32, LaunchError> {
+        let (limit, why) = match capacity < MAX_LINES {
+            true => (capacity, WindowLimit::Capacity),
+            false => (MAX_LINES, WindowLimit::Ring),
+        };
+        let lines = self.window.unwrap_or(limit);
+        match lines.is_power_of_two() && lines <= limit {
+            true => Ok(lines),
+            false => Err(LaunchError::Window { lines, limit, why }),
+        }
     }
 
     fn check_threads<K: Kernel>(&self, limit: u32, why: ThreadLimit) -> Result<(), LaunchError> {

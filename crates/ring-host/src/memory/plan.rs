@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub memory: Memory,
     pub channels: u32,
     pub capacity: u32,
+    /// Doorbell lines of each ring: one is in the channel's block, several are behind the blocks.
+    pub lines: u32,
     pub start: u64,
     /// Atoms a slot, requests and responses.
     pub slot_atoms: [u32; 2],
@@ -56,6 +58,9 @@ pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 /// Offsets into the host's memory, and but for the last three into the device's; all at multiples of 128.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
+    pub lines: usize,
+    /// Bytes from one channel's lines to the next, for requests and then for responses.
+    pub lines_stride: usize,
     pub slots: [usize; 2],
     /// Bytes from one channel's slots to the next.
     pub slots_stride: [usize; 2],
@@ -75,8 +80,10 @@ impl Plan {
 
     pub(super) fn offsets(&self) -> Option<Offsets> {
         let n = self.channels as usize;
-        let requests =
+        let lines =
             size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
+        let lines_stride = if self.lines > 1 { 2 * self.lines as usize * LINE } else { 0 };
+        let requests = lines.checked_add(n.checked_mul(lines_stride)?)?;
         let slots_stride =
             [self.slots_stride(Direction::Requests)?, self.slots_stride(Direction::Responses)?];
         let responses = requests.checked_add(n.checked_mul(slots_stride[0])?)?;
@@ -87,6 +94,8 @@ impl Plan {
         let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
+            lines,
+            lines_stride,
             slots: [requests, responses],
             slots_stride,
             mirrored,
@@ -119,6 +128,7 @@ mod tests {
                 memory: Memory::Mapped,
                 channels: 3,
                 capacity,
+                lines: 1,
                 start: 0,
                 slot_atoms,
                 answer_stamps: 1,

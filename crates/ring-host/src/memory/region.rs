@@ -10,7 +10,7 @@ use crate::mode::Memory;
 use ring_shared::Ring;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{
-    Budgets, ChannelBlock, ChannelSetup, ControlBlock, KernelSetup, Placement,
+    Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
 use std::ptr::NonNull;
@@ -107,11 +107,18 @@ impl Region {
             let requests = Placement::of_requests(block, slots(to), capacity, bytes(to));
             let back = Direction::Responses;
             let responses = Placement::of_responses(block, slots(back), capacity, bytes(back));
+            let placed = |placement: Placement, direction| match self.lines_at(channel, direction) {
+                Some(at) => placement.with_lines(self.device_at(at), self.plan.lines),
+                None => placement,
+            };
             self.channel(channel).initialise(&ChannelSetup {
-                requests: requests.starting_at(start),
-                responses: responses.starting_at(start),
+                requests: placed(requests, to).starting_at(start),
+                responses: placed(responses, back).starting_at(start),
                 state: (self.state(channel), self.plan.state_bytes as u64),
             });
+            for direction in [to, back] {
+                self.ring(channel, direction).reset();
+            }
         }
     }
 
@@ -124,6 +131,13 @@ impl Region {
     pub fn channel_at(&self, channel: u32) -> usize {
         assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
         size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
+    }
+
+    /// Offset of the doorbell lines of a channel's ring, if they are not in the channel's block.
+    fn lines_at(&self, channel: u32, direction: Direction) -> Option<usize> {
+        let of_channel = self.offsets.lines + channel as usize * self.offsets.lines_stride;
+        let at = of_channel + self.offsets.lines_stride / 2 * direction as usize;
+        (self.plan.lines > 1).then_some(at)
     }
 
     /// Offset of the slots of a channel's ring.
@@ -190,14 +204,14 @@ impl Region {
             Direction::Responses => (&block.response_bell, &block.response_credit),
         };
         let slots = self.host_at::<Atom>(self.slots_at(channel, direction));
-        let parts = (NonNull::from(bell), NonNull::from(credit), slots);
+        let lines = self.lines_at(channel, direction).map(|at| self.host_at::<Doorbell>(at));
+        let parts = (lines.unwrap_or(NonNull::from(bell)), NonNull::from(credit), slots);
         // SAFETY: laid out there for this capacity and slot size, initialised; every `Ring` is
         // kept beside an `Arc` of the region (`Sender`, `Receiver`).
         let ring = unsafe {
             Ring::from_raw(
                 parts,
-                self.plan.capacity,
-                self.plan.slot_atoms[direction as usize],
+                (self.plan.lines, self.plan.capacity, self.plan.slot_atoms[direction as usize]),
                 self.plan.start,
             )
         };

@@ -99,18 +99,25 @@ impl RuntimeCore {
         free / 3 * 2
     }
 
-    /// The memory of a kernel: with the plan's capacity if it was `chosen`; else with less where memory is
-    /// short, so that the next kernel has room too.
-    fn region(&self, mut plan: Plan, chosen: bool) -> Result<Region, Exhausted> {
-        while !chosen && plan.capacity > LEAST_CAPACITY {
+    /// The memory of a kernel: as planned where that was chosen; else with less where memory is short: with fewer
+    /// slots, so that the next kernel has room too, and with fewer lines if nothing else fits.
+    fn region(&self, mut plan: Plan, launch: &LaunchConfig) -> Result<Region, Exhausted> {
+        let new = |plan| Region::new(plan, self.pinned.as_ref(), &self.device);
+        while !launch.has_capacity() && plan.capacity > LEAST_CAPACITY {
             if plan.host_bytes() <= self.fair_share(plan.memory)
-                && let Ok(region) = Region::new(plan, self.pinned.as_ref(), &self.device)
+                && let Ok(region) = new(plan)
             {
                 return Ok(region);
             }
             plan.capacity /= 2;
         }
-        Region::new(plan, self.pinned.as_ref(), &self.device)
+        while !launch.has_window() && plan.lines > 1 {
+            if let Ok(region) = new(plan) {
+                return Ok(region);
+            }
+            plan.lines /= 2;
+        }
+        new(plan)
     }
 
     /// Starts a kernel in exactly the chosen way.
@@ -135,13 +142,14 @@ impl RuntimeCore {
         let lease = launch.lease_in(memory).filter(|_| stays);
         let plan = Plan {
             memory,
+            lines: if config.is_resident() { plan.lines } else { 1 },
             budgets: config.budgets,
             lease: lease.map_or(UNLIMITED, nanoseconds),
             ..plan
         };
-        let region = self.region(plan, launch.has_capacity());
+        let region = self.region(plan, launch);
         let region = region.map_err(|none| none.of_kernel(K::NAME))?;
-        let cooperative = launch.is_cooperative(info);
+        let (cooperative, window) = (launch.is_cooperative(info), region.plan.lines);
         let grid = Grid { channels, threads, cooperative };
         let launch_slot = function.launch_slot(grid, region.parameter(), mode == Mode::Graph)?;
         let drive = Drive::new(config, &region, &*launch_slot)?;
@@ -158,7 +166,7 @@ impl RuntimeCore {
         match chosen.of_probe {
             true => tracing::debug!(kernel, %mode, %memory, "launched"),
             false => {
-                tracing::info!(kernel, channels, threads, cooperative, %mode, %memory, "launched");
+                tracing::info!(kernel, channels, threads, window, cooperative, %mode, %memory, "launched");
             }
         }
         let mut kernel = KernelHandle::new(core, chosen.selection, chosen.of_probe);

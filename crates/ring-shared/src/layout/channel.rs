@@ -17,7 +17,7 @@ shared_struct! {
         pub capacity @ 32: AtomicU32,
         /// Bytes from one slot to the next, a multiple of 16.
         pub slot_bytes @ 36: AtomicU32,
-        /// Doorbell lines side by side: 1.
+        /// Doorbell lines side by side, a power of two.
         pub line_count @ 40: AtomicU32,
         pad @ 44: AtomicU32,
     }

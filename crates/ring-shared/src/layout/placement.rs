@@ -1,7 +1,7 @@
 //! Where a ring lies, and whether it can lie there.
 
 use super::{ChannelBlock, ControlBlock, CreditLine, Doorbell, LINE};
-use crate::ring::{MAX_CAPACITY, MAX_START};
+use crate::ring::{MAX_CAPACITY, MAX_LINES, MAX_START};
 use core::fmt;
 use core::mem::offset_of;
 use core::ops::Range;
@@ -48,7 +48,7 @@ pub enum PlacementError {
     Start(u64),
     /// The slots have no bytes, or not a multiple of 16.
     SlotBytes(u32),
-    /// There is not just one doorbell line.
+    /// The number of doorbell lines is no power of two, or above [`MAX_LINES`].
     LineCount(u32),
     /// A part is not aligned: lines to 128 bytes, slots to 16.
     Misaligned(Part, u64),
@@ -66,7 +66,9 @@ impl fmt::Display for PlacementError {
             }
             Self::Start(found) => write!(f, "start index {found} is above {MAX_START}"),
             Self::SlotBytes(found) => write!(f, "slots of {found} bytes are not whole atoms of 16"),
-            Self::LineCount(found) => write!(f, "{found} doorbell lines, but there must be 1"),
+            Self::LineCount(found) => {
+                write!(f, "{found} doorbell lines are not a power of two in 1..={MAX_LINES}")
+            }
             Self::Misaligned(part, at) => write!(f, "the {part} at {at:#x} are not aligned"),
             Self::Outside(part, at) => {
                 write!(f, "the {part} at {at:#x} are not in the kernel's memory behind its blocks")
@@ -123,6 +125,11 @@ impl Placement {
         Placement { start, ..self }
     }
 
+    /// The same with so many doorbell lines side by side, the first at `lines`.
+    pub const fn with_lines(self, lines: u64, line_count: u32) -> Placement {
+        Placement { lines, line_count, ..self }
+    }
+
     /// Checks what does not depend on other rings. `memory` is what both sides see, `blocks` its beginning:
     /// control block and channel blocks; `own` says where lines may be among those.
     #[inline(always)]
@@ -141,7 +148,7 @@ impl Placement {
         if self.slot_bytes == 0 || !self.slot_bytes.is_multiple_of(16) {
             return Err(PlacementError::SlotBytes(self.slot_bytes));
         }
-        if self.line_count != 1 {
+        if !self.line_count.is_power_of_two() || self.line_count > MAX_LINES {
             return Err(PlacementError::LineCount(self.line_count));
         }
         let parts = self.parts();
@@ -155,7 +162,9 @@ impl Placement {
             }
             let end = at.wrapping_add(bytes);
             let fits = at >= blocks && end >= at && end <= memory.end;
-            if !fits && at != own[k] {
+            // One line of the channel's block, or lines behind all blocks.
+            let is_own = at == own[k] && bytes == LINE as u64;
+            if !fits && !is_own {
                 return Err(PlacementError::Outside(part, at));
             }
             k += 1;
@@ -259,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn several_lines_lie_behind_the_blocks() {
+        let (q, r) = pair();
+        let free = BLOCKS + 2048;
+        assert_eq!(check(q.with_lines(free, 8), r.with_lines(free + 1024, 8)), Ok(()));
+        let overlap = Err(PlacementError::Overlap(Part::Lines, Part::Lines));
+        assert_eq!(check(q.with_lines(free, 16), r.with_lines(free + 1024, 8)), overlap);
+        for bad in [q.with_lines(q.lines, 2), q.with_lines(free + 1024, 16)] {
+            let found = check(bad, r);
+            assert!(matches!(found, Err(PlacementError::Outside(Part::Lines, _))), "{found:?}");
+        }
+    }
+
+    #[test]
     fn rings_do_not_overlap() {
         let (q, r) = pair();
         let overlap = |a, b| Err(PlacementError::Overlap(a, b));
@@ -295,7 +317,7 @@ mod tests {
         }
         let start = MAX_START + 1;
         assert_eq!(check(q.starting_at(start), r), Err(PlacementError::Start(start)));
-        for line_count in [0, 2] {
+        for line_count in [0, 3, 2 * MAX_LINES] {
             let bad = Placement { line_count, ..q };
             assert_eq!(check(bad, r), Err(PlacementError::LineCount(line_count)));
         }

@@ -48,21 +48,28 @@ impl Drop for Memory {
 /// The parts of a ring.
 #[derive(Debug)]
 pub struct Parts {
-    bell: Memory,
+    lines: Memory,
     credit: Memory,
     slots: Memory,
+    line_count: u32,
     capacity: u32,
     slot_atoms: u32,
     start: u64,
 }
 
 impl Parts {
-    /// A ring as it is before the first message.
+    /// A ring of one line as it is before the first message.
     pub fn new(capacity: u32, slot_atoms: u32, start: u64) -> Parts {
+        Parts::with_lines(1, capacity, slot_atoms, start)
+    }
+
+    /// A ring as it is before the first message.
+    pub fn with_lines(line_count: u32, capacity: u32, slot_atoms: u32, start: u64) -> Parts {
         let parts = Parts {
-            bell: Memory::new(size_of::<Doorbell>(), align_of::<Doorbell>()),
+            lines: Memory::new(line_count as usize * size_of::<Doorbell>(), align_of::<Doorbell>()),
             credit: Memory::new(size_of::<CreditLine>(), align_of::<CreditLine>()),
             slots: Memory::new((capacity * slot_atoms) as usize * size_of::<Atom>(), 16),
+            line_count,
             capacity,
             slot_atoms,
             start,
@@ -73,11 +80,13 @@ impl Parts {
 
     /// The ring.
     pub fn ring(&self) -> Ring {
-        let parts = (self.bell.at(), self.credit.at(), self.slots.at());
+        let parts = (self.lines.at(), self.credit.at(), self.slots.at());
         // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; nobody here
         // keeps a ring longer than its parts.
-        unsafe { Ring::from_raw(parts, self.capacity, self.slot_atoms, self.start) }
-            .expect("a capacity that is a power of two")
+        unsafe {
+            Ring::from_raw(parts, (self.line_count, self.capacity, self.slot_atoms), self.start)
+        }
+        .expect("powers of two")
     }
 }
 

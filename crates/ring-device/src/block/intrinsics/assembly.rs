@@ -18,6 +18,21 @@ pub(crate) unsafe fn swap_shared(at: *mut u64, old: u64, new: u64) -> u64 {
     was
 }
 
+/// Loads a word of block-shared memory; what comes behind it sees what was told before the word was set.
+///
+/// # Safety
+/// `at` is an aligned word in block-shared memory.
+#[inline(always)]
+pub(crate) unsafe fn acquire_shared(at: *const u64) -> u64 {
+    let value: u64;
+    // SAFETY: the caller's word, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; ld.acquire.cta.shared.b64 {value}, [%a]; }}",
+            at = in(reg64) at, value = out(reg64) value, options(nostack));
+    }
+    value
+}
+
 /// Adds to a word of block-shared memory.
 ///
 /// # Safety

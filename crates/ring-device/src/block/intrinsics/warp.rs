@@ -49,6 +49,13 @@ pub(crate) fn all(holds: bool) -> bool {
     unsafe { vote_all_sync(WARP, holds) }
 }
 
+/// Bit `k` says whether `holds` is true in thread `k` of the warp.
+#[inline(always)]
+pub(crate) fn ballot(holds: bool) -> u32 {
+    // SAFETY: registers only; all 32 threads of the warp call it.
+    unsafe { vote_ballot_sync(WARP, holds) }
+}
+
 /// Whether every thread of the warp still runs; waits for those that do.
 #[inline(always)]
 pub(crate) fn all_run() -> bool {

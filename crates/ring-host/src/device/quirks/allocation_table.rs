@@ -1,8 +1,9 @@
 //! What memory was taken from a device, and where kernels have their lines in it.
 
 use crate::device::Mapped;
-use ring_shared::layout::{ChannelBlock, ControlBlock, RingDescriptor};
-use ring_shared::ring::MAX_CAPACITY;
+use ring_shared::atomics::Atom;
+use ring_shared::layout::{ChannelBlock, ControlBlock, Doorbell, RingDescriptor};
+use ring_shared::ring::{MAX_CAPACITY, MAX_LINES};
 use ring_shared::{ABI_VERSION, MAGIC};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -28,8 +29,15 @@ pub(super) struct Entry {
     id: u64,
     /// Control block and channels.
     pub control: Mapped,
-    /// For each channel, the slots of requests and those of responses.
-    pub slots: Box<[[Mapped; 2]]>,
+    /// For each channel, the ring of requests and that of responses.
+    pub rings: Box<[[RingParts; 2]]>,
+}
+
+/// What a ring's producer writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingParts {
+    pub lines: Mapped,
+    pub slots: Mapped,
 }
 
 /// What memory was taken, and where kernels have their lines in it.
@@ -80,8 +88,8 @@ impl AllocationTable {
     pub fn enter(&mut self, id: u64, (parameter, channels): (u64, u32), idle: bool) {
         let known = self.entries.iter().any(|entry| entry.id == id);
         let find = |block: &Block| find(&block.mapped?, (parameter, channels), idle);
-        if !known && let Some((control, slots)) = self.blocks.iter().find_map(find) {
-            self.entries.push(Entry { id, control, slots });
+        if !known && let Some((control, rings)) = self.blocks.iter().find_map(find) {
+            self.entries.push(Entry { id, control, rings });
         }
     }
 
@@ -99,13 +107,13 @@ fn part(block: &Mapped, device: u64, bytes: usize) -> Option<Mapped> {
     inside.then(|| Mapped { host: unsafe { block.host.add(at) }, device, bytes, ..*block })
 }
 
-/// Control block and slots of the kernel with that parameter, if it is in that block, and has no
+/// Control block and rings of the kernel with that parameter, if it is in that block, and has no
 /// state or is idle.
 fn find(
     block: &Mapped,
     (parameter, channels): (u64, u32),
     idle: bool,
-) -> Option<(Mapped, Box<[[Mapped; 2]]>)> {
+) -> Option<(Mapped, Box<[[RingParts; 2]]>)> {
     let bytes = (channels as usize).checked_mul(size_of::<ChannelBlock>())?;
     let control = part(block, parameter, bytes.checked_add(size_of::<ControlBlock>())?)?;
     let at = control.host.cast::<ControlBlock>();
@@ -125,16 +133,21 @@ fn find(
         let channel = unsafe { at.add(1).cast::<ChannelBlock>().add(channel).as_ref() };
         let safe = idle || channel.state_bytes.load(Relaxed) == 0;
         safe.then_some(())?;
-        Some([slots(block, &channel.request)?, slots(block, &channel.response)?])
+        Some([ring(block, &channel.request)?, ring(block, &channel.response)?])
     };
     Some((control, (0..channels as usize).map(channel).collect::<Option<_>>()?))
 }
 
-/// The slots that a descriptor names, if they are in that block.
-fn slots(block: &Mapped, ring: &RingDescriptor) -> Option<Mapped> {
+/// The ring that a descriptor names, if its lines and slots are in that block.
+fn ring(block: &Mapped, ring: &RingDescriptor) -> Option<RingParts> {
     let (capacity, each) = (ring.capacity.load(Relaxed), ring.slot_bytes.load(Relaxed));
-    let sound = capacity <= MAX_CAPACITY && each.is_multiple_of(16);
+    let line_count = ring.line_count.load(Relaxed);
+    let sound = capacity <= MAX_CAPACITY && each.is_multiple_of(16) && line_count <= MAX_LINES;
     let bytes = (capacity as usize).checked_mul(each as usize)?;
     let slots = part(block, ring.slots.load(Relaxed), bytes)?;
-    (sound && slots.host.cast::<ring_shared::atomics::Atom>().is_aligned()).then_some(slots)
+    let bytes = (line_count as usize).checked_mul(size_of::<Doorbell>())?;
+    let lines = part(block, ring.lines.load(Relaxed), bytes)?;
+    let aligned =
+        slots.host.cast::<Atom>().is_aligned() && lines.host.cast::<Doorbell>().is_aligned();
+    (sound && aligned).then_some(RingParts { lines, slots })
 }

@@ -1,9 +1,8 @@
 //! The lines of kernels, read and written behind the backs of host and device: for tests of what
 //! either makes of a hostile other side.
 
-use super::allocation_table::Entry;
+use super::allocation_table::{Entry, RingParts};
 use super::state::State;
-use crate::device::Mapped;
 use ring_shared::atomics::{Atom, AtomicU64};
 use ring_shared::layout::{ChannelBlock, ControlBlock, CreditLine, Doorbell, StatusLine, Times};
 use std::sync::Arc;
@@ -37,16 +36,16 @@ pub struct Lines<'a> {
     pub status: &'a StatusLine,
     /// Written by the device.
     pub request_credit: &'a CreditLine,
-    /// Written by the device.
-    pub response_bell: &'a Doorbell,
+    /// Doorbell lines of the ring of responses, written by the device.
+    pub response_lines: &'a [Doorbell],
     /// Written by the device.
     pub times: &'a Times,
     /// Slots, written by the device.
     pub responses: &'a [Atom],
     /// The host's command to all channels.
     pub command: &'a AtomicU64,
-    /// Written by the host.
-    pub request_bell: &'a Doorbell,
+    /// Doorbell lines of the ring of requests, written by the host.
+    pub request_lines: &'a [Doorbell],
     /// Written by the host.
     pub response_credit: &'a CreditLine,
     /// Slots, written by the host.
@@ -102,7 +101,7 @@ impl MemoryProbe {
 
 /// The lines of a channel, if the kernel has it. The entry is borrowed from the allocation table, which is locked.
 fn lines(entry: &Entry, channel: usize) -> Option<Lines<'_>> {
-    let [requests, responses] = entry.slots.get(channel)?;
+    let [requests, responses] = entry.rings.get(channel)?;
     let control = entry.control.host.cast::<ControlBlock>();
     // SAFETY: the entry was found to have a control block with a block for each channel right behind
     // it, all atomics, which stay while the allocation table is locked (`Entry`).
@@ -111,20 +110,27 @@ fn lines(entry: &Entry, channel: usize) -> Option<Lines<'_>> {
     Some(Lines {
         status: &block.status,
         request_credit: &block.request_credit,
-        response_bell: &block.response_bell,
+        response_lines: doorbells(responses),
         times: &block.times,
-        responses: atoms(responses),
+        responses: slots(responses),
         command: &control.host.command,
-        request_bell: &block.request_bell,
+        request_lines: doorbells(requests),
         response_credit: &block.response_credit,
-        requests: atoms(requests),
+        requests: slots(requests),
     })
 }
 
 /// Slots of an entry, which stay as long as it is borrowed.
-fn atoms(slots: &Mapped) -> &[Atom] {
-    let n = slots.bytes / size_of::<Atom>();
+fn slots(of: &RingParts) -> &[Atom] {
+    let n = of.slots.bytes / size_of::<Atom>();
     // SAFETY: the slots of an entry: memory of so many bytes, aligned, that both sides use as atoms,
     // and that stays while the allocation table is locked (`Entry`).
-    unsafe { std::slice::from_raw_parts(slots.host.cast::<Atom>().as_ptr(), n) }
+    unsafe { std::slice::from_raw_parts(of.slots.host.cast::<Atom>().as_ptr(), n) }
+}
+
+/// Doorbell lines of an entry, which stay as long as it is borrowed.
+fn doorbells(of: &RingParts) -> &[Doorbell] {
+    let n = of.lines.bytes / size_of::<Doorbell>();
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts(of.lines.host.cast::<Doorbell>().as_ptr(), n) }
 }

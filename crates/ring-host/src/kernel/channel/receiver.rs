@@ -6,7 +6,7 @@ use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::core::KernelCore;
 use ring_device::Kernel;
 use ring_shared::Inbox;
-use ring_shared::ring::{CONTROL, Control, Corrupt};
+use ring_shared::ring::Corrupt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -98,10 +98,7 @@ impl<K: Kernel> Receiver<K> {
         if self.over {
             return 0;
         }
-        let bell = &self.core.device.region().channel(self.channel).response_bell;
-        let tail = Control::from_words(bell.atoms[CONTROL].load()).tail;
-        let there = tail.wrapping_sub(self.inbox.next() as u32) as usize;
-        there.min(self.capacity()) // the device's word: bounded
+        self.inbox.there() as usize
     }
 
     /// Whether no response is in the ring, as far as the host knows.

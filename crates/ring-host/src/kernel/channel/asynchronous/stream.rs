@@ -3,9 +3,9 @@
 use super::waiting::Waiting;
 use crate::error::{DeviceFault, TryRecvError};
 use crate::kernel::channel::Receiver;
+use crate::memory::plan::Direction;
 use futures_core::stream::{FusedStream, Stream};
 use ring_device::Kernel;
-use ring_shared::ring::{CONTROL, Control};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -28,8 +28,9 @@ impl<K: Kernel> Receiver<K> {
 
     /// How far the sending half is, modulo 2^32, by what it told the device.
     pub(super) fn sent(&self) -> u64 {
-        let bell = &self.core.device.region().channel(self.channel).request_bell;
-        u64::from(Control::from_words(bell.atoms[CONTROL].load()).tail)
+        let received = self.inbox.next();
+        let ring = self.core.device.region().ring(self.channel, Direction::Requests);
+        u64::from((received as u32).wrapping_add(ring.told_from(received)))
     }
 }
 
