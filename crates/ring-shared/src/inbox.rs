@@ -1,7 +1,7 @@
 //! The consuming end of a ring, used by one thread.
 
 use crate::atomics::{MemoryScope, System};
-use crate::message::{Message, set_inline_atom};
+use crate::message::{InlinePayload, Message};
 use crate::ring::{
     CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, runs, stamp,
     stamp_of,
@@ -72,15 +72,35 @@ impl<S: MemoryScope> Inbox<S> {
     /// Takes the next message, or says that there is none.
     #[inline]
     pub fn pop<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
-        // One of a run is the short way: in line with the caller, its message in registers.
-        let slot = self.ring.slot(self.next);
-        if self.tail != self.next && slot.len() >= T::SLOT_ATOMS {
-            let mut message = T::zeroed();
+        match self.pop_short() {
+            Some(message) => Ok(Some(message)),
+            None => self.pop_found(),
+        }
+    }
+
+    /// Takes the next message if it is one of a run that is known, or whole in its line; if it is not taken,
+    /// [`pop`](Self::pop) says why. In line with the caller, the message in registers: put together in memory, it would
+    /// be read by wider words than it was written by, which on x86 waits for the store buffer.
+    #[inline]
+    pub fn pop_short<T: Message>(&mut self) -> Option<T> {
+        let mut message = T::zeroed();
+        if self.tail != self.next {
+            let slot = self.ring.slot(self.next);
+            if slot.len() < T::SLOT_ATOMS {
+                return None;
+            }
             slot::read_whole::<T, S>(slot, &mut message);
             self.advance();
-            return Ok(Some(message));
+            return Some(message);
         }
-        self.pop_found()
+        let (control, next) = (self.control(), self.next);
+        let is_inline =
+            T::FITS_INLINE && decide(control, next, self.ring.capacity()) == Seen::Inline;
+        if !is_inline || !self.take_inline(&mut message) {
+            return None;
+        }
+        self.credit = control.credit;
+        Some(message)
     }
 
     /// The long way: after a look, or of a slot too small.
@@ -206,8 +226,7 @@ impl<S: MemoryScope> Inbox<S> {
     fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
         let next = self.next;
         if self.tail == next {
-            // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
-            let control = Control::from_words(S::observe(&self.ring.line(next).atoms[CONTROL]));
+            let control = self.control();
             let seen = decide(control, next, self.ring.capacity());
             // A line that shows nothing new may hold an old credit, unless it says where we are.
             if seen != Seen::Nothing || control.tail == next as u32 {
@@ -232,6 +251,13 @@ impl<S: MemoryScope> Inbox<S> {
         Ok(Found::Slots)
     }
 
+    /// What the next message's line says.
+    #[inline]
+    fn control(&self) -> Control {
+        // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
+        Control::from_words(S::observe(&self.ring.line(self.next).atoms[CONTROL]))
+    }
+
     /// Messages known to be in slots.
     #[inline]
     fn in_slots(&self) -> usize {
@@ -246,13 +272,15 @@ impl<S: MemoryScope> Inbox<S> {
         // fence of the producer's as that does.
         let atoms = self.ring.line(self.next).atoms[..T::INLINE_ATOMS].iter().map(S::load_whole);
         let (mut late, expected) = (0, stamp(self.next));
+        let mut payload = InlinePayload::EMPTY;
         for (k, words) in atoms.enumerate() {
             late |= stamp_of(words) ^ expected;
-            set_inline_atom(message, k, words);
+            payload = payload.with(k, words);
         }
         if late != 0 {
             return false;
         }
+        payload.into(message);
         self.advance();
         self.tail = self.next;
         true

@@ -64,22 +64,52 @@ pub(crate) fn set_word64<T: Message>(message: &mut T, at: usize, word: u64) {
 }
 
 /// Inline atom `k` of the message, stamped.
+///
+/// Only words at multiples of eight bytes are read, and their halves shifted: a read across two words that were just
+/// written waits on x86 until both have left the store buffer, behind lines that a device still holds.
 #[inline]
 pub(crate) fn inline_atom<T: Message>(message: &T, k: usize, stamp: u32) -> [u64; 2] {
-    let at = k * INLINE_ATOM_BYTES;
-    let (word, third) = (word64(message, at), word64(message, at + 8) as u32);
-    stamped([word as u32, (word >> 32) as u32, third], stamp)
+    let at = 8 * (3 * k / 2);
+    let (first, second) = (word64(message, at), word64(message, at + 8));
+    let (low, high) = (|word: u64| word as u32, |word: u64| (word >> 32) as u32);
+    let payload = match k % 2 {
+        0 => [low(first), high(first), low(second)],
+        _ => [high(first), low(second), high(second)],
+    };
+    stamped(payload, stamp)
 }
 
-/// Puts the payload of inline atom `k` into the message.
-#[inline]
-pub(crate) fn set_inline_atom<T: Message>(message: &mut T, k: usize, atom: [u64; 2]) {
-    let (at, [_, _, third]) = (k * INLINE_ATOM_BYTES, payload_of(atom));
-    set_word64(message, at, atom[0]);
-    let bytes = bytemuck::bytes_of_mut(message);
-    let (from, end) = (at + 8, bytes.len().min(at + 12));
-    if from < end {
-        bytes[from..end].copy_from_slice(&third.to_le_bytes()[..end - from]);
+/// The payload of inline atoms as a message, put together in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct InlinePayload([u64; INLINE_WORDS]);
+
+/// Words of eight bytes that inline atoms can fill.
+const INLINE_WORDS: usize = (INLINE_ATOMS * INLINE_ATOM_BYTES).div_ceil(8);
+
+impl InlinePayload {
+    pub const EMPTY: InlinePayload = InlinePayload([0; INLINE_WORDS]);
+
+    /// With the payload of inline atom `k`, which comes once.
+    #[inline]
+    pub fn with(mut self, k: usize, atom: [u64; 2]) -> InlinePayload {
+        let [first, second, third] = payload_of(atom).map(u64::from);
+        let at = 3 * k / 2;
+        if let Some([low, high]) = self.0.get_mut(at..at + 2) {
+            match k % 2 {
+                0 => (*low, *high) = (first | second << 32, third),
+                _ => (*low, *high) = (*low | first << 32, second | third << 32),
+            }
+        }
+        self
+    }
+
+    /// The message, of which these are the bytes.
+    #[inline]
+    pub fn into<T: Message>(self, message: &mut T) {
+        let words = self.0.map(u64::to_le);
+        let bytes = bytemuck::bytes_of_mut(message);
+        let n = bytes.len().min(8 * INLINE_WORDS);
+        bytes[..n].copy_from_slice(&bytemuck::bytes_of(&words)[..n]);
     }
 }
 
@@ -90,14 +120,16 @@ mod tests {
 
     fn survives<const N: usize>(bytes: [u8; N]) {
         let (mut slot, mut inline) = ([0u8; N], [0u8; N]);
+        let mut payload = InlinePayload::EMPTY;
         for k in 0..N.div_ceil(8) {
             set_word64(&mut slot, 8 * k, word64(&bytes, 8 * k));
         }
         for k in 0..N.div_ceil(12) {
             let atom = inline_atom(&bytes, k, 0xdead_beef);
             assert_eq!(atom[1] >> 32, 0xdead_beef, "the stamp is the last word");
-            set_inline_atom(&mut inline, k, atom);
+            payload = payload.with(k, atom);
         }
+        payload.into(&mut inline);
         assert_eq!((slot, inline), (bytes, bytes));
     }
 

@@ -29,6 +29,18 @@ impl<K: Kernel> Receiver<K> {
     /// order of their requests, also those that were there before the kernel was terminated or lost.
     #[inline]
     pub fn try_recv(&mut self) -> Result<K::Response, TryRecvError> {
+        if !self.over
+            && let Some(response) = self.inbox.pop_short()
+        {
+            self.note();
+            return Ok(response);
+        }
+        self.take_one()
+    }
+
+    /// What is there behind a look, or why there is nothing.
+    #[inline(never)]
+    fn take_one(&mut self) -> Result<K::Response, TryRecvError> {
         self.take(Inbox::pop)
     }
 
@@ -175,12 +187,21 @@ impl<K: Kernel> Receiver<K> {
         if let Some(taken) = self.pop(&mut pop)? {
             return Ok(taken);
         }
-        let end = match self.nothing() {
-            TryRecvError::Empty => return Err(TryRecvError::Empty),
-            end => end,
-        };
-        // What was answered before the end is here by now.
-        let taken = self.pop(&mut pop)?;
+        match self.nothing() {
+            TryRecvError::Empty => Err(TryRecvError::Empty),
+            end => self.take_last(pop, end),
+        }
+    }
+
+    /// What was answered before the `end` is here by now.
+    #[cold]
+    #[inline(never)]
+    fn take_last<T>(
+        &mut self,
+        pop: impl FnMut(&mut Inbox) -> Result<Option<T>, Corrupt>,
+        end: TryRecvError,
+    ) -> Result<T, TryRecvError> {
+        let taken = self.pop(pop)?;
         self.over |= taken.is_none();
         taken.ok_or(end)
     }
