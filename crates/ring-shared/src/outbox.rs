@@ -7,6 +7,8 @@ use crate::ring::{
 };
 use crate::slot;
 use core::marker::PhantomData;
+#[cfg(not(target_arch = "nvptx64"))]
+use {crate::ring::MAX_LINES, core::mem::MaybeUninit};
 
 /// Puts messages into a ring. There must be one producer a ring; a second would overwrite what
 /// the first wrote (but never out of bounds). Its consumer's [`Inbox`](crate::Inbox) has the same scope.
@@ -167,6 +169,61 @@ impl<S: MemoryScope> Outbox<S> {
         Ok(n)
     }
 
+    /// Pushes all of the messages inline, one after the other, if all of them may go so; whether it has. That takes the
+    /// producer longer than [`push_slice`](Self::push_slice), and lets the consumer begin with the first.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline]
+    pub fn push_slice_inline<T: Message>(
+        &mut self,
+        messages: &[T],
+        credit: u64,
+    ) -> Result<bool, Corrupt> {
+        let may = self.may_all_go_inline::<T>(messages.len())?;
+        if may {
+            for message in messages {
+                self.push_inline(message, credit);
+            }
+        }
+        Ok(may)
+    }
+
+    /// The same with `n` messages of which `message(k)` makes the `k`th, as in [`push_each`](Self::push_each). They are sent
+    /// when the last one is made.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline]
+    pub fn push_each_inline<T: Message>(
+        &mut self,
+        n: usize,
+        credit: u64,
+        message: impl FnMut(usize) -> T,
+    ) -> Result<bool, Corrupt> {
+        let may = self.may_all_go_inline::<T>(n)?;
+        if may {
+            self.make_inline(n, credit, message);
+        }
+        Ok(may)
+    }
+
+    /// Makes and sends `n` messages that all may go inline.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(never)] // their place is no part of the caller's frame
+    fn make_inline<T: Message>(
+        &mut self,
+        n: usize,
+        credit: u64,
+        mut message: impl FnMut(usize) -> T,
+    ) {
+        let mut made = [const { MaybeUninit::<T>::uninit() }; MAX_LINES as usize];
+        let made = &mut made[..n];
+        for (k, place) in made.iter_mut().enumerate() {
+            place.write(message(k));
+        }
+        for place in made {
+            // SAFETY: it was written above.
+            self.push_inline(unsafe { place.assume_init_ref() }, credit);
+        }
+    }
+
     /// Makes `n` messages in the next slots, by `write`.
     #[inline]
     fn make<T: Message>(
@@ -196,6 +253,25 @@ impl<S: MemoryScope> Outbox<S> {
     fn may_go_inline(&self) -> bool {
         let window = window(self.ring.line_count(), self.ring.capacity());
         may_go_inline(self.next, self.consumed, self.run_start, window)
+    }
+
+    /// Whether the next `n` messages may all go inline, after a look at the credit line if need be.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline]
+    fn may_all_go_inline<T: Message>(&mut self, n: usize) -> Result<bool, Corrupt> {
+        let window = window(self.ring.line_count(), self.ring.capacity());
+        if !T::FITS_INLINE || n == 0 || n > window as usize {
+            return Ok(false);
+        }
+        let may = |this: &Self| {
+            let unread = this.next - this.consumed;
+            this.may_go_inline() && unread + n as u64 <= u64::from(window)
+        };
+        if may(self) {
+            return Ok(true);
+        }
+        self.refresh()?;
+        Ok(may(self))
     }
 
     /// Slots known to be free.

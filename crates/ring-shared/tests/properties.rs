@@ -44,6 +44,8 @@ enum Op {
     PopSlice(usize),
     /// So many; the closure panics at this one, if it gets there.
     PushEach(usize, usize),
+    PushSliceInline(usize),
+    PushEachInline(usize, usize),
     PopEach(usize, usize),
     /// The consumer publishes its credit at once.
     Publish,
@@ -58,6 +60,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => Just(Op::Pop),
         2 => (0..80usize).prop_map(Op::PopSlice),
         2 => (0..80usize, 0..200usize).prop_map(|(n, panic)| Op::PushEach(n, panic)),
+        2 => (0..70usize).prop_map(Op::PushSliceInline),
+        2 => (0..6usize).prop_map(Op::PushSliceInline),
+        1 => (0..70usize, 0..100usize).prop_map(|(n, panic)| Op::PushEachInline(n, panic)),
+        1 => (0..6usize, 0..9usize).prop_map(|(n, panic)| Op::PushEachInline(n, panic)),
         1 => (0..3usize).prop_map(|panic| Op::PushEach(1, panic)),
         2 => (0..80usize, 0..200usize).prop_map(|(n, panic)| Op::PopEach(n, panic)),
         1 => Just(Op::Publish),
@@ -128,21 +134,28 @@ where
             Op::Push => {
                 let pushed = producer.push(&message::<T>(m.next), credit);
                 assert_eq!(pushed, if free > 0 { Ok(()) } else { Err(PushError::Full) });
-                if free > 0 {
-                    m.note_single::<T>(consumed);
-                }
-                m.push(usize::from(free > 0), credit); // a refused push still publishes the credit
-                check_line::<T>(&ring, &m, usize::from(free > 0));
+                // A refused push still publishes the credit.
+                let last = m.send::<T>(usize::from(free > 0), consumed, credit);
+                check_line::<T>(&ring, &m, last);
             }
             Op::PushSlice(n) => {
                 let batch: Vec<T> = (m.next..).take(n).map(message).collect();
                 let want = n.min(free);
                 assert_eq!(producer.push_slice(&batch, credit), Ok(want), "of {n}, room {free}");
-                if want > 0 && n == 1 {
-                    m.note_single::<T>(consumed);
+                let last = match n {
+                    1 => m.send::<T>(want, consumed, credit),
+                    _ => m.push(want, credit),
+                };
+                check_line::<T>(&ring, &m, last);
+            }
+            Op::PushSliceInline(n) => {
+                let batch: Vec<T> = (m.next..).take(n).map(message).collect();
+                let may = m.all_inline::<T>(n, consumed);
+                assert_eq!(producer.push_slice_inline(&batch, credit), Ok(may), "of {n}");
+                if may {
+                    let last = m.send::<T>(n, consumed, credit);
+                    check_line::<T>(&ring, &m, last);
                 }
-                m.push(want, credit);
-                check_line::<T>(&ring, &m, want);
             }
             Op::Pop => {
                 let got = consumer.pop::<T>();
@@ -173,11 +186,28 @@ where
                     assert_eq!(pushed, None);
                 } else {
                     assert_eq!(pushed, Some(Ok(want)), "of {n}, room {free}");
-                    if want > 0 && n == 1 {
-                        m.note_single::<T>(consumed);
-                    }
-                    m.push(want, credit);
-                    check_line::<T>(&ring, &m, want);
+                    let last = match n {
+                        1 => m.send::<T>(want, consumed, credit),
+                        _ => m.push(want, credit),
+                    };
+                    check_line::<T>(&ring, &m, last);
+                }
+            }
+            Op::PushEachInline(n, panic) => {
+                let (may, first, mut calls) = (m.all_inline::<T>(n, consumed), m.next, 0);
+                let pushed = catching(|| {
+                    producer.push_each_inline(n, credit, |k| {
+                        assert_eq!(k, calls, "in order, and not after the last");
+                        calls += 1;
+                        panic_if(k == panic);
+                        message::<T>(first + k as u64)
+                    })
+                });
+                assert_eq!(calls, if may { n.min(panic + 1) } else { 0 });
+                assert_eq!(pushed, (!may || panic >= n).then_some(Ok(may)), "of {n}");
+                if may && panic >= n {
+                    let last = m.send::<T>(n, consumed, credit);
+                    check_line::<T>(&ring, &m, last);
                 }
             }
             Op::PopEach(n, panic) => {
@@ -241,23 +271,36 @@ fn panic_if(now: bool) {
 }
 
 impl Model {
-    /// One message is sent by itself, by a producer that has seen so much consumed: whether it goes inline.
-    fn note_single<T: Message>(&mut self, consumed: u64) {
-        let window = if self.run_start == self.next { self.window } else { 1 };
-        if T::FITS_INLINE && self.next - consumed < window {
+    /// Whether so many messages may go inline, of a producer that has seen so much consumed.
+    fn all_inline<T: Message>(&self, n: usize, consumed: u64) -> bool {
+        let (unread, behind_slots) = (self.next - consumed, self.run_start != self.next);
+        let fit = unread + n as u64 <= self.window && !(behind_slots && unread > 0);
+        T::FITS_INLINE && n > 0 && fit
+    }
+
+    /// So many messages are sent, inline if they may go so. Of how many the last control atom tells that was written.
+    fn send<T: Message>(&mut self, n: usize, consumed: u64, credit: u64) -> usize {
+        if !self.all_inline::<T>(n, consumed) {
+            return self.push(n, credit);
+        }
+        for _ in 0..n {
             self.inline.insert(self.next);
             self.run_start = self.next + 1;
             self.inline_pushes += 1;
+            self.push(1, credit);
         }
+        1
     }
 
-    fn push(&mut self, n: usize, credit: u64) {
+    /// So many messages are sent together, or none.
+    fn push(&mut self, n: usize, credit: u64) -> usize {
         self.queue.extend(self.next..self.next + n as u64);
         if n > 0 {
             self.begun.insert(self.next);
         }
         self.next += n as u64;
         self.credit = credit;
+        n
     }
 }
 

@@ -127,18 +127,23 @@ impl<K: Kernel> Sender<K> {
     }
 
     /// Sends as many of the requests as there are free slots, in order; how many that is. A full ring is
-    /// told as 0.
+    /// told as 0. Few requests, that all fit the channel's window ([`LaunchConfig::window`](crate::LaunchConfig::window)),
+    /// go inline one by one, and are answered sooner.
     #[inline]
     pub fn try_send_batch(&mut self, requests: &[K::Request]) -> Result<usize, TrySendError<()>> {
         let received = self.admitted()?;
-        let sent = self.outbox.push_slice(requests, received);
+        let sent = match self.outbox.push_slice_inline(requests, received) {
+            Ok(true) => Ok(requests.len()),
+            Ok(false) => self.outbox.push_slice(requests, received),
+            Err(corrupt) => Err(corrupt),
+        };
         self.sent(sent)
     }
 
     /// Sends up to `most` requests, as many as there are free slots, in order; how many that is, 0 if the
     /// ring is full.
-    /// The `k`th is what `request(k)` makes, which goes straight into the ring. If `request`
-    /// panics, none of this call's requests is sent.
+    /// The `k`th is what `request(k)` makes, which goes straight into the ring; or inline, as with
+    /// [`try_send_batch`](Self::try_send_batch). If `request` panics, none of this call's requests is sent.
     ///
     /// ```
     /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
@@ -158,10 +163,14 @@ impl<K: Kernel> Sender<K> {
     pub fn try_send_each(
         &mut self,
         most: usize,
-        request: impl FnMut(usize) -> K::Request,
+        mut request: impl FnMut(usize) -> K::Request,
     ) -> Result<usize, TrySendError<()>> {
         let received = self.admitted()?;
-        let sent = self.outbox.push_each(most, received, request);
+        let sent = match self.outbox.push_each_inline(most, received, &mut request) {
+            Ok(true) => Ok(most),
+            Ok(false) => self.outbox.push_each(most, received, request),
+            Err(corrupt) => Err(corrupt),
+        };
         self.sent(sent)
     }
 
