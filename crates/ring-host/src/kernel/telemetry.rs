@@ -56,7 +56,7 @@ pub struct Telemetry {
     pub refused: u64,
     /// Indices that could not be.
     pub errors: u64,
-    /// Requests in the rings.
+    /// Requests in the rings, as far as the device has looked: of those that are inline it sees the next.
     pub depth: u64,
     /// The oldest heartbeat of a channel, in nanoseconds of the device's clock.
     pub heartbeat: u64,
