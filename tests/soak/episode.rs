@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Most messages that are sent or received by one call.
 const MOST: u64 = 4096;
 
+/// Powers of two below which the most messages in flight are drawn: up to 32,768.
+const DEPTHS: u64 = 16;
+
 /// Counts of one kernel.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -134,6 +137,9 @@ struct User<L: Load> {
     model: L::Model,
     /// The first answer that was wrong.
     wrong: Option<u64>,
+    /// Most messages in flight, until so many are sent.
+    depth: u64,
+    until: u64,
 }
 
 impl<L: Load> User<L> {
@@ -148,6 +154,8 @@ impl<L: Load> User<L> {
             counted: 0,
             model: L::model(),
             wrong: None,
+            depth: 1,
+            until: 0,
         }
     }
 
@@ -182,8 +190,19 @@ impl<L: Load> User<L> {
         self
     }
 
+    /// Sends one request or some, up to as many in flight as are drawn anew now and then: from one, which is answered
+    /// alone, to all that the rings take.
     fn send(&mut self) -> u64 {
-        let most = 1 + self.dice.below(MOST) as usize;
+        if self.sent >= self.until {
+            let most = 1 << self.dice.below(DEPTHS);
+            self.depth = 1 + self.dice.below(most);
+            self.until = self.sent + 64 * self.depth;
+        }
+        let free = self.depth.saturating_sub(self.sent - self.received);
+        let most = (1 + self.dice.below(MOST)).min(free) as usize;
+        if most == 0 {
+            return 0;
+        }
         let (key, first, singly) = (self.key, self.sent, self.dice.below(8) == 0);
         let request = |k: usize| L::request(key ^ (first + k as u64));
         let sent = match singly {
