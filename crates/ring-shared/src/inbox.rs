@@ -72,7 +72,7 @@ impl<S: MemoryScope> Inbox<S> {
     /// Takes the next message, or says that there is none.
     #[inline]
     pub fn pop<T: Message>(&mut self) -> Result<Option<T>, Corrupt> {
-        match self.pop_short() {
+        match self.pop_of_run() {
             Some(message) => Ok(Some(message)),
             None => self.pop_found(),
         }
@@ -83,23 +83,30 @@ impl<S: MemoryScope> Inbox<S> {
     /// be read by wider words than it was written by, which on x86 waits for the store buffer.
     #[inline]
     pub fn pop_short<T: Message>(&mut self) -> Option<T> {
-        let mut message = T::zeroed();
         if self.tail != self.next {
-            let slot = self.ring.slot(self.next);
-            if slot.len() < T::SLOT_ATOMS {
-                return None;
-            }
-            slot::read_whole::<T, S>(slot, &mut message);
-            self.advance();
-            return Some(message);
+            return self.pop_of_run();
         }
         let (control, next) = (self.control(), self.next);
+        let mut message = T::zeroed();
         let is_inline =
             T::FITS_INLINE && decide(control, next, self.ring.capacity()) == Seen::Inline;
         if !is_inline || !self.take_inline(&mut message) {
             return None;
         }
         self.credit = control.credit;
+        Some(message)
+    }
+
+    /// Takes the next message if it is one of a run that is known, and slots are large enough.
+    #[inline]
+    fn pop_of_run<T: Message>(&mut self) -> Option<T> {
+        let slot = self.ring.slot(self.next);
+        if self.tail == self.next || slot.len() < T::SLOT_ATOMS {
+            return None;
+        }
+        let mut message = T::zeroed();
+        slot::read_whole::<T, S>(slot, &mut message);
+        self.advance();
         Some(message)
     }
 

@@ -41,6 +41,7 @@ enum Op {
     Push,
     PushSlice(usize),
     Pop,
+    PopShort,
     PopSlice(usize),
     /// So many; the closure panics at this one, if it gets there.
     PushEach(usize, usize),
@@ -58,6 +59,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => Just(Op::Push),
         2 => (0..80usize).prop_map(Op::PushSlice),
         4 => Just(Op::Pop),
+        4 => Just(Op::PopShort),
         2 => (0..80usize).prop_map(Op::PopSlice),
         2 => (0..80usize, 0..200usize).prop_map(|(n, panic)| Op::PushEach(n, panic)),
         2 => (0..70usize).prop_map(Op::PushSliceInline),
@@ -162,6 +164,10 @@ where
                 assert_eq!(got, Ok(m.queue.pop_front().map(message)));
                 check_credit(&consumer, capacity, credit_line(), got == Ok(None), m.credit);
             }
+            Op::PopShort => match consumer.pop_short::<T>() {
+                Some(got) => assert_eq!(Some(got), m.queue.pop_front().map(message)),
+                None => assert!(m.queue.front().is_none_or(|next| !m.inline.contains(next))),
+            },
             Op::PopSlice(n) => {
                 let mut out = vec![T::zeroed(); n];
                 let got = consumer.pop_slice(&mut out).unwrap();
