@@ -231,9 +231,11 @@ impl<'a, K: Kernel> Channel<'a, K> {
         m.telemetry.beat.set(now);
         let ahead = (m.inbox.seen_tail.get() as u32).wrapping_sub(next as u32);
         let depth = if ahead <= self.requests().capacity() { ahead } else { 0 };
+        // Inside a run of slots the line that was looked at does not tell of it.
+        let depth = u64::from(depth).max(m.inbox.tail.get().saturating_sub(next));
         status.processed.store(next - self.requests().start(), Relaxed);
         status.refused.store(m.telemetry.refused.get(), Relaxed);
-        status.depth.store(u64::from(depth), Relaxed);
+        status.depth.store(depth, Relaxed);
         status.heartbeat.store(now, Relaxed);
         status.ticks.store(self.ticks(), Relaxed);
     }
