@@ -2,7 +2,9 @@
 //! kernel that runs them, race with the host for the payload, answer in odd sizes.
 
 use ring_device::ring_kernel;
-use ring_host::{KernelHandle, LaunchConfig, Output, Runtime, SendTimeoutError, TryRecvError};
+use ring_host::{
+    KernelHandle, LaunchConfig, Output, PayloadMemory, Runtime, SendTimeoutError, TryRecvError,
+};
 use ring_tests::{LONG, WAYS, cpu, cpu_with};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -82,8 +84,14 @@ ring_kernel! {
 /// Host and handler at the same words at the same time: each word is an old one or a new one.
 #[test]
 fn words_are_never_torn() {
+    words_are_never_torn_in(PayloadMemory::Mapped);
+    words_are_never_torn_in(PayloadMemory::Device);
+}
+
+fn words_are_never_torn_in(memory: PayloadMemory) {
     let host = cpu();
-    let mut kernel = host.launch::<Peeking>(LaunchConfig::default().payload_bytes(4096)).unwrap();
+    let launch = LaunchConfig::default().payload_bytes(4096).payload_memory(memory);
+    let mut kernel = host.launch::<Peeking>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.write_payload(0, &[0u32; 1024], LONG).unwrap();
     let mut channel = kernel.take_channel(0).unwrap();

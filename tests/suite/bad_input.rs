@@ -9,8 +9,8 @@ use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorError, status};
 use ring_host::{
     Budgets, ChannelError, ControlError, Device, DeviceKind, Kernel, KernelHandle, LaunchConfig,
-    LaunchError, Mode, OpenError, Opened, PayloadError, RecvTimeoutError, Runtime, RuntimeConfig,
-    SendTimeoutError, State, TryRecvError, TrySendError,
+    LaunchError, Mode, OpenError, Opened, PayloadError, PayloadMemory, RecvTimeoutError, Runtime,
+    RuntimeConfig, SendTimeoutError, State, TryRecvError, TrySendError,
 };
 use ring_tests::kernels::config;
 use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, with_ptx};
@@ -802,7 +802,7 @@ fn refused_launches_leave_nothing_behind() {
                 small().channels(u32::MAX),
                 with_ptx(small(), &b"rubbish"[..]),
                 small().capacity(1 << 20), // no room for the rings
-                small().payload_bytes(PAYLOAD * 4 + 1), // room for the rings, not for the payload
+                small().payload_memory(PayloadMemory::Device).payload_bytes(PAYLOAD * 4 + 1), // room for the rings, not for it
             ] {
                 refused::<Echo>(runtime, bad);
             }
@@ -828,6 +828,8 @@ fn nothing_that_can_be_asked_for_panics() {
     let launches = [
         base().payload_bytes(usize::MAX),
         base().payload_bytes(usize::MAX / 2),
+        base().payload_bytes(usize::MAX).payload_memory(PayloadMemory::Mapped),
+        base().payload_bytes(1 << 40).payload_memory(PayloadMemory::Mapped),
         base().slot_bytes(usize::MAX),
         base().channels(u32::MAX),
         base().channels(u32::MAX).capacity(1 << 31),

@@ -7,7 +7,7 @@ use ring_host::device::quirks::Quirks;
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Cause, Lack, Probe};
 use ring_host::{AskedBy, Evidence, Obstacle};
-use ring_host::{LaunchConfig, LaunchError, Memory, Mode, Runtime, RuntimeConfig};
+use ring_host::{LaunchConfig, LaunchError, Memory, Mode, PayloadMemory, Runtime, RuntimeConfig};
 use ring_tests::{LONG, WAYS, active, exchange, opened};
 
 fn open(device: &Quirks) -> Runtime {
@@ -64,6 +64,7 @@ fn what_is_asked_for_is_tried_after_a_busy_moment() {
     }
     // With a payload that is copied beside it, too.
     let launch = LaunchConfig::default().mode(Mode::Persistent).payload_bytes(64 << 10);
+    let launch = launch.payload_memory(PayloadMemory::Device);
     let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
     kernel.activate(LONG).unwrap();
     let (a, mut sum) = (vec![1.5; 5000], vec![0.0; 5000]);

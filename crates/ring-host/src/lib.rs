@@ -77,7 +77,7 @@ pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::telemetry::{Histogram, Telemetry};
-pub use mode::{Budgets, Memory, Mode};
+pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
     Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,

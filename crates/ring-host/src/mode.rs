@@ -38,6 +38,28 @@ pub enum Memory {
     StagedSync,
 }
 
+/// Where a kernel's payload arena lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PayloadMemory {
+    /// With the rings if they lie in mapped memory and the arena has at most [`AUTO_MAPPED`](Self::AUTO_MAPPED)
+    /// bytes, and pinned memory has room for it; else in device memory.
+    #[default]
+    Auto,
+    /// In pinned memory that both sides see: writing and reading it needs neither a copy nor a driver call, and
+    /// a handler reads it over the bus. Only where the rings lie in mapped memory.
+    Mapped,
+    /// In device memory: a handler reads it fast, and writing and reading it is a copy by the driver.
+    Device,
+}
+
+impl PayloadMemory {
+    /// Bytes of the largest arena that `Auto` puts in mapped memory. So many words a handler reads over the bus in about
+    /// the time in which the copy engine would bring them, and each copy costs some ten microseconds before the
+    /// first word is there: below this mapped memory is the faster way, above it device memory.
+    pub const AUTO_MAPPED: usize = 64 * 1024;
+}
+
 macro_rules! names {
     ($t:ident, $what:literal: $($variant:ident $name:literal),+) => {
         words! { $t: $($variant $name),+; }
@@ -56,6 +78,7 @@ macro_rules! names {
 }
 names!(Mode, "mode": Auto "auto", Persistent "persistent", EventDriven "event-driven", Graph "graph");
 names!(Memory, "memory": Auto "auto", Mapped "mapped", StagedAsync "staged-async", StagedSync "staged-sync");
+names!(PayloadMemory, "payload memory": Auto "auto", Mapped "mapped", Device "device");
 
 /// What one launch of an event-driven kernel may spend before it leaves the device. None may be
 /// zero. A persistent kernel has no budgets.
@@ -106,6 +129,9 @@ mod tests {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
         for memory in [Memory::Auto, Memory::Mapped, Memory::StagedAsync, Memory::StagedSync] {
+            assert_eq!(memory.to_string().parse(), Ok(memory));
+        }
+        for memory in [PayloadMemory::Auto, PayloadMemory::Mapped, PayloadMemory::Device] {
             assert_eq!(memory.to_string().parse(), Ok(memory));
         }
         let error = "resident".parse::<Mode>().unwrap_err().to_string();

@@ -24,7 +24,7 @@ use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
 use crate::mode::{Memory, Mode};
-use ring_device::{Kernel, Scope};
+use ring_device::Kernel;
 use std::sync::Arc;
 
 /// Pinned memory that is tried for if as much as asked for is refused.
@@ -39,10 +39,10 @@ const TRIES_AT_LAUNCH: u32 = 2;
 /// What a runtime opens a device with: memory, which it takes once, and kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeConfig {
-    /// Pinned memory for control blocks, rings and staging, in bytes. If so much is refused, less is
+    /// Pinned memory for control blocks, rings, small payloads and staging, in bytes. If so much is refused, less is
     /// tried; without any, kernels run in staged-sync memory.
     pub pinned_bytes: usize,
-    /// Device memory for payloads, and for rings in staged memory, in bytes.
+    /// Device memory for larger payloads and states, and for rings in staged memory, in bytes.
     pub device_bytes: usize,
     /// The kernels that stand for the built-in ones: what the device is probed with, and what a launch
     /// runs that names no others. They must have the entry of the layout probe (`ring_layout_probe`). A GPU
@@ -154,8 +154,8 @@ impl Runtime {
     fn chosen<K: Kernel>(&self, launch: &LaunchConfig) -> Result<Vec<Candidate>, LaunchError> {
         launch.check_device::<K>(self.device())?;
         let report = self.report_for(launch);
-        let copies = K::USES_PAYLOAD || <K::Scope as Scope<K>>::STATE_BYTES > 0;
-        let (serve, refused) = self.core.candidates(report, launch.asked(), copies);
+        let needs = launch.needs::<K>();
+        let (serve, refused) = self.core.candidates(report, launch.asked(), needs);
         if serve.is_empty() {
             let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);

@@ -10,7 +10,7 @@
 //! | `KernelHandle`, `Channel`, `Sender`, `Receiver`: every send and receive; `unanswered` | [`track`], by [`ends`] |
 //! | `RequestSink`, `ResponseStream`: polls, there and back | [`track`], by [`ends`] |
 //! | `Channel`: `split`, `into_split`; halves on threads | [`channels`], [`threads`] |
-//! | `KernelHandle`: `write_payload`, `read_payload`, `payload_bytes`, `add` | [`payload`] |
+//! | `KernelHandle`: `write_payload`, `read_payload`, `payload_bytes`, `payload_memory`, `add` | [`payload`] |
 //! | `KernelHandle`: `read_state`, `read_state_into`, `write_state` | [`state`] |
 //!
 //! A failure names the shortest sequence that fails, and the command that plays all of them again.
@@ -131,14 +131,14 @@ sequences!(of_channels, 4000, 30, channels::acts, |platform, host, launch, acts|
     channels::play(platform, host, launch, acts);
 });
 
-sequences!(of_payload, 800, 15, |length| (payload::sizes(), payload::acts(length)), |platform,
-                                                                                     host,
-                                                                                     launch,
-                                                                                     (
-    bytes,
+sequences!(of_payload, 800, 15, |length| (payload::arenas(), payload::acts(length)), |platform,
+                                                                                      host,
+                                                                                      launch,
+                                                                                      (
+    arena,
     acts,
 )| {
-    payload::play(platform, host, (launch, *bytes), acts)
+    payload::play(platform, host, (launch, *arena), acts)
 });
 
 sequences!(of_state, 1000, 15, state::acts, |platform, host, launch, acts| {

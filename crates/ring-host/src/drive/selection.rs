@@ -40,14 +40,23 @@ impl Candidate {
     }
 }
 
-/// What is known of a device.
+/// What of a kernel's memory decides where it can run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// Its payload or its state is copied.
+    pub copies: bool,
+    /// Its payload was asked for in mapped memory.
+    pub mapped_payload: bool,
+}
+
+/// What is known of a device, and of the kernel for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub probe: &'a Probe,
     /// Bytes of pinned memory, or why there are none.
     pub pinned: &'a Result<usize, NoPinned>,
     pub watchdog: bool,
-    pub uses_payload: bool,
+    pub needs: Needs,
 }
 
 /// All that could serve, best first, and why the others do not. What may not serve after all comes last.
@@ -131,6 +140,9 @@ fn judge(
     if let (Memory::Mapped | Memory::StagedAsync, Err(why)) = (memory, facts.pinned) {
         return Err(Obstacle::NoPinned(why.clone()));
     }
+    if memory != Memory::Mapped && facts.needs.mapped_payload {
+        return Err(Obstacle::PayloadNotMapped);
+    }
     if let (Memory::Mapped, Err(lack)) = (memory, &probe.mapped) {
         lacks(Obstacle::NotMapped, lack, by_name)?;
     }
@@ -152,7 +164,7 @@ fn judge(
                 Err(lack) if asked.mode == Mode::Auto => {
                     lacks(Obstacle::LaunchesWait, lack, by_mode)?;
                 }
-                Err(lack) if facts.uses_payload => lacks(Obstacle::PayloadWaits, lack, by_mode)?,
+                Err(lack) if facts.needs.copies => lacks(Obstacle::PayloadWaits, lack, by_mode)?,
                 _ => {}
             }
         }
@@ -207,7 +219,7 @@ mod tests {
     ) -> Result<(Mode, Memory), Vec<Obstacle>> {
         let pinned = if pinned { Ok(1 << 25) } else { Err(NoPinned::NotAsked) };
         let asked = Asked { mode: asked.0, memory: asked.1, by: AskedBy::Launch };
-        let facts = Facts { probe, pinned: &pinned, watchdog, uses_payload: true };
+        let facts = Facts { probe, pinned: &pinned, watchdog, needs: COPIES };
         let (serve, refused) = candidates(asked, facts);
         let first = serve.first().map(|chosen| (chosen.selection.mode, chosen.selection.memory));
         first.ok_or_else(|| refused.into_iter().map(|refusal| refusal.why).collect())
@@ -220,6 +232,8 @@ mod tests {
     fn busy() -> Lack {
         Lack::Unknown(Cause::LeftEarly { message: 3 })
     }
+
+    const COPIES: Needs = Needs { copies: true, mapped_payload: false };
 
     const AUTO: (Mode, Memory) = (Mode::Auto, Memory::Auto);
 
@@ -263,6 +277,29 @@ mod tests {
         assert_eq!(refused, Err(vec![Obstacle::CopiesWait(after); 3]));
     }
 
+    /// Where copies wait for a kernel that stays, one serves whose payload is not copied.
+    #[test]
+    fn a_mapped_payload_needs_mapped_memory_and_no_copies() {
+        let after = Lack::No(Cause::CallWaited { took: 50_000 * US });
+        let blocks = Probe { concurrent_copy: Err(after.clone()), ..healthy() };
+        let pinned = Ok(1 << 25);
+        let found = |mode, memory, needs| {
+            let asked = Asked { mode, memory, by: AskedBy::Launch };
+            let facts = Facts { probe: &blocks, pinned: &pinned, watchdog: false, needs };
+            let (serve, refused) = candidates(asked, facts);
+            let serve: Vec<_> = serve.iter().map(|chosen| chosen.selection.memory).collect();
+            (serve, refused.into_iter().map(|refusal| refusal.why).collect::<Vec<_>>())
+        };
+        let mapped = Needs { copies: false, mapped_payload: true };
+        let (serve, refused) = found(Mode::Persistent, Memory::Auto, mapped);
+        assert_eq!(serve, [Memory::Mapped]);
+        assert_eq!(refused, [Obstacle::PayloadNotMapped, Obstacle::PayloadNotMapped]);
+        let (serve, refused) = found(Mode::Persistent, Memory::Mapped, COPIES);
+        assert_eq!((serve, refused), (vec![], vec![Obstacle::PayloadWaits(after)]));
+        let (serve, refused) = found(Mode::EventDriven, Memory::StagedSync, mapped);
+        assert_eq!((serve, refused), (vec![], vec![Obstacle::PayloadNotMapped]));
+    }
+
     #[test]
     fn what_a_busy_moment_hid_is_tried_if_it_was_asked_for() {
         use {Memory::*, Mode::*};
@@ -285,7 +322,7 @@ mod tests {
         let forced = AskedBy::Environment { mode: true, memory: false };
         let asked = Asked { mode: Persistent, memory: Memory::Auto, by: forced };
         let pinned = Ok(1 << 25);
-        let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, uses_payload: true };
+        let facts = Facts { probe: &unsure, pinned: &pinned, watchdog: false, needs: COPIES };
         let (serve, _) = candidates(asked, facts);
         let why = &serve[0].selection.why;
         let found = Evidence::Doubt(Obstacle::NotResident(busy()));

@@ -32,6 +32,12 @@ pub enum Obstacle {
     /// While the kernel stays, its payload or state cannot be copied.
     #[error("this kernel's payload is copied beside it, but calls block: {0}")]
     PayloadWaits(Lack),
+    /// The payload was asked for in mapped memory, and the kernel's memory is not.
+    #[error(
+        "its payload was asked for in mapped memory (LaunchConfig::payload_memory), which needs the rings there too; \
+         ask for PayloadMemory::Auto"
+    )]
+    PayloadNotMapped,
     /// There are no graphs.
     #[error("no graph could be launched: {0}")]
     NoGraph(Lack),

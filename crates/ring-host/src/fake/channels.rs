@@ -2,15 +2,18 @@
 
 use super::{Bed, CLOCK, LONG, NONE, SLOTS, drive, message, plan};
 use crate::error::{
-    DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor,
+    DeviceFault, PayloadError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
+    WaitedFor,
 };
 use crate::kernel::channel::Receiver;
 use crate::kernels::{Echo, EchoMessage};
 use crate::memory::plan::Plan;
-use crate::mode::{Memory, Mode};
+use crate::mode::{Memory, Mode, PayloadMemory};
 use ring_shared::layout::State;
 use ring_shared::ring::{CONTROL, Control};
-use std::sync::atomic::Ordering::Release;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Instant;
 
 /// A resident kernel.
@@ -347,4 +350,45 @@ fn channels_begin_anywhere() {
     }
     assert_eq!(bed.kernel.channel(0).unwrap().unanswered(), 0);
     assert_eq!(bed.core.device.nanoseconds_per_tick(), 1e6 / f64::from(CLOCK));
+}
+
+/// Where the payload lies in mapped memory; elsewhere each takes a copy, and the driver is asked whether the kernel
+/// can still answer.
+#[test]
+fn a_payload_in_mapped_memory_asks_no_driver() {
+    for memory in [PayloadMemory::Mapped, PayloadMemory::Device] {
+        for mode in [Mode::Persistent, Mode::EventDriven] {
+            let config = drive(mode, Memory::Mapped);
+            let mut bed =
+                Bed::with(config, Plan { channels: 2, payload_memory: memory, ..plan(config) });
+            bed.activate();
+            bed.launch_slot.copies_made();
+            let looks = Arc::new(AtomicU64::new(0));
+            bed.launch_slot.on_state({
+                let looks = Arc::clone(&looks);
+                move || {
+                    looks.fetch_add(1, Relaxed);
+                }
+            });
+            let (written, mut read) = ([1u32, 2, 3], [0u32; 3]);
+            assert_eq!(bed.kernel.write_payload(8, &written, NONE), Ok(()));
+            assert_eq!(bed.kernel.read_payload(8, &mut read, NONE), Ok(()));
+            assert_eq!(read, written);
+            let (copies, looks) = (bed.launch_slot.copies_made().len(), looks.load(Relaxed));
+            match memory {
+                PayloadMemory::Mapped => assert_eq!((copies, looks), (0, 0), "{mode}"),
+                _ => assert!(copies == 2 && looks >= 2, "{mode}: {copies} copies, {looks} looks"),
+            }
+            // What a channel says of its end is found all the same.
+            bed.device().panics(1);
+            for done in [
+                bed.kernel.write_payload(8, &written, NONE),
+                bed.kernel.read_payload(8, &mut read, NONE),
+            ] {
+                let Err(PayloadError::Fault(fault)) = done else { panic!("{done:?}") };
+                let is_it = matches!(fault, DeviceFault::HandlerPanicked { channel: 1, .. });
+                assert!(is_it, "{fault}");
+            }
+        }
+    }
 }

@@ -55,6 +55,15 @@ impl KernelCore {
         Ok(())
     }
 
+    /// The same without asking the driver: by what is known already, and by each channel's status.
+    pub fn check_status(&self) -> Result<(), DeviceFault> {
+        match self.device.fault() {
+            Some(fault) => Err(fault),
+            None if self.device.has_ended() => Ok(()),
+            None => self.device.check_channels(),
+        }
+    }
+
     /// Writes a command and waits until every channel has acknowledged it.
     pub fn command(
         &self,

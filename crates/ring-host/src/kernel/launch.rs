@@ -4,11 +4,11 @@ use crate::device::DeviceInfo;
 use crate::device::Limits;
 use crate::device::image::Image;
 use crate::drive::DriveConfig;
-use crate::drive::selection::Candidate;
+use crate::drive::selection::{Candidate, Needs};
 use crate::error::{ChannelLimit, LaunchError, ThreadLimit, WindowLimit};
 use crate::kernel::embedded::Kernels;
 use crate::memory::plan::Plan;
-use crate::mode::{Budgets, Memory, Mode, nanoseconds};
+use crate::mode::{Budgets, Memory, Mode, PayloadMemory, nanoseconds};
 use crate::setters::setters;
 use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
@@ -41,6 +41,9 @@ pub enum Cooperative {
 /// Most bytes and slots of a ring whose capacity was not chosen.
 const DEFAULT_RING: (usize, u32) = (4 << 20, 1 << 15);
 
+/// Bytes of the payload arena of a kernel that uses it, if nobody chose.
+const DEFAULT_PAYLOAD: usize = 64 * 1024;
+
 /// Slots of a ring for messages of so many bytes, if nobody chose.
 fn default_capacity(bytes: usize) -> u32 {
     let (most_bytes, most) = DEFAULT_RING;
@@ -57,6 +60,7 @@ pub struct LaunchConfig {
     window: Option<u32>,
     slot_bytes: Option<usize>,
     payload_bytes: Option<usize>,
+    payload_memory: PayloadMemory,
     cooperative: Cooperative,
     start_index: u64,
     mode: Mode,
@@ -79,6 +83,7 @@ impl Default for LaunchConfig {
             window: None,
             slot_bytes: None,
             payload_bytes: None,
+            payload_memory: PayloadMemory::Auto,
             cooperative: Cooperative::Auto,
             start_index: 0,
             mode: Mode::Auto,
@@ -116,8 +121,16 @@ setters! { of LaunchConfig;
     /// Demands that messages fit slots of so many bytes; without it slots are made to measure.
     slot_bytes(bytes: usize) => slot_bytes = Some(bytes);
 
-    /// Bytes of the payload arena, in device memory.
+    /// Bytes of the payload arena.
     payload_bytes(bytes: usize) => payload_bytes = Some(bytes);
+
+    /// Where the payload arena lies. By default small ones, of at most 64 KiB
+    /// ([`PayloadMemory::AUTO_MAPPED`]), lie in mapped memory where the rings do: then
+    /// [`write_payload`](crate::KernelHandle::write_payload) and [`read_payload`](crate::KernelHandle::read_payload)
+    /// take the time of their stores and loads. Larger ones, and those that pinned memory has no room for, lie in device
+    /// memory, and are copied. A handler that reads the same words again and again is faster with
+    /// [`PayloadMemory::Device`]. [`KernelHandle::payload_memory`](crate::KernelHandle::payload_memory) tells.
+    payload_memory(memory: PayloadMemory) => payload_memory = memory;
 
     /// Whether all channels are launched at once or not at all.
     cooperative(cooperative: Cooperative) => cooperative = cooperative;
@@ -188,6 +201,26 @@ impl LaunchConfig {
     /// Whether the doorbell lines of the rings were chosen.
     pub(crate) fn has_window(&self) -> bool {
         self.window.is_some()
+    }
+
+    /// Where the payload was asked for.
+    pub(crate) fn asked_payload(&self) -> PayloadMemory {
+        self.payload_memory
+    }
+
+    /// Bytes of the payload arena of kernel `K`, as chosen, or by default.
+    fn payload<K: Kernel>(&self) -> usize {
+        self.payload_bytes.unwrap_or(if K::USES_PAYLOAD { DEFAULT_PAYLOAD } else { 0 })
+    }
+
+    /// What of kernel `K`'s memory decides where it can run.
+    pub(crate) fn needs<K: Kernel>(&self) -> Needs {
+        let mapped = self.payload_memory == PayloadMemory::Mapped;
+        let has_state = <K::Scope as Scope<K>>::STATE_BYTES > 0;
+        Needs {
+            copies: K::USES_PAYLOAD && !mapped || has_state,
+            mapped_payload: mapped && self.payload::<K>() > 0,
+        }
     }
 
     /// Mode and memory asked for.
@@ -278,7 +311,6 @@ impl LaunchConfig {
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
             return Err(LaunchError::NotCooperative(device.name.clone()));
         }
-        let payload = if K::USES_PAYLOAD { 64 * 1024 } else { 0 };
         Ok(Plan {
             memory: Memory::Mapped,
             channels: self.channels,
@@ -287,7 +319,8 @@ impl LaunchConfig {
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
             answer_stamps: K::Response::INLINE_ATOMS,
-            payload_bytes: self.payload_bytes.unwrap_or(payload),
+            payload_bytes: self.payload::<K>(),
+            payload_memory: self.payload_memory,
             state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,

@@ -1,5 +1,5 @@
-//! The payload arena from the host's side: explicit copies through pinned staging, off the path of
-//! messages.
+//! The payload arena from the host's side: words in mapped memory, or explicit copies through pinned
+//! staging; off the path of messages.
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::retry::retry;
@@ -7,7 +7,9 @@ use crate::device::{Cells, CopyKind, MemoryCopy};
 use crate::drive::scheduler::Hold;
 use crate::error::{ControlError, DriverError, PayloadError};
 use crate::kernel::handle::KernelHandle;
+use crate::mode::PayloadMemory;
 use ring_device::{Kernel, Word};
+use ring_shared::atomics::{AtomicU32, Ordering};
 use ring_shared::layout::State;
 
 impl<K: Kernel> KernelHandle<K> {
@@ -16,9 +18,22 @@ impl<K: Kernel> KernelHandle<K> {
         self.core().device.region().plan.payload_bytes
     }
 
-    /// Copies words into the payload arena, at `offset` bytes. A driver call for each 64 KiB; the
-    /// kernel runs on. Send the message that names them afterwards.
+    /// Where the payload arena lies: `Mapped` or `Device`, never `Auto`
+    /// ([`LaunchConfig::payload_memory`](crate::LaunchConfig::payload_memory)).
+    pub fn payload_memory(&self) -> PayloadMemory {
+        match self.core().device.region().plan.payload_is_mapped() {
+            true => PayloadMemory::Mapped,
+            false => PayloadMemory::Device,
+        }
+    }
+
+    /// Writes words into the payload arena, at `offset` bytes; the kernel runs on. Send the message that names
+    /// them afterwards.
     ///
+    /// An arena [in mapped memory](Self::payload_memory) is written in place, without a driver call or a wait:
+    /// the deadline does not matter. A handler that reads meanwhile finds for each word the old one or the new one.
+    ///
+    /// Into one in device memory the words are copied, by a driver call for each 64 KiB.
     /// After a timeout they may be the old ones, the new ones, or some of each, and the copy may still be
     /// under way. Then what follows waits for it, so that it lands on no result: `activate`, and the next
     /// reads and writes of payload and state, wait until their deadline; no message is taken before it has
@@ -29,22 +44,47 @@ impl<K: Kernel> KernelHandle<K> {
         words: &[T],
         deadline: impl Into<Deadline>,
     ) -> Result<(), PayloadError> {
-        let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice::<T, u8>(words));
-        self.check_payload(offset, bytes.len(), deadline)?;
-        self.copy_in(self.core().device.region().payload() + offset, bytes, deadline)
+        let bytes = size_of_val(words);
+        if let Some(cells) = self.mapped_words(offset, bytes)? {
+            for (cell, word) in cells.iter().zip(bytemuck::cast_slice(words)) {
+                // SYNC: the message that is sent next releases it, by the `store_whole` of its stamps and control
+                // atom, to the channel, which acquires between its look at them and the handler: by a fence in
+                // `handle_taken` and `stage_for_block` for what came in a line, in `wait` and `look_again` for
+                // slots, and by the loads of a stream's `poll`.
+                cell.store(*word, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        let deadline = deadline.into();
+        self.copied(0, deadline)?; // an earlier copy may still use the staging
+        let to = self.core().device.region().payload() + offset;
+        self.copy_in(to, bytemuck::cast_slice::<T, u8>(words), deadline)
     }
 
-    /// Copies words out of the payload arena, from `offset` bytes on. What a handler wrote is there
-    /// once its answer was received.
+    /// Reads words of the payload arena, from `offset` bytes on. What a handler wrote is there
+    /// once its answer was received. As for [`write_payload`](Self::write_payload), that is a copy only where the
+    /// arena is in device memory.
     pub fn read_payload<T: Word>(
         &mut self,
         offset: u64,
         words: &mut [T],
         deadline: impl Into<Deadline>,
     ) -> Result<(), PayloadError> {
-        let (deadline, bytes) = (deadline.into(), bytemuck::cast_slice_mut::<T, u8>(words));
-        self.check_payload(offset, bytes.len(), deadline)?;
-        self.copy_out(self.core().device.region().payload() + offset, bytes, deadline)
+        let bytes = size_of_val(words);
+        if let Some(cells) = self.mapped_words(offset, bytes)? {
+            for (cell, word) in cells.iter().zip(bytemuck::cast_slice_mut(words)) {
+                // SYNC: a channel fences between what its handler stores and the answer (`handle_taken`,
+                // `answer_window`, `commit` of a stream). Who takes the answer acquires it, by `load_whole` of its
+                // stamps or `observe` of the control atom (`ring_shared::Inbox`), and is this thread or
+                // has told it since: there is nothing left for a fence here.
+                *word = cell.load(Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        let deadline = deadline.into();
+        self.copied(0, deadline)?; // an earlier copy may still use the staging
+        let from = self.core().device.region().payload() + offset;
+        self.copy_out(from, bytemuck::cast_slice_mut::<T, u8>(words), deadline)
     }
 
     /// Copies bytes to `to` in the kernel's device memory, where there is room for whole words of them.
@@ -109,9 +149,18 @@ impl<K: Kernel> KernelHandle<K> {
         retry(|| unsafe { kernel.launch_slot().copy(copy) })
     }
 
-    /// Checks the range, and that no earlier copy still uses the staging.
-    fn check_payload(&self, offset: u64, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        self.core().check()?;
+    /// Checks the range; its words if the arena is in mapped memory. Else the driver is asked whether the kernel
+    /// can still answer.
+    fn mapped_words(
+        &self,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<Option<&[AtomicU32]>, PayloadError> {
+        let words = self.core().device.region().payload_words();
+        match words {
+            Some(_) => self.core().check_status()?,
+            None => self.core().check()?,
+        }
         let arena = self.payload_bytes();
         if offset.checked_add(bytes as u64).is_none_or(|end| end > arena as u64) {
             return Err(PayloadError::OutOfBounds { kernel: K::NAME, offset, bytes, arena });
@@ -119,7 +168,8 @@ impl<K: Kernel> KernelHandle<K> {
         if !offset.is_multiple_of(4) {
             return Err(PayloadError::Unaligned { offset });
         }
-        self.copied(0, end)
+        // Inside the arena, so they fit a `usize`.
+        Ok(words.map(|words| &words[offset as usize / 4..][..bytes / 4]))
     }
 
     /// Waits until no copy is under way: one whose wait ended early may still be.

@@ -1,6 +1,6 @@
 //! What a kernel needs memory for, and where each part of it lies.
 
-use crate::mode::Memory;
+use crate::mode::{Memory, PayloadMemory};
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{Budgets, ChannelBlock, ControlBlock, LINE, Processing};
 
@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     /// Stamped atoms of an inline response.
     pub answer_stamps: usize,
     pub payload_bytes: usize,
+    /// Where the payload was asked for; where it lies follows from `memory` too.
+    pub payload_memory: PayloadMemory,
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
     /// A launch's budgets, as the device counts them.
@@ -55,7 +57,8 @@ pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
 pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
 pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 
-/// Offsets into the host's memory, and but for the last three into the device's; all at multiples of 128.
+/// Offsets into the host's memory, and but for the last four into the device's; all at multiples of 128. In mapped
+/// memory the two are one, and the device sees the payload too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub lines: usize,
@@ -67,11 +70,30 @@ pub(super) struct Offsets {
     /// End of what both sides lay out alike.
     pub mirrored: usize,
     pub bounce_buffers: usize,
+    pub payload: usize,
     pub staging: usize,
     pub end: usize,
 }
 
 impl Plan {
+    /// Whether the payload lies in mapped memory; else it is in the device's.
+    pub fn payload_is_mapped(&self) -> bool {
+        self.memory == Memory::Mapped
+            && match self.payload_memory {
+                PayloadMemory::Auto => self.payload_bytes <= PayloadMemory::AUTO_MAPPED,
+                PayloadMemory::Mapped => true,
+                PayloadMemory::Device => false,
+            }
+    }
+
+    /// Bytes of the payload in mapped memory and in the device's.
+    pub(super) fn payload_parts(&self) -> [usize; 2] {
+        match self.payload_is_mapped() {
+            true => [self.payload_bytes, 0],
+            false => [0, self.payload_bytes],
+        }
+    }
+
     /// Bytes from one channel's slots to the next: whole lines, so that each line has one writer.
     fn slots_stride(&self, direction: Direction) -> Option<usize> {
         let bytes = 16 * self.slot_atoms[direction as usize] as usize;
@@ -90,8 +112,11 @@ impl Plan {
         let mirrored = responses.checked_add(n.checked_mul(slots_stride[1])?)?;
         let bounce_buffers =
             if self.memory == Memory::Mapped { 0 } else { n * size_of::<BounceBuffer>() };
-        let staging = mirrored.checked_add(bounce_buffers)?;
-        let copied = self.payload_bytes.max(self.state_bytes).min(STAGING);
+        let payload = mirrored.checked_add(bounce_buffers)?;
+        let [mapped, copied] = self.payload_parts();
+        // Whole lines: what is behind them has other writers.
+        let staging = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
+        let copied = copied.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
             lines,
@@ -100,6 +125,7 @@ impl Plan {
             slots_stride,
             mirrored,
             bounce_buffers: mirrored,
+            payload,
             staging,
             end,
         })
@@ -118,28 +144,32 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINE, Memory, Plan};
+    use super::{LINE, Memory, PayloadMemory, Plan, STAGING};
     use ring_shared::layout::{Budgets, Processing};
+
+    fn plan(capacity: u32, slot_atoms: [u32; 2]) -> Plan {
+        Plan {
+            memory: Memory::Mapped,
+            channels: 3,
+            capacity,
+            lines: 1,
+            start: 0,
+            slot_atoms,
+            answer_stamps: 1,
+            payload_bytes: 0,
+            payload_memory: PayloadMemory::Auto,
+            state_bytes: 0,
+            budgets: Budgets::UNLIMITED,
+            processing: Processing::Continuous,
+            max_messages: 1,
+            lease: 1,
+        }
+    }
 
     #[test]
     fn slots_of_two_rings_share_no_line() {
         for (capacity, slot_atoms) in [(1, [1, 1]), (2, [1, 5]), (4, [3, 1]), (64, [1, 2])] {
-            let plan = Plan {
-                memory: Memory::Mapped,
-                channels: 3,
-                capacity,
-                lines: 1,
-                start: 0,
-                slot_atoms,
-                answer_stamps: 1,
-                payload_bytes: 0,
-                state_bytes: 0,
-                budgets: Budgets::UNLIMITED,
-                processing: Processing::Continuous,
-                max_messages: 1,
-                lease: 1,
-            };
-            let offsets = plan.offsets().unwrap();
+            let offsets = plan(capacity, slot_atoms).offsets().unwrap();
             let ends = [offsets.slots[1], offsets.mirrored];
             for (k, end) in ends.into_iter().enumerate() {
                 let (stride, bytes) =
@@ -149,5 +179,44 @@ mod tests {
                 assert_eq!(offsets.slots[k] + 3 * stride, end);
             }
         }
+    }
+
+    #[test]
+    fn a_payload_shares_no_line_and_is_staged_only_where_it_is_copied() {
+        use {
+            Memory::{Mapped, StagedAsync, StagedSync},
+            PayloadMemory::Device,
+        };
+        const LIMIT: usize = PayloadMemory::AUTO_MAPPED;
+        let cases = [
+            (Mapped, PayloadMemory::Auto, LIMIT, true),
+            (Mapped, PayloadMemory::Auto, LIMIT + 1, false),
+            (Mapped, PayloadMemory::Mapped, LIMIT + 1, true),
+            (Mapped, PayloadMemory::Mapped, 7, true),
+            (Mapped, Device, 7, false),
+            (StagedAsync, PayloadMemory::Auto, 7, false),
+            (StagedSync, PayloadMemory::Mapped, 7, false),
+        ];
+        for (memory, payload_memory, payload_bytes, is_mapped) in cases {
+            for state_bytes in [0, 40] {
+                let plan =
+                    Plan { memory, payload_bytes, payload_memory, state_bytes, ..plan(2, [1, 5]) };
+                assert_eq!(plan.payload_is_mapped(), is_mapped, "{plan:?}");
+                let (o, room) =
+                    (plan.offsets().unwrap(), payload_bytes.checked_next_multiple_of(LINE));
+                assert!([o.payload, o.staging].iter().all(|at| at.is_multiple_of(LINE)));
+                let mapped = if is_mapped { room.unwrap() } else { 0 };
+                assert_eq!(o.staging - o.payload, mapped, "{plan:?}");
+                let copied = if is_mapped { 0 } else { payload_bytes };
+                let staged = copied.max(state_bytes).min(STAGING).next_multiple_of(4);
+                assert_eq!(o.end - o.staging, staged, "{plan:?}");
+            }
+        }
+        let endless = Plan {
+            payload_bytes: usize::MAX,
+            payload_memory: PayloadMemory::Mapped,
+            ..plan(1, [1, 1])
+        };
+        assert_eq!(endless.host_bytes(), usize::MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! A kernel's shared memory, laid out: control block, channels, slots; what is copied through; and its
-//! payload. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
+//! A kernel's shared memory, laid out: control block, channels, slots; its payload, here or in device memory; and
+//! what is copied through. In mapped memory both sides use one copy. Else the host has its own, of the same layout,
 //! and `staging` keeps both alike.
 
 use super::plan::{BounceBuffer, Direction, Offsets, Plan};
@@ -8,7 +8,7 @@ use crate::error::ArenaKind;
 use crate::memory::arena::{Arena, Exhausted, Suballocation};
 use crate::mode::Memory;
 use ring_shared::Ring;
-use ring_shared::atomics::Atom;
+use ring_shared::atomics::{Atom, AtomicU32};
 use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, KernelSetup, Placement,
 };
@@ -48,6 +48,7 @@ pub(crate) struct Region {
     /// Where the device sees its copy.
     device: u64,
     _mirror: Option<Suballocation>,
+    /// The payload, if it is in device memory.
     payload: Option<Suballocation>,
     state: Option<Suballocation>,
 }
@@ -72,7 +73,7 @@ impl Region {
         };
         let part = |bytes| if bytes == 0 { Ok(None) } else { device.alloc(bytes).map(Some) };
         let mirror = part(if plan.memory == Memory::Mapped { 0 } else { offsets.mirrored })?;
-        let payload = part(plan.payload_bytes)?;
+        let payload = part(plan.payload_parts()[1])?;
         let state = part(plan.state_stride() * plan.channels as usize)?;
         let at = mirror.as_ref().map_or(mapped, Suballocation::device);
         let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
@@ -81,9 +82,9 @@ impl Region {
     }
 
     fn initialise(&self) {
-        // No slot is read before it is written: what is left in them stays.
+        // No slot is read before it is written: what is left in them stays, as it does in the payload.
         let (lines, bounce_buffer) =
-            (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.staging);
+            (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.payload);
         for part in [lines, bounce_buffer] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
             // for everything that is laid out in it.
@@ -220,7 +221,24 @@ impl Region {
 
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
-        self.payload.as_ref().map_or(0, Suballocation::device)
+        match self.plan.payload_parts() {
+            [0, _] => self.payload.as_ref().map_or(0, Suballocation::device),
+            [_, _] => self.device_at(self.offsets.payload),
+        }
+    }
+
+    /// The whole words of a payload arena in mapped memory. A handler may read and write them at any time, as words
+    /// that are atomic to each other, and so does the host. `None` if it is in device memory.
+    pub fn payload_words(&self) -> Option<&[AtomicU32]> {
+        self.plan.payload_is_mapped().then(|| {
+            let [bytes, _] = self.plan.payload_parts();
+            // SAFETY: so many bytes are laid out there, aligned; pinned memory has values from its allocation on.
+            // While the region lives, host and handlers use them as atomics only.
+            unsafe {
+                let at = self.host.at.add(self.offsets.payload).cast::<AtomicU32>();
+                std::slice::from_raw_parts(at.as_ptr(), bytes / size_of::<AtomicU32>())
+            }
+        })
     }
 
     /// Device address of a channel's state, at a multiple of 128, with room for whole lines; 0 if there is

@@ -11,7 +11,7 @@ use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::lease::Lease;
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
-use crate::drive::selection::{Candidate, Facts, candidates};
+use crate::drive::selection::{Candidate, Facts, Needs, candidates};
 use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
@@ -19,7 +19,7 @@ use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::{Arena, Exhausted};
 use crate::memory::plan::Plan;
 use crate::memory::region::Region;
-use crate::mode::{Memory, Mode, nanoseconds};
+use crate::mode::{Memory, Mode, PayloadMemory, nanoseconds};
 use ring_device::Kernel;
 use ring_shared::layout::UNLIMITED;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ pub(crate) struct RuntimeCore {
 impl RuntimeCore {
     /// The report with what `Auto` chooses from it.
     pub fn with_selection(&self, mut report: Report) -> Report {
-        let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), true);
+        let needs = Needs { copies: true, mapped_payload: false };
+        let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), needs);
         let first = serve.into_iter().next().map(|chosen| chosen.selection);
         report.selection = first.ok_or(refused);
         report
@@ -65,13 +66,13 @@ impl RuntimeCore {
         &self,
         report: &Report,
         wanted: (Mode, Memory),
-        uses_payload: bool,
+        needs: Needs,
     ) -> (Vec<Candidate>, Vec<Refusal>) {
         let facts = Facts {
             probe: &report.probe,
             pinned: &report.pinned,
             watchdog: self.driver.info().watchdog,
-            uses_payload,
+            needs,
         };
         candidates(asked(report, wanted), facts)
     }
@@ -100,9 +101,19 @@ impl RuntimeCore {
     }
 
     /// The memory of a kernel: as planned where that was chosen; else with less where memory is short: with fewer
-    /// slots, so that the next kernel has room too, and with fewer lines if nothing else fits.
+    /// slots, so that the next kernel has room too, and with fewer lines if nothing else fits. Each step is
+    /// tried with the payload in device memory too, if nobody chose where it lies.
     fn region(&self, mut plan: Plan, launch: &LaunchConfig) -> Result<Region, Exhausted> {
-        let new = |plan| Region::new(plan, self.pinned.as_ref(), &self.device);
+        let exactly = |plan| Region::new(plan, self.pinned.as_ref(), &self.device);
+        let anywhere = launch.asked_payload() == PayloadMemory::Auto;
+        let new = |plan: Plan| {
+            let region = exactly(plan);
+            if region.is_ok() || !(anywhere && plan.payload_is_mapped()) {
+                return region;
+            }
+            // What was missing at first is told if that fails too.
+            exactly(Plan { payload_memory: PayloadMemory::Device, ..plan }).or(region)
+        };
         while !launch.has_capacity() && plan.capacity > LEAST_CAPACITY {
             if plan.host_bytes() <= self.fair_share(plan.memory)
                 && let Ok(region) = new(plan)

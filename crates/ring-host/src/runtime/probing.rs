@@ -15,7 +15,7 @@ use crate::error::{DriverError, LaunchError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
-use crate::mode::{Budgets, Memory, Mode};
+use crate::mode::{Budgets, Memory, Mode, PayloadMemory};
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,8 +84,8 @@ fn start(
     memory: Memory,
     budgets: Budgets,
 ) -> Result<KernelHandle<Echo>, Lack> {
-    let launch =
-        LaunchConfig::default().capacity(16).threads(64).payload_bytes(64).budgets(budgets);
+    let launch = LaunchConfig::default().capacity(16).threads(64).budgets(budgets);
+    let launch = launch.payload_bytes(64).payload_memory(PayloadMemory::Device); // it is tried whether copies wait
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Candidate::for_probe(mode, memory);
     let mut kernel = core.start::<Echo>(&launch, chosen).map_err(not_launched)?;

@@ -3,6 +3,7 @@
 use crate::sequences::life::{Order, orders};
 use crate::sequences::mixed;
 use proptest::prelude::*;
+use ring_host::PayloadMemory;
 use std::ops::Range;
 
 /// A run of words: first byte, how many.
@@ -57,7 +58,9 @@ pub fn acts(count: Range<usize>) -> impl Strategy<Value = Vec<Act>> {
     mixed(count, act, Just(Act::Terminate))
 }
 
-/// Sizes of the arena: none, not even a vector, few, and several copies long.
-pub fn sizes() -> impl Strategy<Value = usize> {
-    prop_oneof![Just(0), Just(7), Just(300), Just(1 << 16), Just(200_000)]
+/// Arenas: none, not even a vector, few, the largest that lies in mapped memory and one that is larger, and several
+/// copies long; where each lies.
+pub fn arenas() -> impl Strategy<Value = (usize, PayloadMemory)> {
+    let sizes = prop::sample::select(vec![0, 7, 300, 1 << 16, (1 << 16) + 4, 200_000]);
+    (sizes, prop_oneof![3 => Just(PayloadMemory::Auto), 1 => Just(PayloadMemory::Device)])
 }

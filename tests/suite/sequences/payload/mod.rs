@@ -3,7 +3,7 @@
 
 mod acts;
 
-pub use acts::{Act, acts, sizes};
+pub use acts::{Act, acts, arenas};
 
 use crate::sequences::launches::{Launched, launch};
 use crate::sequences::life::Life;
@@ -15,8 +15,8 @@ use ring_host::kernels::{
     INLINE_ELEMENTS, VectorAdd, VectorAddRequest, VectorAddResponse, VectorError, status,
 };
 use ring_host::{
-    Channel, ChannelError, Kernel, KernelHandle, PayloadError, RecvTimeoutError, Runtime,
-    SendTimeoutError, State,
+    Channel, ChannelError, Kernel, KernelHandle, LaunchConfig, Memory, PayloadError, PayloadMemory,
+    RecvTimeoutError, Runtime, SendTimeoutError, State,
 };
 use ring_tests::LONG;
 use std::time::Duration;
@@ -48,11 +48,15 @@ impl Model {
         platform: &Platform,
         host: &Runtime,
         launched: &Launched,
-        bytes: usize,
+        (bytes, memory): (usize, PayloadMemory),
     ) -> Option<Model> {
-        let launched = launched.clone().with(|launch| launch.payload_bytes(bytes).channels(1));
+        let with = |launch: LaunchConfig| launch.payload_bytes(bytes).payload_memory(memory);
+        let launched = launched.clone().with(|launch| with(launch).channels(1));
         let kernel = launch::<VectorAdd>(platform, host, &Launched { channels: 1, ..launched })?;
         assert_eq!(kernel.payload_bytes(), bytes);
+        let is_small = bytes <= PayloadMemory::AUTO_MAPPED && memory == PayloadMemory::Auto;
+        let mapped = is_small && kernel.selection().memory == Memory::Mapped;
+        assert_eq!(kernel.payload_memory() == PayloadMemory::Mapped, mapped, "{bytes} bytes");
         let words = vec![None; bytes / 4];
         let life = Life::new(platform.breaks);
         Some(Model { kernel, channel: None, life, words, bytes, left: 0, refused: 0 })
@@ -295,14 +299,14 @@ impl Model {
 pub fn play(
     platform: &Platform,
     host: &Runtime,
-    (launched, bytes): (&Launched, usize),
+    (launched, arena): (&Launched, (usize, PayloadMemory)),
     acts: &[Act],
 ) {
-    let Some(mut model) = Model::launch(platform, host, launched, bytes) else { return };
+    let Some(mut model) = Model::launch(platform, host, launched, arena) else { return };
     for act in acts {
         if matches!(act, Act::Terminate) {
             model.end();
-            let Some(again) = Model::launch(platform, host, launched, bytes) else { return };
+            let Some(again) = Model::launch(platform, host, launched, arena) else { return };
             model = again;
         } else {
             model.act(act);

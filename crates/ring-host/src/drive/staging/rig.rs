@@ -5,7 +5,7 @@ use crate::device::{Driver, cpu::Cpu};
 use crate::memory::arena::Arena;
 use crate::memory::plan::{Direction, Plan};
 use crate::memory::region::Region;
-use crate::mode::Memory;
+use crate::mode::{Memory, PayloadMemory};
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{Budgets, ChannelBlock, Processing, UNLIMITED};
 use ring_shared::{Message, Ring};
@@ -32,6 +32,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         slot_atoms: [1, 1],
         answer_stamps: u64::INLINE_ATOMS,
         payload_bytes: 0,
+        payload_memory: PayloadMemory::Auto,
         state_bytes: 0,
         budgets: Budgets::UNLIMITED,
         processing: Processing::Batch,
