@@ -3,7 +3,7 @@
 //! while kernels leave the device and are launched again.
 
 use futures_util::{SinkExt, StreamExt};
-use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Runtime};
 use ring_tests::{LONG, WAYS, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -84,6 +84,24 @@ fn run(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     assert_eq!((singly, in_batches, from_rest), (0, 0, 0), "on {device}, {mode} in {memory}");
 }
 
+/// Vectors that are added through the payload arena, wherever it lies.
+fn run_payload(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
+    let launch = LaunchConfig::default().mode(mode).memory(memory);
+    let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let (a, mut sum) = ([0.5f32; 100], [0f32; 100]);
+    let counted = allocations(|| {
+        for i in 0..1000 {
+            let b = [i as f32; 100];
+            kernel.add(&a, &b, &mut sum, LONG).unwrap();
+            assert_eq!(sum, [i as f32 + 0.5; 100]);
+        }
+    });
+    let (device, lies) = (&runtime.device().name, kernel.payload_memory());
+    println!("{device}, {mode} in {memory}: {counted} allocations in 1000 sums by {lies} payload");
+    assert_eq!(counted, 0, "payload on {device}, {mode} in {memory}");
+}
+
 /// Two tasks of one thread: `of` messages through a sink and a stream, then waits for none.
 async fn exchange(
     requests: &mut RequestSink<Echo>,
@@ -144,6 +162,7 @@ fn messages_need_no_heap() {
     assert!(allocations(|| drop(Box::new(1u8))) > 0, "the counter counts");
     on_each_device(|runtime| {
         WAYS.into_iter().for_each(|way| run(runtime, way));
+        WAYS.into_iter().for_each(|way| run_payload(runtime, way));
         WAYS.into_iter().for_each(|way| run_asynchronously(runtime, way));
     });
 }

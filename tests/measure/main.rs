@@ -3,7 +3,7 @@
 //! What is fast beside what else is `ring bench`.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{Device, Error, KernelHandle, LaunchConfig, Runtime};
+use ring_host::{Device, Error, KernelHandle, LaunchConfig, PayloadMemory, Runtime};
 use ring_tests::kernels::config;
 use ring_tests::with_ptx;
 use std::time::{Duration, Instant};
@@ -126,14 +126,15 @@ fn beside_residents(host: &Runtime, device: Device) -> Result<(), Error> {
         })?;
         print(&format!("  launch, one message, terminate another, {mode} in {memory}"), &launch);
     }
-    let mut other = host.launch::<VectorAdd>(LaunchConfig::default())?;
-    let mut words = [7u32; 16];
-    let copy = times(100, |_| {
-        other.write_payload(0, &words, SECONDS)?;
-        Ok(other.read_payload(0, &mut words, SECONDS)?)
-    })?;
-    print("  64 bytes into the payload and back", &copy);
-    drop(other);
+    for memory in [PayloadMemory::Mapped, PayloadMemory::Device] {
+        let mut other = host.launch::<VectorAdd>(LaunchConfig::default().payload_memory(memory))?;
+        let mut words = [7u32; 16];
+        let copy = times(100, |_| {
+            other.write_payload(0, &words, SECONDS)?;
+            Ok(other.read_payload(0, &mut words, SECONDS)?)
+        })?;
+        print(&format!("  64 bytes into the payload and back, {memory}"), &copy);
+    }
     let query = times(1000, |i| {
         kernels[i as usize % 16].status();
         Ok(())

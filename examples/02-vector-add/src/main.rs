@@ -1,5 +1,5 @@
 //! C = A + B, on the device. Short vectors travel in the message itself; long ones lie in the payload
-//! arena, memory of the device that the message only names.
+//! arena, memory of the kernel that the message only names.
 //!
 //! `cargo run --release -p example-vector-add [device [elements]]`
 

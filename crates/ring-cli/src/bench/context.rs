@@ -114,7 +114,7 @@ impl Context<'_> {
         if pages == 0 {
             return Ok(None);
         }
-        // Payload is staged in pinned memory, as many bytes as there are of it: what is missing to
+        // Payload lies in pinned memory or is staged there, as many bytes as there are of it: what is missing to
         // whole pages.
         let launch = LaunchConfig::default().threads(32).capacity(SPACER_SLOTS);
         let least = self.runtime.launch::<Echo>(launch.clone()).map_err(wrong)?.pinned_bytes();
