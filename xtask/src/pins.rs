@@ -55,6 +55,7 @@ pub const BENCH: Module = Module {
         "bench_echo_1024",
         "bench_echo_4096",
         "bench_digest",
+        "bench_sum_64",
         "bench_flag",
         "bench_once",
         "bench_count",

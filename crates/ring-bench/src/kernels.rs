@@ -1,6 +1,7 @@
 //! Ring kernels whose messages have the sizes that are measured. The 64-byte one is
 //! [`ring_device::Echo`].
 
+use bytemuck::{Pod, Zeroable};
 use ring_device::ring_kernel;
 
 ring_kernel! {
@@ -83,5 +84,44 @@ impl Digest {
     pub fn answer(request: &[u64; DIGEST_WORDS]) -> [u64; 2] {
         let sum = request.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
         [request[0], sum]
+    }
+}
+
+/// Sums that [`Sum64`] keeps.
+pub const KEPT_SUMS: usize = 4;
+
+/// What a channel of [`Sum64`] keeps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Sums {
+    /// Messages so far.
+    pub messages: u64,
+    /// The latest sums: that of `n` messages is number `n % KEPT_SUMS`.
+    pub kept: [[u64; 8]; KEPT_SUMS],
+}
+
+ring_kernel! {
+    /// Answers 64 bytes with the sum of each word over all messages so far, in order: each answer depends on all
+    /// messages before.
+    pub struct Sum64 {
+        name: "sum_64",
+        entry: "bench_sum_64",
+    }
+
+    fn handle(sums: &mut Sums, request: &[u64; 8]) -> [u64; 8] {
+        sums.add(request)
+    }
+}
+
+impl Sums {
+    /// Adds a message; the sum with it.
+    #[inline(always)]
+    pub fn add(&mut self, request: &[u64; 8]) -> [u64; 8] {
+        let place = |messages: u64| messages as usize % KEPT_SUMS;
+        let before = self.kept[place(self.messages)];
+        let sum = [0, 1, 2, 3, 4, 5, 6, 7].map(|k: usize| before[k].wrapping_add(request[k]));
+        self.messages = self.messages.wrapping_add(1);
+        self.kept[place(self.messages)] = sum;
+        sum
     }
 }

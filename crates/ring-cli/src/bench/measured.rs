@@ -2,7 +2,7 @@
 
 use crate::kernels::KernelSource;
 use ring_bench::kernels::{
-    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096,
+    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Sum64,
 };
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Runtime};
@@ -14,7 +14,7 @@ pub const SHIPPED: Kernels = unsafe { Kernels::new(include_str!("kernels.ptx")) 
 /// Does the same with each of its kernels that is measured.
 macro_rules! each_own {
     ($do:ident) => {
-        $do!(Echo16, Echo64Warp, Echo64Block, Echo256, Echo1024, Echo4096, Digest)
+        $do!(Echo16, Echo64Warp, Echo64Block, Echo256, Echo1024, Echo4096, Digest, Sum64)
     };
 }
 
@@ -149,9 +149,31 @@ impl Measured for Digest {
     }
 }
 
+/// Word `k` of message `i` is `i + k`. A channel's first message is number 0.
+impl Measured for Sum64 {
+    #[inline]
+    fn blank() -> [u64; 8] {
+        [0; 8]
+    }
+
+    #[inline]
+    fn number(request: &mut [u64; 8], i: u64) {
+        *request = std::array::from_fn(|k| i.wrapping_add(k as u64));
+    }
+
+    #[inline]
+    fn answers(response: &[u64; 8], i: u64) -> bool {
+        let messages = i.wrapping_add(1);
+        let sum = (u128::from(i) * u128::from(messages) / 2) as u64;
+        let expected = |k: u64| sum.wrapping_add(messages.wrapping_mul(k));
+        (0..).zip(response).fold(0, |x, (k, word)| x | (word ^ expected(k))) == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring_bench::kernels::Sums;
 
     #[test]
     fn a_digest_is_distinguished_from_that_of_any_other_message() {
@@ -178,6 +200,24 @@ mod tests {
         Echo1024::number(&mut request, 1 << 40 | 5);
         assert!(Echo1024::answers(&request.map(|word| word + 1), 1 << 40 | 5));
         assert!(!Echo1024::answers(&request, 5));
+    }
+
+    #[test]
+    fn a_sum_tells_a_message_that_was_lost_doubled_or_changed() {
+        let answered = |numbers: &[u64], changed: u64| {
+            let mut sums: Sums = bytemuck::Zeroable::zeroed();
+            let answers = numbers.iter().map(|i| {
+                let mut request = Sum64::message(*i);
+                request[5] ^= changed;
+                sums.add(&request)
+            });
+            answers.zip(0..).take_while(|(answer, i)| Sum64::answers(answer, *i)).count()
+        };
+        assert_eq!(answered(&[0, 1, 2, 3, 4, 5, 6, 7, 8], 0), 9);
+        assert_eq!(answered(&[0, 1, 2, 4, 5], 0), 3, "lost");
+        assert_eq!(answered(&[0, 1, 2, 2, 3], 0), 3, "doubled");
+        assert_eq!(answered(&[0, 2, 1, 3], 0), 1, "not in order");
+        assert_eq!(answered(&[0, 1], 1 << 40), 0, "changed");
     }
 
     #[test]
