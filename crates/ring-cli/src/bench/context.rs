@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
-use ring_host::{DeviceKind, KernelHandle, LaunchConfig, LaunchError, Runtime};
+use ring_host::{DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError, Runtime};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -92,11 +92,15 @@ impl Context<'_> {
         self.cores.on(0, || timed(counts, self.settings.round_limit, times, call))
     }
 
+    /// A kernel that takes messages, launched as [`Context::resident`] does, with the code that it needs.
+    pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
+        self.resident(K::launch(self.kernels, launch))
+    }
+
     /// A kernel that takes messages. On the CPU device its threads stay on the second processor that
     /// [`Cores::pin`] counts.
-    pub fn active<K: Measured>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
+    pub fn resident<K: Kernel>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
         self.check_interrupt()?;
-        let launch = K::launch(self.kernels, launch);
         let launched = self.cores.on(1, || self.runtime.launch::<K>(launch));
         let mut kernel = launched.map_err(|error| match error {
             LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
@@ -124,7 +128,7 @@ impl Context<'_> {
 }
 
 /// Ends a kernel. It must have handled every message that it was sent.
-pub fn ended<K: Measured>(mut kernel: KernelHandle<K>) -> Found<()> {
+pub fn ended<K: Kernel>(mut kernel: KernelHandle<K>) -> Found<()> {
     let summary = kernel.terminate(TIMEOUT).map_err(wrong)?;
     match summary.unhandled {
         0 => Ok(()),

@@ -5,17 +5,27 @@ use crate::bench::report::{Found, OnDevice, Stop};
 use crate::bench::settings::TIMEOUT;
 use crate::bench::stats::Times;
 use ring_host::kernels::{Echo, EchoMessage};
-use ring_host::{Histogram, KernelHandle, LaunchConfig};
+use ring_host::{Histogram, Kernel, KernelHandle, LaunchConfig};
 use std::time::{Duration, Instant};
+
+/// Sends a request and waits for its answer; how long that took.
+#[inline]
+pub fn exchange<K: Kernel>(
+    kernel: &mut KernelHandle<K>,
+    request: K::Request,
+) -> Found<(K::Response, Duration)> {
+    let begun = Instant::now();
+    kernel.send(request, TIMEOUT).map_err(wrong)?;
+    let answer = kernel.recv(TIMEOUT).map_err(wrong)?;
+    let time = begun.elapsed();
+    Ok((answer, time))
+}
 
 /// Sends message `i` and waits for its answer; how long that took.
 #[inline]
 pub fn trip(kernel: &mut KernelHandle<Echo>, i: u64) -> Found<Duration> {
     let request = EchoMessage::from_seed(i);
-    let begun = Instant::now();
-    kernel.send(request, TIMEOUT).map_err(wrong)?;
-    let answer = kernel.recv(TIMEOUT).map_err(wrong)?;
-    let time = begun.elapsed();
+    let (answer, time) = exchange(kernel, request)?;
     match answer == request.answer() {
         true => Ok(time),
         false => Err(wrong(format!("the answer to message {i} is wrong: {:x?}", answer.words))),
@@ -46,11 +56,22 @@ pub fn timed(
     Ok(())
 }
 
+/// A round of round trips by `echo` and the default launch, as [`round_of`] measures them.
+pub fn round(context: &Context<'_>, pages: usize, times: &mut Times) -> Found<()> {
+    round_of(context, pages, LaunchConfig::default(), times, trip)
+}
+
 /// A round of round trips by a kernel launched for that, from the host's first processor; so many
 /// pages further on in the runtime's memory than the first kernel would be.
-pub fn round(context: &Context<'_>, pages: usize, times: &mut Times) -> Found<()> {
+pub fn round_of<K: Kernel>(
+    context: &Context<'_>,
+    pages: usize,
+    launch: LaunchConfig,
+    times: &mut Times,
+    mut trip: impl FnMut(&mut KernelHandle<K>, u64) -> Found<Duration> + Send,
+) -> Found<()> {
     let spacer = context.spacer(pages)?;
-    let mut kernel = context.active::<Echo>(LaunchConfig::default())?;
+    let mut kernel = context.resident::<K>(launch)?;
     context.timed(times, |i| trip(&mut kernel, i))?;
     ended(kernel)?;
     spacer.map_or(Ok(()), ended)
