@@ -45,7 +45,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
-        ("/sections", json!(["load", "modes", "cpu", "growth"])),
+        ("/sections", json!(["load", "scopes", "modes", "cpu", "growth"])),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
         ("/latency/0/id", json!("ring")),
@@ -65,7 +65,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (23, 18), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (31, 26), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -74,16 +74,16 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("18 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("26 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names = ["latency", "load", "throughput", "bandwidth", "modes", "many", "cpu", "growth"];
-    let ran = ring("bench --list").ends(0).says(&names);
+    let names = ["latency", "load", "throughput", "bandwidth", "scopes"];
+    let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 18 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 26 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -141,6 +141,42 @@ fn latency_under_load_is_printed_and_written() {
         "Against the rate at which messages are due",
         "<circle",
     ] {
+        assert!(page.contains(part), "'{part}' is not in the page");
+    }
+}
+
+#[test]
+fn every_scope_and_size_is_printed_and_written() {
+    let says = [
+        "us: one message there and back",
+        "echo, 64 bytes, the block",
+        "vector_add, 100, by payload",
+        "million messages a second, and GB/s each way",
+        "sum_64 1 64 0",
+        "one launch for all, LaunchConfig::default(): CPU threads, one a channel",
+    ];
+    let (report, page) = quick("scopes", "--only scopes", &says);
+    assert_eq!((&report["sections"], &report["wrong"]), (&json!(["scopes"]), &json!([])));
+    let rows = |name: &str| report[name].as_array().expect("a list").clone();
+    let ids: Vec<_> = rows("scopes").iter().map(|row| row["id"].clone()).collect();
+    let expected = "echo_64 echo_64_warp echo_64_block sum_64 echo_256 echo_1024 echo_4096 \
+                    add_10 add_25 add_100";
+    assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
+    for row in rows("scopes") {
+        assert_eq!(row["device"], "cpu");
+        for figure in ["p50", "p90", "p99", "max"] {
+            let us = row["times"][figure].as_f64();
+            assert!(us.is_some_and(|us| us > 0.0), "{figure}: {row:#}");
+        }
+    }
+    let channels: Vec<_> = rows("throughput").iter().map(|row| row["channels"].clone()).collect();
+    assert_eq!(channels, [1, 1, 1, 1, 1, 1, 4, 4, 4, 4].map(Value::from));
+    for row in rows("throughput") {
+        assert_eq!((&row["sweep"], &row["device"]), (&json!("scopes"), &json!("cpu")));
+        assert!(row["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
+    }
+
+    for part in ["<h2>Scopes and sizes</h2>", "Round trips against size", "<circle"] {
         assert!(page.contains(part), "'{part}' is not in the page");
     }
 }

@@ -83,6 +83,44 @@ fn load() -> UnderLoad {
     }
 }
 
+/// Figures of every scope and size.
+fn scopes() -> (Vec<Latency>, Vec<Throughput>) {
+    let trips = [
+        ("echo_64", 2.0),
+        ("echo_64_warp", 2.1),
+        ("echo_64_block", 2.4),
+        ("sum_64", 2.6),
+        ("echo_256", 2.3),
+        ("echo_1024", 2.7),
+        ("echo_4096", 4.0),
+        ("add_10", 2.5),
+        ("add_25", 3.5),
+        ("add_100", 4.5),
+    ];
+    let trips = trips.map(|(id, us)| {
+        let rounds = Rounds { p50: [0.9, 1.0, 1.1].map(|part| part * us).into(), p99: vec![us; 3] };
+        let row = Latency::new(id, &format!("{id} <there & back>"), "cuda");
+        Latency { whose: Whose::Ours, times: Ok(times(us)), rounds, ..row }
+    });
+    let rates = [
+        ("echo_64_block", 1, 64, 8.0),
+        ("sum_64", 1, 64, 7.0),
+        ("echo", 1, 64, 150.0),
+        ("echo_256", 1, 256, 60.0),
+        ("echo_1024", 1, 1024, 20.0),
+        ("echo_4096", 1, 4096, 4.0),
+        ("echo", 8, 64, 600.0),
+        ("echo_256", 8, 256, 160.0),
+        ("echo_1024", 8, 1024, 45.0),
+        ("echo_4096", 8, 4096, 12.0),
+    ];
+    let rates = rates.map(|(name, channels, bytes, m)| Throughput {
+        whose: Whose::Ours,
+        ..row("scopes", name, channels, bytes, m)
+    });
+    (trips.into(), rates.into())
+}
+
 /// Options as if none had been given.
 pub fn options() -> Bench {
     Bench {
@@ -194,6 +232,9 @@ pub fn report() -> Report {
         growth(10_000_000, 4096, 100.0),
         growth(10_000_000, 65_536, 99.0),
     ];
+    let (trips, rates) = scopes();
+    report.scopes = trips;
+    report.throughput.extend(rates);
     report.took = 1.5;
     report
 }

@@ -53,7 +53,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Memory on a GPU, pinned and on the device: for rings of 4096-byte messages on four channels, and as much
+/// Memory on a GPU, pinned and on the device: for rings of 4096-byte messages on eight channels, and as much
 /// for their answers.
 const LARGE: (usize, usize) = (192 << 20, 32 << 20);
 
@@ -157,6 +157,7 @@ fn measure(
                 ring::throughput::sweeps(&context, report);
             }
             Section::Bandwidth => comparison::bandwidth(&context, report),
+            Section::Scopes => ring::scopes::measure(&context, report),
             Section::Modes => report.ways = ring::modes::ways(&context),
             Section::Many => report.many = Some(ring::many::many(&context)),
             Section::Cpu => cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report),
@@ -176,6 +177,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
         Section::Load => load::steps(settings),
         Section::Throughput => settings.repeats * (1 + ring::throughput::steps()),
         Section::Bandwidth => settings.repeats,
+        Section::Scopes => ring::scopes::steps(settings),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,

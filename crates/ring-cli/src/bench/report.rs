@@ -331,6 +331,8 @@ pub struct Report {
     pub throughput: Vec<Throughput>,
     /// Plain copies.
     pub copies: Vec<Copies>,
+    /// Round trips of every scope and size.
+    pub scopes: Vec<Latency>,
     /// Modes and memories.
     #[serde(rename = "modes")]
     pub ways: Vec<Way>,
@@ -358,6 +360,7 @@ impl Report {
             on_device: Vec::new(),
             throughput: Vec::new(),
             copies: Vec::new(),
+            scopes: Vec::new(),
             ways: Vec::new(),
             many: None,
             growth: Vec::new(),
@@ -372,10 +375,12 @@ impl Report {
             Ok(rates) => !rates.samples().is_empty(),
             Err(stop) => *stop != Stop::Interrupted,
         };
-        self.latency.retain(|row| match &row.times {
-            Ok(times) => times.count() > 0,
-            Err(stop) => *stop != Stop::Interrupted,
-        });
+        for rows in [&mut self.latency, &mut self.scopes] {
+            rows.retain(|row| match &row.times {
+                Ok(times) => times.count() > 0,
+                Err(stop) => *stop != Stop::Interrupted,
+            });
+        }
         self.load.iter_mut().for_each(UnderLoad::interrupted);
         self.on_device.retain(|row| row.us != Err(Stop::Interrupted));
         self.throughput.retain(|row| some(&row.rate));
@@ -407,7 +412,7 @@ impl Report {
                 all.push(Wrong { what, why: why.clone() });
             }
         };
-        for row in &self.latency {
+        for row in self.latency.iter().chain(&self.scopes) {
             note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
         }
         for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {

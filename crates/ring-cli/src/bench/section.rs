@@ -19,6 +19,8 @@ pub enum Section {
     Throughput,
     /// 4096-byte messages in, 16 bytes out, beside cuMemcpyAsync (GPU)
     Bandwidth,
+    /// every scope and size: one message there and back, and messages a second
+    Scopes,
     /// round trip and throughput of every mode in every memory
     Modes,
     /// round trips of 16 kernels at once, beside those of one (GPU)

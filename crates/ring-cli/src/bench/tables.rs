@@ -1,6 +1,7 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
 mod load;
+mod scopes;
 
 use super::report::{Found, Report, Throughput, Whose};
 use super::stats::{Rates, Times};
@@ -33,11 +34,12 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 6] {
+pub fn parts(report: &Report) -> [Part; 7] {
     [
         latency(report),
         load::load(report),
         throughput(report),
+        scopes::scopes(report),
         ways(report),
         many(report),
         growth(report),

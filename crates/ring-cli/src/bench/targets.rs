@@ -1,6 +1,7 @@
 //! The performance targets of the runtime, judged by the measurements.
 
 mod load;
+mod scopes;
 
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
 use super::spread::{in_turn, one_by_one};
@@ -114,6 +115,9 @@ impl Target {
     }
 }
 
+/// Name for programs, what is measured, which side of what bound is right, and what was measured.
+type Asked = (&'static str, &'static str, Sense, f64, Result<Ratio, String>);
+
 /// All targets.
 pub fn targets(report: &Report) -> Vec<Target> {
     use Sense::{AtLeast, AtMost};
@@ -142,11 +146,36 @@ pub fn targets(report: &Report) -> Vec<Target> {
         any("capacity", "slowest / fastest, 256 to 65,536 slots", AtLeast, 0.9, slots(report)),
         any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
     ];
-    let under_load = load::load(report).into_iter();
-    let under_load =
-        under_load.map(|(id, what, sense, bound, measured)| gpu(id, what, sense, bound, measured));
-    all.extend(under_load);
+    let of_an_h200 = load::load(report).into_iter().chain(scopes::scopes(report));
+    let of_an_h200 =
+        of_an_h200.map(|(id, what, sense, bound, measured)| gpu(id, what, sense, bound, measured));
+    all.extend(of_an_h200);
     all
+}
+
+/// Major compute capability of an H200.
+const HOPPER: u32 = 9;
+
+/// Whether what was measured on `device` can be held against bounds for an H200: on a GPU of its generation.
+fn like_an_h200(report: &Report, device: &str) -> Result<(), String> {
+    match report.machine.device.compute_capability {
+        _ if device != "cuda" => Err("it needs a GPU".to_owned()),
+        (HOPPER, _) => Ok(()),
+        (major, minor) => Err(format!(
+            "the bound is for an H200, compute capability {HOPPER}.0; this is {major}.{minor}"
+        )),
+    }
+}
+
+/// The one that is furthest from what is asked; an error if there is none, or one of them is.
+fn worst(sense: Sense, all: impl Iterator<Item = Result<Ratio, String>>) -> Result<Ratio, String> {
+    let all: Vec<Ratio> = all.collect::<Result<_, _>>()?;
+    let by_value = |a: &Ratio, b: &Ratio| a.value.total_cmp(&b.value);
+    let worst = match sense {
+        Sense::AtMost => all.into_iter().max_by(by_value),
+        Sense::AtLeast => all.into_iter().min_by(by_value),
+    };
+    worst.ok_or_else(|| "not measured".to_owned())
 }
 
 /// The ratio, with both figures.

@@ -33,13 +33,14 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, load, throughput, ways, many, growth] = tables::parts(report);
+    let [latency, load, throughput, scopes, ways, many, growth] = tables::parts(report);
     let parts = [
         table::wrong(report),
         table::part(&tables::targets(report), ""),
         table::part(&latency, &plots::latency(report)),
         table::part(&load, &plots::load(report)),
         table::part(&throughput, &plots::throughput(report)),
+        table::part(&scopes, &plots::scopes(report)),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),
         table::part(&growth, &plots::growth(report)),
@@ -140,12 +141,27 @@ mod tests {
     }
 
     #[test]
+    fn round_trips_and_rates_are_drawn_against_size() {
+        let page = page(&example::report());
+        for part in [
+            "<h2>Scopes and sizes</h2>",
+            "aria-label=\"Round trips against size\"",
+            "<b>echo by a warp, p99</b>",
+            "echo by a warp, p50: 2.70 us at 1024",
+            "aria-label=\"Bytes each way against size\"",
+            "8 channels: 46.08 at 1024",
+        ] {
+            assert!(page.contains(part), "'{part}' is not in the page");
+        }
+    }
+
+    #[test]
     fn nothing_measured_is_a_page_too() {
         let mut report = example::report();
         (report.latency, report.throughput) = (Vec::new(), Vec::new());
         (report.on_device, report.copies) = (Vec::new(), Vec::new());
         (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
-        report.load = None;
+        (report.load, report.scopes) = (None, Vec::new());
         let page = page(&report);
         assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
     }

@@ -1,8 +1,10 @@
 //! The plots of the page.
 
 mod load;
+mod scopes;
 
 pub use load::load;
+pub use scopes::scopes;
 
 use super::svg::{Draw, Plot, Series};
 use crate::bench::report::{Latency, Report, Throughput, Whose};

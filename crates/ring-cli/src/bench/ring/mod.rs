@@ -5,6 +5,7 @@ pub mod latency;
 pub mod many;
 pub mod modes;
 mod pipe;
+pub mod scopes;
 pub mod throughput;
 
 pub use pipe::{BATCH, RingPipe};

@@ -1,16 +1,10 @@
 //! The targets of latency under load. Bounds in microseconds and in messages a second are for an H200.
 
-use super::{Ratio, Sense, ratio};
+use super::{Asked, Ratio, Sense, like_an_h200, ratio, worst};
 use crate::bench::load::rows::{Carrier, Channels, Figures, Open, UnderLoad};
 use crate::bench::report::{Found, Report};
 use crate::bench::spread::{in_turn, of_runs};
 use std::ops::RangeInclusive;
-
-/// Major compute capability of an H200.
-const HOPPER: u32 = 9;
-
-/// Name for programs, what is measured, which side of what bound is right, and what was measured.
-pub type Asked = (&'static str, &'static str, Sense, f64, Result<Ratio, String>);
 
 /// All of them.
 pub fn load(report: &Report) -> [Asked; 10] {
@@ -43,13 +37,7 @@ pub fn load(report: &Report) -> [Asked; 10] {
 /// What was measured on a GPU that the bounds are for.
 fn measured(report: &Report) -> Result<&UnderLoad, String> {
     let load = report.load.as_ref().ok_or("the section load was not measured")?;
-    match report.machine.device.compute_capability {
-        _ if load.device != "cuda" => Err("it needs a GPU".to_owned()),
-        (HOPPER, _) => Ok(load),
-        (major, minor) => Err(format!(
-            "the bound is for an H200, compute capability {HOPPER}.0; this is {major}.{minor}"
-        )),
-    }
+    like_an_h200(report, load.device).map(|()| load)
 }
 
 /// What was measured `at` a row.
@@ -70,13 +58,6 @@ fn median(at: String, figures: &Found<Figures>) -> Result<Ratio, String> {
     Ok(found.within(of_runs(&figures.rounds.p50)))
 }
 
-/// The one that is furthest from what is asked; an error if there is none, or one of them is.
-fn worst(all: impl Iterator<Item = Result<Ratio, String>>) -> Result<Ratio, String> {
-    let all: Vec<Ratio> = all.collect::<Result<_, _>>()?;
-    let worst = all.into_iter().max_by(|a, b| a.value.total_cmp(&b.value));
-    worst.ok_or_else(|| "not measured".to_owned())
-}
-
 /// The slowest of the ring's rows with so many in flight.
 fn in_flight(
     load: &UnderLoad,
@@ -84,7 +65,10 @@ fn in_flight(
     numbers: RangeInclusive<u64>,
 ) -> Result<Ratio, String> {
     let rows = load.closed(Carrier::Ring, single).filter(|row| numbers.contains(&row.in_flight));
-    worst(rows.map(|row| median(format!("{} in flight", row.in_flight), &row.figures)))
+    worst(
+        Sense::AtMost,
+        rows.map(|row| median(format!("{} in flight", row.in_flight), &row.figures)),
+    )
 }
 
 /// Rows of so many million messages due a second.
@@ -98,7 +82,7 @@ fn due_words(row: &Open) -> String {
 }
 
 fn due(load: &UnderLoad, millions: RangeInclusive<u64>) -> Result<Ratio, String> {
-    worst(rates(load, millions).map(|row| median(due_words(row), &row.figures)))
+    worst(Sense::AtMost, rates(load, millions).map(|row| median(due_words(row), &row.figures)))
 }
 
 /// The rate of 32 messages in flight, one by one.
@@ -131,7 +115,7 @@ fn tail(load: &UnderLoad) -> Result<Ratio, String> {
         let runs: Vec<f64> = rounds.map(|((p50, p99), late)| ratio(*p50, *p99, *late)).collect();
         Ok(found.within(of_runs(&runs)))
     };
-    worst(rates(load, 0..=10).map(of))
+    worst(Sense::AtMost, rates(load, 0..=10).map(of))
 }
 
 /// One message on each of 8 channels, as many host threads as there may be, beside one channel.

@@ -21,6 +21,7 @@ fn each_is_judged_by_its_own_figures() {
         ("messages", Verdict::NotMeasured),
         ("capacity", Verdict::WithinNoise),
         ("load_1", Verdict::NeedsGpu),
+        ("scope_block", Verdict::NeedsGpu),
     ] {
         let target = found(&all, id);
         assert_eq!(target.verdict(), verdict, "{target:?}");
@@ -114,6 +115,52 @@ fn a_row_under_load_that_stopped_is_not_passed_over() {
 }
 
 #[test]
+fn scopes_and_sizes_are_judged_on_the_gpu_that_the_bounds_are_for() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let verdicts = |report: &Report| {
+        let all = targets(report).into_iter().filter(|target| target.id.starts_with("scope_"));
+        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
+    };
+    report.machine.device.compute_capability = (8, 0);
+    let other = verdicts(&report);
+    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
+    report.machine.device.compute_capability = (9, 0);
+    let expected = [
+        ("scope_block", Verdict::Met),
+        ("scope_block_rate", Verdict::NotMet),
+        ("scope_order", Verdict::WithinNoise), // 2.6, and runs on both sides of it
+        ("scope_order_rate", Verdict::Met),
+        ("scope_add", Verdict::NotMet),
+        ("scope_add_payload", Verdict::Met),
+        ("scope_bytes_1", Verdict::Met),
+        ("scope_bytes_8", Verdict::WithinNoise), // 40.96
+    ];
+    assert_eq!(verdicts(&report), expected);
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap();
+    assert!(of("scope_add").figures.contains("add_25"), "the slower: {:?}", of("scope_add"));
+    let least = of("scope_bytes_1");
+    assert!((least.value - 15.36).abs() < 0.01, "256 bytes, not 64: {least:?}");
+    assert_eq!(least.figures, "15.360 GB/s each way, echo_256");
+}
+
+#[test]
+fn a_scope_or_size_that_stopped_is_not_passed_over() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    report.machine.device.compute_capability = (9, 0);
+    report.scopes.retain(|row| row.id != "add_10");
+    let wide = |row: &&mut Throughput| row.name == "echo_4096" && row.shape.channels == 8;
+    let row = report.throughput.iter_mut().find(wide).unwrap();
+    row.rate = Err(Stop::Refused("no room".to_owned()));
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap_err();
+    assert_eq!(of("scope_add"), "the section scopes was not measured");
+    assert_eq!(of("scope_bytes_8"), "echo_4096: no room");
+}
+
+#[test]
 fn the_best_of_the_others_counts() {
     let report = example::report();
     let rate = |name| {
@@ -192,9 +239,10 @@ fn nothing_measured_is_nothing_met() {
     let mut report = example::report();
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many, report.load) = (Vec::new(), None, None);
+    report.scopes = Vec::new();
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (18, all.len() - 18), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (26, all.len() - 26), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");
