@@ -142,7 +142,9 @@ impl<K: Kernel> KernelHandle<K> {
         let region = self.core.device.region();
         let pending = |channel: u32| {
             let ring = region.ring(channel, Direction::Requests);
-            let pending = ring.told_from(region.channel(channel).consumed());
+            // An answer proves its request consumed, also if the channel has not said so yet.
+            let answered = self.core.device.received(channel);
+            let pending = ring.told_from(region.channel(channel).consumed().max(answered));
             u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
         };
         let unhandled = (0..region.plan.channels).map(pending).sum();
