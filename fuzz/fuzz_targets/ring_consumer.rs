@@ -54,15 +54,18 @@ fn consume<T: Message>(parts: &Parts, acts: &[Act]) {
         match *act {
             Act::Control(line) => line.write(&ring, next),
             Act::Atom(line, k, words) => {
-                ring.line(line.into()).atoms[usize::from(k) % 8].store(words);
+                let lines = ring.lines_of(line.into());
+                lines[usize::from(k) / 8 % lines.len()].atoms[usize::from(k) % 8].store(words);
             }
             Act::Stamp(k, of) => {
                 let words = [!0, u64::from(stamp(of.apply(next))) << 32];
-                ring.line(next).atoms[usize::from(k) % CONTROL].store(words);
+                let lines = ring.lines_of(next);
+                let line = &lines[usize::from(k) / CONTROL % lines.len()];
+                line.atoms[usize::from(k) % CONTROL].store(words);
             }
             Act::Stamps(ahead, of) => {
-                let line = ring.line(next.wrapping_add(ahead.into()));
-                for atom in &line.atoms[..CONTROL] {
+                let lines = ring.lines_of(next.wrapping_add(ahead.into()));
+                for atom in lines.iter().flat_map(|line| &line.atoms[..CONTROL]) {
                     atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
                 }
             }
@@ -127,6 +130,7 @@ fuzz_target!(|input: Input<Act>| {
         0 => consume::<[u32; 4]>(&parts, &input.acts),
         1 => consume::<[u8; 84]>(&parts, &input.acts),
         2 => consume::<[u8; 13]>(&parts, &input.acts),
-        _ => consume::<[u64; 16]>(&parts, &input.acts),
+        3 => consume::<[u64; 16]>(&parts, &input.acts),
+        _ => consume::<[u32; 54]>(&parts, &input.acts),
     }
 });

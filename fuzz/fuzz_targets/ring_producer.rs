@@ -5,6 +5,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use ring_fuzz::{Input, Lie, Parts};
+use ring_shared::message::takes_inline;
 use ring_shared::ring::{CONTROL, Control, may_go_inline, window};
 use ring_shared::{Corrupt, Message, Outbox, PushError};
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,13 +30,14 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
     for act in acts {
         let (next, consumed) = (producer.next(), producer.consumed());
         let may_go = |n: usize, consumed| {
-            n == 1 && T::FITS_INLINE && may_go_inline(next, consumed, run_start, window)
+            n == 1 && takes_inline::<T>(&ring) && may_go_inline(next, consumed, run_start, window)
         };
         let found = ring.credit().consumed.load(Relaxed);
         let refused = Corrupt { found, low: start, high: next };
         let impossible = !(start..=next).contains(&found);
         let looks = |wanted: usize| ((capacity - (next - consumed)) as usize) < wanted;
-        let looks_to_push = |n| looks(n) || (n == 1 && T::FITS_INLINE && !may_go(1, consumed));
+        let looks_to_push =
+            |n| looks(n) || (n == 1 && takes_inline::<T>(&ring) && !may_go(1, consumed));
         let mut alone = false;
         // An error exactly if it had to look and what it saw cannot be; then nothing was pushed.
         let check = |got: Result<usize, Corrupt>, must_look: bool, pushed: u64| {
@@ -100,6 +102,7 @@ fuzz_target!(|input: Input<Act>| {
         0 => produce::<[u32; 4]>(&parts, &input.acts),
         1 => produce::<[u8; 84]>(&parts, &input.acts),
         2 => produce::<[u8; 13]>(&parts, &input.acts),
-        _ => produce::<[u64; 16]>(&parts, &input.acts),
+        3 => produce::<[u64; 16]>(&parts, &input.acts),
+        _ => produce::<[u32; 54]>(&parts, &input.acts),
     }
 });

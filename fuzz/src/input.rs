@@ -12,20 +12,22 @@ pub struct Input<A> {
     start: Start,
     size: u8,
     lines: u8,
+    span: u8,
     /// What is done.
     pub acts: Vec<A>,
 }
 
 impl<A> Input<A> {
-    /// The ring, of up to 64 lines and slots. Its slots may be too small for the message, as when a kernel and a host disagree.
+    /// The ring, of lines for up to 64 messages, up to four each, and up to 64 slots. Its slots may be too small for the message, as when a kernel and a host disagree.
     pub fn parts(&self) -> Parts {
         let (capacity, lines) = (1 << (self.log2 % 7), 1 << (self.lines % 7));
         let slot_atoms = 1 + u32::from(self.slot_atoms % 9);
-        Parts::with_lines(lines, capacity, slot_atoms, self.start.index())
+        let span = 1 + u32::from(self.span % 4);
+        Parts::with_lines((lines, span), capacity, slot_atoms, self.start.index())
     }
 
-    /// Which of four sizes its messages have.
+    /// Which of five sizes its messages have.
     pub fn size(&self) -> u8 {
-        self.size % 4
+        self.size % 5
     }
 }

@@ -5,7 +5,7 @@ use crate::hostile::idle::idle_by;
 use crate::sequences::seed::run;
 use proptest::prelude::*;
 use ring_host::error::ArenaKind;
-use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::kernels::{Echo, EchoMessage, VectorAdd, VectorAddRequest, VectorAddResponse};
 use ring_host::{
     KernelHandle, LaunchConfig, LaunchError, Memory, Mode, RecvTimeoutError, Runtime, TryRecvError,
     TrySendError,
@@ -50,6 +50,61 @@ fn several_lines_take_128_bytes_each_way_in_each_channel() {
         let one = bytes(1);
         for lines in [2, 16, 64] {
             assert_eq!(bytes(lines) - one, 3 * 2 * 128 * lines as usize);
+        }
+    });
+}
+
+#[test]
+fn messages_of_three_lines_take_three_times_as_much() {
+    on_each_device(|host| {
+        let bytes = |lines| {
+            let launch = way(RESIDENT).capacity(64).channels(3).window(lines);
+            host.launch::<VectorAdd>(launch).unwrap().pinned_bytes()
+        };
+        let one = bytes(1); // in the channels' blocks: a line each way
+        for lines in [2, 64] {
+            assert_eq!(bytes(lines) - one, 3 * 2 * 3 * 128 * lines as usize);
+        }
+    });
+}
+
+fn vectors(i: u32) -> ([f32; 25], [f32; 25]) {
+    let of = |factor: u32| std::array::from_fn(|k| (i % 4096 * factor + k as u32) as f32);
+    (of(3), of(5))
+}
+
+fn is_sum(i: u32, answer: &VectorAddResponse) {
+    let (a, b) = vectors(i);
+    assert_eq!((answer.len, answer.c), (25, std::array::from_fn(|k| a[k] + b[k])), "answer {i}");
+}
+
+/// Of three lines each way, with more under way than fit the window or fewer, over deactivations.
+#[test]
+fn messages_of_several_lines_are_answered_once_and_in_order() {
+    const TOTAL: u32 = 400;
+    let cases = [(1, 1), (1, 5), (2, 2), (4, 3), (16, 40), (64, 1), (64, 40), (64, 64), (64, 100)];
+    on_each_device(|host| {
+        for (lines, depth) in cases {
+            for start in [0, (1 << 32) - 70] {
+                let launch = way(RESIDENT).capacity(128).window(lines).start_index(start);
+                let mut kernel = host.launch::<VectorAdd>(launch).unwrap();
+                kernel.activate(LONG).unwrap();
+                let (mut sent, mut received) = (0, 0);
+                while received < TOTAL {
+                    while sent < TOTAL && sent - received < depth {
+                        let (a, b) = vectors(sent);
+                        kernel.send(VectorAddRequest::inline(&a, &b).unwrap(), LONG).unwrap();
+                        sent += 1;
+                    }
+                    if received % 97 == 96 {
+                        kernel.deactivate(LONG).unwrap();
+                        kernel.activate(LONG).unwrap();
+                    }
+                    is_sum(received, &kernel.recv(LONG).unwrap());
+                    received += 1;
+                }
+                assert_eq!(kernel.terminate(LONG).unwrap().unhandled, 0, "{lines}, {depth}");
+            }
         }
     });
 }

@@ -144,9 +144,9 @@ impl<'a> BlockContext<'a> {
     }
 }
 
-/// The kernel's payload arena: device memory that the host fills and reads by copies, for what is
-/// too large for a slot. A message names a part of it by offset and length. It lives as long as the
-/// handler's call, not longer.
+/// The kernel's payload arena, for what is too large for a slot: memory that the host fills and reads, a small arena's in
+/// mapped memory, which a handler reads over the bus each time, a large one's on the device. A message names a part of
+/// it by offset and length. It lives as long as the handler's call, not longer.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     base: u64,
@@ -157,7 +157,7 @@ pub struct Payload<'a> {
 impl<'a> Payload<'a> {
     /// # Safety
     /// `base..base + bytes` is 4-byte aligned memory, readable and writable for `'a`, accessed by
-    /// this kernel's handlers and by copies, as words that are atomic to each other.
+    /// this kernel's handlers and by the host, as words that are atomic to each other.
     #[inline(always)]
     pub(crate) unsafe fn new(base: u64, bytes: u64) -> Payload<'a> {
         Payload { base, bytes, of: PhantomData }

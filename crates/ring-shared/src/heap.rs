@@ -15,6 +15,7 @@ pub struct RingMemory {
     lines: Vec<Doorbell>,
     credit: CreditLine,
     slots: Vec<Atom>,
+    line_count: u32,
     capacity: u32,
     start: u64,
 }
@@ -38,10 +39,11 @@ impl RingMemory {
         Self::with_lines::<T>(1, capacity, start)
     }
 
-    /// As [`boxed`](Self::boxed), with that many doorbell lines.
+    /// As [`boxed`](Self::boxed), with doorbell lines for so many messages, as many lines each as a message takes.
     #[doc(hidden)]
-    pub fn with_lines<T: Message>(lines: u32, capacity: u32, start: u64) -> Box<RingMemory> {
+    pub fn with_lines<T: Message>(line_count: u32, capacity: u32, start: u64) -> Box<RingMemory> {
         let zero = || Atom::new([0, 0]);
+        let lines = line_count * T::SPAN as u32;
         #[cfg_attr(not(loom), allow(unused_mut))]
         let mut memory = Box::new(RingMemory {
             #[cfg(loom)]
@@ -51,6 +53,7 @@ impl RingMemory {
                 .collect(),
             credit: CreditLine::new(AtomicU64::new(0)),
             slots: (0..capacity as usize * T::SLOT_ATOMS).map(|_| zero()).collect(),
+            line_count,
             capacity,
             start,
         });
@@ -80,6 +83,7 @@ impl RingMemory {
     #[doc(hidden)]
     pub unsafe fn ring_for_now(&self) -> Ring {
         let atoms = self.slots.len() as u32 / self.capacity;
+        let span = self.lines.len() as u32 / self.line_count;
         // SAFETY: the three parts stay as long as the caller promised, and `slots` has `capacity`
         // slots.
         unsafe {
@@ -89,7 +93,8 @@ impl RingMemory {
                     NonNull::from(&self.credit),
                     NonNull::new(self.slots.as_ptr().cast_mut()).expect("a vector's pointer"),
                 ),
-                (self.lines.len() as u32, self.capacity, atoms),
+                (self.line_count, span),
+                (self.capacity, atoms),
                 self.start,
             )
         }

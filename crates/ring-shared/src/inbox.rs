@@ -1,7 +1,7 @@
 //! The consuming end of a ring, used by one thread.
 
 use crate::atomics::{MemoryScope, System};
-use crate::message::{InlinePayload, Message};
+use crate::message::{InlinePayload, LINE_WORDS, MOST_WORDS, Message, takes_inline};
 use crate::ring::{
     CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, runs, stamp,
     stamp_of,
@@ -88,8 +88,8 @@ impl<S: MemoryScope> Inbox<S> {
         }
         let (control, next) = (self.control(), self.next);
         let mut message = T::zeroed();
-        let is_inline =
-            T::FITS_INLINE && decide(control, next, self.ring.capacity()) == Seen::Inline;
+        let is_inline = takes_inline::<T>(&self.ring)
+            && decide(control, next, self.ring.capacity()) == Seen::Inline;
         if !is_inline || !self.take_inline(&mut message) {
             return None;
         }
@@ -247,7 +247,7 @@ impl<S: MemoryScope> Inbox<S> {
                     }
                     return Ok(Found::Nothing);
                 }
-                Seen::Inline if T::FITS_INLINE => return Ok(Found::Inline),
+                Seen::Inline if takes_inline::<T>(&self.ring) => return Ok(Found::Inline),
                 Seen::Inline => {
                     return Err(Corrupt { found: next, low: next + 1, high: next + 1 });
                 }
@@ -274,13 +274,27 @@ impl<S: MemoryScope> Inbox<S> {
     /// Takes the inline message if all its atoms have arrived.
     #[inline]
     fn take_inline<T: Message>(&mut self, message: &mut T) -> bool {
-        // SYNC: a stamp proves its own atom; on a CPU it acquires what `push_inline` (or the channel)
-        // released into it. On a GPU the control atom was acquired, and each stamp comes after the same
-        // fence of the producer's as that does.
-        let atoms = self.ring.line(self.next).atoms[..T::INLINE_ATOMS].iter().map(S::load_whole);
+        let whole = match T::SPAN {
+            1 => self.put_together::<T, LINE_WORDS>(message),
+            _ => self.put_together::<T, MOST_WORDS>(message),
+        };
+        if whole {
+            self.advance();
+            self.tail = self.next;
+        }
+        whole
+    }
+
+    /// Puts the inline message together, if all its atoms have arrived.
+    #[inline]
+    fn put_together<T: Message, const WORDS: usize>(&self, message: &mut T) -> bool {
         let (mut late, expected) = (0, stamp(self.next));
-        let mut payload = InlinePayload::EMPTY;
-        for (k, words) in atoms.enumerate() {
+        let mut payload = InlinePayload::<WORDS>::EMPTY;
+        for k in 0..T::INLINE_ATOMS {
+            // SYNC: a stamp proves its own atom; on a CPU it acquires what `push_inline` (or the channel)
+            // released into it. On a GPU the control atom was acquired, and each stamp comes after the same
+            // fence of the producer's as that does.
+            let words = S::load_whole(self.ring.inline_atom(self.next, k));
             late |= stamp_of(words) ^ expected;
             payload = payload.with(k, words);
         }
@@ -288,8 +302,6 @@ impl<S: MemoryScope> Inbox<S> {
             return false;
         }
         payload.into(message);
-        self.advance();
-        self.tail = self.next;
         true
     }
 

@@ -1,15 +1,15 @@
 //! What may travel through a ring, and how its bytes are cut into atoms.
 
-use crate::ring::{payload_of, stamped};
+use crate::ring::{MAX_SPAN, Ring, payload_of, stamped};
 use bytemuck::Pod;
 
 /// Largest message, in bytes: what the device's staging windows hold of one message.
 pub const MAX_MESSAGE_BYTES: usize = 8192;
 
-/// Bytes of payload in an atom of the doorbell line; the other four are its stamp.
+/// Bytes of payload in an atom of a doorbell line; the other four are its stamp.
 pub const INLINE_ATOM_BYTES: usize = 12;
 
-/// Atoms of the doorbell line that can carry payload.
+/// Atoms of a doorbell line that can carry payload.
 pub const INLINE_ATOMS: usize = 7;
 
 /// A message: plain bytes without padding ([`bytemuck::Pod`]), at most [`MAX_MESSAGE_BYTES`] long
@@ -32,11 +32,29 @@ pub trait Message: Pod {
         size_of::<Self>().div_ceil(16)
     };
 
-    /// Stamped atoms that this message takes in the doorbell line.
+    /// Stamped atoms that this message takes in doorbell lines.
     const INLINE_ATOMS: usize = size_of::<Self>().div_ceil(INLINE_ATOM_BYTES);
 
-    /// Whether the message fits the doorbell line and so may travel inline.
-    const FITS_INLINE: bool = Self::INLINE_ATOMS <= INLINE_ATOMS;
+    /// Whether the message fits doorbell lines and so may travel inline: up to 336 bytes do.
+    const FITS_INLINE: bool = Self::INLINE_ATOMS <= MAX_SPAN as usize * INLINE_ATOMS;
+
+    /// Doorbell lines that it takes then; 1 if it does not fit.
+    const SPAN: usize = match Self::FITS_INLINE {
+        true => Self::INLINE_ATOMS.div_ceil(INLINE_ATOMS),
+        false => 1,
+    };
+}
+
+/// Whether messages of this type may go inline in that ring.
+#[inline]
+pub fn takes_inline<T: Message>(ring: &Ring) -> bool {
+    T::FITS_INLINE && (T::SPAN == 1 || T::SPAN as u32 <= ring.span())
+}
+
+/// Doorbell lines that a message takes in both rings of a pair, for requests `Q` and responses `R`: as many as the larger
+/// of those that fit.
+pub const fn span_of_pair<Q: Message, R: Message>() -> usize {
+    if Q::SPAN > R::SPAN { Q::SPAN } else { R::SPAN }
 }
 
 impl<T: Pod> Message for T {}
@@ -79,19 +97,22 @@ pub(crate) fn inline_atom<T: Message>(message: &T, k: usize, stamp: u32) -> [u64
     stamped(payload, stamp)
 }
 
-/// The payload of inline atoms as a message, put together in registers.
+/// The payload of inline atoms as a message, put together by `WORDS` words of eight bytes: in registers, if they are few.
 #[derive(Clone, Copy)]
-pub(crate) struct InlinePayload([u64; INLINE_WORDS]);
+pub(crate) struct InlinePayload<const WORDS: usize>([u64; WORDS]);
 
-/// Words of eight bytes that inline atoms can fill.
-const INLINE_WORDS: usize = (INLINE_ATOMS * INLINE_ATOM_BYTES).div_ceil(8);
+/// Words that the atoms of one line fill.
+pub(crate) const LINE_WORDS: usize = (INLINE_ATOMS * INLINE_ATOM_BYTES).div_ceil(8);
 
-impl InlinePayload {
-    pub const EMPTY: InlinePayload = InlinePayload([0; INLINE_WORDS]);
+/// Words that the atoms of as many lines fill as a message can take.
+pub(crate) const MOST_WORDS: usize = MAX_SPAN as usize * INLINE_ATOMS * INLINE_ATOM_BYTES / 8;
+
+impl<const WORDS: usize> InlinePayload<WORDS> {
+    pub const EMPTY: InlinePayload<WORDS> = InlinePayload([0; WORDS]);
 
     /// With the payload of inline atom `k`, which comes once.
     #[inline]
-    pub fn with(mut self, k: usize, atom: [u64; 2]) -> InlinePayload {
+    pub fn with(mut self, k: usize, atom: [u64; 2]) -> InlinePayload<WORDS> {
         let [first, second, third] = payload_of(atom).map(u64::from);
         let at = 3 * k / 2;
         if let Some([low, high]) = self.0.get_mut(at..at + 2) {
@@ -108,7 +129,7 @@ impl InlinePayload {
     pub fn into<T: Message>(self, message: &mut T) {
         let words = self.0.map(u64::to_le);
         let bytes = bytemuck::bytes_of_mut(message);
-        let n = bytes.len().min(8 * INLINE_WORDS);
+        let n = bytes.len().min(8 * WORDS);
         bytes[..n].copy_from_slice(&bytemuck::bytes_of(&words)[..n]);
     }
 }
@@ -120,7 +141,7 @@ mod tests {
 
     fn survives<const N: usize>(bytes: [u8; N]) {
         let (mut slot, mut inline) = ([0u8; N], [0u8; N]);
-        let mut payload = InlinePayload::EMPTY;
+        let mut payload = InlinePayload::<MOST_WORDS>::EMPTY;
         for k in 0..N.div_ceil(8) {
             set_word64(&mut slot, 8 * k, word64(&bytes, 8 * k));
         }
@@ -135,8 +156,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_survive_being_cut(b in any::<[u8; 32]>()) {
+        fn bytes_survive_being_cut(
+            b in any::<[u8; 32]>(),
+            long in proptest::collection::vec(any::<u8>(), 336),
+        ) {
             survives(b);
+            survives::<85>(long[..85].try_into().unwrap());
+            survives::<216>(long[..216].try_into().unwrap());
+            survives::<336>(long[..].try_into().unwrap());
             survives::<1>(b[..1].try_into().unwrap());
             survives::<11>(b[..11].try_into().unwrap());
             survives::<12>(b[..12].try_into().unwrap());
@@ -151,6 +178,13 @@ mod tests {
         assert_eq!(<[u8; 65] as Message>::SLOT_ATOMS, 5);
         assert_eq!(<[u8; 64] as Message>::INLINE_ATOMS, 6);
         const { assert!(<[u8; 84] as Message>::FITS_INLINE) };
-        const { assert!(!<[u8; 85] as Message>::FITS_INLINE) };
+        const { assert!(<[u8; 336] as Message>::FITS_INLINE) };
+        const { assert!(!<[u8; 337] as Message>::FITS_INLINE) };
+        let spans = [<[u8; 84]>::SPAN, <[u8; 85]>::SPAN, <[u8; 168]>::SPAN, <[u8; 169]>::SPAN];
+        assert_eq!(spans, [1, 2, 2, 3]);
+        assert_eq!((<[u8; 252]>::SPAN, <[u8; 253]>::SPAN, <[u8; 336]>::SPAN), (3, 4, 4));
+        assert_eq!(<[u8; 337] as Message>::SPAN, 1);
+        assert_eq!(span_of_pair::<[u8; 16], [u8; 100]>(), 2);
+        assert_eq!(span_of_pair::<[u8; 4096], [u8; 16]>(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The producing end of a ring, used by one thread.
 
 use crate::atomics::{Atom, MemoryScope, System};
-use crate::message::{Message, inline_atom};
+use crate::message::{Message, inline_atom, takes_inline};
 use crate::ring::{
     CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp, window,
 };
@@ -65,7 +65,7 @@ impl<S: MemoryScope> Outbox<S> {
     }
 
     /// Says that everything before `index` is consumed, as an answer to message `index - 1`
-    /// proves. Saves the read of the credit line and lets the next message travel inline.
+    /// proves. Saves a read of the credit line.
     #[inline]
     pub fn note_consumed(&mut self, index: u64) {
         if index > self.consumed && index <= self.next {
@@ -79,14 +79,15 @@ impl<S: MemoryScope> Outbox<S> {
         self.make_room(1, credit).map(|n| n > 0)
     }
 
-    /// Pushes one message, inline if everything before it is consumed and it fits. `credit` is
-    /// the number of messages this side has consumed from the opposite ring, as an index.
+    /// Pushes one message: inline, if it fits, the message before it in its doorbell line is consumed, and none before it
+    /// is unread in slots. `credit` is the number of messages this side has consumed from the opposite ring, as an
+    /// index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
-        if !self.may_go_inline() && (T::FITS_INLINE || self.room() == 0) {
+        if !self.may_go_inline() && (takes_inline::<T>(&self.ring) || self.room() == 0) {
             self.refresh()?;
         }
-        if T::FITS_INLINE && self.may_go_inline() {
+        if takes_inline::<T>(&self.ring) && self.may_go_inline() {
             self.push_inline(message, credit);
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl<S: MemoryScope> Outbox<S> {
         credit: u64,
         mut message: impl FnMut(usize) -> T,
     ) -> Result<usize, Corrupt> {
-        if most == 1 && T::FITS_INLINE {
+        if most == 1 && takes_inline::<T>(&self.ring) {
             if !self.may_go_inline() {
                 self.refresh()?;
             }
@@ -260,7 +261,7 @@ impl<S: MemoryScope> Outbox<S> {
     #[inline]
     fn may_all_go_inline<T: Message>(&mut self, n: usize) -> Result<bool, Corrupt> {
         let window = window(self.ring.line_count(), self.ring.capacity());
-        if !T::FITS_INLINE || n == 0 || n > window as usize {
+        if !takes_inline::<T>(&self.ring) || n == 0 || n > window as usize {
             return Ok(false);
         }
         let may = |this: &Self| {
@@ -315,7 +316,7 @@ impl<S: MemoryScope> Outbox<S> {
         S::release();
         for k in 0..T::INLINE_ATOMS {
             // SYNC: each stamp is released to the consumer's `load_whole` of the same atom.
-            S::store_whole(&ring.line(index).atoms[k], inline_atom(message, k, stamp(index)));
+            S::store_whole(ring.inline_atom(index, k), inline_atom(message, k, stamp(index)));
         }
         (self.next, self.run_start) = (index + 1, index + 1);
         self.store_control(index, Control::behind_inline(self.next, credit));
@@ -367,8 +368,10 @@ impl<S: MemoryScope> Outbox<S> {
     #[cold]
     fn scrub(&mut self, tail: u64, words: [u64; 2], credit: u64) {
         let (ring, index) = (self.ring, self.scrub_next);
-        for atom in &ring.line(index).atoms[..CONTROL] {
-            S::store_whole(atom, words);
+        for line in ring.lines_of(index) {
+            for atom in &line.atoms[..CONTROL] {
+                S::store_whole(atom, words);
+            }
         }
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
         S::release();

@@ -1,7 +1,9 @@
 //! The ring protocol, all of it: a window of doorbell lines over plain slots.
 //!
 //! Message `i` (a `u64` that only grows) lies in slot `i & (capacity - 1)` or, if it is *inline*, in
-//! doorbell line `i & (lines - 1)`. A ring has three parts, each with one writer:
+//! doorbell line `i & (lines - 1)`. Where messages are larger than a line, *line* means the two to four lines side by
+//! side that hold one of them, the ring's *span*; the control atom is that of the first. A ring has three parts, each
+//! with one writer:
 //!
 //! - **doorbell lines** (producer): in each, seven atoms of 12 payload bytes and a stamp, `i + 1`
 //!   ([`stamped`]); and a [`Control`] atom: which messages lie in slots, and the producer's credit for
@@ -43,6 +45,9 @@ pub const MAX_START: u64 = 1 << 63;
 
 /// Most doorbell lines a ring may have.
 pub const MAX_LINES: u32 = 64;
+
+/// Most doorbell lines that one message may take.
+pub const MAX_SPAN: u32 = 4;
 
 /// Messages after which stale stamps and controls in a doorbell line are overwritten.
 pub const SCRUB: u64 = 1 << 30;
@@ -282,6 +287,7 @@ pub struct Ring {
     credit: NonNull<CreditLine>,
     slots: NonNull<Atom>,
     line_count: u32,
+    span: u32,
     capacity: u32,
     slot_atoms: u32,
     start: u64,
@@ -291,37 +297,74 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// A ring of `line_count` doorbell lines and `capacity` slots of `slot_atoms` atoms, whose first message has
-    /// index `start`. `None` if there is not a power of two of lines up to [`MAX_LINES`] and of slots up to
-    /// [`MAX_CAPACITY`], a slot is empty, or `start` is above [`MAX_START`].
+    /// A ring of doorbell lines for `line_count` messages, `span` lines each, and `capacity` slots of `slot_atoms`
+    /// atoms, whose first message has index `start`. `None` if there is not a power of two of lines up to [`MAX_LINES`]
+    /// and of slots up to [`MAX_CAPACITY`], the span is not in `1..=MAX_SPAN`, a slot is empty, or `start` is above
+    /// [`MAX_START`].
     ///
     /// # Safety
     /// The three parts must be readable and writable, as large as said, initialised, and stay so
     /// for as long as this ring or a copy of it is used.
     pub unsafe fn from_raw(
         (lines, credit, slots): (NonNull<Doorbell>, NonNull<CreditLine>, NonNull<Atom>),
-        (line_count, capacity, slot_atoms): (u32, u32, u32),
+        (line_count, span): (u32, u32),
+        (capacity, slot_atoms): (u32, u32),
         start: u64,
     ) -> Option<Ring> {
         let sound = line_count.is_power_of_two()
             && line_count <= MAX_LINES
+            && (1..=MAX_SPAN).contains(&span)
             && capacity.is_power_of_two()
             && capacity <= MAX_CAPACITY
             && slot_atoms > 0
             && start <= MAX_START;
-        sound.then_some(Ring { lines, credit, slots, line_count, capacity, slot_atoms, start })
+        sound.then_some(Ring {
+            lines,
+            credit,
+            slots,
+            line_count,
+            span,
+            capacity,
+            slot_atoms,
+            start,
+        })
     }
 
-    /// The doorbell line that message `index` may lie in, and that a consumer at `index` looks at.
+    /// The doorbell line that message `index` may lie in, and that a consumer at `index` looks at; the first, if it
+    /// takes several.
     #[inline]
     pub fn line(&self, index: u64) -> &Doorbell {
         let at = index as usize & (self.line_count as usize - 1);
-        // SAFETY: the mask keeps it below the `line_count` lines that are valid by the promise to `from_raw`;
-        // they hold atomics only, so `&` is enough.
-        unsafe { self.lines.add(at).as_ref() }
+        // SAFETY: the mask keeps it below `line_count`, and so many times `span` lines are valid by the promise to
+        // `from_raw`; they hold atomics only, so `&` is enough.
+        unsafe { self.lines.add(at * self.span as usize).as_ref() }
     }
 
-    /// Number of doorbell lines, a power of two.
+    /// All doorbell lines that message `index` may lie in.
+    #[inline]
+    pub fn lines_of(&self, index: u64) -> &[Doorbell] {
+        let at = (index as usize & (self.line_count as usize - 1)) * self.span as usize;
+        // SAFETY: as for `line`.
+        unsafe { core::slice::from_raw_parts(self.lines.add(at).as_ptr(), self.span as usize) }
+    }
+
+    /// Where inline atom `k` of message `index` lies, which takes no more lines than the span.
+    #[inline]
+    pub(crate) fn inline_atom(&self, index: u64, k: usize) -> &Atom {
+        // The first line without a bound to check: it is there.
+        match k / CONTROL {
+            0 => &self.line(index).atoms[k],
+            line => &self.lines_of(index)[line].atoms[k % CONTROL],
+        }
+    }
+
+    /// Doorbell lines that one message may take.
+    #[inline]
+    pub fn span(&self) -> u32 {
+        self.span
+    }
+
+    /// Messages that the doorbell lines have room for, a power of two.
     #[inline]
     pub fn line_count(&self) -> u32 {
         self.line_count
@@ -404,7 +447,9 @@ impl Ring {
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn reset(&self) {
         for index in 0..u64::from(self.line_count) {
-            self.line(index).reset(self.start);
+            for line in self.lines_of(index) {
+                line.reset(self.start);
+            }
         }
         self.credit().reset(self.start);
     }

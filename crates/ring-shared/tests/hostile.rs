@@ -13,6 +13,7 @@ mod parts;
 
 use parts::{Parts, check_look};
 use proptest::prelude::*;
+use ring_shared::message::takes_inline;
 use ring_shared::ring::{CONTROL, Control, stamp};
 use ring_shared::{Corrupt, Inbox, Message, Outbox, PushError};
 use std::sync::atomic::Ordering::Relaxed;
@@ -67,7 +68,7 @@ enum ToConsumer {
 fn to_consumer() -> impl Strategy<Value = ToConsumer> {
     prop_oneof![
         3 => (lie(), lie(), any::<u32>()).prop_map(|(t, e, c)| ToConsumer::Control(t, e, c)),
-        1 => (0..7usize, lie()).prop_map(|(k, s)| ToConsumer::Stamp(k, s)),
+        1 => (0..28usize, lie()).prop_map(|(k, s)| ToConsumer::Stamp(k, s)),
         1 => lie().prop_map(ToConsumer::Stamps),
         1 => any::<(u64, u64)>().prop_map(|(at, word)| ToConsumer::Slot(at, word)),
         3 => Just(ToConsumer::Pop),
@@ -92,10 +93,12 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
                 ring.line(0).atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
-                ring.line(0).atoms[k].store([!0, u64::from(stamp(of.apply(next))) << 32]);
+                let lines = ring.lines_of(0);
+                let atom = &lines[k / CONTROL % lines.len()].atoms[k % CONTROL];
+                atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
             }
             ToConsumer::Stamps(of) => {
-                for atom in &ring.line(0).atoms[..CONTROL] {
+                for atom in ring.lines_of(0).iter().flat_map(|line| &line.atoms[..CONTROL]) {
                     atom.store([!0, u64::from(stamp(of.apply(next))) << 32]);
                 }
             }
@@ -179,7 +182,7 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
             }
             ToProducer::Push => {
                 let got = producer.push(&T::zeroed(), 0);
-                let must_look = looks(1) || (T::FITS_INLINE && consumed != next);
+                let must_look = looks(1) || (takes_inline::<T>(&ring) && consumed != next);
                 assert_eq!(matches!(got, Err(PushError::Corrupt(_))), must_look && impossible);
                 if let Err(PushError::Corrupt(corrupt)) = got {
                     assert_eq!(corrupt, refused);
@@ -192,7 +195,8 @@ fn lied_to_producer<T: Message>(parts: &Parts, acts: &[ToProducer]) {
                 } else {
                     producer.push_slice(&vec![T::zeroed(); n], 0)
                 };
-                let must_look = looks(n) || (n == 1 && T::FITS_INLINE && consumed != next);
+                let must_look =
+                    looks(n) || (n == 1 && takes_inline::<T>(&ring) && consumed != next);
                 assert_eq!(got.is_err(), must_look && impossible);
                 if let Err(corrupt) = got {
                     assert_eq!(corrupt, refused);
@@ -222,6 +226,8 @@ proptest! {
         lied_to_consumer::<[u32; 4]>(&Parts::new(1 << log2, 1, start), &acts);
         lied_to_consumer::<[u8; 84]>(&Parts::new(1 << log2, 6, start), &acts);
         lied_to_consumer::<[u64; 16]>(&Parts::new(1 << log2, 8, start), &acts);
+        lied_to_consumer::<[u64; 16]>(&Parts::with_lines((1, 2), 1 << log2, 8, start), &acts);
+        lied_to_consumer::<[u32; 54]>(&Parts::with_lines((1, 3), 1 << log2, 14, start), &acts);
     }
 
     #[test]
@@ -232,6 +238,8 @@ proptest! {
         lied_to_producer::<[u32; 4]>(&Parts::new(1 << log2, 1, start), &acts);
         lied_to_producer::<[u8; 84]>(&Parts::new(1 << log2, 6, start), &acts);
         lied_to_producer::<[u64; 16]>(&Parts::new(1 << log2, 8, start), &acts);
+        lied_to_producer::<[u64; 16]>(&Parts::with_lines((1, 2), 1 << log2, 8, start), &acts);
+        lied_to_producer::<[u32; 54]>(&Parts::with_lines((1, 3), 1 << log2, 14, start), &acts);
     }
 
     /// A message larger than the ring's slots (a kernel and a host that disagree) is cut, never

@@ -13,6 +13,7 @@ use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, Command, ConfigLine, ControlBlock, Doorbell, HostLine,
     KernelSetup, Placement, Processing, State, UNLIMITED,
 };
+use ring_shared::message::span_of_pair;
 use ring_shared::ring::MAX_LINES;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -67,6 +68,8 @@ pub struct Host {
     pub(super) shared: Memory,
     /// Where the doorbell lines of requests and of responses begin, if they are not in the blocks.
     lines: [usize; 2],
+    /// Doorbell lines of a message.
+    span: usize,
     /// Where request slots and response slots begin.
     slots: [usize; 2],
     payload: Memory,
@@ -91,7 +94,11 @@ impl Host {
         let slots = shape.capacity(request_atoms.max(response_atoms)) as usize;
         let (state_bytes, payload_bytes) =
             (<K::Scope as Scope<K>>::STATE_BYTES, 4 * usize::from(shape.payload));
-        let lines = shape.lines_elsewhere() * size_of::<Doorbell>();
+        let span = match shape.lines_elsewhere() {
+            0 | 1 => 1,
+            _ => span_of_pair::<K::Request, K::Response>(),
+        };
+        let lines = shape.lines_elsewhere() * span * size_of::<Doorbell>();
         let requests = blocks + 2 * lines;
         let responses = requests + 16 * request_atoms * slots;
         let end = responses + 16 * response_atoms * slots;
@@ -99,6 +106,7 @@ impl Host {
             shape,
             shared: Memory::new(end, 128),
             lines: [blocks, blocks + lines],
+            span,
             slots: [requests, responses],
             payload: Memory::new(payload_bytes, 128),
             payload_bytes: payload_bytes as u64,
@@ -136,7 +144,7 @@ impl Host {
         let elsewhere = self.shape.lines_elsewhere() as u32;
         let placed = |placement: Placement, lines| match elsewhere {
             0 => placement,
-            n => placement.with_lines(lines, n),
+            n => placement.with_lines(lines, n, self.span as u32),
         };
         for channel in 0..channels {
             let block = self.channel(channel);
@@ -155,7 +163,7 @@ impl Host {
             block.request_credit.reset(head);
             block.response_credit.reset(head);
         }
-        for index in 0..2 * u64::from(elsewhere) {
+        for index in 0..2 * u64::from(elsewhere) * self.span as u64 {
             // SAFETY: the lines of both rings, one behind the other: zeroed atomics.
             let line = unsafe { self.shared.at::<u8>().add(self.lines[0]).cast::<Doorbell>() };
             // SAFETY: as above.
@@ -170,7 +178,10 @@ impl Host {
             [offset_of!(ChannelBlock, request_bell), offset_of!(ChannelBlock, response_bell)];
         match self.shape.lines_elsewhere() {
             0 => self.own_offset() + bell[which],
-            n => self.lines[which] + size_of::<Doorbell>() * (index as usize & (n - 1)),
+            n => {
+                let line = self.span * (index as usize & (n - 1));
+                self.lines[which] + size_of::<Doorbell>() * line
+            }
         }
     }
 

@@ -86,7 +86,7 @@ unsafe fn ring(of: &Between, k: u32) -> Option<Ring> {
     unsafe {
         let credit = credit.add(1);
         let slots = credit.add(1).cast();
-        Ring::from_raw((bell, credit, slots), (1, LINK_CAPACITY, u64::SLOT_ATOMS as u32), 0)
+        Ring::from_raw((bell, credit, slots), (1, 1), (LINK_CAPACITY, u64::SLOT_ATOMS as u32), 0)
     }
 }
 

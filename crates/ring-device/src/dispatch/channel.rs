@@ -7,16 +7,17 @@ use crate::memory::BlockMemory;
 use crate::memory::boot;
 use crate::memory::budget::Channels;
 use crate::memory::end::End;
+use crate::memory::span::Span;
 use crate::thread_block::ThreadBlock;
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ops::Deref;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::{Relaxed, Release};
-use ring_shared::Message;
 use ring_shared::layout::{
     ChannelBlock, Command, ConfigLine, ControlBlock, Exit, HostLine, State, StatusLine,
 };
+use ring_shared::message::span_of_pair;
 
 /// Nanoseconds between two heartbeats.
 const HEARTBEAT: u64 = 100_000;
@@ -40,6 +41,9 @@ impl<'a, K> Deref for Channel<'a, K> {
 impl<'a, K: Kernel> Channel<'a, K> {
     /// Whether each warp handles messages of its own.
     pub const BY_WARP: bool = matches!(<K::Scope as Scope<K>>::GROUP, Group::Warp);
+
+    /// Doorbell lines of a request and of a response.
+    pub const SPAN: Span = Span(span_of_pair::<K::Request, K::Response>());
 
     /// The channel of a block whose memory says where its lines are.
     #[inline(always)]
@@ -96,13 +100,13 @@ impl<'a, K: Kernel> Channel<'a, K> {
     /// Where requests come from.
     #[inline(always)]
     pub fn requests(&self) -> End<'_> {
-        End::of_requests(&self.memory().boot, K::Request::SLOT_ATOMS)
+        End::of_requests::<K::Request>(&self.memory().boot, Self::SPAN)
     }
 
     /// Where responses go.
     #[inline(always)]
     pub fn responses(&self) -> End<'_> {
-        End::of_responses(&self.memory().boot, K::Response::SLOT_ATOMS)
+        End::of_responses::<K::Response>(&self.memory().boot, Self::SPAN)
     }
 
     /// The payload arena.

@@ -20,7 +20,8 @@ impl<K: Kernel> Channel<'_, K> {
     /// As for [`run`](super::run): `lines` is the channel's block if the boot shows a kernel of our kind.
     #[inline(always)]
     pub unsafe fn answer_first(&self, lines: *const ChannelBlock, ticks: u64) -> First {
-        if !Self::ANSWERS_INLINE || !self.is_first_warp() {
+        // Of a message that takes several lines the boot shows the first only.
+        if !Self::ANSWERS_INLINE || Self::SPAN.0 > 1 || !self.is_first_warp() {
             return First::NONE;
         }
         self.warp_sync(); // the boot's words are there
@@ -29,7 +30,7 @@ impl<K: Kernel> Channel<'_, K> {
             let epoch = m.boot.half(boot::STATUS, EPOCH);
             m.life.acknowledged.set(u64::from(epoch) << 32); // should the handler panic
         }
-        let (boot, look) = (&m.boot, Look::of_boot(threads, &m.boot));
+        let (boot, look) = (&m.boot, Look::of_boot((threads, Self::SPAN), &m.boot));
         let (command, index) = (boot.word(boot::COMMAND, 0), boot.word(boot::REQUEST_CREDIT, 0));
         let ours = resume::is_ours(self.block)
             && !resume::is_lost(self.block)
@@ -42,7 +43,8 @@ impl<K: Kernel> Channel<'_, K> {
             return First::NONE;
         }
         let aim = self.aim(index as u32, 0);
-        if look.ready(threads, (Self::ATOMS, 1, index as u32, index as u32), aim) & 1 == 0 {
+        let (of, at) = ((Self::ATOMS, 1, index as u32, index as u32), self.atoms_of(index as u32));
+        if look.ready((threads, Self::SPAN), of, aim, at) & 1 == 0 {
             return First::NONE;
         }
         if self.is_lane_0() {

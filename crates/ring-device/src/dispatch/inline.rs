@@ -11,22 +11,23 @@ use crate::memory::signals::{Decision, Wake};
 use crate::memory::telemetry::POLLERS;
 use crate::memory::{SCRATCH_BYTES, signals::Signals};
 use ring_shared::Message;
+use ring_shared::atomics::Atom;
 use ring_shared::atomics::Ordering::Relaxed;
 use ring_shared::ring::Control;
 
-/// Lines side by side.
+/// Messages of a look, side by side.
 #[derive(Clone, Copy)]
 struct Run {
     /// A bit each.
-    lines: u32,
+    messages: u32,
     first: u32,
     n: u32,
 }
 
 impl Run {
     #[inline(always)]
-    fn of(lines: u32) -> Run {
-        Run { lines, first: lines.trailing_zeros(), n: lines.count_ones() }
+    fn of(messages: u32) -> Run {
+        Run { messages, first: messages.trailing_zeros(), n: messages.count_ones() }
     }
 }
 
@@ -70,24 +71,25 @@ impl<K: Kernel> Channel<'_, K> {
         poller: u32,
     ) -> impl Fn(usize) -> Aim<'s> + Copy + use<'s, K> {
         const {
-            let inline = Threads::LINES * Self::INLINE_STRIDE;
+            let inline = Threads::LINES.div_ceil(Self::SPAN.0) * Self::INLINE_STRIDE;
             assert!(!Self::ANSWERS_INLINE || inline <= SCRATCH_BYTES / Self::POLLERS as usize);
         }
-        self.aim_at(base, self.stage_of_poller(poller))
+        self.aim_at(base, self.stage_of_poller(poller), Self::INLINE_STRIDE)
     }
 
-    /// The same of messages that are handled at `stage`.
+    /// The same of messages that are handled at `stage`, one `stride` bytes behind the other.
     #[inline(always)]
     pub fn aim_at<'s>(
         &'s self,
         base: u32,
         stage: *mut u8,
+        stride: usize,
     ) -> impl Fn(usize) -> Aim<'s> + Copy + use<'s, K> {
-        let lines = self.responses().lines();
+        let (lines, span) = (self.responses().lines(), Self::SPAN);
         self.early(move |k| {
-            let index = base.wrapping_add(k as u32 / 8);
-            let stage = stage.wrapping_add(Self::INLINE_STRIDE * (k / 8) + 12 * (k % 8));
-            let answer = Threads::opaque(&raw const lines.line(index).atoms[k % 8]);
+            let index = base.wrapping_add(span.message(k));
+            let stage = stage.wrapping_add(span.offset(k, stride));
+            let answer = Threads::opaque(core::ptr::from_ref(lines.atom(index, k)));
             Aim {
                 stamp: index.wrapping_add(1),
                 stage: Threads::opaque(stage).cast_mut(),
@@ -95,6 +97,12 @@ impl<K: Kernel> Channel<'_, K> {
                 answer: unsafe { &*answer },
             }
         })
+    }
+
+    /// The atoms of the lines of request `index`: a CPU's thread reads those beyond the first line by it.
+    #[inline(always)]
+    pub fn atoms_of<'s>(&'s self, index: u32) -> impl Fn(usize) -> &'s Atom + use<'s, K> {
+        move |k| self.requests().lines().atom(index, k)
     }
 
     /// Handles the `n` requests that were taken from `stage` on; ticks before and after the handler, for lane 0.
@@ -119,7 +127,7 @@ impl<K: Kernel> Channel<'_, K> {
         (began, ended)
     }
 
-    /// Answers the requests `lines`, a bit each and side by side, which were taken to the stage of polling warp
+    /// Answers the requests of a run, which were taken to the stage of polling warp
     /// `poller`, inline; ticks before and after the handler, for lane 0. `committed` is as in [`commit_inline`].
     ///
     /// # Safety
@@ -127,7 +135,7 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     unsafe fn answer_taken<'a>(
         &self,
-        Run { lines, first, n }: Run,
+        Run { messages, first, n }: Run,
         poller: u32,
         aim: impl Fn(usize) -> Aim<'a>,
         committed: impl Fn(usize),
@@ -136,15 +144,15 @@ impl<K: Kernel> Channel<'_, K> {
         let stage = self.stage_of_poller(poller).wrapping_add(skipped);
         // SAFETY: the caller's promise.
         let times = unsafe { self.handle_taken(n, stage) };
-        let (threads, offset) = (self.threads_of_block(), Self::RESPONSE);
-        // SAFETY: each line has room for the largest response in this warp's part of the scratch memory, and that ends
+        let (warp, offset) = ((self.threads_of_block(), Self::SPAN), Self::RESPONSE);
+        // SAFETY: each message has room for the largest response in this warp's part of the scratch memory, and that ends
         // before the block's memory does.
-        unsafe { commit_inline(threads, lines, offset, aim, committed) };
+        unsafe { commit_inline(warp, messages, offset, aim, committed) };
         times
     }
 
-    /// Warp 0: answers the request that a look shows in its first line, inline; ticks before and after the handler, for
-    /// lane 0.
+    /// Warp 0: answers the first request of a look, inline; ticks before and after the handler, for lane 0. Its messages
+    /// take one line.
     ///
     /// # Safety
     /// Nobody else answers it, or uses the scratch memory. `aim` is that of warp 0.
@@ -156,21 +164,23 @@ impl<K: Kernel> Channel<'_, K> {
     ) -> (u64, u64) {
         // SAFETY: the caller's promise.
         unsafe {
-            look.take(self.threads_of_block(), Self::ATOMS, aim);
+            let at = |k| -> &Atom { aim(k).answer }; // of lines beyond the first, which there are not
+            look.take((self.threads_of_block(), Self::SPAN), Self::ATOMS, aim, at);
             self.answer_taken(Run::of(1), 0, aim, |_| {})
         }
     }
 
-    /// Answers the first of those requests of a look that are in `lines`, a bit each, and those side by side with it,
+    /// Answers the first of those requests of a look that are in `ready`, a bit each, and those side by side with it,
     /// from their lines and into lines, but for what other warps answer: how many it did, and ticks before and after the
-    /// handler, for lane 0. When the look began, which was at `most` lines from `base` on, the claims were `seen`; `lines`
-    /// is by the last answer in a slot before `slots_end`. `told`: somebody may have to be told that there is work.
+    /// handler, for lane 0. When the look began, which was at the requests from `base` on, if at `many`, the claims were
+    /// `seen`; `ready` is by the last answer in a slot before `slots_end`. `told`: somebody may have to be told that there
+    /// is work.
     #[inline(always)]
     pub fn answer_inline<'a>(
         &self,
         look: Look,
         seen: Claims,
-        (base, lines, most): (u32, u32, u32),
+        (base, ready, many): (u32, u32, bool),
         slots_end: u32,
         (poller, told): (u32, bool),
         aim: impl Fn(usize) -> Aim<'a> + Copy,
@@ -178,15 +188,16 @@ impl<K: Kernel> Channel<'_, K> {
         let (threads, m) = (self.threads_of_block(), self.memory());
         // Before it is known which are claimed: the others do no harm there.
         // SAFETY: this is warp `poller`, and the block waits for a wake.
-        unsafe { look.take(threads, Self::ATOMS, aim) };
-        let run = Run::of(if most == 1 && seen.is_contiguous() {
+        unsafe { look.take((threads, Self::SPAN), Self::ATOMS, aim, self.atoms_of(base)) };
+        let run = Run::of(if !many && seen.is_contiguous() {
             let claimed = self.is_lane_0() && m.inbox.claim(threads, seen, seen.after_next());
             self.broadcast32(u32::from(claimed))
         } else {
             let may = || m.outbox.slots_end.get() as u32 == slots_end;
-            m.inbox.claim_what_is_left(threads, (base, lines, most), may)
+            let most = if many { Self::SPAN.messages() } else { 1 };
+            m.inbox.claim_what_is_left(threads, (base, ready, most), may)
         });
-        if run.lines == 0 {
+        if run.messages == 0 {
             return (0, 0, 0);
         }
         let depth = look.depth(threads, aim);
@@ -203,8 +214,8 @@ impl<K: Kernel> Channel<'_, K> {
         (run.n, began, ended)
     }
 
-    /// Answers request `next`, which is in the `line`th line of a look, into a slot that is free; ticks before and after
-    /// the handler, for lane 0, if it did.
+    /// Answers request `next`, the `message`th of a look, into a slot that is free; ticks before and after the handler, for
+    /// lane 0, if it did.
     /// The claims were `seen` when it was the first unclaimed request. Nothing else is claimed meanwhile: no
     /// response may go inline behind one in a slot that is unread, or change the lines that tell of it.
     #[inline(always)]
@@ -212,7 +223,7 @@ impl<K: Kernel> Channel<'_, K> {
         &self,
         look: Look,
         (seen, next): (Claims, u64),
-        line: u32,
+        message: u32,
         poller: u32,
     ) -> Option<(u64, u64)> {
         let (threads, inbox) = (self.threads_of_block(), &self.memory().inbox);
@@ -221,7 +232,10 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let stage = self.stage_of_poller(poller);
         // SAFETY: this is warp `poller`, and the block waits for a wake.
-        unsafe { look.take_one(threads, line, Self::ATOMS, stage) };
+        unsafe {
+            let at = self.atoms_of(next as u32);
+            look.take_one((threads, Self::SPAN), message, Self::ATOMS, stage, at);
+        }
         if self.is_lane_0() {
             self.note_work();
         }
@@ -255,21 +269,24 @@ impl<K: Kernel> Channel<'_, K> {
         self.add32(&self.memory().outbox.committed, 1);
     }
 
-    /// Leaves the inline request in the `line`th line of a look in the input window for the whole block.
+    /// Leaves the inline request that is the `message`th of a look in the input window for the whole block.
     /// `line_is_free`: its response may go inline, if it fits.
     #[inline(always)]
     pub fn stage_for_block(
         &self,
         look: Look,
-        (next, line): (u64, u32),
+        (next, message): (u64, u32),
         line_is_free: bool,
         poller: u32,
     ) {
         if self.wake(Wake::Inline) {
-            let (window, threads) = (self.memory().scratch.bytes(0), self.threads_of_block());
-            // SAFETY: the window is larger than a line; only the warp that won the wake writes
+            let (window, warp) =
+                (self.memory().scratch.bytes(0), (self.threads_of_block(), Self::SPAN));
+            // SAFETY: the window is larger than an inline message; only the warp that won the wake writes
             // it, and the block reads it after the barrier.
-            unsafe { look.take_one(threads, line, Self::ATOMS, window) };
+            unsafe {
+                look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32));
+            }
             if K::USES_PAYLOAD {
                 // The threads that read the line acquire what was written before it; a barrier follows.
                 self.fence();

@@ -16,7 +16,7 @@ use ring_shared::layout::{
     Processing, State, StatusLine, UNLIMITED,
 };
 use ring_shared::ring::{CONTROL, Control, MAX_START, credit_index};
-use ring_shared::{ABI_VERSION, MAGIC, Message};
+use ring_shared::{ABI_VERSION, MAGIC};
 
 /// The greatest index that a launch resumes from: so far from the end of 64 bits that no launch reaches it.
 const MAX_NEXT: u64 = MAX_START + (1 << 62);
@@ -122,8 +122,8 @@ pub(super) unsafe fn check<K: Kernel>(
 #[inline(always)]
 pub(super) fn ends<K: Kernel>(boot: &boot::Words) -> (End<'_>, End<'_>) {
     (
-        End::of_requests(boot, K::Request::SLOT_ATOMS),
-        End::of_responses(boot, K::Response::SLOT_ATOMS),
+        End::of_requests::<K::Request>(boot, Channel::<K>::SPAN),
+        End::of_responses::<K::Response>(boot, Channel::<K>::SPAN),
     )
 }
 
@@ -134,7 +134,8 @@ pub(super) fn has_own_lines(
     responses: End<'_>,
     lines: *const ChannelBlock,
 ) -> bool {
-    let (at, lines) = (lines as usize as u64, |p: Placement| (p.lines, p.credit, p.line_count));
+    let at = lines as usize as u64;
+    let lines = |p: Placement| (p.lines, p.credit, p.line_count, p.span);
     lines(requests.placement()) == lines(Placement::of_requests(at, 0, 1, 16))
         && lines(responses.placement()) == lines(Placement::of_responses(at, 0, 1, 16))
 }

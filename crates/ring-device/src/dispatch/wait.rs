@@ -95,7 +95,7 @@ impl<K: Kernel> Channel<'_, K> {
         loop {
             let this = self.optimization_barrier();
             let (m, threads) = (this.memory(), this.threads_of_block());
-            let requests = this.requests().lines();
+            let (requests, warp) = (this.requests().lines(), (threads, Self::SPAN));
             let turn = this.turn(poller);
             next = turn.claims.next(next);
             let Turn { claims, woken, width, .. } = turn;
@@ -111,20 +111,22 @@ impl<K: Kernel> Channel<'_, K> {
                 continue;
             }
             let first = core::mem::take(&mut fresh);
+            // Of a request that takes several lines the boot has looked at the first only; a CPU reads the others later.
+            let whole = !first || Self::SPAN.0 == 1 || Threads::LINES == 1;
             let often = eager || !active || this.may_sleep(looks);
             let often = often || turns.is_multiple_of(LOOKS_PER_COMMAND);
             let at_command = poller == 0 && !first && often && !woken;
             let several = width > 0 || !claims.is_contiguous();
             let many = Self::ANSWERS_INLINE && several && !first && !at_command && !woken;
-            // Each pair of warps has every so many'th group of lines.
-            let (mut base, most) = (next as u32, if many { Threads::LINES as u32 } else { 1 });
+            // Each pair of warps has every so many'th group of requests, as many as it sees in one look.
+            let (mut base, most) = (next as u32, if many { Self::SPAN.messages() } else { 1 });
             if many {
                 let group = base / most;
                 let behind = (poller / 2).wrapping_sub(group) & ((1 << width) - 1);
                 base = group.wrapping_add(behind).wrapping_mul(most);
             }
             let look = if first {
-                Look::of_boot(threads, &m.boot)
+                Look::of_boot(warp, &m.boot)
             } else {
                 let caller = if at_command { this.caller() } else { None };
                 let host = at_command.then(|| this.host());
@@ -152,8 +154,8 @@ impl<K: Kernel> Channel<'_, K> {
                 (0, 0, 0, 0)
             };
             if at_command {
-                if look.commands(threads, m.life.acknowledged.get()) {
-                    let command = look.command(threads);
+                if look.commands(warp, m.life.acknowledged.get()) {
+                    let command = look.command(warp);
                     this.wake_with(Wake::Command, |signals| signals.command.set(command));
                     continue;
                 }
@@ -161,24 +163,29 @@ impl<K: Kernel> Channel<'_, K> {
             }
             // All of the look that is of use behind an answer, which needs its registers.
             let asked_call = (first || at_command) && limited && this.caller().is_some();
-            let called = asked_call && look.call(threads) == launch(this.block);
-            let mut lines = 0;
-            if Self::ANSWERS_INLINE && active {
-                lines = free & look.ready(threads, sought, aim);
+            let called = asked_call && look.call(warp) == launch(this.block);
+            let mut ready = 0;
+            if Self::ANSWERS_INLINE && active && whole {
+                ready = free & look.ready(warp, sought, aim, this.atoms_of(base));
             }
-            let acted = if lines != 0 {
-                let of = (base, lines, most);
+            let acted = if ready != 0 {
+                let of = (base, ready, many);
                 let by = (poller, limited);
                 let (n, began, ended) = this.answer_inline(look, claims, of, sought.2, by, aim);
                 answered = Answered::new(n, (began, ended), m.telemetry.before(poller));
                 true
             } else {
                 // Only who looks at the next request finds what else there is to do.
-                let line = (next as u32).wrapping_sub(base);
-                let shown = active && !woken && line < most;
-                let shown = shown && look.tells_of(threads, line, next);
+                let message = (next as u32).wrapping_sub(base);
+                let shown = active && !woken && message < most;
+                let shown = shown && look.tells_of(warp, message, next);
+                let is_inline = || {
+                    let capacity = this.requests().capacity();
+                    decide(look.control(warp, message), next, capacity) == Seen::Inline
+                };
+                let shown = shown && (whole || !is_inline());
                 shown && {
-                    let (acted, done) = this.act_on(look, (claims, next), line, poller);
+                    let (acted, done) = this.act_on(look, (claims, next), message, poller);
                     answered = done;
                     acted
                 }
@@ -267,8 +274,12 @@ impl<K: Kernel> Channel<'_, K> {
         if Threads::LINES == 1 {
             return;
         }
-        // 0 for one message, 1 for two, 2 for six, 3 for fourteen; each pair is two warps, and a block has not always
-        // as many.
+        // 0 for one message, 1 for two, 2 for six, 3 for fourteen, if a warp sees four at once, and for fewer if it sees
+        // fewer; each pair is two warps, and a block has not always as many.
+        let depth = match depth {
+            2.. => depth.saturating_mul(Threads::LINES as u32 / Self::SPAN.messages()),
+            depth => depth,
+        };
         let most = (self.pollers() / 2).max(1).ilog2();
         let best = u64::from((depth.saturating_add(2).ilog2().max(1) - 1).min(most));
         let width = &self.memory().inbox.width;
@@ -336,28 +347,30 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
     }
 
-    /// Acts on what a look shows of request `next` in its `line`th line: whether it showed something, all of it, and
+    /// Acts on what a look shows of request `next`, its `message`th: whether it showed something, all of it, and
     /// what the calling warp has answered. The claims were `seen` when `next` was the first unclaimed request.
     #[inline(always)]
     fn act_on(
         &self,
         look: Look,
         (seen, next): (Claims, u64),
-        line: u32,
+        message: u32,
         poller: u32,
     ) -> (bool, Answered) {
         const NOTHING: (bool, Answered) = (false, Answered::NONE);
         const ACTED: (bool, Answered) = (true, Answered::NONE);
-        let (m, threads) = (self.memory(), self.threads_of_block());
-        let control = look.control(threads, line);
+        let (m, warp) = (self.memory(), (self.threads_of_block(), Self::SPAN));
+        let control = look.control(warp, message);
         match decide(control, next, self.requests().capacity()) {
             Seen::Nothing => NOTHING,
             Seen::Inline => {
-                if !K::Request::FITS_INLINE {
+                let takes_several = K::Request::SPAN > 1;
+                if !K::Request::FITS_INLINE || (takes_several && self.requests().window() == 0) {
                     self.wake_to_leave(Decision::CorruptRing);
                     return ACTED;
                 }
-                if !look.is_stamped(threads, line, Self::ATOMS, stamp(next)) {
+                let sought = (Self::ATOMS, stamp(next));
+                if !look.is_stamped(warp, message, sought, self.atoms_of(next as u32)) {
                     return NOTHING;
                 }
                 // Why nobody acquires the credit is said in `commit_inline`.
@@ -365,7 +378,7 @@ impl<K: Kernel> Channel<'_, K> {
                 let slots = control.credit.wrapping_sub(m.outbox.slots_end.get() as u32);
                 let line_is_free = unread < self.responses().window() && slots <= u32::MAX / 2;
                 if !Self::BY_WARP {
-                    self.stage_for_block(look, (next, line), line_is_free, poller);
+                    self.stage_for_block(look, (next, message), line_is_free, poller);
                     return ACTED;
                 }
                 if Self::ANSWERS_INLINE && self.agreed(line_is_free) {
@@ -374,7 +387,7 @@ impl<K: Kernel> Channel<'_, K> {
                 if !self.has_room(control, next) {
                     return NOTHING;
                 }
-                match self.answer_in_slot(look, (seen, next), line, poller) {
+                match self.answer_in_slot(look, (seen, next), message, poller) {
                     Some(times) => (true, Answered::new(1, times, m.telemetry.before(poller))),
                     None => ACTED,
                 }

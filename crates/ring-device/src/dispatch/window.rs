@@ -186,9 +186,10 @@ impl<K: Kernel> Channel<'_, K> {
             if K::USES_PAYLOAD {
                 self.fence(); // the block's stores, seen through the barrier, before the response
             }
-            let aim = self.aim_at(next as u32, scratch.bytes(OUTPUT));
-            // SAFETY: the output window, which is longer than a line; nobody writes it now.
-            unsafe { commit_inline(self.threads_of_block(), 1, 0, aim, |_| self.note_committed()) };
+            let aim = self.aim_at(next as u32, scratch.bytes(OUTPUT), 0);
+            let warp = (self.threads_of_block(), Self::SPAN);
+            // SAFETY: the output window, which is longer than an inline message; nobody writes it now.
+            unsafe { commit_inline(warp, 1, 0, aim, |_| self.note_committed()) };
         }
         let window = scratch.bytes(OUTPUT).cast::<Words>();
         let mut t = if inline { u32::MAX } else { self.thread() };

@@ -2,9 +2,11 @@
 //! memory each time, for registers are dearer.
 
 use super::boot;
+use super::span::Span;
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
+use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, CreditLine, Doorbell, Placement, RingDescriptor};
 use ring_shared::ring::window;
@@ -14,18 +16,38 @@ use ring_shared::ring::window;
 pub(crate) struct Lines<'a> {
     at: usize,
     mask: u32,
+    span: Span,
     of: PhantomData<&'a Doorbell>,
 }
 
 impl<'a> Lines<'a> {
-    /// The line for the message whose index has the low half `index`.
+    /// The line for the message whose index has the low half `index`, or the first of its lines.
     #[inline(always)]
     pub fn line(self, index: u32) -> &'a Doorbell {
-        let line =
-            with_exposed_provenance::<Doorbell>(self.at).wrapping_add((index & self.mask) as usize);
-        // SAFETY: `check` found so many lines there, aligned, in memory that `run`'s caller promised, and the
-        // mask keeps the index below their number; they hold atomics only.
+        self.line_of(index, 0)
+    }
+
+    /// The `line`th line of those for that message, below the span; the first, if the ring has no others.
+    #[inline(always)]
+    pub fn line_of(self, index: u32, line: usize) -> &'a Doorbell {
+        let line = if self.span.0 > 1 && self.mask == 0 { 0 } else { line };
+        let at = (index & self.mask) as usize * self.span.0 + line;
+        let line = with_exposed_provenance::<Doorbell>(self.at).wrapping_add(at);
+        // SAFETY: `check` found so many lines there, aligned, in memory that `run`'s caller promised: one, or the span
+        // for each of as many messages as the mask lets through. They hold atomics only.
         unsafe { &*line }
+    }
+
+    /// Doorbell lines of a message.
+    #[inline(always)]
+    pub fn span(self) -> Span {
+        self.span
+    }
+
+    /// Atom `k` of the lines for that message.
+    #[inline(always)]
+    pub fn atom(self, index: u32, k: usize) -> &'a Atom {
+        &self.line_of(index, self.span.line(k)).atoms[k % 8]
     }
 }
 
@@ -37,19 +59,27 @@ pub(crate) struct End<'a> {
     at: usize,
     /// Atoms of a slot.
     atoms: usize,
+    /// Doorbell lines of a message in both rings of the kernel, and those that one of this ring takes.
+    span: Span,
+    takes: usize,
 }
 
 impl<'a> End<'a> {
-    /// The end of the channel's ring of requests, for messages of so many atoms.
+    /// The end of the channel's ring of requests `M`.
     #[inline(always)]
-    pub fn of_requests(boot: &'a boot::Words, atoms: usize) -> End<'a> {
-        End { boot, at: offset_of!(ChannelBlock, request), atoms }
+    pub fn of_requests<M: Message>(boot: &'a boot::Words, span: Span) -> End<'a> {
+        End::new::<M>(boot, offset_of!(ChannelBlock, request), span)
     }
 
-    /// The end of its ring of responses.
+    /// The end of its ring of responses `M`.
     #[inline(always)]
-    pub fn of_responses(boot: &'a boot::Words, atoms: usize) -> End<'a> {
-        End { boot, at: offset_of!(ChannelBlock, response), atoms }
+    pub fn of_responses<M: Message>(boot: &'a boot::Words, span: Span) -> End<'a> {
+        End::new::<M>(boot, offset_of!(ChannelBlock, response), span)
+    }
+
+    #[inline(always)]
+    fn new<M: Message>(boot: &'a boot::Words, at: usize, span: Span) -> End<'a> {
+        End { boot, at, atoms: M::SLOT_ATOMS, span, takes: M::SPAN }
     }
 
     #[inline(always)]
@@ -73,13 +103,16 @@ impl<'a> End<'a> {
             capacity: self.capacity(),
             slot_bytes: self.half(offset_of!(RingDescriptor, slot_bytes)),
             line_count: self.line_count(),
+            span: self.half(offset_of!(RingDescriptor, span)),
         }
     }
 
-    /// Whether its slots are made for those messages.
+    /// Whether its slots and lines are made for those messages. A ring of one line takes large ones by slots only.
     #[inline(always)]
     pub fn fits(&self) -> bool {
+        let span = if self.line_count() == 1 { 1 } else { self.span.0 };
         self.half(offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * self.atoms
+            && self.half(offset_of!(RingDescriptor, span)) as usize == span
     }
 
     /// Index of the first message.
@@ -104,19 +137,22 @@ impl<'a> End<'a> {
     #[inline(always)]
     pub fn lines(&self) -> Lines<'a> {
         let at = self.word(offset_of!(RingDescriptor, lines)) as usize;
-        Lines { at, mask: self.line_count() - 1, of: PhantomData }
+        Lines { at, mask: self.line_count() - 1, span: self.span, of: PhantomData }
     }
 
-    /// Number of the producer's lines, a power of two.
+    /// Messages that the producer's lines have room for, a power of two.
     #[inline(always)]
     pub fn line_count(&self) -> u32 {
         self.half(offset_of!(RingDescriptor, line_count))
     }
 
-    /// Most messages that may be inline and unread at once.
+    /// Most messages that may be inline and unread at once: none, if the ring has one line and they take more.
     #[inline(always)]
     pub fn window(&self) -> u32 {
-        window(self.line_count(), self.capacity())
+        match self.line_count() {
+            1 if self.takes > 1 => 0,
+            lines => window(lines, self.capacity()),
+        }
     }
 
     /// The consumer's line.

@@ -4,6 +4,7 @@
 use super::boot;
 use super::claims::Claims;
 use super::end::{End, Lines};
+use super::span::Span;
 use super::telemetry::Telemetry;
 use crate::block::cell::{Cell, Word};
 use crate::block::{Cooperate, Threads, Words};
@@ -42,6 +43,17 @@ pub(crate) struct Inbox {
 /// Atoms of a look: those of several lines, or of one and what may be asked for besides.
 const ATOMS: usize = if Threads::LINES > 1 { 8 * Threads::LINES } else { boot::CALL + 1 };
 
+/// Which atoms of a look at one message are the host's command and channel 0's call, if it was asked for them. Where a
+/// message takes several lines, they are in place of the last atoms of its second and third line, which hold nothing.
+#[inline(always)]
+const fn asked_atoms(span: Span) -> (usize, usize) {
+    if Threads::LINES > 1 && span.0 > 1 {
+        (8 + CONTROL, 16 + CONTROL)
+    } else {
+        (boot::COMMAND, boot::CALL)
+    }
+}
+
 /// What a thread does with an atom of an inline request and with that of its response.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
@@ -54,7 +66,8 @@ pub(crate) struct Aim<'a> {
 }
 
 /// A look at as many doorbell lines as a warp reads at once. If it was asked for the host's command or channel
-/// 0's call, those are in place of two atoms of the second line, [`boot::COMMAND`] and [`boot::CALL`].
+/// 0's call, those are in place of two atoms that a look at one message does not need. On a CPU it is at the first line of
+/// a message: the others are read when they are needed.
 #[derive(Clone, Copy)]
 pub(crate) struct Look(<Threads as Cooperate>::Spread<ATOMS>);
 
@@ -85,7 +98,7 @@ fn poll(atom: &Atom) -> Words {
 }
 
 impl Inbox {
-    /// A polling warp: looks at the line of request `next`, or at `many`, those from `next` on, and, if asked, at
+    /// A polling warp: looks at the lines of request `next`, or of `many`, those from `next` on, and, if asked, at
     /// the host's command and at the word by which channel 0 calls the others to leave, all at once.
     #[inline(always)]
     pub fn look(
@@ -96,17 +109,18 @@ impl Inbox {
         host: Option<&HostLine>,
         first: Option<&StatusLine>,
     ) -> Look {
+        let (span, (command_at, call_at)) = (requests.span(), asked_atoms(requests.span()));
         let at = |k: usize| {
-            let line = if many { k as u32 / 8 } else { 0 };
-            let line = requests.line(next.wrapping_add(line));
+            let message = if many { span.message(k) } else { 0 };
+            let line = requests.line_of(next.wrapping_add(message), span.line(k));
             let mut at: *const Atom = line.atoms.as_ptr().wrapping_add(k & 7);
             // Few looks ask for more: those that do not are spared to choose, for a branch is what the barrier keeps it.
             if host.is_some() || first.is_some() {
                 at = Threads::opaque(at);
-                if let (boot::COMMAND, Some(line)) = (k, host) {
+                if let (true, Some(line)) = (k == command_at, host) {
                     at = boot::command(line);
                 }
-                if let (boot::CALL, Some(line)) = (k, first) {
+                if let (true, Some(line)) = (k == call_at, first) {
                     at = boot::call(line);
                 }
             }
@@ -226,10 +240,17 @@ impl Inbox {
 }
 
 impl Look {
-    /// The look that the launch began with.
+    /// The look that the launch began with, at the first line of a message. In place of others is anything.
     #[inline(always)]
-    pub fn of_boot(threads: Threads, words: &boot::Words) -> Look {
-        Look(threads.spread::<ATOMS>(|k| words.atom(k)))
+    pub fn of_boot((threads, span): (Threads, Span), words: &boot::Words) -> Look {
+        let (command, call) = asked_atoms(span);
+        Look(threads.spread::<ATOMS>(|k| {
+            words.atom(match k {
+                k if k == command => boot::COMMAND,
+                k if k == call => boot::CALL,
+                k => k,
+            })
+        }))
     }
 
     #[inline(always)]
@@ -237,10 +258,10 @@ impl Look {
         threads.half::<ATOMS>(self.0, k, half)
     }
 
-    /// The control atom of the `line`th line.
+    /// The control atom of the `message`th message.
     #[inline(always)]
-    pub fn control(self, threads: Threads, line: u32) -> Control {
-        let k = if Threads::LINES > 1 { 8 * line as usize + CONTROL } else { CONTROL };
+    pub fn control(self, (threads, span): (Threads, Span), message: u32) -> Control {
+        let k = span.control(message);
         Control::from_words([self.half(threads, k, 0), self.half(threads, k, 1)])
     }
 
@@ -256,35 +277,37 @@ impl Look {
 
     /// Whether the host commands something else than `known`, if the look asked for it.
     #[inline(always)]
-    pub fn commands(self, threads: Threads, known: u64) -> bool {
-        !threads.holds::<ATOMS>(self.0, |k, [command, _]| k != boot::COMMAND || command == known)
+    pub fn commands(self, (threads, span): (Threads, Span), known: u64) -> bool {
+        let (at, _) = asked_atoms(span);
+        !threads.holds::<ATOMS>(self.0, |k, [command, _]| k != at || command == known)
     }
 
     /// The host's command word, if the look asked for it.
     #[inline(always)]
-    pub fn command(self, threads: Threads) -> u64 {
-        self.half(threads, boot::COMMAND, 0)
+    pub fn command(self, (threads, span): (Threads, Span)) -> u64 {
+        self.half(threads, asked_atoms(span).0, 0)
     }
 
     /// The number of the launch that channel 0 has called to leave, if the look asked for it.
     #[inline(always)]
-    pub fn call(self, threads: Threads) -> u64 {
-        self.half(threads, boot::CALL, 1)
+    pub fn call(self, (threads, span): (Threads, Span)) -> u64 {
+        self.half(threads, asked_atoms(span).1, 1)
     }
 
     /// Which requests, a bit each, are whole in their lines, `atoms` each with the stamp that `aim` says, with nothing
     /// in slots before them and each with credit for its answer to go into a line, of which there are `window`; the
     /// last answer in a slot is before `slots_end`. The one with the stamp `credited` needs no credit of its own. One
-    /// vote. Of lines that the look was not at, it says anything.
+    /// vote. Of lines that the look was not at, it says anything. `at` gives the atoms of the first request.
     #[inline(always)]
-    pub fn ready<'a>(
+    pub fn ready<'a, 'b>(
         self,
-        threads: Threads,
+        (threads, span): (Threads, Span),
         (atoms, window, slots_end, credited): (usize, u32, u32, u32),
         aim: impl Fn(usize) -> Aim<'a>,
+        at: impl Fn(usize) -> &'b Atom,
     ) -> u32 {
-        threads.lines::<ATOMS>(self.0, |k, words| {
-            let (stamp, k) = (aim(k).stamp, k as u32 % 8);
+        let lines = threads.lines::<ATOMS>(self.0, |k, words| {
+            let stamp = aim(k).stamp;
             // Without branches: all of it is less than one of them costs.
             let control = Control::from_words(words);
             let unread = stamp.wrapping_sub(1).wrapping_sub(control.credit);
@@ -292,9 +315,11 @@ impl Look {
             // The first line's tail may be that of slots behind the message by now.
             let is_inline = is_behind(control.tail, stamp) & is_behind(control.first, stamp);
             let may = is_inline & ((unread < window) & all_inline | (stamp == credited));
-            let stamped = (stamp_of(words) == stamp) | (k >= atoms as u32);
-            (stamped | (k == CONTROL as u32)) & (may | (k != CONTROL as u32))
-        })
+            let stamped = (stamp_of(words) == stamp) | (span.payload(k) as u32 >= atoms as u32);
+            (stamped | (k as u32 % 8 == CONTROL as u32)) & (may | !span.is_control(k))
+        });
+        let whole = lines != 0 && beyond_are_stamped(span, atoms, aim(0).stamp, at);
+        if whole { span.whole(lines) } else { 0 }
     }
 
     /// How many messages the host had in flight when it sent the request of a line, for the thread that has the
@@ -311,56 +336,104 @@ impl Look {
         })
     }
 
-    /// Whether the `line`th line tells of request `next` or of others behind it.
+    /// Whether the control atom of the `message`th message tells of request `next` or of others behind it.
     #[inline(always)]
-    pub fn tells_of(self, threads: Threads, line: u32, next: u64) -> bool {
-        let control = if Threads::LINES > 1 { 8 * line as usize + CONTROL } else { CONTROL };
+    pub fn tells_of(self, (threads, span): (Threads, Span), message: u32, next: u64) -> bool {
+        let control = span.control(message);
         !threads.holds::<ATOMS>(self.0, |k, words| {
             k != control || Control::from_words(words).ahead_of(next).is_none()
         })
     }
 
-    /// Whether the first `n` atoms of the `line`th line carry `stamp`.
+    /// Whether the `atoms` payload atoms of the `message`th message, whose atoms `at` gives, carry `stamp`.
     #[inline(always)]
-    pub fn is_stamped(self, threads: Threads, line: u32, n: usize, stamp: u32) -> bool {
-        let first = if Threads::LINES > 1 { 8 * line as usize } else { 0 };
+    pub fn is_stamped<'a>(
+        self,
+        (threads, span): (Threads, Span),
+        message: u32,
+        (atoms, stamp): (usize, u32),
+        at: impl Fn(usize) -> &'a Atom,
+    ) -> bool {
+        let first = span.first(message);
         threads.holds::<ATOMS>(self.0, |k, words| {
-            !(first..first + n).contains(&k) || stamp_of(words) == stamp
-        })
+            let k = k.wrapping_sub(first);
+            let is_one = k < 8 * span.0.min(Threads::LINES) && k % 8 != CONTROL;
+            !is_one || span.payload(k) >= atoms || stamp_of(words) == stamp
+        }) && beyond_are_stamped(span, atoms, stamp, at)
     }
 
-    /// All threads of a warp: takes the payload of the first `atoms` atoms of each line to where `aim` says. What was not
-    /// read from a line is taken as well.
+    /// All threads of a warp: takes the payload of the first `atoms` atoms of each message to where `aim` says. What was
+    /// not read from a line is taken as well. `at` gives the atoms of the first message.
     ///
     /// # Safety
     /// That is 4-byte aligned room for the twelve bytes of each payload atom of as many lines as a warp reads at once,
     /// which no other warp uses.
     #[inline(always)]
-    pub unsafe fn take<'a>(self, threads: Threads, atoms: usize, aim: impl Fn(usize) -> Aim<'a>) {
-        threads.each::<ATOMS>(self.0, |k, words| {
-            if (k as u32 % 8) < atoms as u32 && k < 8 * Threads::LINES {
+    pub unsafe fn take<'a, 'b>(
+        self,
+        (threads, span): (Threads, Span),
+        atoms: usize,
+        aim: impl Fn(usize) -> Aim<'a>,
+        at: impl Fn(usize) -> &'b Atom,
+    ) {
+        let take = |k: usize, words| {
+            if k as u32 % 8 != CONTROL as u32 && (span.payload(k) as u32) < atoms as u32 {
                 // SAFETY: the caller's room; those twelve bytes are written once.
                 unsafe { aim(k).stage.cast::<[u32; 3]>().write(payload_of(words)) };
             }
+        };
+        threads.each::<ATOMS>(self.0, |k, words| {
+            if k < 8 * Threads::LINES {
+                take(k, words);
+            }
         });
+        span.beyond().for_each(|k| take(k, poll(at(k))));
         threads.warp_sync();
     }
 
-    /// All threads of a warp: takes the payload of the first `atoms` atoms of the `line`th line to `to`.
+    /// All threads of a warp: takes the payload of the first `atoms` atoms of the `message`th message, whose atoms `at`
+    /// gives, to `to`.
     ///
     /// # Safety
     /// `to` is 4-byte aligned room for `12 * atoms` bytes, that no other warp uses.
     #[inline(always)]
-    pub unsafe fn take_one(self, threads: Threads, line: u32, atoms: usize, to: *mut u8) {
-        threads.each::<ATOMS>(self.0, |k, words| {
-            let k = if Threads::LINES > 1 { k.wrapping_sub(8 * line as usize) } else { k };
-            if k < atoms {
+    pub unsafe fn take_one<'a>(
+        self,
+        (threads, span): (Threads, Span),
+        message: u32,
+        atoms: usize,
+        to: *mut u8,
+        at: impl Fn(usize) -> &'a Atom,
+    ) {
+        let take = |k: usize, words| {
+            let k = k.wrapping_sub(span.first(message));
+            if k < 8 * span.0 && k % 8 != CONTROL && span.payload(k) < atoms {
+                let to = to.wrapping_add(12 * span.payload(k));
                 // SAFETY: the caller's room; those twelve bytes are written once.
-                unsafe { to.wrapping_add(12 * k).cast::<[u32; 3]>().write(payload_of(words)) };
+                unsafe { to.cast::<[u32; 3]>().write(payload_of(words)) };
+            }
+        };
+        threads.each::<ATOMS>(self.0, |k, words| {
+            if k < 8 * Threads::LINES {
+                take(k, words);
             }
         });
+        span.beyond().for_each(|k| take(k, poll(at(k))));
         threads.warp_sync();
     }
+}
+
+/// A CPU's thread: whether those of a message's `atoms` payload atoms that are beyond its first line carry `stamp`. `at`
+/// gives its atoms.
+#[inline(always)]
+fn beyond_are_stamped<'a>(
+    span: Span,
+    atoms: usize,
+    stamp: u32,
+    at: impl Fn(usize) -> &'a Atom,
+) -> bool {
+    let mut beyond = span.beyond().filter(|k| span.payload(*k) < atoms);
+    beyond.all(|k| stamp_of(poll(at(k))) == stamp)
 }
 
 /// Whether index `a` is `b` or behind it: the low halves.

@@ -14,6 +14,7 @@ mod offsets;
 pub(crate) mod outbox;
 pub(crate) mod progress;
 pub(crate) mod signals;
+pub(crate) mod span;
 pub(crate) mod telemetry;
 
 use core::cell::UnsafeCell;

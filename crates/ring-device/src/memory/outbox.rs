@@ -3,10 +3,12 @@
 
 use super::end::End;
 use super::inbox::Aim;
+use super::span::Span;
 use crate::block::cell::Cell;
-use crate::block::{Cooperate, Threads};
+use crate::block::{Cooperate, Threads, Words};
 use core::sync::atomic::Ordering::Acquire;
 use ring_shared::atomics::AtomicU32;
+use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control, credit_index, scrub, scrub_next, stamped};
 
 /// What a block knows of its responses.
@@ -95,13 +97,9 @@ impl Outbox {
         if let Some(words) = scrub(tail, scrubbed, run_start, consumed, lines) {
             let (index, to) = scrub_next(tail, scrubbed, lines);
             let line = responses.line(index);
-            // A loop, once in a billion messages: unrolled, its stores take more registers than all else does.
-            let (mut k, stamped) = (0, threads.opaque32(CONTROL as u32) as usize);
-            while k < stamped {
-                if let Some(atom) = line.atoms.get(k) {
-                    atom.store_whole(words);
-                }
-                k += 1;
+            overwrite(threads, line, words);
+            for beyond in 1..responses.lines().span().0 {
+                overwrite(threads, responses.lines().line_of(index as u32, beyond), words);
             }
             let control = Control::behind_slots(run_start, consumed, first, first);
             line.atoms[CONTROL].store_whole(control.to_words());
@@ -117,25 +115,38 @@ impl Outbox {
     }
 }
 
+/// One thread: overwrites the stamps of a line.
+#[inline(always)]
+fn overwrite(threads: Threads, line: &Doorbell, words: Words) {
+    // A loop, once in a billion messages: unrolled, its stores take more registers than all else does.
+    let (mut k, stamped) = (0, threads.opaque32(CONTROL as u32) as usize);
+    while k < stamped {
+        if let Some(atom) = line.atoms.get(k) {
+            atom.store_whole(words);
+        }
+        k += 1;
+    }
+}
+
 /// Atoms of the lines that a warp writes at once.
 const ATOMS: usize = 8 * Threads::LINES;
 
-/// All threads of a warp: commits the responses `lines`, a bit each, inline: eight threads a whole line. `aim` says
+/// All threads of a warp: commits the responses `messages`, a bit each, inline: eight threads a whole line. `aim` says
 /// which stamp each atom has, where its twelve bytes of a response lie but for `offset`, and where it goes. The thread
-/// that has written the control atom of a line calls `committed`.
+/// that has written the control atom of a response calls `committed`.
 ///
 /// # Safety
 /// Those bytes are 4-byte aligned and readable for each atom of as many lines as a warp writes at once, also where there
 /// is no payload.
 #[inline(always)]
 pub(crate) unsafe fn commit_inline<'a>(
-    threads: Threads,
-    lines: u32,
+    (threads, span): (Threads, Span),
+    messages: u32,
     offset: usize,
     aim: impl Fn(usize) -> Aim<'a>,
     committed: impl Fn(usize),
 ) {
-    let words = threads.spread::<ATOMS>(|k| {
+    let words = |k: usize| {
         let Aim { stamp, stage, .. } = aim(k);
         // SAFETY: the caller's bytes.
         let payload = unsafe { stage.wrapping_add(offset).cast::<[u32; 3]>().read() };
@@ -145,19 +156,22 @@ pub(crate) unsafe fn commit_inline<'a>(
         } else {
             stamped(payload, stamp)
         }
-    });
-    // All eight atoms in one transaction. Without this barrier libNVVM stored the control atom on a branch of its own,
+    };
+    // A CPU's thread: the control atom comes last.
+    span.beyond().for_each(|k| aim(k).answer.store_whole(words(k)));
+    let words = threads.spread::<ATOMS>(words);
+    // All eight atoms of a line in one transaction. Without this barrier libNVVM stored the control atom on a branch of its own,
     // and the other seven behind the fence that its thread makes next: 0.13 us a round trip on an H200.
     threads.warp_sync();
     threads.each::<ATOMS>(words, |k, words| {
-        if lines >> (k as u32 / 8) & 1 == 1 {
+        if messages >> span.message(k) & 1 == 1 {
             // SYNC: the stamp proves the payload to `ring_shared::Inbox::take_inline`; on a GPU the control atom may
             // arrive before the others, which then do not match yet. Nothing here acquires the credit by
             // which the host gave the line free: a fence would add its time to each round trip. This relies
             // on a GPU making no store before the loads that decide on it have returned. The branch to here
             // was taken by that credit, and the host published it after it had read the line.
             aim(k).answer.store_whole(words);
-            if k as u32 % 8 == CONTROL as u32 {
+            if span.is_control(k) {
                 committed(k);
             }
         }

@@ -274,7 +274,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
         let ring = |bell: &Doorbell, credit, slots: &[Atom; MOST]| {
             let parts = (NonNull::from(bell), NonNull::from(credit), NonNull::from(slots).cast());
             // SAFETY: parts of the rig's memory, which the models keep longer than its rings.
-            unsafe { Ring::from_raw(parts, (1, capacity, 1), START) }.expect("a sound ring")
+            unsafe { Ring::from_raw(parts, (1, 1), (capacity, 1), START) }.expect("a sound ring")
         };
         [
             ring(&block.request_bell, &block.request_credit, &slots[0]),

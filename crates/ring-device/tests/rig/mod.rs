@@ -10,7 +10,8 @@ use ring_shared::layout::{
     ChannelBlock, ChannelSetup, Command, ControlBlock, Doorbell, Exit, KernelSetup, Placement,
     Processing, State, UNLIMITED,
 };
-use ring_shared::ring::MAX_LINES;
+use ring_shared::message::span_of_pair;
+use ring_shared::ring::{MAX_LINES, MAX_SPAN};
 use ring_shared::{Inbox, Message, Outbox, Ring};
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -193,7 +194,10 @@ pub struct Rig<K> {
 
 impl<K: Kernel> Rig<K> {
     /// Room for the credit line and the doorbell lines of a channel's two rings.
-    const LINES: usize = 2 * 128 * (1 + MAX_LINES as usize);
+    const LINES: usize = 2 * Self::OF_RING;
+
+    /// The same of one of them.
+    const OF_RING: usize = 128 * (1 + MAX_LINES as usize * MAX_SPAN as usize);
 
     /// Room for a channel's state: whole lines.
     const STATE: usize = <K::Scope as Scope<K>>::STATE_BYTES.next_multiple_of(128);
@@ -279,14 +283,19 @@ impl<K: Kernel> Rig<K> {
         let of = [Placement::of_requests, Placement::of_responses][which];
         let (slots, bytes) = (address(parts[which]), Self::slot_bytes(which) as u32);
         let own = of(block.addr() as u64, slots, self.rings.capacity[which], bytes);
-        let credit = address(parts[2]) + 128 * (1 + u64::from(MAX_LINES)) * which as u64;
+        let credit = address(parts[2]) + (Self::OF_RING * which) as u64;
         let Rings { lines, elsewhere, .. } = self.rings;
         let placed = if elsewhere { Placement { credit, ..own } } else { own };
         let placed = match elsewhere || lines > 1 {
-            true => placed.with_lines(credit + 128, lines),
+            true => placed.with_lines(credit + 128, lines, Self::span(lines)),
             false => placed,
         };
         placed.starting_at(self.start)
+    }
+
+    /// Doorbell lines of a message in rings that have lines for so many.
+    fn span(lines: u32) -> u32 {
+        if lines == 1 { 1 } else { span_of_pair::<K::Request, K::Response>() as u32 }
     }
 
     /// The rings of requests and of responses.
@@ -304,18 +313,20 @@ impl<K: Kernel> Rig<K> {
             let atoms = placed.slot_bytes / 16;
             // SAFETY: parts of the rig's memory, which the tests keep longer than its rings.
             unsafe {
-                Ring::from_raw(parts, (placed.line_count, placed.capacity, atoms), self.start)
+                let lines = (placed.line_count, placed.span);
+                Ring::from_raw(parts, lines, (placed.capacity, atoms), self.start)
             }
             .unwrap()
         })
     }
 
-    /// The doorbell line of message `index`, by the descriptor of a channel's ring: 0 of requests, 1 of responses.
+    /// The first doorbell line of message `index`, by the descriptor of a channel's ring: 0 of requests, 1 of responses.
     pub fn line(&self, channel: u32, which: usize, index: u64) -> &Doorbell {
         let block = self.channel(channel);
         let ring = [&block.request, &block.response][which];
         let (at, n) = (ring.lines.load(Relaxed) as usize, ring.line_count.load(Relaxed) as usize);
-        let offset = at - self.base.as_ptr().addr() + 128 * (index as usize & (n - 1));
+        let bytes = 128 * ring.span.load(Relaxed) as usize;
+        let offset = at - self.base.as_ptr().addr() + bytes * (index as usize & (n - 1));
         assert!(offset + 128 <= self.layout.size());
         // SAFETY: inside the memory, at one of the ring's lines, which hold atomics only.
         unsafe { self.base.add(offset).cast().as_ref() }

@@ -96,8 +96,9 @@ impl Device {
         let (capacity, start) = (at.capacity.load(Relaxed), at.start.load(Relaxed));
         let parts = (NonNull::from(bell), NonNull::from(credit), slots);
         // SAFETY: as the region laid it out, which `_shared` keeps.
-        let ring =
-            unsafe { Ring::from_raw(parts, (1, capacity, EchoMessage::SLOT_ATOMS as u32), start) };
+        let ring = unsafe {
+            Ring::from_raw(parts, (1, 1), (capacity, EchoMessage::SLOT_ATOMS as u32), start)
+        };
         ring.expect("a ring")
     }
 

@@ -14,6 +14,7 @@ use ring_device::kernel::DEFAULT_THREADS;
 use ring_device::{Kernel, MIN_THREADS, Scope};
 use ring_shared::Message;
 use ring_shared::layout::{self, Processing, UNLIMITED};
+use ring_shared::message::span_of_pair;
 use ring_shared::ring::{MAX_CAPACITY, MAX_LINES, MAX_START};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -316,6 +317,7 @@ impl LaunchConfig {
             channels: self.channels,
             capacity,
             lines,
+            span: span_of_pair::<K::Request, K::Response>() as u32,
             start: self.start_index,
             slot_atoms: [K::Request::SLOT_ATOMS as u32, K::Response::SLOT_ATOMS as u32],
             answer_stamps: K::Response::INLINE_ATOMS,

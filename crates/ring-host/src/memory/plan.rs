@@ -13,8 +13,11 @@ pub(crate) struct Plan {
     pub memory: Memory,
     pub channels: u32,
     pub capacity: u32,
-    /// Doorbell lines of each ring: one is in the channel's block, several are behind the blocks.
+    /// Messages for which each ring has doorbell lines: the line for one is in the channel's block, those for several are
+    /// behind the blocks.
     pub lines: u32,
+    /// Doorbell lines that a message takes where there are several.
+    pub span: u32,
     pub start: u64,
     /// Atoms a slot, requests and responses.
     pub slot_atoms: [u32; 2],
@@ -104,7 +107,10 @@ impl Plan {
         let n = self.channels as usize;
         let lines =
             size_of::<ControlBlock>().checked_add(n.checked_mul(size_of::<ChannelBlock>())?)?;
-        let lines_stride = if self.lines > 1 { 2 * self.lines as usize * LINE } else { 0 };
+        let lines_stride = match self.lines {
+            1 => 0,
+            lines => 2 * lines as usize * self.span() as usize * LINE,
+        };
         let requests = lines.checked_add(n.checked_mul(lines_stride)?)?;
         let slots_stride =
             [self.slots_stride(Direction::Requests)?, self.slots_stride(Direction::Responses)?];
@@ -131,6 +137,11 @@ impl Plan {
         })
     }
 
+    /// Doorbell lines that a message takes: those that are larger than a line go through slots where there is only one.
+    pub fn span(&self) -> u32 {
+        if self.lines == 1 { 1 } else { self.span }
+    }
+
     /// Bytes from one channel's state to the next.
     pub(super) fn state_stride(&self) -> usize {
         self.state_bytes.next_multiple_of(LINE)
@@ -153,6 +164,7 @@ mod tests {
             channels: 3,
             capacity,
             lines: 1,
+            span: 1,
             start: 0,
             slot_atoms,
             answer_stamps: 1,

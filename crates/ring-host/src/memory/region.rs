@@ -109,7 +109,9 @@ impl Region {
             let back = Direction::Responses;
             let responses = Placement::of_responses(block, slots(back), capacity, bytes(back));
             let placed = |placement: Placement, direction| match self.lines_at(channel, direction) {
-                Some(at) => placement.with_lines(self.device_at(at), self.plan.lines),
+                Some(at) => {
+                    placement.with_lines(self.device_at(at), self.plan.lines, self.plan.span())
+                }
                 None => placement,
             };
             self.channel(channel).initialise(&ChannelSetup {
@@ -212,7 +214,8 @@ impl Region {
         let ring = unsafe {
             Ring::from_raw(
                 parts,
-                (self.plan.lines, self.plan.capacity, self.plan.slot_atoms[direction as usize]),
+                (self.plan.lines, self.plan.span()),
+                (self.plan.capacity, self.plan.slot_atoms[direction as usize]),
                 self.plan.start,
             )
         };

@@ -17,9 +17,10 @@ shared_struct! {
         pub capacity @ 32: AtomicU32,
         /// Bytes from one slot to the next, a multiple of 16.
         pub slot_bytes @ 36: AtomicU32,
-        /// Doorbell lines side by side, a power of two.
+        /// Messages that the doorbell lines, which lie side by side, have room for: a power of two.
         pub line_count @ 40: AtomicU32,
-        pad @ 44: AtomicU32,
+        /// Doorbell lines of each of them.
+        pub span @ 44: AtomicU32,
     }
 }
 

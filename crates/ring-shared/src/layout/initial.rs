@@ -109,6 +109,7 @@ impl RingDescriptor {
         self.capacity.store(placement.capacity, Relaxed);
         self.slot_bytes.store(placement.slot_bytes, Relaxed);
         self.line_count.store(placement.line_count, Relaxed);
+        self.span.store(placement.span, Relaxed);
     }
 }
 

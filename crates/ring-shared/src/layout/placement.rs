@@ -1,7 +1,7 @@
 //! Where a ring lies, and whether it can lie there.
 
 use super::{ChannelBlock, ControlBlock, CreditLine, Doorbell, LINE};
-use crate::ring::{MAX_CAPACITY, MAX_LINES, MAX_START};
+use crate::ring::{MAX_CAPACITY, MAX_LINES, MAX_SPAN, MAX_START};
 use core::fmt;
 use core::mem::offset_of;
 use core::ops::Range;
@@ -22,8 +22,10 @@ pub struct Placement {
     pub capacity: u32,
     /// Bytes from one slot to the next, a multiple of 16.
     pub slot_bytes: u32,
-    /// Doorbell lines side by side.
+    /// Messages that the doorbell lines, which lie side by side, have room for.
     pub line_count: u32,
+    /// Doorbell lines of each of them.
+    pub span: u32,
 }
 
 /// A part of a ring.
@@ -50,6 +52,8 @@ pub enum PlacementError {
     SlotBytes(u32),
     /// The number of doorbell lines is no power of two, or above [`MAX_LINES`].
     LineCount(u32),
+    /// A message takes no doorbell line, or more than [`MAX_SPAN`].
+    Span(u32),
     /// A part is not aligned: lines to 128 bytes, slots to 16.
     Misaligned(Part, u64),
     /// A part is not all in the memory that both sides see, or lies over the blocks of control and channels.
@@ -68,6 +72,9 @@ impl fmt::Display for PlacementError {
             Self::SlotBytes(found) => write!(f, "slots of {found} bytes are not whole atoms of 16"),
             Self::LineCount(found) => {
                 write!(f, "{found} doorbell lines are not a power of two in 1..={MAX_LINES}")
+            }
+            Self::Span(found) => {
+                write!(f, "{found} doorbell lines for a message are not in 1..={MAX_SPAN}")
             }
             Self::Misaligned(part, at) => write!(f, "the {part} at {at:#x} are not aligned"),
             Self::Outside(part, at) => {
@@ -104,6 +111,7 @@ impl Placement {
             capacity,
             slot_bytes,
             line_count: 1,
+            span: 1,
         }
     }
 
@@ -117,6 +125,7 @@ impl Placement {
             capacity,
             slot_bytes,
             line_count: 1,
+            span: 1,
         }
     }
 
@@ -125,9 +134,9 @@ impl Placement {
         Placement { start, ..self }
     }
 
-    /// The same with so many doorbell lines side by side, the first at `lines`.
-    pub const fn with_lines(self, lines: u64, line_count: u32) -> Placement {
-        Placement { lines, line_count, ..self }
+    /// The same with doorbell lines side by side for `line_count` messages of `span` lines each, the first at `lines`.
+    pub const fn with_lines(self, lines: u64, line_count: u32, span: u32) -> Placement {
+        Placement { lines, line_count, span, ..self }
     }
 
     /// Checks what does not depend on other rings. `memory` is what both sides see, `blocks` its beginning:
@@ -150,6 +159,9 @@ impl Placement {
         }
         if !self.line_count.is_power_of_two() || self.line_count > MAX_LINES {
             return Err(PlacementError::LineCount(self.line_count));
+        }
+        if self.span == 0 || self.span > MAX_SPAN {
+            return Err(PlacementError::Span(self.span));
         }
         let parts = self.parts();
         let aligned = [LINE as u64, LINE as u64, 16];
@@ -176,8 +188,10 @@ impl Placement {
     #[inline(always)]
     fn parts(&self) -> [At; 3] {
         let slots = u64::from(self.capacity) * u64::from(self.slot_bytes);
+        let lines =
+            u64::from(self.line_count) * u64::from(self.span) * size_of::<Doorbell>() as u64;
         [
-            (Part::Lines, self.lines, u64::from(self.line_count) * size_of::<Doorbell>() as u64),
+            (Part::Lines, self.lines, lines),
             (Part::Credit, self.credit, size_of::<CreditLine>() as u64),
             (Part::Slots, self.slots, slots),
         ]
@@ -271,10 +285,18 @@ mod tests {
     fn several_lines_lie_behind_the_blocks() {
         let (q, r) = pair();
         let free = BLOCKS + 2048;
-        assert_eq!(check(q.with_lines(free, 8), r.with_lines(free + 1024, 8)), Ok(()));
+        assert_eq!(check(q.with_lines(free, 8, 1), r.with_lines(free + 1024, 8, 1)), Ok(()));
+        assert_eq!(check(q.with_lines(free, 2, 4), r.with_lines(free + 1024, 2, 3)), Ok(()));
         let overlap = Err(PlacementError::Overlap(Part::Lines, Part::Lines));
-        assert_eq!(check(q.with_lines(free, 16), r.with_lines(free + 1024, 8)), overlap);
-        for bad in [q.with_lines(q.lines, 2), q.with_lines(free + 1024, 16)] {
+        for bad in [q.with_lines(free, 16, 1), q.with_lines(free, 4, 3)] {
+            assert_eq!(check(bad, r.with_lines(free + 1024, 8, 1)), overlap);
+        }
+        for bad in [
+            q.with_lines(q.lines, 2, 1),
+            q.with_lines(q.lines, 1, 2),
+            q.with_lines(free + 1024, 16, 1),
+            q.with_lines(free + 1024, 4, 4),
+        ] {
             let found = check(bad, r);
             assert!(matches!(found, Err(PlacementError::Outside(Part::Lines, _))), "{found:?}");
         }
@@ -320,6 +342,10 @@ mod tests {
         for line_count in [0, 3, 2 * MAX_LINES] {
             let bad = Placement { line_count, ..q };
             assert_eq!(check(bad, r), Err(PlacementError::LineCount(line_count)));
+        }
+        for span in [0, 5, u32::MAX] {
+            let bad = Placement { span, ..q };
+            assert_eq!(check(bad, r), Err(PlacementError::Span(span)));
         }
     }
 }

@@ -52,6 +52,7 @@ pub struct Parts {
     credit: Memory,
     slots: Memory,
     line_count: u32,
+    span: u32,
     capacity: u32,
     slot_atoms: u32,
     start: u64,
@@ -60,16 +61,23 @@ pub struct Parts {
 impl Parts {
     /// A ring of one line as it is before the first message.
     pub fn new(capacity: u32, slot_atoms: u32, start: u64) -> Parts {
-        Parts::with_lines(1, capacity, slot_atoms, start)
+        Parts::with_lines((1, 1), capacity, slot_atoms, start)
     }
 
-    /// A ring as it is before the first message.
-    pub fn with_lines(line_count: u32, capacity: u32, slot_atoms: u32, start: u64) -> Parts {
+    /// A ring as it is before the first message, with lines for so many messages, and so many lines each.
+    pub fn with_lines(
+        (line_count, span): (u32, u32),
+        capacity: u32,
+        slot_atoms: u32,
+        start: u64,
+    ) -> Parts {
+        let lines = (line_count * span) as usize;
         let parts = Parts {
-            lines: Memory::new(line_count as usize * size_of::<Doorbell>(), align_of::<Doorbell>()),
+            lines: Memory::new(lines * size_of::<Doorbell>(), align_of::<Doorbell>()),
             credit: Memory::new(size_of::<CreditLine>(), align_of::<CreditLine>()),
             slots: Memory::new((capacity * slot_atoms) as usize * size_of::<Atom>(), 16),
             line_count,
+            span,
             capacity,
             slot_atoms,
             start,
@@ -84,7 +92,12 @@ impl Parts {
         // SAFETY: three parts of those sizes, zeroed, which is a valid state of atomics; nobody here
         // keeps a ring longer than its parts.
         unsafe {
-            Ring::from_raw(parts, (self.line_count, self.capacity, self.slot_atoms), self.start)
+            Ring::from_raw(
+                parts,
+                (self.line_count, self.span),
+                (self.capacity, self.slot_atoms),
+                self.start,
+            )
         }
         .expect("powers of two")
     }

@@ -3,7 +3,7 @@
 use crate::device::Mapped;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, ControlBlock, Doorbell, RingDescriptor};
-use ring_shared::ring::{MAX_CAPACITY, MAX_LINES};
+use ring_shared::ring::{MAX_CAPACITY, MAX_LINES, MAX_SPAN};
 use ring_shared::{ABI_VERSION, MAGIC};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -141,11 +141,15 @@ fn find(
 /// The ring that a descriptor names, if its lines and slots are in that block.
 fn ring(block: &Mapped, ring: &RingDescriptor) -> Option<RingParts> {
     let (capacity, each) = (ring.capacity.load(Relaxed), ring.slot_bytes.load(Relaxed));
-    let line_count = ring.line_count.load(Relaxed);
-    let sound = capacity <= MAX_CAPACITY && each.is_multiple_of(16) && line_count <= MAX_LINES;
+    let (line_count, span) = (ring.line_count.load(Relaxed), ring.span.load(Relaxed));
+    let sound = capacity <= MAX_CAPACITY
+        && each.is_multiple_of(16)
+        && line_count <= MAX_LINES
+        && span <= MAX_SPAN;
     let bytes = (capacity as usize).checked_mul(each as usize)?;
     let slots = part(block, ring.slots.load(Relaxed), bytes)?;
-    let bytes = (line_count as usize).checked_mul(size_of::<Doorbell>())?;
+    let lines = (line_count as usize).checked_mul(span as usize)?;
+    let bytes = lines.checked_mul(size_of::<Doorbell>())?;
     let lines = part(block, ring.lines.load(Relaxed), bytes)?;
     let aligned =
         slots.host.cast::<Atom>().is_aligned() && lines.host.cast::<Doorbell>().is_aligned();

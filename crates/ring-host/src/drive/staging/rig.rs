@@ -28,6 +28,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         channels: 1,
         capacity,
         lines: 1,
+        span: 1,
         start,
         slot_atoms: [1, 1],
         answer_stamps: u64::INLINE_ATOMS,
@@ -65,7 +66,7 @@ pub fn ring(region: &Region, direction: Direction) -> Ring {
     let slots = on_device::<Atom>(region, region.slots_at(0, direction));
     let parts = (NonNull::from(bell), NonNull::from(credit), slots);
     // SAFETY: as for `block`; the tests keep the region longer than its rings.
-    unsafe { Ring::from_raw(parts, (1, region.plan.capacity, 1), region.plan.start) }.unwrap()
+    unsafe { Ring::from_raw(parts, (1, 1), (region.plan.capacity, 1), region.plan.start) }.unwrap()
 }
 
 /// Bytes that both copies have.
