@@ -39,9 +39,16 @@ impl<K: Kernel> Channel<'_, K> {
     pub const ANSWERS_INLINE: bool =
         Self::BY_WARP && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
 
-    /// Most warps that poll: two, or more where each can answer by itself what it sees.
-    pub const POLLERS: u32 =
-        if Self::ANSWERS_INLINE && Threads::LINES > 1 { POLLERS as u32 } else { 2 };
+    /// Whether a polling warp leaves inline requests to the whole block.
+    pub const STAGES: bool = !Self::BY_WARP && K::Request::FITS_INLINE;
+
+    /// Most warps that poll: several where each can answer by itself what it sees. Where the block is woken for it there is
+    /// one, since a second one's look would have to be over before the block can begin.
+    pub const POLLERS: u32 = match Threads::LINES > 1 {
+        true if Self::ANSWERS_INLINE => POLLERS as u32,
+        true if !Self::BY_WARP => 1,
+        _ => 2,
+    };
 
     /// How many warps poll.
     #[inline(always)]

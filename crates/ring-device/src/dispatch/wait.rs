@@ -71,7 +71,8 @@ impl<K: Kernel> Channel<'_, K> {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
-        let (mut turns, mut looks) = (0u32, 0u32); // of this wait; idle ones in a row
+        // Of this wait; idle ones in a row. Where the block is woken for each message the first look is at messages alone.
+        let (mut turns, mut looks) = (u32::from(Self::POLLERS == 1), 0u32);
         // What is not told and counted yet: the launch may have begun with an answer.
         let (mut answered, mut fresh) = (Answered::NONE, false);
         let mut next = self.broadcast(self.memory().inbox.next.get());
@@ -144,7 +145,7 @@ impl<K: Kernel> Channel<'_, K> {
             this.settle(&mut answered, next, || now);
             let (free, aim) = (claims.unclaimed(base, most), this.aim(base, poller));
             let free = this.opaque32(free); // worked out here, and not when the look is there
-            let sought = if Self::ANSWERS_INLINE {
+            let sought = if Self::ANSWERS_INLINE || Self::STAGES {
                 // A claimed request behind the first unclaimed one had credit that covers that one too, which could not
                 // be answered in a slot any more. (`base` is no stamp of this look.)
                 let credited =
@@ -165,10 +166,13 @@ impl<K: Kernel> Channel<'_, K> {
             let asked_call = (first || at_command) && limited && this.caller().is_some();
             let called = asked_call && look.call(warp) == launch(this.block);
             let mut ready = 0;
-            if Self::ANSWERS_INLINE && active && whole {
+            if (Self::ANSWERS_INLINE || Self::STAGES) && active && whole {
                 ready = free & look.ready(warp, sought, aim, this.atoms_of(base));
             }
-            let acted = if ready != 0 {
+            let acted = if Self::STAGES && ready & 1 != 0 && !woken {
+                this.stage_for_block(look, (next, 0), true, poller);
+                true
+            } else if Self::ANSWERS_INLINE && ready != 0 {
                 let of = (base, ready, many);
                 let by = (poller, limited);
                 let (n, began, ended) = this.answer_inline(look, claims, of, sought.2, by, aim);
@@ -190,6 +194,9 @@ impl<K: Kernel> Channel<'_, K> {
                     acted
                 }
             };
+            if acted && Self::POLLERS == 1 && !limited {
+                break; // it has woken the block, and nobody claims
+            }
             if at_command {
                 let mut due = false;
                 if this.is_lane_0() {

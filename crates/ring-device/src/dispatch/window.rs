@@ -175,12 +175,6 @@ impl<K: Kernel> Channel<'_, K> {
         let end = next + u64::from(n);
         if self.thread() == 0 {
             took = self.ticks().wrapping_sub(began);
-            let now = self.now();
-            due = self.beat(next, now);
-            // Both are read by all after the last barrier below.
-            self.memory().signals.stop.set(self.after_window(now, due));
-            self.memory().budget.next_batch_limit(end < tail);
-            self.note_handled(now);
         }
         if inline && self.is_first_warp() {
             if K::USES_PAYLOAD {
@@ -200,7 +194,9 @@ impl<K: Kernel> Channel<'_, K> {
             }
             t += self.threads();
         }
-        self.sync();
+        if !inline {
+            self.sync();
+        }
         if self.thread() == 0 {
             let m = self.memory();
             if !inline {
@@ -208,6 +204,12 @@ impl<K: Kernel> Channel<'_, K> {
                 let (threads, responses) = (self.threads_of_block(), self.responses());
                 m.outbox.commit(threads, responses, (next, end), consumed);
             }
+            // The clock that all channels share takes long to read: behind the answer.
+            let now = self.now();
+            due = self.beat(next, now);
+            m.signals.stop.set(self.after_window(now, due));
+            m.budget.next_batch_limit(end < tail);
+            self.note_handled(now);
             if credit_is_due(end, m.inbox.published.get(), self.requests().capacity()) {
                 self.publish_consumed(end);
             }
@@ -217,6 +219,7 @@ impl<K: Kernel> Channel<'_, K> {
         if self.is_first_warp() && self.agreed(due) {
             self.flush();
         }
+        self.sync(); // all know whether to stop, and the windows may be written anew
     }
 
     /// Thread 0: whether to continue after this window. The command line is across the bus, so it is looked at

@@ -13,7 +13,8 @@ use ring_shared::atomics::Atom;
 pub trait BlockHandler: Kernel {
     /// Answers one request. Every thread is called with the same request and response; what no
     /// thread writes of the response is zero. All threads must reach the same
-    /// [`sync`](BlockContext::sync) calls.
+    /// [`sync`](BlockContext::sync) calls. If the kernel uses a payload, all have handled the message before; else some
+    /// may still be at it.
     fn handle(ctx: &BlockContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
 }
 
@@ -41,7 +42,11 @@ impl<K: BlockHandler> Scope<K> for Block {
         unsafe { zero(messages.response(0), words, block.thread(), block.threads()) };
         let mut m = 0;
         while m < n {
-            block.sync();
+            // Before the first message the responses are zeroed. Between two messages, handlers that have a payload find
+            // there what the ones before left; others share nothing.
+            if K::USES_PAYLOAD || m == 0 {
+                block.sync();
+            }
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler.
             let request = unsafe { &*messages.request(m) };
             // SAFETY: response `m < n`, zeroed, shared by this block only.
