@@ -270,7 +270,7 @@ impl Tried<'_> {
 type Harmless = fn(&Tried<'_>) -> bool;
 
 /// Changes of fences that break nothing, and why.
-const HARMLESS: [(&str, Harmless); 7] = [
+const HARMLESS: [(&str, Harmless); 8] = [
     (
         "look_again: the look that the fence follows is a ld.acquire.sys.b128, which orders by itself all \
          that comes behind it",
@@ -290,6 +290,11 @@ const HARMLESS: [(&str, Harmless); 7] = [
         |tried| {
             tried.fence.contains(".cta") && tried.moved() && tried.stores(BlockMemory::INBOX_TAIL)
         },
+    ),
+    (
+        "stage_for_block: thread 0 has read an atom of the message itself, which proves all that was written before it; its \
+         own fence, in front of the block's barrier, is enough",
+        |tried| tried.fence.contains(".sys") && tried.moved() && tried.stores(BlockMemory::STAGED),
     ),
     (
         "Outbox::push_inline: behind the first atom of the message, whose stamp proves it, the fence still \
