@@ -38,7 +38,7 @@ impl Column {
 }
 
 /// What a column shows of an item.
-type Cell<T> = fn(&T) -> String;
+pub type Cell<T> = fn(&T) -> String;
 
 /// A row of a table.
 #[derive(Clone, Debug, Default)]

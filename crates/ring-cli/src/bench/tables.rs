@@ -3,10 +3,10 @@
 mod load;
 mod scopes;
 
-use super::report::{Found, Report, Throughput, Whose};
+use super::report::{Found, Latency, Report, Throughput, Whose};
 use super::stats::{Rates, Times};
 use super::targets::{self, Target, Verdict};
-use crate::table::{Column, Row, Table, left, right};
+use crate::table::{Cell, Column, Row, Table, left, right};
 use crate::text::{grouped, plural};
 
 /// A part of the report.
@@ -94,24 +94,30 @@ impl Row {
     }
 }
 
-/// Round trips.
-fn latency(report: &Report) -> Part {
-    let table = Table::of(
-        &report.latency,
+/// Round trips in microseconds, a row each; `detail` says where the columns are shown that matter least.
+fn trips(rows: &[Latency], name: (Column, Cell<Latency>), detail: fn(Column) -> Column) -> Table {
+    Table::of(
+        rows,
         [
-            (left("round trip, us"), |row| format!("{}: {}", row.device, row.name)),
-            (right("n"), |row| {
+            name,
+            (detail(right("n")), |row| {
                 row.times.as_ref().map_or("-".to_owned(), |times| grouped(times.count()))
             }),
-            (right("min"), |row| short(&row.times, 0.0)),
+            (detail(right("min")), |row| short(&row.times, 0.0)),
             (right("p50"), |row| short(&row.times, 50.0)),
             (right("p90"), |row| short(&row.times, 90.0)),
             (right("p99"), |row| short(&row.times, 99.0)),
-            (right("p99.9"), |row| short(&row.times, 99.9)),
+            (detail(right("p99.9")), |row| short(&row.times, 99.9)),
             (right("max"), |row| short(&row.times, 100.0)),
         ],
         |item, row| row.of(item.whose, &item.times),
-    );
+    )
+}
+
+/// Round trips.
+fn latency(report: &Report) -> Part {
+    let name: Cell<Latency> = |row| format!("{}: {}", row.device, row.name);
+    let table = trips(&report.latency, (left("round trip, us"), name), |detail| detail);
     let by_page = report.latency.iter().filter(|row| row.by_page() && !row.rounds.p50.is_empty());
     let by_page = by_page.map(|row| {
         let medians: Vec<String> = row.rounds.p50.iter().map(|us| format!("{us:.2}")).collect();
