@@ -43,7 +43,7 @@ pub const MAX_CAPACITY: u32 = 1 << 20;
 /// Greatest index of a first message: far enough from the end of 64 bits.
 pub const MAX_START: u64 = 1 << 63;
 
-/// Most doorbell lines a ring may have.
+/// Most messages that the doorbell lines of a ring may have room for.
 pub const MAX_LINES: u32 = 64;
 
 /// Most doorbell lines that one message may take.
@@ -177,6 +177,13 @@ pub fn may_go_inline(next: u64, consumed: u64, run_start: u64, window: u32) -> b
 #[inline(always)]
 pub fn window(lines: u32, capacity: u32) -> u32 {
     if lines < capacity { lines } else { capacity }
+}
+
+/// Doorbell lines that a message takes in a ring that has lines for `line_count`, where its kernel's messages take `span`:
+/// a ring with room for one has a single line, which lies in the channel's block, and takes larger ones by slots.
+#[inline(always)]
+pub fn span_in(line_count: u32, span: u32) -> u32 {
+    if line_count == 1 { 1 } else { span }
 }
 
 /// An atom of an inline message: twelve bytes of payload, then the stamp.

@@ -14,7 +14,7 @@ use ring_shared::layout::{
     KernelSetup, Placement, Processing, State, UNLIMITED,
 };
 use ring_shared::message::span_of_pair;
-use ring_shared::ring::MAX_LINES;
+use ring_shared::ring::{MAX_LINES, span_in};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -94,11 +94,10 @@ impl Host {
         let slots = shape.capacity(request_atoms.max(response_atoms)) as usize;
         let (state_bytes, payload_bytes) =
             (<K::Scope as Scope<K>>::STATE_BYTES, 4 * usize::from(shape.payload));
-        let span = match shape.lines_elsewhere() {
-            0 | 1 => 1,
-            _ => span_of_pair::<K::Request, K::Response>(),
-        };
-        let lines = shape.lines_elsewhere() * span * size_of::<Doorbell>();
+        let elsewhere = shape.lines_elsewhere();
+        let span = span_of_pair::<K::Request, K::Response>() as u32;
+        let span = span_in(elsewhere.max(1) as u32, span) as usize;
+        let lines = elsewhere * span * size_of::<Doorbell>();
         let requests = blocks + 2 * lines;
         let responses = requests + 16 * request_atoms * slots;
         let end = responses + 16 * response_atoms * slots;

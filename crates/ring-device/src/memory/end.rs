@@ -9,7 +9,7 @@ use core::ptr::with_exposed_provenance;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{ChannelBlock, CreditLine, Doorbell, Placement, RingDescriptor};
-use ring_shared::ring::window;
+use ring_shared::ring::{span_in, window};
 
 /// The producer's lines of one ring.
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ impl<'a> End<'a> {
     /// Whether its slots and lines are made for those messages. A ring of one line takes large ones by slots only.
     #[inline(always)]
     pub fn fits(&self) -> bool {
-        let span = if self.line_count() == 1 { 1 } else { self.span.0 };
+        let span = span_in(self.line_count(), self.span.0 as u32) as usize;
         self.half(offset_of!(RingDescriptor, slot_bytes)) as usize == 16 * self.atoms
             && self.half(offset_of!(RingDescriptor, span)) as usize == span
     }

@@ -160,8 +160,8 @@ pub(crate) unsafe fn commit_inline<'a>(
     // A CPU's thread: the control atom comes last.
     span.beyond().for_each(|k| aim(k).answer.store_whole(words(k)));
     let words = threads.spread::<ATOMS>(words);
-    // All eight atoms of a line in one transaction. Without this barrier libNVVM stored the control atom on a branch of its own,
-    // and the other seven behind the fence that its thread makes next: 0.13 us a round trip on an H200.
+    // All eight atoms of a line in one transaction. Without this barrier libNVVM stored the control atom on a branch of its
+    // own, and the other seven behind the fence that its thread makes next: 0.13 us a round trip on an H200.
     threads.warp_sync();
     threads.each::<ATOMS>(words, |k, words| {
         if messages >> span.message(k) & 1 == 1 {

@@ -11,7 +11,7 @@ use ring_shared::layout::{
     Processing, State, UNLIMITED,
 };
 use ring_shared::message::span_of_pair;
-use ring_shared::ring::{MAX_LINES, MAX_SPAN};
+use ring_shared::ring::{MAX_LINES, MAX_SPAN, span_in};
 use ring_shared::{Inbox, Message, Outbox, Ring};
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -295,7 +295,7 @@ impl<K: Kernel> Rig<K> {
 
     /// Doorbell lines of a message in rings that have lines for so many.
     fn span(lines: u32) -> u32 {
-        if lines == 1 { 1 } else { span_of_pair::<K::Request, K::Response>() as u32 }
+        span_in(lines, span_of_pair::<K::Request, K::Response>() as u32)
     }
 
     /// The rings of requests and of responses.

@@ -110,12 +110,14 @@ setters! { of LaunchConfig;
     /// short, fewer: a kernel takes two thirds of what is left of it at most.
     capacity(capacity: u32) => capacity = Some(capacity);
 
-    /// Doorbell lines of each ring, a power of two: so many messages may be inline and unread at once in a channel each
-    /// way, and those in flight beyond them go through slots. By default 64, or the ring's capacity if
-    /// that is less; where the runtime's memory is short, fewer. With 1 only a message that is alone in flight is inline.
+    /// Messages for which each ring has doorbell lines, a power of two: so many may be inline and unread at once in a channel
+    /// each way, and those in flight beyond them go through slots. By default 64, or the ring's capacity if that is less;
+    /// where the runtime's memory is short, fewer. With 1 only a message that is alone in flight is inline, and only if it
+    /// fits one line, in 84 bytes.
     ///
-    /// Several lines take 128 bytes each, for requests and again for responses: by default 16 KiB a channel. Only a
-    /// persistent kernel in mapped memory has several: any other has one, whatever was asked for.
+    /// Where there are several, each takes 128 bytes for requests and as many for responses, or two to four times that if
+    /// the larger of both has 85 to 336 bytes: by default 16 to 64 KiB a channel. Only a persistent kernel in mapped memory
+    /// has several: any other has one, whatever was asked for.
     /// [`KernelHandle::window`](crate::KernelHandle::window) tells.
     window(lines: u32) => window = Some(lines);
 

@@ -3,6 +3,7 @@
 use crate::mode::{Memory, PayloadMemory};
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{Budgets, ChannelBlock, ControlBlock, LINE, Processing};
+use ring_shared::ring::span_in;
 
 /// Largest part of the payload that one copy moves: what pinned staging is taken for.
 const STAGING: usize = 64 * 1024;
@@ -137,9 +138,9 @@ impl Plan {
         })
     }
 
-    /// Doorbell lines that a message takes: those that are larger than a line go through slots where there is only one.
+    /// Doorbell lines that a message takes.
     pub fn span(&self) -> u32 {
-        if self.lines == 1 { 1 } else { self.span }
+        span_in(self.lines, self.span)
     }
 
     /// Bytes from one channel's state to the next.
