@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ring_device::BlockMemory;
-use xtask::golden::{self, Violation, code};
+use xtask::golden::{self, BLOCK, Violation, code};
 use xtask::pins::{BENCH, BUILT_IN, EXAMPLES, MODULES, Module};
 use xtask::{Workspace, workspace};
 
@@ -36,8 +36,11 @@ fn weak(opcode: &str) -> String {
         .fold(opcode.to_owned(), |opcode, strong| opcode.replace(&strong, ""))
 }
 
-/// An access or a fence of another scope.
+/// An access or a fence of another scope. Of what is named block-shared memory all scopes mean the block.
 fn narrower(opcode: &str, scope: &str) -> String {
+    if opcode.contains(".shared") {
+        return opcode.to_owned();
+    }
     opcode.replace(".sys", scope).replace(".gpu", scope)
 }
 
@@ -57,7 +60,7 @@ const SINGLE: [(&str, Change); 11] = [
     }),
     ("mmio", |line| with_opcode(line, |opcode| opcode.replace(".relaxed.", ".mmio.relaxed."))),
     (".cluster", |line| with_opcode(line, |opcode| narrower(opcode, ".cluster"))),
-    (".gpu", |line| with_opcode(line, |opcode| opcode.replace(".sys", ".gpu"))),
+    (".gpu", |line| with_opcode(line, |opcode| narrower(opcode, ".gpu"))),
     (".cta", |line| {
         // Of fences each by itself, below.
         with_opcode(line, |opcode| match opcode.starts_with("fence") {
@@ -91,7 +94,7 @@ fn split(line: &str) -> Option<String> {
 /// Words of a response in the block's pool, which threads of a handler may share: the host never sees
 /// them, and if no thread of the handler wrote a word that another writes they might be plain bytes.
 fn is_output(line: &str) -> bool {
-    line.trim_start().starts_with("st.relaxed.sys.b32")
+    line.trim_start().starts_with("st.relaxed.sys.shared.b32")
 }
 
 #[test]
@@ -129,7 +132,10 @@ fn ring_kernels(ptx: &str) -> BTreeSet<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let functions = code::functions(&text);
     let of_ring = functions.iter().filter(|one| {
-        !one.entry || lines[one.line - 1..one.end].iter().any(|line| line.contains("ring_block"))
+        !one.entry
+            || lines[one.line - 1..one.end]
+                .iter()
+                .any(|line| BLOCK.iter().any(|name| line.contains(name)))
     });
     of_ring.flat_map(|one| one.line..=one.end).collect()
 }

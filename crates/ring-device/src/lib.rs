@@ -27,7 +27,10 @@
     target_arch = "nvptx64",
     feature(abi_unadjusted, asm_experimental_arch, link_llvm_intrinsics)
 )]
-#![cfg_attr(all(target_arch = "nvptx64", not(feature = "rust-cuda")), feature(stdarch_nvptx))]
+#![cfg_attr(
+    all(target_arch = "nvptx64", not(feature = "rust-cuda")),
+    feature(core_intrinsics, gpu_intrinsics, gpu_launch_sized_workgroup_mem, stdarch_nvptx)
+)]
 #![cfg_attr(
     all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")),
     feature(abi_ptx)
@@ -49,6 +52,7 @@ mod module;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
 mod scope;
+mod stages;
 mod thread_block;
 
 #[cfg(all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")))]
@@ -74,6 +78,7 @@ pub use scope::{
     Block, BlockHandler, InOrder, InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp,
     WarpHandler,
 };
+pub use stages::shared_bytes;
 pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.

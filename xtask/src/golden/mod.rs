@@ -7,6 +7,7 @@
 
 use crate::pins::Module;
 use known::Known;
+use operand::Operand;
 use ring_device::BlockMemory;
 use ring_ptx::Statement;
 use std::fmt;
@@ -116,8 +117,8 @@ pub fn is_ring_kernel(name: &str) -> bool {
     !plain::is_listed(name) && link::scope(name).is_none()
 }
 
-/// The name of a block's shared memory.
-const BLOCK: &str = "ring_block";
+/// The names of a block's shared memory: where the launch sizes it, and where the module declares it.
+pub const BLOCK: [&str; 2] = ["gpu_launch_sized_workgroup_mem", "ring_block"];
 
 /// The rules about accesses and fences, function by function.
 fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Violation> {
@@ -127,7 +128,7 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         let Some((head, size)) = line.text.split_once('[') else { continue };
         let name = head.split_whitespace().last().unwrap_or_default();
         let base = match (line.directive(".shared"), line.directive(".global")) {
-            (true, _) if name == BLOCK => Base::Block,
+            (true, _) if BLOCK.contains(&name) => Base::Block,
             (true, _) => Base::Shared,
             (_, true) => Base::Image,
             _ => continue,
@@ -135,7 +136,8 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         known.variables.insert(name, base);
         // The rules tell the block's words by their offsets on the host.
         let bytes = size.split(']').next().and_then(|bytes| bytes.parse().ok());
-        if base == Base::Block && bytes != Some(size_of::<BlockMemory>()) {
+        let sized = !line.directive(".extern");
+        if base == Base::Block && sized && bytes != Some(size_of::<BlockMemory>()) {
             found.push(Violation::at(line, "block's memory of another size than on the host"));
         }
     }
@@ -156,8 +158,8 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
     let values = known.learn(functions);
     for (function, values) in functions.iter().zip(&values) {
         let names_block = function.code.iter().flat_map(|one| &one.operands).any(|operand| {
-            matches!(operand, operand::Operand::Name(BLOCK))
-                || matches!(operand, operand::Operand::Memory(at, _) if **at == operand::Operand::Name(BLOCK))
+            let is_block = |operand: &Operand<'_>| matches!(operand, Operand::Name(name) if BLOCK.contains(name));
+            is_block(operand) || matches!(operand, Operand::Memory(at, _) if is_block(at))
         });
         if let Some(scope) = link::scope(function.name) {
             found.extend(link::check(function, scope));

@@ -43,6 +43,10 @@ pub trait Measured: Kernel<Request: Send, Response: Send> {
     /// Whether it is one of `ring-bench`, not built into `ring-host`.
     const OWN: bool = true;
 
+    /// Whether most of a message is the same in all, so that it stays in an array and is sent from there. Others are made
+    /// in the ring.
+    const HAVE_MUCH_IN_COMMON: bool = false;
+
     /// A message of no number yet: what all have in common.
     fn blank() -> Self::Request;
 
@@ -98,7 +102,12 @@ macro_rules! echoes {
 
             #[inline]
             fn number(request: &mut [$word; $words], i: u64) {
-                *request = [i as $word; $words];
+                *request = Self::message(i);
+            }
+
+            #[inline]
+            fn message(i: u64) -> [$word; $words] {
+                [i as $word; $words]
             }
 
             #[inline]
@@ -134,6 +143,8 @@ const COMMON: u64 = {
 };
 
 impl Measured for Digest {
+    const HAVE_MUCH_IN_COMMON: bool = true;
+
     fn blank() -> [u64; DIGEST_WORDS] {
         std::array::from_fn(pattern)
     }

@@ -12,6 +12,12 @@ pub struct Threads {
 }
 
 impl Threads {
+    /// Bytes of block-shared memory that the block has.
+    #[inline(always)]
+    pub fn shared_bytes(self) -> usize {
+        ptx::shared_bytes() as usize
+    }
+
     /// The calling thread of its block.
     ///
     /// # Safety

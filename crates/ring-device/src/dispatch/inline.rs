@@ -7,9 +7,10 @@ use crate::kernel::{Kernel, Scope};
 use crate::memory::claims::Claims;
 use crate::memory::inbox::{Aim, Look};
 use crate::memory::outbox::commit_inline;
+use crate::memory::scratch::SCRATCH_BYTES;
+use crate::memory::signals::Signals;
 use crate::memory::signals::{Decision, Wake};
 use crate::memory::telemetry::POLLERS;
-use crate::memory::{SCRATCH_BYTES, signals::Signals};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::Ordering::Relaxed;
@@ -99,7 +100,7 @@ impl<K: Kernel> Channel<'_, K> {
             let answer = Threads::opaque(core::ptr::from_ref(lines.atom(index, k)));
             Aim {
                 stamp: index.wrapping_add(1),
-                stage: Threads::opaque(stage).cast_mut(),
+                stage,
                 // SAFETY: it is where it was.
                 answer: unsafe { &*answer },
             }

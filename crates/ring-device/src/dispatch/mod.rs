@@ -80,8 +80,11 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
-    // SAFETY: every thread of the block comes here, once.
+    // SAFETY: every thread of the block comes here, once. Nothing else of a ring kernel's module has shared memory.
     let block = unsafe { ThreadBlock::of_block() };
+    if block.shared_bytes() < size_of::<crate::BlockMemory>() {
+        return; // no launch of ours: the host sees the kernel gone without an acknowledgement
+    }
     // SAFETY: the caller's promise; the memory is this block's.
     unsafe { run::<K>(&block, control) }
 }

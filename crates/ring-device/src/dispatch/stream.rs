@@ -13,17 +13,12 @@
 use super::channel::{Channel, launch};
 use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
-use crate::memory::SCRATCH_BYTES;
+
 use crate::memory::signals::Decision;
+use crate::stages::{chunk, stride, workers};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::ring::{Seen, credit_is_due, decide};
-
-/// Bytes of scratch memory that one warp takes, if its messages are not larger; how many messages that may
-/// be at most. A CPU's thread is all the block, and what it looks at besides its messages costs as much as
-/// some of them.
-const STAGE: (usize, usize) =
-    if Threads::WARP > 1 { (2560, 128) } else { (SCRATCH_BYTES / 2, 256) };
 
 /// Chunks of each worker by which the dispatch limit may be ahead of what is answered: enough to hide the
 /// time from an answer to the next limit. A command waits until they are answered.
@@ -31,28 +26,18 @@ const AHEAD: usize = if Threads::WARP > 1 { 4 } else { 1 };
 
 impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
-    const STRIDE: usize = 16 * <K::Scope as Scope<K>>::STAGE.0;
+    const STRIDE: usize = stride::<K>();
 
     /// Most messages of a chunk, a power of two.
-    const CHUNK: usize = {
-        let (bytes, most) = STAGE;
-        let fit = bytes / Self::STRIDE;
-        let fit = if fit < most { fit } else { most };
-        if fit == 0 { 1 } else { 1 << fit.ilog2() }
-    };
+    const CHUNK: usize = chunk::<K>(Threads::WARP > 1);
 
     /// Whether a chunk has more for each thread of a warp to read than four atoms.
     const WIDE: bool = Self::CHUNK * K::Request::SLOT_ATOMS > 4 * 32;
 
-    /// Most workers: each has a stage.
-    const MOST_WORKERS: u32 = (SCRATCH_BYTES / (Self::CHUNK * Self::STRIDE)) as u32;
-
-    /// The first worker's warp, and how many workers there are: the first two warps have other
-    /// things to do, if there are more.
+    /// The first worker's warp, and how many workers there are.
     #[inline(always)]
     fn workers(block: ThreadBlock<'_>) -> (u32, u32) {
-        let first = block.warps().min(3) - 1;
-        (first, (block.warps() - first).min(Self::MOST_WORKERS))
+        workers(block.warps(), block.scratch_bytes(), Self::CHUNK * Self::STRIDE)
     }
 
     /// Most messages of an iteration; in a launch of limited time such that one more call of the
@@ -262,9 +247,9 @@ impl<K: Kernel> Channel<'_, K> {
                 unsafe { Self::in_stage(stage, t, atoms).write(words) };
             }
         };
-        let (mut t, step) = (self.lane(), Threads::WARP);
-        while (t as usize) < slots.len() {
-            // All in flight before the first is used.
+        let (mut first, step) = (0, Threads::WARP);
+        while (first as usize) < slots.len() {
+            let t = first + self.lane();
             let four = |t| [read(t), read(t + step), read(t + 2 * step), read(t + 3 * step)];
             let keep_four = |t, words: [Words; 4]| {
                 keep(t, words[0]);
@@ -273,15 +258,15 @@ impl<K: Kernel> Channel<'_, K> {
                 keep(t + 3 * step, words[3]);
             };
             let words = four(t);
+            let more = if Self::WIDE { four(t + 4 * step) } else { [[0; 2]; 4] };
+            // All in flight before the first is used: without this barrier ptxas stored some of them to the stage before it
+            // read the others.
+            self.warp_sync();
+            keep_four(t, words);
             if Self::WIDE {
-                let more = four(t + 4 * step);
-                keep_four(t, words);
                 keep_four(t + 4 * step, more);
-                t += 8 * step;
-            } else {
-                keep_four(t, words);
-                t += 4 * step;
             }
+            first += if Self::WIDE { 8 * step } else { 4 * step };
         }
     }
 

@@ -5,8 +5,8 @@
 use super::channel::Channel;
 use crate::block::{Cooperate, Words};
 use crate::kernel::{Kernel, Messages, Scope};
-use crate::memory::SCRATCH_BYTES;
 use crate::memory::outbox::commit_inline;
+use crate::memory::scratch::SCRATCH_BYTES;
 use crate::memory::signals::Decision;
 use ring_shared::Message;
 use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};

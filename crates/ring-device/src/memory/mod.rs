@@ -13,32 +13,12 @@ pub(crate) mod lease;
 mod offsets;
 pub(crate) mod outbox;
 pub(crate) mod progress;
+pub(crate) mod scratch;
 pub(crate) mod signals;
 pub(crate) mod span;
 pub(crate) mod telemetry;
 
-use core::cell::UnsafeCell;
-use ring_shared::MAX_MESSAGE_BYTES;
-
-/// Bytes of the scratch memory, through which messages pass on their way from ring to ring. With what
-/// else a block has in block-shared memory it stays below the 48 KiB that every GPU gives a block.
-pub(crate) const SCRATCH_BYTES: usize = 40960;
-const _: () = assert!(SCRATCH_BYTES >= 4 * MAX_MESSAGE_BYTES);
-const _: () = assert!(size_of::<BlockMemory>() <= 48 * 1024);
-
-/// Room for messages on their way through the block.
-#[repr(C, align(16))]
-#[derive(Debug)]
-pub(crate) struct Scratch(UnsafeCell<[[u64; 2]; SCRATCH_BYTES / 16]>);
-
-impl Scratch {
-    /// The room from `at` bytes on, a multiple of 16 inside it.
-    #[inline(always)]
-    pub fn bytes(&self, at: usize) -> *mut u8 {
-        debug_assert!(at < SCRATCH_BYTES, "{at} is beyond the scratch memory");
-        self.0.get().cast::<u8>().wrapping_add(at)
-    }
-}
+use scratch::Scratch;
 
 /// Memory of one block.
 #[repr(C, align(16))]
@@ -53,6 +33,7 @@ pub struct BlockMemory {
     pub(crate) lease: lease::Lease,
     pub(crate) telemetry: telemetry::Telemetry,
     pub(crate) boot: boot::Words,
+    /// The last: a GPU's block may have more of it behind this.
     pub(crate) scratch: Scratch,
 }
 

@@ -1,7 +1,7 @@
 //! Each message is handled by a warp.
 
-use super::{WARP, zero};
-use crate::block::Cooperate;
+use super::WARP;
+use crate::block::{Cooperate, Words};
 use crate::context::{Output, Payload, WarpContext};
 use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
 use crate::thread_block::ThreadBlock;
@@ -37,16 +37,22 @@ impl<K: WarpHandler> Scope<K> for Warp {
 
     #[inline(always)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
+        // All of them at once, before the first: each message has a response of its own.
+        let atoms = K::Response::SLOT_ATOMS as u32;
+        let mut t = block.lane();
+        while t < n * atoms {
+            let atom = messages.response::<Words>(t / atoms).wrapping_add((t % atoms) as usize);
+            // SAFETY: an atom of the response of message `t / atoms < n`, of this warp alone; each has one thread.
+            unsafe { atom.write([0; 2]) };
+            t += WARP;
+        }
+        block.warp_sync();
         let mut m = 0;
         while m < n {
-            let output = messages.response::<u8>(m);
-            // SAFETY: the response of message `m < n`, of this warp alone.
-            unsafe { zero(output.cast(), 4 * K::Response::SLOT_ATOMS, block.lane(), WARP) };
-            block.warp_sync();
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler;
             // its response, zeroed, shared by this warp only.
             unsafe {
-                let response = Output::new(output);
+                let response = Output::new(messages.response(m));
                 K::handle(&WarpContext::new(block, payload), &*messages.request(m), &response);
             }
             m += 1;

@@ -42,6 +42,9 @@ pub struct Program<'a> {
     /// PTX, for a GPU.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub image: &'a Image,
+    /// Bytes of dynamic block-shared memory that a GPU's block of so many threads wants.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub shared_bytes: fn(u32) -> u32,
     /// The same code compiled for the host.
     pub cpu: CpuEntry,
 }

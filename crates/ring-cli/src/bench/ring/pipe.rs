@@ -7,18 +7,14 @@ use ring_host::{Channel, TrySendError};
 /// Most messages handed over at a time.
 pub const BATCH: usize = 512;
 
-/// Messages up to so many bytes are made where they are sent from. Of larger ones most is the same in
-/// all, so that stays in an array, and is sent from there.
-const SMALL: usize = 256;
-
-/// Most bytes of that array: it stays in a first-level cache.
+/// Most bytes of the array of messages of which most is the same in all: it stays in a first-level cache.
 const BYTES: usize = 32 << 10;
 
 /// A channel with its messages.
 #[derive(Debug)]
 pub struct RingPipe<K: Measured> {
     channel: Channel<K>,
-    /// Large messages.
+    /// Messages of which most is the same in all.
     requests: Box<[K::Request]>,
     /// What of `requests` was numbered and not sent.
     made: std::ops::Range<usize>,
@@ -29,17 +25,15 @@ pub struct RingPipe<K: Measured> {
 }
 
 impl<K: Measured> RingPipe<K> {
-    const IS_SMALL: bool = size_of::<K::Request>() <= SMALL;
-
     /// A channel that nothing was sent on.
     pub fn new(channel: Channel<K>) -> RingPipe<K> {
         let large = (BYTES / size_of::<K::Request>()).clamp(1, BATCH);
-        let requests = vec![K::blank(); if Self::IS_SMALL { 0 } else { large }].into();
+        let requests = vec![K::blank(); if K::HAVE_MUCH_IN_COMMON { large } else { 0 }].into();
         RingPipe { channel, requests, made: 0..0, next: 0, got: 0 }
     }
 
     #[inline]
-    fn send_small(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
+    fn send_made(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
         let next = self.next;
         let sent = self.channel.try_send_each(most, |k| K::message(next + k as u64))?;
         self.next += sent as u64;
@@ -47,7 +41,7 @@ impl<K: Measured> RingPipe<K> {
     }
 
     #[inline]
-    fn send_large(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
+    fn send_numbered(&mut self, most: usize) -> Result<usize, TrySendError<()>> {
         if self.made.is_empty() {
             self.made = 0..most.min(self.requests.len());
             for request in &mut self.requests[self.made.clone()] {
@@ -65,7 +59,8 @@ impl<K: Measured> RingPipe<K> {
 impl<K: Measured> Pipe for RingPipe<K> {
     #[inline]
     fn send(&mut self, most: usize) -> Result<usize, String> {
-        let sent = if Self::IS_SMALL { self.send_small(most) } else { self.send_large(most) };
+        let sent =
+            if K::HAVE_MUCH_IN_COMMON { self.send_numbered(most) } else { self.send_made(most) };
         sent.map_err(|error| error.to_string())
     }
 

@@ -90,6 +90,15 @@ pub(crate) fn opaque64<T>(mut at: *const T) -> *const T {
     at
 }
 
+/// Bytes of block-shared memory that the block has, declared and by launch.
+#[inline(always)]
+pub(crate) fn shared_bytes() -> u32 {
+    let n: u32;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov.u32 {n}, %total_smem_size;", n = out(reg32) n, options(nostack, nomem)) }
+    n
+}
+
 /// The device's clock in nanoseconds; it ticks about every microsecond.
 #[inline(always)]
 pub(crate) fn global_timer() -> u64 {

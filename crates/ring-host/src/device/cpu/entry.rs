@@ -9,7 +9,12 @@ use std::sync::atomic::Ordering;
 
 /// Kernel `K`, compiled for both kinds of device.
 pub(crate) fn program<K: Kernel>(image: &Image) -> Program<'_> {
-    Program { entry: K::ENTRY, image, cpu: cpu_entry::<K> }
+    Program {
+        entry: K::ENTRY,
+        image,
+        shared_bytes: ring_device::shared_bytes::<K>,
+        cpu: cpu_entry::<K>,
+    }
 }
 
 /// Kernel `K` on one CPU thread.

@@ -17,6 +17,10 @@ use std::sync::{Arc, Mutex};
 pub(super) struct CudaFunction {
     pub context: Context,
     pub raw: RawFunction,
+    /// Bytes of dynamic block-shared memory that a block of so many threads wants.
+    pub shared_bytes: fn(u32) -> u32,
+    /// Most bytes of shared memory that a block may ask for.
+    pub most_shared: u32,
     pub occupancy: Occupancy,
     /// Bytes of shared memory that the driver keeps of each block's.
     pub reserved_shared: u32,
@@ -59,12 +63,22 @@ impl CudaFunction {
         check("cuFuncGetAttribute", found).map(|()| u32::try_from(value).unwrap_or(0))
     }
 
-    /// How many blocks of so many threads an empty multiprocessor holds, as the driver says.
-    fn on_one_multiprocessor(&self, threads: u32) -> Result<u32, DriverError> {
+    /// Bytes of shared memory that a block declares, and those that it is launched with besides, if it has so many
+    /// threads: none where it declares what it needs, as by other compilers.
+    fn shared(&self, threads: u32) -> Result<(u32, u32), DriverError> {
+        let declared = self.attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let wanted = (self.shared_bytes)(threads).min(self.most_shared);
+        Ok((declared, if declared > 0 { 0 } else { wanted }))
+    }
+
+    /// How many blocks of so many threads, with so many bytes of dynamic shared memory, an empty multiprocessor holds, as
+    /// the driver says.
+    fn on_one_multiprocessor(&self, threads: u32, shared: u32) -> Result<u32, DriverError> {
         let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
+        let (f, shared) = (self.raw.0, shared as usize);
         // SAFETY: a loaded function; the pointer is to a local.
         let found = unsafe {
-            api::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw.0, threads, 0)
+            api::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, threads, shared)
         };
         check("cuOccupancyMaxActiveBlocksPerMultiprocessor", found)?;
         Ok(u32::try_from(blocks).unwrap_or(0))
@@ -76,13 +90,14 @@ impl Function for CudaFunction {
         let _bound = Bound::new(self.context)?;
         let most = self.attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         let threads = threads.min(most); // more are refused
+        let (declared, dynamic) = self.shared(threads)?;
         let block = block(
             threads,
             self.attribute(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            self.attribute(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? + self.reserved_shared,
+            declared + dynamic + self.reserved_shared,
         );
         // A device may allocate in larger units than those assumed; the driver knows.
-        let block = self.occupancy.at_most(self.on_one_multiprocessor(threads)?, block);
+        let block = self.occupancy.at_most(self.on_one_multiprocessor(threads, dynamic)?, block);
         Ok(Limits { threads: most, channels: self.occupancy.holds(block), block })
     }
 
@@ -93,9 +108,10 @@ impl Function for CudaFunction {
         replay: bool,
     ) -> Result<Arc<dyn LaunchSlot>, DriverError> {
         let _bound = Bound::new(self.context)?;
+        let (_, shared) = self.shared(grid.threads)?;
         let mut launch_slot = CudaLaunchSlot {
             context: self.context,
-            kernel: Kernel { raw: self.raw, grid, parameter },
+            kernel: Kernel { raw: self.raw, grid, shared, parameter },
             graph: None,
             pair: ManuallyDrop::new(self.streams.take()?),
             streams: Arc::clone(&self.streams),
@@ -123,6 +139,8 @@ impl Function for CudaFunction {
 struct Kernel {
     raw: RawFunction,
     grid: Grid,
+    /// Bytes of dynamic shared memory.
+    shared: u32,
     parameter: u64,
 }
 
@@ -135,15 +153,15 @@ impl Kernel {
         let mut parameter = self.parameter;
         let mut parameters = [(&raw mut parameter).cast()];
         let (channels, threads) = (self.grid.channels, self.grid.threads);
-        let (f, p, s) = (self.raw.0, parameters.as_mut_ptr(), stream.0);
+        let (f, m, p, s) = (self.raw.0, self.shared, parameters.as_mut_ptr(), stream.0);
         // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
         // leads to is the caller's promise.
         let done = unsafe {
             match self.grid.cooperative {
-                true => api::cuLaunchCooperativeKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p),
+                true => api::cuLaunchCooperativeKernel(f, channels, 1, 1, threads, 1, 1, m, s, p),
                 false => {
                     let none = std::ptr::null_mut();
-                    api::cuLaunchKernel(f, channels, 1, 1, threads, 1, 1, 0, s, p, none)
+                    api::cuLaunchKernel(f, channels, 1, 1, threads, 1, 1, m, s, p, none)
                 }
             }
         };
@@ -211,7 +229,7 @@ impl CudaLaunchSlot {
             blockDimX: self.kernel.grid.threads,
             blockDimY: 1,
             blockDimZ: 1,
-            sharedMemBytes: 0,
+            sharedMemBytes: self.kernel.shared,
             kernelParams: parameters.as_mut_ptr(),
             extra: std::ptr::null_mut(),
             kern: std::ptr::null_mut(),

@@ -42,6 +42,8 @@ pub struct Cuda {
     context: call::Context,
     info: DeviceInfo,
     occupancy: Occupancy,
+    /// Most bytes of shared memory that a block may ask for.
+    most_shared: u32,
     /// Bytes of shared memory that the driver keeps of each block's.
     reserved_shared: u32,
     probed: Probed,
@@ -106,7 +108,9 @@ impl Cuda {
         }
         let context = call::Context::of(device)?;
         let deferred_free = Arc::new(deferred_free::DeferredFree::new(context));
-        let modules = module::Modules::new(context, Arc::clone(&deferred_free));
+        let most_shared =
+            attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let modules = module::Modules::new(context, most_shared, Arc::clone(&deferred_free));
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&deferred_free))?);
         let occupancy = Occupancy::new(info.multiprocessors, multiprocessor(device)?);
         let reserved_shared =
@@ -117,6 +121,7 @@ impl Cuda {
             context,
             info,
             occupancy,
+            most_shared,
             reserved_shared,
             probed,
             modules,
@@ -251,6 +256,8 @@ impl Driver for Cuda {
         Ok(Arc::new(function::CudaFunction {
             context: self.context,
             raw,
+            shared_bytes: program.shared_bytes,
+            most_shared: self.most_shared,
             occupancy: self.occupancy.clone(),
             reserved_shared: self.reserved_shared,
             streams: Arc::clone(&self.streams),

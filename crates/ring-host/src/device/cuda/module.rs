@@ -25,6 +25,8 @@ type Functions = HashMap<String, RawFunction>;
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Context,
+    /// Most bytes of shared memory that a block may ask for.
+    most_shared: u32,
     deferred_free: Arc<DeferredFree>,
     loaded: Mutex<Vec<(String, Functions)>>,
 }
@@ -45,9 +47,26 @@ unsafe fn all_shared_memory(function: sys::CUfunction) -> Result<(), DriverError
     check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function, which, WHOLE) })
 }
 
+/// Lets the function be launched with all the dynamic shared memory that a block may have: `most` bytes, less what it
+/// declares. Without that it is 48 KiB.
+///
+/// # Safety
+/// The function is loaded, and a context bound.
+unsafe fn may_have(function: sys::CUfunction, most: u32) -> Result<(), DriverError> {
+    let declares = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+    let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let mut declared = 0;
+    // SAFETY: the caller's promise; the pointer is to a local.
+    let found = unsafe { api::cuFuncGetAttribute(&mut declared, declares, function) };
+    check("cuFuncGetAttribute", found)?;
+    let most = i32::try_from(most).unwrap_or(i32::MAX).saturating_sub(declared).max(0);
+    // SAFETY: the caller's promise.
+    check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function, which, most) })
+}
+
 impl Modules {
-    pub fn new(context: Context, deferred_free: Arc<DeferredFree>) -> Modules {
-        Modules { context, deferred_free, loaded: Mutex::default() }
+    pub fn new(context: Context, most_shared: u32, deferred_free: Arc<DeferredFree>) -> Modules {
+        Modules { context, most_shared, deferred_free, loaded: Mutex::default() }
     }
 
     /// Loads an image and every entry of it, unless it was before.
@@ -112,6 +131,7 @@ impl Modules {
                 check("cuModuleGetFunction", got)?;
                 check("cuFuncLoad", api::cuFuncLoad(function))?;
                 all_shared_memory(function)?;
+                may_have(function, self.most_shared)?;
                 let (mut at, mut size, mut none) = (0, 0, 0);
                 let first = api::cuFuncGetParamInfo(function, 0, &mut at, &mut size);
                 let second = api::cuFuncGetParamInfo(function, 1, &mut at, &mut none);

@@ -1,0 +1,66 @@
+//! Stages: the parts of a block's scratch memory through which workers pass messages, and how much block-shared memory a
+//! kernel is launched with for them.
+
+use crate::kernel::{Group, Kernel, Scope};
+use crate::memory::BlockMemory;
+use crate::memory::scratch::SCRATCH_BYTES;
+use core::mem::offset_of;
+use ring_shared::Message;
+
+/// Most bytes of it: two blocks find room in a multiprocessor of compute capability 9.0, which has 228 KiB.
+const MOST_SCRATCH_BYTES: usize = 108 * 1024;
+const _: () = assert!(2 * (HEAD_BYTES + MOST_SCRATCH_BYTES + 1024) <= 228 * 1024);
+
+/// Bytes of block-shared memory for all that is not scratch memory: what a GPU's block has there, rounded up.
+const HEAD_BYTES: usize = 4096;
+const _: () = assert!(offset_of!(BlockMemory, scratch) <= HEAD_BYTES);
+const _: () = assert!(HEAD_BYTES + SCRATCH_BYTES <= 48 * 1024);
+
+/// Bytes of requests, and of responses, that a worker of a GPU handles at a time, unless one is larger: four atoms for each
+/// of its threads, as many as it has registers to read at once.
+const CHUNK_BYTES: usize = 2048;
+
+/// Most messages that it handles at a time.
+const CHUNK: usize = 128;
+
+/// The same of a CPU's thread: it is all the block, and what it looks at besides its messages costs as much as some of
+/// them.
+const CHUNK_ON_CPU: usize = 256;
+
+/// Bytes from one message of `K` to the next in the scratch memory of a warp.
+pub(crate) const fn stride<K: Kernel>() -> usize {
+    16 * <K::Scope as Scope<K>>::STAGE.0
+}
+
+/// Most messages of `K` that a worker handles at a time, a power of two.
+pub(crate) const fn chunk<K: Kernel>(on_gpu: bool) -> usize {
+    let (a, b) = (K::Request::SLOT_ATOMS, K::Response::SLOT_ATOMS);
+    let larger = 16 * if a > b { a } else { b };
+    let (fit, most) = match on_gpu {
+        true => (CHUNK_BYTES / larger, CHUNK),
+        false => (SCRATCH_BYTES / 2 / stride::<K>(), CHUNK_ON_CPU),
+    };
+    let fit = if fit < most { fit } else { most };
+    if fit == 0 { 1 } else { 1 << fit.ilog2() }
+}
+
+/// Of a block of so many warps the first that is a worker in a stream, and how many workers `room` bytes of scratch memory
+/// have a stage for: the first two warps have other things to do, if there are more.
+pub(crate) const fn workers(warps: u32, room: usize, stage: usize) -> (u32, u32) {
+    let first = if warps < 3 { warps } else { 3 } - 1;
+    let (warps, stages) = (warps - first, (room / stage) as u32);
+    (first, if warps < stages { warps } else { stages })
+}
+
+/// Bytes of dynamic block-shared memory that a block of so many threads of kernel `K` is launched with on a GPU, if it
+/// may have so many; with less, down to 48 KiB, fewer warps answer messages.
+#[doc(hidden)]
+pub const fn shared_bytes<K: Kernel>(threads: u32) -> u32 {
+    let stage = chunk::<K>(true) * stride::<K>();
+    let stages = match <K::Scope as Scope<K>>::GROUP {
+        Group::Warp => workers(threads.div_ceil(32), MOST_SCRATCH_BYTES, stage).1 as usize * stage,
+        Group::Block => 0,
+    };
+    let scratch = if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES };
+    (HEAD_BYTES + scratch) as u32
+}
