@@ -54,7 +54,9 @@ pub const fn check<K: Kernel>() {
         i += 1;
     }
     assert!(
-        !same(entry, b"gpu_launch_sized_workgroup_mem") && !same(entry, b"RING_ABI_VERSION"),
+        !same(entry, b"gpu_launch_sized_workgroup_mem")
+            && !same(entry, b"ring_block")
+            && !same(entry, b"RING_ABI_VERSION"),
         "the entry has a name that ring keeps for itself; give another by `entry: \"...\"`"
     );
 }

@@ -289,10 +289,12 @@ impl<K: Kernel> Channel<'_, K> {
         };
         let (mut t, step) = (self.lane(), Threads::WARP);
         while (t as usize) < slots.len() {
-            let words = [read(t), read(t + step)];
+            let words = [read(t), read(t + step), read(t + 2 * step), read(t + 3 * step)];
             write(t, words[0]);
             write(t + step, words[1]);
-            t += 2 * step;
+            write(t + 2 * step, words[2]);
+            write(t + 3 * step, words[3]);
+            t += 4 * step;
         }
     }
 
