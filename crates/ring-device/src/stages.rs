@@ -7,7 +7,7 @@ use crate::memory::scratch::SCRATCH_BYTES;
 use core::mem::offset_of;
 use ring_shared::Message;
 
-/// Most bytes of it: two blocks find room in a multiprocessor of compute capability 9.0, which has 228 KiB.
+/// Most bytes of scratch memory: two blocks find room in a multiprocessor of compute capability 9.0, which has 228 KiB.
 const MOST_SCRATCH_BYTES: usize = 108 * 1024;
 const _: () = assert!(2 * (HEAD_BYTES + MOST_SCRATCH_BYTES + 1024) <= 228 * 1024);
 
@@ -53,7 +53,7 @@ pub(crate) const fn workers(warps: u32, room: usize, stage: usize) -> (u32, u32)
 }
 
 /// Bytes of dynamic block-shared memory that a block of so many threads of kernel `K` is launched with on a GPU, if it
-/// may have so many; with less, down to 48 KiB, fewer warps answer messages.
+/// may have so many; with less, down to the 48 KiB that every GPU has, fewer warps answer messages.
 #[doc(hidden)]
 pub const fn shared_bytes<K: Kernel>(threads: u32) -> u32 {
     let stage = chunk::<K>(true) * stride::<K>();

@@ -13,7 +13,6 @@
 use super::channel::{Channel, launch};
 use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
-
 use crate::memory::signals::Decision;
 use crate::stages::{chunk, stride, workers};
 use crate::thread_block::ThreadBlock;
