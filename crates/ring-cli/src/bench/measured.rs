@@ -47,18 +47,13 @@ pub trait Measured: Kernel<Request: Send, Response: Send> {
     /// in the ring.
     const HAVE_MUCH_IN_COMMON: bool = false;
 
-    /// A message of no number yet: what all have in common.
-    fn blank() -> Self::Request;
-
-    /// Makes it message `i`.
-    fn number(request: &mut Self::Request, i: u64);
-
     /// Message `i`.
+    fn message(i: u64) -> Self::Request;
+
+    /// Makes a message of another number message `i`.
     #[inline]
-    fn message(i: u64) -> Self::Request {
-        let mut request = Self::blank();
-        Self::number(&mut request, i);
-        request
+    fn number(request: &mut Self::Request, i: u64) {
+        *request = Self::message(i);
     }
 
     /// Whether `response` answers message `i`, every bit of it.
@@ -77,13 +72,8 @@ impl Measured for Echo {
     const OWN: bool = false;
 
     #[inline]
-    fn blank() -> EchoMessage {
-        EchoMessage { words: [0; 8] }
-    }
-
-    #[inline]
-    fn number(request: &mut EchoMessage, i: u64) {
-        request.words = [i; 8];
+    fn message(i: u64) -> EchoMessage {
+        EchoMessage { words: [i; 8] }
     }
 
     #[inline]
@@ -95,16 +85,6 @@ impl Measured for Echo {
 macro_rules! echoes {
     ($($kernel:ty: [$word:ty; $words:literal];)+) => {$(
         impl Measured for $kernel {
-            #[inline]
-            fn blank() -> [$word; $words] {
-                [0; $words]
-            }
-
-            #[inline]
-            fn number(request: &mut [$word; $words], i: u64) {
-                *request = Self::message(i);
-            }
-
             #[inline]
             fn message(i: u64) -> [$word; $words] {
                 [i as $word; $words]
@@ -145,8 +125,10 @@ const COMMON: u64 = {
 impl Measured for Digest {
     const HAVE_MUCH_IN_COMMON: bool = true;
 
-    fn blank() -> [u64; DIGEST_WORDS] {
-        std::array::from_fn(pattern)
+    fn message(i: u64) -> [u64; DIGEST_WORDS] {
+        let mut request = std::array::from_fn(pattern);
+        Self::number(&mut request, i);
+        request
     }
 
     #[inline]
@@ -163,13 +145,8 @@ impl Measured for Digest {
 /// Word `k` of message `i` is `i + k`. A channel's first message is number 0.
 impl Measured for Sum64 {
     #[inline]
-    fn blank() -> [u64; 8] {
-        [0; 8]
-    }
-
-    #[inline]
-    fn number(request: &mut [u64; 8], i: u64) {
-        *request = std::array::from_fn(|k| i.wrapping_add(k as u64));
+    fn message(i: u64) -> [u64; 8] {
+        std::array::from_fn(|k| i.wrapping_add(k as u64))
     }
 
     #[inline]
@@ -188,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_distinguished_from_that_of_any_other_message() {
-        let mut request = Digest::blank();
+        let mut request = Digest::message(0);
         Digest::number(&mut request, 7);
         let answer = Digest::answer(&request);
         assert!(Digest::answers(&answer, 7) && !Digest::answers(&answer, 8));
@@ -201,13 +178,13 @@ mod tests {
 
     #[test]
     fn an_echo_with_one_wrong_bit_is_no_answer() {
-        let mut request = Echo::blank();
+        let mut request = Echo::message(0);
         Echo::number(&mut request, u64::MAX);
         let mut answer = request.answer();
         assert!(Echo::answers(&answer, u64::MAX) && !Echo::answers(&answer, 0));
         answer.words[5] ^= 1;
         assert!(!Echo::answers(&answer, u64::MAX));
-        let mut request = Echo1024::blank();
+        let mut request = Echo1024::message(0);
         Echo1024::number(&mut request, 1 << 40 | 5);
         assert!(Echo1024::answers(&request.map(|word| word + 1), 1 << 40 | 5));
         assert!(!Echo1024::answers(&request, 5));

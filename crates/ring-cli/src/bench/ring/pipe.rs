@@ -28,7 +28,7 @@ impl<K: Measured> RingPipe<K> {
     /// A channel that nothing was sent on.
     pub fn new(channel: Channel<K>) -> RingPipe<K> {
         let large = (BYTES / size_of::<K::Request>()).clamp(1, BATCH);
-        let requests = vec![K::blank(); if K::HAVE_MUCH_IN_COMMON { large } else { 0 }].into();
+        let requests = vec![K::message(0); if K::HAVE_MUCH_IN_COMMON { large } else { 0 }].into();
         RingPipe { channel, requests, made: 0..0, next: 0, got: 0 }
     }
 
