@@ -68,7 +68,7 @@ impl ThreadBlock<'_> {
         bytes - core::mem::offset_of!(BlockMemory, scratch)
     }
 
-    /// The same block, of which the compiler knows nothing: an optimization barrier.
+    /// The same block, of whose calling thread the compiler knows nothing: an optimization barrier.
     #[inline(always)]
     pub(crate) fn optimization_barrier(&self) -> Self {
         let threads = self.threads.optimization_barrier();

@@ -17,6 +17,8 @@ impl Scratch {
     /// The room from `at` bytes on, a multiple of 16 inside it.
     #[inline(always)]
     pub fn bytes(&self, at: usize) -> *mut u8 {
+        let has_more = cfg!(target_arch = "nvptx64");
+        debug_assert!(has_more || at < SCRATCH_BYTES, "{at} is beyond the scratch memory");
         self.0.get().cast::<u8>().wrapping_add(at)
     }
 }
