@@ -253,7 +253,10 @@ fn bears<K: Kernel>(
 fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
     on_each_probed_device(|memory_probe, host| {
         let mut witness = Witness::launch(host);
-        let (mut corrupt, mut all) = ([0; WINDOWS.len()], [0; WINDOWS.len()]);
+        let is_corrupt = |end: &Option<DeviceFault>| {
+            matches!(end, Some(DeviceFault::Left { exit: Exit::CorruptRing, .. }))
+        };
+        let mut corrupt = [false; WINDOWS.len()];
         for (mode, memory) in WAYS {
             if memory != Memory::Mapped {
                 continue; // there it reads what the runtime copied
@@ -266,18 +269,18 @@ fn whatever_is_written_over_the_lines_of_a_host_the_device_stays_sound() {
                     bears::<Echo>(memory_probe, host, &launch, round),
                     bears::<VectorAdd>(memory_probe, host, &big, round),
                 ];
-                for end in ends {
-                    all[of_window] += 1;
-                    let found =
-                        matches!(end, Some(DeviceFault::Left { exit: Exit::CorruptRing, .. }));
-                    corrupt[of_window] += u32::from(found);
-                }
+                corrupt[of_window] |= ends.iter().any(is_corrupt);
                 witness.is_sound();
             }
         }
-        for ((lines, corrupt), all) in WINDOWS.iter().zip(corrupt).zip(all) {
-            let of = format_args!("of {all} channels with {lines} lines");
-            assert!(corrupt > 0, "{of} none found what the host had done to them");
+        // A device that gets no time while lines are written over finds nothing: then there are more rounds.
+        for (window, _) in WINDOWS.iter().zip(corrupt).filter(|(_, corrupt)| !corrupt) {
+            let launch = launch((Mode::Persistent, Memory::Mapped), *window);
+            let mut round = 0..;
+            until("a channel that finds what the host has done to it", || {
+                let end = bears::<Echo>(memory_probe, host, &launch, round.next()?);
+                is_corrupt(&end).then_some(())
+            });
         }
         drop(witness);
         is_given_back(host);
