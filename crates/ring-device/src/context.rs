@@ -1,5 +1,6 @@
 //! What a handler sees besides its request.
 
+use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
@@ -151,7 +152,8 @@ impl<'a> BlockContext<'a> {
 pub struct Payload<'a> {
     base: u64,
     bytes: u64,
-    of: PhantomData<&'a AtomicU32>,
+    /// Told when a handler asks for words.
+    is_used: &'a Cell<bool>,
 }
 
 impl<'a> Payload<'a> {
@@ -159,8 +161,8 @@ impl<'a> Payload<'a> {
     /// `base..base + bytes` is 4-byte aligned memory, readable and writable for `'a`, accessed by
     /// this kernel's handlers and by the host, as words that are atomic to each other.
     #[inline(always)]
-    pub(crate) unsafe fn new(base: u64, bytes: u64) -> Payload<'a> {
-        Payload { base, bytes, of: PhantomData }
+    pub(crate) unsafe fn new(base: u64, bytes: u64, is_used: &'a Cell<bool>) -> Payload<'a> {
+        Payload { base, bytes, is_used }
     }
 
     /// Bytes of the arena.
@@ -173,6 +175,8 @@ impl<'a> Payload<'a> {
     /// `offset` is not a multiple of 4.
     #[inline(always)]
     pub fn words<T: Word>(&self, offset: u64, count: u64) -> Option<Words<'a, T>> {
+        // No word is reached but through here: an answer without it needs no fence in front of it.
+        self.is_used.set(true);
         let bytes = count.checked_mul(4)?;
         let end = offset.checked_add(bytes)?;
         let inside = end <= self.bytes && offset.is_multiple_of(4);

@@ -49,10 +49,10 @@ impl ThreadBlock<'static> {
     }
 }
 
-impl ThreadBlock<'_> {
+impl<'a> ThreadBlock<'a> {
     /// What its threads share.
     #[inline(always)]
-    pub(crate) fn memory(&self) -> &BlockMemory {
+    pub(crate) fn memory(&self) -> &'a BlockMemory {
         // SAFETY: memory of that size and alignment, which lives as long as the block runs; it holds atomics
         // and cells only, any bytes of which are valid.
         unsafe { &*self.memory }

@@ -37,29 +37,37 @@ pub enum Event {
 /// Whether an event is one that a rule is about.
 pub type Is = fn(Event) -> bool;
 
-/// No way leads from `from` to `to` but past a fence of `scope`, or past `until`.
+/// No way leads from `from` to `to` but past a fence of `scope`, if there is one, or past `until`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     why: &'static str,
-    scope: Scope,
+    scope: Option<Scope>,
     from: Is,
     to: Is,
     until: Is,
     only: Is,
     past: &'static [(Is, Is)],
+    set: Is,
 }
 
 impl Rule {
     /// Between two events stands a fence of system scope.
     #[must_use]
     pub const fn system(why: &'static str, from: Is, to: Is) -> Self {
-        Rule { why, scope: Scope::System, from, to, until: |_| false, only: |_| true, past: &[] }
+        Rule { scope: Some(Scope::System), ..Self::without_fence(why, from, to) }
     }
 
     /// Between two events stands a fence of the block's scope at least.
     #[must_use]
     pub const fn block(why: &'static str, from: Is, to: Is) -> Self {
-        Rule { why, scope: Scope::Block, from, to, until: |_| false, only: |_| true, past: &[] }
+        Rule { scope: Some(Scope::Block), ..Self::without_fence(why, from, to) }
+    }
+
+    /// No way leads from one event to the other, whatever fences it passes: only `until` ends it.
+    #[must_use]
+    pub const fn without_fence(why: &'static str, from: Is, to: Is) -> Self {
+        let (never, always): (Is, Is) = (|_| false, |_| true);
+        Rule { why, scope: None, from, to, until: never, only: always, past: &[], set: never }
     }
 
     /// It ends at such an event, too.
@@ -72,6 +80,13 @@ impl Rule {
     #[must_use]
     pub const fn past(self, past: &'static [(Is, Is)]) -> Self {
         Rule { past, ..self }
+    }
+
+    /// On the ways that it is about, the words that such events read are not zero: a branch taken where one is leads
+    /// nowhere.
+    #[must_use]
+    pub const fn where_set(self, set: Is) -> Self {
+        Rule { set, ..self }
     }
 
     /// It is for functions in which there is such an event.
@@ -90,14 +105,18 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
     let ways = Ways::of(function);
     let mut found = Vec::new();
     for rule in RULES.iter().filter(|rule| (0..events.len()).any(|at| is(at, rule.only))) {
-        let fence = |at: usize| matches!(events[at], Some(Event::Fence(of)) if of >= rule.scope);
+        let fence = |at: usize| {
+            let scope = |of| rule.scope.is_some_and(|scope| of >= scope);
+            matches!(events[at], Some(Event::Fence(of)) if scope(of))
+        };
+        let set = ways.where_not_zero(|at| is(at, rule.set));
         let mut reached: BTreeSet<usize> =
             (0..events.len()).filter(|at| is(*at, rule.from)).collect();
         for (to, until) in rule.past.iter().chain(&[(rule.to, rule.until)]) {
             let ends = |at: usize| fence(at) || is(at, *until);
             reached = reached
                 .into_iter()
-                .flat_map(|from| ways.reached(from, |at| is(at, *to), ends))
+                .flat_map(|from| ways.reached_where(&set, from, |at| is(at, *to), ends))
                 .collect();
         }
         found.extend(reached.into_iter().map(|at| Violation::of(&function.code[at], rule.why)));
@@ -204,6 +223,35 @@ mod tests {
         for none in ["fence.acq_rel.cta;", "@%p1 fence.acq_rel.sys;"] {
             assert_eq!(broken(&format!("{LOOK} {none} {read} {fenced}")).len(), 1, "{none}");
         }
+    }
+
+    #[test]
+    fn no_fence_is_needed_where_the_payload_was_not_used() {
+        let used = BlockMemory::USES_PAYLOAD;
+        let way = |tell: &str, on: &str, asked: usize| {
+            format!(
+                "ld.relaxed.sys.b64 %wake, [%memory+{wake}];
+                {tell}
+                st.relaxed.sys.b32 [%payload+8], %w;
+                bar.sync 0;
+                ld.relaxed.sys.b64 %used, [%memory+{asked}];
+                setp.eq.b64 %p1, %used, 0;
+                @{on} bra $L1;
+                {FENCE}
+                $L1:
+                st.relaxed.sys.b128 [%inline], %a;",
+                wake = BlockMemory::WAKE,
+            )
+        };
+        let tell = format!("st.relaxed.sys.b64 [%memory+{used}], 1;");
+        assert_eq!(broken(&way(&tell, "%p1", used)), [""; 0]);
+        for (on, asked) in [("!%p1", used), ("%p1", BlockMemory::STAGED)] {
+            let said = broken(&way(&tell, on, asked));
+            let one = matches!(said.as_slice(), [one] if one.contains("writes to the payload"));
+            assert!(one, "{on} {asked}: {said:?}");
+        }
+        let said = broken(&way("", "%p1", used));
+        assert!(matches!(said.as_slice(), [one] if one.contains("no word to")), "{said:?}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn next_event(event: Event) -> bool {
 }
 
 /// The rules.
-pub const RULES: [Rule; 25] = [
+pub const RULES: [Rule; 26] = [
     Rule::system(
         "no fence.acq_rel.sys between a look at the doorbell and telling the block of slots to read",
         look,
@@ -166,7 +166,15 @@ pub const RULES: [Rule; 25] = [
         |event| {
             write(event, |place| matches!(place, Place::ResponseControl | Place::ResponseAtom))
         },
-    ),
+    )
+    // Where a handler may have written to it, a word says so: the next rule.
+    .where_set(|event| hears(event, Block::USES_PAYLOAD)),
+    Rule::without_fence(
+        "no word to the block that the payload is used before a handler writes to it",
+        next_event,
+        |event| writes(event, Place::Payload),
+    )
+    .until(|event| tells(event, Block::USES_PAYLOAD)),
     // By all threads of the warp that looked: before what thread 0 does alone.
     Rule::system(
         "no fence.acq_rel.sys between a command and a state that the host may have written before it",

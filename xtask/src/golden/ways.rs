@@ -57,6 +57,17 @@ impl<'a> Ways<'a> {
         is: impl Fn(usize) -> bool,
         ends: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
+        self.reached_where(&HashMap::new(), from, is, ends)
+    }
+
+    /// The same on ways where the predicates `given` have these values throughout.
+    pub fn reached_where(
+        &self,
+        given: &HashMap<Register, bool>,
+        from: usize,
+        is: impl Fn(usize) -> bool,
+        ends: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         let facts = self.facts(from, |predicate| self.repeated.contains(&predicate));
         let all = facts.len().checked_sub(1).map_or(0, |last| u64::MAX >> (63 - last));
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
@@ -76,14 +87,31 @@ impl<'a> Ways<'a> {
                 valid &= !(1 << k);
             }
             let known = |register| {
-                let k = fact(register).filter(|k| valid & 1 << k != 0)?;
-                Some(facts[k].1)
+                let fact = fact(register).filter(|k| valid & 1 << k != 0).map(|k| facts[k].1);
+                fact.or_else(|| given.get(&register).copied())
             };
             open.extend(self.next(at, known).iter().map(|next| (*next, valid)));
         }
         let passed: HashSet<usize> = seen.into_iter().map(|(at, _)| at).collect();
         found.retain(|to| self.leads(from, *to, |at| passed.contains(&at) && !is(at)));
         found
+    }
+
+    /// The predicates that compare with zero what one of the instructions `loads`, with the values that they have where
+    /// that is not zero.
+    #[must_use]
+    pub fn where_not_zero(&self, loads: impl Fn(usize) -> bool) -> HashMap<Register, bool> {
+        let code = self.function.code.iter().enumerate();
+        let loaded: HashSet<Register> =
+            code.filter(|(at, _)| loads(*at)).flat_map(|(_, one)| one.writes()).collect();
+        let value = |how: &str| match how {
+            "eq" => Some(false),
+            "ne" => Some(true),
+            _ => None,
+        };
+        let compares =
+            self.compares.iter().filter(|(_, (of, _, n))| loaded.contains(of) && *n == 0);
+        compares.filter_map(|(is, (_, how, _))| Some((*is, value(how)?))).collect()
     }
 
     /// Where a thread may go behind `at` for which predicates are as far `known` as they are.

@@ -289,7 +289,7 @@ pub(super) unsafe fn payload<'a>(block: ThreadBlock<'a>) -> Payload<'a> {
     let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
     let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
     // SAFETY: the caller's promise.
-    unsafe { Payload::new(at, bytes) }
+    unsafe { Payload::new(at, bytes, &block.memory().signals.uses_payload) }
 }
 
 /// One thread: writes the last that a channel says in a launch. Nothing is written after it, but for what other

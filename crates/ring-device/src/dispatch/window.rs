@@ -177,7 +177,7 @@ impl<K: Kernel> Channel<'_, K> {
             took = self.ticks().wrapping_sub(began);
         }
         if inline && self.is_first_warp() {
-            if K::USES_PAYLOAD {
+            if K::USES_PAYLOAD && self.memory().signals.uses_payload.get() {
                 self.fence(); // the block's stores, seen through the barrier, before the response
             }
             let aim = self.aim_at(next as u32, scratch.bytes(OUTPUT), 0);
@@ -199,6 +199,9 @@ impl<K: Kernel> Channel<'_, K> {
         }
         if self.thread() == 0 {
             let m = self.memory();
+            if K::USES_PAYLOAD {
+                m.signals.uses_payload.set(false); // no handler runs; a barrier follows
+            }
             if !inline {
                 self.fence(); // the block's stores, seen through the barrier, before the tail
                 let (threads, responses) = (self.threads_of_block(), self.responses());

@@ -61,6 +61,8 @@ impl BlockMemory {
     pub const COMMAND: usize = offset_of!(BlockMemory, signals.command);
     /// `signals.wake`.
     pub const WAKE: usize = offset_of!(BlockMemory, signals.wake);
+    /// `signals.uses_payload`.
+    pub const USES_PAYLOAD: usize = offset_of!(BlockMemory, signals.uses_payload);
     /// `signals.stop`.
     pub const STOP: usize = offset_of!(BlockMemory, signals.stop);
     /// `signals.decision`.

@@ -123,6 +123,9 @@ pub(crate) struct Signals {
     pub stop: Cell<Decision>,
     /// The command word of the host that was read last.
     pub command: Cell<u64>,
+    /// A handler has asked for words of the payload arena, which it may write. Set by any thread that a handler runs in;
+    /// where the whole block answers, thread 0 takes it back behind the answer.
+    pub uses_payload: Cell<bool>,
     /// The boot's look is the only one of this launch so far.
     pub fresh: Cell<bool>,
     /// The launch began with an answer, which is not counted yet.
