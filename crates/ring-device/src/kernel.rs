@@ -117,6 +117,8 @@ pub enum Group {
     Warp,
     /// The block has messages together.
     Block,
+    /// Thread 0 has all messages of the channel, one after the other.
+    One,
 }
 
 /// Where the messages of a group lie: the first request and the first response, and bytes to the next.

@@ -59,7 +59,7 @@ pub const fn shared_bytes<K: Kernel>(threads: u32) -> u32 {
     let stage = chunk::<K>(true) * stride::<K>();
     let stages = match <K::Scope as Scope<K>>::GROUP {
         Group::Warp => workers(threads.div_ceil(32), MOST_SCRATCH_BYTES, stage).1 as usize * stage,
-        Group::Block => 0,
+        Group::Block | Group::One => 0,
     };
     let scratch = if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES };
     (HEAD_BYTES + scratch) as u32

@@ -42,6 +42,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
     /// Whether each warp handles messages of its own.
     pub const BY_WARP: bool = matches!(<K::Scope as Scope<K>>::GROUP, Group::Warp);
 
+    /// Whether thread 0 handles each message behind the one before it.
+    pub const IN_ORDER: bool = matches!(<K::Scope as Scope<K>>::GROUP, Group::One);
+
     /// Doorbell lines of a request and of a response.
     pub const SPAN: Span = Span(span_of_pair::<K::Request, K::Response>());
 
@@ -248,7 +251,11 @@ impl<'a, K: Kernel> Channel<'a, K> {
     #[inline(always)]
     pub fn flush(&self) {
         let telemetry = &self.memory().telemetry;
-        telemetry.flush(self.threads_of_block(), &self.lines().times, Self::BY_WARP);
+        telemetry.flush(
+            self.threads_of_block(),
+            &self.lines().times,
+            Self::BY_WARP || Self::ANSWERS_INLINE,
+        );
     }
 
     /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the channel.

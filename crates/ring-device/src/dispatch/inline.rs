@@ -38,16 +38,17 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// Whether a polling warp can answer from line to line.
     pub const ANSWERS_INLINE: bool =
-        Self::BY_WARP && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
+        (Self::BY_WARP || Self::IN_ORDER) && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
 
     /// Whether a polling warp leaves inline requests to the whole block.
-    pub const STAGES: bool = !Self::BY_WARP && K::Request::FITS_INLINE;
+    pub const STAGES: bool = !Self::BY_WARP && !Self::ANSWERS_INLINE && K::Request::FITS_INLINE;
 
     /// Most warps that poll: several where each can answer by itself what it sees. Where the block is woken for it there is
-    /// one, since a second one's look would have to be over before the block can begin.
+    /// one, since a second one's look would have to be over before the block can begin. Where thread 0 handles all messages
+    /// it is the only one that polls, too, so that no other thread touches the state.
     pub const POLLERS: u32 = match Threads::LINES > 1 {
-        true if Self::ANSWERS_INLINE => POLLERS as u32,
         true if !Self::BY_WARP => 1,
+        true if Self::ANSWERS_INLINE => POLLERS as u32,
         _ => 2,
     };
 

@@ -72,7 +72,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
         // Of this wait; idle ones in a row. Where the block is woken for each message the first look is at messages alone.
-        let (mut turns, mut looks) = (u32::from(Self::POLLERS == 1), 0u32);
+        let (mut turns, mut looks) = (u32::from(Self::STAGES), 0u32);
         // What is not told and counted yet: the launch may have begun with an answer.
         let (mut answered, mut fresh) = (Answered::NONE, false);
         let mut next = self.broadcast(self.memory().inbox.next.get());
@@ -121,7 +121,7 @@ impl<K: Kernel> Channel<'_, K> {
             let many = Self::ANSWERS_INLINE && several && !first && !at_command && !woken;
             // Each pair of warps has every so many'th group of requests, as many as it sees in one look.
             let (mut base, most) = (next as u32, if many { Self::SPAN.messages() } else { 1 });
-            if many {
+            if many && !Self::IN_ORDER {
                 let group = base / most;
                 let behind = (poller / 2).wrapping_sub(group) & ((1 << width) - 1);
                 base = group.wrapping_add(behind).wrapping_mul(most);
@@ -168,6 +168,8 @@ impl<K: Kernel> Channel<'_, K> {
             let mut ready = 0;
             if (Self::ANSWERS_INLINE || Self::STAGES) && active && whole {
                 ready = free & look.ready(warp, sought, aim, this.atoms_of(base));
+                // `base` is the next request: without it none behind it is for now.
+                ready = if Self::IN_ORDER && ready & 1 == 0 { 0 } else { ready };
             }
             let acted = if Self::STAGES && ready & 1 != 0 && !woken {
                 this.stage_for_block(look, (next, 0), true, poller);
@@ -194,7 +196,7 @@ impl<K: Kernel> Channel<'_, K> {
                     acted
                 }
             };
-            if acted && Self::POLLERS == 1 && !limited {
+            if acted && Self::STAGES && !limited {
                 break; // it has woken the block, and nobody claims
             }
             if at_command {
@@ -287,7 +289,7 @@ impl<K: Kernel> Channel<'_, K> {
             2.. => depth.saturating_mul(Threads::LINES as u32 / Self::SPAN.messages()),
             depth => depth,
         };
-        let most = (self.pollers() / 2).max(1).ilog2();
+        let most = if Self::IN_ORDER { 1 } else { (self.pollers() / 2).max(1).ilog2() };
         let best = u64::from((depth.saturating_add(2).ilog2().max(1) - 1).min(most));
         let width = &self.memory().inbox.width;
         if width.get() != best {
@@ -384,14 +386,14 @@ impl<K: Kernel> Channel<'_, K> {
                 let unread = (next as u32).wrapping_sub(control.credit);
                 let slots = control.credit.wrapping_sub(m.outbox.slots_end.get() as u32);
                 let line_is_free = unread < self.responses().window() && slots <= u32::MAX / 2;
-                if !Self::BY_WARP {
+                if Self::STAGES || (Self::IN_ORDER && !self.agreed(line_is_free)) {
                     self.stage_for_block(look, (next, message), line_is_free, poller);
                     return ACTED;
                 }
                 if Self::ANSWERS_INLINE && self.agreed(line_is_free) {
                     return NOTHING; // another warp has claimed it, or the claims are closed
                 }
-                if !self.has_room(control, next) {
+                if Self::IN_ORDER || !self.has_room(control, next) {
                     return NOTHING;
                 }
                 match self.answer_in_slot(look, (seen, next), message, poller) {

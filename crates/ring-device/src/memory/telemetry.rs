@@ -172,7 +172,7 @@ impl Telemetry {
     }
 
     /// Warp 0: writes the histograms to the channel's block if anything was counted since the last
-    /// time; `by_warps`: warps may have counted by themselves.
+    /// time; `by_warps`: warps, or one of them, may have counted by themselves.
     #[inline(always)]
     pub fn flush(&self, threads: Threads, times: &Times, by_warps: bool) {
         if by_warps {

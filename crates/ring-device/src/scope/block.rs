@@ -40,15 +40,19 @@ impl<K: BlockHandler> Scope<K> for Block {
         let words = n as usize * 4 * K::Response::SLOT_ATOMS;
         // SAFETY: the `n` responses lie side by side in the output window.
         unsafe { zero(messages.response(0), words, block.thread(), block.threads()) };
+        block.sync(); // the responses are zeroed
         let mut m = 0;
         while m < n {
-            // Before the first message the responses are zeroed. Between two messages, handlers that have a payload find
-            // there what the ones before left; others share nothing.
-            if K::USES_PAYLOAD || m == 0 {
+            // A handler that has a payload finds there what the ones before left; others share nothing.
+            if K::USES_PAYLOAD && m > 0 {
                 block.sync();
             }
+            let request: *const K::Request = messages.request(m);
+            // SAFETY: it is inside the block's memory. The compiler does not see that, and an `Option<&T>` of a part of the
+            // request would be compared with null for each message.
+            unsafe { core::hint::assert_unchecked(!request.is_null()) };
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler.
-            let request = unsafe { &*messages.request(m) };
+            let request = unsafe { &*request };
             // SAFETY: response `m < n`, zeroed, shared by this block only.
             let response = unsafe { Output::new(messages.response(m)) };
             K::handle(&BlockContext::new(block, payload), request, &response);

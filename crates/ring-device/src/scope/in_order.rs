@@ -39,7 +39,7 @@ pub struct InOrder;
 impl Sealed for InOrder {}
 
 impl<K: InOrderHandler> Scope<K> for InOrder {
-    const GROUP: Group = Group::Block;
+    const GROUP: Group = Group::One;
     const STATE_BYTES: usize = {
         assert!(align_of::<K::State>() <= 128, "a state may be aligned to at most 128 bytes");
         assert!(
