@@ -89,10 +89,21 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     fn parallelism(block: ThreadBlock<'_>) -> u32;
 
+    /// Before `n` messages are handled, while their requests are brought to the block's window: threads `first..` of `step`,
+    /// each some of the work. A barrier follows.
+    ///
+    /// # Safety
+    /// `messages` has room for `n` responses side by side, which nobody else uses; each of the threads passes another `first`.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn prepare(messages: Messages, n: u32, first: u32, step: u32) {
+        let _ = (messages, n, first, step);
+    }
+
     /// Handles `n` messages. Called by all threads of a group.
     ///
     /// # Safety
-    /// `messages` has room for `n` of them, in memory of the calling group alone, at 16-byte boundaries, with a
+    /// If the group is the block, [`prepare`](Self::prepare) was called. `messages` has room for `n` of them, in memory of the calling group alone, at 16-byte boundaries, with a
     /// request in each; the group synchronises before and after.
     #[doc(hidden)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32);

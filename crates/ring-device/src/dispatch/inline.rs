@@ -295,6 +295,7 @@ impl<K: Kernel> Channel<'_, K> {
             // it, and the block reads it after the barrier.
             unsafe {
                 look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32));
+                <K::Scope as Scope<K>>::prepare(self.window(), 1, self.lane(), Threads::WARP);
             }
             if K::USES_PAYLOAD {
                 // The threads that read the line acquire what was written before it; a barrier follows.

@@ -119,11 +119,19 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
+        let mut answered = false;
         let why = loop {
             let this = self.optimization_barrier();
-            this.sync();
+            if !answered {
+                this.sync(); // what thread 0 has set is there for the warps that poll; the first one needs no barrier for its own
+            }
             this.wait();
             this.sync();
+            answered = Self::STAGES && this.may_answer_staged();
+            if answered {
+                this.answer_staged();
+                continue;
+            }
             let mut decision = match this.memory().signals.wake.get() {
                 Wake::Slots if Self::BY_WARP => this.answer_by_warps(),
                 wake @ (Wake::Slots | Wake::Inline) if !Self::BY_WARP => {

@@ -71,8 +71,11 @@ impl<K: Kernel> Channel<'_, K> {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
-        // Of this wait; idle ones in a row. Where the block is woken for each message the first look is at messages alone.
-        let (mut turns, mut looks) = (u32::from(Self::STAGES), 0u32);
+        // Of this wait, or of all; idle ones in a row.
+        let (mut turns, mut looks) = (0u32, 0u32);
+        if Self::STAGES {
+            turns = self.broadcast(self.memory().inbox.turns.get()) as u32;
+        }
         // What is not told and counted yet: the launch may have begun with an answer.
         let (mut answered, mut fresh) = (Answered::NONE, false);
         let mut next = self.broadcast(self.memory().inbox.next.get());
@@ -196,7 +199,7 @@ impl<K: Kernel> Channel<'_, K> {
                     acted
                 }
             };
-            if acted && Self::STAGES && !limited {
+            if acted && Self::STAGES && !limited && !at_command {
                 break; // it has woken the block, and nobody claims
             }
             if at_command {
@@ -238,6 +241,9 @@ impl<K: Kernel> Channel<'_, K> {
             } else {
                 this.pause(looks, active);
             }
+        }
+        if Self::STAGES && self.is_lane_0() {
+            self.memory().inbox.turns.set(turns.into());
         }
         self.settle(&mut answered, next, || self.now());
     }

@@ -5,9 +5,10 @@
 use super::channel::Channel;
 use crate::block::{Cooperate, Words};
 use crate::kernel::{Kernel, Messages, Scope};
+use crate::memory::claims::Claims;
 use crate::memory::outbox::commit_inline;
 use crate::memory::scratch::SCRATCH_BYTES;
-use crate::memory::signals::Decision;
+use crate::memory::signals::{Decision, Wake};
 use ring_shared::Message;
 use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
 
@@ -137,6 +138,18 @@ impl<K: Kernel> Channel<'_, K> {
         (why != Decision::Continue).then_some(why)
     }
 
+    /// The requests and the responses of both windows.
+    #[inline(always)]
+    pub fn window(&self) -> Messages {
+        let scratch = &self.memory().scratch;
+        Messages {
+            requests: scratch.bytes(0),
+            responses: scratch.bytes(OUTPUT),
+            request_stride: 16 * K::Request::SLOT_ATOMS,
+            response_stride: 16 * K::Response::SLOT_ATOMS,
+        }
+    }
+
     /// All threads: bring `n` requests into the input window, each thread four atoms at a time: a read across the bus takes
     /// about a microsecond.
     #[inline(always)]
@@ -164,6 +177,9 @@ impl<K: Kernel> Channel<'_, K> {
             keep(t + 3 * step, words[3]);
             first += 4 * step;
         }
+        // SAFETY: `n` is at most WINDOW, so the output window holds so many; the responses before were written, and a
+        // barrier followed.
+        unsafe { <K::Scope as Scope<K>>::prepare(self.window(), n, self.thread(), step) };
         self.sync();
     }
 
@@ -177,28 +193,16 @@ impl<K: Kernel> Channel<'_, K> {
             began = self.ticks();
         }
         let scratch = &self.memory().scratch;
-        let messages = Messages {
-            requests: scratch.bytes(0),
-            responses: scratch.bytes(OUTPUT),
-            request_stride: 16 * K::Request::SLOT_ATOMS,
-            response_stride: 16 * K::Response::SLOT_ATOMS,
-        };
         // SAFETY: `n` is at most WINDOW, so both windows hold it; all threads are here, and
         // synchronised after the input was written and before the output is read.
-        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) };
+        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), self.window(), n) };
         self.sync();
         let end = next + u64::from(n);
         if self.thread() == 0 {
             took = self.ticks().wrapping_sub(began);
         }
         if inline && self.is_first_warp() {
-            if K::USES_PAYLOAD && self.memory().signals.uses_payload.get() {
-                self.fence(); // the block's stores, seen through the barrier, before the response
-            }
-            let aim = self.aim_at(next as u32, scratch.bytes(OUTPUT), 0);
-            let warp = (self.threads_of_block(), Self::SPAN);
-            // SAFETY: the output window, which is longer than an inline message; nobody writes it now.
-            unsafe { commit_inline(warp, 1, 0, aim, |_| self.note_committed()) };
+            self.commit_staged(next);
         }
         let window = scratch.bytes(OUTPUT).cast::<Words>();
         let mut t = if inline { u32::MAX } else { self.thread() };
@@ -238,6 +242,59 @@ impl<K: Kernel> Channel<'_, K> {
             self.flush();
         }
         self.sync(); // all know whether to stop, and the windows may be written anew
+    }
+
+    /// All threads, at work: whether there is a staged request whose response goes inline, with no budget to look after.
+    #[inline(always)]
+    pub fn may_answer_staged(&self) -> bool {
+        let m = self.memory();
+        K::Response::FITS_INLINE
+            && m.signals.wake.get() == Wake::Inline
+            && m.inbox.answers_inline.get()
+            && m.inbox.staged.get() == m.inbox.next.get()
+            && !m.budget.is_limited()
+            && !m.budget.is_eager()
+    }
+
+    /// All threads: answers the staged request inline, and is done with it. Until the next barrier only the first warp, which
+    /// polls, does anything: it looks at the next request without meeting the others.
+    #[inline(always)]
+    pub fn answer_staged(&self) {
+        let m = self.memory();
+        let next = m.inbox.next.get();
+        let began = self.ticks();
+        // SAFETY: the polling warp has brought one request, and a barrier followed; all threads are here.
+        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), self.window(), 1) };
+        self.sync();
+        if !self.is_first_warp() {
+            return;
+        }
+        let took = self.ticks().wrapping_sub(began);
+        self.commit_staged(next);
+        if self.is_lane_0() {
+            if K::USES_PAYLOAD {
+                m.signals.uses_payload.set(false); // no handler runs; the next one does so behind a barrier
+            }
+            m.inbox.next.set(next + 1);
+            m.inbox.claims.set(Claims::open(next + 1));
+            m.signals.wake.set(Wake::None);
+            self.publish_consumed(next + 1);
+            m.budget.next_batch_limit(false);
+            m.telemetry.count(1, took, began.wrapping_sub(m.telemetry.unseen.get()));
+        }
+        self.warp_sync();
+    }
+
+    /// The first warp: commits the response in the output window inline, behind the barrier that follows the handler.
+    #[inline(always)]
+    fn commit_staged(&self, next: u64) {
+        if K::USES_PAYLOAD && self.memory().signals.uses_payload.get() {
+            self.fence(); // the block's stores, seen through the barrier, before the response
+        }
+        let aim = self.aim_at(next as u32, self.memory().scratch.bytes(OUTPUT), 0);
+        let warp = (self.threads_of_block(), Self::SPAN);
+        // SAFETY: the output window, which is longer than an inline message; nobody writes it now.
+        unsafe { commit_inline(warp, 1, 0, aim, |_| self.note_committed()) };
     }
 
     /// Thread 0: whether to continue after this window. The command line is across the bus, so it is looked at

@@ -34,6 +34,9 @@ pub(crate) struct Inbox {
     pub staged: Cell<u64>,
     /// Whether its response may go inline, if it fits.
     pub answers_inline: Cell<bool>,
+    /// Looks of the polling warp where the block is woken for each message: a wait goes on counting where the one before
+    /// ended, so that every so many'th look is at the host's command, too.
+    pub turns: Cell<u64>,
     /// Tail of the requests as last seen in the doorbell: the low half of an index.
     pub seen_tail: Cell<u64>,
     /// Requests that the host was told to be consumed, as an index.

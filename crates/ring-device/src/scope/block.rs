@@ -1,7 +1,6 @@
 //! Each message is handled by the whole block.
 
 use super::zero;
-use crate::block::Cooperate;
 use crate::context::{BlockContext, Output, Payload};
 use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
 use crate::thread_block::ThreadBlock;
@@ -36,11 +35,14 @@ impl<K: BlockHandler> Scope<K> for Block {
     }
 
     #[inline(always)]
-    unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
+    unsafe fn prepare(messages: Messages, n: u32, first: u32, step: u32) {
         let words = n as usize * 4 * K::Response::SLOT_ATOMS;
-        // SAFETY: the `n` responses lie side by side in the output window.
-        unsafe { zero(messages.response(0), words, block.thread(), block.threads()) };
-        block.sync(); // the responses are zeroed
+        // SAFETY: the caller's promise.
+        unsafe { zero(messages.response(0), words, first, step) };
+    }
+
+    #[inline(always)]
+    unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
         let mut m = 0;
         while m < n {
             // A handler that has a payload finds there what the ones before left; others share nothing.
