@@ -119,16 +119,17 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
-        let mut answered = false;
+        let mut answered_staged = false;
         let why = loop {
             let this = self.optimization_barrier();
-            if !answered {
-                this.sync(); // what thread 0 has set is there for the warps that poll; the first one needs no barrier for its own
+            // Polling warps must see what thread 0 has set. Behind a staged message only the warp of thread 0 polls.
+            if !answered_staged {
+                this.sync();
             }
             this.wait();
             this.sync();
-            answered = Self::STAGES && this.may_answer_staged();
-            if answered {
+            answered_staged = Self::STAGES && this.may_answer_staged();
+            if answered_staged {
                 this.answer_staged();
                 continue;
             }

@@ -71,7 +71,7 @@ impl<K: Kernel> Channel<'_, K> {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
-        // Of this wait, or of all; idle ones in a row.
+        // Looks of this wait, or of all waits where each message ends one; idle looks in a row.
         let (mut turns, mut looks) = (0u32, 0u32);
         if Self::STAGES {
             turns = self.broadcast(self.memory().inbox.turns.get()) as u32;
@@ -171,7 +171,7 @@ impl<K: Kernel> Channel<'_, K> {
             let mut ready = 0;
             if (Self::ANSWERS_INLINE || Self::STAGES) && active && whole {
                 ready = free & look.ready(warp, sought, aim, this.atoms_of(base));
-                // `base` is the next request: without it none behind it is for now.
+                // `base` is the next request. Until it is there, none behind it may be handled.
                 ready = if Self::IN_ORDER && ready & 1 == 0 { 0 } else { ready };
             }
             let acted = if Self::STAGES && ready & 1 != 0 && !woken {
@@ -392,14 +392,17 @@ impl<K: Kernel> Channel<'_, K> {
                 let unread = (next as u32).wrapping_sub(control.credit);
                 let slots = control.credit.wrapping_sub(m.outbox.slots_end.get() as u32);
                 let line_is_free = unread < self.responses().window() && slots <= u32::MAX / 2;
-                if Self::STAGES || (Self::IN_ORDER && !self.agreed(line_is_free)) {
+                if !Self::BY_WARP {
+                    if !Self::STAGES && self.agreed(line_is_free) {
+                        return NOTHING; // the poller answers it by itself, at another look
+                    }
                     self.stage_for_block(look, (next, message), line_is_free, poller);
                     return ACTED;
                 }
                 if Self::ANSWERS_INLINE && self.agreed(line_is_free) {
                     return NOTHING; // another warp has claimed it, or the claims are closed
                 }
-                if Self::IN_ORDER || !self.has_room(control, next) {
+                if !self.has_room(control, next) {
                     return NOTHING;
                 }
                 match self.answer_in_slot(look, (seen, next), message, poller) {
