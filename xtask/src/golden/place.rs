@@ -95,6 +95,8 @@ pub struct Access {
     pub place: Place,
     /// It writes; else it reads.
     pub writes: bool,
+    /// It reads as well, as one.
+    pub swaps: bool,
     /// How strong it is.
     pub strength: Strength,
     /// It is of system scope.
@@ -107,7 +109,7 @@ pub struct Access {
 fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access> {
     let writes = match instruction.name() {
         "ld" | "ldu" => false,
-        "st" | "red" => true,
+        "st" | "red" | "atom" => true,
         _ => return None,
     };
     let in_space =
@@ -124,15 +126,16 @@ fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access>
         Strength::Odd
     } else if instruction.has("acquire") || instruction.has("release") {
         Strength::Ordered
-    } else if instruction.has("relaxed") || instruction.name() == "red" {
-        Strength::Relaxed // what an addition is if nothing else is said
+    } else if instruction.has("relaxed") || matches!(instruction.name(), "red" | "atom") {
+        Strength::Relaxed // what they are if nothing else is said
     } else {
         Strength::Weak
     };
     let vector = instruction.has("v2") || instruction.has("v4") || instruction.has("v8");
     let bits = instruction.opcode.last().and_then(|last| last.get(1..)?.parse().ok());
     let bits = bits.filter(|_| !vector);
-    Some(Access { place, writes, strength, system: instruction.has("sys"), bits })
+    let (swaps, system) = (instruction.name() == "atom", instruction.has("sys"));
+    Some(Access { place, writes, swaps, strength, system, bits })
 }
 
 /// All accesses of `function`, by instruction.

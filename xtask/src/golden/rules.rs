@@ -36,6 +36,11 @@ fn tells(event: Event, at: usize) -> bool {
     writes(event, Place::Block(at))
 }
 
+/// Compares and swaps.
+fn swaps(event: Event) -> bool {
+    matches!(event, Event::Access(access) if access.swaps)
+}
+
 /// A look at the doorbell, an atom a thread, that orders nothing by itself.
 fn look(event: Event) -> bool {
     reads(event, Place::SomeAtom) && is_relaxed(event)
@@ -126,7 +131,7 @@ pub const RULES: [Rule; 26] = [
     Rule::block(
         "no fence between where answers in slots end and opening the claims",
         |event| tells(event, Block::SLOTS_END),
-        |event| tells(event, Block::CLAIMS),
+        |event| tells(event, Block::CLAIMS) && !swaps(event), // which claims, or closes them
     )
     .until(barrier),
     Rule::block(
@@ -183,30 +188,39 @@ pub const RULES: [Rule; 26] = [
     )
     .until(next_event)
     .only(|event| matches!(event, Event::Access(access) if access.place == Place::State)),
-    // A stream: the scout looks, the conductor lets workers go on, they say how far they are.
+    // A stream: the poller looks and lets workers go on, they say what they have, the committer tells the host.
     Rule::block(
-        "no fence between what the scout's threads looked at and their leader's telling of it",
+        "no fence between what the poller's threads looked at and their leader's telling of it",
         acquiring_look,
-        |event| tells(event, Block::INBOX_TAIL) || tells(event, Block::CONSUMED),
+        |event| {
+            let told = [Block::INBOX_TAIL, Block::CONSUMED, Block::DISPATCH_LIMIT];
+            told.iter().any(|at| tells(event, *at))
+        },
     )
     .until(barrier),
     Rule::block(
-        "no fence between what the scout saw and that it has looked",
-        |event| tells(event, Block::INBOX_TAIL),
-        |event| tells(event, Block::POLLED_THROUGH),
-    )
-    .until(barrier),
-    Rule::block(
-        "no fence between that the scout has looked and what it saw",
-        |event| hears(event, Block::POLLED_THROUGH),
-        |event| hears(event, Block::INBOX_TAIL),
-    ),
-    Rule::block(
-        "no fence between what the scout saw and letting workers go on",
+        "no fence between what the poller saw and letting workers go on",
         |event| hears(event, Block::STOP),
         |event| tells(event, Block::DISPATCH_LIMIT),
     )
     .until(barrier),
+    Rule::block(
+        "no fence between when requests were not seen yet and letting workers go on",
+        |event| tells(event, Block::SPLIT),
+        |event| tells(event, Block::DISPATCH_LIMIT),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between that a worker may have requests and its taking them",
+        |event| writes(event, Place::BlockCursors),
+        |event| tells(event, Block::TAKEN),
+    )
+    .until(barrier),
+    Rule::block(
+        "no fence between how far requests are taken and which of them workers have",
+        |event| hears(event, Block::TAKEN),
+        |event| reads(event, Place::BlockCursors),
+    ),
     Rule::block(
         "no fence between how far a worker may go and the slots that it reads",
         |event| hears(event, Block::DISPATCH_LIMIT),
@@ -219,7 +233,7 @@ pub const RULES: [Rule; 26] = [
     )
     .until(barrier),
     Rule::block(
-        "no fence between how far workers are and what the conductor makes of it",
+        "no fence between how far workers are and what the committer makes of it",
         |event| reads(event, Place::BlockCursors),
         |event| event == Event::WarpBarrier,
     ),
@@ -229,12 +243,6 @@ pub const RULES: [Rule; 26] = [
         |event| {
             write(event, |place| matches!(place, Place::ResponseControl | Place::RequestCredit))
         },
-    )
-    .until(barrier),
-    Rule::block(
-        "no fence between the last that a stream says and its end",
-        |event| tells(event, Block::INBOX_NEXT),
-        |event| tells(event, Block::STREAM_END),
     )
     .until(barrier),
     // A handler that panicked.

@@ -1,11 +1,11 @@
 //! Streams: warps that answer messages each by itself, side by side, while messages come.
 //!
-//! Indices are cut into chunks, and chunk after chunk belongs to worker after worker, so nobody
-//! claims anything. A **worker** brings its next chunk, or what there is of it, over the bus, handles
-//! it and writes the answers; then it moves its cursor. The **committer** sets how far workers may go,
-//! and commits all answers below the least of their cursors: one fence for all of them. The **poller**
-//! keeps looking at what the host writes. So the bus is read, written, waited for and looked at all at
-//! once. A block of few warps, or of one CPU thread, takes these parts in turns.
+//! The **poller** keeps looking at what the host writes, and sets how far workers may go. A **worker** takes
+//! the next chunk, or what there is of it, by compare-and-swap, brings it over the bus, handles it and writes
+//! the answers; meanwhile its cursor says where that begins. So what comes late goes to a worker that is idle,
+//! and waits for none that is busy. The **committer** commits all answers below the least of the cursors: one
+//! fence for all of them. The bus is read, written, waited for and looked at all at once. A block of few warps,
+//! or of one CPU thread, takes these parts in turns.
 //!
 //! A stream ends when a look that began after the last answer shows nothing new, and for whatever
 //! ends a window.
@@ -70,20 +70,18 @@ impl<K: Kernel> Channel<'_, K> {
         let (first, workers) = Self::workers(self.block);
         let me = self.warp().wrapping_sub(first);
         if self.is_first_warp() {
-            self.begin_stream(workers);
+            self.begin_stream();
         }
         self.sync();
-        let mut cursor = self.first_cursor(self.memory().inbox.next.get(), me);
-        let (mut looks, mut fruitless) = (0, 0u32);
+        let mut fruitless = 0u32;
         let last = self.warps().min(2) - 1;
         loop {
             if me < workers {
-                let before = cursor;
-                cursor = self.optimization_barrier().work(cursor, me, workers);
-                fruitless = if cursor == before { fruitless.saturating_add(1) } else { 0 };
+                let has_worked = self.optimization_barrier().work(me);
+                fruitless = if has_worked { 0 } else { fruitless.saturating_add(1) };
             }
             if self.is_first_warp() {
-                looks = self.optimization_barrier().commit(workers, looks);
+                self.optimization_barrier().commit();
             }
             if self.warp() == last {
                 self.optimization_barrier().poll();
@@ -94,6 +92,12 @@ impl<K: Kernel> Channel<'_, K> {
             self.pause(fruitless, true);
         }
         self.sync();
+        if self.thread() == 0 {
+            let m = self.memory();
+            let next = m.progress.committed.get();
+            m.inbox.next.set(next);
+            self.publish_consumed(next);
+        }
         match self.memory().progress.end.get() {
             Decision::Wait => Decision::Continue,
             end => end,
@@ -106,22 +110,18 @@ impl<K: Kernel> Channel<'_, K> {
         self.agreed(self.memory().progress.end.get() != Decision::Continue)
     }
 
-    /// Where worker `me` begins in a stream from request `next` on.
-    #[inline(always)]
-    fn first_cursor(&self, next: u64, me: u32) -> u64 {
-        let chunk = self.memory().progress.chunk.get();
-        if me == 0 { next } else { (next & !(chunk - 1)) + u64::from(me) * chunk }
-    }
-
     /// Warp 0: the beginning of a stream, before a barrier.
     #[inline(always)]
-    fn begin_stream(&self, workers: u32) {
+    fn begin_stream(&self) {
         let m = self.memory();
         let next = m.inbox.next.get();
         let mut w = self.lane();
-        while w < workers {
+        if w == 0 {
+            m.progress.taken.set(next);
+        }
+        while w < self.warps() {
             if let Some(cursor) = m.progress.cursors.get(w as usize) {
-                cursor.set(self.first_cursor(next, w));
+                cursor.set(u64::MAX);
             }
             w += Threads::WARP;
         }
@@ -130,17 +130,15 @@ impl<K: Kernel> Channel<'_, K> {
             progress.committed.set(next);
             m.signals.stop.set(Decision::Continue);
             progress.end.set(Decision::Continue);
-            progress.polled_through.set(0);
-            progress.corrupt.set(false);
-            progress.called.set(0);
-            progress.looks.set(0);
+            progress.noted.set(next);
+            progress.is_starved.set(false);
             // The other polling warp may have answered what the wake was about.
             let tail = m.inbox.tail.get().max(next);
             m.inbox.tail.set(tail);
-            m.telemetry.split.set(tail);
-            m.telemetry.unseen_next.set(m.telemetry.unseen.get());
             let limit = self.reach(next);
             progress.dispatch_limit.set(limit);
+            m.telemetry.split.set(tail);
+            m.telemetry.unseen_next.set(m.telemetry.unseen.get());
             m.budget.next_batch_limit(m.inbox.tail.get() > limit);
             if limit > next {
                 self.note_work();
@@ -148,19 +146,48 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// A worker's step: handles what there is of its chunk; where its cursor is then.
+    /// A worker: takes some of the requests that may be handled and nobody has taken: the first, and how many. If another
+    /// worker is quicker, none.
     #[inline(always)]
-    fn work(&self, cursor: u64, me: u32, workers: u32) -> u64 {
-        let limit = self.broadcast(self.memory().progress.dispatch_limit.get());
-        if cursor >= limit {
-            return cursor;
+    fn take(&self) -> Option<(u64, u32)> {
+        let progress = &self.memory().progress;
+        let taken = self.broadcast(progress.taken.get());
+        let limit = self.broadcast(progress.dispatch_limit.get());
+        if taken >= limit {
+            if self.is_lane_0() {
+                self.set_cursor(u64::MAX); // it says something else if another worker was quicker
+            }
+            return None;
         }
+        let chunk = progress.chunk.get() as u32;
+        let n = (limit - taken).min(u64::from(chunk - (taken as u32 & (chunk - 1)))) as u32;
+        let mut has_taken = false;
+        if self.is_lane_0() {
+            // Before they are taken: who reads `taken` behind that finds here that they are not answered.
+            self.set_cursor(taken);
+            self.fence_block();
+            let to = taken + u64::from(n);
+            has_taken = self.compare_and_swap(progress.taken.word(), taken, to);
+        }
+        self.agreed(has_taken).then_some((taken, n))
+    }
+
+    /// Lane 0 of a worker.
+    #[inline(always)]
+    fn set_cursor(&self, cursor: u64) {
+        if let Some(mine) = self.memory().progress.cursors.get(self.warp() as usize) {
+            mine.set(cursor);
+        }
+    }
+
+    /// A worker's step: takes requests, if there are any, and answers them; whether it has.
+    #[inline(always)]
+    fn work(&self, me: u32) -> bool {
+        let Some((cursor, n)) = self.take() else { return false };
         // What the poller has acquired is there for the thread that read the limit, and then for all of the
         // warp: the shuffle that tells them of it orders nothing.
         self.fence_block();
         self.warp_sync();
-        let last = self.memory().progress.chunk.get() as u32 - 1;
-        let n = (limit - cursor).min(u64::from(last - (cursor as u32 & last) + 1)) as u32;
         let (took, waited) = match self.handle_in_place(cursor, n) {
             Some(times) => times,
             None => {
@@ -177,19 +204,13 @@ impl<K: Kernel> Channel<'_, K> {
         };
         let this = self.optimization_barrier();
         this.warp_sync();
-        let (m, mut cursor) = (this.memory(), cursor + u64::from(n));
-        let chunk = m.progress.chunk.get() as u32;
-        if cursor as u32 & (chunk - 1) == 0 {
-            cursor += u64::from((workers - 1) * chunk);
-        }
+        this.fence_block(); // the warp's answers, for the committer
         if this.is_lane_0() {
-            this.fence_block(); // the warp's answers, for the committer
-            if let Some(mine) = m.progress.cursors.get(me as usize) {
-                mine.set(cursor);
-            }
+            let m = this.memory();
+            this.set_cursor(u64::MAX);
             m.telemetry.count_some(this.threads_of_block(), n, took, waited);
         }
-        cursor
+        true
     }
 
     /// The stage of worker `me`.
@@ -314,71 +335,67 @@ impl<K: Kernel> Channel<'_, K> {
         m.inbox.tail.get().min(room).min(limit).max(committed)
     }
 
-    /// The committer's step: commits what was answered, and lets workers go on. `looked` is how many
-    /// looks there were at its last step.
+    /// The committer's step: commits what was answered.
     #[inline(always)]
-    fn commit(&self, workers: u32, looked: u64) -> u64 {
+    fn commit(&self) {
         let m = self.memory();
-        let (mut least, mut w) = (u64::MAX, self.lane());
-        while w < workers {
+        let mut least = m.progress.taken.get();
+        self.fence_block(); // the cursors of all who have taken what is below it
+        let mut w = self.lane();
+        while w < self.warps() {
             let cursor = m.progress.cursors.get(w as usize).map_or(u64::MAX, |cursor| cursor.get());
             least = least.min(cursor);
             w += Threads::WARP;
         }
-        let committed = self.warp_min(least);
-        self.fence_block(); // the answers below their cursors, for lane 0 to pass on
+        let least = self.warp_min(least);
+        self.fence_block(); // the answers below it, for lane 0 to pass on
         self.warp_sync();
-        let (mut due, mut looks) = (false, looked);
+        let mut due = false;
         if self.is_lane_0() {
-            looks = m.progress.looks.get();
-            let now = self.now();
             let before = m.progress.committed.get();
-            let progress = committed != before;
+            // A worker that was late to take what another one has taken says less for a moment.
+            let committed = least.max(before);
             m.progress.committed.set(committed);
             self.fence_block(); // before the host sees the answers: the poller checks its indices against this
-            self.let_workers_go(committed, now, progress, looks != looked);
-            due = self.beat(committed, now);
+            due = self.beat(committed, self.now());
             if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
                 m.signals.stop.set(Decision::LeaseOver);
             }
-            if progress {
+            let published = m.inbox.published.get();
+            if committed != before {
                 self.fence(); // the answers of all workers, before the tail
                 let consumed = m.outbox.consumed.get();
                 let (threads, responses) = (self.threads_of_block(), self.responses());
                 m.outbox.commit(threads, responses, (before, committed), consumed);
-                if credit_is_due(committed, m.inbox.published.get(), self.requests().capacity()) {
-                    self.publish_consumed(committed);
-                }
             }
-            self.perhaps_end(committed);
+            let starved = m.progress.is_starved.get() && committed != published;
+            if starved || credit_is_due(committed, published, self.requests().capacity()) {
+                self.publish_consumed(committed);
+            }
         }
         if self.agreed(due) {
             self.flush();
         }
-        self.broadcast(looks)
     }
 
-    /// Thread 0, requests below `committed` being answered: lets workers go further, if there is more,
-    /// there is room for it, and nothing is in the way.
+    /// The poller's lane 0, behind a look that began when requests below `through` were answered: lets workers go further,
+    /// if there is more, there is room for it, and nothing is in the way.
     #[inline(always)]
-    fn let_workers_go(&self, committed: u64, now: u64, progress: bool, looked: bool) {
+    fn let_workers_go(&self, (through, committed): (u64, u64), corrupt: bool, call: u64) {
         let m = self.memory();
         let limit = m.progress.dispatch_limit.get();
         let all_answered = committed == limit;
-        if all_answered && progress {
+        let limited = m.budget.is_limited();
+        let now = if limited { self.now() } else { 0 };
+        if all_answered && m.progress.noted.get() != committed {
             self.note_handled(now);
         }
-        if m.signals.stop.get() != Decision::Continue {
-            return;
+        if m.signals.stop.get() != Decision::Continue
+            || (m.budget.is_eager() && through < committed)
+        {
+            return; // if eager, not before a look that began after the last answer
         }
-        if m.budget.is_eager() {
-            let polled = m.progress.polled_through.get();
-            self.fence_block(); // what that look showed
-            if polled < committed {
-                return; // not before a look that began after the last answer
-            }
-        }
-        if m.progress.corrupt.get() {
+        if corrupt {
             m.signals.stop.set(Decision::CorruptRing);
             return;
         }
@@ -389,14 +406,12 @@ impl<K: Kernel> Channel<'_, K> {
         let to = self.reach(committed);
         let more = to > limit;
         let starved = all_answered && !more && m.inbox.tail.get() > committed;
+        m.progress.is_starved.set(starved); // the host may fill those slots while we wait
         if starved {
             m.budget.expect_work();
-            if m.inbox.published.get() != committed {
-                self.publish_consumed(committed); // the host may fill those slots while we wait
-            }
         }
-        if m.budget.is_limited() && (more || (all_answered && looked)) {
-            let called = self.caller().is_some() && m.progress.called.get() == launch(self.block);
+        if limited && (more || all_answered) {
+            let called = self.caller().is_some() && call == launch(self.block);
             let why = m.budget.spend(now, all_answered && !more, called, || self.channels());
             if why != Decision::Continue {
                 m.signals.stop.set(why);
@@ -406,31 +421,25 @@ impl<K: Kernel> Channel<'_, K> {
         if more {
             self.note_work();
             m.budget.next_batch_limit(m.inbox.tail.get() > to);
-            self.fence_block(); // what the poller has acquired, for the workers
+            self.fence_block(); // what the look has acquired, for the workers
             m.progress.dispatch_limit.set(to);
         }
     }
 
-    /// Thread 0: ends the stream if all that was dispatched is answered, and there is a reason or nothing to do.
+    /// The poller's lane 0: ends the stream if all that was dispatched is answered, and there is a reason or nothing to do.
     #[inline(always)]
-    fn perhaps_end(&self, committed: u64) {
+    fn perhaps_end(&self, through: u64, committed: u64) {
         let m = self.memory();
         if committed < m.progress.dispatch_limit.get() {
             return;
         }
-        let stop = m.signals.stop.get();
-        let polled = m.progress.polled_through.get();
-        self.fence_block(); // the tail that was seen with it
-        let nothing = committed >= m.inbox.tail.get() && polled >= committed;
-        let end = match stop {
+        let nothing = committed >= m.inbox.tail.get() && through >= committed;
+        let end = match m.signals.stop.get() {
             Decision::Continue if nothing => Decision::Wait,
             stop => stop,
         };
         if end != Decision::Continue {
-            m.inbox.next.set(committed);
-            self.publish_consumed(committed);
-            self.fence_block(); // all that was written before the end
-            m.progress.end.set(end);
+            m.progress.end.set(end); // who reads it meets the others at a barrier next
         }
     }
 
@@ -450,7 +459,6 @@ impl<K: Kernel> Channel<'_, K> {
             m.outbox.note_credit(self.responses(), seen.next, committed);
             m.inbox.seen_tail.set(u64::from(seen.control.tail));
             m.signals.command.set(seen.command);
-            m.progress.called.set(seen.call);
             let mut until = through;
             let capacity = self.requests().capacity();
             let found = match decide(seen.control, tail, capacity) {
@@ -475,12 +483,9 @@ impl<K: Kernel> Channel<'_, K> {
                 Seen::Corrupt(_) => wrong = true,
             }
             m.telemetry.seen.set(began);
-            if wrong {
-                m.progress.corrupt.set(true);
-            }
-            self.fence_block(); // the tail before how far was polled
-            m.progress.polled_through.set(until);
-            m.progress.looks.count(1);
+            self.let_workers_go((until, committed), wrong, seen.call);
+            m.progress.noted.set(committed);
+            self.perhaps_end(until, committed);
         }
         self.warp_sync();
     }

@@ -47,12 +47,14 @@ impl BlockMemory {
     pub const STAGED: usize = offset_of!(BlockMemory, inbox.staged);
     /// `progress.dispatch_limit`.
     pub const DISPATCH_LIMIT: usize = offset_of!(BlockMemory, progress.dispatch_limit);
+    /// `telemetry.split`.
+    pub const SPLIT: usize = offset_of!(BlockMemory, telemetry.split);
     /// `progress.committed`.
     pub const STREAM_COMMITTED: usize = offset_of!(BlockMemory, progress.committed);
     /// `progress.end`.
     pub const STREAM_END: usize = offset_of!(BlockMemory, progress.end);
-    /// `progress.polled_through`.
-    pub const POLLED_THROUGH: usize = offset_of!(BlockMemory, progress.polled_through);
+    /// `progress.taken`.
+    pub const TAKEN: usize = offset_of!(BlockMemory, progress.taken);
     /// `life.acknowledged`.
     pub const ACKNOWLEDGED: usize = offset_of!(BlockMemory, life.acknowledged);
     /// `outbox.consumed`.

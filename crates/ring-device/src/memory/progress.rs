@@ -8,22 +8,21 @@ use crate::memory::signals::Decision;
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// Set by the committer: requests below this index may be handled.
+    /// Set by the poller: requests below this index may be handled.
     pub dispatch_limit: Cell<u64>,
+    /// Requests below this index are taken by workers. Swapped by each of them.
+    pub taken: Cell<u64>,
     /// Set by the committer: requests below this index are answered.
     pub committed: Cell<u64>,
-    /// Set by the committer: what ends the stream.
+    /// Set by the poller: what ends the stream.
     pub end: Cell<Decision>,
-    /// Set by the poller: what was committed when its last look began that showed nothing behind it.
-    pub polled_through: Cell<u64>,
-    /// Set by the poller: looks so far.
-    pub looks: Cell<u64>,
-    /// Set by the poller: the launch that channel 0 has called to leave.
-    pub called: Cell<u64>,
-    /// Set by the poller: the host wrote an index that is impossible.
-    pub corrupt: Cell<bool>,
-    /// Set by each worker: the request that it handles next.
+    /// Set by the poller: what was answered at its last step.
+    pub noted: Cell<u64>,
+    /// Set by the poller: there are requests, but no room for their responses.
+    pub is_starved: Cell<bool>,
+    /// Set by each warp that is a worker: a request that it may have taken, before which it has none; `u64::MAX` if it has
+    /// none at all.
     pub cursors: [Cell<u64>; MOST_WARPS],
-    /// Requests that a warp takes at a time, a power of two. Set when the launch begins.
+    /// Most requests that a warp takes at a time, a power of two. Set when the launch begins.
     pub chunk: Cell<u64>,
 }
