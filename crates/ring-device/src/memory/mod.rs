@@ -13,6 +13,8 @@ pub(crate) mod lease;
 mod offsets;
 pub(crate) mod outbox;
 pub(crate) mod progress;
+#[cfg(test)]
+mod progress_model;
 pub(crate) mod scratch;
 pub(crate) mod signals;
 pub(crate) mod span;
