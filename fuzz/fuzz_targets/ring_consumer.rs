@@ -35,7 +35,7 @@ enum Act {
 impl Line {
     fn write(self, ring: &Ring, next: u64) {
         let (tail, first) = (self.tail.apply(next) as u32, self.first.apply(next) as u32);
-        let control = Control { credit: self.credit, first, tail };
+        let control = Control { credit: self.credit, early: 0, first, tail };
         let line = ring.line(next.wrapping_add(self.ahead.into()));
         line.atoms[CONTROL].store(control.to_words());
     }

@@ -25,12 +25,15 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
     let (capacity, start) = (u64::from(ring.capacity()), ring.start());
     let window = window(ring.line_count(), ring.capacity());
     let mut producer = Outbox::new(ring);
-    // Index after the last inline message.
-    let mut run_start = start;
+    // Index after the last message that is in a slot only, and whether the last of all is inline.
+    let (mut slots_end, mut is_inline) = (start, true);
     for act in acts {
         let (next, consumed) = (producer.next(), producer.consumed());
-        let may_go = |n: usize, consumed| {
-            n == 1 && takes_inline::<T>(&ring) && may_go_inline(next, consumed, run_start, window)
+        let may_go = |n: usize, consumed: u64| {
+            let unread = next - consumed;
+            n == 1
+                && takes_inline::<T>(&ring)
+                && may_go_inline(unread, n, slots_end > consumed, window)
         };
         let found = ring.credit().consumed.load(Relaxed);
         let refused = Corrupt { found, low: start, high: next };
@@ -86,10 +89,11 @@ fn produce<T: Message>(parts: &Parts, acts: &[Act]) {
         assert!(known >= consumed, "credit is never taken back");
         assert!(known <= now, "credit for what was not pushed");
         assert!(now - known <= capacity, "{} unread in {capacity} slots", now - known);
-        if alone && now != next && may_go(1, known) {
-            run_start = now;
+        if now != next {
+            is_inline = alone && may_go(1, known);
+            slots_end = if is_inline { slots_end } else { now };
         }
-        let line = if run_start == now { now.wrapping_sub(1) } else { 0 };
+        let line = if is_inline { now.wrapping_sub(1) } else { 0 };
         let tail = Control::from_words(ring.line(line).atoms[CONTROL].load()).tail;
         assert_eq!(tail, now as u32, "the newest line of a run of slots, or the message's own");
         assert_eq!(ring.told_from(start), (now - start) as u32, "no line tells of more");

@@ -69,14 +69,15 @@ fn windows() {
         names(&error, &[&asked, "power of two", &least, &why.to_string()]);
     };
     on_each_device(|runtime| {
-        for lines in [0, 3, 63, 65, 128, u32::MAX] {
+        for lines in [0, 3, 127, 129, 256, u32::MAX] {
             let launch = LaunchConfig::default().window(lines);
-            refuses(runtime, launch.clone(), (lines, 64, WindowLimit::Ring));
-            refuses(runtime, launch.clone().capacity(64), (lines, 64, WindowLimit::Ring));
+            refuses(runtime, launch.clone(), (lines, 128, WindowLimit::Ring));
+            refuses(runtime, launch.clone().capacity(128), (lines, 128, WindowLimit::Ring));
             // Also where it would have one line whatever was asked for.
-            refuses(runtime, launch.mode(Mode::EventDriven), (lines, 64, WindowLimit::Ring));
+            refuses(runtime, launch.mode(Mode::EventDriven), (lines, 128, WindowLimit::Ring));
         }
-        for (lines, capacity) in [(2, 1), (16, 8), (64, 32), (0, 32), (3, 4), (128, 16)] {
+        for (lines, capacity) in [(2, 1), (16, 8), (64, 32), (0, 32), (3, 4), (128, 16), (128, 64)]
+        {
             let launch = LaunchConfig::default().capacity(capacity).window(lines);
             refuses(runtime, launch, (lines, capacity, WindowLimit::Capacity));
         }

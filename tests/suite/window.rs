@@ -29,8 +29,8 @@ fn it_is_as_long_as_was_asked_for_where_a_kernel_stays_in_mapped_memory() {
         for both in WAYS {
             let window = |launch| host.launch::<Echo>(launch).unwrap().window();
             let expected = |lines| if both == RESIDENT { lines } else { 1 };
-            assert_eq!(window(way(both)), expected(64), "{both:?}");
-            for lines in [1, 2, 4, 8, 16, 32, 64] {
+            assert_eq!(window(way(both)), expected(128), "{both:?}");
+            for lines in [1, 2, 4, 8, 16, 32, 64, 128] {
                 assert_eq!(window(way(both).window(lines)), expected(lines), "{both:?}");
                 assert_eq!(window(way(both).capacity(lines)), expected(lines), "{both:?}");
                 let all = way(both).capacity(lines).window(lines);

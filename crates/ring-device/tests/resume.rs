@@ -238,8 +238,12 @@ fn indices_at_the_end_of_64_bits_are_refused() {
             channel.request_credit.consumed.store(head, Relaxed);
             channel.response_credit.consumed.store(head, Relaxed);
             let tail = (head as u32).wrapping_add(8);
-            let control =
-                ring_shared::ring::Control { credit: head as u32, first: head as u32, tail };
+            let control = ring_shared::ring::Control {
+                credit: head as u32,
+                early: 0,
+                first: head as u32,
+                tail,
+            };
             rig.line(0, 0, head).atoms[7].store(control.to_words());
             rig.launch().join();
             assert_eq!(rig.exit(0), Exit::CorruptRing);
@@ -262,7 +266,7 @@ fn the_last_index_of_all_is_refused_with_a_message_too() {
         channel.status.acknowledged.store(u64::from(epoch) << 32, Relaxed);
         channel.request_credit.consumed.store(head, Relaxed);
         channel.response_credit.consumed.store(head, Relaxed);
-        let control = ring_shared::ring::Control { credit: !0, first: 0, tail: 0 };
+        let control = ring_shared::ring::Control { credit: !0, early: 0, first: 0, tail: 0 };
         rig.line(0, 0, head).atoms[0].store([7, 0]);
         rig.line(0, 0, head).atoms[7].store(control.to_words());
         rig.launch().join();
@@ -280,6 +284,7 @@ fn credit_of_the_doorbell_counts_when_a_launch_begins() {
         let (channel, head) = (rig.channel(0), 5 + 20);
         channel.request_credit.consumed.store(head, Relaxed);
         let control = ring_shared::ring::Control {
+            early: 0,
             credit: head as u32 - 3,
             first: head as u32,
             tail: head as u32,
@@ -299,7 +304,7 @@ fn an_impossible_tail_ends_the_channel_and_is_counted() {
     for lines in LINES {
         let mut rig = Rig::<Next>::new(1, (8, lines), 0);
         rig.command(State::Active);
-        let control = ring_shared::ring::Control { credit: 0, first: 0, tail: 100 };
+        let control = ring_shared::ring::Control { credit: 0, early: 0, first: 0, tail: 100 };
         rig.line(0, 0, 0).atoms[7].store(control.to_words());
         assert_eq!(rig.whole(), Exit::CorruptRing);
         assert_eq!(rig.channel(0).status.errors.load(Relaxed), 1);
@@ -312,7 +317,7 @@ fn a_count_of_errors_that_is_full_comes_round() {
     let mut rig = Rig::<Next>::new(1, 8, 0);
     rig.command(State::Active);
     rig.channel(0).status.errors.store(u64::MAX, Relaxed);
-    let control = ring_shared::ring::Control { credit: 0, first: 0, tail: 100 };
+    let control = ring_shared::ring::Control { credit: 0, early: 0, first: 0, tail: 100 };
     rig.line(0, 0, 0).atoms[7].store(control.to_words());
     assert_eq!(rig.whole(), Exit::CorruptRing);
     assert_eq!(rig.channel(0).status.errors.load(Relaxed), 0);

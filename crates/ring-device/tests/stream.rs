@@ -26,12 +26,12 @@ fn a_credit_that_is_far_behind_does_not_keep_a_channel_from_leaving() {
         let running = rig.launch();
         for i in 0..10u32 {
             // Answers that went out by the line; the credit line is never renewed.
-            let control = Control { credit: i, first: i + 1, tail: i + 1 };
+            let control = Control { credit: i, early: 0, first: i + 1, tail: i + 1 };
             ring(&rig, i, Some(i.into()), control);
             let consumed = || rig.channel(0).request_credit.consumed.load(Acquire);
             until("an answer", || consumed() == u64::from(i) + 1);
         }
-        ring(&rig, 10, None, Control { credit: 500, first: 10, tail: 12 });
+        ring(&rig, 10, None, Control { credit: 500, early: 0, first: 10, tail: 12 });
         std::thread::sleep(std::time::Duration::from_millis(20));
         rig.command(State::Terminated);
         running.join();
@@ -48,7 +48,7 @@ fn a_tail_beyond_the_ring_ends_the_channel_in_a_stream_too() {
         assert_eq!(ends.push_slice(&[1u64, 2, 3, 4]), 4);
         let running = rig.launch();
         until("answers", || rig.channel(0).request_credit.consumed.load(Acquire) == 4);
-        ring(&rig, 4, None, Control { credit: 0, first: 4, tail: 40 });
+        ring(&rig, 4, None, Control { credit: 0, early: 0, first: 4, tail: 40 });
         running.join();
         assert_eq!(rig.exit(0), Exit::CorruptRing);
     }
@@ -68,10 +68,10 @@ fn a_tail_beyond_what_is_answered_ends_the_channel() {
         let counted = || (status.processed.load(Relaxed), status.depth.load(Relaxed));
         until("answers", || counted() == (4, 0));
         // No answer is received, so these four wait for room.
-        ring(&rig, 4, None, Control { credit: 0, first: 4, tail: 8 });
+        ring(&rig, 4, None, Control { credit: 0, early: 0, first: 4, tail: 8 });
         until("the channel knows of them", || counted() == (4, 4));
         assert!(!running.ended());
-        ring(&rig, 8, None, Control { credit: 0, first: 8, tail: 12 });
+        ring(&rig, 8, None, Control { credit: 0, early: 0, first: 8, tail: 12 });
         running.join();
         assert_eq!((rig.exit(0), status.errors.load(Relaxed)), (Exit::CorruptRing, 1));
         assert_eq!(rig.channel(0).request_credit.consumed.load(Acquire), 4);

@@ -3,12 +3,13 @@
 use crate::atomics::{Atom, MemoryScope, System};
 use crate::message::{Message, inline_atom, takes_inline};
 use crate::ring::{
-    CONTROL, Control, Corrupt, PushError, Ring, may_go_inline, room, runs, scrub, stamp, window,
+    CONTROL, Control, Corrupt, PushError, Ring, early, may_go_inline, room, runs, scrub, stamp,
+    window,
 };
 use crate::slot;
 use core::marker::PhantomData;
 #[cfg(not(target_arch = "nvptx64"))]
-use {crate::ring::MAX_LINES, core::mem::MaybeUninit};
+use {crate::ring::INLINE_BATCH, core::mem::MaybeUninit};
 
 /// Puts messages into a ring. There must be one producer a ring; a second would overwrite what
 /// the first wrote (but never out of bounds). Its consumer's [`Inbox`](crate::Inbox) has the same scope.
@@ -19,8 +20,11 @@ pub struct Outbox<S = System> {
     next: u64,
     /// Messages known to be consumed, as an index.
     consumed: u64,
-    /// Messages from this index on are in slots: the index after the last inline message.
+    /// Messages from this index on are in slots: the index after the last message that lies in its line alone.
     run_start: u64,
+    /// Index after the last message that lies in a slot alone, and after the last that is inline.
+    slots_end: u64,
+    inline_end: u64,
     /// Where a line was last scrubbed, and the next one to be.
     scrubbed: u64,
     scrub_next: u64,
@@ -46,6 +50,8 @@ impl<S: MemoryScope> Outbox<S> {
             next,
             consumed: next,
             run_start: next,
+            slots_end: next,
+            inline_end: next,
             scrubbed: next,
             scrub_next: next,
             told: next,
@@ -79,9 +85,8 @@ impl<S: MemoryScope> Outbox<S> {
         self.make_room(1, credit).map(|n| n > 0)
     }
 
-    /// Pushes one message: inline, if it fits, the message before it in its doorbell line is consumed, and none before it
-    /// is unread in slots. `credit` is the number of messages this side has consumed from the opposite ring, as an
-    /// index.
+    /// Pushes one message: inline, if it fits and [`may_go_inline`] says so. `credit` is the number of messages this side
+    /// has consumed from the opposite ring, as an index.
     #[inline]
     pub fn push<T: Message>(&mut self, message: &T, credit: u64) -> Result<(), PushError> {
         if !self.may_go_inline() && (takes_inline::<T>(&self.ring) || self.room() == 0) {
@@ -214,7 +219,7 @@ impl<S: MemoryScope> Outbox<S> {
         credit: u64,
         mut message: impl FnMut(usize) -> T,
     ) {
-        let mut made = [const { MaybeUninit::<T>::uninit() }; MAX_LINES as usize];
+        let mut made = [const { MaybeUninit::<T>::uninit() }; INLINE_BATCH as usize];
         let made = &mut made[..n];
         for (k, place) in made.iter_mut().enumerate() {
             place.write(message(k));
@@ -252,27 +257,34 @@ impl<S: MemoryScope> Outbox<S> {
     /// Whether the next message may go inline, if it fits, by what is known.
     #[inline]
     fn may_go_inline(&self) -> bool {
+        self.may_go_inline_together(1)
+    }
+
+    /// The same of the next `n` messages.
+    #[inline]
+    fn may_go_inline_together(&self, n: usize) -> bool {
         let window = window(self.ring.line_count(), self.ring.capacity());
-        may_go_inline(self.next, self.consumed, self.run_start, window)
+        may_go_inline(self.next - self.consumed, n, self.is_behind_slots(), window)
+    }
+
+    /// Whether a message that lies in a slot alone may be unread.
+    #[inline]
+    fn is_behind_slots(&self) -> bool {
+        self.slots_end > self.consumed
     }
 
     /// Whether the next `n` messages may all go inline, after a look at the credit line if need be.
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline]
     fn may_all_go_inline<T: Message>(&mut self, n: usize) -> Result<bool, Corrupt> {
-        let window = window(self.ring.line_count(), self.ring.capacity());
-        if !takes_inline::<T>(&self.ring) || n == 0 || n > window as usize {
+        if !takes_inline::<T>(&self.ring) || n == 0 || n > INLINE_BATCH as usize {
             return Ok(false);
         }
-        let may = |this: &Self| {
-            let unread = this.next - this.consumed;
-            this.may_go_inline() && unread + n as u64 <= u64::from(window)
-        };
-        if may(self) {
+        if self.may_go_inline_together(n) {
             return Ok(true);
         }
         self.refresh()?;
-        Ok(may(self))
+        Ok(self.may_go_inline_together(n))
     }
 
     /// Slots known to be free.
@@ -313,13 +325,33 @@ impl<S: MemoryScope> Outbox<S> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, ring) = (self.next, self.ring);
+        let control = if self.is_behind_slots() {
+            self.write_behind_slots(message, credit)
+        } else {
+            self.run_start = index + 1;
+            Control { early: u32::MAX, ..Control::behind_inline(index + 1, credit) }
+        };
         S::release();
         for k in 0..T::INLINE_ATOMS {
             // SYNC: each stamp is released to the consumer's `load_whole` of the same atom.
             S::store_whole(ring.inline_atom(index, k), inline_atom(message, k, stamp(index)));
         }
-        (self.next, self.run_start) = (index + 1, index + 1);
-        self.store_control(index, Control::behind_inline(self.next, credit));
+        (self.next, self.inline_end) = (index + 1, index + 1);
+        self.store_control(index, control);
+    }
+
+    /// Writes an inline message that is one of the run of slots, too, into its slot; the control for its line.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
+    fn write_behind_slots<T: Message>(&self, message: &T, credit: u64) -> Control {
+        let (index, tail) = (self.next, self.next + 1);
+        slot::write::<T, S>(self.ring.slot(index), message);
+        let control = match index & u64::from(self.ring.line_count() - 1) {
+            // Line 0 goes on to tell of the run.
+            0 => Control::behind_slots(self.run_start, self.consumed, tail, credit),
+            _ => Control::behind_inline(tail, credit),
+        };
+        Control { early: early(index, self.slots_end), ..control }
     }
 
     /// Says that the messages before `tail` are in their slots: in the line that a consumer looks at behind
@@ -327,11 +359,12 @@ impl<S: MemoryScope> Outbox<S> {
     #[inline]
     fn commit(&mut self, tail: u64, credit: u64) {
         let lines = self.ring.line_count();
-        let (run_start, consumed) = (self.run_start, self.consumed);
-        if let Some(atom) = scrub(tail, self.scrubbed, run_start, consumed, lines) {
+        let (inline_end, consumed) = (self.inline_end, self.consumed);
+        if let Some(atom) = scrub(tail, self.scrubbed, inline_end, consumed, lines) {
             self.scrub(tail, atom, credit);
         }
         let first = core::mem::replace(&mut self.next, tail);
+        self.slots_end = tail;
         self.publish(first, credit);
     }
 
@@ -340,11 +373,22 @@ impl<S: MemoryScope> Outbox<S> {
     fn publish(&mut self, index: u64, credit: u64) {
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
         S::release();
-        self.store_control(index, control);
+        self.store_control(index, self.keeping_early(index, control));
         if self.ring.line_count() > 1 {
-            self.store_control(0, control);
+            self.store_control(0, self.keeping_early(0, control));
         }
         self.told = credit;
+    }
+
+    /// `control` for the line of message `index`, in which an inline message may be unread: how early that may be taken
+    /// stays. On a GPU, where each consumer takes messages in their turn, it need not be known.
+    #[inline]
+    fn keeping_early(&self, index: u64, control: Control) -> Control {
+        if cfg!(target_arch = "nvptx64") {
+            return control;
+        }
+        let before = Control::from_words(S::load_whole(&self.ring.line(index).atoms[CONTROL]));
+        Control { early: before.early, ..control }
     }
 
     /// The control atom of the line of message `index`, behind [`MemoryScope::release`].

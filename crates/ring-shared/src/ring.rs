@@ -19,12 +19,15 @@
 //! A control atom states a fact that stays true: messages `first..tail` lie in slots. So whichever control a
 //! consumer reads, however old, never leads to a slot that does not hold the message. `first` reaches back to
 //! the beginning of the open run of slots, so that a consumer inside the run finds the fact in whichever line
-//! it looks at. A producer sends message `i` inline only when the message before it in that line is
-//! consumed, and nothing before it is unread in slots ([`may_go_inline`]): so it overwrites no unread
-//! message, and an inline message never stands behind slots.
+//! it looks at. A producer sends message `i` inline only when every message before it that is unread has another
+//! line ([`may_go_inline`]): so it overwrites no unread message, and no control by which the consumer finds an
+//! unread one. If a message before it may be unread in a slot, the inline message lies in its slot too: it is one
+//! of the run, which goes on, and later controls may lead to the slot. Then it is not to be taken before those in
+//! slots are ([`Control::early`]), by a consumer that takes inline messages out of order.
 //!
 //! Line 0 has the newest control of a run of slots too, whatever the run's own line: there a consumer that
-//! takes slots by the batch finds how far it may go on, and the newest credit.
+//! takes slots by the batch finds how far it may go on, and the newest credit. An inline message in line 0 leaves it so
+//! while messages in slots may be unread.
 //!
 //! Indices and stamps have 32 bits in a line: what was left there for [`SCRUB`] messages is overwritten before
 //! it could match again ([`scrub`]).
@@ -44,7 +47,13 @@ pub const MAX_CAPACITY: u32 = 1 << 20;
 pub const MAX_START: u64 = 1 << 63;
 
 /// Most messages that the doorbell lines of a ring may have room for.
-pub const MAX_LINES: u32 = 64;
+pub const MAX_LINES: u32 = 128;
+
+/// Most messages of a batch that may be inline: what comes at once beyond that goes through slots sooner.
+pub const INLINE_BATCH: u32 = MAX_LINES / 2;
+
+/// Messages sent at once that count as single ones, for which there is the whole window.
+const FEW: usize = 8;
 
 /// Most doorbell lines that one message may take.
 pub const MAX_SPAN: u32 = 4;
@@ -81,15 +90,18 @@ impl From<Corrupt> for PushError {
     }
 }
 
-/// The control atom of a doorbell line. Half `lo` is `[credit, 0]`, half `hi`, which publishes,
+/// The control atom of a doorbell line. Half `lo` is `[credit, early]`, half `hi`, which publishes,
 /// `[first, tail]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Control {
     /// Messages that the writer has consumed from the opposite ring, as the low half of an index; for
     /// two rings that are a pair.
     pub credit: u32,
+    /// How many messages before its turn the inline message of this line may be taken: only inline ones are
+    /// so near before it.
+    pub early: u32,
     /// Index of a message that lies in a slot, as do all from it up to `tail`; `tail` if none does
-    /// that may be unread.
+    /// that the consumer must take from there.
     pub first: u32,
     /// Index after the last message, slot or inline.
     pub tail: u32,
@@ -104,11 +116,10 @@ impl Control {
         (ahead != 0 && ahead <= u32::MAX / 2).then_some(ahead)
     }
 
-    /// The control behind an inline message: `tail` is the index after it, and nothing unread lies in
-    /// slots.
+    /// The control behind an inline message that is to be taken in its turn: `tail` is the index after it.
     #[inline(always)]
     pub fn behind_inline(tail: u64, credit: u64) -> Control {
-        Control { credit: credit as u32, first: tail as u32, tail: tail as u32 }
+        Control { credit: credit as u32, early: 0, first: tail as u32, tail: tail as u32 }
     }
 
     /// The control of a producer whose messages before `tail` are written: those from `run_start` on
@@ -116,19 +127,27 @@ impl Control {
     #[inline(always)]
     pub fn behind_slots(run_start: u64, consumed: u64, tail: u64, credit: u64) -> Control {
         let first = if run_start > consumed { run_start } else { consumed };
-        Control { credit: credit as u32, first: first as u32, tail: tail as u32 }
+        Control { credit: credit as u32, early: 0, first: first as u32, tail: tail as u32 }
     }
 
     /// The atom's two halves.
     #[inline(always)]
     pub fn to_words(self) -> [u64; 2] {
-        [u64::from(self.credit), u64::from(self.first) | u64::from(self.tail) << 32]
+        [
+            u64::from(self.credit) | u64::from(self.early) << 32,
+            u64::from(self.first) | u64::from(self.tail) << 32,
+        ]
     }
 
     /// The control in an atom read from memory.
     #[inline(always)]
     pub fn from_words([lo, hi]: [u64; 2]) -> Control {
-        Control { credit: lo as u32, first: hi as u32, tail: (hi >> 32) as u32 }
+        Control {
+            credit: lo as u32,
+            early: (lo >> 32) as u32,
+            first: hi as u32,
+            tail: (hi >> 32) as u32,
+        }
     }
 }
 
@@ -163,13 +182,21 @@ pub fn decide(control: Control, next: u64, capacity: u32) -> Seen {
     if run < ahead { Seen::Inline } else { Seen::Slots(ahead) }
 }
 
-/// Whether a producer whose next message is `next` may send it inline, if it fits, in a ring whose
-/// [`window`] is so long: the line is free, and none of the messages in slots, which are those from `run_start`
-/// on, is unread by what is known.
+/// Whether a producer may send `n` messages inline, if they fit, in a ring whose [`window`] is so long and where `unread`
+/// may be unread: none of those has the same line. A batch must leave half of the window free. So must all messages as long
+/// as there are unread ones in slots: what has gone through slots goes on so until there are clearly fewer in flight, since
+/// each change from one way to the other takes the consumer as long as several messages.
 #[inline(always)]
-pub fn may_go_inline(next: u64, consumed: u64, run_start: u64, window: u32) -> bool {
-    let window = if run_start == next { u64::from(window) } else { 1 };
-    next - consumed < window
+pub fn may_go_inline(unread: u64, n: usize, is_behind_slots: bool, window: u32) -> bool {
+    let window = if is_behind_slots || n > FEW { window / 2 } else { window };
+    unread + n as u64 <= u64::from(window)
+}
+
+/// [`Control::early`] of inline message `index`, where the messages from `slots_end` on are inline, and those before it may
+/// be unread in slots; `u32::MAX` where they are not.
+#[inline(always)]
+pub fn early(index: u64, slots_end: u64) -> u32 {
+    (index - slots_end) as u32
 }
 
 /// Most messages that may be inline and unread at once: as many as there are lines, but no more than there
@@ -208,16 +235,16 @@ pub fn stamp_of([_, hi]: [u64; 2]) -> u32 {
 /// for the next of them: it did so last at `scrubbed`, and what a line holds came round if it were left there for
 /// ever. The new stamp is that of the last message known to be consumed: no consumer waits for it, not even
 /// one that looks at stamps before it looks at the control atom. `None` also while an inline message, all of
-/// which are before `run_start`, may be unread.
+/// which are before `inline_end`, may be unread.
 #[inline(always)]
 pub fn scrub(
     tail: u64,
     scrubbed: u64,
-    run_start: u64,
+    inline_end: u64,
     consumed: u64,
     lines: u32,
 ) -> Option<[u64; 2]> {
-    let due = tail.wrapping_sub(scrubbed) > scrub_step(lines) && run_start <= consumed;
+    let due = tail.wrapping_sub(scrubbed) > scrub_step(lines) && inline_end <= consumed;
     due.then(|| stamped([0; 3], consumed as u32))
 }
 

@@ -28,7 +28,7 @@ fn ends(parts: &Parts) -> (Outbox, Inbox) {
 
 /// Announces a tail that cannot be.
 fn lie(parts: &Parts) {
-    let control = Control { credit: 0, first: 1000, tail: 1000 };
+    let control = Control { credit: 0, early: 0, first: 1000, tail: 1000 };
     parts.ring().line(0).atoms[CONTROL].store(control.to_words());
 }
 
@@ -122,7 +122,11 @@ fn nothing_new_is_not_published() {
     assert!(producer.push(&3u64, 0).is_err());
     assert_eq!(control.load(), mark);
     assert!(producer.push(&3u64, 1).is_err());
-    assert_eq!(Control::from_words(control.load()), Control { credit: 1, first: 0, tail: 2 });
+    assert_eq!(
+        Control::from_words(control.load()),
+        Control { credit: 1, early: !0, first: 0, tail: 2 },
+        "how early an inline message may be taken stays as it was"
+    );
 }
 
 /// Credit goes back for every quarter of a ring, and when there is nothing left, not for each message.
@@ -153,7 +157,7 @@ fn a_tail_is_old_from_half_of_the_numbers_on() {
     for here in [0u64, 5, (1 << 32) - 2, (7 << 32) + 3] {
         let tail = |ahead: u32| {
             let tail = (here as u32).wrapping_add(ahead);
-            Control { credit: 0, first: here as u32, tail }
+            Control { credit: 0, early: 0, first: here as u32, tail }
         };
         let seen = |ahead| decide(tail(ahead), here, 8);
         assert_eq!(seen(0), Seen::Nothing);

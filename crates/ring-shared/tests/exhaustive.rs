@@ -1,13 +1,17 @@
 //! Every order of single accesses of a ring's memory, by one producer and one consumer that follow the
 //! functions of `ring.rs`: for rings of one, two and four lines, two and four slots, and indices whose low half
-//! wraps. No message is taken twice, out of order or from where another lies, and none is left.
+//! wraps. No message is taken twice, out of order or from where another lies, and none is left. Of a consumer that takes
+//! inline messages out of order, only inline ones are before what a line says may be taken.
+//!
+//! The producer sends inline whenever the line is free, more often than `may_go_inline` lets it: what that says besides is
+//! for speed.
 //!
 //! Accesses are in one order for both sides here. What weaker memory does is loom's to find (`loom.rs`), where
 //! rings of several lines take few messages; here they take enough to go round, and there is no bound on who
 //! runs when. Stores that no fence parts are made in either order, and so are the two reads of a look.
 #![cfg(not(any(loom, miri)))]
 
-use ring_shared::ring::{Control, Seen, decide, may_go_inline, room, stamp, window};
+use ring_shared::ring::{Control, Seen, decide, early, room, stamp, window};
 use std::collections::HashSet;
 
 /// A ring, and how many messages go through it.
@@ -28,14 +32,15 @@ struct Pending {
     controls: Vec<(u64, Words)>,
 }
 
-/// A control atom without its credit.
-type Words = (u32, u32);
+/// A control atom without its credit: `first`, `tail`, `early`.
+type Words = (u32, u32, u32);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     // The producer's own.
     next: u64,
     run_start: u64,
+    slots_end: u64,
     consumed: u64,
     pending: Pending,
     // Memory.
@@ -59,10 +64,11 @@ enum Look {
 impl State {
     fn new(size: Size) -> State {
         let start = size.start;
-        let words = (start as u32, start as u32); // as `Doorbell::reset` leaves it
+        let words = (start as u32, start as u32, 0); // as `Doorbell::reset` leaves it
         State {
             next: start,
             run_start: start,
+            slots_end: start,
             consumed: start,
             pending: Pending::default(),
             lines: vec![(start as u32, words); size.lines as usize],
@@ -89,15 +95,21 @@ impl State {
         }
         let left = size.start + size.messages - self.next;
         let window = window(size.lines, size.capacity);
-        if left > 0 && may_go_inline(self.next, self.consumed, self.run_start, window) {
+        if left > 0 && self.next - self.consumed < u64::from(window) {
             let (index, next) = (self.next, self.next + 1);
-            let control = Control::behind_inline(next, 0);
-            let pending = Pending {
-                stamp: Some(index),
-                controls: vec![(index, (control.first, control.tail))],
-                ..Pending::default()
+            let is_behind_slots = self.slots_end > self.consumed;
+            let run_start = if is_behind_slots { self.run_start } else { next };
+            let control = match is_behind_slots && self.line(index) == 0 {
+                true => Control::behind_slots(run_start, self.consumed, next, 0),
+                false => Control::behind_inline(next, 0),
             };
-            found.push(State { next, run_start: next, pending, ..self.clone() });
+            let early = if is_behind_slots { early(index, self.slots_end) } else { u32::MAX };
+            let pending = Pending {
+                slots: if is_behind_slots { vec![index] } else { Vec::new() },
+                stamp: Some(index),
+                controls: vec![(index, (control.first, control.tail, early))],
+            };
+            found.push(State { next, run_start, pending, ..self.clone() });
         }
         for n in 1..=2.min(left) {
             if n <= u64::from(room(self.next, self.consumed, size.capacity)) {
@@ -116,13 +128,14 @@ impl State {
     /// As it stores the messages before `tail` in slots.
     fn committing(&self, tail: u64) -> State {
         let control = Control::behind_slots(self.run_start, self.consumed, tail, 0);
-        let words = (control.first, control.tail);
-        let mut controls = vec![(self.next, words)];
+        let words = |line: u64| (control.first, control.tail, self.lines[self.line(line)].1.2);
+        let mut controls = vec![(self.next, words(self.next))];
         if self.lines.len() > 1 {
-            controls.push((0, words));
+            controls.push((0, words(0)));
         }
         let pending = Pending { slots: (self.next..tail).collect(), stamp: None, controls };
-        State { next: tail, pending, ..self.clone() }
+        let slots_end = if tail > self.next { tail } else { self.slots_end };
+        State { next: tail, slots_end, pending, ..self.clone() }
     }
 
     /// One of the stores that are pending is made.
@@ -182,15 +195,33 @@ impl State {
     }
 
     /// The consumer acts on a look.
-    fn decided(&self, size: Size, found: u32, (first, tail): Words) -> Result<State, String> {
+    fn decided(&self, size: Size, found: u32, (first, tail, _): Words) -> Result<State, String> {
         let (at, begins) = (self.at, State { look: Look::Begins, ..self.clone() });
-        Ok(match decide(Control { credit: 0, first, tail }, at, size.capacity) {
+        let control = Control { first, tail, ..Control::default() };
+        Ok(match decide(control, at, size.capacity) {
             Seen::Nothing => begins,
             Seen::Inline if found == stamp(at) => State { at: at + 1, tail: at + 1, ..begins },
             Seen::Inline => begins,
             Seen::Slots(n) => State { tail: at + u64::from(n), ..begins },
             Seen::Corrupt(corrupt) => return Err(format!("at {at}: {corrupt:?}")),
         })
+    }
+
+    /// What a consumer finds that takes inline messages out of order: none is in a slot that is before one it may take.
+    fn check_early(&self, size: Size) -> Result<(), String> {
+        let is_whole = |index: u64| self.lines[self.line(index)].0 == stamp(index);
+        for index in self.at..self.next {
+            let (_, tail, early) = self.lines[self.line(index)].1;
+            let is_told = tail.wrapping_sub(stamp(index)) as i32 >= 0;
+            if !is_whole(index) || !is_told {
+                continue;
+            }
+            let first = index.saturating_sub(early.into()).max(self.at).max(size.start);
+            if let Some(before) = (first..index).find(|before| !is_whole(*before)) {
+                return Err(format!("{index} may be taken before {before}, which is in a slot"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -202,6 +233,7 @@ fn search(size: Size) -> Result<usize, String> {
     while let Some(state) = todo.pop() {
         let mut next = state.produced(size);
         next.extend(state.consumed(size).map_err(|wrong| format!("{wrong}\n{state:?}"))?);
+        state.check_early(size).map_err(|wrong| format!("{wrong}\n{state:?}"))?;
         // A look that shows nothing changes nothing: so it must not be all that can happen.
         let looks_only = |one: &State| State { look: state.look, ..one.clone() } == state;
         if state.at < end && state.look == Look::Begins && next.iter().all(looks_only) {

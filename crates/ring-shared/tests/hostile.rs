@@ -89,7 +89,7 @@ fn lied_to_consumer<T: Message>(parts: &Parts, acts: &[ToConsumer]) {
         match *act {
             ToConsumer::Control(tail, first, credit) => {
                 let (tail, first) = (tail.apply(next) as u32, first.apply(next) as u32);
-                let control = Control { credit, first, tail };
+                let control = Control { credit, early: 0, first, tail };
                 ring.line(0).atoms[CONTROL].store(control.to_words());
             }
             ToConsumer::Stamp(k, of) => {
@@ -274,7 +274,7 @@ fn the_first_tail_that_cannot_be() {
             let (ring, mut consumer) = (parts.ring(), Inbox::new(parts.ring()));
             let tell = |ahead: u32| {
                 let tail = (start as u32).wrapping_add(ahead);
-                let control = Control { credit: 0, first: start as u32, tail };
+                let control = Control { credit: 0, early: 0, first: start as u32, tail };
                 ring.line(0).atoms[CONTROL].store(control.to_words());
             };
             tell(capacity + 1);
@@ -299,7 +299,7 @@ fn messages_before_the_lie_are_delivered() {
     let (mut producer, mut consumer) = (Outbox::new(parts.ring()), Inbox::new(parts.ring()));
     producer.push_slice(&[1u64, 2, 3], 0).unwrap();
     assert_eq!(consumer.pop::<u64>(), Ok(Some(1)));
-    let control = Control { credit: 0, first: 0, tail: 1000 };
+    let control = Control { credit: 0, early: 0, first: 0, tail: 1000 };
     parts.ring().line(0).atoms[CONTROL].store(control.to_words());
     let mut out = [0u64; 8];
     assert_eq!(consumer.pop_slice(&mut out), Ok(2));
@@ -312,7 +312,7 @@ fn messages_before_the_lie_are_delivered() {
 fn inline_of_what_does_not_fit() {
     let parts = Parts::new(4, 8, 7);
     let mut consumer = Inbox::new(parts.ring());
-    let control = Control { credit: 0, first: 8, tail: 8 };
+    let control = Control { credit: 0, early: 0, first: 8, tail: 8 };
     parts.ring().line(0).atoms[CONTROL].store(control.to_words());
     assert_eq!(consumer.pop::<[u64; 16]>(), Err(Corrupt { found: 7, low: 8, high: 8 }));
     assert_eq!(consumer.next(), 7);

@@ -79,10 +79,11 @@ struct Model {
     queue: VecDeque<u64>,
     next: u64,
     noted: u64,
-    /// The inline messages.
+    /// The inline messages, and those of them that are in a slot, too.
     inline: HashSet<u64>,
-    /// Index after the last of them.
-    run_start: u64,
+    in_both: HashSet<u64>,
+    /// Index after the last message that is in a slot only.
+    slots_end: u64,
     /// Where pushes have begun.
     begun: BTreeSet<u64>,
     /// Whether the ring takes such messages inline.
@@ -123,7 +124,8 @@ where
         next: start,
         noted: start,
         inline: HashSet::new(),
-        run_start: start,
+        in_both: HashSet::new(),
+        slots_end: start,
         begun: BTreeSet::new(),
         takes_inline: takes_inline::<T>(&ring),
         window: u64::from(window(lines, capacity)),
@@ -140,15 +142,16 @@ where
                 let pushed = producer.push(&message::<T>(m.next), credit);
                 assert_eq!(pushed, if free > 0 { Ok(()) } else { Err(PushError::Full) });
                 // A refused push still publishes the credit.
-                let last = m.send(usize::from(free > 0), consumed, credit);
+                let (may, known) = (m.all_inline(1, consumed), producer.consumed());
+                let last = m.send(usize::from(free > 0), may, known, credit);
                 check_line::<T>(&ring, &m, last);
             }
             Op::PushSlice(n) => {
                 let batch: Vec<T> = (m.next..).take(n).map(message).collect();
-                let want = n.min(free);
+                let (want, may) = (n.min(free), m.all_inline(n, consumed));
                 assert_eq!(producer.push_slice(&batch, credit), Ok(want), "of {n}, room {free}");
                 let last = match n {
-                    1 => m.send(want, consumed, credit),
+                    1 => m.send(want, may, producer.consumed(), credit),
                     _ => m.push(want, credit),
                 };
                 check_line::<T>(&ring, &m, last);
@@ -158,7 +161,7 @@ where
                 let may = m.all_inline(n, consumed);
                 assert_eq!(producer.push_slice_inline(&batch, credit), Ok(may), "of {n}");
                 if may {
-                    let last = m.send(n, consumed, credit);
+                    let last = m.send(n, may, producer.consumed(), credit);
                     check_line::<T>(&ring, &m, last);
                 }
             }
@@ -169,7 +172,7 @@ where
             }
             Op::PopShort => match consumer.pop_short::<T>() {
                 Some(got) => assert_eq!(Some(got), m.queue.pop_front().map(message)),
-                None => assert!(m.queue.front().is_none_or(|next| !m.inline.contains(next))),
+                None => assert!(m.queue.front().is_none_or(|next| !m.is_in_line_alone(*next))),
             },
             Op::PopSlice(n) => {
                 let mut out = vec![T::zeroed(); n];
@@ -182,6 +185,7 @@ where
             }
             Op::PushEach(n, panic) => {
                 let (want, first, mut calls) = (n.min(free), m.next, 0);
+                let may = m.all_inline(n, consumed);
                 let pushed = catching(|| {
                     producer.push_each(n, credit, |k| {
                         assert_eq!(k, calls, "in order, and not after the last");
@@ -196,7 +200,7 @@ where
                 } else {
                     assert_eq!(pushed, Some(Ok(want)), "of {n}, room {free}");
                     let last = match n {
-                        1 => m.send(want, consumed, credit),
+                        1 => m.send(want, may, producer.consumed(), credit),
                         _ => m.push(want, credit),
                     };
                     check_line::<T>(&ring, &m, last);
@@ -215,7 +219,7 @@ where
                 assert_eq!(calls, if may { n.min(panic + 1) } else { 0 });
                 assert_eq!(pushed, (!may || panic >= n).then_some(Ok(may)), "of {n}");
                 if may && panic >= n {
-                    let last = m.send(n, consumed, credit);
+                    let last = m.send(n, may, producer.consumed(), credit);
                     check_line::<T>(&ring, &m, last);
                 }
             }
@@ -282,34 +286,49 @@ fn panic_if(now: bool) {
 impl Model {
     /// Whether so many messages may go inline, of a producer that has seen so much consumed.
     fn all_inline(&self, n: usize, consumed: u64) -> bool {
-        let (unread, behind_slots) = (self.next - consumed, self.run_start != self.next);
-        let fit = unread + n as u64 <= self.window && !(behind_slots && unread > 0);
-        self.takes_inline && n > 0 && fit
+        let whole = self.slots_end <= consumed && n <= 8;
+        let window = if whole { self.window } else { self.window / 2 };
+        self.takes_inline && n > 0 && self.next - consumed + n as u64 <= window
     }
 
-    /// So many messages are sent, inline if they may go so. Of how many the last control atom tells that was written.
-    fn send(&mut self, n: usize, consumed: u64, credit: u64) -> usize {
-        if !self.all_inline(n, consumed) {
+    /// Whether a message is inline, and in no slot.
+    fn is_in_line_alone(&self, index: u64) -> bool {
+        self.inline.contains(&index) && !self.in_both.contains(&index)
+    }
+
+    /// So many messages are sent, inline if they `may` go so, by a producer that knows so many to be consumed. Of how many
+    /// the last control atom tells that was written.
+    fn send(&mut self, n: usize, may: bool, known: u64, credit: u64) -> usize {
+        if !may {
             return self.push(n, credit);
         }
         for _ in 0..n {
             self.inline.insert(self.next);
-            self.run_start = self.next + 1;
+            if self.slots_end > known {
+                self.in_both.insert(self.next);
+            }
             self.inline_pushes += 1;
-            self.push(1, credit);
+            self.sent(1, credit);
         }
         1
     }
 
-    /// So many messages are sent together, or none.
+    /// So many messages are sent together through slots, or none.
     fn push(&mut self, n: usize, credit: u64) -> usize {
+        self.sent(n, credit);
+        if n > 0 {
+            self.slots_end = self.next;
+        }
+        n
+    }
+
+    fn sent(&mut self, n: usize, credit: u64) {
         self.queue.extend(self.next..self.next + n as u64);
         if n > 0 {
             self.begun.insert(self.next);
         }
         self.next += n as u64;
         self.credit = credit;
-        n
     }
 }
 
@@ -320,18 +339,29 @@ fn check_ahead(ring: &Ring, m: &Model, next: u64) {
     while at < m.next {
         match decide(control(ring, at), at, ring.capacity()) {
             Seen::Inline => {
-                assert!(m.inline.contains(&at), "message {at} is in a slot");
+                assert!(m.inline.contains(&at), "message {at} is in no line");
                 at += 1;
             }
             Seen::Slots(n) => {
                 let end = at + u64::from(n);
-                assert!((at..end).all(|k| k < m.next && !m.inline.contains(&k)), "{at}..{end}");
+                assert!((at..end).all(|k| k < m.next && !m.is_in_line_alone(k)), "{at}..{end}");
                 at = end;
             }
             seen => panic!("message {at}: {seen:?}"),
         }
     }
     assert_eq!(decide(control(ring, at), at, ring.capacity()), Seen::Nothing);
+    // Line 0 tells of all that are in slots alone, wherever a consumer was when it stopped.
+    for &index in m.queue.iter().filter(|index| !m.inline.contains(index)) {
+        let found = decide(control(ring, 0), index, ring.capacity());
+        assert!(matches!(found, Seen::Slots(_)), "line 0 shows {found:?} at {index}");
+    }
+    // One that takes them out of order finds that only inline ones are before those that it may take.
+    for &index in m.queue.iter().filter(|index| m.inline.contains(index)) {
+        let early = u64::from(control(ring, index).early).min(index - next);
+        let all_inline = (index - early..index).all(|before| m.inline.contains(&before));
+        assert!(all_inline, "{index} may be taken when {} is next", index - early);
+    }
 }
 
 /// After a push of so many messages the control atom says what the other side, perhaps a GPU, must be able to rely
@@ -339,12 +369,16 @@ fn check_ahead(ring: &Ring, m: &Model, next: u64) {
 fn check_line<T: Message>(ring: &Ring, m: &Model, pushed: usize) {
     let control = control(ring, m.next - pushed as u64);
     assert_eq!((control.tail, control.credit), (m.next as u32, m.credit as u32));
-    // The unread messages that it says to be in slots are those that are: all but an inline one.
+    // The unread messages that it says to be in slots are there; behind a push through slots it says so of all that are
+    // there alone.
     let in_slots = |index: u64| {
         (index as u32).wrapping_sub(control.first) < control.tail.wrapping_sub(control.first)
     };
+    let through_slots = m.slots_end == m.next;
     for &index in &m.queue {
-        assert_eq!(in_slots(index), !m.inline.contains(&index), "message {index}");
+        assert!(!m.is_in_line_alone(index) || !in_slots(index), "message {index} is in no slot");
+        let must = through_slots && !m.inline.contains(&index);
+        assert!(!must || in_slots(index), "message {index} is in a slot");
     }
     for &index in m.queue.iter().filter(|index| m.inline.contains(index)) {
         let atoms = ring.lines_of(index).iter().flat_map(|line| &line.atoms[..CONTROL]);
@@ -417,7 +451,7 @@ proptest! {
         } else {
             Seen::Slots(pending as u32)
         };
-        let control = Control { credit, first: first as u32, tail: tail as u32 };
+        let control = Control { credit, early: 0, first: first as u32, tail: tail as u32 };
         prop_assert_eq!(decide(control, next, capacity as u32), expected);
     }
 
@@ -433,7 +467,7 @@ proptest! {
         let ahead = (i128::from(tail) - i128::from(next)).rem_euclid(1 << 32) as u64;
         let first = if near { tail.wrapping_sub(first) } else { first };
         let run = u64::from(tail.wrapping_sub(first));
-        match decide(Control { credit, first, tail }, next, capacity) {
+        match decide(Control { credit, early: 0, first, tail }, next, capacity) {
             Seen::Nothing => prop_assert!(ahead == 0 || ahead > u64::from(u32::MAX / 2)),
             Seen::Inline => prop_assert!(run < ahead && (1..=u64::from(capacity)).contains(&ahead)),
             Seen::Slots(n) => prop_assert!(
@@ -481,7 +515,7 @@ proptest! {
             Seen::Slots((tail - next) as u32)
         };
         prop_assert_eq!(decide(control, next, 64), expected);
-        prop_assert_eq!(may_go_inline(tail, next, run_start, 1), next == tail);
+        prop_assert_eq!(may_go_inline(tail - next, 1, false, 1), next == tail);
         prop_assert_eq!(decide(Control::behind_inline(tail, 0), tail - 1, 64), Seen::Inline);
     }
 

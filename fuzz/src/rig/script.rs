@@ -160,6 +160,7 @@ impl Script {
             Act::Control(tail, first, credit, ahead) => {
                 let control = Control {
                     credit: credit.apply(head) as u32,
+                    early: credit.apply(head) as u32 >> 16 ^ u32::from(ahead), // any number will do
                     first: first.apply(head) as u32,
                     tail: tail.apply(head) as u32,
                 };
@@ -179,14 +180,14 @@ impl Script {
                 }
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
                 let tail = (head as u32).wrapping_add(1);
-                self.publish(head, Control { credit, first: tail, tail });
+                self.publish(head, Control { credit, early: 0, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
                 let words = message.words(payload);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
-                let control = Control { credit, first: head as u32, tail };
+                let control = Control { credit, early: 0, first: head as u32, tail };
                 self.publish(head, control);
                 self.publish(0, control);
             }

@@ -7,7 +7,7 @@ use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::{Command, Doorbell};
-use ring_shared::ring::{CONTROL, Control, may_go_inline, stamp, window};
+use ring_shared::ring::{CONTROL, Control, stamp, window};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -150,8 +150,9 @@ fn answer<K: Known>(channel: &mut super::Channel, lines: &Lines<'_>, n: u64, inl
     let (mut at, read) = (start + channel.announced, start + channel.received);
     channel.announced += n;
     let tail = start + channel.announced;
-    let window = window(line_count as u32, channel.capacity as u32);
-    let may = |at, run_start| inline && may_go_inline(at, read, run_start, window);
+    let window = u64::from(window(line_count as u32, channel.capacity as u32));
+    // A device sends nothing inline behind what is unread in slots.
+    let may = |at: u64, run_start| inline && at - read < if run_start == at { window } else { 1 };
     while K::Response::FITS_INLINE && at < tail && may(at, channel.run_start) {
         let line = &lines.response_lines[at as usize & (line_count - 1)];
         write_inline(&line.atoms, &K::answer(at - start), stamp(at));

@@ -124,7 +124,7 @@ fn nothing_follows_the_end_that_was_returned() {
     assert_eq!(kernel.try_send_batch(&[EchoMessage::from_seed(0); 3]), Ok(3));
     let answered = |tail| {
         on_channel(&memory_probe, |lines| {
-            let control = Control { credit: 3, first: 0, tail };
+            let control = Control { credit: 3, early: 0, first: 0, tail };
             lines.response_lines[0].atoms[CONTROL].publish(control.to_words());
         });
     };

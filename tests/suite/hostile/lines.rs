@@ -31,7 +31,7 @@ fn after(host: &Runtime, lines: u32, n: u64) -> KernelHandle<Echo> {
 
 /// Controls that cannot be where the next message is `next`.
 fn lies(next: u32) -> [Control; 3] {
-    let slots = |first, tail| Control { credit: next, first, tail };
+    let slots = |first, tail| Control { credit: next, early: 0, first, tail };
     [
         slots(next, next + CAPACITY + 1),
         slots(next, next + (1 << 30)),

@@ -74,12 +74,13 @@ impl Random {
     fn ring(&self, lines: &[Doorbell], known: u64) {
         let Doorbell { atoms } = &lines[self.below(lines.len())];
         let near = || self.near(known) as u32;
-        let Control { credit, first, .. } = Control::from_words(atoms[CONTROL].load());
-        let control = match self.below(6) {
-            0 => Control { credit: near(), first, tail: known as u32 },
-            1 => Control { credit, first: near(), tail: known as u32 },
-            2 => Control { credit, first, tail: near() },
-            3 => Control { credit: near(), first: near(), tail: near() },
+        let before = Control::from_words(atoms[CONTROL].load());
+        let control = match self.below(7) {
+            0 => Control { credit: near(), tail: known as u32, ..before },
+            1 => Control { first: near(), tail: known as u32, ..before },
+            2 => Control { tail: near(), ..before },
+            3 => Control { credit: near(), first: near(), tail: near(), ..before },
+            4 => Control { early: (self.next() as u32).wrapping_shr(near()), ..before },
             _ => {
                 let stamped = [self.next(), self.near(known) << 32];
                 return atoms[self.below(CONTROL)].publish(stamped);

@@ -7,7 +7,7 @@ use super::resume::{self, EPOCH, First};
 use crate::block::Cooperate;
 use crate::kernel::Kernel;
 use crate::memory::boot;
-use crate::memory::inbox::Look;
+use crate::memory::inbox::{Look, Sought};
 use core::mem::offset_of;
 use ring_shared::layout::{ChannelBlock, Command, State, StatusLine};
 
@@ -42,8 +42,16 @@ impl<K: Kernel> Channel<'_, K> {
         if !(ours && active) {
             return First::NONE;
         }
-        let aim = self.aim(index as u32, 0);
-        let (of, at) = ((Self::ATOMS, 1, index as u32, index as u32), self.atoms_of(index as u32));
+        let next = index as u32;
+        let (aim, at) = (self.aim(next, 0), self.atoms_of(next));
+        let of = Sought {
+            atoms: Self::ATOMS,
+            window: 1,
+            slots_end: next,
+            known: next.wrapping_sub(1),
+            next,
+            credited: next, // which no request of this look has
+        };
         if look.ready((threads, Self::SPAN), of, aim, at) & 1 == 0 {
             return First::NONE;
         }

@@ -23,6 +23,7 @@ use self::resume::First;
 use crate::block::Cooperate;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::claims::Claims;
+use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
 use crate::thread_block::ThreadBlock;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
@@ -153,6 +154,9 @@ impl<K: Kernel> Channel<'_, K> {
                 m.inbox.claims.set(Claims::open(m.inbox.next.get()));
                 m.inbox.missing.set(0);
                 m.outbox.committed.store(m.inbox.next.get() as u32, Relaxed);
+                if m.signals.wake.get() == Wake::Slots {
+                    m.outbox.await_credit(PATIENCE);
+                }
                 m.signals.wake.set(Wake::None);
             }
         };

@@ -285,6 +285,7 @@ impl<K: Kernel> Channel<'_, K> {
         // Else the last was inline, for which all before it in slots were read.
         let is_open = m.outbox.run_start.get() != next;
         m.outbox.slots_end.set(if is_open { next } else { m.outbox.consumed.get() });
+        m.outbox.await_credit(0);
         m.outbox.scrubbed.set(status(offset_of!(StatusLine, scrubbed)));
         let capacity = self.requests().capacity().min(self.responses().capacity());
         m.progress.chunk.set(Self::chunk_of(self.block, time != UNLIMITED, capacity));

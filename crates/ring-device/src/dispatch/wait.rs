@@ -6,10 +6,11 @@ use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads};
 use crate::kernel::Kernel;
 use crate::memory::claims::Claims;
-use crate::memory::inbox::Look;
+use crate::memory::inbox::{Look, Sought};
+use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
 use ring_shared::Message;
-use ring_shared::atomics::Ordering::Relaxed;
+use ring_shared::atomics::Ordering::{Acquire, Relaxed};
 use ring_shared::ring::{Seen, decide, stamp};
 
 /// Idle looks in a row after which one pair of warps looks.
@@ -153,9 +154,17 @@ impl<K: Kernel> Channel<'_, K> {
                 // be answered in a slot any more. (`base` is no stamp of this look.)
                 let credited =
                     if claims.is_contiguous() { base } else { (next as u32).wrapping_add(1) };
-                (Self::ATOMS, this.responses().window(), m.outbox.slots_end.get() as u32, credited)
+                let (slots_end, known) = (m.outbox.slots_end.get(), m.outbox.line_credit.get());
+                Sought {
+                    atoms: Self::ATOMS,
+                    window: this.responses().window(),
+                    slots_end: slots_end as u32,
+                    known: known as u32,
+                    next: next as u32,
+                    credited,
+                }
             } else {
-                (0, 0, 0, 0)
+                Sought::default()
             };
             if at_command {
                 if look.commands(warp, m.life.acknowledged.get()) {
@@ -163,7 +172,10 @@ impl<K: Kernel> Channel<'_, K> {
                     this.wake_with(Wake::Command, |signals| signals.command.set(command));
                     continue;
                 }
-                look.tell_tail(threads, &m.inbox.seen_tail);
+                look.tell_control(threads, |control| {
+                    m.inbox.seen_tail.set(control.tail.into());
+                    m.outbox.note_line_credit(control.credit); // long before it could be 2^31 messages behind
+                });
             }
             // All of the look that is of use behind an answer, which needs its registers.
             let asked_call = (first || at_command) && limited && this.caller().is_some();
@@ -180,7 +192,8 @@ impl<K: Kernel> Channel<'_, K> {
             } else if Self::ANSWERS_INLINE && ready != 0 {
                 let of = (base, ready, many);
                 let by = (poller, limited);
-                let (n, began, ended) = this.answer_inline(look, claims, of, sought.2, by, aim);
+                let slots_end = sought.slots_end;
+                let (n, began, ended) = this.answer_inline(look, claims, of, slots_end, by, aim);
                 answered = Answered::new(n, (began, ended), m.telemetry.before(poller));
                 true
             } else {
@@ -389,9 +402,13 @@ impl<K: Kernel> Channel<'_, K> {
                     return NOTHING;
                 }
                 // Why nobody acquires the credit is said in `commit_inline`.
-                let unread = (next as u32).wrapping_sub(control.credit);
-                let slots = control.credit.wrapping_sub(m.outbox.slots_end.get() as u32);
-                let line_is_free = unread < self.responses().window() && slots <= u32::MAX / 2;
+                let (index, credit) = (next as u32, m.outbox.newest_credit(control.credit));
+                let slots = credit.wrapping_sub(m.outbox.slots_end.get() as u32);
+                let line_is_free =
+                    index.wrapping_sub(credit) < self.responses().window() && slots <= u32::MAX / 2;
+                if !self.agreed(line_is_free) && self.awaits_credit(next, credit) {
+                    return NOTHING;
+                }
                 if !Self::BY_WARP {
                     if !Self::STAGES && self.agreed(line_is_free) {
                         return NOTHING; // the poller answers it by itself, at another look
@@ -435,5 +452,30 @@ impl<K: Kernel> Channel<'_, K> {
                 ACTED
             }
         }
+    }
+
+    /// A polling warp, where request `next` came inline and its response may not go inline by `credit`, the newest there
+    /// is: whether the host is given more time to read responses before it. Its credit line is looked at.
+    #[inline(always)]
+    fn awaits_credit(&self, next: u64, credit: u32) -> bool {
+        let outbox = &self.memory().outbox;
+        let mut waits = false;
+        if self.is_lane_0() {
+            let mut reads = outbox.note_line_credit(credit);
+            let patience = outbox.patience.get();
+            // Without patience, now and then: the look takes as long as an answer in a slot.
+            if patience > 0 || next.is_multiple_of(2) {
+                // SYNC: acquires `ring_shared::Inbox::publish`: the host has read the lines.
+                let consumed = self.responses().credit().consumed.load(Acquire);
+                // One that cannot be is reported when a slot is needed.
+                reads |= consumed <= next && outbox.note_line_credit(consumed as u32);
+            }
+            waits = reads || patience > 0;
+            if waits {
+                self.memory().budget.expect_work();
+            }
+            outbox.patience.set(if reads { PATIENCE } else { patience.saturating_sub(1) });
+        }
+        self.agreed(waits)
     }
 }

@@ -1,5 +1,6 @@
 //! An exhaustive model of several warps that share [`Claims`]: every order of their steps, with every choice of lines to
-//! look at, and a host that sends inline, sends through slots and commands whenever it may.
+//! look at, and a host that sends inline, sends through slots and commands whenever it may: inline also behind what is
+//! unread in slots.
 //!
 //! Each message is answered once; an answer in a slot comes when all before it are out and nothing behind it; a woken
 //! block goes to work when all is answered up to one message and nothing behind that; and from each state that can be
@@ -93,13 +94,17 @@ impl<const WARPS: usize> Model<WARPS> {
         state.answered |= 1 << index;
     }
 
-    /// Which of the requests from `base` on a look shows that can be answered inline. If one behind the first unclaimed
-    /// one is claimed, the host has read enough answers for that one too.
+    /// Which of the requests from `base` on a look shows that can be answered inline: its line says that it may be taken
+    /// before its turn if only inline ones are before it. If one behind the first unclaimed one is claimed, the host has
+    /// read enough answers for that one too.
     fn ready(&self, seen: Claims, base: u32, most: u32, sent: u32) -> u32 {
         let ready = |k: &u32| {
             let index = base + k;
-            let must = !seen.is_contiguous() && index == seen.next(0) as u32;
+            let next = seen.next(0) as u32;
+            let must = !seen.is_contiguous() && index == next;
+            let in_turn = (next..index).all(|before| self.way(before) != Some(Way::Slot));
             index < sent
+                && in_turn
                 && match self.way(index) {
                     Some(Way::Inline) => true,
                     Some(Way::AnsweredInSlot) => must,
@@ -123,12 +128,8 @@ impl<const WARPS: usize> Model<WARPS> {
     }
 
     fn host(&self, state: &State<WARPS>, after: &mut Vec<State<WARPS>>) {
-        if let Some(way) = self.way(state.sent) {
-            // Nothing goes inline behind what is unread in slots.
-            let in_slots = |i: u32| self.way(i) == Some(Way::Slot) && state.answered >> i & 1 == 0;
-            if way == Way::Slot || !(0..state.sent).any(in_slots) {
-                after.push(State { sent: state.sent + 1, ..state.clone() });
-            }
+        if state.sent < self.all() {
+            after.push(State { sent: state.sent + 1, ..state.clone() });
         }
         if !state.commanded {
             after.push(State { commanded: true, ..state.clone() });
@@ -323,7 +324,7 @@ const S: Way = Way::Slot;
 
 #[test]
 fn three_warps_answer_each_message_once() {
-    let cases: [&'static [Way]; 3] = [&[I, I], &[A, I], &[S, I]];
+    let cases: [&'static [Way]; 4] = [&[I, I], &[A, I], &[S, I], &[S, I, I]];
     for ways in cases {
         let states = Model::<3> { ways, lines: 1 }.check();
         assert!(states > 1000, "{ways:?}: {states} states only");
@@ -332,8 +333,16 @@ fn three_warps_answer_each_message_once() {
 
 #[test]
 fn two_warps_answer_each_message_once() {
-    let cases: [&'static [Way]; 6] =
-        [&[I, I, I, I], &[I, I, A, I], &[I, A, I, I], &[I, S, S, I], &[S, I, A, S], &[A, A, I, I]];
+    let cases: [&'static [Way]; 8] = [
+        &[I, I, I, I],
+        &[I, I, A, I],
+        &[I, A, I, I],
+        &[I, S, S, I],
+        &[S, I, A, S],
+        &[A, A, I, I],
+        &[S, I, I, S],
+        &[I, S, I, I],
+    ];
     for ways in cases {
         for lines in [1, 2] {
             let states = Model::<2> { ways, lines }.check();

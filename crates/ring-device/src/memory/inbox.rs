@@ -89,6 +89,23 @@ pub(crate) struct Poll {
     pub credit: u64,
 }
 
+/// By what requests are chosen that can be answered inline. Indices and stamps are low halves.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sought {
+    /// Atoms of a request's payload.
+    pub atoms: usize,
+    /// Most responses that may be inline and unread.
+    pub window: u32,
+    /// Index after the last response in a slot.
+    pub slots_end: u32,
+    /// Responses known to be read.
+    pub known: u32,
+    /// The first unclaimed request.
+    pub next: u32,
+    /// Stamp of a request whose response surely has a line.
+    pub credited: u32,
+}
+
 /// Reads an atom that the host may write. A GPU does not wait for it.
 ///
 /// SYNC: on a CPU it acquires `ring_shared::Outbox::publish` of the host's end, or `HostLine::give`. On a GPU it
@@ -268,12 +285,12 @@ impl Look {
         Control::from_words([self.half(threads, k, 0), self.half(threads, k, 1)])
     }
 
-    /// The thread that has the control atom of the first line: keeps its tail.
+    /// Tells the control atom of the first line, to `tell`, of the thread that has it.
     #[inline(always)]
-    pub fn tell_tail(self, threads: Threads, to: &Cell<u64>) {
+    pub fn tell_control(self, threads: Threads, tell: impl Fn(Control)) {
         threads.each::<ATOMS>(self.0, |k, words| {
             if k as u32 == CONTROL as u32 {
-                to.set(Control::from_words(words).tail.into());
+                tell(Control::from_words(words));
             }
         });
     }
@@ -297,15 +314,16 @@ impl Look {
         self.half(threads, asked_atoms(span).1, 1)
     }
 
-    /// Which requests, a bit each, are whole in their lines, `atoms` each with the stamp that `aim` says, with nothing
-    /// in slots before them and each with credit for its answer to go into a line, of which there are `window`; the
-    /// last answer in a slot is before `slots_end`. The one with the stamp `credited` needs no credit of its own. One
-    /// vote. Of lines that the look was not at, it says anything. `at` gives the atoms of the first request.
+    /// Which requests, a bit each, are whole in their lines, `atoms` each with the stamp that `aim` says, may be taken
+    /// when all before `next` are, and each have credit for the answer to go into a line, of which there are `window`: by
+    /// the line itself, or by what others told, `known`. The last answer in a slot is before `slots_end`. The request
+    /// with the stamp `credited` needs no credit of its own. One vote. Of lines that the look was not at, it says anything.
+    /// `at` gives the atoms of the first request.
     #[inline(always)]
     pub fn ready<'a, 'b>(
         self,
         (threads, span): (Threads, Span),
-        (atoms, window, slots_end, credited): (usize, u32, u32, u32),
+        Sought { atoms, window, slots_end, known, next, credited }: Sought,
         aim: impl Fn(usize) -> Aim<'a>,
         at: impl Fn(usize) -> &'b Atom,
     ) -> u32 {
@@ -313,11 +331,13 @@ impl Look {
             let stamp = aim(k).stamp;
             // Without branches: all of it is less than one of them costs.
             let control = Control::from_words(words);
-            let unread = stamp.wrapping_sub(1).wrapping_sub(control.credit);
-            let all_inline = is_behind(control.credit, slots_end);
-            // The first line's tail may be that of slots behind the message by now.
-            let is_inline = is_behind(control.tail, stamp) & is_behind(control.first, stamp);
-            let may = is_inline & ((unread < window) & all_inline | (stamp == credited));
+            let (index, credit) = (stamp.wrapping_sub(1), control.credit);
+            let credit = newest(credit, known);
+            let has_line = (index.wrapping_sub(credit) < window) & is_behind(credit, slots_end);
+            // The control may be one written behind the message by now, of slots: what it says holds for the message too.
+            let is_told = is_behind(control.tail, stamp);
+            let in_turn = index.wrapping_sub(next) <= control.early;
+            let may = is_told & in_turn & (has_line | (stamp == credited));
             let stamped = (stamp_of(words) == stamp) | (span.payload(k) as u32 >= atoms as u32);
             (stamped | (k as u32 % 8 == CONTROL as u32)) & (may | !span.is_control(k))
         });
@@ -443,6 +463,12 @@ fn beyond_are_stamped<'a>(
 #[inline(always)]
 fn is_behind(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
+}
+
+/// The one of two indices that is behind the other: the low halves.
+#[inline(always)]
+pub(crate) fn newest(a: u32, b: u32) -> u32 {
+    if is_behind(a, b) { a } else { b }
 }
 
 /// The first of `lines`, a bit each, and those side by side with it.

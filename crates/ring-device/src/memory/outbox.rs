@@ -2,7 +2,7 @@
 //! responses, inline or in slots.
 
 use super::end::End;
-use super::inbox::Aim;
+use super::inbox::{Aim, newest};
 use super::span::Span;
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads, Words};
@@ -11,12 +11,22 @@ use ring_shared::atomics::AtomicU32;
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control, credit_index, scrub, scrub_next, stamped};
 
+/// Looks for which polling warps wait, after responses in slots, for the host to read those, so that what it has sent inline
+/// meanwhile is answered inline. Answered in a slot, each of them would delay the next: the host must read it first. They wait
+/// on as long as the host reads on; one that reads nothing before all is answered pays for so many looks once.
+pub(crate) const PATIENCE: u64 = 8;
+
 /// What a block knows of its responses.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// Responses that the host has consumed, as an index.
     pub consumed: Cell<u64>,
+    /// The same, the low half, by what a request's line or the credit line has told a polling warp: perhaps newer, but not
+    /// acquired for the block. It is enough to overwrite a line by, and not a slot.
+    pub line_credit: Cell<u64>,
+    /// For how many looks polling warps leave a response to go inline when the host has read those in slots before it.
+    pub patience: Cell<u64>,
     /// Where the last run of responses in slots begins.
     pub run_start: Cell<u64>,
     /// Index after the last response that went to a slot.
@@ -64,6 +74,32 @@ impl Outbox {
         {
             self.consumed.set(consumed);
         }
+    }
+
+    /// One thread, before requests are polled for: so many looks may wait for the host to read responses in slots. None where
+    /// a launch begins: if its budget were over before, the next one would wait anew.
+    #[inline(always)]
+    pub fn await_credit(&self, patience: u64) {
+        self.line_credit.set(self.consumed.get());
+        self.patience.set(patience);
+    }
+
+    /// One thread: a request's line told that the responses before `credit`, the low half of an index, are consumed;
+    /// whether that is more than was known.
+    #[inline(always)]
+    pub fn note_line_credit(&self, credit: u32) -> bool {
+        let known = self.line_credit.get() as u32;
+        let is_newer = newest(known, credit) != known;
+        if is_newer {
+            self.line_credit.set(credit.into());
+        }
+        is_newer
+    }
+
+    /// One thread: that, or what is known besides if it is newer.
+    #[inline(always)]
+    pub fn newest_credit(&self, credit: u32) -> u32 {
+        newest(credit, self.line_credit.get() as u32)
     }
 
     /// One thread: learns that from the first request line, which has the newest credit if the host cannot send.

@@ -245,7 +245,7 @@ fn lost() {
         let ends = rig.ends(0, 1);
         rig.order(State::Active);
         rig.launch(2);
-        let beyond = Control { credit: START as u32, first: START as u32, tail: 1 };
+        let beyond = Control { credit: START as u32, early: 0, first: START as u32, tail: 1 };
         rig.channel(0).request_bell.atoms[CONTROL].publish(beyond.to_words());
         until(|| rig.channel(0).status.acknowledgement().state == State::Faulted as u32);
         assert_eq!(rig.exit(0), Some(Exit::CorruptRing));

@@ -187,7 +187,7 @@ fn the_halves_tell_what_is_in_their_rings() {
     bed.receive(slots as u64 - 1, slots as u64);
     assert_eq!(told(&mut bed), (0, 0));
     // Whatever the device says, no more is told than there can be.
-    let control = Control { credit: 0, first: 0, tail: u32::MAX / 2 };
+    let control = Control { credit: 0, early: 0, first: 0, tail: u32::MAX / 2 };
     bed.device().channel(0).response_bell.atoms[CONTROL].publish(control.to_words());
     bed.device().channel(0).request_credit.consumed.store(u64::MAX, Release);
     assert_eq!(told(&mut bed), (0, slots));
@@ -304,7 +304,7 @@ fn impossible_indices_are_an_error_of_their_channel() {
     }
     for (name, receive) in WAYS {
         let mut bed = Bed::active(drive(Mode::Persistent, Memory::Mapped), 2);
-        let control = Control { credit: 0, first: 0, tail: 500 };
+        let control = Control { credit: 0, early: 0, first: 0, tail: 500 };
         bed.device().channel(1).response_bell.atoms[CONTROL].publish(control.to_words());
         let receiver = bed.kernel.channel(1).unwrap().split().1;
         let end = receive(receiver).unwrap_err();
@@ -314,7 +314,7 @@ fn impossible_indices_are_an_error_of_their_channel() {
         assert_eq!(corrupt.found, 500, "{name}");
         assert_eq!(bed.core.device.state(), State::Faulted);
         // It is told again, and nothing that comes later is given out.
-        let control = Control { credit: 0, first: 0, tail: 2 };
+        let control = Control { credit: 0, early: 0, first: 0, tail: 2 };
         bed.device().channel(1).response_bell.atoms[CONTROL].publish(control.to_words());
         let receiver = bed.kernel.channel(1).unwrap().split().1;
         assert_eq!(receive(receiver), Err(end), "{name}");

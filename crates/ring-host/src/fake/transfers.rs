@@ -345,20 +345,20 @@ fn a_line_that_cannot_be_is_an_error_and_an_old_one_is_nothing() {
     bed.receive(1, 4);
     bed.send(4, 5);
     let device = bed.device();
-    let old = Control { credit: 0, first: 1, tail: 2 };
+    let old = Control { credit: 0, early: 0, first: 1, tail: 2 };
     let bell = &device.channel(0).response_bell.atoms[CONTROL];
     let shown = bed.core.device.region().channel(0).response_bell.atoms[CONTROL].load();
     bell.publish(old.to_words());
     (0..3).for_each(|_| bed.step());
     assert_eq!(bed.core.device.region().channel(0).response_bell.atoms[CONTROL].load(), shown);
     assert_eq!(bed.core.device.fault(), None);
-    let full = Control { credit: 0, first: 4, tail: 4 + SLOTS };
+    let full = Control { credit: 0, early: 0, first: 4, tail: 4 + SLOTS };
     bell.publish(full.to_words());
     bed.step();
     assert_eq!(bed.core.device.fault(), None, "a full ring can be");
     let (mut bed, _) = running(1);
     bed.send(1, 2);
-    let over = Control { credit: 0, first: 1, tail: 2 + SLOTS };
+    let over = Control { credit: 0, early: 0, first: 1, tail: 2 + SLOTS };
     bed.device().channel(0).response_bell.atoms[CONTROL].publish(over.to_words());
     bed.step();
     let Some(DeviceFault::Corrupt { kernel: "echo", channel: 0, corrupt }) =

@@ -74,8 +74,8 @@ pub struct LaunchConfig {
 }
 
 impl Default for LaunchConfig {
-    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, windows of 64
-    /// messages, 64 KiB of payload for a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
+    /// One channel of as many threads as the kernel says (512), rings of 4 MiB or 32,768 slots, whichever is less, windows of
+    /// 128 messages, 64 KiB of payload for a kernel that uses it; a lease of 10 s; mode and memory as the probe finds best.
     fn default() -> LaunchConfig {
         LaunchConfig {
             channels: 1,
@@ -111,12 +111,13 @@ setters! { of LaunchConfig;
     capacity(capacity: u32) => capacity = Some(capacity);
 
     /// Messages for which each ring has doorbell lines, a power of two: so many may be inline and unread at once in a channel
-    /// each way, and those in flight beyond them go through slots. By default 64, or the ring's capacity if that is less;
+    /// each way, and those in flight beyond them go through slots; for a batch, and as long as messages in slots are
+    /// unread, half of them. By default 128, or the ring's capacity if that is less;
     /// where the runtime's memory is short, fewer. With 1 only a message that is alone in flight is inline, and only if it
     /// fits one line, in 84 bytes.
     ///
     /// Where there are several, each takes 128 bytes for requests and as many for responses, or two to four times that if
-    /// the larger of both has 85 to 336 bytes: by default 16 to 64 KiB a channel. Only a persistent kernel in mapped memory
+    /// the larger of both has 85 to 336 bytes: by default 32 to 128 KiB a channel. Only a persistent kernel in mapped memory
     /// has several: any other has one, whatever was asked for.
     /// [`KernelHandle::window`](crate::KernelHandle::window) tells.
     window(lines: u32) => window = Some(lines);
