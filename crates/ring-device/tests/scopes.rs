@@ -283,6 +283,27 @@ fn answers_that_nobody_reads_go_to_slots() {
     each!(unread);
 }
 
+/// The same, a launch without idle time for each message: none waits for the host to read answers before it.
+fn unread_by_launches<K: Numbered>(lines: u32) {
+    let mut rig = Rig::<K>::new(1, (8, lines), 5);
+    rig.command(State::Active);
+    rig.budgets(Budgets { idle: 0, ..ENDLESS });
+    let mut traffic = Traffic::<K>::new(rig.ends(0), u64::MAX);
+    for i in 1..=8 {
+        traffic.ends.producer.note_consumed(5 + i - 1);
+        assert!(traffic.one());
+        assert_eq!(rig.whole(), Exit::Idle);
+        assert_eq!(rig.processed(0), i, "{}, {lines} lines", K::NAME);
+    }
+    traffic.take_some(8);
+    assert_eq!(traffic.got, 8);
+}
+
+#[test]
+fn answers_that_nobody_reads_hold_up_no_launch() {
+    each!(unread_by_launches);
+}
+
 /// Requests are given back to the host before the channel waits for room, be they ever so few.
 fn credit_before_waiting<K: Numbered>(lines: u32) {
     let (mut rig, running, mut traffic) = resident::<K>(lines, 16, 0);
