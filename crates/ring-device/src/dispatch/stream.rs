@@ -92,6 +92,7 @@ impl<K: Kernel> Channel<'_, K> {
             self.pause(fruitless, true);
         }
         self.sync();
+        // Polling warps go on from here, and so does the host's producer.
         if self.thread() == 0 {
             let m = self.memory();
             let next = m.progress.committed.get();
@@ -116,6 +117,8 @@ impl<K: Kernel> Channel<'_, K> {
         let m = self.memory();
         let next = m.inbox.next.get();
         let mut w = self.lane();
+        // The others wait at the barrier, so the order is free: `taken` comes first because `xtask`'s rules check that no
+        // worker takes messages between setting its cursor and the fence behind that.
         if w == 0 {
             m.progress.taken.set(next);
         }
