@@ -1,10 +1,10 @@
 //! The consuming end of a ring, used by one thread.
 
 use crate::atomics::{MemoryScope, System};
-use crate::message::{InlinePayload, LINE_WORDS, MOST_WORDS, Message, takes_inline};
+use crate::message::{InlinePayload, Message, set_word64, takes_inline, unrolled};
 use crate::ring::{
-    CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, runs, stamp,
-    stamp_of,
+    CONTROL, Control, Corrupt, Ring, Seen, credit_is_due, credit_step, decide, payload_of, runs,
+    stamp, stamp_of,
 };
 use crate::slot;
 use core::marker::PhantomData;
@@ -275,8 +275,8 @@ impl<S: MemoryScope> Inbox<S> {
     #[inline]
     fn take_inline<T: Message>(&mut self, message: &mut T) -> bool {
         let whole = match T::SPAN {
-            1 => self.put_together::<T, LINE_WORDS>(message),
-            _ => self.put_together::<T, MOST_WORDS>(message),
+            1 => self.put_together(message),
+            _ => self.put_in_place(message),
         };
         if whole {
             self.advance();
@@ -285,11 +285,11 @@ impl<S: MemoryScope> Inbox<S> {
         whole
     }
 
-    /// Puts the inline message together, if all its atoms have arrived.
+    /// Puts the inline message of one line together, if all its atoms have arrived.
     #[inline]
-    fn put_together<T: Message, const WORDS: usize>(&self, message: &mut T) -> bool {
+    fn put_together<T: Message>(&self, message: &mut T) -> bool {
         let (mut late, expected) = (0, stamp(self.next));
-        let mut payload = InlinePayload::<WORDS>::EMPTY;
+        let mut payload = InlinePayload::EMPTY;
         for k in 0..T::INLINE_ATOMS {
             // SYNC: a stamp proves its own atom; on a CPU it acquires what `push_inline` (or the channel)
             // released into it. On a GPU the control atom was acquired, and each stamp comes after the same
@@ -303,6 +303,28 @@ impl<S: MemoryScope> Inbox<S> {
         }
         payload.into(message);
         true
+    }
+
+    /// The same of a message of several lines, put together where it is: two atoms fill three words of it.
+    #[inline]
+    fn put_in_place<T: Message>(&self, message: &mut T) -> bool {
+        let (mut late, expected) = (0, stamp(self.next));
+        unrolled!(T::INLINE_ATOMS.div_ceil(2), pair => {
+            let mut take = |k: usize| {
+                if k >= T::INLINE_ATOMS {
+                    return [0; 3];
+                }
+                // SYNC: as in `put_together`.
+                let words = S::load_whole(self.ring.inline_atom(self.next, k));
+                late |= stamp_of(words) ^ expected;
+                payload_of(words).map(u64::from)
+            };
+            let ([a, b, c], [d, e, f]) = (take(2 * pair), take(2 * pair + 1));
+            for (k, word) in [a | b << 32, c | d << 32, e | f << 32].into_iter().enumerate() {
+                set_word64(message, 24 * pair + 8 * k, word);
+            }
+        });
+        late == 0
     }
 
     /// The next message is taken.

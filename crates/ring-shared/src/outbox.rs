@@ -1,7 +1,7 @@
 //! The producing end of a ring, used by one thread.
 
 use crate::atomics::{Atom, MemoryScope, System};
-use crate::message::{Message, inline_atom, takes_inline};
+use crate::message::{Message, inline_atom, takes_inline, unrolled};
 use crate::ring::{
     CONTROL, Control, Corrupt, PushError, Ring, early, may_go_inline, room, runs, scrub, stamp,
     window,
@@ -332,10 +332,10 @@ impl<S: MemoryScope> Outbox<S> {
             Control { early: u32::MAX, ..Control::behind_inline(index + 1, credit) }
         };
         S::release();
-        for k in 0..T::INLINE_ATOMS {
+        unrolled!(T::INLINE_ATOMS, k => {
             // SYNC: each stamp is released to the consumer's `load_whole` of the same atom.
             S::store_whole(ring.inline_atom(index, k), inline_atom(message, k, stamp(index)));
-        }
+        });
         (self.next, self.inline_end) = (index + 1, index + 1);
         self.store_control(index, control);
     }
