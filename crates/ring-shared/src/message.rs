@@ -120,14 +120,14 @@ macro_rules! unrolled {
 pub(crate) use unrolled;
 
 /// Words of eight bytes that the atoms of one line fill.
-const WORDS: usize = (INLINE_ATOMS * INLINE_ATOM_BYTES).div_ceil(8);
+const LINE_WORDS: usize = (INLINE_ATOMS * INLINE_ATOM_BYTES).div_ceil(8);
 
 /// The payload of the inline atoms of one line as a message, put together in registers.
 #[derive(Clone, Copy)]
-pub(crate) struct InlinePayload([u64; WORDS]);
+pub(crate) struct InlinePayload([u64; LINE_WORDS]);
 
 impl InlinePayload {
-    pub const EMPTY: InlinePayload = InlinePayload([0; WORDS]);
+    pub const EMPTY: InlinePayload = InlinePayload([0; LINE_WORDS]);
 
     /// With the payload of inline atom `k`, which comes once.
     #[inline]
@@ -148,7 +148,7 @@ impl InlinePayload {
     pub fn into<T: Message>(self, message: &mut T) {
         let words = self.0.map(u64::to_le);
         let bytes = bytemuck::bytes_of_mut(message);
-        let n = bytes.len().min(8 * WORDS);
+        let n = bytes.len().min(8 * LINE_WORDS);
         bytes[..n].copy_from_slice(&bytemuck::bytes_of(&words)[..n]);
     }
 }

@@ -277,7 +277,9 @@ impl<S: MemoryScope> Outbox<S> {
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline]
     fn may_all_go_inline<T: Message>(&mut self, n: usize) -> Result<bool, Corrupt> {
-        if !takes_inline::<T>(&self.ring) || n == 0 || n > INLINE_BATCH as usize {
+        let window = window(self.ring.line_count(), self.ring.capacity());
+        // Nor would they if all were consumed: then the credit line, which the consumer may be writing, stays untouched.
+        if !takes_inline::<T>(&self.ring) || n == 0 || !may_go_inline(0, n, false, window) {
             return Ok(false);
         }
         if self.may_go_inline_together(n) {

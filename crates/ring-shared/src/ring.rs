@@ -192,8 +192,8 @@ pub fn may_go_inline(unread: u64, n: usize, is_behind_slots: bool, window: u32) 
     unread + n as u64 <= u64::from(window)
 }
 
-/// [`Control::early`] of inline message `index`, where the messages from `slots_end` on are inline, and those before it may
-/// be unread in slots; `u32::MAX` where they are not.
+/// [`Control::early`] of inline message `index` behind slots: all messages from `slots_end` on are inline, and those before
+/// that may be unread in slots.
 #[inline(always)]
 pub fn early(index: u64, slots_end: u64) -> u32 {
     (index - slots_end) as u32

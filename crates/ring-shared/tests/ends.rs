@@ -103,6 +103,27 @@ fn room_is_what_is_free() {
     assert_eq!(producer.has_room(3), Err(Corrupt { found: 100, low: 3, high: 5 }));
 }
 
+/// A batch that is too long for the window whatever is consumed is told so without a look at the credit line.
+#[test]
+fn what_never_fits_the_window_asks_for_no_credit() {
+    let looked = Err(Corrupt { found: 100, low: 0, high: 1 });
+    for (lines, n, expected) in [
+        (1, 1, looked),
+        (1, 2, Ok(false)),
+        (4, 4, looked),
+        (4, 5, Ok(false)),
+        (16, 8, Ok(true)), // nothing need be known to be consumed
+        (16, 9, Ok(false)),
+    ] {
+        let parts = Parts::with_lines((lines, 1), 64, 1, 0);
+        let mut producer = Outbox::new(parts.ring());
+        producer.push(&0u64, 0).unwrap();
+        parts.ring().credit().consumed.store(100, Relaxed);
+        let batch: Vec<u64> = (0..n).collect();
+        assert_eq!(producer.push_slice_inline(&batch, 0), expected, "{n} of {lines} lines");
+    }
+}
+
 /// Who has nothing to send, or no room, and no news of credit, leaves the line alone: the other side
 /// reads it all the time.
 #[test]

@@ -48,7 +48,7 @@ impl<K: Kernel> Channel<'_, K> {
             atoms: Self::ATOMS,
             window: 1,
             slots_end: next,
-            known: next.wrapping_sub(1),
+            known: next.wrapping_sub(1), // the line itself must tell more
             next,
             credited: next, // which no request of this look has
         };
