@@ -43,7 +43,7 @@ fn swaps(event: Event) -> bool {
 
 /// A look at the doorbell, an atom a thread, that orders nothing by itself.
 fn look(event: Event) -> bool {
-    reads(event, Place::SomeAtom) && is_relaxed(event)
+    any_look(event) && is_relaxed(event)
 }
 
 /// An access that orders nothing by itself.
@@ -53,7 +53,11 @@ fn is_relaxed(event: Event) -> bool {
 
 /// One that acquires.
 fn acquiring_look(event: Event) -> bool {
-    reads(event, Place::SomeAtom) && !look(event)
+    any_look(event) && !is_relaxed(event)
+}
+
+fn any_look(event: Event) -> bool {
+    reads(event, Place::SomeAtom)
 }
 
 const fn never(_: Event) -> bool {
@@ -74,7 +78,7 @@ fn next_event(event: Event) -> bool {
 }
 
 /// The rules.
-pub const RULES: [Rule; 26] = [
+pub const RULES: [Rule; 27] = [
     Rule::system(
         "no fence.acq_rel.sys between a look at the doorbell and telling the block of slots to read",
         look,
@@ -140,7 +144,7 @@ pub const RULES: [Rule; 26] = [
         |event| hears(event, Block::SLOTS_END),
     )
     // Claims that were read before a look are compared with what they are when one is made.
-    .until(|event| look(event) || reads(event, Place::BlockBoot) || barrier(event)),
+    .until(|event| any_look(event) || reads(event, Place::BlockBoot) || barrier(event)),
     // The values of slots are there when they went through a barrier.
     Rule::block(
         "no barrier or fence between reading slots and telling the host that they are free",
@@ -165,6 +169,12 @@ pub const RULES: [Rule; 26] = [
         (|event| hears(event, Block::STAGED), never),
     ])
     .until(next_event),
+    Rule::block(
+        "neither a barrier nor a fence between a look that acquires and reading the payload",
+        acquiring_look,
+        |event| reads(event, Place::Payload),
+    )
+    .until(any_barrier),
     Rule::system(
         "no fence.acq_rel.sys between a handler's writes to the payload and its answer",
         |event| writes(event, Place::Payload),
@@ -256,7 +266,7 @@ pub const RULES: [Rule; 26] = [
 
 /// What every ring kernel does: without it the rules have nothing to hold on to.
 pub const NEEDED: [(&str, Is); 8] = [
-    ("a look at the doorbell", look),
+    ("a look at the doorbell", any_look),
     ("a look that acquires", |event| {
         let credit = |place| matches!(place, Place::RequestControl | Place::ResponseCredit);
         acquiring_look(event) || read(event, credit)

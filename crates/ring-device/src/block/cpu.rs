@@ -68,7 +68,7 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn broadcast32(self, value: u32) -> u32 {
+    fn shuffle32(self, value: u32, _: u32) -> u32 {
         value
     }
 

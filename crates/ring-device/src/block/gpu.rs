@@ -77,8 +77,8 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn broadcast32(self, value: u32) -> u32 {
-        ptx::shuffle(value, 0)
+    fn shuffle32(self, value: u32, from: u32) -> u32 {
+        ptx::shuffle(value, from)
     }
 
     #[inline(always)]

@@ -52,8 +52,8 @@ pub(crate) trait Cooperate: Copy {
 
     /// All threads of a warp: what thread `from` brings.
     fn shuffle(self, value: u64, from: u32) -> u64;
-    /// All threads of a warp: 32 bits as thread 0 of the warp has them.
-    fn broadcast32(self, value: u32) -> u32;
+    /// The same of 32 bits.
+    fn shuffle32(self, value: u32, from: u32) -> u32;
     /// All threads of a warp: the condition as thread 0 of the warp knows it.
     fn agreed(self, holds: bool) -> bool;
     /// The threads of a warp that still run: whether none has exited.
@@ -152,24 +152,29 @@ pub(crate) trait Cooperate: Copy {
         self.shuffle(value, 0)
     }
 
+    /// The same of 32 bits.
+    #[inline(always)]
+    fn broadcast32(self, value: u32) -> u32 {
+        self.shuffle32(value, 0)
+    }
+
     /// All threads of a warp: the least value that one of them brings.
     #[inline(always)]
-    fn warp_min(self, value: u64) -> u64 {
-        self.fold(value, u64::min)
+    fn warp_min32(self, mut value: u32) -> u32 {
+        let mut step = Self::WARP / 2;
+        while step > 0 {
+            value = value.min(self.shuffle32(value, self.lane() ^ step));
+            step /= 2;
+        }
+        value
     }
 
     /// All threads of a warp: the sum of what they bring, wrapping.
     #[inline(always)]
-    fn warp_sum(self, value: u64) -> u64 {
-        self.fold(value, u64::wrapping_add)
-    }
-
-    /// All threads of a warp: what they bring, joined.
-    #[inline(always)]
-    fn fold(self, mut value: u64, join: impl Fn(u64, u64) -> u64) -> u64 {
+    fn warp_sum(self, mut value: u64) -> u64 {
         let mut step = Self::WARP / 2;
         while step > 0 {
-            value = join(value, self.shuffle(value, self.lane() ^ step));
+            value = value.wrapping_add(self.shuffle(value, self.lane() ^ step));
             step /= 2;
         }
         value

@@ -52,6 +52,11 @@ impl<K: Kernel> Channel<'_, K> {
         _ => 2,
     };
 
+    /// Whether looks at requests acquire what the host wrote before it sent them: where a handler may read the payload arena.
+    /// An acquiring load takes as long as another one, and a fence behind it about a microsecond; but a warp can do nothing
+    /// until its look is there. Where there is no payload, a fence comes before slots are read, and messages need none.
+    pub const ACQUIRES: bool = K::USES_PAYLOAD;
+
     /// How many warps poll.
     #[inline(always)]
     pub fn pollers(&self) -> u32 {
@@ -120,9 +125,6 @@ impl<K: Kernel> Channel<'_, K> {
     /// The stage is one of the calling warp, the only one to answer those requests, and the block waits.
     #[inline(always)]
     unsafe fn handle_taken(&self, n: u32, stage: *mut u8) -> (u64, u64) {
-        if K::USES_PAYLOAD {
-            self.fence();
-        }
         let began = self.ticks();
         // SAFETY: this warp's own part of the scratch memory while the block waits; it synchronises before
         // and after.
@@ -262,12 +264,22 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
         if self.is_lane_0() {
             let outbox = &self.memory().outbox;
-            self.fence(); // the warp's stores before the tail
-            outbox.commit(threads, self.responses(), (next, next + 1), outbox.consumed.get());
+            let (responses, consumed) = (self.responses(), outbox.consumed.get());
+            let release = || self.fence(); // the warp's stores before the tail
+            outbox.commit(threads, responses, (next, next + 1), consumed, release);
             self.note_committed(); // its fence is one between where the run of slots ends and opening the claims
             inbox.claims.set(Claims::open(next + 1));
         }
         Some(times)
+    }
+
+    /// All threads of a polling warp, behind a look: what the host wrote before what they have seen is there for each of them.
+    #[inline(always)]
+    pub fn acquire_look(&self) {
+        if !Self::ACQUIRES {
+            self.fence();
+        }
+        self.warp_sync();
     }
 
     /// One thread: tells the other polling warps that one response more is out, its own store of the control atom
@@ -296,10 +308,6 @@ impl<K: Kernel> Channel<'_, K> {
             unsafe {
                 look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32));
                 <K::Scope as Scope<K>>::prepare(self.window(), 1, self.lane(), Threads::WARP);
-            }
-            if K::USES_PAYLOAD {
-                // The threads that read the line acquire what was written before it; a barrier follows.
-                self.fence();
             }
             if self.is_lane_0() {
                 let m = self.memory();
@@ -341,8 +349,7 @@ impl<K: Kernel> Channel<'_, K> {
         found = self.broadcast(found);
         if found == LOOK {
             // The thread that read the doorbell acquires its credit, before slots are overwritten.
-            self.fence();
-            self.warp_sync();
+            self.acquire_look();
             if self.is_lane_0() {
                 self.fence_block(); // for the other polling warp, if it uses this credit
                 m.outbox.note_credit(self.responses(), control, next);

@@ -13,15 +13,20 @@
 use super::channel::{Channel, launch};
 use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
+use crate::memory::inbox::Poll;
+use crate::memory::outbox::consumed_by_line;
 use crate::memory::signals::Decision;
 use crate::stages::{chunk, stride, workers};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
-use ring_shared::ring::{Seen, credit_is_due, decide};
+use ring_shared::ring::{Control, Seen, credit_index, credit_is_due, decide};
 
 /// Chunks of each worker by which the dispatch limit may be ahead of what is answered: enough to hide the
 /// time from an answer to the next limit. A command waits until they are answered.
 const AHEAD: usize = if Threads::WARP > 1 { 4 } else { 1 };
+
+/// Looks of a stream's poller for each at the host's command.
+const POLLS_PER_COMMAND: u64 = 16;
 
 impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
@@ -135,10 +140,11 @@ impl<K: Kernel> Channel<'_, K> {
             progress.end.set(Decision::Continue);
             progress.noted.set(next);
             progress.is_starved.set(false);
+            progress.polls.set(0);
             // The other polling warp may have answered what the wake was about.
             let tail = m.inbox.tail.get().max(next);
             m.inbox.tail.set(tail);
-            let limit = self.reach(next);
+            let limit = self.reach(next, tail, m.outbox.consumed.get());
             progress.dispatch_limit.set(limit);
             m.telemetry.split.set(tail);
             m.telemetry.unseen_next.set(m.telemetry.unseen.get());
@@ -328,52 +334,53 @@ impl<K: Kernel> Channel<'_, K> {
         stage.wrapping_add(at).cast()
     }
 
-    /// Thread 0: how far workers may go when all below `committed` is answered.
+    /// One thread: how far workers may go when all below `committed` is answered, requests below `tail` are in slots, and the
+    /// host has consumed the responses below `consumed`.
     #[inline(always)]
-    fn reach(&self, committed: u64) -> u64 {
-        let m = self.memory();
-        let room = m.outbox.consumed.get() + u64::from(self.responses().capacity());
-        let limit = committed.saturating_add(m.budget.batch_limit.get());
+    fn reach(&self, committed: u64, tail: u64, consumed: u64) -> u64 {
+        let room = consumed + u64::from(self.responses().capacity());
+        let limit = committed.saturating_add(self.memory().budget.batch_limit.get());
         // A credit that is too old does not take back what was dispatched.
-        m.inbox.tail.get().min(room).min(limit).max(committed)
+        tail.min(room).min(limit).max(committed)
     }
 
-    /// The committer's step: commits what was answered.
+    /// The committer's step: commits what was answered. What the host does not wait for comes last.
     #[inline(always)]
     fn commit(&self) {
         let m = self.memory();
-        let mut least = m.progress.taken.get();
+        let before = m.progress.committed.get();
+        // By how much each is ahead of that: half as many words to compare. A worker that was late to take what another one
+        // has taken says less for a moment.
+        let ahead = |index: u64| u32::try_from(index.saturating_sub(before)).unwrap_or(u32::MAX);
+        let mut least = ahead(m.progress.taken.get());
         self.fence_block(); // the cursors of all who have taken what is below it
         let mut w = self.lane();
         while w < self.warps() {
             let cursor = m.progress.cursors.get(w as usize).map_or(u64::MAX, |cursor| cursor.get());
-            least = least.min(cursor);
+            least = least.min(ahead(cursor));
             w += Threads::WARP;
         }
-        let least = self.warp_min(least);
+        let least = self.warp_min32(least);
         self.fence_block(); // the answers below it, for lane 0 to pass on
         self.warp_sync();
         let mut due = false;
         if self.is_lane_0() {
-            let before = m.progress.committed.get();
-            // A worker that was late to take what another one has taken says less for a moment.
-            let committed = least.max(before);
-            m.progress.committed.set(committed);
-            self.fence_block(); // before the host sees the answers: the poller checks its indices against this
-            due = self.beat(committed, self.now());
-            if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
-                m.signals.stop.set(Decision::LeaseOver);
+            let committed = before + u64::from(least);
+            if least > 0 {
+                m.progress.committed.set(committed); // before the host sees the answers: the poller checks its indices by it
+                let (consumed, answers) = (m.outbox.consumed.get(), (before, committed));
+                let (threads, responses) = (self.threads_of_block(), self.responses());
+                let release = || self.fence(); // the answers of all workers, before the tail
+                m.outbox.commit(threads, responses, answers, consumed, release);
             }
             let published = m.inbox.published.get();
-            if committed != before {
-                self.fence(); // the answers of all workers, before the tail
-                let consumed = m.outbox.consumed.get();
-                let (threads, responses) = (self.threads_of_block(), self.responses());
-                m.outbox.commit(threads, responses, (before, committed), consumed);
-            }
             let starved = m.progress.is_starved.get() && committed != published;
             if starved || credit_is_due(committed, published, self.requests().capacity()) {
                 self.publish_consumed(committed);
+            }
+            due = self.beat(committed, self.now());
+            if due && m.lease.has_expired() && m.signals.stop.get() == Decision::Continue {
+                m.signals.stop.set(Decision::LeaseOver);
             }
         }
         if self.agreed(due) {
@@ -381,62 +388,160 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// The poller's lane 0, behind a look that began when requests below `through` were answered: lets workers go further,
-    /// if there is more, there is room for it, and nothing is in the way.
+    /// The poller's step: one look at what the host writes.
     #[inline(always)]
-    fn let_workers_go(&self, (through, committed): (u64, u64), corrupt: bool, call: u64) {
+    fn poll(&self) {
         let m = self.memory();
+        let (through, began) = (self.broadcast(m.progress.committed.get()), self.ticks());
+        let ends = (self.requests(), self.responses());
+        // While it finds requests, a GPU reads all else now and then, and the credit line also where there may soon be no room
+        // for responses: what the host sends has newer credit.
         let limit = m.progress.dispatch_limit.get();
+        let is_short =
+            limit.saturating_sub(m.outbox.consumed.get()) > u64::from(ends.1.capacity()) / 2;
+        let asked = Threads::LINES == 1
+            || is_short
+            || m.progress.polls.get() == 0
+            || m.budget.is_eager()
+            || m.budget.is_limited();
+        let all = self.agreed(asked).then_some((&m.signals, &m.progress));
+        let lines = (self.host(), self.caller());
+        let seen = m.inbox.poll(self.threads_of_block(), ends, lines, all);
+        self.warp_sync(); // what each thread has acquired, for lane 0 to pass on
+        if self.is_lane_0() {
+            self.fence_block();
+            self.act_on_poll(seen, (through, began));
+        }
+        self.warp_sync();
+    }
+
+    /// The poller's lane 0, behind a look that `began` when requests below `through` were answered: lets workers go further,
+    /// if there is more, there is room for it, and nothing is in the way; or ends the stream. Workers wait for the first
+    /// part, so it has no branch that it can do without, and reads what it needs side by side.
+    #[inline(always)]
+    fn act_on_poll(&self, seen: Poll, (through, began): (u64, u64)) {
+        let m = self.memory();
+        let (progress, telemetry) = (&m.progress, &m.telemetry);
+        let (committed, limit) = (progress.committed.get(), progress.dispatch_limit.get());
+        let (tail, consumed) = (m.inbox.tail.get(), m.outbox.consumed.get());
+        let (capacity, room) = (self.requests().capacity(), self.responses().capacity());
+        let start = self.responses().start();
+
+        let credit = progress.seen_credit.get();
+        let mut wrong = !consumed_by_line(credit, (start, committed));
+        let by_line = if wrong { consumed } else { consumed.max(credit) };
+        let by = |control: Control| credit_index(control.credit, committed, room).unwrap_or(0);
+        let consumed = by_line.max(by(seen.control)).max(by(seen.next));
+        m.outbox.consumed.set(consumed);
+        let found = match decide(seen.control, tail, capacity) {
+            Seen::Nothing => decide(seen.next, tail, capacity),
+            found => found,
+        };
+        let (mut through, mut new) = (through, tail);
+        match found {
+            Seen::Nothing => {}
+            // Nothing before it is unread, so the stream ends, and a polling warp takes it.
+            Seen::Inline => through = u64::MAX,
+            Seen::Slots(n) => {
+                let to = tail + u64::from(n);
+                wrong |= to.saturating_sub(committed) > u64::from(capacity);
+                // Telemetry keeps the times of two looks; what a third one shows waits until one is free.
+                if !wrong && committed >= telemetry.split.get() {
+                    let (unseen_next, seen) = (telemetry.unseen_next.get(), telemetry.seen.get());
+                    telemetry.unseen.set(unseen_next);
+                    telemetry.split.set(tail);
+                    telemetry.unseen_next.set(seen);
+                    m.inbox.tail.set(to);
+                    new = to;
+                }
+            }
+            Seen::Corrupt(_) => wrong = true,
+        }
+        let to = self.reach(committed, new, consumed);
+        let (stop, is_limited) = (m.signals.stop.get(), m.budget.is_limited());
+        let is_commanded = m.signals.command.get() != m.life.acknowledged.get();
+        // If eager, not before a look that began after the last answer.
+        let waits = m.budget.is_eager() && through < committed;
+        let may = stop == Decision::Continue && !waits;
+        if may && !wrong && !is_commanded && !is_limited && to > limit {
+            self.dispatch(to);
+        }
+
+        telemetry.seen.set(began);
+        m.inbox.seen_tail.set(u64::from(seen.control.tail));
         let all_answered = committed == limit;
-        let limited = m.budget.is_limited();
-        let now = if limited { self.now() } else { 0 };
-        if all_answered && m.progress.noted.get() != committed {
+        let now = if is_limited { self.now() } else { 0 };
+        if all_answered && progress.noted.get() != committed {
             self.note_handled(now);
         }
-        if m.signals.stop.get() != Decision::Continue
-            || (m.budget.is_eager() && through < committed)
-        {
-            return; // if eager, not before a look that began after the last answer
+        progress.noted.set(committed);
+        if may {
+            let limited = is_limited.then_some((now, progress.seen_call.get()));
+            let why = match (wrong, is_commanded) {
+                (true, _) => Decision::CorruptRing,
+                (false, true) => Decision::Obey,
+                _ => self.go_on((committed, new), (limit, to), limited),
+            };
+            if why != Decision::Continue {
+                m.signals.stop.set(why);
+            }
         }
-        if corrupt {
-            m.signals.stop.set(Decision::CorruptRing);
-            return;
-        }
-        if m.signals.command.get() != m.life.acknowledged.get() {
-            m.signals.stop.set(Decision::Obey);
-            return;
-        }
-        let to = self.reach(committed);
-        let more = to > limit;
-        let starved = all_answered && !more && m.inbox.tail.get() > committed;
+        let polls = progress.polls.get() + 1;
+        let finds = matches!(found, Seen::Slots(_));
+        progress.polls.set(if finds && polls < POLLS_PER_COMMAND { polls } else { 0 });
+        self.perhaps_end((through, committed), new);
+    }
+
+    /// The poller's lane 0, when workers may go from `limit` as far as `to`, of requests in slots below `tail`, and do so
+    /// already unless a budget is `limited`, with the time and what was seen of channel 0's call then: why they may not.
+    #[inline(always)]
+    fn go_on(
+        &self,
+        (committed, tail): (u64, u64),
+        (limit, to): (u64, u64),
+        limited: Option<(u64, u64)>,
+    ) -> Decision {
+        let m = self.memory();
+        let (more, all_answered) = (to > limit, committed == limit);
+        let starved = all_answered && !more && tail > committed;
         m.progress.is_starved.set(starved); // the host may fill those slots while we wait
         if starved {
             m.budget.expect_work();
         }
-        if limited && (more || all_answered) {
+        if let Some((now, call)) = limited
+            && (more || all_answered)
+        {
             let called = self.caller().is_some() && call == launch(self.block);
             let why = m.budget.spend(now, all_answered && !more, called, || self.channels());
             if why != Decision::Continue {
-                m.signals.stop.set(why);
-                return;
+                return why;
+            }
+            if more {
+                self.note_work();
+                self.dispatch(to);
             }
         }
         if more {
-            self.note_work();
-            m.budget.next_batch_limit(m.inbox.tail.get() > to);
-            self.fence_block(); // what the look has acquired, for the workers
-            m.progress.dispatch_limit.set(to);
+            m.budget.next_batch_limit(tail > to);
         }
+        Decision::Continue
+    }
+
+    /// The poller's lane 0: lets workers go as far as `to`.
+    #[inline(always)]
+    fn dispatch(&self, to: u64) {
+        self.fence_block(); // what the look has acquired, and when requests were not seen yet, for the workers
+        self.memory().progress.dispatch_limit.set(to);
     }
 
     /// The poller's lane 0: ends the stream if all that was dispatched is answered, and there is a reason or nothing to do.
     #[inline(always)]
-    fn perhaps_end(&self, through: u64, committed: u64) {
+    fn perhaps_end(&self, (through, committed): (u64, u64), tail: u64) {
         let m = self.memory();
         if committed < m.progress.dispatch_limit.get() {
             return;
         }
-        let nothing = committed >= m.inbox.tail.get() && through >= committed;
+        let nothing = committed >= tail && through >= committed;
         let end = match m.signals.stop.get() {
             Decision::Continue if nothing => Decision::Wait,
             stop => stop,
@@ -444,52 +549,5 @@ impl<K: Kernel> Channel<'_, K> {
         if end != Decision::Continue {
             m.progress.end.set(end); // who reads it meets the others at a barrier next
         }
-    }
-
-    /// The poller's step: one look at all that the host writes.
-    #[inline(always)]
-    fn poll(&self) {
-        let m = self.memory();
-        let (through, began) = (self.broadcast(m.progress.committed.get()), self.ticks());
-        let ends = (self.requests(), self.responses());
-        let seen = m.inbox.poll(self.threads_of_block(), ends, self.host(), self.caller());
-        self.warp_sync(); // what each thread has acquired, for lane 0 to pass on
-        if self.is_lane_0() {
-            self.fence_block();
-            let (committed, tail) = (m.progress.committed.get(), m.inbox.tail.get());
-            let mut wrong = !m.outbox.note_consumed(self.responses(), seen.credit, committed);
-            m.outbox.note_credit(self.responses(), seen.control, committed);
-            m.outbox.note_credit(self.responses(), seen.next, committed);
-            m.inbox.seen_tail.set(u64::from(seen.control.tail));
-            m.signals.command.set(seen.command);
-            let mut until = through;
-            let capacity = self.requests().capacity();
-            let found = match decide(seen.control, tail, capacity) {
-                Seen::Nothing => decide(seen.next, tail, capacity),
-                found => found,
-            };
-            match found {
-                Seen::Nothing => {}
-                // Nothing before it is unread, so the stream ends, and a polling warp takes it.
-                Seen::Inline => until = u64::MAX,
-                Seen::Slots(n) => {
-                    let new = tail + u64::from(n);
-                    wrong |= new.saturating_sub(committed) > u64::from(capacity);
-                    // Telemetry keeps the times of two looks; what a third one shows waits until one is free.
-                    if !wrong && committed >= m.telemetry.split.get() {
-                        m.telemetry.unseen.set(m.telemetry.unseen_next.get());
-                        m.telemetry.split.set(tail);
-                        m.telemetry.unseen_next.set(m.telemetry.seen.get());
-                        m.inbox.tail.set(new);
-                    }
-                }
-                Seen::Corrupt(_) => wrong = true,
-            }
-            m.telemetry.seen.set(began);
-            self.let_workers_go((until, committed), wrong, seen.call);
-            m.progress.noted.set(committed);
-            self.perhaps_end(until, committed);
-        }
-        self.warp_sync();
     }
 }

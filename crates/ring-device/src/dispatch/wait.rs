@@ -6,7 +6,7 @@ use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads};
 use crate::kernel::Kernel;
 use crate::memory::claims::Claims;
-use crate::memory::inbox::{Look, Sought};
+use crate::memory::inbox::{Look, Sought, has_line};
 use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
 use ring_shared::Message;
@@ -135,7 +135,13 @@ impl<K: Kernel> Channel<'_, K> {
             } else {
                 let caller = if at_command { this.caller() } else { None };
                 let host = at_command.then(|| this.host());
-                m.inbox.look((threads, &m.telemetry), (requests, base), many, host, caller)
+                m.inbox.look(
+                    (threads, &m.telemetry),
+                    (requests, base),
+                    (many, Self::ACQUIRES),
+                    host,
+                    caller,
+                )
             };
             // On the GPU the bus takes a microsecond from here to where `look` is used.
             (turns, looks) = (turns.wrapping_add(1), looks.saturating_add(1));
@@ -403,10 +409,10 @@ impl<K: Kernel> Channel<'_, K> {
                 }
                 // Why nobody acquires the credit is said in `commit_inline`.
                 let (index, credit) = (next as u32, m.outbox.newest_credit(control.credit));
-                let slots = credit.wrapping_sub(m.outbox.slots_end.get() as u32);
-                let line_is_free =
-                    index.wrapping_sub(credit) < self.responses().window() && slots <= u32::MAX / 2;
-                if !self.agreed(line_is_free) && self.awaits_credit(next, credit) {
+                let (window, slots_end) = (self.responses().window(), m.outbox.slots_end.get());
+                let line_is_free = has_line(index, credit, (window, slots_end as u32));
+                let may_wait = K::Response::FITS_INLINE && window > 0;
+                if may_wait && !self.agreed(line_is_free) && self.awaits_credit(next, credit) {
                     return NOTHING;
                 }
                 if !Self::BY_WARP {
@@ -430,8 +436,7 @@ impl<K: Kernel> Channel<'_, K> {
             Seen::Slots(n) => {
                 // Before slots are read, and overwritten: by the thread that read the doorbell, and for
                 // lane 0, which passes its credit on.
-                self.fence();
-                self.warp_sync();
+                self.acquire_look();
                 self.wake_with(Wake::Slots, |_| {
                     self.fence_block(); // for the other polling warp, if it uses this credit
                     m.inbox.tail.set(next + u64::from(n));

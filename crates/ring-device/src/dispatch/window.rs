@@ -222,9 +222,9 @@ impl<K: Kernel> Channel<'_, K> {
                 m.signals.uses_payload.set(false); // no handler runs; a barrier follows
             }
             if !inline {
-                self.fence(); // the block's stores, seen through the barrier, before the tail
                 let (threads, responses) = (self.threads_of_block(), self.responses());
-                m.outbox.commit(threads, responses, (next, end), consumed);
+                let release = || self.fence(); // the block's stores, seen through the barrier, before the tail
+                m.outbox.commit(threads, responses, (next, end), consumed, release);
             }
             // The clock that all channels share takes long to read: behind the answer.
             let now = self.now();
@@ -332,8 +332,7 @@ impl<K: Kernel> Channel<'_, K> {
                 Seen::Slots(n) => (next + u64::from(n), Decision::Continue),
                 _ => (next, Decision::Wait),
             };
-            self.fence(); // before the slots are read
-            m.inbox.tail.set(tail);
+            m.inbox.tail.set(tail); // acquired by the look; a barrier follows
             m.signals.decision.set(decision);
         }
         self.sync();

@@ -142,8 +142,10 @@ fn add_inline(ctx: &BlockContext, r: &VectorAddRequest, out: &Output<VectorAddRe
     if r.len as usize > INLINE_ELEMENTS {
         return status::BAD_LENGTH;
     }
-    let mut i = ctx.thread();
-    while let (true, Some(a), Some(b)) = (i < r.len as usize, r.a.get(i), r.b.get(i)) {
+    let (mut i, len) = (ctx.thread(), r.len as usize);
+    while i < len
+        && let (Some(a), Some(b)) = (r.a.get(i), r.b.get(i))
+    {
         out.set(offset_of!(VectorAddResponse, c), i, a + b);
         i += ctx.threads();
     }
@@ -159,7 +161,10 @@ fn add_in_payload(ctx: &BlockContext, r: &VectorAddRequest) -> u32 {
         None => return status::BAD_PAYLOAD,
     };
     let (mut i, len) = (ctx.thread(), r.len as usize);
-    while let (true, Some(a), Some(b)) = (i < len, words.get(i), words.get(len + i)) {
+    // No thread reads beyond B: words that others write come over the bus only when those have arrived.
+    while i < len
+        && let (Some(a), Some(b)) = (words.get(i), words.get(len + i))
+    {
         words.set(2 * len + i, a + b);
         i += ctx.threads();
     }

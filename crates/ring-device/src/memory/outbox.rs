@@ -7,7 +7,7 @@ use super::span::Span;
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads, Words};
 use core::sync::atomic::Ordering::Acquire;
-use ring_shared::atomics::AtomicU32;
+use ring_shared::atomics::{Atom, AtomicU32};
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control, credit_index, scrub, scrub_next, stamped};
 
@@ -59,7 +59,7 @@ impl Outbox {
     /// One thread: takes note of how many responses before `next` are consumed. False if it cannot be.
     #[inline(always)]
     pub fn note_consumed(&self, responses: End<'_>, consumed: u64, next: u64) -> bool {
-        let can_be = consumed <= next && consumed >= responses.start();
+        let can_be = consumed_by_line(consumed, (responses.start(), next));
         if can_be && consumed > self.consumed.get() {
             self.consumed.set(consumed);
         }
@@ -112,8 +112,8 @@ impl Outbox {
         }
     }
 
-    /// One thread: tells the host of responses in slots from `first` to `tail`, which its fence came behind.
-    /// `consumed` of them are known to be consumed. A response to each request is credit for it.
+    /// One thread: tells the host of responses in slots from `first` to `tail`, behind a fence, which `release` is. `consumed`
+    /// of them are known to be consumed. A response to each request is credit for it.
     #[inline(always)]
     pub fn commit(
         &self,
@@ -121,16 +121,25 @@ impl Outbox {
         responses: End<'_>,
         (first, tail): (u64, u64),
         consumed: u64,
+        release: impl FnOnce(),
     ) {
         if self.slots_end.get() != first {
             self.run_start.set(first);
         }
         self.slots_end.set(tail);
         let (run_start, lines) = (self.run_start.get(), responses.line_count());
+        // Where they go is worked out before the fence: behind it the host waits.
+        let [own, newest] = [first, 0].map(|index| {
+            let at: *const Atom = &responses.line(index).atoms[CONTROL];
+            // SAFETY: it is where it was.
+            unsafe { &*Threads::opaque(at) }
+        });
         // Several lines are scrubbed one after the other. A single one was overwritten by what was inline last.
         let scrubbed = self.scrubbed.get();
         let scrubbed = if lines > 1 { scrubbed } else { scrubbed.max(run_start) };
-        if let Some(words) = scrub(tail, scrubbed, run_start, consumed, lines) {
+        let scrubs = scrub(tail, scrubbed, run_start, consumed, lines);
+        release();
+        if let Some(words) = scrubs {
             let (index, to) = scrub_next(tail, scrubbed, lines);
             let line = responses.line(index);
             overwrite(threads, line, words);
@@ -143,12 +152,19 @@ impl Outbox {
         }
         let control = Control::behind_slots(run_start, consumed, tail, tail);
         // SYNC: with the fence before it, releases the slots to `ring_shared::Inbox::find`.
-        responses.line(first).atoms[CONTROL].store_whole(control.to_words());
+        own.store_whole(control.to_words());
         if lines > 1 {
             // SYNC: as above.
-            responses.line(0).atoms[CONTROL].store_whole(control.to_words());
+            newest.store_whole(control.to_words());
         }
     }
+}
+
+/// Whether the host's credit line may say that responses below `consumed` are: the first has index `start`, the next one
+/// `next`.
+#[inline(always)]
+pub(crate) fn consumed_by_line(consumed: u64, (start, next): (u64, u64)) -> bool {
+    consumed <= next && consumed >= start
 }
 
 /// One thread: overwrites the stamps of a line.

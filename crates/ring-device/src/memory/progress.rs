@@ -18,6 +18,12 @@ pub(crate) struct Progress {
     pub end: Cell<Decision>,
     /// Set by the poller: what was answered at its last step.
     pub noted: Cell<u64>,
+    /// Set by the poller's warp, of its last look at all that the host writes: the launch that channel 0 has called to leave,
+    /// and the responses consumed by the host's credit line.
+    pub seen_call: Cell<u64>,
+    pub seen_credit: Cell<u64>,
+    /// Set by the poller: its looks since it last looked at all that the host writes; 0 if it is to do so next.
+    pub polls: Cell<u64>,
     /// Set by the poller: there are requests, but no room for their responses.
     pub is_starved: Cell<bool>,
     /// Set by each warp that is a worker: a request that it may have taken, before which it has none; `u64::MAX` if it has

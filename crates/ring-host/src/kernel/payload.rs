@@ -48,9 +48,8 @@ impl<K: Kernel> KernelHandle<K> {
         if let Some(cells) = self.mapped_words(offset, bytes)? {
             for (cell, word) in cells.iter().zip(bytemuck::cast_slice(words)) {
                 // SYNC: the message that is sent next releases it, by the `store_whole` of its stamps and control
-                // atom, to the channel, which acquires between its look at them and the handler: by a fence in
-                // `handle_taken` and `stage_for_block` for what came in a line, in `wait` and `look_again` for
-                // slots, and by the loads of a stream's `poll`.
+                // atom, to the channel, which acquires by the loads of its looks at them: `look` of a kernel that
+                // uses its payload, `look_again`, and `poll` of a stream.
                 cell.store(*word, Ordering::Relaxed);
             }
             return Ok(());

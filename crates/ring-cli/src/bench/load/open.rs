@@ -16,8 +16,10 @@ use ring_host::kernels::Echo;
 use std::time::Duration;
 
 /// Messages a second. The CPU device has only the first four.
-const RATES: [u64; 8] =
-    [10_000, 100_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000];
+const RATES: [u64; 13] = [
+    10_000, 100_000, 1_000_000, 2_000_000, 5_000_000, 7_000_000, 8_000_000, 9_000_000, 10_000_000,
+    12_000_000, 15_000_000, 20_000_000, 50_000_000,
+];
 const CPU_RATES: usize = 4;
 
 /// Most messages of a run: their log stays small beside the memory of a machine.
