@@ -36,7 +36,7 @@ pub const BUILT_IN: Module = Module {
     panics: false,
     crates: &["crates/ring-shared", "crates/ring-device"],
     ptx: "crates/ring-host/ptx/kernels.ptx",
-    entries: &["ring_echo", "ring_vector_add", "ring_layout_probe"],
+    entries: &["ring_echo", "ring_vector_add", "ring_layout_probe", "ring_page_probe"],
 };
 
 /// The kernels of `ring bench`.

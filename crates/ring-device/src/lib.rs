@@ -57,6 +57,8 @@ mod thread_block;
 
 #[cfg(all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")))]
 mod entries;
+#[cfg(all(target_arch = "nvptx64", feature = "entries", not(feature = "rust-cuda")))]
+mod page_probe;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use block::Hooks;

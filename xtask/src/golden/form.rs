@@ -67,6 +67,8 @@ mod tests {
 )
 .visible .entry ring_layout_probe(
 )
+.visible .entry ring_page_probe(
+)
 ";
 
     #[test]
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn a_missing_export_is_found() {
         let missing = |ptx: &str| exports(&BUILT_IN, ptx);
-        for name in ["ring_echo", "ring_vector_add", "ring_layout_probe"] {
+        for name in ["ring_echo", "ring_vector_add", "ring_layout_probe", "ring_page_probe"] {
             let [missing, other] = &missing(&GOOD.replace(name, "other"))[..] else { panic!() };
             assert_eq!((missing.text.as_str(), other.text.as_str()), (name, "other"));
         }

@@ -1,4 +1,4 @@
-//! Kernels without a ring: the layout probe, and what `ring bench` measures the ring against. Each is on
+//! Kernels without a ring: the layout probe, the page probe, and what `ring bench` measures the ring against. Each is on
 //! a list with all its accesses of memory that is not the block's own; what is not on it is a violation.
 
 use super::Violation;
@@ -6,13 +6,16 @@ use super::code::{Function, Instruction};
 use super::ways::Ways;
 use ring_ptx::Statement;
 
-/// An opcode without types and spaces that name no scope, and how often it is there at least.
+/// An opcode without spaces that name no scope, and without its type unless that is 16 bytes read or written as one;
+/// and how often it is there at least.
 type Form = (&'static str, usize);
 
 /// The kernels, and what they do. Weak accesses are of memory that the host writes before the launch, or
 /// reads when the kernel has ended.
-const KERNELS: [(&str, &[Form]); 8] = [
+const KERNELS: [(&str, &[Form]); 9] = [
     ("ring_layout_probe", &[("ld.nc", 0), ("st", 1)]),
+    // The look at a line that is timed is one of a polling warp.
+    ("ring_page_probe", &[("ld", 1), ("ld.relaxed.sys.b128", 1), ("st", 1)]),
     (ring_ptx::ABI_ENTRY, &[("ld", 1), ("st", 1)]), // of Rust-CUDA's modules only
     ("bench_add", &[("ld", 1), ("st", 1)]),
     ("bench_count", &[("ld", 2), ("st", 1), ("st.relaxed.sys", 1)]),
@@ -95,6 +98,7 @@ fn form(instruction: &Instruction<'_>) -> Option<String> {
         return None;
     }
     let plain = |part: &&str| !matches!(*part, "global" | "v2" | "v4" | "v8");
-    let (_, opcode) = instruction.opcode.split_last()?;
-    Some(opcode.iter().copied().filter(plain).collect::<Vec<_>>().join("."))
+    let (kind, opcode) = instruction.opcode.split_last()?;
+    let whole = (*kind == "b128").then_some(*kind);
+    Some(opcode.iter().copied().filter(plain).chain(whole).collect::<Vec<_>>().join("."))
 }

@@ -150,7 +150,8 @@ shared_struct! {
         /// Nanoseconds after which a channel leaves that has not seen [`HostLine::renewed`] change, or
         /// [`UNLIMITED`].
         pub lease @ 48: AtomicU64,
-        /// Bytes of the memory that both sides see, from the control block on: blocks and slots.
+        /// Bytes of the memory that both sides see, from the control block on: blocks, lines and slots. Where lines lie
+        /// apart, what is between is among them.
         pub memory_bytes @ 56: AtomicU64,
         pad @ 64: [AtomicU64; 8],
     }

@@ -13,6 +13,7 @@ mod command;
 mod control;
 #[cfg(not(target_arch = "nvptx64"))]
 mod initial;
+mod page_probe;
 mod placement;
 
 pub use channel::{
@@ -23,6 +24,7 @@ pub use control::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use initial::{Budgets, ChannelSetup, KernelSetup};
+pub use page_probe::{PAGE, PageProbe};
 pub use placement::{Part, Placement, PlacementError};
 pub use table::{ROWS, Row, TABLE_LEN, table};
 
