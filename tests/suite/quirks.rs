@@ -2,17 +2,18 @@
 //! the same, or an error says why not.
 
 use crate::faults::{is_left_behind, names, promptly, until};
-use ring_host::device::quirks::NAMES;
-use ring_host::device::{Driver, Quirks, cpu::Cpu};
+use ring_host::device::quirks::{Lines, NAMES};
+use ring_host::device::{self, Driver, Quirks, cpu::Cpu};
 use ring_host::error::{DriverReason, NoPinned};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::probe::{Cause, Lack};
+use ring_host::probe::{Cause, Lack, QuickPages};
 use ring_host::{
-    AskedBy, Budgets, ControlError, Cooperative, DeviceFault, Evidence, KernelHandle, LaunchConfig,
-    LaunchError, Memory, Mode, Obstacle, Opened, RecvTimeoutError, Runtime, RuntimeConfig, State,
-    TryRecvError, TrySendError,
+    AskedBy, Budgets, ControlError, Cooperative, Device, DeviceFault, Evidence, KernelHandle,
+    LaunchConfig, LaunchError, Memory, Mode, Obstacle, Opened, RecvTimeoutError, Runtime,
+    RuntimeConfig, State, TryRecvError, TrySendError,
 };
-use ring_tests::{LONG, Progress, WAYS, active, opened};
+use ring_shared::layout::Doorbell;
+use ring_tests::{LONG, Progress, WAYS, active, gpu, kernels, opened};
 use std::time::{Duration, Instant};
 
 /// Messages of a soak.
@@ -198,6 +199,60 @@ fn messages_go_round_whatever_lacks() {
         let (changes, summary) = (kernel.fallbacks().count(), kernel.terminate(LONG).unwrap());
         assert_eq!((summary.processed, summary.unhandled), (MANY, 0), "{name}");
         assert!(changes == 0 || name == "invalid-handles" || name == "failing-copies-beside");
+    }
+}
+
+/// Where there are quick pages, lines that the device polls lie there, and no others; where there is no more room, they
+/// lie where they do without. A GPU may have some.
+#[test]
+fn request_lines_lie_in_quick_pages() {
+    let mut devices = vec![cpu().quick_pages(), cpu()];
+    if gpu().is_some() {
+        let image = kernels::config().kernels.image().unwrap();
+        devices.push(Quirks::of(device::open(Device::Cuda(0), &image).unwrap().0));
+    }
+    for (which, device) in devices.into_iter().enumerate() {
+        let memory_probe = device.memory_probe();
+        let options = RuntimeConfig { kernels: kernels::config().kernels, ..Default::default() };
+        let host = opened(&device, options);
+        let found = &host.report().quick_pages;
+        let (mut room, there) = match found {
+            QuickPages::Used { bytes, classes, .. } => {
+                assert!(classes.are_clear() && bytes.is_multiple_of(4096), "{found}");
+                (*bytes, true)
+            }
+            _ => (0, false),
+        };
+        println!("{}: {found}", host.device().name);
+        assert!(which > 1 || there == (which == 0), "{found}");
+        let each = 16 << 10; // 128 lines
+        let launch = LaunchConfig::default().channels(3).capacity(256).window(128);
+        let launch = launch.mode(Mode::Persistent).memory(Memory::Mapped);
+        let mut kernels: Vec<KernelHandle<Echo>> = Vec::new();
+        // A GPU's quick pages are not filled: other tests use the device too.
+        while kernels.is_empty() || which == 0 {
+            kernels.push(active(&host, launch.clone()));
+            let is_quick = memory_probe.look(|kernels| {
+                let mine = kernels.last().unwrap();
+                let at = |line: &Doorbell| std::ptr::from_ref(line).addr();
+                // Not as far from the responses' as where both lie side by side.
+                let is_far = |lines: &Lines<'_>| {
+                    at(&lines.request_lines[0]).abs_diff(at(&lines.response_lines[0])) != each
+                };
+                let far = mine.iter().filter(|lines| is_far(lines)).count();
+                assert!(far == 0 || far == 3, "{far} of 3 channels");
+                far == 3
+            });
+            assert_eq!(is_quick, room >= 3 * each, "{} kernels, {room} bytes", kernels.len());
+            if !is_quick {
+                break;
+            }
+            room -= 3 * each;
+        }
+        for kernel in &mut kernels {
+            soak(kernel);
+            assert_eq!(kernel.terminate(LONG).unwrap().processed, MANY);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use self::environment::{asked, forced_by_environment};
 use self::findings::Findings;
 use crate::device::image::Image;
 use crate::device::platform::wsl_signs;
+use crate::device::probe::{NoQuickPages, QuickPages};
 use crate::device::{self, Device, DeviceInfo, Driver, Opened};
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
@@ -40,7 +41,8 @@ const TRIES_AT_LAUNCH: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeConfig {
     /// Pinned memory for control blocks, rings, small payloads and staging, in bytes. If so much is refused, less is
-    /// tried; without any, kernels run in staged-sync memory.
+    /// tried; without any, kernels run in staged-sync memory. A GPU that reads some pages sooner than others gets a 32nd
+    /// more, 2 MiB at most, for request lines ([`Report::quick_pages`]).
     pub pinned_bytes: usize,
     /// Device memory for larger payloads and states, and for rings in staged memory, in bytes.
     pub device_bytes: usize,
@@ -105,15 +107,16 @@ impl Runtime {
         reap();
         driver.load_all(&kernels)?;
         let forced = forced_by_environment()?;
-        let (pinned, found) = alloc_pinned(&driver, options.pinned_bytes);
+        let (pinned, found, quick_pages) = alloc_pinned(&driver, options.pinned_bytes, &kernels);
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, &kernels, TRIES))?;
         let core = Arc::new(RuntimeCore { driver, pinned, device, why, kernels });
-        let report =
-            Report { wsl: wsl_signs(), pinned: found, probe, forced, selection: Err(Vec::new()) };
+        let selection = Err(Vec::new());
+        let wsl = wsl_signs();
+        let report = Report { wsl, pinned: found, quick_pages, probe, forced, selection };
         let findings = Arc::new(Findings::new(core.with_selection(report)));
         Ok(Runtime { core, findings, options })
     }
@@ -209,21 +212,22 @@ impl Runtime {
     }
 }
 
-/// Pinned memory: as much as asked for, or less if that is refused; and what was found.
+/// Pinned memory: as much as asked for, or less if that is refused; and what was found of it and of its pages.
 fn alloc_pinned(
     driver: &Arc<dyn Driver>,
     wanted: usize,
-) -> (Option<Arc<Arena>>, Result<usize, NoPinned>) {
+    kernels: &Image,
+) -> (Option<Arc<Arena>>, Result<usize, NoPinned>, QuickPages) {
     let mut why = NoPinned::NotAsked;
     let less = LESS_PINNED.into_iter().filter(|less| *less < wanted);
     for bytes in std::iter::once(wanted).chain(less).filter(|bytes| *bytes > 0) {
-        match Arena::pinned(driver, bytes) {
-            Ok(arena) => return (Some(arena), Ok(bytes)),
+        match Arena::with_quick(driver, bytes, kernels) {
+            Ok((arena, quick_pages)) => return (Some(arena), Ok(bytes), quick_pages),
             Err(error) => {
                 tracing::warn!(bytes, %error, "pinned memory refused");
                 why = error.into();
             }
         }
     }
-    (None, Err(why))
+    (None, Err(why), QuickPages::Unused(NoQuickPages::NotMapped))
 }

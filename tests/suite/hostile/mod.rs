@@ -27,8 +27,10 @@ const WINDOWS: [u32; 3] = [1, 2, 64];
 
 /// Runs a test on every device there is, with a way into the lines of its kernels.
 fn on_each_probed_device(test: impl Fn(&MemoryProbe, &Runtime)) {
-    let (device, host) = over(|| Quirks::of(Cpu::open()), LITTLE);
-    test(&device.memory_probe(), &host);
+    let cpu = || Quirks::of(Cpu::open());
+    for (device, host) in [over(cpu, LITTLE), over(|| cpu().quick_pages(), LITTLE)] {
+        test(&device.memory_probe(), &host);
+    }
     if gpu().is_some() {
         let kernels = kernels::config().kernels;
         let image = kernels.image().unwrap();

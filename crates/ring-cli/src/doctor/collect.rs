@@ -99,6 +99,7 @@ fn see(runtime: &Runtime) -> Seen {
     let probe = report.probe.clone();
     Seen {
         pinned: report.pinned.clone(),
+        quick_pages: report.quick_pages.clone(),
         mapped: probe.mapped,
         resident: probe.resident,
         beside: probe.concurrent_copy,

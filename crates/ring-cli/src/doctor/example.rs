@@ -3,7 +3,7 @@
 use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{RoundTrips, Sharing};
 use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
-use ring_host::probe::Answers;
+use ring_host::probe::{Answers, NoQuickPages, QuickPages};
 use ring_host::{AskedBy, Device, Evidence, Memory, Mode, OpenError, Selection, Why};
 use std::time::Duration;
 
@@ -56,6 +56,7 @@ fn seen() -> Seen {
     let refused = Some("copied between launches".to_owned());
     Seen {
         pinned: Ok(64 << 20),
+        quick_pages: QuickPages::Unused(NoQuickPages::Resident(1)),
         mapped: Ok(()),
         resident: Ok(Answers { count: 9, median: Duration::from_nanos(2500) }),
         beside: Ok(US(12)),

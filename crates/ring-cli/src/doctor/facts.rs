@@ -3,7 +3,7 @@
 use super::sharing::Sharing;
 use ring_host::error::NoPinned;
 use ring_host::platform::{LibraryFolder, WslSign};
-use ring_host::probe::{Answers, Lack};
+use ring_host::probe::{Answers, Lack, QuickPages};
 use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Refusal, Selection};
 use serde::Serialize;
 use std::fmt::Display;
@@ -110,6 +110,8 @@ impl Found {
 pub struct Seen {
     /// Bytes of pinned memory that were had.
     pub pinned: Result<usize, NoPinned>,
+    /// Whether some of its pages are read sooner than others.
+    pub quick_pages: QuickPages,
     /// Whether kernels work on pinned memory in place.
     pub mapped: Result<(), Lack>,
     /// Answers of a kernel that stays.

@@ -5,7 +5,7 @@ use super::facts::{Facts, Seen};
 use super::sharing::Sharing;
 use crate::reasons::each;
 use ring_host::platform::LIBRARY;
-use ring_host::probe::Lack;
+use ring_host::probe::{Lack, QuickPages};
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -72,6 +72,7 @@ fn probe(seen: &Seen) -> Value {
     json!({
         "took_us": micros(&seen.took),
         "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err().map(ToString::to_string) },
+        "quick_pages": quick_pages(&seen.quick_pages),
         "mapped": found(json!({ "works": seen.mapped.is_ok() }), &seen.mapped),
         "resident": found(
             json!({
@@ -83,6 +84,28 @@ fn probe(seen: &Seen) -> Value {
         "copy_beside_resident": timed(&seen.beside),
         "message_by_launch": timed(&seen.launch),
         "message_by_graph": timed(&seen.graph),
+    })
+}
+
+fn quick_pages(found: &QuickPages) -> Value {
+    let (classes, used, took) = match found {
+        QuickPages::Used { classes, bytes, took } => (Some(classes), Some(bytes), Some(took)),
+        QuickPages::Alike { classes, took } => (Some(classes), None, Some(took)),
+        _ => (None, None, None),
+    };
+    let class = |k: usize| {
+        classes.map(|classes| json!({ "pages": classes.pages[k], "cycles": classes.cycles[k] }))
+    };
+    let error = match found {
+        QuickPages::Unused(why) => Some(why.to_string()),
+        _ => None,
+    };
+    json!({
+        "used_bytes": used,
+        "quick": class(0),
+        "slow": class(1),
+        "took_us": took.map(micros),
+        "error": error,
     })
 }
 
@@ -158,6 +181,9 @@ mod tests {
             ("/device/compute_capability", json!("9.0")),
             ("/device/watchdog", json!(false)),
             ("/probe/pinned/bytes", json!(67_108_864)),
+            ("/probe/quick_pages/used_bytes", json!(null)),
+            ("/probe/quick_pages/quick", json!(null)),
+            ("/probe/quick_pages/took_us", json!(null)),
             ("/probe/resident/answers", json!(9)),
             ("/probe/resident/median_us", json!(2.5)),
             ("/probe/copy_beside_resident/us", json!(12.0)),

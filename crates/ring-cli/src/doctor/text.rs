@@ -127,6 +127,7 @@ fn probe(page: &mut Page, seen: &Seen) {
     page.section(&format!("Tried on it, in {:.1} ms", seen.took.as_secs_f64() * 1e3));
     let bytes = |bytes: &usize| format!("{} bytes", grouped(*bytes as u64));
     page.fact("pinned memory", or_no(&seen.pinned, bytes));
+    page.fact("pages of it", &seen.quick_pages);
     page.fact("kernels use it in place", found(&seen.mapped, |()| "yes".to_owned()));
     let answers = found(&seen.resident, |answers| {
         let count = plural(answers.count.into(), "answer");
@@ -221,6 +222,7 @@ mod tests {
             "compute capability 9.0",
             "watchdog no",
             "pinned memory 67,108,864 bytes",
+            "pages of it all are used alike: 1 kernels are resident,",
             "resident kernel 9 answers, 2.5 us there and back",
             "copy beside it 12.0 us",
             "20,000 round trips: 2.0 us (median), 30.0 us (longest), 0 of 1 ms or longer",

@@ -89,7 +89,7 @@ impl Driver for Cpu {
     fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
         let host = pages::alloc(bytes)?;
         let device = host.as_ptr().expose_provenance() as u64;
-        Ok(Mapped { host, device, bytes, registered: true })
+        Ok(Mapped { host, device, bytes, quick: 0, registered: true })
     }
 
     unsafe fn free_pinned(&self, memory: Mapped) {

@@ -3,9 +3,9 @@
 //! Two implementations: [`cpu`](super::cpu), threads that run the handlers compiled for the host, and
 //! `cuda`; and `quirks`, which wraps either and takes things away.
 
-use super::{DeviceInfo, Occupancy, Resources};
+use super::{DeviceInfo, Occupancy, Resources, pages};
 use crate::device::image::{Image, ImageError};
-use crate::device::probe::Probed;
+use crate::device::probe::{NoQuickPages, Probed, QuickPages};
 use crate::error::{DriverError, OpenError};
 use ring_device::{BlockMemory, Hooks};
 use std::fmt::Debug;
@@ -19,11 +19,25 @@ pub struct Mapped {
     pub host: NonNull<u8>,
     /// Where the device's kernels see it; 0 if they do not.
     pub device: u64,
-    /// Its size.
+    /// Its size, less [`quick`](Self::quick).
     pub bytes: usize,
+    /// Bytes behind it, from the next page on, that the device reads sooner than other pages; mostly none.
+    pub quick: usize,
     /// Pages of the process's own; else the driver's.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub registered: bool,
+}
+
+impl Mapped {
+    /// Where the quick bytes begin.
+    pub(crate) fn quick_at(&self) -> usize {
+        if self.quick == 0 { self.bytes } else { pages::whole(self.bytes) }
+    }
+
+    /// Its bytes with the quick ones.
+    pub(crate) fn all(&self) -> usize {
+        self.quick_at() + self.quick
+    }
 }
 
 // SAFETY: an address range; who may touch it is the owner's business.
@@ -219,10 +233,20 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     /// zeroed.
     fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError>;
 
-    /// Frees it; it may be kept for the next `alloc_pinned` of that size.
+    /// The same with quick pages behind it, if the device is found to read some sooner: it is probed with one of
+    /// `kernels`. What was found.
+    fn alloc_with_quick(
+        &self,
+        bytes: usize,
+        _kernels: &Image,
+    ) -> Result<(Mapped, QuickPages), DriverError> {
+        Ok((self.alloc_pinned(bytes)?, QuickPages::Unused(NoQuickPages::NoGpu)))
+    }
+
+    /// Frees it; it may be kept for the next memory of that size.
     ///
     /// # Safety
-    /// From `alloc_pinned` of this driver, and nothing uses it any more.
+    /// From `alloc_pinned` or `alloc_with_quick` of this driver, and nothing uses it any more.
     unsafe fn free_pinned(&self, memory: Mapped);
 
     /// Allocates device memory; its address there.

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 /// Where pages begin.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// So many bytes, rounded up to whole pages; nobody else's are among them.
 pub(crate) fn whole(bytes: usize) -> usize {

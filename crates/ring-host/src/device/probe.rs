@@ -1,10 +1,16 @@
 //! What a probe finds out about a device, and what of it the process keeps.
 
 mod lack;
+#[cfg_attr(not(all(feature = "cuda", target_os = "linux")), allow(dead_code))]
+// only there pages are measured
+mod page_classes;
 mod probed;
+mod quick_pages;
 
 pub use lack::{Cause, Lack};
+pub use page_classes::PageClasses;
 pub use probed::Probed;
+pub use quick_pages::{NoQuickPages, QuickPages};
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What was tried, found and chosen, and why: kept so that it can be read afterwards.
 
 use crate::device::platform::WslSign;
-use crate::device::probe::{Lack, Probe};
+use crate::device::probe::{Lack, Probe, QuickPages};
 use crate::error::{DriverError, NoPinned, Obstacle, Refusal};
 use crate::mode::{Memory, Mode};
 use std::fmt;
@@ -160,6 +160,8 @@ pub struct Report {
     pub wsl: Vec<WslSign>,
     /// Bytes of pinned memory that were had, or why none were.
     pub pinned: Result<usize, NoPinned>,
+    /// Whether the device reads some pages of pinned memory sooner than others, so that request lines lie there.
+    pub quick_pages: QuickPages,
     /// What the probe found.
     pub probe: Probe,
     /// What the environment forces.

@@ -88,6 +88,12 @@ fn but_free(free: Option<u64>) -> String {
 }
 
 impl DriverError {
+    /// The error of the last call of the operating system.
+    #[cfg(all(feature = "cuda", target_os = "linux"))]
+    pub(crate) fn last(call: &'static str) -> DriverError {
+        DriverError::of_system(call, &std::io::Error::last_os_error())
+    }
+
     /// The error of a call of the operating system.
     pub(crate) fn of_system(call: &'static str, error: &std::io::Error) -> DriverError {
         let reason = DriverReason::Words(error.to_string().into());

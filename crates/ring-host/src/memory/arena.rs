@@ -1,6 +1,8 @@
 //! Memory taken once when a device is opened, and suballocated to kernels: to free memory
 //! while a kernel is resident blocks until that kernel ends (cuMemFree and cuMemFreeHost do).
 
+use crate::device::image::Image;
+use crate::device::probe::QuickPages;
 use crate::device::{Driver, Mapped};
 use crate::error::{ArenaKind, DriverError, LaunchError};
 use crate::sync::lock;
@@ -11,6 +13,12 @@ use std::sync::{Arc, Mutex};
 
 /// Suballocations are multiples of this, so each begins at a line.
 const GRANULE: usize = 256;
+
+/// So many bytes, rounded up, if there can be so many.
+fn whole_granules(bytes: usize) -> Option<usize> {
+    let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
+    rounded.filter(|bytes| *bytes <= isize::MAX as usize)
+}
 
 /// A suballocation that could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,8 @@ pub struct Arena {
     /// Pinned memory; else it is the device's.
     pinned: Option<Mapped>,
     ranges: Mutex<RangeAllocator<usize>>,
+    /// Those of the quick pages behind it.
+    quick: Mutex<RangeAllocator<usize>>,
 }
 
 impl Arena {
@@ -50,6 +60,17 @@ impl Arena {
     pub fn pinned(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
         let mapped = driver.alloc_pinned(bytes)?;
         Ok(Arena::new(driver, mapped.device, bytes, Some(mapped)))
+    }
+
+    /// An arena of pinned memory, with quick pages behind it if the device is found to read some sooner; and what was
+    /// found.
+    pub fn with_quick(
+        driver: &Arc<dyn Driver>,
+        bytes: usize,
+        kernels: &Image,
+    ) -> Result<(Arc<Arena>, QuickPages), DriverError> {
+        let (mapped, found) = driver.alloc_with_quick(bytes, kernels)?;
+        Ok((Arena::new(driver, mapped.device, bytes, Some(mapped)), found))
     }
 
     /// An arena of device memory.
@@ -65,7 +86,9 @@ impl Arena {
         pinned: Option<Mapped>,
     ) -> Arc<Arena> {
         let ranges = Mutex::new(RangeAllocator::new(0..bytes / GRANULE * GRANULE));
-        Arc::new(Arena { driver: Arc::clone(driver), device, bytes, pinned, ranges })
+        let quick = pinned.map_or(0..0, |mapped| mapped.quick_at()..mapped.all());
+        let quick = Mutex::new(RangeAllocator::new(quick));
+        Arc::new(Arena { driver: Arc::clone(driver), device, bytes, pinned, ranges, quick })
     }
 
     /// Whether it stays when the device is reset.
@@ -82,9 +105,7 @@ impl Arena {
     pub fn alloc(self: &Arc<Arena>, bytes: usize) -> Result<Suballocation, Exhausted> {
         let which = if self.pinned.is_some() { ArenaKind::Pinned } else { ArenaKind::Device };
         let refused = |free| Exhausted { which, needed: bytes, free, arena: self.bytes };
-        let rounded = bytes.max(1).checked_next_multiple_of(GRANULE);
-        let rounded = rounded.filter(|b| *b <= isize::MAX as usize);
-        let rounded = rounded.ok_or_else(|| refused(self.bytes))?;
+        let rounded = whole_granules(bytes).ok_or_else(|| refused(self.bytes))?;
         let range = lock(&self.ranges).allocate_range(rounded);
         let range = range.map_err(|error| refused(error.fragmented_free_length))?;
         Ok(Suballocation { arena: Arc::clone(self), range })
@@ -123,13 +144,28 @@ impl Suballocation {
         let whole = self.arena.pinned?;
         // SAFETY: the range lies in the arena's memory.
         let host: NonNull<u8> = unsafe { whole.host.add(self.range.start) };
-        Some(Mapped { host, device: self.device(), bytes: self.range.len(), ..whole })
+        Some(Mapped { host, device: self.device(), bytes: self.range.len(), quick: 0, ..whole })
+    }
+
+    /// Allocates a part of the quick pages of the same arena, if there is room. It goes back when it is dropped.
+    pub fn alloc_quick(&self, bytes: usize) -> Option<Suballocation> {
+        let range = lock(&self.arena.quick).allocate_range(whole_granules(bytes)?).ok()?;
+        Some(Suballocation { arena: Arc::clone(&self.arena), range })
+    }
+
+    /// How far behind another part of the same arena it begins.
+    pub fn behind(&self, other: &Suballocation) -> usize {
+        assert!(Arc::ptr_eq(&self.arena, &other.arena));
+        self.range.start - other.range.start
     }
 }
 
 impl Drop for Suballocation {
     fn drop(&mut self) {
-        lock(&self.arena.ranges).free_range(self.range.clone());
+        let arena = &self.arena;
+        let is_quick = self.range.start >= arena.bytes;
+        let ranges = if is_quick { &arena.quick } else { &arena.ranges };
+        lock(ranges).free_range(self.range.clone());
     }
 }
 
@@ -155,5 +191,29 @@ mod tests {
             assert_eq!(arena.alloc(bytes).unwrap_err().needed, bytes);
         }
         assert!(arena.alloc(1024).is_ok());
+    }
+
+    #[cfg(feature = "quirks")]
+    #[test]
+    fn quick_pages_are_taken_and_come_back_by_themselves() {
+        use crate::device::Quirks;
+        let driver: Arc<dyn Driver> = Quirks::of(Cpu::open()).quick_pages().into();
+        let (arena, found) = Arena::with_quick(&driver, 1000, &Image::built_in()).unwrap();
+        let QuickPages::Used { bytes, .. } = found else { panic!("{found:?}") };
+        let part = arena.alloc(700).unwrap();
+        assert!(arena.alloc(1).is_err(), "quick pages are no room for others");
+        for _ in 0..2 {
+            let quick = part.alloc_quick(bytes - 256).unwrap();
+            assert_eq!(quick.behind(&part), 4096, "from the next page on");
+            assert_eq!(quick.pinned().unwrap().device, part.device() + 4096);
+            let rest = part.alloc_quick(1).unwrap();
+            assert_eq!(rest.behind(&part), 4096 + bytes - 256);
+            assert!(part.alloc_quick(1).is_none() && arena.free() == 0);
+        }
+        assert!(part.alloc_quick(bytes + 1).is_none() && part.alloc_quick(usize::MAX).is_none());
+        drop(part);
+        assert!(arena.alloc(768).is_ok());
+        let none = Arena::pinned(&driver, 1024).unwrap().alloc(1).unwrap();
+        assert!(none.alloc_quick(1).is_none());
     }
 }

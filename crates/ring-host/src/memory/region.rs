@@ -13,6 +13,7 @@ use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -39,6 +40,27 @@ impl Drop for HostMemory {
     }
 }
 
+/// Lines of requests in quick pages: at an offset from the region, with all regions of the arena before them.
+#[derive(Debug)]
+struct QuickLines {
+    at: usize,
+    bytes: usize,
+    _memory: Suballocation,
+}
+
+impl QuickLines {
+    /// So many bytes, if there is room beside the suballocation that the region is.
+    fn new(region: &Suballocation, bytes: usize) -> Option<QuickLines> {
+        let memory = region.alloc_quick(bytes)?;
+        Some(QuickLines { at: memory.behind(region), bytes, _memory: memory })
+    }
+
+    /// Offsets of all lines.
+    fn range(&self) -> Range<usize> {
+        self.at..self.at + self.bytes
+    }
+}
+
 /// The memory of one kernel. Dropped only when nothing of it is on the device.
 #[derive(Debug)]
 pub(crate) struct Region {
@@ -47,6 +69,8 @@ pub(crate) struct Region {
     host: HostMemory,
     /// Where the device sees its copy.
     device: u64,
+    /// Where the lines of requests lie, if that is in quick pages.
+    quick: Option<QuickLines>,
     _mirror: Option<Suballocation>,
     /// The payload, if it is in device memory.
     payload: Option<Suballocation>,
@@ -71,12 +95,20 @@ impl Region {
             let memory = pinned.pinned().ok_or_else(|| none(ArenaKind::Pinned))?;
             (HostMemory { at: memory.host, bytes, pinned: Some(pinned) }, memory.device)
         };
+        let quick = match &host.pinned {
+            Some(pinned) if plan.memory == Memory::Mapped && plan.lines > 1 => {
+                let lines = plan.channels as usize * (offsets.lines_stride / 2);
+                QuickLines::new(pinned, lines)
+            }
+            _ => None,
+        };
         let part = |bytes| if bytes == 0 { Ok(None) } else { device.alloc(bytes).map(Some) };
         let mirror = part(if plan.memory == Memory::Mapped { 0 } else { offsets.mirrored })?;
         let payload = part(plan.payload_parts()[1])?;
         let state = part(plan.state_stride() * plan.channels as usize)?;
         let at = mirror.as_ref().map_or(mapped, Suballocation::device);
-        let region = Region { plan, offsets, host, device: at, _mirror: mirror, payload, state };
+        let region =
+            Region { plan, offsets, host, device: at, quick, _mirror: mirror, payload, state };
         region.initialise();
         Ok(region)
     }
@@ -92,7 +124,7 @@ impl Region {
         }
         self.control().initialise(&KernelSetup {
             channels: self.plan.channels,
-            memory_bytes: self.offsets.mirrored as u64,
+            memory_bytes: self.seen_bytes() as u64,
             payload: (self.payload(), self.plan.payload_bytes as u64),
             budgets: self.plan.budgets,
             processing: self.plan.processing,
@@ -120,7 +152,7 @@ impl Region {
                 state: (self.state(channel), self.plan.state_bytes as u64),
             });
             for direction in [to, back] {
-                self.ring(channel, direction).reset();
+                self.ring(channel, direction).reset(); // all lines, also those in quick pages
             }
         }
     }
@@ -136,11 +168,21 @@ impl Region {
         size_of::<ControlBlock>() + channel as usize * size_of::<ChannelBlock>()
     }
 
-    /// Offset of the doorbell lines of a channel's ring, if they are not in the channel's block.
+    /// Offset of the doorbell lines of a channel's ring, if they are not in the channel's block. The lines of requests,
+    /// which the device polls, are in quick pages if there are such; their place in the region is unused then.
     fn lines_at(&self, channel: u32, direction: Direction) -> Option<usize> {
-        let of_channel = self.offsets.lines + channel as usize * self.offsets.lines_stride;
-        let at = of_channel + self.offsets.lines_stride / 2 * direction as usize;
+        let (channel, stride) = (channel as usize, self.offsets.lines_stride);
+        let at = match &self.quick {
+            Some(quick) if direction == Direction::Requests => quick.at + channel * (stride / 2),
+            _ => self.offsets.lines + channel * stride + stride / 2 * direction as usize,
+        };
         (self.plan.lines > 1).then_some(at)
+    }
+
+    /// Bytes from the control block to the end of the last line or slot. Lines in quick pages lie behind all regions of
+    /// the arena, of which other kernels' are then among these bytes.
+    fn seen_bytes(&self) -> usize {
+        self.quick.as_ref().map_or(self.offsets.mirrored, |quick| quick.range().end)
     }
 
     /// Offset of the slots of a channel's ring.
@@ -160,8 +202,10 @@ impl Region {
 
     /// Where the host sees what lies at `offset`.
     pub fn host_at<T>(&self, offset: usize) -> NonNull<T> {
-        assert!(offset + size_of::<T>() <= self.offsets.end);
-        // SAFETY: inside the memory.
+        let (end, quick) = (offset + size_of::<T>(), self.quick.as_ref().map(QuickLines::range));
+        let is_quick = quick.is_some_and(|quick| offset >= quick.start && end <= quick.end);
+        assert!(end <= self.offsets.end || is_quick);
+        // SAFETY: inside the memory, or inside the quick part, which is a part of the same arena.
         unsafe { self.host.at.add(offset) }.cast()
     }
 
@@ -263,5 +307,151 @@ impl Region {
     /// Bytes of pinned memory.
     pub fn pinned_bytes(&self) -> usize {
         if self.host.pinned.is_some() { self.offsets.end } else { 0 }
+    }
+}
+
+#[cfg(all(test, feature = "quirks", not(loom)))]
+mod tests {
+    use super::*;
+    use crate::device::image::Image;
+    use crate::device::{Driver, Quirks, cpu::Cpu};
+    use crate::mode::PayloadMemory;
+    use ring_shared::atomics::Ordering::Relaxed;
+    use ring_shared::layout::{PlacementError, Processing, RingDescriptor};
+
+    const PINNED: usize = 4 << 20;
+
+    fn plan(memory: Memory, channels: u32, lines: u32) -> Plan {
+        Plan {
+            memory,
+            channels,
+            capacity: 16,
+            lines,
+            span: 2,
+            start: 0,
+            slot_atoms: [4, 4],
+            answer_stamps: 1,
+            payload_bytes: 0,
+            payload_memory: PayloadMemory::Auto,
+            state_bytes: 0,
+            budgets: Budgets::UNLIMITED,
+            processing: Processing::Continuous,
+            max_messages: 1,
+            lease: 1,
+        }
+    }
+
+    /// Arenas of a device, pinned and its own, whose pinned memory has 64 quick pages if it is said to.
+    fn arenas(quirks: Quirks) -> [Arc<Arena>; 2] {
+        let driver: Arc<dyn Driver> = quirks.into();
+        let (pinned, _) = Arena::with_quick(&driver, PINNED, &Image::built_in()).unwrap();
+        [pinned, Arena::device(&driver, 1 << 20).unwrap()]
+    }
+
+    fn quick() -> [Arc<Arena>; 2] {
+        arenas(Quirks::of(Cpu::open()).quick_pages())
+    }
+
+    fn region([pinned, device]: &[Arc<Arena>; 2], plan: Plan) -> Region {
+        Region::new(plan, Some(pinned), device).unwrap()
+    }
+
+    /// What a channel finds wrong with where its rings lie.
+    fn checked(region: &Region, channel: u32) -> Result<(), PlacementError> {
+        let placement = |ring: &RingDescriptor| Placement {
+            lines: ring.lines.load(Relaxed),
+            credit: ring.credit.load(Relaxed),
+            slots: ring.slots.load(Relaxed),
+            start: ring.start.load(Relaxed),
+            capacity: ring.capacity.load(Relaxed),
+            slot_bytes: ring.slot_bytes.load(Relaxed),
+            line_count: ring.line_count.load(Relaxed),
+            span: ring.span.load(Relaxed),
+        };
+        let memory_bytes = region.control().config.memory_bytes.load(Relaxed);
+        let block = region.channel(channel);
+        Placement::check(
+            &placement(&block.request),
+            &placement(&block.response),
+            (region.parameter(), memory_bytes),
+            (channel, region.plan.channels),
+        )
+    }
+
+    /// Where the device sees the request lines of each channel.
+    fn request_lines(region: &Region) -> Vec<u64> {
+        region.blocks().map(|block| block.request.lines.load(Relaxed)).collect()
+    }
+
+    #[test]
+    fn request_lines_lie_in_quick_pages_and_nothing_else_does() {
+        let arenas = quick();
+        let end = arenas[0].alloc(1).unwrap().device() + PINNED as u64;
+        let region = region(&arenas, plan(Memory::Mapped, 3, 8));
+        assert_eq!(request_lines(&region), [end, end + 2048, end + 4096]);
+        for (channel, block) in (0..).zip(region.blocks()) {
+            assert_eq!(checked(&region, channel), Ok(()));
+            assert!(block.response.lines.load(Relaxed) < end);
+            assert!(block.request.slots.load(Relaxed) < end);
+            // Both sides mean the same lines, and they are the channel's alone.
+            let lines = block.request.lines.load(Relaxed);
+            let at = region.lines_at(channel, Direction::Requests).unwrap();
+            assert_eq!(region.device_at(at), lines);
+            let host = region.host_at::<[u8; 2048]>(at);
+            assert_eq!(host.addr().get() as u64, lines); // of CPU threads
+            // SAFETY: the lines of this channel, which nobody uses, and which are zeroed.
+            unsafe {
+                assert_eq!(host.read(), [0; 2048], "channel {channel}");
+                host.write([0xff; 2048]);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_stay_where_they_were_if_there_are_no_quick_pages() {
+        for (arenas, memory, lines) in [
+            (arenas(Quirks::of(Cpu::open())), Memory::Mapped, 8),
+            (quick(), Memory::Mapped, 1),
+            (quick(), Memory::StagedAsync, 8),
+            (quick(), Memory::StagedSync, 8),
+        ] {
+            let region = region(&arenas, plan(memory, 2, lines));
+            let seen = region.device..region.device + region.offsets.mirrored as u64;
+            assert!(request_lines(&region).iter().all(|at| seen.contains(at)), "{memory:?}");
+            assert_eq!(region.seen_bytes(), region.offsets.mirrored);
+            assert!((0..2).all(|channel| checked(&region, channel).is_ok()));
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_in_quick_pages_lies_elsewhere_and_room_comes_back() {
+        let arenas = quick();
+        let is_quick = |region: &Region| region.quick.is_some();
+        let new = |channels| region(&arenas, plan(Memory::Mapped, channels, 128));
+        let first = new(7); // 32 KiB each, of 256
+        assert!(is_quick(&first));
+        let second = new(2);
+        assert!(!is_quick(&second) && is_quick(&new(1)));
+        assert!((0..2).all(|channel| checked(&second, channel).is_ok()));
+        for channel in 0..7 {
+            let at = first.lines_at(channel, Direction::Requests).unwrap();
+            // SAFETY: lines of a channel that nobody uses.
+            unsafe { first.host_at::<[u64; 4096]>(at).write([7; 4096]) };
+        }
+        drop(first);
+        let third = new(8);
+        assert!(is_quick(&third));
+        for channel in 0..8 {
+            let at = third.lines_at(channel, Direction::Requests).unwrap();
+            // SAFETY: lines of a channel that nobody uses.
+            assert_eq!(unsafe { third.host_at::<[u64; 4096]>(at).read() }, [0; 4096]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn nobody_is_given_what_lies_behind_the_lines() {
+        let region = region(&quick(), plan(Memory::Mapped, 1, 8));
+        region.host_at::<[u8; 2049]>(region.lines_at(0, Direction::Requests).unwrap());
     }
 }

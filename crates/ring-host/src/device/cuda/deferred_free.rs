@@ -83,12 +83,13 @@ impl DeferredFree {
         Some(deferred.swap_remove(at))
     }
 
-    /// Pinned memory of that size, zeroed, if some was given back.
-    pub fn reuse_pinned(&self, bytes: usize) -> Option<Mapped> {
-        let fits = |d: &Deferred| matches!(d, Deferred::Mapped(m) if m.bytes == bytes);
+    /// Pinned memory of that size, zeroed, with quick pages behind it or without, if some was given back.
+    pub fn reuse_pinned(&self, bytes: usize, quick: bool) -> Option<Mapped> {
+        let fits = |m: &Mapped| m.bytes == bytes && (m.quick > 0) == quick;
+        let fits = |d: &Deferred| matches!(d, Deferred::Mapped(m) if fits(m));
         let Some(Deferred::Mapped(mapped)) = self.reuse(fits) else { return None };
         // SAFETY: nobody uses what was given back, and it is this long.
-        unsafe { mapped.host.write_bytes(0, mapped.bytes) };
+        unsafe { mapped.host.write_bytes(0, mapped.all()) };
         Some(mapped)
     }
 

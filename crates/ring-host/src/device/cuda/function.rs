@@ -53,14 +53,23 @@ fn block(threads: u32, registers: u32, shared_bytes: u32) -> Resources {
     }
 }
 
+fn attribute(function: RawFunction, which: A) -> Result<u32, DriverError> {
+    let mut value = 0;
+    // SAFETY: a loaded function; the pointer is to a local.
+    let found = unsafe { api::cuFuncGetAttribute(&mut value, which, function.0) };
+    check("cuFuncGetAttribute", found).map(|()| u32::try_from(value).unwrap_or(0))
+}
+
+/// Most threads of a block of that function. A context must be bound.
+pub(super) fn max_threads(function: RawFunction) -> Result<u32, DriverError> {
+    attribute(function, A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+}
+
 impl Sealed for CudaFunction {}
 
 impl CudaFunction {
     fn attribute(&self, which: A) -> Result<u32, DriverError> {
-        let mut value = 0;
-        // SAFETY: a loaded function; the pointer is to a local.
-        let found = unsafe { api::cuFuncGetAttribute(&mut value, which, self.raw.0) };
-        check("cuFuncGetAttribute", found).map(|()| u32::try_from(value).unwrap_or(0))
+        attribute(self.raw, which)
     }
 
     /// Bytes of shared memory that a block declares, and those that it is launched with besides, if it has so many
@@ -88,7 +97,7 @@ impl CudaFunction {
 impl Function for CudaFunction {
     fn limits(&self, threads: u32) -> Result<Limits, DriverError> {
         let _bound = Bound::new(self.context)?;
-        let most = self.attribute(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let most = max_threads(self.raw)?;
         let threads = threads.min(most); // more are refused
         let (declared, dynamic) = self.shared(threads)?;
         let block = block(
@@ -136,12 +145,12 @@ impl Function for CudaFunction {
 
 /// A kernel with its one parameter.
 #[derive(Debug)]
-struct Kernel {
-    raw: RawFunction,
-    grid: Grid,
+pub(super) struct Kernel {
+    pub raw: RawFunction,
+    pub grid: Grid,
     /// Bytes of dynamic shared memory.
-    shared: u32,
-    parameter: u64,
+    pub shared: u32,
+    pub parameter: u64,
 }
 
 impl Kernel {
@@ -149,7 +158,7 @@ impl Kernel {
     ///
     /// # Safety
     /// If it is launched: as for [`LaunchSlot::launch`].
-    unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
+    pub unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
         let mut parameter = self.parameter;
         let mut parameters = [(&raw mut parameter).cast()];
         let (channels, threads) = (self.grid.channels, self.grid.threads);

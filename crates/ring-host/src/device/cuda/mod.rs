@@ -12,14 +12,22 @@ mod deferred_free;
 mod exclusion;
 mod function;
 mod library;
+#[cfg(target_os = "linux")]
+mod mapping;
 mod module;
+#[cfg(target_os = "linux")]
+mod page_probe;
 mod pinned;
+#[cfg(target_os = "linux")]
+mod quick;
 mod stream;
 
 use self::call::{Bound, End, check};
 use super::{Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
 use crate::device::image::{Image, ImageError};
-use crate::device::probe::Probed;
+#[cfg(not(target_os = "linux"))]
+use crate::device::probe::NoQuickPages;
+use crate::device::probe::{Probed, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, DriverReason, OpenError, Requirement};
 use crate::sync::lock;
@@ -50,12 +58,17 @@ pub struct Cuda {
     modules: module::Modules,
     deferred_free: Arc<deferred_free::DeferredFree>,
     streams: Arc<stream::Streams>,
+    /// What was found out when pinned memory last got quick pages.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    quick: Mutex<Option<QuickPages>>,
 }
+
+/// The GPUs that are open in this process, each with its index.
+static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
 
 impl Cuda {
     /// Opens the GPU of that index.
     pub fn open(index: usize) -> Result<Arc<Cuda>, OpenError> {
-        static OPEN: Mutex<Vec<(usize, Arc<Cuda>)>> = Mutex::new(Vec::new());
         let mut open = lock(&OPEN);
         if let Some(at) = open.iter().position(|(i, _)| *i == index) {
             let cuda = Arc::clone(&open[at].1);
@@ -127,7 +140,17 @@ impl Cuda {
             modules,
             deferred_free,
             streams,
+            quick: Mutex::default(),
         })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn with_quick(
+        &self,
+        _: usize,
+        _: &Image,
+    ) -> Result<(Option<Mapped>, QuickPages), NoQuickPages> {
+        Err(NoQuickPages::System)
     }
 }
 
@@ -202,7 +225,7 @@ impl Driver for Cuda {
     }
 
     fn alloc_pinned(&self, bytes: usize) -> Result<Mapped, DriverError> {
-        if let Some(mapped) = self.deferred_free.reuse_pinned(bytes) {
+        if let Some(mapped) = self.deferred_free.reuse_pinned(bytes, false) {
             return Ok(mapped);
         }
         let _bound = Bound::new(self.context)?;
@@ -214,6 +237,17 @@ impl Driver for Cuda {
             ));
         }
         pinned::alloc(bytes, self.info.maps_host_memory)
+    }
+
+    fn alloc_with_quick(
+        &self,
+        bytes: usize,
+        kernels: &Image,
+    ) -> Result<(Mapped, QuickPages), DriverError> {
+        let (mapped, found) =
+            self.with_quick(bytes, kernels).unwrap_or_else(|why| (None, QuickPages::Unused(why)));
+        tracing::info!(device = self.info.name, %found, "quick pages");
+        Ok((mapped.map_or_else(|| self.alloc_pinned(bytes), Ok)?, found))
     }
 
     unsafe fn free_pinned(&self, memory: Mapped) {

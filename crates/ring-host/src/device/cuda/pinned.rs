@@ -4,6 +4,8 @@
 
 use super::api;
 use super::call::{Context, SUCCESS, check};
+#[cfg(target_os = "linux")]
+use super::mapping::{self, Mapping};
 use crate::device::{Mapped, pages};
 use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys;
@@ -11,7 +13,7 @@ use std::ptr::NonNull;
 
 /// Allocates pinned memory, zeroed; `maps`: kernels are to see it. A context must be bound.
 pub(super) fn alloc(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
-    let (host, registered) = match register(bytes, maps) {
+    let (host, registered) = match allocate_pages(bytes, maps) {
         Ok(host) => (host, true),
         Err(error) => {
             tracing::debug!(%error, "the driver is to allocate pinned memory");
@@ -24,21 +26,47 @@ pub(super) fn alloc(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
     if !maps || found != SUCCESS {
         device = 0; // pinned all the same
     }
-    Ok(Mapped { host, device, bytes, registered })
+    Ok(Mapped { host, device, bytes, quick: 0, registered })
 }
 
-fn register(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
+/// Makes pinned memory, which kernels are to see, of pages of which the last are quick: so many bytes. A context must
+/// be bound.
+#[cfg(target_os = "linux")]
+pub(super) fn of_mapping(
+    pages: Mapping,
+    bytes: usize,
+    quick: usize,
+) -> Result<Mapped, DriverError> {
+    let (host, mut device) = (pages.page(0), 0);
+    register(host, pages::whole(bytes) + quick, true)?;
+    // SAFETY: the pointer is to a local.
+    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
+    let found = check("cuMemHostGetDevicePointer", found);
+    // SAFETY: registered above, and nothing uses it.
+    if found.is_ok() || unsafe { api::cuMemHostUnregister(host.as_ptr().cast()) } != SUCCESS {
+        pages.keep();
+    }
+    found.map(|()| Mapped { host, device, bytes, quick, registered: true })
+}
+
+fn allocate_pages(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
     let host = pages::alloc(bytes)?;
+    let done = register(host, bytes, maps);
+    if done.is_err() {
+        // SAFETY: taken above; the driver has refused them.
+        unsafe { pages::free(host, bytes) };
+    }
+    done.map(|()| host)
+}
+
+/// Registers whole pages of the process's own. A context must be bound.
+pub(super) fn register(host: NonNull<u8>, bytes: usize, maps: bool) -> Result<(), DriverError> {
     let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
     // SAFETY: whole pages of ours, as many bytes.
     let done = unsafe { api::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
-    let done = check("cuMemHostRegister", done);
-    match done {
-        Ok(()) => shared_with_forks(host, bytes, false),
-        // SAFETY: taken above; the driver has refused them.
-        Err(_) => unsafe { pages::free(host, bytes) },
-    }
-    done.map(|()| host)
+    check("cuMemHostRegister", done)?;
+    shared_with_forks(host, bytes, false);
+    Ok(())
 }
 
 fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
@@ -69,7 +97,7 @@ fn shared_with_forks(_: NonNull<u8>, _: usize, _: bool) {}
 /// stay for the life of the process.
 ///
 /// # Safety
-/// From [`alloc`] in that context, and nothing uses it any more.
+/// From [`alloc`] or `of_mapping` in that context, and nothing uses it any more.
 pub(super) unsafe fn free(memory: Mapped, context: Context) {
     let at = memory.host.as_ptr();
     // SAFETY: the caller's promise. A reset has ended the registration of pages, and has taken back
@@ -83,9 +111,14 @@ pub(super) unsafe fn free(memory: Mapped, context: Context) {
                 false
             }
         };
-        if free {
-            shared_with_forks(memory.host, memory.bytes, true);
-            pages::free(memory.host, memory.bytes);
+        match free {
+            #[cfg(target_os = "linux")]
+            true if memory.quick > 0 => mapping::unmap(memory.host, memory.all()),
+            true => {
+                shared_with_forks(memory.host, memory.bytes, true);
+                pages::free(memory.host, memory.bytes);
+            }
+            false => {}
         }
     }
 }

@@ -102,9 +102,12 @@ impl AllocationTable {
 /// The part of a block at a device address, if all of it is inside.
 fn part(block: &Mapped, device: u64, bytes: usize) -> Option<Mapped> {
     let at = usize::try_from(device.checked_sub(block.device)?).ok()?;
-    let inside = at.checked_add(bytes).is_some_and(|end| end <= block.bytes);
-    // SAFETY: inside the block.
-    inside.then(|| Mapped { host: unsafe { block.host.add(at) }, device, bytes, ..*block })
+    let inside = at.checked_add(bytes).is_some_and(|end| end <= block.all());
+    inside.then(|| {
+        // SAFETY: inside the block.
+        let host = unsafe { block.host.add(at) };
+        Mapped { host, device, bytes, quick: 0, ..*block }
+    })
 }
 
 /// Control block and rings of the kernel with that parameter, if it is in that block, and has no

@@ -5,6 +5,7 @@ mod late;
 mod launch_slot;
 mod memory_probe;
 mod names;
+mod quick_pages;
 mod state;
 
 pub use memory_probe::{Lines, MemoryProbe};
@@ -13,7 +14,7 @@ pub use names::NAMES;
 use super::{Driver, Function, Mapped, Occupancy, Program, Sealed};
 use crate::device::image::{Image, ImageError};
 use crate::device::layout_probe::LAYOUT_PROBE;
-use crate::device::probe::Probed;
+use crate::device::probe::{Probed, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::setters::setters;
@@ -132,6 +133,10 @@ setters! { of Quirks;
     /// together from 1 when the device has been probed.
     refused_launches(which: impl RangeBounds<u64>) => faults.launches = Some(numbers(&which));
 
+    /// Some pages of pinned memory are said to be read sooner than others, so request lines lie in such. A GPU keeps
+    /// those that it has.
+    quick_pages() => faults.quick_pages = true;
+
     /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
     /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
     idle_device() => faults.idle = true;
@@ -168,6 +173,11 @@ impl Quirks {
     fn and_wsl2(self) -> Quirks {
         let quirks = self.no_pinned().calls_block().held_launches();
         quirks.no_concurrent_managed().no_cooperative().watchdog(USUAL_WATCHDOG)
+    }
+
+    /// Whether quick pages are ordinary ones of the device underneath.
+    fn emulates_quick(&self) -> bool {
+        self.faults.quick_pages && self.inner.info().kind == DeviceKind::Cpu
     }
 
     /// A way into the lines of this device's kernels, for tests that write there what nobody should.
@@ -215,11 +225,28 @@ impl Driver for Quirks {
         Ok(memory)
     }
 
+    fn alloc_with_quick(
+        &self,
+        bytes: usize,
+        kernels: &Image,
+    ) -> Result<(Mapped, QuickPages), DriverError> {
+        self.state.enter_allocation(self.faults, "alloc_pinned")?;
+        self.state.alloc_pinned(self.faults, bytes)?;
+        let memory = match self.emulates_quick() {
+            true => quick_pages::emulated(&*self.inner, bytes),
+            false => self.inner.alloc_with_quick(bytes, kernels),
+        };
+        let memory = memory.inspect_err(|_| self.state.free_pinned(bytes))?;
+        self.state.table().note_pinned(memory.0);
+        Ok(memory)
+    }
+
     unsafe fn free_pinned(&self, memory: Mapped) {
         let _ = self.state.enter(self.faults, "free_pinned"); // given back all the same
         self.state.free_pinned(memory.bytes);
         self.state.table().forget(memory.device, true);
-        // SAFETY: the caller's promise; what `alloc_pinned` gives is the inner device's, unchanged.
+        let memory = if self.emulates_quick() { quick_pages::plain(memory) } else { memory };
+        // SAFETY: the caller's promise; what the inner device gave is what it gets back.
         unsafe { self.inner.free_pinned(memory) }
     }
 
@@ -230,8 +257,13 @@ impl Driver for Quirks {
             DeviceKind::Cpu => std::ptr::with_exposed_provenance_mut(device as usize),
             DeviceKind::Cuda => std::ptr::null_mut(),
         };
-        let mapped =
-            NonNull::new(host).map(|host| Mapped { host, device, bytes, registered: true });
+        let mapped = NonNull::new(host).map(|host| Mapped {
+            host,
+            device,
+            bytes,
+            quick: 0,
+            registered: true,
+        });
         self.state.table().note_device(device, mapped);
         Ok(device)
     }

@@ -52,6 +52,7 @@ pub(super) struct Faults {
     pub allocations: Option<Numbers>,
     pub launches: Option<Numbers>,
     pub idle: bool,
+    pub quick_pages: bool,
     /// In that many probes the host is busy.
     pub busy_probes: u64,
 }
