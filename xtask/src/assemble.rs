@@ -1,12 +1,12 @@
-//! `cargo xtask ptxas`: what each architecture's assembler makes of the PTX.
+//! Cubins of the PTX, and `cargo xtask ptxas`: what each architecture's assembler makes of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
-use crate::pins::MODULES;
+use crate::pins::{MODULES, Module};
 use crate::setup::ptxas::{self, Ptxas};
-use crate::{Result, Workspace, pins, shell};
+use crate::{Result, Workspace, pins, shell, workspace};
 
 /// What `ptxas -v` says of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn run(ws: &Workspace) -> Result {
     let ptxas = ptxas::find(ws)?;
     let scratch = ws.target("ptxas");
     fs_err::create_dir_all(&scratch)?;
-    println!("ptxas {}.{}", ptxas.version.0, ptxas.version.1);
+    println!("ptxas {}", ptxas.release);
     println!(
         "{:<8}{:<28}{:>10}{:>8}{:>8}{:>8}",
         "arch", "kernel", "registers", "shared", "stack", "spills"
@@ -70,8 +70,8 @@ pub fn assemble(
     arch: u32,
 ) -> Result<Option<Vec<Usage>>> {
     let mut command = shell::command(&ptxas.program);
-    command.args(["-v", "-O3", &format!("-arch=sm_{arch}"), "-o"]);
-    command.arg(scratch.join(format!("kernels.sm_{arch}.cubin"))).arg(ptx);
+    command.arg("-v").args(pins::PTXAS_FLAGS).arg(format!("-arch=sm_{arch}"));
+    command.arg("-o").arg(cubin_in(scratch, arch)).arg(ptx);
     match shell::output(&mut command) {
         Ok(said) => Ok(Some(parse(&said))),
         Err(error) if error.to_string().contains("is not defined for option 'gpu-name'") => {
@@ -79,6 +79,35 @@ pub fn assemble(
         }
         Err(error) => Err(error),
     }
+}
+
+fn cubin_in(scratch: &Path, arch: u32) -> PathBuf {
+    scratch.join(format!("kernels.sm_{arch}.cubin"))
+}
+
+/// A module's PTX, assembled for an architecture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cubin {
+    /// The architecture: 90 is sm_90.
+    pub arch: u32,
+    /// The ELF file.
+    pub elf: Vec<u8>,
+}
+
+/// Assembles `ptx` for each architecture that the module has a cubin for. The same PTX gives the same bytes.
+///
+/// # Errors
+/// When `ptxas` refuses the PTX, or does not know an architecture.
+pub fn cubins(ws: &Workspace, ptxas: &Ptxas, module: &Module, ptx: &str) -> Result<Vec<Cubin>> {
+    let scratch = ws.target("cubin");
+    let source = scratch.join("kernels.ptx");
+    workspace::write(&source, ptx)?;
+    let assemble = |arch: &u32| {
+        let unknown = || format!("{} does not know sm_{arch}", ptxas.program.display());
+        assemble(ptxas, &source, &scratch, *arch)?.with_context(unknown)?;
+        Ok(Cubin { arch: *arch, elf: fs_err::read(cubin_in(&scratch, *arch))? })
+    };
+    module.cubins.iter().map(assemble).collect()
 }
 
 /// Reads `ptxas -v`. A kernel has its own lines; a function that is not inlined has only a stack line.

@@ -1,28 +1,32 @@
-//! `cargo xtask ptx`: compiles device code to PTX.
+//! `cargo xtask ptx`: compiles device code to PTX, and assembles that to cubins where a module has some.
 
 use anyhow::{anyhow, ensure};
 use ring_builder::builder::FLAGS;
 use ring_builder::compile::Compile;
 use ring_builder::ptx;
 
+use crate::assemble::{self, Cubin};
 use crate::inputs::Inputs;
 use crate::manifest::Manifest;
 use crate::pins::{self, MODULES, Module};
+use crate::setup::ptxas;
 use crate::{Result, Workspace, golden, toolchain, workspace};
 
-/// A build's PTX and the manifest that belongs to it.
+/// A build's PTX, its cubins, and the manifest that belongs to them.
 #[derive(Debug)]
 pub struct Built {
     /// The PTX module.
     pub ptx: String,
+    /// What it was assembled to.
+    pub cubins: Vec<Cubin>,
     /// What it was made from.
     pub manifest: Manifest,
 }
 
-/// Compiles each module and writes the PTX and its manifest into the clone.
+/// Compiles each module and writes the PTX, its cubins and its manifest into the clone.
 ///
 /// # Errors
-/// When the toolchain is missing, a build fails, or PTX names a folder of this machine.
+/// When the toolchain or the pinned `ptxas` is missing, a build fails, or PTX names a folder of this machine.
 pub fn run(ws: &Workspace) -> Result {
     let mut bad = 0;
     for module in MODULES {
@@ -31,6 +35,10 @@ pub fn run(ws: &Workspace) -> Result {
         workspace::write(&ws.manifest(module), &built.manifest.text())?;
         let (file, lines) = (module.ptx, built.ptx.lines().count());
         println!("ptx: {file}: {lines} lines, sha256 {}", built.manifest.ptx);
+        for Cubin { arch, elf } in &built.cubins {
+            workspace::write(&ws.cubin(module, *arch), elf)?;
+            println!("ptx: {file}: a cubin for sm_{arch}, {} bytes", elf.len());
+        }
         for violation in golden::check(module, &built.ptx) {
             println!("ptx: {}{violation}", module.ptx.trim_end_matches("kernels.ptx"));
             bad += 1;
@@ -43,9 +51,9 @@ pub fn run(ws: &Workspace) -> Result {
 /// Compiles a module from nothing but its inputs.
 ///
 /// # Errors
-/// When the toolchain is missing, the build fails, or the PTX names a folder of this machine.
+/// When the toolchain or the pinned `ptxas` is missing, the build fails, or the PTX names a folder of this machine.
 pub fn build(ws: &Workspace, module: &Module) -> Result<Built> {
-    let toolchain = toolchain::find(ws)?;
+    let (toolchain, ptxas) = (toolchain::find(ws)?, ptxas::pinned(ws)?);
     // Taken before the build: an edit during it then shows as a stale manifest.
     let inputs = Inputs::of(ws, module)?;
     let target = ws.target("device");
@@ -66,6 +74,7 @@ pub fn build(ws: &Workspace, module: &Module) -> Result<Built> {
     }
     ptx::names_none(&compiled.ptx, &[ws.root(), toolchain.sysroot()])?;
     let source = toolchain::source_version(&toolchain);
-    let manifest = Manifest::new(module, inputs, source, &compiled.ptx);
-    Ok(Built { ptx: compiled.ptx, manifest })
+    let cubins = assemble::cubins(ws, &ptxas, module, &compiled.ptx)?;
+    let manifest = Manifest::new(module, inputs, source, &compiled.ptx, &cubins);
+    Ok(Built { ptx: compiled.ptx, cubins, manifest })
 }

@@ -1,12 +1,13 @@
-//! `cargo xtask ptx --check`: is the checked-in PTX what the sources give?
+//! `cargo xtask ptx --check`: are the checked-in PTX and its cubins what the sources give?
 
-use anyhow::{Error, anyhow, bail, ensure};
+use anyhow::{Context, Error, anyhow, bail, ensure};
 
+use crate::assemble::Cubin;
 use crate::manifest::Manifest;
-use crate::pins::{MODULES, Module};
+use crate::pins::{self, MODULES, Module};
 use crate::{Result, Workspace, build, golden, workspace};
 
-/// Rebuilds each module into the target folder and compares with the checked-in PTX and manifest.
+/// Rebuilds each module into the target folder and compares with the checked-in PTX, cubins and manifest.
 ///
 /// # Errors
 /// When a build fails or anything differs; the error shows the first line that does.
@@ -15,7 +16,7 @@ pub fn run(ws: &Workspace) -> Result {
 }
 
 fn one(ws: &Workspace, module: &Module) -> Result {
-    let (checked_in, manifest) = checked_in(ws, module)?;
+    let CheckedIn { ptx: checked_in, cubins, manifest } = checked_in(ws, module)?;
     let built = build::build(ws, module)?;
     let file = module.ptx;
     if let Some(difference) = first_difference(&checked_in, &built.ptx) {
@@ -23,7 +24,14 @@ fn one(ws: &Workspace, module: &Module) -> Result {
             "{file} is not what the sources give; {difference}\n  try: cargo xtask ptx, and check in the result"
         );
     }
-    manifest.verify(module, &built.manifest.inputs, &checked_in)?;
+    manifest.verify(module, &built.manifest.inputs, &checked_in, &cubins)?;
+    if let Some(Cubin { arch, .. }) = cubins.iter().find(|cubin| !built.cubins.contains(cubin)) {
+        bail!(
+            "the cubin for sm_{arch} is not what ptxas {} makes of {file}\n  try: cargo xtask ptx, and check in the \
+             result",
+            pins::PTXAS
+        );
+    }
     let violations = golden::check(module, &checked_in);
     let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
     ensure!(lines.is_empty(), "{file} has what it must not have:\n{}", lines.join("\n"));
@@ -33,19 +41,48 @@ fn one(ws: &Workspace, module: &Module) -> Result {
             built.manifest.rust_src, manifest.rust_src
         );
     }
-    println!("ptx: {file}: {} lines, byte for byte as checked in", built.ptx.lines().count());
+    let (lines, assembled) = (built.ptx.lines().count(), built.cubins.len());
+    println!("ptx: {file}: {lines} lines and {assembled} cubins, byte for byte as checked in");
     Ok(())
 }
 
-/// A module's checked-in PTX and its manifest.
+/// What is checked in of a module.
+#[derive(Debug)]
+pub struct CheckedIn {
+    /// The PTX.
+    pub ptx: String,
+    /// Every cubin that lies beside it, listed or not.
+    pub cubins: Vec<Cubin>,
+    /// What the manifest says of them.
+    pub manifest: Manifest,
+}
+
+/// A module's checked-in PTX, its cubins and its manifest.
 ///
 /// # Errors
-/// When one is missing or the manifest cannot be read.
-pub fn checked_in(ws: &Workspace, module: &Module) -> Result<(String, Manifest)> {
+/// When PTX or manifest is missing, or a file cannot be read.
+pub fn checked_in(ws: &Workspace, module: &Module) -> Result<CheckedIn> {
     let make = |error: Error| anyhow!("{error}\n  try: cargo xtask setup && cargo xtask ptx");
     let ptx = workspace::read(&ws.ptx(module)).map_err(make)?;
     let manifest = Manifest::parse(&workspace::read(&ws.manifest(module)).map_err(make)?)?;
-    Ok((ptx, manifest))
+    Ok(CheckedIn { ptx, cubins: cubins(ws, module)?, manifest })
+}
+
+/// The cubins beside a module's PTX.
+fn cubins(ws: &Workspace, module: &Module) -> Result<Vec<Cubin>> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(ws.ptx(module).parent().unwrap_or(ws.root()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let arch = name.strip_prefix("kernels.sm_").and_then(|rest| rest.strip_suffix(".cubin"));
+        if let Some(arch) = arch {
+            let arch =
+                arch.parse().with_context(|| format!("{name}: sm_{arch} is no architecture"))?;
+            found.push(Cubin { arch, elf: fs_err::read(&path)? });
+        }
+    }
+    found.sort_by_key(|cubin| cubin.arch);
+    Ok(found)
 }
 
 /// Where two texts part, in words; nothing when they are equal.

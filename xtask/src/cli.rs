@@ -22,9 +22,9 @@ pub struct Arguments {
 pub enum Task {
     /// Get rust-src for the pinned nightly, and ptxas
     Setup(setup::Options),
-    /// Compile ring-device and ring-bench to PTX, write it into the clone
+    /// Compile ring-device and ring-bench to PTX, assemble the cubins, write both into the clone
     Ptx {
-        /// Write nothing, but compare with the PTX in the clone
+        /// Write nothing, but compare with what is in the clone
         #[arg(long)]
         check: bool,
     },

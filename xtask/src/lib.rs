@@ -4,11 +4,11 @@
 //! user of `ring-host` needs no nightly. This crate holds everything that keeps that honest:
 //!
 //! - [`setup`] gets the pinned nightly's `rust-src` and NVIDIA's `ptxas` into the target folder,
-//! - [`build`] compiles `ring-device` to PTX and [`check`] compares it with what is checked in,
+//! - [`build`] compiles `ring-device` to PTX, and to cubins of that, and [`check`] compares them with what is checked in,
 //! - [`installed`] gets cargo's tools that the jobs need,
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
-//! - [`assemble`] runs `ptxas` over it and reports registers, stack and spills,
+//! - [`assemble`] runs `ptxas` over it: for the cubins, and to report registers, stack and spills,
 //! - [`rust_cuda`] compiles the same by the other compiler, and compares,
 //! - [`sanitize`] runs loom over the ring, the resident loop and the host, and the sanitizers over the CPU device,
 //! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,

@@ -24,6 +24,9 @@ pub struct Module {
     pub crates: &'static [&'static str],
     /// The PTX, from the root on. Its manifest lies beside it.
     pub ptx: &'static str,
+    /// The architectures that it is also checked in for as a cubin, beside the PTX: 90 is sm_90. The program that
+    /// embeds them chooses among them.
+    pub cubins: &'static [u32],
     /// The entry points that it must have.
     pub entries: &'static [&'static str],
 }
@@ -36,6 +39,8 @@ pub const BUILT_IN: Module = Module {
     panics: false,
     crates: &["crates/ring-shared", "crates/ring-device"],
     ptx: "crates/ring-host/ptx/kernels.ptx",
+    // The cards that the tests have run on; the driver compiles the PTX for all others.
+    cubins: &[90],
     entries: &["ring_echo", "ring_vector_add", "ring_layout_probe", "ring_page_probe"],
 };
 
@@ -47,6 +52,7 @@ pub const BENCH: Module = Module {
     panics: false,
     crates: &["crates/ring-shared", "crates/ring-device", "crates/ring-bench"],
     ptx: "crates/ring-cli/src/bench/kernels.ptx",
+    cubins: &[],
     entries: &[
         "bench_echo_16",
         "bench_echo_64_warp",
@@ -75,6 +81,7 @@ pub const EXAMPLES: Module = Module {
     panics: true,
     crates: &["crates/ring-shared", "crates/ring-device", "examples/kernels"],
     ptx: "examples/kernels/kernels.ptx",
+    cubins: &[],
     entries: &[
         "ring_Book",
         "ring_Fragile",
@@ -110,11 +117,15 @@ pub const DEBIAN_VERSION: &str = "1.97.1+dfsg1-1";
 /// The suites that carry it.
 pub const DEBIAN_SUITES: &str = "sid forky";
 
-/// PyPI's package with `ptxas`.
+/// The release of `ptxas` that makes the checked-in cubins: another makes other code of the same PTX.
+pub const PTXAS: &str = "12.9.86";
+/// How it is asked to make them, beside the architecture and the files.
+pub const PTXAS_FLAGS: [&str; 1] = ["-O3"];
+/// PyPI's package with that `ptxas`.
 pub const NVCC_WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
 /// PyPI's package with CUDA's headers, which Rust-CUDA asks for the version.
 pub const CUDART_WHEEL: &str = "nvidia-cuda-runtime-cu12==12.9.79";
-/// The oldest `ptxas` on PATH that is taken instead: the first that knows sm_120.
+/// The oldest `ptxas` on PATH that serves where nothing that it makes is checked in: the first that knows sm_120.
 pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];

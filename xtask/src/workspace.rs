@@ -74,6 +74,12 @@ impl Workspace {
         self.root.join(module.ptx)
     }
 
+    /// Its checked-in cubin for an architecture, beside the PTX: `kernels.sm_90.cubin`.
+    #[must_use]
+    pub fn cubin(&self, module: &Module, arch: u32) -> PathBuf {
+        self.ptx(module).with_extension(format!("sm_{arch}.cubin"))
+    }
+
     /// The manifest beside it.
     #[must_use]
     pub fn manifest(&self, module: &Module) -> PathBuf {
@@ -112,11 +118,11 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// When it cannot be written; the error names the file.
-pub fn write(path: &Path, text: &str) -> Result {
+pub fn write<T: AsRef<[u8]> + ?Sized>(path: &Path, contents: &T) -> Result {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    Ok(fs::write(path, text)?)
+    Ok(fs::write(path, contents)?)
 }
 
 /// Removes a folder with all that is in it, if it is there.

@@ -3,10 +3,10 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The SHA-256 of `text` in hexadecimal.
+/// The SHA-256 of a file's `contents` in hexadecimal.
 #[must_use]
-pub fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+pub fn sha256<T: AsRef<[u8]> + ?Sized>(contents: &T) -> String {
+    Sha256::digest(contents.as_ref()).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

@@ -41,7 +41,7 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
         miri(ws);
     }
     let assembler = ptxas::ensure(ws)?;
-    println!("setup: ptxas {}.{}", assembler.version.0, assembler.version.1);
+    println!("setup: ptxas {}", assembler.release);
     Ok(())
 }
 
