@@ -16,12 +16,12 @@ pub extern "C" fn cuGetErrorString(_code: i32, words: *mut *const u8) -> i32 {
 }
 "#;
 
-/// Compiles it; `None` where there is no compiler.
-fn library() -> Option<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("ring-driver-{}", std::process::id()));
+/// Compiles a driver's library, and gives the folder that is made for it; `None` where there is no compiler.
+pub(crate) fn library(name: &str, source_text: &str) -> Option<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("ring-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let source = folder.join("driver.rs");
-    std::fs::write(&source, LIBRARY).unwrap();
+    std::fs::write(&source, source_text).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut compile = Command::new(rustc);
     compile.args(["--edition", "2021", "--crate-type", "cdylib", "-C", "panic=abort", "-o"]);
@@ -43,7 +43,8 @@ fn library() -> Option<PathBuf> {
 #[cfg(target_os = "linux")]
 fn a_code_that_is_not_known_is_reported_as_it_is() {
     let test = concat!(module_path!(), "::a_code_that_is_not_known_is_reported_as_it_is");
-    let Some(folder) = is_child().then(PathBuf::new).or_else(library) else { return };
+    let compiled = || library("driver", LIBRARY);
+    let Some(folder) = is_child().then(PathBuf::new).or_else(compiled) else { return };
     in_child(test, &[("LD_LIBRARY_PATH", folder.to_str().unwrap())], || {
         let Err(OpenError::Driver(error)) = Runtime::open(Device::Cuda(0)) else {
             panic!("a driver that does not work was opened");

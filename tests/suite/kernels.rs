@@ -3,7 +3,7 @@
 
 use crate::faults::{CHILD, answers, gpu_alone, is_child, names, ptx};
 use ring_host::device::{Quirks, cpu::Cpu};
-use ring_host::image::ImageError;
+use ring_host::image::{ImageError, Loaded, NoCubin};
 use ring_host::kernels::{EchoMessage, VectorAdd};
 use ring_host::{
     Device, DeviceKind, KernelFiles, Kernels, LaunchConfig, LaunchError, OpenError, Opened,
@@ -90,6 +90,39 @@ fn a_gpu_runs_them() {
         let host = Runtime::open_with(Device::Cuda(0), with(few())).unwrap();
         let error = host.launch::<VectorAdd>(LaunchConfig::default()).map(drop).unwrap_err();
         lacks_vector_add(error);
+    });
+}
+
+/// The built-in kernels are loaded as the cubin for the device, if there is one, and the same text as PTX.
+#[test]
+fn a_gpu_runs_the_cubin_for_it_and_the_ptx() {
+    gpu_alone(here!("a_gpu_runs_the_cubin_for_it_and_the_ptx"), |host| {
+        let (major, minor) = host.device().compute_capability;
+        let built_in = Runtime::open_with(Device::Cuda(0), RuntimeConfig::default()).unwrap();
+        match &built_in.report().loaded {
+            Loaded::Cubin(of) => assert!(of.major == major && of.minor <= minor, "{of}"),
+            Loaded::Ptx(NoCubin::NotShipped(_)) => println!("{}", built_in.report().loaded),
+            other => panic!("{other}"),
+        }
+        let of_text = || with(Kernels::BUILT_IN.ptx().to_owned());
+        let as_ptx = Runtime::open_with(Device::Cuda(0), of_text()).unwrap();
+        assert_eq!(as_ptx.report().loaded, Loaded::Ptx(NoCubin::NotBuiltIn));
+        for host in [&built_in, &as_ptx] {
+            host.layout_on_device().unwrap();
+            answers(host);
+        }
+    });
+}
+
+/// Beside a resident kernel nothing is loaded: there PTX is served by the cubin of the same text.
+#[test]
+fn what_a_gpu_has_loaded_serves_the_same_text() {
+    gpu_alone(here!("what_a_gpu_has_loaded_serves_the_same_text"), |host| {
+        let kernel = active(&host, LaunchConfig::default().capacity(16));
+        let same = with(config().kernels.ptx().to_owned());
+        let beside = Runtime::open_with(Device::Cuda(0), same).unwrap();
+        assert_eq!(beside.report().loaded, host.report().loaded);
+        drop(kernel);
     });
 }
 

@@ -12,6 +12,7 @@ mod abandoned;
 mod asynchronous;
 mod bad_input;
 mod busy;
+mod cubins;
 mod driver;
 mod embedded;
 mod faults;

@@ -105,7 +105,7 @@ impl Runtime {
         kernels: Image,
     ) -> Result<Runtime, OpenError> {
         reap();
-        driver.load_all(&kernels)?;
+        let loaded = driver.load_all(&kernels)?;
         let forced = forced_by_environment()?;
         let (pinned, found, quick_pages) = alloc_pinned(&driver, options.pinned_bytes, &kernels);
         let bytes = options.device_bytes;
@@ -114,9 +114,15 @@ impl Runtime {
         tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, &kernels, TRIES))?;
         let core = Arc::new(RuntimeCore { driver, pinned, device, why, kernels });
-        let selection = Err(Vec::new());
-        let wsl = wsl_signs();
-        let report = Report { wsl, pinned: found, quick_pages, probe, forced, selection };
+        let report = Report {
+            wsl: wsl_signs(),
+            loaded,
+            pinned: found,
+            quick_pages,
+            probe,
+            forced,
+            selection: Err(Vec::new()),
+        };
         let findings = Arc::new(Findings::new(core.with_selection(report)));
         Ok(Runtime { core, findings, options })
     }

@@ -98,6 +98,7 @@ fn see(runtime: &Runtime) -> Seen {
     let report = runtime.report();
     let probe = report.probe.clone();
     Seen {
+        loaded: report.loaded.clone(),
         pinned: report.pinned.clone(),
         quick_pages: report.quick_pages.clone(),
         mapped: probe.mapped,
@@ -144,6 +145,7 @@ fn reason(mode: Mode, memory: Memory, error: LaunchError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring_host::image::Loaded;
 
     #[test]
     fn the_cpu_is_seen_to_run_kernels_each_way_but_one() {
@@ -151,6 +153,7 @@ mod tests {
         let seen = facts.seen.as_ref().expect("the CPU device opens");
         assert!(facts.opened() && facts.troubles.is_empty() && facts.sharing.is_none());
         assert_eq!(facts.device.as_ref().unwrap().kind, "cpu");
+        assert_eq!(seen.loaded, Loaded::Host);
         assert_eq!(seen.ways.len(), 9);
         let refused: Vec<_> = seen.ways.iter().filter(|way| way.refused.is_some()).collect();
         assert_eq!(refused.len(), 1, "{refused:?}");

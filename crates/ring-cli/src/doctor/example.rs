@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Found, Library, Seen, Way};
 use super::sharing::{RoundTrips, Sharing};
+use ring_host::image::{Architecture, Loaded};
 use ring_host::platform::{LibraryFolder, WSL_LIBRARIES};
 use ring_host::probe::{Answers, NoQuickPages, QuickPages};
 use ring_host::{AskedBy, Device, Evidence, Memory, Mode, OpenError, Selection, Why};
@@ -55,6 +56,7 @@ fn seen() -> Seen {
     let why = Why { asked: AskedBy::Nobody, found };
     let refused = Some("copied between launches".to_owned());
     Seen {
+        loaded: Loaded::Cubin(Architecture { major: 9, minor: 0 }),
         pinned: Ok(64 << 20),
         quick_pages: QuickPages::Unused(NoQuickPages::Resident(1)),
         mapped: Ok(()),
@@ -79,6 +81,9 @@ pub fn without_driver() -> Facts {
     facts.gpus = Err(OpenError::NoDriver.to_string());
     facts.troubles = vec![OpenError::NoDriver];
     facts.sharing = None;
+    if let Some(seen) = &mut facts.seen {
+        seen.loaded = Loaded::Host;
+    }
     if let Some(device) = &mut facts.device {
         (device.kind, device.name) = ("cpu", "CPU threads (2 processors)".to_owned());
         (device.cuda, device.compute_capability) = (None, None);

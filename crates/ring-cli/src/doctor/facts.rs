@@ -2,6 +2,7 @@
 
 use super::sharing::Sharing;
 use ring_host::error::NoPinned;
+use ring_host::image::Loaded;
 use ring_host::platform::{LibraryFolder, WslSign};
 use ring_host::probe::{Answers, Lack, QuickPages};
 use ring_host::{Device, DeviceInfo, Memory, Mode, OpenError, Refusal, Selection};
@@ -108,6 +109,8 @@ impl Found {
 /// What an opened device was seen to do. Each is a measurement, or why there is none.
 #[derive(Clone, Debug)]
 pub struct Seen {
+    /// As what its kernels were loaded.
+    pub loaded: Loaded,
     /// Bytes of pinned memory that were had.
     pub pinned: Result<usize, NoPinned>,
     /// Whether some of its pages are read sooner than others.

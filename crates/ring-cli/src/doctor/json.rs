@@ -71,6 +71,7 @@ fn probe(seen: &Seen) -> Value {
     };
     json!({
         "took_us": micros(&seen.took),
+        "loaded": seen.loaded.to_string(),
         "pinned": { "bytes": seen.pinned.as_ref().ok(), "error": seen.pinned.as_ref().err().map(ToString::to_string) },
         "quick_pages": quick_pages(&seen.quick_pages),
         "mapped": found(json!({ "works": seen.mapped.is_ok() }), &seen.mapped),
@@ -192,6 +193,7 @@ mod tests {
             ("/probe/resident/certain", json!(true)),
             ("/probe/copy_beside_resident/certain", json!(true)),
             ("/probe/took_us", json!(1500.0)),
+            ("/probe/loaded", json!("the cubin for sm_90")),
             ("/choice/mode", json!("persistent")),
             ("/choice/memory", json!("mapped")),
             ("/ways/0/works", json!(true)),

@@ -125,6 +125,7 @@ fn attributes(page: &mut Page, device: &Found) {
 
 fn probe(page: &mut Page, seen: &Seen) {
     page.section(&format!("Tried on it, in {:.1} ms", seen.took.as_secs_f64() * 1e3));
+    page.fact("kernels loaded as", &seen.loaded);
     let bytes = |bytes: &usize| format!("{} bytes", grouped(*bytes as u64));
     page.fact("pinned memory", or_no(&seen.pinned, bytes));
     page.fact("pages of it", &seen.quick_pages);
@@ -221,6 +222,7 @@ mod tests {
             "driver supports CUDA 12.8",
             "compute capability 9.0",
             "watchdog no",
+            "kernels loaded as the cubin for sm_90",
             "pinned memory 67,108,864 bytes",
             "pages of it all are used alike: 1 kernels are resident,",
             "resident kernel 9 answers, 2.5 us there and back",

@@ -4,7 +4,7 @@
 //! `cuda`; and `quirks`, which wraps either and takes things away.
 
 use super::{DeviceInfo, Occupancy, Resources, pages};
-use crate::device::image::{Image, ImageError};
+use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::probe::{NoQuickPages, Probed, QuickPages};
 use crate::error::{DriverError, OpenError};
 use ring_device::{BlockMemory, Hooks};
@@ -263,8 +263,8 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError>;
 
     /// Loads every kernel of an image, unless it was before. CPU threads load nothing.
-    fn load_all(&self, _: &Image) -> Result<(), ImageError> {
-        Ok(())
+    fn load_all(&self, _: &Image) -> Result<Loaded, ImageError> {
+        Ok(Loaded::Host)
     }
 
     /// Makes a kernel ready. Slow the first time an image is seen.

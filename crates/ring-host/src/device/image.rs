@@ -1,93 +1,19 @@
 //! The code of a kernel, checked before any driver sees it.
 
-use crate::error::DriverError;
+#[cfg(any(feature = "cuda", test))]
+mod cubin;
+mod error;
+mod loaded;
+
+#[cfg(feature = "cuda")]
+pub(crate) use self::cubin::Cubin;
+pub use self::error::{ImageError, NotPtx};
+pub use self::loaded::{Architecture, Loaded, NoCubin};
 use std::borrow::Cow;
 use std::fmt;
 
 /// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
 pub(crate) const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
-
-/// What is wrong with a PTX.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImageError {
-    /// No bytes.
-    #[error("the PTX is empty")]
-    Empty,
-    /// Not PTX text.
-    #[error("this is not PTX: {0}")]
-    NotPtx(NotPtx),
-    /// Built against another ring-device.
-    #[error(
-        "the PTX has ABI version {found}, but this host has {}; rebuild it",
-        ring_shared::ABI_VERSION
-    )]
-    Abi {
-        /// The version found.
-        found: u32,
-    },
-    /// Says no ABI version.
-    #[error("the PTX does not define RING_ABI_VERSION; build it against ring-device")]
-    NoAbi,
-    /// No such entry.
-    #[error(
-        "the PTX has no entry '{entry}'; it has: {}; a kernel of your own is launched with its own \
-         PTX (LaunchConfig::kernels)",
-        listed(has)
-    )]
-    NoEntry {
-        /// The entry asked for.
-        entry: &'static str,
-        /// Those it has.
-        has: Vec<String>,
-    },
-    /// The entry takes something else than one address.
-    #[error("the entry '{entry}' must have one parameter of 8 bytes; it has another signature")]
-    Signature {
-        /// The entry.
-        entry: String,
-    },
-    /// It is not loaded, and loading blocks until no kernel is resident.
-    #[error(
-        "the PTX is not loaded yet, and the driver loads nothing while kernels are resident \
-         ({resident} are); call Runtime::prepare before the first launch, or terminate them"
-    )]
-    Busy {
-        /// Kernels resident in this process.
-        resident: usize,
-    },
-    /// A driver call failed, whatever the PTX is.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
-    /// The driver could not compile it.
-    #[error("the driver refused the PTX ({code}): {log}")]
-    Refused {
-        /// The driver's code.
-        code: i32,
-        /// What its compiler said.
-        log: String,
-    },
-}
-
-/// Why bytes are no PTX.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotPtx {
-    /// They are no UTF-8.
-    #[error("it is not text")]
-    NotText,
-    /// A driver would read no further.
-    #[error("it contains a NUL byte")]
-    Nul,
-    /// PTX begins with them.
-    #[error("it lacks a .version or a .target directive")]
-    NoDirective,
-}
-
-/// The names, or "none".
-fn listed(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
 
 /// PTX that was checked: text, with an ABI version like ours.
 #[derive(Clone)]
@@ -112,6 +38,12 @@ impl Image {
     /// Whether these are [the built-in kernels](Image::built_in).
     pub fn is_built_in(&self) -> bool {
         self.built_in
+    }
+
+    /// What a GPU of that compute capability can load in place of the text.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn cubin(&self, capability: (u32, u32)) -> Result<&'static Cubin, NoCubin> {
+        if self.built_in { cubin::built_in(capability) } else { Err(NoCubin::NotBuiltIn) }
     }
 
     /// Checks PTX of a user's own.

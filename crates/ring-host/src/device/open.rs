@@ -50,7 +50,7 @@ pub fn open(device: Device, kernels: &Image) -> Result<(Arc<dyn Driver>, Opened)
 #[cfg(feature = "cuda")]
 fn open_cuda(index: usize, kernels: &Image) -> Result<Arc<dyn Driver>, OpenError> {
     let driver = crate::device::cuda::Cuda::open(index)?;
-    driver.load_all(kernels)?; // before anything is resident
+    let _ = driver.load_all(kernels)?; // before anything is resident
     Ok(driver)
 }
 

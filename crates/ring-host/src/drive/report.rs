@@ -1,5 +1,6 @@
 //! What was tried, found and chosen, and why: kept so that it can be read afterwards.
 
+use crate::device::image::Loaded;
 use crate::device::platform::WslSign;
 use crate::device::probe::{Lack, Probe, QuickPages};
 use crate::error::{DriverError, NoPinned, Obstacle, Refusal};
@@ -158,6 +159,9 @@ impl Forced {
 pub struct Report {
     /// Signs that this is WSL2. They word reports, and decide nothing.
     pub wsl: Vec<WslSign>,
+    /// As what the device loaded the runtime's kernels
+    /// ([`RuntimeConfig::kernels`](crate::RuntimeConfig::kernels)).
+    pub loaded: Loaded,
     /// Bytes of pinned memory that were had, or why none were.
     pub pinned: Result<usize, NoPinned>,
     /// Whether the device reads some pages of pinned memory sooner than others, so that request lines lie there.

@@ -11,6 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernels {
     ptx: &'static str,
+    built_in: bool,
 }
 
 /// Its length: the text has hundreds of kilobytes.
@@ -21,10 +22,12 @@ impl fmt::Debug for Kernels {
 }
 
 impl Kernels {
-    /// The kernels that come with this crate: [`kernels`](crate::kernels), and the layout probe.
-    pub const BUILT_IN: Kernels = Kernels { ptx: image::BUILT_IN };
+    /// The kernels that come with this crate: [`kernels`](crate::kernels), and the layout probe. They have
+    /// cubins for some GPUs, which load faster than PTX; [`Report::loaded`](crate::Report::loaded) says what
+    /// was taken.
+    pub const BUILT_IN: Kernels = Kernels { ptx: image::BUILT_IN, built_in: true };
 
-    /// Kernels in PTX that was made in another way, say by `ring build` and checked in. A program that
+    /// Kernels in PTX, which a GPU's driver compiles; say PTX that was made in another way, say by `ring build` and checked in. A program that
     /// reads PTX when it runs leaks the text, or lets [`KernelFiles`](crate::KernelFiles) keep it: what a
     /// device has loaded is never unloaded.
     ///
@@ -33,7 +36,7 @@ impl Kernels {
     /// included. Its entries must be what `ring_device::run` makes of the kernel types that are
     /// launched with it, and must touch nothing else.
     pub const unsafe fn new(ptx: &'static str) -> Kernels {
-        Kernels { ptx }
+        Kernels { ptx, built_in: false }
     }
 
     /// The text.
@@ -43,7 +46,7 @@ impl Kernels {
 
     /// The text, checked.
     pub fn image(&self) -> Result<Image, ImageError> {
-        match *self == Kernels::BUILT_IN {
+        match self.built_in {
             true => Ok(Image::built_in()),
             false => Image::new(self.ptx.as_bytes()),
         }

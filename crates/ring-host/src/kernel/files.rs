@@ -189,6 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_loaded_as_ptx_also_with_the_text_of_the_built_in_kernels() {
+        let files = read(&[write("same", Kernels::BUILT_IN.ptx())]).unwrap();
+        let is_built_in = |kernels: Kernels| kernels.image().unwrap().is_built_in();
+        assert_eq!(files.built_in().ptx(), Kernels::BUILT_IN.ptx());
+        assert!(!is_built_in(files.built_in()) && is_built_in(Kernels::BUILT_IN));
+    }
+
+    #[test]
     fn a_file_that_is_not_taken_is_named() {
         let says = |path: PathBuf, parts: &[&str]| {
             let said = read(&[file("good", &["one"]), path.clone()]).unwrap_err().to_string();

@@ -70,7 +70,14 @@ pub struct LaunchConfig {
     processing: Processing,
     max_messages: u32,
     lease: Duration,
-    ptx: Option<Cow<'static, [u8]>>,
+    code: Option<Code>,
+}
+
+/// A launch's own code.
+#[derive(Clone, Debug)]
+enum Code {
+    Kernels(Kernels),
+    Ptx(Cow<'static, [u8]>),
 }
 
 impl Default for LaunchConfig {
@@ -93,7 +100,7 @@ impl Default for LaunchConfig {
             processing: Processing::Batch,
             max_messages: u32::MAX,
             lease: LaunchConfig::DEFAULT_LEASE,
-            ptx: None,
+            code: None,
         }
     }
 }
@@ -183,7 +190,7 @@ impl LaunchConfig {
     /// gives them. They are checked on every device; the CPU device then runs the handler compiled for
     /// the host.
     pub fn kernels(self, kernels: Kernels) -> LaunchConfig {
-        LaunchConfig { ptx: Some(Cow::Borrowed(kernels.ptx().as_bytes())), ..self }
+        LaunchConfig { code: Some(Code::Kernels(kernels)), ..self }
     }
 
     /// PTX of your own in place of the built-in kernels. It is checked on every device; the CPU
@@ -194,7 +201,7 @@ impl LaunchConfig {
     /// included. Its entry must be what `ring_device::run` makes of this kernel type, and must
     /// touch nothing else.
     pub unsafe fn ptx(self, ptx: impl Into<Cow<'static, [u8]>>) -> LaunchConfig {
-        LaunchConfig { ptx: Some(ptx.into()), ..self }
+        LaunchConfig { code: Some(Code::Ptx(ptx.into())), ..self }
     }
 
     /// Whether the slots of the rings were chosen.
@@ -278,10 +285,11 @@ impl LaunchConfig {
     /// entry: CPU threads also run handlers that have none there, and a GPU refuses those when it loads.
     pub(crate) fn image<K: Kernel>(&self, of_runtime: &Image) -> Result<Image, LaunchError> {
         let check = |image: Image| image.check_entry(K::ENTRY).map(|()| image);
-        let image = match &self.ptx {
+        let image = match &self.code {
             None if of_runtime.is_built_in() => Ok(of_runtime.clone()),
             None => check(of_runtime.clone()),
-            Some(ptx) => Image::new(ptx.clone()).and_then(check),
+            Some(Code::Kernels(kernels)) => kernels.image().and_then(check),
+            Some(Code::Ptx(ptx)) => Image::new(ptx.clone()).and_then(check),
         };
         image.map_err(|source| LaunchError::Image { kernel: K::NAME, source })
     }

@@ -12,6 +12,7 @@ mod deferred_free;
 mod exclusion;
 mod function;
 mod library;
+mod load;
 #[cfg(target_os = "linux")]
 mod mapping;
 mod module;
@@ -24,7 +25,7 @@ mod stream;
 
 use self::call::{Bound, End, check};
 use super::{Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
-use crate::device::image::{Image, ImageError};
+use crate::device::image::{Image, ImageError, Loaded};
 #[cfg(not(target_os = "linux"))]
 use crate::device::probe::NoQuickPages;
 use crate::device::probe::{Probed, QuickPages};
@@ -123,7 +124,8 @@ impl Cuda {
         let deferred_free = Arc::new(deferred_free::DeferredFree::new(context));
         let most_shared =
             attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let modules = module::Modules::new(context, most_shared, Arc::clone(&deferred_free));
+        let free = Arc::clone(&deferred_free);
+        let modules = module::Modules::new(context, info.compute_capability, most_shared, free);
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&deferred_free))?);
         let occupancy = Occupancy::new(info.multiprocessors, multiprocessor(device)?);
         let reserved_shared =
@@ -280,7 +282,7 @@ impl Driver for Cuda {
         Ok(Some(next))
     }
 
-    fn load_all(&self, image: &Image) -> Result<(), ImageError> {
+    fn load_all(&self, image: &Image) -> Result<Loaded, ImageError> {
         self.modules.load(image)
     }
 

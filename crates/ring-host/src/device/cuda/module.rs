@@ -1,12 +1,13 @@
 use super::api;
 use super::call::{Bound, Context, SUCCESS, check};
 use super::deferred_free::DeferredFree;
-use crate::device::image::{Image, ImageError, NotPtx};
+use super::load;
+use crate::device::image::{Architecture, Image, ImageError, Loaded, NoCubin};
 use crate::error::DriverError;
 use crate::sync::lock;
 use cudarc::driver::sys;
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 
 /// A loaded function.
@@ -21,14 +22,36 @@ unsafe impl Sync for RawFunction {}
 /// A module's functions by name.
 type Functions = HashMap<String, RawFunction>;
 
-/// Modules of this process, each with its text. Never unloaded: unloading may wait for resident kernels.
+/// A loaded image.
+#[derive(Debug)]
+struct Module {
+    image: Image,
+    loaded: Loaded,
+    functions: Functions,
+}
+
+impl Module {
+    /// Whether loading that image would do the same.
+    fn is_of(&self, image: &Image) -> bool {
+        self.has_text_of(image) && self.image.is_built_in() == image.is_built_in()
+    }
+
+    /// Whether its entries do what that image's would, also if one is a cubin and the other PTX.
+    fn has_text_of(&self, image: &Image) -> bool {
+        self.image.ptx() == image.ptx()
+    }
+}
+
+/// Modules of this process. Never unloaded: unloading may wait for resident kernels.
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Context,
+    /// The device's compute capability.
+    capability: (u32, u32),
     /// Most bytes of shared memory that a block may ask for.
     most_shared: u32,
     deferred_free: Arc<DeferredFree>,
-    loaded: Mutex<Vec<(String, Functions)>>,
+    loaded: Mutex<Vec<Module>>,
 }
 
 /// The largest part of the L1 cache that may be shared memory, in percent.
@@ -65,69 +88,90 @@ unsafe fn may_have(function: sys::CUfunction, most: u32) -> Result<(), DriverErr
 }
 
 impl Modules {
-    pub fn new(context: Context, most_shared: u32, deferred_free: Arc<DeferredFree>) -> Modules {
-        Modules { context, most_shared, deferred_free, loaded: Mutex::default() }
+    pub fn new(
+        context: Context,
+        capability: (u32, u32),
+        most_shared: u32,
+        deferred_free: Arc<DeferredFree>,
+    ) -> Modules {
+        Modules { context, capability, most_shared, deferred_free, loaded: Mutex::default() }
     }
 
     /// Loads an image and every entry of it, unless it was before.
-    pub fn load(&self, image: &Image) -> Result<(), ImageError> {
-        self.with(image, |_| Ok(()))
+    pub fn load(&self, image: &Image) -> Result<Loaded, ImageError> {
+        self.with(image, |module| Ok(module.loaded.clone()))
     }
 
     /// An entry of an image, which is loaded if need be.
     pub fn function(&self, image: &Image, entry: &'static str) -> Result<RawFunction, ImageError> {
-        self.with(image, |functions| {
-            functions.get(entry).copied().ok_or_else(|| image.no_entry(entry))
+        self.with(image, |module| {
+            module.functions.get(entry).copied().ok_or_else(|| image.no_entry(entry))
         })
     }
 
-    /// Looks into a loaded image. Loading blocks while a kernel is resident, so then it is refused.
+    /// Looks into a loaded image. Loading blocks while a kernel is resident: what has the same text serves then, and
+    /// else the image is refused.
     fn with<T>(
         &self,
         image: &Image,
-        look: impl FnOnce(&Functions) -> Result<T, ImageError>,
+        look: impl FnOnce(&Module) -> Result<T, ImageError>,
     ) -> Result<T, ImageError> {
         let mut loaded = lock(&self.loaded);
-        if let Some((_, functions)) = loaded.iter().find(|(ptx, _)| ptx == image.ptx()) {
-            return look(functions);
+        if let Some(module) = loaded.iter().find(|module| module.is_of(image)) {
+            return look(module);
         }
-        let functions = self.deferred_free.while_idle(|| self.load_new(image));
-        let functions = functions.map_err(|resident| ImageError::Busy { resident })??;
-        let found = look(&functions);
-        loaded.push((image.ptx().to_owned(), functions));
+        let module = match self.deferred_free.while_idle(|| self.load_new(image)) {
+            Ok(module) => module?,
+            Err(resident) => {
+                let same = loaded.iter().find(|module| module.has_text_of(image));
+                return look(same.ok_or(ImageError::Busy { resident })?);
+            }
+        };
+        let found = look(&module);
+        loaded.push(module);
         found
     }
 
-    fn load_new(&self, image: &Image) -> Result<Functions, ImageError> {
-        let _bound = Bound::new(self.context)?;
-        let text = CString::new(image.ptx()).map_err(|_| ImageError::NotPtx(NotPtx::Nul))?;
-        let mut log = vec![0u8; 8192];
-        let mut module = std::ptr::null_mut();
-        let mut options = [
-            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER,
-            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        ];
-        let mut values: [*mut c_void; 2] =
-            [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len() - 1)];
-        // SAFETY: the text is terminated; two options with their values, the log as long as said.
-        let result = unsafe {
-            let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
-            api::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), 2, options, values)
+    /// Loads the cubin for this device, or else the PTX: also if anything is wrong with the cubin, which then stays
+    /// loaded and unused.
+    fn load_new(&self, image: &Image) -> Result<Module, ImageError> {
+        let bound = Bound::new(self.context)?;
+        let (loaded, functions) = match self.load_cubin(&bound, image) {
+            Ok((architecture, functions)) => (Loaded::Cubin(architecture), functions),
+            Err(why) => {
+                tracing::debug!(%why, "the driver is given PTX");
+                let functions = self.functions(load::ptx(&bound, image)?, image)?;
+                (Loaded::Ptx(why), functions)
+            }
         };
-        if let Err(error) = check("cuModuleLoadDataEx", result) {
-            let said = String::from_utf8_lossy(&log);
-            let said = said.trim_end_matches('\0').trim();
-            let log = format!("{error}{}{said}", if said.is_empty() { "" } else { ": " });
-            return Err(ImageError::Refused { code: error.code, log });
-        }
+        tracing::debug!(%loaded, entries = functions.len(), "kernels loaded");
+        Ok(Module { image: image.clone(), loaded, functions })
+    }
+
+    fn load_cubin(
+        &self,
+        bound: &Bound,
+        image: &Image,
+    ) -> Result<(Architecture, Functions), NoCubin> {
+        let cubin = image.cubin(self.capability)?;
+        let architecture = cubin.architecture;
+        let functions = load::cubin(bound, cubin)
+            .map_err(ImageError::from)
+            .and_then(|module| self.functions(module, image));
+        let refused = |error| NoCubin::Refused { architecture, error: Box::new(error) };
+        functions.map(|functions| (architecture, functions)).map_err(refused)
+    }
+
+    /// The functions of a module just loaded, one for each of the image's entries, ready to be launched.
+    fn functions(&self, module: load::RawModule, image: &Image) -> Result<Functions, ImageError> {
         let mut functions = HashMap::new();
         for name in image.entries() {
             let Ok(c_name) = CString::new(name) else { continue };
             let mut function = std::ptr::null_mut();
-            // SAFETY: a module just loaded and a terminated name. `cuFuncLoad` does now what a
-            // first launch would else do, blocking until resident kernels end.
+            // SAFETY: a module just loaded, under the context that its witness says is bound, and a terminated
+            // name. `cuFuncLoad` does now what a first launch would else do, blocking until resident kernels end.
             unsafe {
-                let got = api::cuModuleGetFunction(&mut function, module, c_name.as_ptr());
+                let got = api::cuModuleGetFunction(&mut function, module.0, c_name.as_ptr());
                 check("cuModuleGetFunction", got)?;
                 check("cuFuncLoad", api::cuFuncLoad(function))?;
                 all_shared_memory(function)?;

@@ -12,7 +12,7 @@ pub use memory_probe::{Lines, MemoryProbe};
 pub use names::NAMES;
 
 use super::{Driver, Function, Mapped, Occupancy, Program, Sealed};
-use crate::device::image::{Image, ImageError};
+use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::{Probed, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind};
@@ -286,7 +286,7 @@ impl Driver for Quirks {
         Ok(next.map(|inner| Quirks { inner, info, faults, state: Arc::default() }.into()))
     }
 
-    fn load_all(&self, image: &Image) -> Result<(), ImageError> {
+    fn load_all(&self, image: &Image) -> Result<Loaded, ImageError> {
         self.inner.load_all(image)
     }
 
