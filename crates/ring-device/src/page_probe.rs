@@ -11,8 +11,9 @@ const READS: u32 = 16;
 /// What no page holds.
 const NEVER: u64 = u64::MAX;
 
-/// Writes for each page the fewest cycles that a warp waited for one of its lines, and ends. The warps of the one
-/// block share the pages, and read at the same time.
+/// Writes for each page how many cycles a warp waited for one of its lines, on average, and ends. (The lines of a page are
+/// read in more or less time than each other, by a tenth of what pages differ: the least of them differs more than the
+/// average.) The warps of the one block share the pages, and read at the same time.
 ///
 /// # Safety
 /// `probe` and all that it names is there, and nobody else writes it before the kernel has ended. The block has whole
@@ -29,7 +30,7 @@ pub unsafe extern "ptx-kernel" fn ring_page_probe(probe: *const PageProbe) {
     let mut page = u64::from(thread / 32);
     while page < u64::from(count) {
         let first = pages + page * PAGE as u64 + atom;
-        let (mut least, mut read) = (u32::MAX, 0);
+        let (mut sum, mut read) = (0u32, 0);
         while read <= READS {
             let at = first + u64::from(read) * LINE as u64;
             let begun = ptx::cycles();
@@ -40,14 +41,14 @@ pub unsafe extern "ptx-kernel" fn ring_page_probe(probe: *const PageProbe) {
                 return;
             }
             let took = ptx::cycles().wrapping_sub(begun) as u32;
-            if read > 0 && took < least {
-                least = took;
+            if read > 0 {
+                sum = sum.saturating_add(took);
             }
             read = ptx::opaque32(read + 1); // not unrolled: that takes registers
         }
         if lane == 0 {
             // SAFETY: the caller's room for a number for each page.
-            unsafe { (cycles as usize as *mut u32).add(page as usize).write(least) };
+            unsafe { (cycles as usize as *mut u32).add(page as usize).write(sum / READS) };
         }
         page += warps;
     }

@@ -11,7 +11,7 @@ pub const PAGE: usize = 4096;
 pub struct PageProbe {
     /// Device address of the first page. Pages lie side by side; no 8 bytes of them are all ones.
     pub pages: u64,
-    /// Device address of the results: for each page a `u32`, the fewest cycles that a read of one of its lines took.
+    /// Device address of the results: for each page a `u32`, the cycles that a read of one of its lines took, on average.
     pub cycles: u64,
     /// How many pages there are.
     pub count: u32,
