@@ -162,7 +162,7 @@ fn a_cubin_that_is_not_of_the_ptx_is_noticed_and_named() {
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         assert!(error.contains("cargo xtask ptx"), "{error}");
     };
-    let [first, .., last] = BUILT_IN.cubins else { panic!("several architectures are listed") };
+    let (first, last) = (BUILT_IN.cubins.first().unwrap(), BUILT_IN.cubins.last().unwrap());
     let (first, last) = (format!("sm_{first}"), format!("sm_{last}"));
 
     let mut cubins = cubins();
