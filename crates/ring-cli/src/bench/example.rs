@@ -183,7 +183,7 @@ pub fn report() -> Report {
     report.on_device = vec![OnDevice { name: "one way", us: Ok(0.5) }];
     report.throughput = vec![
         row("head_tail", "echo", 1, 64, 130.0),
-        row("head_tail", "head/tail", 1, 64, 120.0),
+        row("head_tail", "head/tail", 1, 64, 110.0),
         row("head_tail", "head/tail", 1, 64, 100.0),
         row("channels", "echo", 1, 64, 130.0),
         row("channels", "echo", 2, 64, 250.0),
