@@ -56,6 +56,7 @@ fn acquiring_look(event: Event) -> bool {
     any_look(event) && !is_relaxed(event)
 }
 
+/// Either.
 fn any_look(event: Event) -> bool {
     reads(event, Place::SomeAtom)
 }

@@ -11,6 +11,7 @@
 //! ends a window.
 
 use super::channel::{Channel, launch};
+use super::wait::LOOKS_PER_COMMAND;
 use crate::block::{Cooperate, Threads, Words};
 use crate::kernel::{Kernel, Scope};
 use crate::memory::inbox::Poll;
@@ -24,9 +25,6 @@ use ring_shared::ring::{Control, Seen, credit_index, credit_is_due, decide};
 /// Chunks of each worker by which the dispatch limit may be ahead of what is answered: enough to hide the
 /// time from an answer to the next limit. A command waits until they are answered.
 const AHEAD: usize = if Threads::WARP > 1 { 4 } else { 1 };
-
-/// Looks of a stream's poller for each at the host's command.
-const POLLS_PER_COMMAND: u64 = 16;
 
 impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one message to the next in a stage.
@@ -488,7 +486,8 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let polls = progress.polls.get() + 1;
         let finds = matches!(found, Seen::Slots(_));
-        progress.polls.set(if finds && polls < POLLS_PER_COMMAND { polls } else { 0 });
+        let goes_on = finds && polls < u64::from(LOOKS_PER_COMMAND);
+        progress.polls.set(if goes_on { polls } else { 0 });
         self.perhaps_end((through, committed), new);
     }
 

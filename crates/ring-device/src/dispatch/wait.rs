@@ -17,7 +17,7 @@ use ring_shared::ring::{Seen, decide, stamp};
 const NARROW: u32 = 32;
 
 /// Looks at the doorbell for each look at the host's command line.
-const LOOKS_PER_COMMAND: u32 = 16;
+pub(super) const LOOKS_PER_COMMAND: u32 = 16;
 
 /// What a polling warp knows before it looks.
 #[derive(Clone, Copy)]
@@ -130,26 +130,20 @@ impl<K: Kernel> Channel<'_, K> {
                 let behind = (poller / 2).wrapping_sub(group) & ((1 << width) - 1);
                 base = group.wrapping_add(behind).wrapping_mul(most);
             }
-            macro_rules! look {
-                () => {
-                    if first {
-                        Look::of_boot(warp, &m.boot)
-                    } else {
-                        let caller = if at_command { this.caller() } else { None };
-                        let host = at_command.then(|| this.host());
-                        m.inbox.look(
-                            (threads, &m.telemetry),
-                            (requests, base),
-                            (many, Self::ACQUIRES),
-                            host,
-                            caller,
-                        )
-                    }
-                };
-            }
-            // A look that acquires is waited for, so what else there is to do comes before it.
-            let early = if Self::ACQUIRES { None } else { Some(look!()) };
-            // On a GPU the bus takes a microsecond from here to where it is used.
+            let look = if first {
+                Look::of_boot(warp, &m.boot)
+            } else {
+                let caller = if at_command { this.caller() } else { None };
+                let host = at_command.then(|| this.host());
+                m.inbox.look(
+                    (threads, &m.telemetry),
+                    (requests, base),
+                    (many, Self::ACQUIRES),
+                    host,
+                    caller,
+                )
+            };
+            // On the GPU the bus takes a microsecond from here to where `look` is used.
             (turns, looks) = (turns.wrapping_add(1), looks.saturating_add(1));
             if poller == 0 && !first && !m.telemetry.has_earlier(threads) {
                 m.telemetry.add_earlier(threads, &this.lines().times);
@@ -161,10 +155,6 @@ impl<K: Kernel> Channel<'_, K> {
             this.settle(&mut answered, next, || now);
             let (free, aim) = (claims.unclaimed(base, most), this.aim(base, poller));
             let free = this.opaque32(free); // worked out here, and not when the look is there
-            let look = match early {
-                Some(look) => look,
-                None => look!(),
-            };
             let sought = if Self::ANSWERS_INLINE || Self::STAGES {
                 // A claimed request behind the first unclaimed one had credit that covers that one too, which could not
                 // be answered in a slot any more. (`base` is no stamp of this look.)

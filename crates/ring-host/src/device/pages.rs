@@ -1,11 +1,10 @@
 //! Whole pages of the process's own memory, zeroed.
 
 use crate::error::{DriverError, DriverReason};
+/// Where pages begin; the page probe measures pages of the same size.
+pub(crate) use ring_shared::layout::PAGE;
 use std::alloc::Layout;
 use std::ptr::NonNull;
-
-/// Where pages begin.
-pub(crate) const PAGE: usize = 4096;
 
 /// So many bytes, rounded up to whole pages; nobody else's are among them.
 pub(crate) fn whole(bytes: usize) -> usize {

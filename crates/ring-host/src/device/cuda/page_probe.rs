@@ -75,10 +75,7 @@ fn run(
     probe: RawFunction,
     stream: &Stream,
 ) -> Result<(), DriverError> {
-    let mut device = 0;
-    // SAFETY: the pointer is to a local; the pages are registered.
-    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, pages.as_ptr().cast(), 0) };
-    check("cuMemHostGetDevicePointer", found)?;
+    let device = pinned::device_address(pages)?;
     let parameter = device + (count * PAGE) as u64;
     let cycles = parameter + size_of::<PageProbe>() as u64;
     let told = PageProbe { pages: device, cycles, count: count as u32, pad: 0 };

@@ -20,12 +20,8 @@ pub(super) fn alloc(bytes: usize, maps: bool) -> Result<Mapped, DriverError> {
             (allocate(bytes, maps)?, false)
         }
     };
-    let mut device = 0;
-    // SAFETY: the pointer is to a local.
-    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
-    if !maps || found != SUCCESS {
-        device = 0; // pinned all the same
-    }
+    let found = device_address(host);
+    let device = if maps { found.unwrap_or(0) } else { 0 }; // pinned all the same
     Ok(Mapped { host, device, bytes, quick: 0, registered })
 }
 
@@ -37,16 +33,14 @@ pub(super) fn of_mapping(
     bytes: usize,
     quick: usize,
 ) -> Result<Mapped, DriverError> {
-    let (host, mut device) = (pages.page(0), 0);
+    let host = pages.page(0);
     register(host, pages::whole(bytes) + quick, true)?;
-    // SAFETY: the pointer is to a local.
-    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
-    let found = check("cuMemHostGetDevicePointer", found);
+    let found = device_address(host);
     // SAFETY: registered above, and nothing uses it.
     if found.is_ok() || unsafe { api::cuMemHostUnregister(host.as_ptr().cast()) } != SUCCESS {
         pages.keep();
     }
-    found.map(|()| Mapped { host, device, bytes, quick, registered: true })
+    found.map(|device| Mapped { host, device, bytes, quick, registered: true })
 }
 
 fn allocate_pages(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
@@ -67,6 +61,14 @@ pub(super) fn register(host: NonNull<u8>, bytes: usize, maps: bool) -> Result<()
     check("cuMemHostRegister", done)?;
     shared_with_forks(host, bytes, false);
     Ok(())
+}
+
+/// Where the device sees pinned memory. A context must be bound.
+pub(super) fn device_address(host: NonNull<u8>) -> Result<u64, DriverError> {
+    let mut device = 0;
+    // SAFETY: the pointer is to a local; an address that is not pinned is refused.
+    let found = unsafe { api::cuMemHostGetDevicePointer_v2(&mut device, host.as_ptr().cast(), 0) };
+    check("cuMemHostGetDevicePointer", found).map(|()| device)
 }
 
 fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
