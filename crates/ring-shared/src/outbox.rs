@@ -327,11 +327,14 @@ impl<S: MemoryScope> Outbox<S> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, ring) = (self.next, self.ring);
+        // As words, in registers: as a structure it would be written to the stack by halves of them and read back whole, which
+        // waits until the store buffer is empty, so for lines that the other side holds.
         let control = if self.is_behind_slots() {
             self.write_behind_slots(message, credit)
         } else {
             self.run_start = index + 1;
-            Control { early: u32::MAX, ..Control::behind_inline(index + 1, credit) }
+            let control = Control { early: u32::MAX, ..Control::behind_inline(index + 1, credit) };
+            control.to_words().into()
         };
         S::release();
         unrolled!(T::INLINE_ATOMS, k => {
@@ -339,13 +342,13 @@ impl<S: MemoryScope> Outbox<S> {
             S::store_whole(ring.inline_atom(index, k), inline_atom(message, k, stamp(index)));
         });
         (self.next, self.inline_end) = (index + 1, index + 1);
-        self.store_control(index, control);
+        self.store_control(index, control.into());
     }
 
-    /// Writes an inline message that is one of the run of slots, too, into its slot; the control for its line.
+    /// Writes an inline message that is one of the run of slots, too, into its slot; the control for its line, as words.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-    fn write_behind_slots<T: Message>(&self, message: &T, credit: u64) -> Control {
+    fn write_behind_slots<T: Message>(&self, message: &T, credit: u64) -> (u64, u64) {
         let (index, tail) = (self.next, self.next + 1);
         slot::write::<T, S>(self.ring.slot(index), message);
         let control = match index & u64::from(self.ring.line_count() - 1) {
@@ -353,7 +356,7 @@ impl<S: MemoryScope> Outbox<S> {
             0 => Control::behind_slots(self.run_start, self.consumed, tail, credit),
             _ => Control::behind_inline(tail, credit),
         };
-        Control { early: early(index, self.slots_end), ..control }
+        Control { early: early(index, self.slots_end), ..control }.to_words().into()
     }
 
     /// Says that the messages before `tail` are in their slots: in the line that a consumer looks at behind
@@ -375,9 +378,9 @@ impl<S: MemoryScope> Outbox<S> {
     fn publish(&mut self, index: u64, credit: u64) {
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
         S::release();
-        self.store_control(index, self.keeping_early(index, control));
+        self.store_control(index, self.keeping_early(index, control).to_words());
         if self.ring.line_count() > 1 {
-            self.store_control(0, self.keeping_early(0, control));
+            self.store_control(0, self.keeping_early(0, control).to_words());
         }
         self.told = credit;
     }
@@ -395,10 +398,10 @@ impl<S: MemoryScope> Outbox<S> {
 
     /// The control atom of the line of message `index`, behind [`MemoryScope::release`].
     #[inline]
-    fn store_control(&self, index: u64, control: Control) {
+    fn store_control(&self, index: u64, control: [u64; 2]) {
         // SYNC: releases slots and stamps (with the tail) and our reads of the opposite ring's
         // slots (with the credit) to the consumer's `observe` of the control atom.
-        S::store_whole(&self.ring.line(index).atoms[CONTROL], control.to_words());
+        S::store_whole(&self.ring.line(index).atoms[CONTROL], control);
     }
 
     /// Renews the credit in the doorbell although there is nothing to send: the consumer may be
@@ -421,7 +424,7 @@ impl<S: MemoryScope> Outbox<S> {
         }
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
         S::release();
-        self.store_control(index, control);
+        self.store_control(index, control.to_words());
         (self.scrubbed, self.scrub_next) = (tail, index + 1);
     }
 
