@@ -28,6 +28,31 @@ fn sums_are_right() {
     });
 }
 
+/// Vectors that fill their arena, or nearly: whether the three lie at multiples of 32 bytes or not, nothing but the sum's own
+/// elements comes back.
+#[test]
+fn sums_are_right_in_arenas_that_are_full() {
+    on_each_device(|runtime| {
+        for (len, more) in
+            [26, 27, 32, 99, 100].iter().flat_map(|len| [0, 40, 96].map(|m| (*len, m)))
+        {
+            let launch = LaunchConfig::default().payload_bytes(12 * len + more);
+            let mut kernel = runtime.launch::<VectorAdd>(launch).unwrap();
+            kernel.activate(LONG).unwrap();
+            kernel.write_payload(0, &vec![f32::NAN; 3 * len], LONG).unwrap();
+            for round in 0..2 {
+                let a: Vec<f32> = (0..len).map(|i| (i * round) as f32).collect();
+                let b: Vec<f32> = (0..len).map(|i| 0.5 - i as f32).collect();
+                let mut c = vec![f32::NAN; len];
+                kernel.add(&a, &b, &mut c, LONG).unwrap();
+                let right = a.iter().zip(&b).map(|(a, b)| a + b);
+                assert!(c.iter().copied().eq(right), "{len} elements and {more} bytes: {c:?}");
+            }
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
 /// What a host should never send is refused by the device, and the next request is answered.
 #[test]
 fn impossible_requests_are_refused() {

@@ -85,11 +85,12 @@ fn measured<K: Measured>(context: &Context<'_>, pages: usize, times: &mut Times)
 }
 
 /// A round of sums of `N` elements, as the library adds them: in the message, or by the payload arena, which has
-/// room for both vectors and their sum.
+/// room for both vectors and their sum, each of a multiple of 8 elements.
 fn added<const N: usize>(context: &Context<'_>, pages: usize, times: &mut Times) -> Found<()> {
     let launch = LaunchConfig::default();
     let in_message = N <= INLINE_ELEMENTS;
-    let launch = if in_message { launch } else { launch.payload_bytes(3 * N * size_of::<f32>()) };
+    let vector_bytes = N.next_multiple_of(8) * size_of::<f32>();
+    let launch = if in_message { launch } else { launch.payload_bytes(3 * vector_bytes) };
     let (mut a, mut c) = ([0.0; N], [0.0; N]);
     let b: [f32; N] = std::array::from_fn(|k| 2.0 * k as f32);
     round_of::<VectorAdd>(context, pages, launch, times, |kernel, i| {
