@@ -56,8 +56,10 @@ impl Answered {
 /// fits the looks' rhythm brings both into step: on an H200 the median round trip is then 2.75 us and not 2.0.
 const APART: u32 = 800;
 
-/// The same where there are many messages in flight, at several lines.
-const APART_MANY: u32 = 400;
+/// The same where there are many messages in flight, at several lines: two thirds of a look, which takes 2700 cycles while the
+/// host writes those lines. Reads of one line queue up: 400 cycles apart, both looks take longer, and the later one mostly
+/// shows what the other warp has claimed by then.
+const APART_MANY: u32 = 1800;
 
 impl<K: Kernel> Channel<'_, K> {
     /// Returns when the block is woken; threads that do not poll return at once.
