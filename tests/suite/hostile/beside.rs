@@ -55,7 +55,7 @@ impl Witness {
     }
 }
 
-/// Writes over lines of the second kernel beside `work`, which is shown how often that was done.
+/// Writes over lines of the newest kernel but the first beside `work`, which is shown how often that was done.
 fn storm(
     memory_probe: &MemoryProbe,
     spoil: impl Fn(&Random, &Lines<'_>) + Sync,
@@ -74,7 +74,8 @@ fn storm(
             let random = Random::new();
             while !over.load(Relaxed) {
                 memory_probe.look(|kernels| {
-                    let Some(channels) = kernels.get(1) else { return };
+                    // The device may still be leaving the one before it.
+                    let Some(channels) = kernels.get(1..).and_then(<[_]>::last) else { return };
                     for _ in 0..1 + random.below(3) {
                         spoil(&random, &channels[random.below(channels.len())]);
                         blows.fetch_add(1, Relaxed);
