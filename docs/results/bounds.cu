@@ -328,23 +328,49 @@ static void trip() {
 // ---------------------------------------------------------------- window: and with many in flight, each in a stamped
 // line of its own? Message i is in line i % E. All warps of a group poll the same 4 lines; cur is the group's block of
 // 4 lines, times 16, with one bit for each line that has been answered. The warp that sets a line's bit answers it.
+// The section claims adds steps, by bits of STEPS (see there); without any they are compiled away.
+__device__ inline void idle(long long cycles) {
+    long long t = clock64();
+    while (clock64() < t + cycles) {
+    }
+}
+__device__ inline u32 claim_by_one_word(ull *claims, u32 base, u32 full) { // lane 0: which of 4 messages from base on
+    for (;;) {
+        ull old = *(volatile ull *)claims;
+        u32 next = (u32)(old >> 32), ahead = (u32)old; // bit i % 32: message i is claimed
+        int passed = (int)(next - base);
+        u32 left = full & ~__funnelshift_r(ahead, ahead, base) & (passed >= 4 ? 0 : passed > 0 ? 15u << passed : 15u);
+        if (!left) return 0;
+        u32 run = left & ~(left + (left & -left)); // side by side
+        u32 mine = __funnelshift_l(run, run, base), all = ahead | mine, from_next = __funnelshift_r(all, all, next);
+        u32 done = __ffs(~from_next) - 1, rest = from_next >> done;
+        ull claimed = (ull)(next + done) << 32 | __funnelshift_l(rest, rest, next + done);
+        if (atomicCAS(claims, old, claimed) == old) return run;
+    }
+}
+template <int STEPS>
 __global__ void answer_window(const __grid_constant__ Pages req, Line *rsp, u32 E, u32 groups, u32 warps) {
-    __shared__ ull cur[8];
+    __shared__ ull cur[8], one;
     if (threadIdx.x < 8) cur[threadIdx.x] = threadIdx.x << 4;
+    if (threadIdx.x == 0) one = 0;
     __syncthreads();
     u32 w = threadIdx.x / 32, g = w / warps, l = threadIdx.x & 31;
     long long start = clock64(), end = start + DEVICE_LIMIT;
     while (clock64() < start + 900 * (w % warps)) {
     }
     for (;;) {
-        ull c = __shfl_sync(ALL, *(volatile ull *)&cur[g], 0);
-        u32 block = (u32)(c >> 4), i = 4 * block + (l >> 3), full = 0, mine = 0;
+        ull c = __shfl_sync(ALL, STEPS & 1 ? *(volatile ull *)&one : *(volatile ull *)&cur[g], 0);
+        u32 next = (u32)(c >> 32) / 4, block = STEPS & 1 ? next + ((g - next) & (groups - 1)) : (u32)(c >> 4);
+        u32 i = 4 * block + (l >> 3), full = 0, mine = 0;
         uint4 v = load16(req.at((i & (E - 1)) * 128 + (l & 7) * 16));
         if (__any_sync(ALL, ((l & 7) == 7 && v.w == STOP) || clock64() > end)) return;
         u32 there = __ballot_sync(ALL, v.w == i + 1 || (l & 7) >= 6);
         for (u32 k = 0; k < 4; k++)
             if ((there >> (8 * k) & 255) == 255) full |= 1u << k;
-        if (l == 0 && full)
+        if ((STEPS & 2) && full) idle(500);
+        if ((STEPS & 1) && l == 0 && full)
+            mine = claim_by_one_word(&one, 4 * block, full);
+        else if (!(STEPS & 1) && l == 0 && full)
             for (ull old = c, was;; old = was) {
                 mine = (u32)(old >> 4) == block ? full & ~(u32)(old & 15) : 0;
                 if (!mine) break;
@@ -356,6 +382,7 @@ __global__ void answer_window(const __grid_constant__ Pages req, Line *rsp, u32 
             v.x++;
             store16(&rsp[i & (E - 1)].at[l & 7], v);
         }
+        if (STEPS & 4) idle(mine ? 1300 : 800);
     }
 }
 struct Window {
@@ -365,15 +392,12 @@ struct Window {
     u64 bad = 0;
     Window(int c, u32 E, u32 groups) : req(classes[c]), room(E), groups(groups), turn(E) {}
     Line &line(u32 i) { return *(Line *)req.at((i & (room - 1)) * 128); }
-    void clear() {
+    template <int STEPS = 0> void start() {
         for (u32 i = 0; i < room; i++) {
             memset((void *)&line(i), 0, 128);
             memset((void *)&rsp[i], 0, 128);
         }
-    }
-    void start() {
-        clear();
-        answer_window<<<1, 64 * groups, 0, gpu>>>(dev(req), dev(rsp), room, groups, 2);
+        answer_window<STEPS><<<1, 64 * groups, 0, gpu>>>(dev(req), dev(rsp), room, groups, 2);
         launched();
     }
     void stop() {
@@ -409,78 +433,21 @@ static void window() {
             }
 }
 
-// ---------------------------------------------------------------- claims: what do the steps between a look and the next
-// one cost? The kernel of the section above, and by bits of STEPS: 1, one word of claims for all groups, which holds the
-// first message that nobody has claimed and a bit for each of the 31 behind it, so that a group is looked at within these;
-// 2, 500 cycles between a look that shows a message and the claim; 4, 800 cycles behind each look, 1300 if it answered. No
-// clock is read in the loop. Then bursts of 64: when each answer has been read, from the first push.
-__device__ inline void idle(long long cycles) {
-    long long t = clock64();
-    while (clock64() < t + cycles) {
-    }
-}
-__device__ inline u32 claim_by_one_word(ull *claims, u32 base, u32 full) { // lane 0: which of 4 messages from base on
-    for (;;) {
-        ull old = *(volatile ull *)claims;
-        u32 next = (u32)(old >> 32), ahead = (u32)old; // bit i % 32: message i is claimed
-        int passed = (int)(next - base);
-        u32 left = full & ~__funnelshift_r(ahead, ahead, base) & (passed >= 4 ? 0 : passed > 0 ? 15u << passed : 15u);
-        if (!left) return 0;
-        u32 run = left & ~(left + (left & -left)); // side by side
-        u32 mine = __funnelshift_l(run, run, base), all = ahead | mine, from_next = __funnelshift_r(all, all, next);
-        u32 done = __ffs(~from_next) - 1, rest = from_next >> done;
-        if (atomicCAS(claims, old, (ull)(next + done) << 32 | __funnelshift_l(rest, rest, next + done)) == old) return run;
-    }
-}
-template <int STEPS> __global__ void answer_claims(const __grid_constant__ Pages req, Line *rsp, u32 E) {
-    __shared__ ull cur[8], one;
-    if (threadIdx.x < 8) cur[threadIdx.x] = threadIdx.x << 4;
-    if (threadIdx.x == 0) one = 0;
-    __syncthreads();
-    u32 g = threadIdx.x / 64, l = threadIdx.x & 31;
-    long long start = clock64(), end = start + DEVICE_LIMIT;
-    while (clock64() < start + 900 * (threadIdx.x / 32 % 2)) {
-    }
-    for (;;) {
-        ull c = __shfl_sync(ALL, STEPS & 1 ? *(volatile ull *)&one : *(volatile ull *)&cur[g], 0);
-        u32 block = (u32)(c >> 4), q = (u32)(c >> 32) / 4, full = 0, mine = 0;
-        if (STEPS & 1) block = q + ((g - q) & 7);
-        u32 i = 4 * block + (l >> 3);
-        uint4 v = load16(req.at((i & (E - 1)) * 128 + (l & 7) * 16));
-        if (__any_sync(ALL, ((l & 7) == 7 && v.w == STOP) || clock64() > end)) return;
-        u32 there = __ballot_sync(ALL, v.w == i + 1 || (l & 7) >= 6);
-        for (u32 k = 0; k < 4; k++)
-            if ((there >> (8 * k) & 255) == 255) full |= 1u << k;
-        if ((STEPS & 2) && full) idle(500);
-        if ((STEPS & 1) && l == 0 && full)
-            mine = claim_by_one_word(&one, 4 * block, full);
-        else if (!(STEPS & 1) && l == 0 && full)
-            for (ull old = c, was;; old = was) {
-                mine = (u32)(old >> 4) == block ? full & ~(u32)(old & 15) : 0;
-                if (!mine) break;
-                was = atomicCAS(&cur[g], old, (old | mine) % 16 == 15 ? (ull)(block + 8) << 4 : old | mine);
-                if (was == old) break;
-            }
-        mine = __shfl_sync(ALL, mine, 0);
-        if ((mine >> (l >> 3) & 1) && (l & 7) < 6) {
-            v.x++;
-            store16(&rsp[i & (E - 1)].at[l & 7], v);
-        }
-        if (STEPS & 4) idle(mine ? 1300 : 800);
-    }
-}
+// ---------------------------------------------------------------- claims: what do the steps between a look and the
+// next one cost? By bits of STEPS: 1, one word of claims for all groups, which holds the first message that nobody has
+// claimed and a bit for each of the 31 behind it, so that a group is looked at within these; 2, 500 cycles between a
+// look that shows a message and the claim; 4, 800 cycles behind each look, 1300 if it answered. No clock is read in the
+// loop. Then bursts of 64: when each answer has been read, from the first push.
 template <int STEPS> void claims_of(const char *name) {
     Window w(0, 128, 8);
-    w.clear();
-    answer_claims<STEPS><<<1, 512, 0, gpu>>>(dev(w.req), dev(w.rsp), w.room);
-    launched();
-    printf("claims, %s, ns a message in flight at", name);
+    w.start<STEPS>();
+    printf("claims, %s, ns a message by how many are in flight,", name);
     u32 next = 0, at[] = {0, 7, 15, 31, 47, 63};
-    u64 came[64] = {}, limit = now() + ticks(1);
+    u64 came[64] = {}, limit = now() + ticks(3);
     for (u32 depth : {1u, 2u, 8u, 32u, 64u}) {
         u32 n = depth < 8 ? 20000 : 200000, sent = 0, got = 0;
         u64 t = now();
-        while (got < n && (got || now() < limit)) {
+        while (got < n && now() < limit) {
             while (sent - got < depth && sent < n) w.push(next + sent++);
             if (w.poll(next + got)) got++;
         }
@@ -493,7 +460,7 @@ template <int STEPS> void claims_of(const char *name) {
         for (u32 i = 0; i < 64 && now() < t + ticks(0.1);)
             if (w.poll(next + i)) came[i++] += now() - t;
     }
-    printf("; of a burst, message");
+    printf("; of a burst, ns until message");
     for (u32 i : at) printf(" %u: %.0f", i, came[i] * tick_ns / 2000);
     w.stop();
     printf(", bad %lu\n", w.bad);
