@@ -327,8 +327,9 @@ impl<S: MemoryScope> Outbox<S> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn push_inline<T: Message>(&mut self, message: &T, credit: u64) {
         let (index, ring) = (self.next, self.ring);
-        // As words, in registers: as a structure it would be written to the stack by halves of them and read back whole, which
-        // waits until the store buffer is empty, so for lines that the other side holds.
+        // As a pair of words, which stays in registers: a structure that a call returns is written to the stack by halves of
+        // words and read back by whole ones, which waits until the store buffer is empty, so for lines that the other side
+        // holds.
         let control = if self.is_behind_slots() {
             self.write_behind_slots(message, credit)
         } else {
