@@ -16,6 +16,7 @@ mod cubins;
 mod driver;
 mod embedded;
 mod faults;
+mod graphs;
 mod hostile;
 mod kernels;
 mod layout;

@@ -88,6 +88,18 @@ pub const EXAMPLES: Module = Module {
         "ring_FragileWarp",
         "ring_FragileBlock",
         "ring_FragileInOrder",
+        "ring_Pass",
+        "ring_Copier",
+        "ring_Tally",
+        "ring_Absorber",
+        "ring_Discard",
+        "ring_Verifier",
+        "ring_Parse",
+        "ring_TopOfBook",
+        "ring_Watch",
+        "ring_Tape",
+        "ring_Split",
+        "ring_WordCount",
     ],
 };
 

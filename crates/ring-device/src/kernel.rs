@@ -1,6 +1,7 @@
 //! What the author of a kernel writes: its message types, and the scope in which its handler runs.
 
 use crate::context::Payload;
+use crate::emissions::{PortShape, Stages};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -84,6 +85,34 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// a request to where its response goes.
     #[doc(hidden)]
     const STAGE: (usize, usize);
+
+    /// The ports, if the kernel emits messages and answers none.
+    #[doc(hidden)]
+    const PORTS: Option<&'static [PortShape]> = None;
+
+    /// The key of a message of port `port`.
+    ///
+    /// # Safety
+    /// `message` is an aligned message of that port, of a kernel with ports.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn key(port: usize, message: *const u8) -> u32 {
+        let _ = (port, message);
+        0
+    }
+
+    /// All threads of the block: handles the `n` requests in `stages`, each of which then says what was emitted. False for a
+    /// thread whose handler emitted more than the kernel declares.
+    ///
+    /// # Safety
+    /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of the block alone, which
+    /// synchronises before and after.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
+        let _ = (block, payload, stages, n);
+        true
+    }
 
     /// Messages that a group handles in the time of one.
     #[doc(hidden)]

@@ -41,6 +41,7 @@
 mod block;
 pub mod context;
 mod dispatch;
+mod emissions;
 #[doc(hidden)]
 pub mod fits;
 pub mod kernel;
@@ -49,6 +50,7 @@ mod macros;
 mod memory;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
+pub mod ports;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
 mod scope;
@@ -74,13 +76,14 @@ pub use dispatch::run;
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
+pub use ports::{HasPort, Port, Ports, WithPorts};
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
 pub use scope::{
-    Block, BlockHandler, InOrder, InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp,
-    WarpHandler,
+    Block, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler, HasState, InOrder,
+    InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
-pub use stages::shared_bytes;
+pub use stages::{messages_a_step, shared_bytes};
 pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.

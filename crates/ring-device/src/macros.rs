@@ -27,6 +27,12 @@
 /// | `ctx: &WarpContext, request: &Q, response: &Output<R>)` | a warp for each message | [`WarpHandler`] |
 /// | `ctx: &BlockContext, request: &Q, response: &Output<R>)` | the whole block for each message | [`BlockHandler`] |
 ///
+/// | `request: &Q, out: &mut Ports)` | a thread, many messages at once; emits messages to ports | [`EmitHandler`] |
+/// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state; emits messages | [`EmitInOrderHandler`] |
+/// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
+///
+/// The last three may have `ctx: &ThreadContext` first, and answer nothing: such kernels are launched as those of a graph.
+///
 /// `Q`, `R` and `S` are plain bytes ([`bytemuck::Pod`]): derive it. Names of contexts and of [`Output`]
 /// are written as in the table; they need not be imported.
 ///
@@ -61,6 +67,35 @@
 /// assert_eq!((Most::NAME, Most::ENTRY, Most::THREADS), ("most", "acme_most", 64));
 /// ```
 ///
+/// The **ports** of a kernel that emits messages are an option behind `slot_bytes`: a name and a type each, the most messages that a handler
+/// emits there for one request, and, if a link may choose among channels by it, a key:
+///
+/// ```
+/// ring_device::ring_kernel! {
+///     /// Splits a number into its two halves, and tells of those that are zero.
+///     pub struct Split {
+///         ports: {
+///             /// Both halves.
+///             HALVES: [u32; 2] by |half| *half,
+///             /// Numbers with a half that is zero.
+///             ZEROS: [u64; 1],
+///         },
+///     }
+///
+///     fn handle(request: &u64, out: &mut Ports) {
+///         let halves = [*request as u32, (*request >> 32) as u32];
+///         for half in halves {
+///             out.emit(Split::HALVES, half);
+///         }
+///         if halves.contains(&0) {
+///             out.emit(Split::ZEROS, *request);
+///         }
+///     }
+/// }
+/// # use ring_device::WithPorts;
+/// assert_eq!(Split::PORTS[Split::ZEROS.index()].name, "ZEROS");
+/// ```
+///
 /// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
 /// names a feature that is on only where the crate is compiled as a module of its own.
 ///
@@ -73,6 +108,8 @@
 /// [`WarpHandler`]: crate::WarpHandler
 /// [`BlockHandler`]: crate::BlockHandler
 /// [`Output`]: crate::Output
+/// [`EmitHandler`]: crate::EmitHandler
+/// [`EmitInOrderHandler`]: crate::EmitInOrderHandler
 /// [`bytemuck::Pod`]: crate::bytemuck::Pod
 #[macro_export]
 macro_rules! ring_kernel {
@@ -85,6 +122,7 @@ macro_rules! ring_kernel {
         $(entry_if: $cfg:meta,)?
         $(threads: $threads:expr,)?
         $(slot_bytes: $slot:expr,)?
+        $(ports: { $($ports:tt)* } $(,)?)?
         $(uses_payload: $payload:expr $(,)?)?
     } $($handler:tt)*) => {
         $(#[$doc])*
@@ -113,6 +151,7 @@ macro_rules! ring_kernel {
                     );
                 ]
                 [$($slot)?]
+                [$({ $($ports)* })?]
             ]
             $($handler)*
         }
@@ -120,7 +159,7 @@ macro_rules! ring_kernel {
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., uses_payload: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., ports: { .. }, uses_payload: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };
@@ -188,6 +227,57 @@ macro_rules! __handler {
         }
     };
     ($name:ident $given:tt
+        fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(, $o:tt: &mut Ports)? $(,)?) $body:block
+    ) => {
+        $crate::__handler! { $name $given
+            fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q $(, $o: &mut Ports)?) $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) $body:block
+    ) => {
+        $crate::__handler! { $name $given
+            fn handle($c: &ThreadContext, $s: &mut $S, $q: &$Q, _: &mut Ports) $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $body:block
+    ) => {
+        $crate::__state!($name, $S);
+        $crate::__ports! { $name $given $Q, EmitInOrder }
+        impl $crate::EmitInOrderHandler for $name {
+            type State = $S;
+            #[inline(always)]
+            fn handle(
+                $c: &$crate::ThreadContext<'_>,
+                $s: &mut $S,
+                $q: &$Q,
+                $o: &mut $crate::Ports<'_, $name>,
+            ) $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $body:block
+    ) => {
+        $crate::__handler! { $name $given
+            fn handle(_: &ThreadContext, $q: &$Q, $o: &mut Ports) $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $body:block
+    ) => {
+        $crate::__ports! { $name $given $Q, Emit }
+        impl $crate::EmitHandler for $name {
+            #[inline(always)]
+            fn handle(
+                $c: &$crate::ThreadContext<'_>,
+                $q: &$Q,
+                $o: &mut $crate::Ports<'_, $name>,
+            ) $body
+        }
+    };
+    ($name:ident $given:tt
         fn handle($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
         $crate::__handler! { $name $given
@@ -202,7 +292,9 @@ macro_rules! __handler {
              fn handle(state: &mut S, request: &Q) -> R\n  \
              fn handle(ctx: &ThreadContext, state: &mut S, request: &Q) -> R\n  \
              fn handle(ctx: &WarpContext, request: &Q, response: &Output<R>)\n  \
-             fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)"
+             fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)\n  \
+             fn handle(request: &Q, out: &mut Ports), with a context or a state before as above\n  \
+             fn handle(state: &mut S, request: &Q)"
         );
     };
 }
@@ -212,7 +304,12 @@ macro_rules! __handler {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
-    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt] $Q:ty, $R:ty, $scope:ident) => {
+    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt [{ $($ports:tt)* }]] $Q:ty, $R:ty, $scope:ident) => {
+        ::core::compile_error!(
+            "a kernel with `ports` answers nothing: its handler takes `out: &mut Ports` and returns nothing"
+        );
+    };
+    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt []] $Q:ty, $R:ty, $scope:ident) => {
         $crate::__messages!($name, $Q, $R, $slot);
         impl $crate::Kernel for $name {
             $($consts)*
@@ -221,6 +318,81 @@ macro_rules! __kernel {
             type Scope = $crate::$scope;
         }
         $($checks)*
+    };
+}
+
+/// A kernel with ports: its traits, and a constant for each port.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ports {
+    ($name:ident [$consts:tt $checks:tt $slot:tt []] $Q:ty, $scope:ident) => {
+        $crate::__ports! { $name [$consts $checks $slot [{}]] $Q, $scope }
+    };
+    ($name:ident [
+        [$($consts:tt)*] [$($checks:tt)*] $slot:tt
+        [{ $($(#[$doc:meta])* $port:ident: [$M:ty; $most:expr] $(by $key:expr)?),* $(,)? }]
+    ] $Q:ty, $scope:ident) => {
+        $crate::__messages!($name, $Q, $Q, $slot);
+        impl $crate::Kernel for $name {
+            $($consts)*
+            type Request = $Q;
+            /// There are no answers: the least that a ring may hold.
+            type Response = ::core::primitive::u32;
+            type Scope = $crate::$scope;
+        }
+        $crate::__port! { $name [0] $([$(#[$doc])* $port: $M])* }
+        const _: () = {
+            #[allow(unused_variables, unused_mut)]
+            impl $crate::WithPorts for $name {
+                const PORTS: &'static [$crate::ports::PortShape] = &[$(
+                    $crate::ports::PortShape::of::<$M>(
+                        ::core::stringify!($port),
+                        $most,
+                        $crate::__or!([$({ let _: fn(&$M) -> ::core::primitive::u32 = $key; true })?] false),
+                    )
+                ),*];
+
+                #[inline(always)]
+                unsafe fn key(
+                    port: ::core::primitive::usize,
+                    message: *const ::core::primitive::u8,
+                ) -> ::core::primitive::u32 {
+                    $($(
+                        if port == $name::$port.index() {
+                            let key: fn(&$M) -> ::core::primitive::u32 = $key;
+                            // SAFETY: the caller's promise: it is an aligned message of that port.
+                            return key(unsafe { &*message.cast::<$M>() });
+                        }
+                    )?)*
+                    0
+                }
+            }
+            $crate::ports::check::<$name>();
+        };
+        $($checks)*
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!(
+            "`ports` takes `NAME: [Message; most]` or `NAME: [Message; most] by |message| key`, separated by commas; \
+             `most` is how many messages a handler emits there at most for one request"
+        );
+    };
+}
+
+/// The constants of a kernel's ports, one after the other.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __port {
+    ($name:ident [$n:expr]) => {};
+    ($name:ident [$n:expr] [$(#[$doc:meta])* $port:ident: $M:ty] $($rest:tt)*) => {
+        impl $name {
+            $(#[$doc])*
+            pub const $port: $crate::Port<$name, { $n }> = $crate::Port::NEW;
+        }
+        impl $crate::HasPort<{ $n }> for $name {
+            type Message = $M;
+        }
+        $crate::__port! { $name [$n + 1] $($rest)* }
     };
 }
 

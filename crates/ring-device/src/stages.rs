@@ -3,7 +3,9 @@
 
 use crate::kernel::{Group, Kernel, Scope};
 use crate::memory::BlockMemory;
+use crate::memory::links::Areas;
 use crate::memory::scratch::SCRATCH_BYTES;
+use crate::ports::WithPorts;
 use core::mem::offset_of;
 use ring_shared::Message;
 
@@ -56,11 +58,30 @@ pub(crate) const fn workers(warps: u32, room: usize, stage: usize) -> (u32, u32)
 /// may have so many; with less, down to the 48 KiB that every GPU has, fewer warps answer messages.
 #[doc(hidden)]
 pub const fn shared_bytes<K: Kernel>(threads: u32) -> u32 {
+    (HEAD_BYTES + scratch_bytes::<K>(threads)) as u32
+}
+
+/// Those of them that are scratch memory.
+pub(crate) const fn scratch_bytes<K: Kernel>(threads: u32) -> usize {
     let stage = chunk::<K>(true) * stride::<K>();
     let stages = match <K::Scope as Scope<K>>::GROUP {
         Group::Warp => workers(threads.div_ceil(32), MOST_SCRATCH_BYTES, stage).1 as usize * stage,
+        // What is emitted passes through it too.
+        Group::Block if <K::Scope as Scope<K>>::PORTS.is_some() => MOST_SCRATCH_BYTES,
         Group::Block | Group::One => 0,
     };
-    let scratch = if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES };
-    (HEAD_BYTES + scratch) as u32
+    if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES }
+}
+
+/// Most messages that a channel of kernel `K` with so many rings handles in one step, in a block of `threads` threads on a GPU,
+/// or on a CPU thread; 0 if there is no room for so many rings.
+#[doc(hidden)]
+pub fn messages_a_step<K: WithPorts>(rings: [usize; 2], threads: Option<u32>) -> u32 {
+    let (threads, room) = match threads {
+        Some(threads) => (threads as usize, scratch_bytes::<K>(threads)),
+        None => (1, SCRATCH_BYTES),
+    };
+    let of = (K::Request::SLOT_ATOMS, K::PORTS);
+    let warps = threads.div_ceil(32);
+    Areas::new(of, rings.into(), (threads, warps), room).most
 }

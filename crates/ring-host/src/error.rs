@@ -3,6 +3,7 @@
 mod command;
 mod driver;
 mod fault;
+mod graph;
 mod launch;
 mod limit;
 mod message;
@@ -12,6 +13,7 @@ mod open;
 pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
+pub use graph::GraphError;
 pub use launch::LaunchError;
 pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit};
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
@@ -47,6 +49,9 @@ pub enum Error {
     /// Launching a kernel.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// Launching a graph, or naming its ends.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// Changing a kernel's state.
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -51,6 +51,7 @@ mod drive;
 pub mod error;
 #[cfg(test)]
 mod fake;
+mod graph;
 mod kernel;
 mod memory;
 mod mode;
@@ -65,10 +66,11 @@ pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice,
 pub use device::{image, platform, probe};
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    ChannelError, ControlError, DeviceFault, Error, LaunchError, Obstacle, OpenError, PayloadError,
-    RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError,
-    TrySendError, WaitedFor,
+    ChannelError, ControlError, DeviceFault, Error, GraphError, LaunchError, Obstacle, OpenError,
+    PayloadError, RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
+    TryRecvError, TrySendError, WaitedFor,
 };
+pub use graph::{Graph, GraphBuilder, GraphNode, Node, PortReader, PortReceiver, Route};
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
 pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
@@ -79,8 +81,9 @@ pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
-    Block, BlockContext, BlockHandler, InOrder, InOrderHandler, Kernel, Output, Payload, Scope,
-    Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, Word, Words,
+    Block, BlockContext, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler, HasPort,
+    HasState, InOrder, InOrderHandler, Kernel, Output, Payload, Port, Ports, Scope, Thread,
+    ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler, WithPorts, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};

@@ -24,8 +24,9 @@ use crate::kernel::embedded::Kernels;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
+use crate::memory::links::KernelLinks;
 use crate::mode::{Memory, Mode};
-use ring_device::Kernel;
+use ring_device::{Kernel, Scope};
 use std::sync::Arc;
 
 /// Pinned memory that is tried for if as much as asked for is refused.
@@ -194,11 +195,26 @@ impl Runtime {
     /// Makes a kernel ready to take commands, and messages once activated: a persistent one is put
     /// on the device, any other is launched when there is something to do.
     pub fn launch<K: Kernel>(&self, launch: LaunchConfig) -> Result<KernelHandle<K>, LaunchError> {
+        if <K::Scope as Scope<K>>::PORTS.is_some() {
+            return Err(LaunchError::Ports { kernel: K::NAME });
+        }
+        self.launch_linked(&launch, None)
+    }
+
+    /// The same of a kernel that is one of a graph, if it has links.
+    pub(crate) fn launch_linked<K: Kernel>(
+        &self,
+        launch: &LaunchConfig,
+        links: Option<&KernelLinks>,
+    ) -> Result<KernelHandle<K>, LaunchError> {
         let mut refused = Vec::new();
-        for mut chosen in self.chosen::<K>(&launch)? {
+        for mut chosen in self.chosen::<K>(launch)? {
             chosen.selection.refused.extend(refused.iter().cloned());
             let (mode, memory) = (chosen.selection.mode, chosen.selection.memory);
-            match self.core.start::<K>(&launch, chosen) {
+            if links.is_some() && (mode, memory) != (Mode::Persistent, Memory::Mapped) {
+                return Err(LaunchError::NotResident { kernel: K::NAME, mode, memory });
+            }
+            match self.core.start::<K>(launch, chosen, links) {
                 // The driver refused; another way may do without what it refused.
                 Err(LaunchError::Driver(error)) => {
                     tracing::warn!(kernel = K::NAME, %mode, %memory, %error, "not launched so");

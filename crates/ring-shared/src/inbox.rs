@@ -24,12 +24,14 @@ pub struct Inbox<S = System> {
 }
 
 /// What there is to take.
-enum Found {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
     Nothing,
     /// A message in the line, if all of it has arrived.
     Inline,
-    /// Messages in slots, up to `tail`.
-    Slots,
+    /// So many messages in slots, from the next one on.
+    Slots(u32),
 }
 
 impl Inbox {
@@ -45,6 +47,12 @@ impl<S: MemoryScope> Inbox<S> {
     pub fn with_scope(ring: Ring, _: S) -> Inbox<S> {
         let (scope, next) = (PhantomData, ring.start());
         Inbox { scope, ring, next, tail: next, published: next, credit: next as u32 }
+    }
+
+    /// The ring.
+    #[inline]
+    pub fn ring(&self) -> Ring {
+        self.ring
     }
 
     /// Index of the next message: `start` plus the messages taken so far.
@@ -126,7 +134,7 @@ impl<S: MemoryScope> Inbox<S> {
         match self.find::<T>()? {
             Found::Nothing => Ok(false),
             Found::Inline => Ok(self.take_inline(message)),
-            Found::Slots => {
+            Found::Slots(_) => {
                 slot::read::<T, S>(self.ring.slot(self.next), message);
                 self.advance();
                 Ok(true)
@@ -147,8 +155,8 @@ impl<S: MemoryScope> Inbox<S> {
                     true => 1,
                     false => break,
                 },
-                Ok(Found::Slots) => {
-                    let n = self.in_slots().min(free.len());
+                Ok(Found::Slots(n)) => {
+                    let n = (n as usize).min(free.len());
                     self.read_slots(&mut free[..n]);
                     n
                 }
@@ -196,10 +204,10 @@ impl<S: MemoryScope> Inbox<S> {
                     each(&message);
                     1
                 }
-                Ok(Found::Slots) => {
+                Ok(Found::Slots(n)) => {
                     // No further at once than the producer may wait for.
                     let step = credit_step(self.ring.capacity()) as usize;
-                    let n = self.in_slots().min(most - taken).min(step);
+                    let n = (n as usize).min(most - taken).min(step);
                     self.show_slots(n, &mut each);
                     n
                 }
@@ -228,9 +236,11 @@ impl<S: MemoryScope> Inbox<S> {
         Ok(most)
     }
 
-    /// What there is to take; the doorbell is looked at when no slots are left of the last look.
+    /// What there is to take; the doorbell is looked at when no slots are left of the last look. If there is nothing, the
+    /// producer is told all that was consumed. For a consumer of several threads, which read the slots side
+    /// by side before one of them [takes](Self::take_slots) all.
     #[inline]
-    fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
+    pub fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
         let next = self.next;
         if self.tail == next {
             let control = self.control();
@@ -255,7 +265,48 @@ impl<S: MemoryScope> Inbox<S> {
                 Seen::Corrupt(corrupt) => return Err(corrupt),
             }
         }
-        Ok(Found::Slots)
+        Ok(Found::Slots(self.in_slots() as u32))
+    }
+
+    /// The same by a control that was read from the next message's line, and is acquired before slots are read: for a consumer
+    /// that reads it together with other things. The producer is told nothing.
+    #[inline]
+    pub fn find_in<T: Message>(&mut self, control: Control) -> Result<Found, Corrupt> {
+        let (next, is_known) = (self.next, self.tail != self.next);
+        match decide(control, next, self.ring.capacity()) {
+            Seen::Slots(n) => self.tail = self.tail.max(next + u64::from(n)),
+            Seen::Corrupt(corrupt) => return Err(corrupt),
+            Seen::Inline if is_known => {}
+            Seen::Inline if takes_inline::<T>(&self.ring) => return Ok(Found::Inline),
+            Seen::Inline => return Err(Corrupt { found: next, low: next + 1, high: next + 1 }),
+            Seen::Nothing => {}
+        }
+        Ok(if self.tail == next { Found::Nothing } else { Found::Slots(self.in_slots() as u32) })
+    }
+
+    /// Takes `n` messages, which were read from their slots, of those that were found there, and tells the producer nothing.
+    #[inline]
+    pub fn take_slots(&mut self, n: u32) {
+        self.next += u64::from(n).min(self.tail - self.next);
+    }
+
+    /// Takes an inline message that the caller has found and read, with all its stamps, and tells the producer nothing.
+    #[inline]
+    pub fn note_inline(&mut self) {
+        self.next += 1;
+        self.tail = self.next;
+    }
+
+    /// What the producer is to be told, if it is time, or if there is anything to tell and it is to know `all`: the caller then
+    /// stores it in the credit line behind its reads.
+    #[inline]
+    pub fn credit_to_tell(&mut self, all: bool) -> Option<u64> {
+        let due = credit_is_due(self.next, self.published, self.ring.capacity());
+        let tells = due || (all && self.published != self.next);
+        if tells {
+            self.published = self.next;
+        }
+        tells.then_some(self.next)
     }
 
     /// What the next message's line says.
@@ -271,9 +322,9 @@ impl<S: MemoryScope> Inbox<S> {
         (self.tail - self.next) as usize
     }
 
-    /// Takes the inline message if all its atoms have arrived.
+    /// Takes the inline message that was found, if all its atoms have arrived; whether it has.
     #[inline]
-    fn take_inline<T: Message>(&mut self, message: &mut T) -> bool {
+    pub fn take_inline<T: Message>(&mut self, message: &mut T) -> bool {
         let whole = match T::SPAN {
             1 => self.put_together(message),
             _ => self.put_in_place(message),

@@ -58,6 +58,12 @@ impl<S: MemoryScope> Outbox<S> {
         }
     }
 
+    /// The ring.
+    #[inline]
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+
     /// Index of the next message: `start` plus the messages pushed so far.
     #[inline]
     pub fn next(&self) -> u64 {
@@ -77,6 +83,55 @@ impl<S: MemoryScope> Outbox<S> {
         if index > self.consumed && index <= self.next {
             self.consumed = index;
         }
+    }
+
+    /// For how many of `wanted` messages there are free slots from the next one on, after a look at the credit line if
+    /// need be: for a producer of several threads that write those slots side by side, before one of them
+    /// [commits](Self::commit_slots) all.
+    #[inline]
+    pub fn free_slots(&mut self, wanted: u32) -> Result<u32, Corrupt> {
+        if self.room() < wanted as usize {
+            self.refresh()?;
+        }
+        Ok(self.room().min(wanted as usize) as u32)
+    }
+
+    /// Sends the next `n` messages, which are in their slots, behind what `release` orders before them.
+    #[inline]
+    pub fn commit_slots(&mut self, n: u32, release: impl FnOnce()) {
+        self.commit_behind(self.next + u64::from(n), 0, release);
+    }
+
+    /// Slots known to be free.
+    #[inline]
+    pub fn known_free(&self) -> u32 {
+        self.room() as u32
+    }
+
+    /// What was read in the credit line: for a producer that reads it together with other things. It acquires it before slots
+    /// are written.
+    #[inline]
+    pub fn note_credit(&mut self, found: u64) -> Result<(), Corrupt> {
+        let (low, high) = (self.ring.start(), self.next);
+        if found.wrapping_sub(low) > high - low {
+            return Err(Corrupt { found, low, high });
+        }
+        self.consumed = self.consumed.max(found); // an answer may have told more already
+        Ok(())
+    }
+
+    /// Whether the consumer is known to have taken all that was sent.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.next == self.consumed
+    }
+
+    /// Says that the caller has written the next message inline, with [`Control::behind_inline`] as its control: a producer of
+    /// several threads that found it [idle](Self::is_idle). The message fits one line.
+    #[inline]
+    pub fn note_inline(&mut self) {
+        self.next += 1;
+        (self.run_start, self.inline_end) = (self.next, self.next);
     }
 
     /// Whether the next message has room, after a look at the credit line if need be. If there is none,
@@ -313,13 +368,7 @@ impl<S: MemoryScope> Outbox<S> {
     fn refresh(&mut self) -> Result<(), Corrupt> {
         // SYNC: acquires the consumer's release in `Inbox::publish` (or the channel's store after
         // its fence): its reads of the slots came before, ours and new writes come after.
-        let found = S::load_acquire(&self.ring.credit().consumed);
-        let (low, high) = (self.ring.start(), self.next);
-        if found.wrapping_sub(low) > high - low {
-            return Err(Corrupt { found, low, high });
-        }
-        self.consumed = self.consumed.max(found); // an answer may have told more already
-        Ok(())
+        self.note_credit(S::load_acquire(&self.ring.credit().consumed))
     }
 
     /// Apart from its callers, which are short without it; on a GPU a call would keep `self` on the stack.
@@ -364,6 +413,11 @@ impl<S: MemoryScope> Outbox<S> {
     /// what was sent before, and in line 0.
     #[inline]
     fn commit(&mut self, tail: u64, credit: u64) {
+        self.commit_behind(tail, credit, S::release);
+    }
+
+    #[inline]
+    fn commit_behind(&mut self, tail: u64, credit: u64, release: impl FnOnce()) {
         let lines = self.ring.line_count();
         let (inline_end, consumed) = (self.inline_end, self.consumed);
         if let Some(atom) = scrub(tail, self.scrubbed, inline_end, consumed, lines) {
@@ -371,14 +425,19 @@ impl<S: MemoryScope> Outbox<S> {
         }
         let first = core::mem::replace(&mut self.next, tail);
         self.slots_end = tail;
-        self.publish(first, credit);
+        self.publish_behind(first, credit, release);
     }
 
     /// Publishes what is in slots, and the credit, in the line of message `index` and in line 0.
     #[inline]
     fn publish(&mut self, index: u64, credit: u64) {
+        self.publish_behind(index, credit, S::release);
+    }
+
+    #[inline]
+    fn publish_behind(&mut self, index: u64, credit: u64, release: impl FnOnce()) {
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
-        S::release();
+        release();
         self.store_control(index, self.keeping_early(index, control).to_words());
         if self.ring.line_count() > 1 {
             self.store_control(0, self.keeping_early(0, control).to_words());

@@ -35,7 +35,7 @@
 //! Both ends on both sides follow the functions of this file: [`Inbox`](crate::Inbox) and
 //! [`Outbox`](crate::Outbox) of one thread, and those of a GPU's block in `ring-device`.
 
-use crate::atomics::Atom;
+use crate::atomics::{Atom, Ordering::Relaxed};
 use crate::layout::{CreditLine, Doorbell};
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -422,6 +422,21 @@ impl Ring {
         }
     }
 
+    /// The atoms from the slot of message `index` to the ring's end, and those from its beginning to that slot.
+    #[inline]
+    pub fn atoms_from(&self, index: u64) -> [&[Atom]; 2] {
+        let at = (index as usize & (self.capacity as usize - 1)) * self.slot_atoms as usize;
+        let all = self.capacity as usize * self.slot_atoms as usize;
+        // SAFETY: both parts are inside the `capacity * slot_atoms` atoms that `from_raw`'s caller promised, since the mask
+        // keeps the slot below `capacity`.
+        unsafe {
+            [
+                core::slice::from_raw_parts(self.slots.add(at).as_ptr(), all - at),
+                core::slice::from_raw_parts(self.slots.as_ptr(), at),
+            ]
+        }
+    }
+
     /// The slots at `run`, which [`runs`] gave.
     ///
     /// # Panics
@@ -477,8 +492,7 @@ impl Ring {
         lines.filter(|ahead| *ahead <= u32::MAX / 2).max().unwrap_or(0)
     }
 
-    /// Sets lines as they are before the first message. For the host, before the launch.
-    #[cfg(not(target_arch = "nvptx64"))]
+    /// Sets lines as they are before the first message: before anybody uses the ring.
     pub fn reset(&self) {
         for index in 0..u64::from(self.line_count) {
             for line in self.lines_of(index) {
@@ -486,5 +500,22 @@ impl Ring {
             }
         }
         self.credit().reset(self.start);
+    }
+}
+
+impl Doorbell {
+    /// Makes the line as it is before message `start`, the first.
+    pub fn reset(&self, start: u64) {
+        for atom in &self.atoms[..CONTROL] {
+            atom.store(stamped([0; 3], start as u32)); // the stamp of the message before
+        }
+        self.atoms[CONTROL].store(Control::behind_inline(start, start).to_words());
+    }
+}
+
+impl CreditLine {
+    /// Makes the line as it is before message `start`, the first.
+    pub fn reset(&self, start: u64) {
+        self.consumed.store(start, Relaxed);
     }
 }

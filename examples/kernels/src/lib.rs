@@ -2,9 +2,14 @@
 #![no_std]
 
 mod fragile;
+mod graph;
 mod order_book;
+pub mod pipeline;
 
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
+pub use graph::{
+    Absorbed, Absorber, Copier, Discard, Item, Pass, STREAMS, TOO_MUCH, Tally, Verified, Verifier,
+};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.

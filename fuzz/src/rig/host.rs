@@ -154,6 +154,7 @@ impl Host {
                 requests: placed(requests, request_lines).starting_at(start),
                 responses: placed(responses, response_lines).starting_at(start),
                 state: (self.state.address(), self.state_bytes),
+                links: 0,
             });
             block.status.run_start.store(head, Relaxed);
             block.status.scrubbed.store(head, Relaxed);

@@ -32,8 +32,8 @@ const PLAIN: &[Strength] = &[Strength::Weak, Strength::Relaxed, Strength::Ordere
 /// The list, and why each is on it.
 fn allowed(place: Place) -> &'static [Allowed] {
     match place {
-        // The command, and the host's sign of life: nothing hangs on them but themselves.
-        Place::Host => const { &[reads(RELAXED, &[64])] },
+        // The command, and the host's sign of life: nothing hangs on them but themselves; a kernel with ports acquires the command.
+        Place::Host => const { &[reads(STRONG, &[64])] },
         // Releases answers, counters, and what the next launch goes on from.
         Place::Acknowledgement => const { &[stores(ORDERED, &[64])] },
         // Counters and the heartbeat; of other channels, whether they are busy and whether to leave.

@@ -24,6 +24,7 @@ pub mod order;
 pub mod panics;
 pub mod place;
 pub mod plain;
+pub mod ports;
 pub mod rules;
 pub mod value;
 pub mod ways;
@@ -98,9 +99,12 @@ fn with_code(
     let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
     let function = |line: usize| functions.iter().find(|one| (one.line..=one.end).contains(&line));
-    // Where the ends have a scope of their own, `link` says which it is.
-    let is_link = |line: usize| function(line).is_some_and(|one| link::scope(one.name).is_some());
-    let others: Vec<_> = lines.iter().filter(|line| !is_link(line.line)).copied().collect();
+    // Where the ends have scopes of their own, `link` and `ports` say which these are.
+    let has_scopes = |line: usize| {
+        function(line)
+            .is_some_and(|one| link::scope(one.name).is_some() || ports::is_listed(one.name))
+    };
+    let others: Vec<_> = lines.iter().filter(|line| !has_scopes(line.line)).copied().collect();
     found.extend(memory::scope(&others));
     found.extend(memory::fences(&others));
     found.extend(accesses(&functions, lines));
@@ -111,10 +115,11 @@ fn with_code(
     found
 }
 
-/// Whether the entry point of that name is a kernel with a ring: not one of those that are compared with them.
+/// Whether the entry point of that name is a kernel with a pair of rings: neither one with ports nor one of those that are
+/// compared with them.
 #[must_use]
 pub fn is_ring_kernel(name: &str) -> bool {
-    !plain::is_listed(name) && link::scope(name).is_none()
+    !plain::is_listed(name) && link::scope(name).is_none() && !ports::is_listed(name)
 }
 
 /// The names of a block's shared memory: where the launch sizes it, and where the module declares it.
@@ -170,6 +175,10 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
             continue;
         }
         let accesses = place::accesses(function, values);
+        if ports::is_listed(function.name) {
+            found.extend(ports::check(function, &accesses));
+            continue;
+        }
         found.extend(allow::check(function, &accesses));
         found.extend(order::check(function, &accesses));
     }

@@ -60,6 +60,9 @@ impl Cooperate for Threads {
     fn fence(self) {}
 
     #[inline(always)]
+    fn fence_device(self) {}
+
+    #[inline(always)]
     fn fence_block(self) {}
 
     #[inline(always)]
@@ -75,6 +78,16 @@ impl Cooperate for Threads {
     #[inline(always)]
     fn agreed(self, holds: bool) -> bool {
         holds
+    }
+
+    #[inline(always)]
+    fn all(self, holds: bool) -> bool {
+        holds
+    }
+
+    #[inline(always)]
+    fn peers(self, _: u32) -> u32 {
+        1
     }
 
     #[inline(always)]

@@ -67,6 +67,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn fence_device(self) {
+        ptx::fence_device();
+    }
+
+    #[inline(always)]
     fn fence_block(self) {
         ptx::fence_block();
     }
@@ -84,6 +89,16 @@ impl Cooperate for Threads {
     #[inline(always)]
     fn agreed(self, holds: bool) -> bool {
         ptx::shuffle(u32::from(holds), 0) != 0
+    }
+
+    #[inline(always)]
+    fn all(self, holds: bool) -> bool {
+        ptx::all(holds)
+    }
+
+    #[inline(always)]
+    fn peers(self, value: u32) -> u32 {
+        ptx::peers(value)
     }
 
     #[inline(always)]

@@ -47,6 +47,8 @@ pub(crate) trait Cooperate: Copy {
     fn warp_sync(self);
     /// Orders this thread's accesses, and those it has seen of its block, for the host.
     fn fence(self);
+    /// The same, for the threads of this GPU.
+    fn fence_device(self);
     /// Orders this thread's accesses for the other threads of its block.
     fn fence_block(self);
 
@@ -56,6 +58,10 @@ pub(crate) trait Cooperate: Copy {
     fn shuffle32(self, value: u32, from: u32) -> u32;
     /// All threads of a warp: the condition as thread 0 of the warp knows it.
     fn agreed(self, holds: bool) -> bool;
+    /// All threads of a warp: whether the condition holds for each.
+    fn all(self, holds: bool) -> bool;
+    /// All threads of a warp: a bit for each that brings the same value.
+    fn peers(self, value: u32) -> u32;
     /// The threads of a warp that still run: whether none has exited.
     fn all_run(self) -> bool;
     /// Ends the calling thread. Barriers count it no more.
@@ -175,6 +181,17 @@ pub(crate) trait Cooperate: Copy {
         let mut step = Self::WARP / 2;
         while step > 0 {
             value = value.wrapping_add(self.shuffle(value, self.lane() ^ step));
+            step /= 2;
+        }
+        value
+    }
+
+    /// The same of 32 bits.
+    #[inline(always)]
+    fn warp_sum32(self, mut value: u32) -> u32 {
+        let mut step = Self::WARP / 2;
+        while step > 0 {
+            value = value.wrapping_add(self.shuffle32(value, self.lane() ^ step));
             step /= 2;
         }
         value

@@ -215,7 +215,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
     #[inline(always)]
     fn report(&self) {
         let next = self.memory().inbox.next.get();
-        self.publish_consumed(next);
+        if !Self::EMITS {
+            self.publish_consumed(next); // a kernel with ports tells each producer by itself
+        }
         let now = self.now();
         self.publish_counters(next, now);
     }

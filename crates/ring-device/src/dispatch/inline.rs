@@ -37,8 +37,10 @@ impl<K: Kernel> Channel<'_, K> {
     pub const ATOMS: usize = K::Request::INLINE_ATOMS;
 
     /// Whether a polling warp can answer from line to line.
-    pub const ANSWERS_INLINE: bool =
-        (Self::BY_WARP || Self::IN_ORDER) && K::Request::FITS_INLINE && K::Response::FITS_INLINE;
+    pub const ANSWERS_INLINE: bool = (Self::BY_WARP || Self::IN_ORDER)
+        && !Self::EMITS
+        && K::Request::FITS_INLINE
+        && K::Response::FITS_INLINE;
 
     /// Whether a polling warp leaves inline requests to the whole block.
     pub const STAGES: bool = !Self::BY_WARP && !Self::ANSWERS_INLINE && K::Request::FITS_INLINE;

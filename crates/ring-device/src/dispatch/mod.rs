@@ -9,6 +9,7 @@
 //! where the last one left ([`resume`]), until the host ends it or one of its budgets is spent.
 
 mod channel;
+mod emit;
 mod first;
 mod inline;
 mod resume;
@@ -65,6 +66,11 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
     }
     // SAFETY: the host wrote a configuration for memory that stays while we run.
     match unsafe { resume::check::<K>(*block, control, at) } {
+        // SAFETY: the host laid out what the channel's links name.
+        None if Channel::<K>::EMITS => match unsafe { channel.open_links(lines) } {
+            None => channel.run_steps(began, first),
+            Some(why) => resume::refuse(*block, lines, why),
+        },
         None => channel.run(began, first),
         Some(why) => resume::refuse(*block, lines, why),
     }

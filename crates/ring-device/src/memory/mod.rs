@@ -9,6 +9,7 @@ mod claims_model;
 pub(crate) mod end;
 pub(crate) mod inbox;
 pub(crate) mod lease;
+pub(crate) mod links;
 #[cfg(not(target_arch = "nvptx64"))]
 mod offsets;
 pub(crate) mod outbox;
@@ -20,6 +21,7 @@ pub(crate) mod signals;
 pub(crate) mod span;
 pub(crate) mod telemetry;
 
+use ring_shared::layout::ConfigLine;
 use scratch::Scratch;
 
 /// Memory of one block.
@@ -37,6 +39,14 @@ pub struct BlockMemory {
     pub(crate) boot: boot::Words,
     /// The last: a GPU's block may have more of it behind this.
     pub(crate) scratch: Scratch,
+}
+
+impl BlockMemory {
+    /// Most messages of an iteration, as the host has configured it.
+    #[inline(always)]
+    pub(crate) fn boot_max_messages(&self) -> u32 {
+        self.boot.half(boot::CONFIG, core::mem::offset_of!(ConfigLine, max_messages))
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

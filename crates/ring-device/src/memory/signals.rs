@@ -61,11 +61,15 @@ pub(crate) enum Decision {
     Idle = 7,
     /// Leave: [`Exit::LeaseOver`].
     LeaseOver = 8,
+    /// Leave: [`Exit::EmittedTooMany`].
+    EmittedTooMany = 9,
+    /// Leave: [`Exit::NoSuchChannel`].
+    NoSuchChannel = 10,
     /// Go back to waiting.
-    Wait = 9,
+    Wait = 11,
     /// Obey [`Signals::command`] at once: the polling warps might not come to it, since the one that looks
     /// for commands may find each time that the other has raised a wake for the same message.
-    Obey = 10,
+    Obey = 12,
 }
 
 impl Decision {
@@ -82,6 +86,8 @@ impl Decision {
             Decision::IterationsSpent => Exit::IterationsSpent,
             Decision::Idle => Exit::Idle,
             Decision::LeaseOver => Exit::LeaseOver,
+            Decision::EmittedTooMany => Exit::EmittedTooMany,
+            Decision::NoSuchChannel => Exit::NoSuchChannel,
         })
     }
 }
@@ -103,8 +109,10 @@ impl Word for Decision {
             6 => Decision::IterationsSpent,
             7 => Decision::Idle,
             8 => Decision::LeaseOver,
-            9 => Decision::Wait,
-            10 => Decision::Obey,
+            9 => Decision::EmittedTooMany,
+            10 => Decision::NoSuchChannel,
+            11 => Decision::Wait,
+            12 => Decision::Obey,
             _ => Decision::CorruptRing,
         }
     }
@@ -154,10 +162,10 @@ mod tests {
 
     #[test]
     fn decisions_and_wakes_survive() {
-        for word in 0..=10 {
+        for word in 0..=12 {
             let decision = Decision::from_word(word);
             assert_eq!(decision.to_word(), word);
-            let exit = (1..9).contains(&word).then(|| Exit::from_u32(word as u32).unwrap());
+            let exit = (1..11).contains(&word).then(|| Exit::from_u32(word as u32).unwrap());
             assert_eq!(decision.exit(), exit);
         }
         for wake in [Wake::None, Wake::Slots, Wake::Inline, Wake::Command, Wake::Leave] {

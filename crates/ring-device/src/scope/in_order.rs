@@ -32,6 +32,33 @@ pub trait InOrderHandler: Kernel<Scope = InOrder> {
     ) -> Self::Response;
 }
 
+/// Bytes of a state `S`.
+pub(super) const fn state_bytes<S>() -> usize {
+    assert!(align_of::<S>() <= 128, "a state may be aligned to at most 128 bytes");
+    assert!(
+        size_of::<S>() <= MAX_STATE_BYTES,
+        "a state must fit MAX_STATE_BYTES; keep more in the payload arena"
+    );
+    size_of::<S>()
+}
+
+/// The channel's state.
+///
+/// # Safety
+/// The caller is thread 0 of a channel that handles messages of a kernel with such a state, and has no other reference to it.
+#[inline(always)]
+pub(super) unsafe fn state_of<'a, S: Pod>(block: ThreadBlock<'a>) -> &'a mut S {
+    let at = block.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state));
+    let at: *mut S = match size_of::<S>() {
+        0 => NonNull::dangling().as_ptr(),
+        _ => with_exposed_provenance_mut(at as usize),
+    };
+    // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this channel's own
+    // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the channel
+    // touches it, and the host only while the channel is not active.
+    unsafe { &mut *at }
+}
+
 /// Messages of a channel are handled one after the other, with a state ([`InOrderHandler`]).
 #[derive(Debug)]
 pub struct InOrder;
@@ -40,14 +67,7 @@ impl Sealed for InOrder {}
 
 impl<K: InOrderHandler> Scope<K> for InOrder {
     const GROUP: Group = Group::One;
-    const STATE_BYTES: usize = {
-        assert!(align_of::<K::State>() <= 128, "a state may be aligned to at most 128 bytes");
-        assert!(
-            size_of::<K::State>() <= MAX_STATE_BYTES,
-            "a state must fit MAX_STATE_BYTES; keep more in the payload arena"
-        );
-        size_of::<K::State>()
-    };
+    const STATE_BYTES: usize = state_bytes::<K::State>();
     const STAGE: (usize, usize) =
         (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS, K::Request::SLOT_ATOMS);
 
@@ -61,15 +81,8 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
         if block.thread() != 0 {
             return;
         }
-        let at = block.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state));
-        let at: *mut K::State = match size_of::<K::State>() {
-            0 => NonNull::dangling().as_ptr(),
-            _ => with_exposed_provenance_mut(at as usize),
-        };
-        // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this channel's own
-        // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the channel
-        // touches it, and the host only while the channel is not active.
-        let state = unsafe { &mut *at };
+        // SAFETY: this is thread 0 of the channel.
+        let state = unsafe { state_of::<K::State>(block) };
         let mut m = 0;
         while m < n {
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes now.

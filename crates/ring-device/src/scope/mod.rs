@@ -1,11 +1,17 @@
 //! The scopes, a file each: the marker, the trait that a handler implements, and how messages are handed to it.
 
 mod block;
+mod emit;
+mod emit_in_order;
+mod has_state;
 mod in_order;
 mod thread;
 mod warp;
 
 pub use block::{Block, BlockHandler};
+pub use emit::{Emit, EmitHandler};
+pub use emit_in_order::{EmitInOrder, EmitInOrderHandler};
+pub use has_state::HasState;
 pub use in_order::{InOrder, InOrderHandler, MAX_STATE_BYTES};
 pub use thread::{Thread, ThreadHandler};
 pub use warp::{Warp, WarpHandler};

@@ -4,6 +4,7 @@
 //!     RUSTFLAGS="--cfg loom" cargo test --release -p ring-device --test loom
 #![cfg(loom)]
 
+mod links;
 mod rig;
 
 use loom::sync::atomic::AtomicU64;

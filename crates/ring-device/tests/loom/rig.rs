@@ -239,6 +239,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                 responses: Placement::of_responses(at, address(responses), capacity, 16)
                     .starting_at(START),
                 state: (state.as_ptr().expose_provenance() as u64, 128),
+                links: 0,
             });
         }
         let memory = rig.memory();

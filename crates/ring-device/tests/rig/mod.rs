@@ -234,6 +234,7 @@ impl<K: Kernel> Rig<K> {
                 requests: rig.placement(channel, 0),
                 responses: rig.placement(channel, 1),
                 state: (state, <K::Scope as Scope<K>>::STATE_BYTES as u64),
+                links: 0,
             });
             rig.rings(channel).iter().for_each(Ring::reset);
         }

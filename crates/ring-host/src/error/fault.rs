@@ -60,6 +60,14 @@ pub enum DeviceFault {
         /// What it wrote.
         corrupt: Corrupt,
     },
+    /// Another kernel of its graph is lost.
+    #[error("kernel {kernel} can do no more, for a kernel of its graph is lost: {lost}")]
+    Graph {
+        /// The kernel.
+        kernel: &'static str,
+        /// What happened to the other.
+        lost: Box<DeviceFault>,
+    },
     /// The driver refused again and again what keeps the kernel answering.
     #[error("kernel {kernel} cannot be kept answering: {source}")]
     Driver {
@@ -93,6 +101,12 @@ fn meaning(exit: Exit) -> &'static str {
         Exit::CorruptRing => "an index that the host wrote could not be",
         Exit::LeaseOver => {
             "the host did not renew its lease: it was stopped, or too busy; LaunchConfig::lease sets the time"
+        }
+        Exit::EmittedTooMany => {
+            "its handler emitted more messages to a port in one step than the kernel declares; nothing of that step was sent"
+        }
+        Exit::NoSuchChannel => {
+            "the key of a message names a channel that the link does not lead to; nothing of that step was sent"
         }
         _ => "it gave no reason that it may leave for",
     }

@@ -135,6 +135,24 @@ pub enum LaunchError {
         /// Why not.
         source: PayloadError,
     },
+    /// A kernel of a graph would run otherwise than it can, because the environment asks for it.
+    #[error(
+        "kernel {kernel} is one of a graph, which runs persistent in mapped memory, but the environment asks for mode {mode} and memory {memory} (RING_MODE, RING_MEMORY)"
+    )]
+    NotResident {
+        /// The kernel.
+        kernel: &'static str,
+        /// The mode asked for.
+        mode: Mode,
+        /// The memory asked for.
+        memory: Memory,
+    },
+    /// A kernel with ports was launched alone.
+    #[error("kernel {kernel} emits messages to ports: launch it as one of a graph (GraphBuilder)")]
+    Ports {
+        /// The kernel.
+        kernel: &'static str,
+    },
     /// The device faulted before.
     #[error(transparent)]
     Fault(#[from] DeviceFault),

@@ -97,7 +97,7 @@ impl Bed {
         let place = Arc::clone(&launch_slot) as Arc<dyn LaunchSlot>;
         let clock = (CLOCK, Patience::Yield);
         let device = DeviceKernel::new("echo", clock, (region, None), (place, reservation));
-        let core = Arc::new(KernelCore { device, drive });
+        let core = Arc::new(KernelCore::new(device, drive));
         let selection = Candidate::for_probe(config.mode, config.memory).selection;
         let kernel = KernelHandle::new(Arc::clone(&core), selection, false);
         Bed { kernel, launch_slot, core, occupancy }

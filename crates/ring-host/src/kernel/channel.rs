@@ -3,7 +3,7 @@
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
-mod idle_polls;
+pub(crate) mod idle_polls;
 mod receiver;
 mod sender;
 

@@ -7,15 +7,44 @@ use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{ControlError, DeviceFault};
 use ring_shared::layout::{Command, State};
+use std::sync::{OnceLock, Weak};
 
 /// What a kernel's handle and its channels' halves have in common.
 #[derive(Debug)]
 pub(crate) struct KernelCore {
     pub device: DeviceKernel,
     pub drive: Drive,
+    /// The other kernels of its graph: it can do no more when one of them is lost.
+    peers: OnceLock<Box<[Weak<KernelCore>]>>,
 }
 
 impl KernelCore {
+    pub fn new(device: DeviceKernel, drive: Drive) -> KernelCore {
+        KernelCore { device, drive, peers: OnceLock::new() }
+    }
+
+    /// Says which the other kernels of its graph are; the first time counts.
+    pub fn set_peers(&self, peers: Box<[Weak<KernelCore>]>) {
+        let _ = self.peers.set(peers);
+    }
+
+    /// A fault of its own, which was remembered, if a kernel of its graph is lost.
+    fn check_peers(&self) -> Result<(), DeviceFault> {
+        for peer in self.peers.get().into_iter().flatten().filter_map(Weak::upgrade) {
+            let lost = match peer.device.fault() {
+                Some(DeviceFault::Graph { .. }) => continue, // for the same reason
+                Some(fault) => fault,
+                None => match peer.device.check_channels() {
+                    Ok(()) => continue,
+                    Err(fault) => fault,
+                },
+            };
+            let kernel = self.device.name;
+            return Err(self.device.fail(DeviceFault::Graph { kernel, lost: Box::new(lost) }));
+        }
+        Ok(())
+    }
+
     /// A step of what drives the kernel, after a message was accepted.
     #[inline]
     pub fn after_send(&self) {
@@ -42,6 +71,7 @@ impl KernelCore {
         let ended = kernel.is_over(kernel.launch_slot().state());
         let ended = ended.map_err(|fault| kernel.fail(fault))?;
         kernel.check_channels()?;
+        self.check_peers()?;
         if !ended {
             return Ok(());
         }

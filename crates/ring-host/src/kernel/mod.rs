@@ -7,6 +7,6 @@ pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod launch;
 mod payload;
-mod state;
+pub(crate) mod state;
 pub(crate) mod telemetry;
 pub(crate) mod vector_add;

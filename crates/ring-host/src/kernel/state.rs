@@ -5,10 +5,16 @@ use crate::deadline::Deadline;
 use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
 use crate::kernel::handle::KernelHandle;
 use bytemuck::Zeroable;
-use ring_device::{InOrderHandler, Kernel};
+use ring_device::{HasState, Kernel};
 use ring_shared::layout::State;
 
-impl<K: InOrderHandler> KernelHandle<K> {
+/// What a channel of kernel `K` keeps.
+pub type StateOf<K> = <<K as Kernel>::Scope as HasState<K>>::State;
+
+impl<K: Kernel> KernelHandle<K>
+where
+    K::Scope: HasState<K>,
+{
     /// The state of a channel, copied from the device. The kernel must not be active: deactivated,
     /// terminated, or not activated yet.
     ///
@@ -39,8 +45,8 @@ impl<K: InOrderHandler> KernelHandle<K> {
         &mut self,
         channel: u32,
         deadline: impl Into<Deadline>,
-    ) -> Result<K::State, StateError> {
-        let mut state = K::State::zeroed();
+    ) -> Result<StateOf<K>, StateError> {
+        let mut state = StateOf::<K>::zeroed();
         self.read_state_into(channel, &mut state, deadline)?;
         Ok(state)
     }
@@ -49,7 +55,7 @@ impl<K: InOrderHandler> KernelHandle<K> {
     pub fn read_state_into(
         &mut self,
         channel: u32,
-        state: &mut K::State,
+        state: &mut StateOf<K>,
         deadline: impl Into<Deadline>,
     ) -> Result<(), StateError> {
         let deadline = deadline.into();
@@ -62,7 +68,7 @@ impl<K: InOrderHandler> KernelHandle<K> {
     pub fn write_state(
         &mut self,
         channel: u32,
-        state: &K::State,
+        state: &StateOf<K>,
         deadline: impl Into<Deadline>,
     ) -> Result<(), StateError> {
         let deadline = deadline.into();

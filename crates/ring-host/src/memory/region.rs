@@ -6,11 +6,13 @@ use super::plan::{BounceBuffer, Direction, Offsets, Plan};
 use crate::device::pages;
 use crate::error::ArenaKind;
 use crate::memory::arena::{Arena, Exhausted, Suballocation};
+use crate::memory::links::KernelLinks;
 use crate::mode::Memory;
 use ring_shared::Ring;
+use ring_shared::atomics::Ordering::Relaxed;
 use ring_shared::atomics::{Atom, AtomicU32};
 use ring_shared::layout::{
-    Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, KernelSetup, Placement,
+    Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, Far, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
 use std::ops::Range;
@@ -75,6 +77,8 @@ pub(crate) struct Region {
     /// The payload, if it is in device memory.
     payload: Option<Suballocation>,
     state: Option<Suballocation>,
+    /// What keeps the links of a kernel with ports.
+    _links: Option<KernelLinks>,
 }
 
 impl Region {
@@ -107,8 +111,17 @@ impl Region {
         let payload = part(plan.payload_parts()[1])?;
         let state = part(plan.state_stride() * plan.channels as usize)?;
         let at = mirror.as_ref().map_or(mapped, Suballocation::device);
-        let region =
-            Region { plan, offsets, host, device: at, quick, _mirror: mirror, payload, state };
+        let region = Region {
+            plan,
+            offsets,
+            host,
+            device: at,
+            quick,
+            _mirror: mirror,
+            payload,
+            state,
+            _links: None,
+        };
         region.initialise();
         Ok(region)
     }
@@ -132,29 +145,45 @@ impl Region {
             lease: self.plan.lease,
         });
         for channel in 0..self.plan.channels {
-            let block = self.device_at(self.channel_at(channel));
-            let slots = |direction| self.device_at(self.slots_at(channel, direction));
-            let bytes = |direction| self.slot_bytes(direction) as u32;
-            let (capacity, start) = (self.plan.capacity, self.plan.start);
-            let to = Direction::Requests;
-            let requests = Placement::of_requests(block, slots(to), capacity, bytes(to));
-            let back = Direction::Responses;
-            let responses = Placement::of_responses(block, slots(back), capacity, bytes(back));
-            let placed = |placement: Placement, direction| match self.lines_at(channel, direction) {
-                Some(at) => {
-                    placement.with_lines(self.device_at(at), self.plan.lines, self.plan.span())
-                }
-                None => placement,
-            };
             self.channel(channel).initialise(&ChannelSetup {
-                requests: placed(requests, to).starting_at(start),
-                responses: placed(responses, back).starting_at(start),
+                requests: self.placement(channel, Direction::Requests),
+                responses: self.placement(channel, Direction::Responses),
                 state: (self.state(channel), self.plan.state_bytes as u64),
+                links: 0,
             });
-            for direction in [to, back] {
+            for direction in [Direction::Requests, Direction::Responses] {
                 self.ring(channel, direction).reset(); // all lines, also those in quick pages
             }
         }
+    }
+
+    /// Where a channel's ring lies, as the device sees it.
+    fn placement(&self, channel: u32, direction: Direction) -> Placement {
+        let block = self.device_at(self.channel_at(channel));
+        let slots = self.device_at(self.slots_at(channel, direction));
+        let (capacity, bytes) = (self.plan.capacity, self.slot_bytes(direction) as u32);
+        let placement = match direction {
+            Direction::Requests => Placement::of_requests(block, slots, capacity, bytes),
+            Direction::Responses => Placement::of_responses(block, slots, capacity, bytes),
+        };
+        let placed = match self.lines_at(channel, direction) {
+            Some(at) => placement.with_lines(self.device_at(at), self.plan.lines, self.plan.span()),
+            None => placement,
+        };
+        placed.starting_at(self.plan.start)
+    }
+
+    /// Tells each channel of its links, before the launch. The region keeps their memory.
+    pub fn connect(&mut self, links: KernelLinks) {
+        for (channel, table) in (0..self.plan.channels).zip(links.tables.iter().copied()) {
+            if links.is_fed {
+                let link = links.memory.link(table, 0);
+                link.ring.describe(&self.placement(channel, Direction::Requests));
+                link.far.store(Far::Host.to_u32(), Relaxed);
+            }
+            self.channel(channel).links.store(links.memory.device_at(table), Relaxed);
+        }
+        self._links = Some(links);
     }
 
     /// Sets what a launch may spend. Only while none is on the device.
@@ -316,7 +345,6 @@ mod tests {
     use crate::device::image::Image;
     use crate::device::{Driver, Quirks, cpu::Cpu};
     use crate::mode::PayloadMemory;
-    use ring_shared::atomics::Ordering::Relaxed;
     use ring_shared::layout::{PlacementError, Processing, RingDescriptor};
 
     const PINNED: usize = 4 << 20;

@@ -273,7 +273,7 @@ impl Rig {
         let clock = (1_000_000, Patience::Yield);
         let launch_slot = Arc::clone(place);
         let device = DeviceKernel::new("alone", clock, (region, None), (launch_slot, share));
-        let core = Arc::new(KernelCore { device, drive });
+        let core = Arc::new(KernelCore::new(device, drive));
         if config.is_resident() {
             // SAFETY: a thread of the model plays it.
             let _ = unsafe { core.device.launch_slot().launch(false) }.unwrap();

@@ -17,6 +17,7 @@ use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::{Arena, Exhausted};
+use crate::memory::links::KernelLinks;
 use crate::memory::plan::Plan;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode, PayloadMemory, nanoseconds};
@@ -136,6 +137,7 @@ impl RuntimeCore {
         &self,
         launch: &LaunchConfig,
         chosen: Candidate,
+        links: Option<&KernelLinks>,
     ) -> Result<KernelHandle<K>, LaunchError> {
         let config = launch.drive_config(&chosen);
         let (mode, memory) = (config.mode, config.memory);
@@ -159,7 +161,10 @@ impl RuntimeCore {
             ..plan
         };
         let region = self.region(plan, launch);
-        let region = region.map_err(|none| none.of_kernel(K::NAME))?;
+        let mut region = region.map_err(|none| none.of_kernel(K::NAME))?;
+        if let Some(links) = links {
+            region.connect(links.clone());
+        }
         let (cooperative, window) = (launch.is_cooperative(info), region.plan.lines);
         let grid = Grid { channels, threads, cooperative };
         let launch_slot = function.launch_slot(grid, region.parameter(), mode == Mode::Graph)?;
@@ -171,7 +176,7 @@ impl RuntimeCore {
         let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
         let clock = (info.clock_khz, self.patience());
         let device = DeviceKernel::new(K::NAME, clock, (region, lease), (launch_slot, reservation));
-        let core = Arc::new(KernelCore { device, drive });
+        let core = Arc::new(KernelCore::new(device, drive));
         launch_first(&core, mode)?;
         let kernel = K::NAME;
         match chosen.of_probe {

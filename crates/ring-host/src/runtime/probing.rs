@@ -88,7 +88,7 @@ fn start(
     let launch = launch.payload_bytes(64).payload_memory(PayloadMemory::Device); // it is tried whether copies wait
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Candidate::for_probe(mode, memory);
-    let mut kernel = core.start::<Echo>(&launch, chosen).map_err(not_launched)?;
+    let mut kernel = core.start::<Echo>(&launch, chosen, None).map_err(not_launched)?;
     kernel.activate(LIMIT)?;
     Ok(kernel)
 }

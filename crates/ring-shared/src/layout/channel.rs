@@ -117,7 +117,10 @@ shared_struct! {
         pub state @ 96: AtomicU64,
         /// Bytes there; 0 when there is none.
         pub state_bytes @ 104: AtomicU64,
-        pad @ 112: [AtomicU64; 2],
+        /// Device address of the channel's [`Links`](super::Links), in memory that the host sees (written before the
+        /// launch); 0 if its kernel has no ports.
+        pub links @ 112: AtomicU64,
+        pad @ 120: AtomicU64,
         /// Written by the device.
         pub status @ 128: StatusLine,
         /// Written by the device.

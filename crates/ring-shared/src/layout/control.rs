@@ -50,6 +50,10 @@ pub enum Exit {
     Idle = 7,
     /// The host had not renewed its lease in time: it has died, or was stopped.
     LeaseOver = 8,
+    /// A handler emitted more messages to a port in one step than the kernel has declared.
+    EmittedTooMany = 9,
+    /// A message's key named a channel that its link does not lead to.
+    NoSuchChannel = 10,
 }
 
 impl Exit {
@@ -177,7 +181,7 @@ mod tests {
         let c = Command { epoch: u32::MAX, state: State::Inactive as u32 };
         assert_eq!(Command::from_word(c.to_word()), c);
         (0..6).for_each(|n| assert_eq!(State::from_u32(n).unwrap() as u32, n));
-        (0..9).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
+        (0..11).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
         (0..3).for_each(|n| assert_eq!(Processing::from_u32(n).unwrap() as u32, n));
         assert_eq!(State::from_u32(6), None);
         assert_eq!(Processing::from_u32(3), None);

@@ -1,11 +1,9 @@
 //! A kernel's blocks as they are before its first launch. The host, tests and fuzzers all begin here.
 
 use super::{
-    ChannelBlock, ConfigLine, ControlBlock, CreditLine, Doorbell, Placement, Processing,
-    RingDescriptor, UNLIMITED,
+    ChannelBlock, ConfigLine, ControlBlock, Placement, Processing, RingDescriptor, UNLIMITED,
 };
 use crate::atomics::Ordering::Relaxed;
-use crate::ring::{CONTROL, Control, stamped};
 use crate::{ABI_VERSION, MAGIC};
 
 /// What one launch may spend; [`UNLIMITED`] is never spent.
@@ -53,6 +51,8 @@ pub struct ChannelSetup {
     pub responses: Placement,
     /// Device address of the channel's state, and its bytes; 0 and 0 for none.
     pub state: (u64, u64),
+    /// Device address of its [`Links`](super::Links); 0 for none.
+    pub links: u64,
 }
 
 impl ControlBlock {
@@ -90,6 +90,7 @@ impl ChannelBlock {
         self.response.describe(responses);
         self.state.store(setup.state.0, Relaxed);
         self.state_bytes.store(setup.state.1, Relaxed);
+        self.links.store(setup.links, Relaxed);
         self.request_bell.reset(requests.start);
         self.request_credit.reset(requests.start);
         self.response_bell.reset(responses.start);
@@ -110,22 +111,5 @@ impl RingDescriptor {
         self.slot_bytes.store(placement.slot_bytes, Relaxed);
         self.line_count.store(placement.line_count, Relaxed);
         self.span.store(placement.span, Relaxed);
-    }
-}
-
-impl Doorbell {
-    /// Makes the line as it is before message `start`, the first.
-    pub fn reset(&self, start: u64) {
-        for atom in &self.atoms[..CONTROL] {
-            atom.store(stamped([0; 3], start as u32)); // the stamp of the message before
-        }
-        self.atoms[CONTROL].store(Control::behind_inline(start, start).to_words());
-    }
-}
-
-impl CreditLine {
-    /// Makes the line as it is before message `start`, the first.
-    pub fn reset(&self, start: u64) {
-        self.consumed.store(start, Relaxed);
     }
 }

@@ -13,6 +13,7 @@ mod command;
 mod control;
 #[cfg(not(target_arch = "nvptx64"))]
 mod initial;
+mod links;
 mod page_probe;
 mod placement;
 
@@ -24,6 +25,7 @@ pub use control::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use initial::{Budgets, ChannelSetup, KernelSetup};
+pub use links::{Far, Link, Links, MAX_PORTS, PortLinks, Routing};
 pub use page_probe::{PAGE, PageProbe};
 pub use placement::{Part, Placement, PlacementError};
 pub use table::{ROWS, Row, TABLE_LEN, table};

@@ -58,6 +58,12 @@ pub(crate) fn fence_system() {
     mid::system_thread_fence(Ordering::AcqRel);
 }
 
+/// Orders this thread's accesses, and those it has seen of its block, for all threads of the GPU.
+#[inline(always)]
+pub(crate) fn fence_device() {
+    mid::device_thread_fence(Ordering::AcqRel);
+}
+
 /// Orders this thread's accesses for its block. (The release of cuda_std orders them for the system.)
 #[inline(always)]
 pub(crate) fn fence_block() {

@@ -13,6 +13,13 @@ pub(crate) fn fence_system() {
     unsafe { asm!("fence.acq_rel.sys;", options(nostack)) }
 }
 
+/// Orders this thread's accesses, and those it has seen of its block, for all threads of the GPU.
+#[inline(always)]
+pub(crate) fn fence_device() {
+    // SAFETY: a fence.
+    unsafe { asm!("fence.acq_rel.gpu;", options(nostack)) }
+}
+
 /// Orders this thread's accesses for its block.
 #[inline(always)]
 pub(crate) fn fence_block() {

@@ -10,7 +10,7 @@ const LOOKS_PER_CHECK: u32 = 256;
 
 /// Counts idle polls: a caller that only ever tries must also learn of a fault.
 #[derive(Debug)]
-pub(super) struct IdlePolls {
+pub(crate) struct IdlePolls {
     looks: u32,
     pub(super) checked: Instant,
 }

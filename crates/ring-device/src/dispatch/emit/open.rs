@@ -1,0 +1,77 @@
+//! Opening the links of a channel: its ends of the rings that the host has laid out.
+
+use crate::block::Cooperate;
+use crate::dispatch::channel::Channel;
+use crate::kernel::Kernel;
+use crate::memory::links::{begin_input, begin_output};
+use crate::memory::signals::Decision;
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::Message;
+use ring_shared::layout::{ChannelBlock, Exit, Link, Links, PortLinks};
+
+impl<K: Kernel> Channel<'_, K> {
+    /// All threads, before the channel begins: makes its ends of its links. Why it cannot run, if so.
+    ///
+    /// # Safety
+    /// `lines` is the channel's block; what its links name is there and stays.
+    #[inline(always)]
+    pub unsafe fn open_links(&self, lines: &ChannelBlock) -> Option<Exit> {
+        let at = lines.links.load(Relaxed) as usize;
+        if at == 0 {
+            return Some(Exit::BadConfig); // not launched as one of a graph
+        }
+        // SAFETY: the caller's promise; cells only.
+        let links: &Links = unsafe { &*with_exposed_provenance(at) };
+        let (inputs, outputs) = (links.inputs.load(Relaxed), links.outputs.load(Relaxed));
+        let most_ends = u64::from(inputs) + u64::from(outputs) <= u64::from(u16::MAX);
+        let areas = self.areas((inputs, outputs));
+        if !most_ends || areas.most == 0 {
+            return Some(Exit::BadConfig);
+        }
+        let step = self.step();
+        if self.thread() == 0 {
+            let asked = self.memory().boot_max_messages();
+            step.begin((inputs, outputs), areas, areas.most.min(asked));
+            let mut port = 0;
+            while port < Self::PORTS.len() {
+                step.set_port(port, PortLinks::from_word(links.ports[port].load(Relaxed)));
+                port += 1;
+            }
+        }
+        self.sync();
+        let link = |k: u32| {
+            let at = at + size_of::<Links>() + k as usize * size_of::<Link>();
+            // SAFETY: the caller's promise: so many are behind the head; cells only.
+            unsafe { &*with_exposed_provenance::<Link>(at) }
+        };
+        let mut fits = true;
+        let mut k = self.thread();
+        while k < inputs {
+            // SAFETY: one of the inputs that the areas have room for; each has one thread. The host laid the ring out.
+            fits &= unsafe { begin_input(step, self.input(k), link(k), K::Request::SLOT_ATOMS) };
+            k += self.threads();
+        }
+        let (mut port, mut before) = (0, 0);
+        while port < Self::PORTS.len() {
+            let PortLinks { first, count, .. } = step.port(port);
+            let end = u32::from(first) + u32::from(count);
+            // Side by side, in the order of the ports, and all of them.
+            fits &= count > 0 && end <= outputs && u32::from(first) == before;
+            before = end;
+            let mut k = u32::from(first) + self.thread();
+            while k < end && end <= outputs {
+                let of = (port as u32, Self::PORTS[port].atoms);
+                // SAFETY: likewise, of the outputs; no two ports have the same.
+                fits &= unsafe { begin_output(step, self.output(k), link(inputs + k), of) };
+                k += self.threads();
+            }
+            port += 1;
+        }
+        if !fits || before != outputs {
+            step.wrong.set(Decision::BadConfig);
+        }
+        self.sync();
+        step.wrong.get().exit()
+    }
+}

@@ -1,0 +1,143 @@
+//! Ports: the typed outputs of a kernel that emits messages to other kernels, or to the host, in place of answers.
+
+#[doc(inline)]
+pub use crate::emissions::PortShape;
+use crate::emissions::{Stages, stage_atoms};
+use crate::kernel::Kernel;
+use core::fmt;
+use core::marker::PhantomData;
+use ring_shared::Message;
+pub use ring_shared::layout::MAX_PORTS;
+
+/// A kernel with ports, or with none, whose handler answers nothing. [`ring_kernel!`](crate::ring_kernel) implements it.
+pub trait WithPorts: Kernel {
+    /// Its ports, by their numbers.
+    const PORTS: &'static [PortShape];
+
+    /// The key of a message of port `port`.
+    ///
+    /// # Safety
+    /// `message` is an aligned message of that port.
+    #[doc(hidden)]
+    unsafe fn key(port: usize, message: *const u8) -> u32;
+}
+
+/// Port `P` of a kernel. [`ring_kernel!`](crate::ring_kernel) implements it.
+pub trait HasPort<const P: usize>: WithPorts {
+    /// What is sent there.
+    type Message: Message;
+}
+
+/// Names port `P` of kernel `K`: a constant of the kernel's type, with the name that the port was given.
+pub struct Port<K, const P: usize>(PhantomData<fn() -> K>);
+
+impl<K, const P: usize> Port<K, P> {
+    #[doc(hidden)]
+    pub const NEW: Port<K, P> = Port(PhantomData);
+
+    /// The port's number.
+    pub const fn index(self) -> usize {
+        P
+    }
+}
+
+impl<K, const P: usize> Clone for Port<K, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, const P: usize> Copy for Port<K, P> {}
+
+impl<K, const P: usize> fmt::Debug for Port<K, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Port").field(&P).finish()
+    }
+}
+
+/// Most bytes of a request and of all that a handler may emit for it.
+pub const MAX_STAGE_BYTES: usize = 16 * 1024;
+
+/// What is checked of a kernel's ports where it is declared. Panics at compile time.
+#[doc(hidden)]
+#[track_caller]
+pub const fn check<K: WithPorts>() {
+    assert!(K::PORTS.len() <= MAX_PORTS, "a kernel has at most 8 ports");
+    assert!(
+        16 * stage_atoms(K::Request::SLOT_ATOMS, K::PORTS) <= MAX_STAGE_BYTES,
+        "a request and all that may be emitted for it must fit 16 KiB: declare fewer messages a step, or smaller ones"
+    );
+}
+
+/// Where a handler emits messages.
+#[derive(Debug)]
+pub struct Ports<'a, K> {
+    stage: *mut u8,
+    /// A byte for each port: how many were emitted there.
+    counts: u64,
+    has_overflown: bool,
+    of: PhantomData<&'a mut K>,
+}
+
+impl<K: WithPorts> Ports<'_, K> {
+    /// # Safety
+    /// `stage` is a stage of `K`, which only the calling thread uses while this lives.
+    #[inline(always)]
+    unsafe fn new(stage: *mut u8) -> Self {
+        Ports { stage, counts: 0, has_overflown: false, of: PhantomData }
+    }
+
+    /// Emits a message. Messages of a port keep the order of the requests, and for one request that of these calls. Of more
+    /// than the kernel declares for the port none is sent: its channel ends (`DeviceFault` on the host).
+    #[inline(always)]
+    pub fn emit<const P: usize>(&mut self, _: Port<K, P>, message: <K as HasPort<P>>::Message)
+    where
+        K: HasPort<P>,
+    {
+        const {
+            check::<K>();
+            let atoms = <<K as HasPort<P>>::Message as Message>::SLOT_ATOMS;
+            assert!(P < K::PORTS.len() && K::PORTS[P].atoms == atoms, "a port of another message");
+        }
+        let n = (self.counts >> (8 * P)) as u32 & 0xff;
+        if n < K::PORTS[P].most {
+            let at = Stages::message(K::Request::SLOT_ATOMS, K::PORTS, P, n);
+            let to = self.stage.wrapping_add(at).cast::<<K as HasPort<P>>::Message>();
+            // SAFETY: room for message `n` of port `P` in the stage, at a multiple of 16, of this thread alone.
+            unsafe { to.write(message) };
+            self.counts += 1 << (8 * P);
+        } else {
+            self.has_overflown = true;
+        }
+    }
+
+    /// Writes how many were emitted; false if they were too many.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    #[inline(always)]
+    unsafe fn finish(self) -> bool {
+        let at = Stages::counts(K::Request::SLOT_ATOMS, K::PORTS);
+        // SAFETY: the stage has an atom there.
+        unsafe { self.stage.wrapping_add(at).cast::<u64>().write(self.counts) };
+        !self.has_overflown
+    }
+}
+
+/// Calls `handle` with the request in `stage` and with where to emit messages, which then are there; false if they were too
+/// many.
+///
+/// # Safety
+/// `stage` is a stage of `K`, with a request in it, which only the calling thread uses now.
+#[inline(always)]
+pub(crate) unsafe fn handle_stage<K: WithPorts>(
+    stage: *mut u8,
+    handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
+) -> bool {
+    // SAFETY: the caller's promise.
+    let mut out = unsafe { Ports::new(stage) };
+    // SAFETY: plain bytes, aligned, which nobody writes now: messages lie behind them.
+    handle(unsafe { &*stage.cast_const().cast() }, &mut out);
+    // SAFETY: the caller's promise.
+    unsafe { out.finish() }
+}

@@ -1,0 +1,12 @@
+//! Graphs: kernels that send messages to each other on the device, declared, checked, launched and commanded as one.
+
+mod builder;
+mod handle;
+mod kernel;
+mod plan;
+mod receiver;
+
+pub use builder::{GraphBuilder, Node, PortReader, Route};
+pub use handle::Graph;
+pub use kernel::GraphNode;
+pub use receiver::PortReceiver;

@@ -1,0 +1,296 @@
+//! The checks of a graph, and where each of its rings lies.
+
+use super::builder::{DeclaredLink, GraphBuilder, Route, Target};
+use crate::error::GraphError;
+use crate::memory::links::{KernelLinks, LinkMemory, LinkShape, table_bytes};
+use crate::mode::{Memory, Mode};
+use ring_shared::layout::{Far, Link, Placement, PortLinks, Routing};
+use ring_shared::ring::MAX_CAPACITY;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A ring from one channel to another, or to the host.
+#[derive(Clone, Copy, Debug)]
+struct PlannedRing {
+    shape: LinkShape,
+    far: Far,
+    /// Offset in the memory that it lies in.
+    at: usize,
+}
+
+/// The rings of one channel, as numbers in the plan's list: those that it reads, and those that it writes, by ports.
+#[derive(Clone, Debug, Default)]
+struct ChannelRings {
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    ports: Vec<PortLinks>,
+}
+
+/// Where everything lies.
+#[derive(Debug)]
+pub(super) struct GraphPlan {
+    rings: Vec<PlannedRing>,
+    /// For each kernel, for each channel.
+    channels: Vec<Vec<ChannelRings>>,
+    /// For each kernel, for each channel, where its table lies.
+    tables: Vec<Arc<[usize]>>,
+    /// For each link that the host reads, where its rings lie, by channels, and what they are like.
+    reads: Vec<Option<(Vec<usize>, LinkShape)>>,
+    is_fed: Vec<bool>,
+    pub pinned_bytes: usize,
+    pub device_bytes: usize,
+    /// The kernels, each before those that it feeds.
+    pub order: Vec<usize>,
+}
+
+impl GraphPlan {
+    /// For a graph that was [checked](check), and whose kernels have as many channels as can be resident; a GPU's blocks have
+    /// other memory than a CPU's threads.
+    pub fn new(graph: &GraphBuilder, is_gpu: bool) -> Result<GraphPlan, GraphError> {
+        let order = order(graph)?;
+        let channels: Vec<Vec<ChannelRings>> = graph
+            .members
+            .iter()
+            .map(|member| {
+                vec![ChannelRings::default(); member.kernel.wants(&member.launch).0 as usize]
+            })
+            .collect();
+        let mut plan = GraphPlan {
+            rings: Vec::new(),
+            channels,
+            tables: Vec::new(),
+            reads: vec![None; graph.links.len()],
+            is_fed: graph.members.iter().map(|member| member.is_fed).collect(),
+            pinned_bytes: 0,
+            device_bytes: 0,
+            order,
+        };
+        for from in 0..graph.members.len() {
+            for port in 0..graph.members[from].kernel.ports().len() {
+                let is_it = |link: &&DeclaredLink| (link.from, link.port) == (from, port);
+                let number = graph.links.iter().position(|link| is_it(&link));
+                let number = number.expect("every port has a link");
+                plan.place(graph, number);
+            }
+        }
+        plan.place_tables(graph, is_gpu)?;
+        Ok(plan)
+    }
+
+    /// Places the rings of a link.
+    fn place(&mut self, graph: &GraphBuilder, number: usize) {
+        let link = graph.links[number];
+        let port = graph.members[link.from].kernel.ports()[link.port];
+        let shape = LinkShape { capacity: link.slots, slot_bytes: port.slot_bytes() as u32 };
+        let bytes = shape.bytes().unwrap_or(usize::MAX / 2);
+        let mut read = Vec::new();
+        for channel in 0..self.channels[link.from].len() {
+            let first = self.channels[link.from][channel].outputs.len();
+            let (to, routing) = match link.to {
+                Target::Host => (vec![None], Routing::All),
+                Target::Kernel { index, route } => {
+                    let all = 0..self.channels[index].len();
+                    let some = |channels: Vec<usize>| {
+                        channels.into_iter().map(|to| Some((index, to))).collect::<Vec<_>>()
+                    };
+                    match route {
+                        Route::Pairwise => (some(vec![channel]), Routing::All),
+                        Route::ByKey => (some(all.collect()), Routing::ByKey),
+                        Route::ByIndex => (some(all.collect()), Routing::ByIndex),
+                        Route::ToAll => (some(all.collect()), Routing::All),
+                    }
+                }
+            };
+            for consumer in to {
+                let (far, at) = match consumer {
+                    Some(_) => (Far::Channel, &mut self.device_bytes),
+                    None => (Far::Host, &mut self.pinned_bytes),
+                };
+                let ring = PlannedRing { shape, far, at: *at };
+                *at = at.saturating_add(bytes);
+                let number = self.rings.len();
+                self.rings.push(ring);
+                self.channels[link.from][channel].outputs.push(number);
+                match consumer {
+                    Some((kernel, channel)) => self.channels[kernel][channel].inputs.push(number),
+                    None => read.push(ring.at),
+                }
+            }
+            let rings = &mut self.channels[link.from][channel];
+            let count = rings.outputs.len() - first;
+            let clamped = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+            rings.ports.push(PortLinks { first: clamped(first), count: clamped(count), routing });
+        }
+        if link.to == Target::Host {
+            self.reads[number] = Some((read, shape));
+        }
+    }
+
+    /// Places what each channel is told, and checks that it has room for its rings.
+    fn place_tables(&mut self, graph: &GraphBuilder, is_gpu: bool) -> Result<(), GraphError> {
+        for (member, channels) in graph.members.iter().zip(&self.channels) {
+            let mut tables = Vec::new();
+            let threads = is_gpu.then(|| member.kernel.wants(&member.launch).1);
+            for rings in channels {
+                let inputs = rings.inputs.len() + usize::from(member.is_fed);
+                let outputs = rings.outputs.len();
+                let most = u16::MAX as usize;
+                if inputs + outputs > most
+                    || member.kernel.messages_a_step([inputs, outputs], threads) == 0
+                {
+                    let kernel = member.kernel.name();
+                    return Err(GraphError::TooManyLinks { kernel, inputs, outputs });
+                }
+                tables.push(self.pinned_bytes);
+                self.pinned_bytes = self.pinned_bytes.saturating_add(table_bytes(inputs, outputs));
+            }
+            self.tables.push(tables.into());
+        }
+        Ok(())
+    }
+
+    /// Writes what each channel is told, but for the rings by which the host feeds it.
+    pub fn write(&self, memory: &LinkMemory) {
+        let placement = |ring: &PlannedRing| match ring.far {
+            Far::Channel => memory.device_placement(ring.at, ring.shape),
+            Far::Host => memory.pinned_placement(ring.at, ring.shape),
+        };
+        let describe = |link: &Link, number: usize| {
+            let ring = &self.rings[number];
+            let place: Placement = placement(ring);
+            link.ring.describe(&place);
+            link.far.store(ring.far.to_u32(), Relaxed);
+        };
+        for (kernel, channels) in self.channels.iter().enumerate() {
+            for (rings, table) in channels.iter().zip(self.tables[kernel].iter().copied()) {
+                let fed = usize::from(self.is_fed[kernel]);
+                let links = memory.links(table);
+                links.inputs.store((rings.inputs.len() + fed) as u32, Relaxed);
+                links.outputs.store(rings.outputs.len() as u32, Relaxed);
+                for (word, port) in links.ports.iter().zip(&rings.ports) {
+                    word.store(port.to_word(), Relaxed);
+                }
+                for (k, number) in rings.inputs.iter().chain(&rings.outputs).enumerate() {
+                    describe(memory.link(table, fed + k), *number);
+                }
+            }
+        }
+    }
+
+    /// The links of a kernel.
+    pub fn links_of(&self, kernel: usize, memory: &Arc<LinkMemory>) -> KernelLinks {
+        KernelLinks {
+            memory: Arc::clone(memory),
+            tables: Arc::clone(&self.tables[kernel]),
+            is_fed: self.is_fed[kernel],
+        }
+    }
+
+    /// Where the rings of a link that the host reads lie in pinned memory, by channels, and what they are like.
+    pub fn into_reads(self) -> Vec<Option<(Vec<usize>, LinkShape)>> {
+        self.reads
+    }
+}
+
+/// Checks what does not depend on the device.
+pub(super) fn check(graph: &GraphBuilder) -> Result<(), GraphError> {
+    if let Some(wrong) = &graph.wrong {
+        return Err(wrong.clone());
+    }
+    if graph.members.is_empty() {
+        return Err(GraphError::Empty);
+    }
+    check_members(graph)?;
+    check_links(graph)?;
+    order(graph).map(drop)
+}
+
+/// Checks each kernel for itself.
+fn check_members(graph: &GraphBuilder) -> Result<(), GraphError> {
+    for (index, member) in graph.members.iter().enumerate() {
+        let kernel = member.kernel.name();
+        let (mode, memory) = member.launch.asked();
+        let is_resident = matches!(mode, Mode::Auto | Mode::Persistent)
+            && matches!(memory, Memory::Auto | Memory::Mapped);
+        if !is_resident {
+            return Err(GraphError::NotResident { kernel, mode, memory });
+        }
+        let feeds = |link: &DeclaredLink| matches!(link.to, Target::Kernel { index: to, .. } if to == index);
+        if !member.is_fed && !graph.links.iter().any(feeds) {
+            return Err(GraphError::Unfed { kernel });
+        }
+        for (number, port) in member.kernel.ports().iter().enumerate() {
+            let is_it = |link: &&DeclaredLink| (link.from, link.port) == (index, number);
+            let port = port.name;
+            match graph.links.iter().filter(is_it).count() {
+                0 => return Err(GraphError::Unread { kernel, port }),
+                1 => {}
+                _ => return Err(GraphError::ReadTwice { kernel, port }),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks each link for itself.
+fn check_links(graph: &GraphBuilder) -> Result<(), GraphError> {
+    for link in &graph.links {
+        let member = &graph.members[link.from];
+        let shape = member.kernel.ports()[link.port];
+        let (kernel, port) = (member.kernel.name(), shape.name);
+        let capacity = link.slots;
+        if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {
+            return Err(GraphError::Capacity(capacity));
+        }
+        if capacity < shape.most {
+            return Err(GraphError::Short { kernel, port, most: shape.most, capacity });
+        }
+        let Target::Kernel { index, route } = link.to else { continue };
+        let to = &graph.members[index];
+        let channels = member.kernel.wants(&member.launch).0;
+        let to_channels = to.kernel.wants(&to.launch).0;
+        match route {
+            Route::ByKey | Route::ByIndex if !shape.has_key => {
+                return Err(GraphError::NoKey { kernel, port });
+            }
+            Route::Pairwise if channels != to_channels => {
+                let to = to.kernel.name();
+                return Err(GraphError::Pairwise { kernel, port, channels, to, to_channels });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The kernels, each before those that it feeds.
+fn order(graph: &GraphBuilder) -> Result<Vec<usize>, GraphError> {
+    let n = graph.members.len();
+    let feeds = |from: usize, to: usize| {
+        let is_it = |link: &DeclaredLink| {
+            link.from == from && matches!(link.to, Target::Kernel { index, .. } if index == to)
+        };
+        graph.links.iter().any(is_it)
+    };
+    let (mut order, mut left): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..n).collect());
+    while !left.is_empty() {
+        let is_ready = |to: &usize| !left.iter().any(|from| feeds(*from, *to));
+        let Some(at) = left.iter().position(is_ready) else {
+            // Each that is left is fed by one that is left: going back from one to the next comes round.
+            let mut path = vec![left[0]];
+            loop {
+                let to = path[path.len() - 1];
+                let from = left.iter().copied().find(|from| feeds(*from, to));
+                let from = from.expect("each is fed by one that is left");
+                if let Some(begin) = path.iter().position(|kernel| *kernel == from) {
+                    let name = |kernel: &usize| graph.members[*kernel].kernel.name();
+                    let kernels = path[begin..].iter().rev().map(name).collect();
+                    return Err(GraphError::Cycle { kernels });
+                }
+                path.push(from);
+            }
+        };
+        order.push(left.remove(at));
+    }
+    Ok(order)
+}

@@ -1,0 +1,139 @@
+//! The receiving half of a port.
+
+use crate::deadline::{Deadline, wait};
+use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
+use crate::kernel::channel::idle_polls::IdlePolls;
+use crate::kernel::core::KernelCore;
+use crate::memory::links::LinkMemory;
+use ring_shared::ring::Corrupt;
+use ring_shared::{Inbox, Message, Ring};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Receives what a channel of a kernel emits to a port, in order. Not `Clone`: a ring has one consumer. Its calls are those of
+/// [`Receiver`](crate::Receiver).
+#[derive(Debug)]
+pub struct PortReceiver<M> {
+    core: Arc<KernelCore>,
+    /// Where the ring lies.
+    _memory: Arc<LinkMemory>,
+    channel: u32,
+    inbox: Inbox,
+    /// The end was returned, and nothing follows it.
+    over: bool,
+    idle_polls: IdlePolls,
+    of: PhantomData<fn() -> M>,
+}
+
+impl<M: Message> PortReceiver<M> {
+    /// The consumer of a ring in that memory.
+    pub(super) fn new(
+        core: Arc<KernelCore>,
+        channel: u32,
+        (memory, ring): (Arc<LinkMemory>, Ring),
+    ) -> PortReceiver<M> {
+        let (inbox, idle_polls) = (Inbox::new(ring), IdlePolls::new());
+        let (over, of) = (false, PhantomData);
+        PortReceiver { core, _memory: memory, channel, inbox, over, idle_polls, of }
+    }
+
+    /// The next message, or [`Empty`](TryRecvError::Empty) if there is none yet.
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<M, TryRecvError> {
+        if !self.over
+            && let Some(message) = self.inbox.pop_short()
+        {
+            return Ok(message);
+        }
+        self.take(Inbox::pop)
+    }
+
+    /// The next message, waiting for it until the deadline.
+    #[inline]
+    pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<M, RecvTimeoutError> {
+        let (deadline, core) = (deadline.into(), Arc::clone(&self.core));
+        // A fault is returned by the next look, which first takes what was emitted before it.
+        let check = || {
+            let _ = core.check();
+            Ok(())
+        };
+        let look = || match self.try_recv() {
+            Ok(message) => Ok(Some(message)),
+            Err(error) => RecvTimeoutError::unless_empty(error).map(|()| None),
+        };
+        let found = wait(deadline, core.device.patience, look, check)?;
+        found.ok_or_else(|| RecvTimeoutError::Timeout {
+            kernel: core.device.name,
+            channel: self.channel,
+            waited: deadline.waited(),
+            state: core.device.state(),
+        })
+    }
+
+    /// Takes as many messages as are there and fit, in order; how many that is, 0 if the ring is empty.
+    #[inline]
+    pub fn try_recv_batch(&mut self, messages: &mut [M]) -> Result<usize, TryRecvError> {
+        self.take_some(messages.len(), |inbox| inbox.pop_slice(messages))
+    }
+
+    /// Shows up to `most` messages, as many as are there, in order, to `each`; how many that is, 0 if the ring is empty. Each is
+    /// received before it is shown.
+    #[inline]
+    pub fn try_recv_each(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&M),
+    ) -> Result<usize, TryRecvError> {
+        self.take_some(most, |inbox| inbox.pop_each(most, &mut each))
+    }
+
+    #[inline]
+    fn take_some(
+        &mut self,
+        most: usize,
+        mut pop: impl FnMut(&mut Inbox) -> Result<usize, Corrupt>,
+    ) -> Result<usize, TryRecvError> {
+        if most == 0 {
+            return Ok(0);
+        }
+        match self.take(|inbox| pop(inbox).map(|taken| (taken > 0).then_some(taken))) {
+            Err(TryRecvError::Empty) => Ok(0),
+            taken => taken,
+        }
+    }
+
+    /// What `pop` takes; when there is nothing, why.
+    fn take<T>(
+        &mut self,
+        mut pop: impl FnMut(&mut Inbox) -> Result<Option<T>, Corrupt>,
+    ) -> Result<T, TryRecvError> {
+        if let Some(taken) = self.pop(&mut pop)? {
+            return Ok(taken);
+        }
+        let end = match self.idle_polls.note(&self.core) {
+            Err(fault) => fault.into(),
+            Ok(()) if self.core.device.is_active() => return Err(TryRecvError::Empty),
+            Ok(()) => self.core.device.end().unwrap_or(TryRecvError::Empty),
+        };
+        if matches!(end, TryRecvError::Empty) {
+            return Err(end);
+        }
+        // What was emitted before the end is here by now.
+        let taken = self.pop(pop)?;
+        self.over |= taken.is_none();
+        taken.ok_or(end)
+    }
+
+    fn pop<T>(
+        &mut self,
+        pop: impl FnOnce(&mut Inbox) -> Result<Option<T>, Corrupt>,
+    ) -> Result<Option<T>, DeviceFault> {
+        if self.over {
+            return Ok(None);
+        }
+        pop(&mut self.inbox).map_err(|corrupt| {
+            self.over = true;
+            self.core.device.corrupt(self.channel, corrupt)
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Kernels that pass messages on, for graphs of all kinds: tests put them together.
+
+use bytemuck::{Pod, Zeroable};
+
+/// A message that tells where it comes from and how it wants to be treated.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Item {
+    /// Who sent it first.
+    pub source: u64,
+    /// Its number there.
+    pub number: u64,
+    /// By what links choose a channel.
+    pub key: u32,
+    /// Messages that [`Copier`] makes of it.
+    pub copies: u32,
+    /// Which of the copies it is.
+    pub copy: u32,
+    /// Kernels that it has passed.
+    pub hops: u32,
+    /// What a [`Tally`] had counted, this message included.
+    pub counted: u64,
+    /// Which copies of copies it is: four times that of the message that it was copied from, and [`copy`](Self::copy) and one.
+    pub lineage: u64,
+    /// Whatever the sender wants to see again.
+    pub rest: [u64; 2],
+}
+
+impl Item {
+    /// The message behind one more kernel.
+    fn passed(&self) -> Item {
+        Item { hops: self.hops.wrapping_add(1), ..*self }
+    }
+}
+
+/// The number of copies that no handler can bear.
+pub const TOO_MUCH: u32 = u32::MAX;
+
+ring_device::ring_kernel! {
+    /// Passes each message on.
+    pub struct Pass {
+        name: "pass",
+        ports: {
+            /// The messages.
+            ON: [Item; 1] by |item| item.key,
+        },
+    }
+
+    fn handle(item: &Item, out: &mut Ports) {
+        assert_ne!(item.copies, TOO_MUCH, "a message that the handler cannot bear");
+        out.emit(Pass::ON, item.passed());
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Passes on as many copies of a message as it says, up to five; it declares three.
+    pub struct Copier {
+        name: "copier",
+        ports: {
+            /// The copies.
+            COPIES: [Item; 3] by |item| item.key,
+            /// The numbers of those messages of which there was no copy.
+            NONE: [u64; 1],
+        },
+    }
+
+    fn handle(item: &Item, out: &mut Ports) {
+        for copy in 0..item.copies.min(5) {
+            let lineage = item.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
+            let key = item.key.wrapping_add(copy);
+            out.emit(Copier::COPIES, Item { copy, key, lineage, ..item.passed() });
+        }
+        if item.copies == 0 {
+            out.emit(Copier::NONE, item.number);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Counts the messages of each channel, and passes each on with the count.
+    pub struct Tally {
+        name: "tally",
+        ports: {
+            /// The messages.
+            COUNTED: [Item; 1] by |item| item.key,
+        },
+    }
+
+    fn handle(count: &mut u64, item: &Item, out: &mut Ports) {
+        *count = count.wrapping_add(1);
+        out.emit(Tally::COUNTED, Item { counted: *count, ..item.passed() });
+    }
+}
+
+/// What an [`Absorber`] keeps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Absorbed {
+    /// Messages.
+    pub count: u64,
+    /// The sum of their numbers, wrapping.
+    pub numbers: u64,
+}
+
+ring_device::ring_kernel! {
+    /// Keeps a sum of what it gets, and sends nothing.
+    pub struct Absorber { name: "absorber", }
+
+    fn handle(state: &mut Absorbed, item: &Item) {
+        state.count = state.count.wrapping_add(1);
+        state.numbers = state.numbers.wrapping_add(item.number);
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Takes messages, and does nothing with them.
+    pub struct Discard { name: "discard", }
+
+    fn handle(_: &Item, _: &mut Ports) {}
+}
+
+/// Streams that a [`Verifier`] tells apart: two sources, 16 keys, and 16 lineages.
+pub const STREAMS: usize = 512;
+
+/// What a [`Verifier`] keeps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Verified {
+    /// Messages.
+    pub count: u64,
+    /// Those whose number was not the next of their stream.
+    pub wrong: u64,
+    /// The next number of each stream.
+    pub next: [u64; STREAMS],
+}
+
+ring_device::ring_kernel! {
+    /// Checks that the messages of each stream come in the order of their numbers, with none left out: the stream is told by the
+    /// source, the first of the rest, which is below 16, and the lineage.
+    pub struct Verifier { name: "verifier", }
+
+    fn handle(state: &mut Verified, item: &Item) {
+        state.count = state.count.wrapping_add(1);
+        let stream = (item.source & 1) << 8 | (item.rest[0] & 15) << 4 | item.lineage & 15;
+        if let Some(next) = state.next.get_mut(stream as usize) {
+            state.wrong = state.wrong.wrapping_add(u64::from(*next != item.number));
+            *next = item.number.wrapping_add(1);
+        }
+    }
+}
