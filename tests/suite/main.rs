@@ -16,7 +16,6 @@ mod cubins;
 mod driver;
 mod embedded;
 mod faults;
-mod graphs;
 mod hostile;
 mod kernels;
 mod layout;

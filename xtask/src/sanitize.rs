@@ -32,7 +32,7 @@ const CHANNELS: Load = Load {
 /// The CPU device under the host runtime: messages, modes, faults, states, life cycles and sequences of
 /// all that, from several threads.
 const RUNTIME: Load = Load {
-    tests: "-p ring-tests --test suite",
+    tests: "-p ring-tests --test suite --test graphs",
     // Or more of the same. The last three open a device for each of thousands of sequences, and are many by
     // themselves.
     slow: "quirks:: bad_input:: one_at_a_time every_depth_and_capacity on_emulated_platforms \
