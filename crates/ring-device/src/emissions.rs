@@ -15,7 +15,6 @@ pub struct PortShape {
     pub(crate) atoms: usize,
     /// Atoms of a doorbell line for one; 0 if it does not fit one line.
     pub(crate) inline_atoms: usize,
-    bytes: usize,
 }
 
 impl PortShape {
@@ -25,16 +24,10 @@ impl PortShape {
     pub const fn of<M: Message>(name: &'static str, most: u32, has_key: bool) -> PortShape {
         assert!(most >= 1 && most <= 255, "a port takes 1 to 255 messages a step");
         let inline_atoms = if M::FITS_INLINE && M::SPAN == 1 { M::INLINE_ATOMS } else { 0 };
-        let (atoms, bytes) = (M::SLOT_ATOMS, size_of::<M>());
-        PortShape { name, most, has_key, atoms, inline_atoms, bytes }
+        PortShape { name, most, has_key, atoms: M::SLOT_ATOMS, inline_atoms }
     }
 
-    /// Bytes of a message.
-    pub const fn message_bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Bytes of a slot for one.
+    /// Bytes of a slot for a message.
     pub const fn slot_bytes(&self) -> usize {
         16 * self.atoms
     }

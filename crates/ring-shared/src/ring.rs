@@ -422,18 +422,18 @@ impl Ring {
         }
     }
 
-    /// The atoms from the slot of message `index` to the ring's end, and those from its beginning to that slot.
+    /// The atoms of all slots, from that of message `index` on.
     #[inline]
-    pub fn atoms_from(&self, index: u64) -> [&[Atom]; 2] {
+    pub fn atoms_from(&self, index: u64) -> AtomsFrom<'_> {
         let at = (index as usize & (self.capacity as usize - 1)) * self.slot_atoms as usize;
         let all = self.capacity as usize * self.slot_atoms as usize;
         // SAFETY: both parts are inside the `capacity * slot_atoms` atoms that `from_raw`'s caller promised, since the mask
         // keeps the slot below `capacity`.
         unsafe {
-            [
-                core::slice::from_raw_parts(self.slots.add(at).as_ptr(), all - at),
-                core::slice::from_raw_parts(self.slots.as_ptr(), at),
-            ]
+            AtomsFrom {
+                to_end: core::slice::from_raw_parts(self.slots.add(at).as_ptr(), all - at),
+                from_beginning: core::slice::from_raw_parts(self.slots.as_ptr(), at),
+            }
         }
     }
 
@@ -500,6 +500,22 @@ impl Ring {
             }
         }
         self.credit().reset(self.start);
+    }
+}
+
+/// The atoms of a ring's slots from some slot on, round the ring's end, each once.
+#[derive(Clone, Copy, Debug)]
+pub struct AtomsFrom<'a> {
+    to_end: &'a [Atom],
+    from_beginning: &'a [Atom],
+}
+
+impl<'a> AtomsFrom<'a> {
+    /// Atom `t`; `None` behind the last.
+    #[inline]
+    pub fn get(&self, t: usize) -> Option<&'a Atom> {
+        let behind_end = || self.from_beginning.get(t.wrapping_sub(self.to_end.len()));
+        self.to_end.get(t).or_else(behind_end)
     }
 }
 

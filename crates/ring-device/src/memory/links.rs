@@ -5,6 +5,7 @@ use crate::block::cell::Cell;
 use crate::block::{Cooperate, MOST_WARPS, Threads};
 use crate::emissions::{PortShape, Stages};
 use crate::memory::signals::Decision;
+use core::num::NonZeroU32;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{AtomicU32, Gpu, System};
@@ -282,8 +283,8 @@ impl Sink {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub sink: Sink,
-    /// Its port.
-    pub port: u32,
+    /// Most messages that one request emits to it.
+    pub most: NonZeroU32,
     /// Messages of the step. Set between barriers by the one thread that counts them.
     pub n: AtomicU32,
 }
@@ -396,7 +397,7 @@ pub(crate) unsafe fn begin_input(step: &Step, at: *mut Input, link: &Link, atoms
     true
 }
 
-/// One thread: makes the end of an output of port `port` at `at`. False if its ring cannot be.
+/// One thread: makes the end of an output of `port` at `at`. False if its ring cannot be.
 ///
 /// # Safety
 /// As for [`begin_input`].
@@ -404,16 +405,17 @@ pub(crate) unsafe fn begin_output(
     step: &Step,
     at: *mut Output,
     link: &Link,
-    (port, atoms): (u32, usize),
+    port: &PortShape,
 ) -> bool {
     // SAFETY: the caller's promise.
-    let Some(ring) = (unsafe { ring_of(link, atoms) }) else { return false };
+    let Some(ring) = (unsafe { ring_of(link, port.atoms) }) else { return false };
     let far = Far::from_u32(link.far.load(Relaxed));
     if far == Far::Host {
         step.has_host.set(true);
     }
     let sink = Sink::new(ring, far);
-    let output = Output { sink, port, n: AtomicU32::new(0) };
+    let most = NonZeroU32::new(port.most).unwrap_or(NonZeroU32::MIN); // it is one at least
+    let output = Output { sink, most, n: AtomicU32::new(0) };
     // SAFETY: the caller's room.
     unsafe { at.write(output) };
     true

@@ -43,13 +43,13 @@ impl Runtime {
     /// Checks a graph and launches all its kernels, which then wait to be [activated](Graph::activate). If one cannot be
     /// launched, none stays.
     pub fn launch_graph(&self, graph: &GraphBuilder) -> Result<Graph, GraphError> {
-        check(graph)?;
+        let order = check(graph)?;
         let launch_of = |index: usize| launch_config(graph, index);
         // All code is loaded before anything runs: the driver loads nothing beside a resident kernel.
         for (index, member) in graph.members.iter().enumerate() {
             member.kernel.prepare(self, &launch_of(index))?;
         }
-        let plan = GraphPlan::new(graph, self.device().kind == DeviceKind::Cuda)?;
+        let plan = GraphPlan::new(graph, order, self.device().kind == DeviceKind::Cuda)?;
         let memory = LinkMemory::new(
             (self.core.pinned.as_ref(), plan.pinned_bytes),
             (&self.core.device, plan.device_bytes),

@@ -44,10 +44,13 @@ pub(super) struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// For a graph that was [checked](check), and whose kernels have as many channels as can be resident; a GPU's blocks have
-    /// other memory than a CPU's threads.
-    pub fn new(graph: &GraphBuilder, is_gpu: bool) -> Result<GraphPlan, GraphError> {
-        let order = order(graph)?;
+    /// For a graph that was [checked](check), with the `order` found there, and whose kernels have as many channels as can be
+    /// resident; a GPU's blocks have other memory than a CPU's threads.
+    pub fn new(
+        graph: &GraphBuilder,
+        order: Vec<usize>,
+        is_gpu: bool,
+    ) -> Result<GraphPlan, GraphError> {
         let channels: Vec<Vec<ChannelRings>> = graph
             .members
             .iter()
@@ -67,8 +70,8 @@ impl GraphPlan {
         };
         for from in 0..graph.members.len() {
             for port in 0..graph.members[from].kernel.ports().len() {
-                let is_it = |link: &&DeclaredLink| (link.from, link.port) == (from, port);
-                let number = graph.links.iter().position(|link| is_it(&link));
+                let is_it = |link: &DeclaredLink| (link.from, link.port) == (from, port);
+                let number = graph.links.iter().position(is_it);
                 let number = number.expect("every port has a link");
                 plan.place(graph, number);
             }
@@ -192,8 +195,8 @@ impl GraphPlan {
     }
 }
 
-/// Checks what does not depend on the device.
-pub(super) fn check(graph: &GraphBuilder) -> Result<(), GraphError> {
+/// Checks what does not depend on the device; the kernels, each before those that it feeds.
+pub(super) fn check(graph: &GraphBuilder) -> Result<Vec<usize>, GraphError> {
     if let Some(wrong) = &graph.wrong {
         return Err(wrong.clone());
     }
@@ -202,7 +205,7 @@ pub(super) fn check(graph: &GraphBuilder) -> Result<(), GraphError> {
     }
     check_members(graph)?;
     check_links(graph)?;
-    order(graph).map(drop)
+    order(graph)
 }
 
 /// Checks each kernel for itself.

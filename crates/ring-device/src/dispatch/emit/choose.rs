@@ -8,7 +8,6 @@ use crate::emissions::Stages;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::links::{Lane, NARROW};
 use crate::memory::signals::Decision;
-use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use ring_shared::Corrupt;
 use ring_shared::Message;
@@ -68,7 +67,7 @@ impl<K: Kernel> Channel<'_, K> {
                     m.telemetry.seen.set(this.ticks());
                 }
                 let decision = match found {
-                    0 if drains && active => Decision::Obey,
+                    0 if drains => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
                     INLINE => {
@@ -296,7 +295,7 @@ impl<K: Kernel> Channel<'_, K> {
         while k < outputs {
             // SAFETY: an output of this lane; the block waits at a barrier.
             let output = unsafe { &mut *self.output(k) };
-            let emitted = Self::most_emitted(output.port);
+            let emitted = output.most;
             let free = match is_narrow {
                 true => Ok(output.sink.known_free()),
                 false => output.sink.free_slots(wanted * emitted.get()),
@@ -535,19 +534,6 @@ impl<K: Kernel> Channel<'_, K> {
         inbox.seen_tail.set(handled);
     }
 
-    /// Most messages of that port for one request.
-    #[inline(always)]
-    fn most_emitted(port: u32) -> NonZeroU32 {
-        let (mut most, mut p) = (1, 0);
-        while p < Self::PORTS.len() {
-            if p as u32 == port {
-                most = Self::PORTS[p].most;
-            }
-            p += 1;
-        }
-        NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)
-    }
-
     /// The first warp, behind a barrier and a fence: sends what was written to the outputs, and says that the step's requests
     /// are consumed.
     #[inline(always)]
@@ -588,8 +574,8 @@ impl<K: Kernel> Channel<'_, K> {
     /// Where message `k` that stage `m` has emitted to a port lies, as an offset from the first stage.
     #[inline(always)]
     pub(super) fn offset_of(port: usize, m: u32, k: u32) -> usize {
-        let of_first = Stages::message(K::Request::SLOT_ATOMS, Self::PORTS, port, 0);
-        m as usize * Self::STAGE_STRIDE + of_first + k as usize * 16 * Self::PORTS[port].atoms
+        let in_stage = Stages::message(K::Request::SLOT_ATOMS, Self::PORTS, port, k);
+        m as usize * Self::STAGE_STRIDE + in_stage
     }
 
     /// The message at such an offset.

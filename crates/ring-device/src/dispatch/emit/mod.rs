@@ -130,11 +130,10 @@ impl<K: Kernel> Channel<'_, K> {
     fn bring_from<S: MemoryScope>(&self, ring: Ring, next: u64, n: u32) {
         let atoms = K::Request::SLOT_ATOMS as u32;
         let (all, step, stages) = (n * atoms, self.threads(), self.stages());
-        let [first, rest] = ring.atoms_from(next);
-        let read = |t: u32| {
-            let t = if t < all { t as usize } else { usize::MAX };
-            let atom = first.get(t).or_else(|| rest.get(t.wrapping_sub(first.len())));
-            atom.map_or([0; 2], S::load)
+        let slots = ring.atoms_from(next);
+        let read = |t: u32| match slots.get(t as usize) {
+            Some(atom) if t < all => S::load(atom),
+            _ => [0; 2],
         };
         let keep = |t: u32, words: Words| {
             if t < all {

@@ -61,7 +61,7 @@ impl<K: Kernel> Channel<'_, K> {
             before = end;
             let mut k = u32::from(first) + self.thread();
             while k < end && end <= outputs {
-                let of = (port as u32, Self::PORTS[port].atoms);
+                let of = &Self::PORTS[port];
                 // SAFETY: likewise, of the outputs; no two ports have the same.
                 fits &= unsafe { begin_output(step, self.output(k), link(inputs + k), of) };
                 k += self.threads();

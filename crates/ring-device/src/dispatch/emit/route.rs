@@ -120,10 +120,9 @@ impl<K: Kernel> Channel<'_, K> {
     /// All threads: writes the `total` messages of a port to slots from that of index `next` on.
     #[inline(always)]
     fn write_to_one<S: MemoryScope>(&self, port: usize, (ring, next): (Ring, u64), total: u32) {
-        let [first, rest] = ring.atoms_from(next);
+        let slots = ring.atoms_from(next);
         self.write_atoms(port, total, |t, _, words| {
-            let t = t as usize;
-            if let Some(atom) = first.get(t).or_else(|| rest.get(t.wrapping_sub(first.len()))) {
+            if let Some(atom) = slots.get(t as usize) {
                 S::store(atom, words);
             }
         });
