@@ -90,6 +90,10 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     const PORTS: Option<&'static [PortShape]> = None;
 
+    /// Whether those messages are handled one after the other.
+    #[doc(hidden)]
+    const EMITS_IN_ORDER: bool = false;
+
     /// The key of a message of port `port`.
     ///
     /// # Safety
@@ -101,12 +105,13 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         0
     }
 
-    /// All threads of the block: handles the `n` requests in `stages`, each of which then says what was emitted. False for a
+    /// All threads of a warp: handles the `n` requests in `stages`, each of which then says what was emitted. False for a
     /// thread whose handler emitted more than the kernel declares.
     ///
     /// # Safety
-    /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of the block alone, which
-    /// synchronises before and after.
+    /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of the warp alone, which
+    /// synchronises before and after. A GPU's warp has a thread for each. If the kernel [emits in order](Self::EMITS_IN_ORDER), no other warp of the channel calls it
+    /// meanwhile, and what the one before has written is seen.
     #[doc(hidden)]
     #[inline(always)]
     unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {

@@ -83,7 +83,7 @@ pub use scope::{
     Block, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler, HasState, InOrder,
     InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
-pub use stages::{messages_a_step, shared_bytes};
+pub use stages::{messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.

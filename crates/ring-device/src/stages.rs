@@ -3,7 +3,7 @@
 
 use crate::kernel::{Group, Kernel, Scope};
 use crate::memory::BlockMemory;
-use crate::memory::links::Areas;
+use crate::memory::flow::Areas;
 use crate::memory::scratch::SCRATCH_BYTES;
 use crate::ports::WithPorts;
 use core::mem::offset_of;
@@ -73,15 +73,13 @@ pub(crate) const fn scratch_bytes<K: Kernel>(threads: u32) -> usize {
     if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES }
 }
 
-/// Most messages that a channel of kernel `K` with so many rings handles in one step, in a block of `threads` threads on a GPU,
+/// Most messages that a warp of a channel of kernel `K` with so many rings handles at a time, in a block of `threads` threads on a GPU,
 /// or on a CPU thread; 0 if there is no room for so many rings.
 #[doc(hidden)]
-pub fn messages_a_step<K: WithPorts>(rings: [usize; 2], threads: Option<u32>) -> u32 {
-    let (threads, room) = match threads {
-        Some(threads) => (threads as usize, scratch_bytes::<K>(threads)),
+pub fn messages_a_chunk<K: WithPorts>(rings: [usize; 2], threads: Option<u32>) -> u32 {
+    let (warps, room) = match threads {
+        Some(threads) => (threads.div_ceil(32) as usize, scratch_bytes::<K>(threads)),
         None => (1, SCRATCH_BYTES),
     };
-    let of = (K::Request::SLOT_ATOMS, K::PORTS);
-    let warps = threads.div_ceil(32);
-    Areas::new(of, rings.into(), (threads, warps), room).most
+    Areas::new((K::Request::SLOT_ATOMS, K::PORTS), rings.into(), warps, room).chunk
 }

@@ -94,7 +94,7 @@ impl<S: MemoryScope> Inbox<S> {
         if self.tail != self.next {
             return self.pop_of_run();
         }
-        let (control, next) = (self.control(), self.next);
+        let (control, next) = (self.look(), self.next);
         let mut message = T::zeroed();
         let is_inline = takes_inline::<T>(&self.ring)
             && decide(control, next, self.ring.capacity()) == Seen::Inline;
@@ -243,7 +243,7 @@ impl<S: MemoryScope> Inbox<S> {
     pub fn find<T: Message>(&mut self) -> Result<Found, Corrupt> {
         let next = self.next;
         if self.tail == next {
-            let control = self.control();
+            let control = self.look();
             let seen = decide(control, next, self.ring.capacity());
             // A line that shows nothing new may hold an old credit, unless it says where we are.
             if seen != Seen::Nothing || control.tail == next as u32 {
@@ -309,9 +309,9 @@ impl<S: MemoryScope> Inbox<S> {
         tells.then_some(self.next)
     }
 
-    /// What the next message's line says.
+    /// What the next message's line says, for [`find_in`](Self::find_in).
     #[inline]
-    fn control(&self) -> Control {
+    pub fn look(&self) -> Control {
         // SYNC: acquires the producer's `publish`, so slots below the tail may be read.
         Control::from_words(S::observe(&self.ring.line(self.next).atoms[CONTROL]))
     }

@@ -96,10 +96,13 @@ impl<S: MemoryScope> Outbox<S> {
         Ok(self.room().min(wanted as usize) as u32)
     }
 
-    /// Sends the next `n` messages, which are in their slots, behind what `release` orders before them.
+    /// Commits the next `n` messages, which are in their slots, in a ring of one line: the control atom, and what is to be stored
+    /// there as a whole. The caller does that, behind a fence of its own, by the scope that the two ends share.
     #[inline]
-    pub fn commit_slots(&mut self, n: u32, release: impl FnOnce()) {
-        self.commit_behind(self.next + u64::from(n), 0, release);
+    pub fn commit_slots(&mut self, n: u32) -> (&Atom, [u64; 2]) {
+        self.advance(self.next + u64::from(n), 0);
+        let control = Control::behind_slots(self.run_start, self.consumed, self.next, 0);
+        (&self.ring.line(0).atoms[CONTROL], control.to_words())
     }
 
     /// Slots known to be free.
@@ -413,31 +416,27 @@ impl<S: MemoryScope> Outbox<S> {
     /// what was sent before, and in line 0.
     #[inline]
     fn commit(&mut self, tail: u64, credit: u64) {
-        self.commit_behind(tail, credit, S::release);
+        let first = self.next;
+        self.advance(tail, credit);
+        self.publish(first, credit);
     }
 
+    /// Goes on behind messages in slots: the next one is `tail`. Overwrites a line's stamps, if it is time.
     #[inline]
-    fn commit_behind(&mut self, tail: u64, credit: u64, release: impl FnOnce()) {
+    fn advance(&mut self, tail: u64, credit: u64) {
         let lines = self.ring.line_count();
         let (inline_end, consumed) = (self.inline_end, self.consumed);
         if let Some(atom) = scrub(tail, self.scrubbed, inline_end, consumed, lines) {
             self.scrub(tail, atom, credit);
         }
-        let first = core::mem::replace(&mut self.next, tail);
-        self.slots_end = tail;
-        self.publish_behind(first, credit, release);
+        (self.next, self.slots_end) = (tail, tail);
     }
 
     /// Publishes what is in slots, and the credit, in the line of message `index` and in line 0.
     #[inline]
     fn publish(&mut self, index: u64, credit: u64) {
-        self.publish_behind(index, credit, S::release);
-    }
-
-    #[inline]
-    fn publish_behind(&mut self, index: u64, credit: u64, release: impl FnOnce()) {
         let control = Control::behind_slots(self.run_start, self.consumed, self.next, credit);
-        release();
+        S::release();
         self.store_control(index, self.keeping_early(index, control).to_words());
         if self.ring.line_count() > 1 {
             self.store_control(0, self.keeping_early(0, control).to_words());

@@ -86,6 +86,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn ballot(self, holds: bool) -> u32 {
+        u32::from(holds)
+    }
+
+    #[inline(always)]
     fn peers(self, _: u32) -> u32 {
         1
     }

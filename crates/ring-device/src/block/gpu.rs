@@ -97,6 +97,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn ballot(self, holds: bool) -> u32 {
+        ptx::ballot(holds)
+    }
+
+    #[inline(always)]
     fn peers(self, value: u32) -> u32 {
         ptx::peers(value)
     }

@@ -60,6 +60,8 @@ pub(crate) trait Cooperate: Copy {
     fn agreed(self, holds: bool) -> bool;
     /// All threads of a warp: whether the condition holds for each.
     fn all(self, holds: bool) -> bool;
+    /// All threads of a warp: a bit for each for which the condition holds.
+    fn ballot(self, holds: bool) -> u32;
     /// All threads of a warp: a bit for each that brings the same value.
     fn peers(self, value: u32) -> u32;
     /// The threads of a warp that still run: whether none has exited.
@@ -181,17 +183,6 @@ pub(crate) trait Cooperate: Copy {
         let mut step = Self::WARP / 2;
         while step > 0 {
             value = value.wrapping_add(self.shuffle(value, self.lane() ^ step));
-            step /= 2;
-        }
-        value
-    }
-
-    /// The same of 32 bits.
-    #[inline(always)]
-    fn warp_sum32(self, mut value: u32) -> u32 {
-        let mut step = Self::WARP / 2;
-        while step > 0 {
-            value = value.wrapping_add(self.shuffle32(value, self.lane() ^ step));
             step /= 2;
         }
         value

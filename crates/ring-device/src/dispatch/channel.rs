@@ -256,7 +256,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
         telemetry.flush(
             self.threads_of_block(),
             &self.lines().times,
-            Self::BY_WARP || Self::ANSWERS_INLINE,
+            Self::BY_WARP || Self::EMITS || Self::ANSWERS_INLINE,
         );
     }
 

@@ -68,7 +68,7 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
     match unsafe { resume::check::<K>(*block, control, at) } {
         // SAFETY: the host laid out what the channel's links name.
         None if Channel::<K>::EMITS => match unsafe { channel.open_links(lines) } {
-            None => channel.run_steps(began, first),
+            None => channel.run_links(began, first),
             Some(why) => resume::refuse(*block, lines, why),
         },
         None => channel.run(began, first),

@@ -7,6 +7,7 @@ pub(crate) mod claims;
 #[cfg(test)]
 mod claims_model;
 pub(crate) mod end;
+pub(crate) mod flow;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;

@@ -1,6 +1,6 @@
 //! Each message is handled by one thread, which emits messages to the kernel's ports.
 
-use crate::block::Cooperate;
+use crate::block::{Cooperate, Threads};
 use crate::context::{Payload, ThreadContext};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Group, Messages, Scope, sealed::Sealed};
@@ -64,16 +64,20 @@ impl<K: EmitHandler> Scope<K> for Emit {
     #[inline(always)]
     unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
         let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
-        let (mut m, mut fits) = (block.thread(), true);
-        while m < n {
-            let stage = stages.stage(stride, m);
-            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                K::handle(&ThreadContext::new(block, payload), request, out);
-            };
-            // SAFETY: stage `m < n`, with a request; each stage has one thread.
-            fits &= unsafe { handle_stage::<K>(stage, handle) };
-            m += block.threads();
+        let (mut m, mut fits) = (block.lane(), true);
+        loop {
+            if m < n {
+                let stage = stages.stage(stride, m);
+                let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+                    K::handle(&ThreadContext::new(block, payload), request, out);
+                };
+                // SAFETY: stage `m < n`, with a request; each stage has one thread.
+                fits &= unsafe { handle_stage::<K>(stage, handle) };
+            }
+            m += Threads::WARP;
+            if Threads::WARP > 1 || m >= n {
+                return fits; // a warp has a thread for each
+            }
         }
-        fits
     }
 }

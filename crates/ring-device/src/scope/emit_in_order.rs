@@ -35,15 +35,16 @@ impl Sealed for EmitInOrder {}
 
 impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
     const STATE_BYTES: usize = state_bytes::<K::State>();
+    const EMITS_IN_ORDER: bool = true;
     with_ports!(K);
 
     #[inline(always)]
     unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
-        if block.thread() != 0 {
+        if !block.is_lane_0() {
             return true;
         }
         let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
-        // SAFETY: this is thread 0 of the channel.
+        // SAFETY: the caller's promise: no other thread of the channel is here.
         let state = unsafe { state_of::<K::State>(block) };
         let (mut m, mut fits) = (0, true);
         while m < n {

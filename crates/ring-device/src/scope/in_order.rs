@@ -45,7 +45,8 @@ pub(super) const fn state_bytes<S>() -> usize {
 /// The channel's state.
 ///
 /// # Safety
-/// The caller is thread 0 of a channel that handles messages of a kernel with such a state, and has no other reference to it.
+/// The caller is the one thread of a channel that handles messages of a kernel with such a state now, sees what those before it
+/// have written, and has no other reference to it.
 #[inline(always)]
 pub(super) unsafe fn state_of<'a, S: Pod>(block: ThreadBlock<'a>) -> &'a mut S {
     let at = block.memory().boot.word(boot::RINGS, offset_of!(ChannelBlock, state));
@@ -54,8 +55,8 @@ pub(super) unsafe fn state_of<'a, S: Pod>(block: ThreadBlock<'a>) -> &'a mut S {
         _ => with_exposed_provenance_mut(at as usize),
     };
     // SAFETY: `resume::check` found room for it there, at a multiple of 128, which is this channel's own
-    // for as long as it runs; plain bytes, which the host has written. Only thread 0 of the channel
-    // touches it, and the host only while the channel is not active.
+    // for as long as it runs; plain bytes, which the host has written. Only the caller touches it now, and the host only while
+    // the channel is not active.
     unsafe { &mut *at }
 }
 

@@ -6,13 +6,13 @@ use crate::kernel::launch::LaunchConfig;
 use crate::memory::links::KernelLinks;
 use crate::runtime::Runtime;
 use ring_device::ports::PortShape;
-use ring_device::{HasPort, Port, WithPorts, messages_a_step};
+use ring_device::{HasPort, Port, WithPorts, messages_a_chunk};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of a link, unless chosen.
-const DEFAULT_SLOTS: u32 = 1024;
+const DEFAULT_SLOTS: u32 = 4096;
 
 /// To which channels of the kernel at its end a link carries a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) trait DeclaredKernel: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn ports(&self) -> &'static [PortShape];
     /// Most messages of a step, on a GPU in blocks of so many threads.
-    fn messages_a_step(&self, rings: [usize; 2], threads: Option<u32>) -> u32;
+    fn messages_a_chunk(&self, rings: [usize; 2], threads: Option<u32>) -> u32;
     fn prepare(&self, runtime: &Runtime, launch: &LaunchConfig) -> Result<(), LaunchError>;
     fn launch(
         &self,
@@ -105,8 +105,8 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
         K::PORTS
     }
 
-    fn messages_a_step(&self, rings: [usize; 2], threads: Option<u32>) -> u32 {
-        messages_a_step::<K>(rings, threads)
+    fn messages_a_chunk(&self, rings: [usize; 2], threads: Option<u32>) -> u32 {
+        messages_a_chunk::<K>(rings, threads)
     }
 
     fn prepare(&self, runtime: &Runtime, launch: &LaunchConfig) -> Result<(), LaunchError> {
@@ -245,7 +245,7 @@ impl GraphBuilder {
         self
     }
 
-    /// Links a port to a kernel that takes its messages, by rings of 1024 slots.
+    /// Links a port to a kernel that takes its messages, by rings of 4096 slots.
     pub fn link<K, const P: usize, C>(
         &mut self,
         from: Node<K>,
@@ -280,7 +280,7 @@ impl GraphBuilder {
         self
     }
 
-    /// Lets the host read a port, by a ring of 1024 slots for each channel.
+    /// Lets the host read a port, by a ring of 4096 slots for each channel.
     pub fn read<K, const P: usize>(
         &mut self,
         from: Node<K>,

@@ -139,7 +139,7 @@ impl GraphPlan {
                 let outputs = rings.outputs.len();
                 let most = u16::MAX as usize;
                 if inputs + outputs > most
-                    || member.kernel.messages_a_step([inputs, outputs], threads) == 0
+                    || member.kernel.messages_a_chunk([inputs, outputs], threads) == 0
                 {
                     let kernel = member.kernel.name();
                     return Err(GraphError::TooManyLinks { kernel, inputs, outputs });

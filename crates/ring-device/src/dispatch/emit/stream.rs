@@ -1,0 +1,263 @@
+//! A stream of a kernel with ports: the first warp begins steps while there are messages and room, and tells consumers and
+//! producers of those that are done; the other warps are workers.
+
+use super::look::{CORRUPT, INLINE, Look, Watch};
+use crate::block::{Cooperate, Threads};
+use crate::dispatch::channel::Channel;
+use crate::kernel::Kernel;
+use crate::memory::flow::{STEPS, Turn};
+use crate::memory::signals::Decision;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::atomics::{Gpu, MemoryScope, System};
+use ring_shared::layout::Far;
+
+impl<K: Kernel> Channel<'_, K> {
+    /// All threads: a stream, whose first step has begun. Whether to go on, to obey, or to leave.
+    #[inline(always)]
+    pub(super) fn stream(&self, watch: &mut Watch<'_>) -> Decision {
+        let first = u32::from(self.warps() > 1);
+        let me = self.warp().wrapping_sub(first);
+        let workers = self.layout().areas.workers;
+        let works = me < workers;
+        let area = self.area(if works { me } else { 0 });
+        let (mut next, mut fruitless) = (me, 0u32);
+        loop {
+            if works {
+                if self.optimization_barrier().work_on(area, next) {
+                    next = next.wrapping_add(workers); // workers take chunks in turns
+                    continue;
+                }
+                fruitless = fruitless.saturating_add(1);
+            }
+            if self.is_first_warp() {
+                self.optimization_barrier().tend(watch);
+            }
+            let this = self.optimization_barrier();
+            if this.agreed(this.memory().progress.end.get() != Decision::Continue) {
+                break;
+            }
+            this.pause(fruitless, true);
+        }
+        self.sync();
+        match self.memory().progress.end.get() {
+            Decision::Wait => Decision::Continue,
+            end => end,
+        }
+    }
+
+    /// The first warp, before a barrier: a stream without steps.
+    #[inline(always)]
+    pub(super) fn begin_steps(&self, watch: &mut Watch<'_>) {
+        (watch.begun, watch.told, watch.chunks, watch.under_way) = (0, 0, 0, 0);
+        watch.stop = Decision::Continue;
+        self.place_behind_sent(watch);
+        if self.is_lane_0() {
+            let flow = self.flow();
+            flow.turn.store(0, Relaxed);
+            flow.chunks.store(0, Relaxed);
+            for step in &flow.steps {
+                step.chunks.store(0, Relaxed); // a step is found by the numbers of its chunks, which begin anew
+            }
+            self.memory().progress.end.set(Decision::Continue);
+        }
+        self.warp_sync();
+    }
+
+    /// The first warp, while there is no stream: what is emitted next goes behind what was sent.
+    #[inline(always)]
+    pub(super) fn place_behind_sent(&self, watch: &Watch<'_>) {
+        let mut k = self.lane();
+        while k < watch.outputs {
+            // SAFETY: an output; only this warp touches its end.
+            let next = unsafe { &(*self.output(k)).sink }.next();
+            self.turn_of(k).set(Turn { chunk: 0, index: next as u32 });
+            k += Threads::WARP;
+        }
+    }
+
+    /// The first warp: begins a step of `n` messages of the input in which they were found, in slots, behind those that other
+    /// steps have taken; at most as many as a step may have. What the look vouched for is acquired. Fewer steps than [`STEPS`] are
+    /// under way.
+    #[inline(always)]
+    pub(super) fn begin_step(&self, watch: &mut Watch<'_>, n: u32) {
+        let (layout, flow) = (self.layout(), self.flow());
+        let n = n.min(layout.most);
+        let step = flow.step(watch.begun);
+        let chunks = watch.chunks.wrapping_add(n.div_ceil(layout.areas.chunk));
+        if self.lane() == watch.lane_of_input(watch.input) {
+            // SAFETY: an input of this lane; only this warp touches its end.
+            let next = unsafe { &(*self.input(watch.input)).source }.next() as u32;
+            // SAFETY: likewise.
+            let ahead = unsafe { &mut (*self.input(watch.input)).ahead };
+            step.index.store(next.wrapping_add(*ahead), Relaxed);
+            step.chunk.store(watch.chunks, Relaxed);
+            step.chunks.store(chunks.wrapping_sub(watch.chunks), Relaxed);
+            step.n.store(n, Relaxed);
+            step.input.store(watch.input, Relaxed);
+            step.done.store(0, Relaxed);
+            *ahead += n;
+            self.fence_block(); // what this lane has acquired and set, for the workers
+            flow.chunks.store(chunks, Relaxed);
+        }
+        self.warp_sync();
+        watch.chunks = chunks;
+        watch.under_way += n;
+        watch.begun += 1;
+    }
+
+    /// The first warp's turn in a stream: tells of steps that are done, begins another, or ends the stream.
+    #[inline(always)]
+    fn tend(&self, watch: &mut Watch<'_>) {
+        // A CPU's thread has done all its steps when it comes here, and looks between two streams.
+        let looks = Threads::WARP > 1 && watch.stop == Decision::Continue;
+        let look = if looks { Some(self.begin_look(watch)) } else { None };
+        let is_fenced = self.tell_of_steps(watch);
+        let found = match look {
+            Some(look) => self.look_for_step(watch, look, is_fenced),
+            None => 0,
+        };
+        let (flow, progress) = (self.flow(), &self.memory().progress);
+        let wrong = self.agreed(flow.wrong.get() != Decision::Continue);
+        if wrong {
+            // Steps before the one that went wrong are sent.
+            if self.is_lane_0() {
+                self.fence_block(); // where, behind what
+                if flow.wrong_in.get() == u64::from(watch.told) % STEPS as u64 {
+                    progress.end.set(flow.wrong.get());
+                }
+            }
+        } else if watch.under_way == 0
+            && (watch.stop != Decision::Continue || matches!(found, 0 | INLINE))
+            && self.is_lane_0()
+        {
+            let stop = watch.stop;
+            progress.end.set(if stop == Decision::Continue { Decision::Wait } else { stop });
+        }
+        self.warp_sync();
+    }
+
+    /// The first warp, in a stream whose end nobody has asked for: begins a step by what a look has shown, if there may be one
+    /// more; what was found, or 0 if there is no room for it. Now and then it looks at the host's command.
+    #[inline(always)]
+    fn look_for_step(&self, watch: &mut Watch<'_>, look: Look, is_fenced: bool) -> u32 {
+        let telemetry = &self.memory().telemetry;
+        if self.is_host_due(watch, true) {
+            watch.stop = self.look_at_host();
+        }
+        let unseen = telemetry.seen.get();
+        let found = self.end_look(watch, look);
+        if self.is_lane_0() {
+            telemetry.unseen.set(unseen);
+            telemetry.seen.set(self.ticks());
+        }
+        if found == CORRUPT {
+            watch.stop = Decision::CorruptRing;
+        }
+        let may = watch.stop == Decision::Continue && watch.begun - watch.told < STEPS as u32;
+        if found == 0 || found == INLINE || !may {
+            return found;
+        }
+        match self.room_for(watch, found) {
+            None => watch.stop = Decision::CorruptRing,
+            Some(0) => return 0,
+            Some(n) => {
+                if watch.is_narrow && !is_fenced {
+                    self.fence_links(watch); // before slots are read that the look vouches for, or written
+                }
+                self.begin_step(watch, n);
+            }
+        }
+        found
+    }
+
+    /// The first warp: tells consumers and producers of all steps that are done; whether it has, behind a fence.
+    #[inline(always)]
+    fn tell_of_steps(&self, watch: &mut Watch<'_>) -> bool {
+        let flow = self.flow();
+        let mut upto = watch.told;
+        while upto < watch.begun {
+            let step = flow.step(upto);
+            if !self.all(step.done.load(Relaxed) == step.n.load(Relaxed)) {
+                break;
+            }
+            upto += 1;
+        }
+        if upto == watch.told {
+            return false;
+        }
+        self.fence_links(watch);
+        self.send_placed(watch, upto - 1);
+        let mut handled = 0;
+        while watch.told < upto {
+            let step = flow.step(watch.told);
+            let (input, n) = (step.input.load(Relaxed), step.n.load(Relaxed));
+            handled += n;
+            if self.lane() == watch.lane_of_input(input) {
+                // SAFETY: an input of this lane; only this warp touches its end.
+                let source = unsafe { &mut (*self.input(input)).source };
+                source.take_slots(n);
+                // SAFETY: likewise.
+                unsafe { (*self.input(input)).ahead -= n };
+                if let Some(credit) = source.credit_to_tell(false) {
+                    self.tell_producer(input, credit);
+                }
+            }
+            watch.told += 1;
+        }
+        watch.under_way -= handled;
+        if self.is_lane_0() {
+            self.count_handled(handled.into());
+        }
+        self.warp_sync();
+        true
+    }
+
+    /// The first warp, behind a fence: sends what has places in the outputs up to the end of the `k`th step.
+    #[inline(always)]
+    pub(super) fn send_placed(&self, watch: &Watch<'_>, k: u32) {
+        let (mut output, step) = self.outputs_of_lane(watch);
+        while output < watch.outputs {
+            let end = self.end_of(k, output).load(Relaxed);
+            // SAFETY: an output of this lane; only this warp touches its end.
+            let sink = unsafe { &mut (*self.output(output)).sink };
+            let n = end.wrapping_sub(sink.next() as u32);
+            if n > 0 {
+                let (atom, control) = sink.commit_slots(n);
+                // SAFETY: an output; nobody changes who has the other end.
+                match unsafe { (*self.output(output)).far } {
+                    // SYNC: releases slots to the consumer's look, behind the fence.
+                    Far::Channel => Gpu::store_whole(atom, control),
+                    Far::Host => System::store_whole(atom, control),
+                }
+            }
+            output += step;
+        }
+    }
+
+    /// One thread: counts messages that were handled.
+    #[inline(always)]
+    pub(super) fn count_handled(&self, n: u64) {
+        let inbox = &self.memory().inbox;
+        let handled = inbox.next.get() + n;
+        inbox.next.set(handled);
+        inbox.tail.set(handled);
+        inbox.seen_tail.set(handled);
+    }
+
+    /// The first warp, before the channel leaves: tells all producers how much is consumed.
+    #[inline(always)]
+    pub(super) fn tell_all(&self, watch: &Watch<'_>) {
+        let mut k = 0;
+        while k < watch.inputs {
+            if self.lane() == watch.lane_of_input(k) {
+                // SAFETY: an input of this lane; only this warp touches its end.
+                let source = unsafe { &mut (*self.input(k)).source };
+                if let Some(credit) = source.credit_to_tell(true) {
+                    self.tell_producer(k, credit);
+                }
+            }
+            k += 1;
+        }
+        self.warp_sync();
+    }
+}

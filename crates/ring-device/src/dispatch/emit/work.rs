@@ -1,0 +1,235 @@
+//! A worker of a stream: takes its chunks of steps, handles their messages, and writes what is emitted to the outputs.
+//!
+//! The code of a stream is larger than what a GPU keeps of instructions close to a multiprocessor's warps: each branch that is
+//! taken costs 20 to 60 cycles there, as much as five to fifteen instructions in a row. So what every chunk comes through has few
+//! branches: lanes that have nothing to do read what the last one with something to do reads, and do not write.
+
+use super::Area;
+use crate::block::{Cooperate, Threads, Words};
+use crate::dispatch::channel::Channel;
+use crate::emissions::Stages;
+use crate::kernel::{Kernel, Scope};
+use crate::memory::flow::STEPS;
+use crate::memory::signals::Decision;
+use core::num::NonZeroU32;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::atomics::{Gpu, MemoryScope, System};
+use ring_shared::layout::Far;
+use ring_shared::{Message, Ring};
+
+/// Looks at whose turn it is for each at whether it is over: the next worker waits for this one.
+const LOOKS: u32 = 64;
+
+/// A chunk of a step.
+#[derive(Clone, Copy)]
+struct Chunk {
+    /// Its number.
+    number: u32,
+    /// The step's place.
+    step: u32,
+    /// The input, and the low half of the index of the first message there.
+    input: u32,
+    index: u32,
+    /// How many there are.
+    n: u32,
+    /// Whether it is the step's last.
+    is_last: bool,
+}
+
+impl<K: Kernel> Channel<'_, K> {
+    /// A worker: does all that is to do for the chunk of that number, if it is there; whether it is.
+    #[inline(always)]
+    pub(super) fn work_on(&self, area: Area, number: u32) -> bool {
+        let Some(chunk) = self.find_chunk(area, number) else { return false };
+        // SAFETY: an input; nobody changes its ring, or who has the other end.
+        let (ring, far) =
+            unsafe { ((*self.input(chunk.input)).ring, (*self.input(chunk.input)).far) };
+        match far {
+            Far::Channel => self.bring_chunk::<Gpu>(chunk, ring, area.stages),
+            Far::Host => self.bring_chunk::<System>(chunk, ring, area.stages),
+        }
+        self.warp_sync();
+        let this = self.optimization_barrier();
+        let in_order = <K::Scope as Scope<K>>::EMITS_IN_ORDER;
+        if in_order && !this.await_turn(number) {
+            return true;
+        }
+        let (began, unseen) = (this.ticks(), this.memory().telemetry.unseen.get());
+        // SAFETY: the stages of this worker, with as many requests in them as the chunk has; the warp synchronises before and
+        // after. In order, it is this worker's turn.
+        let fits = unsafe {
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), area.stages, chunk.n)
+        };
+        this.exit_if_warp_panicked();
+        this.warp_sync();
+        let took = this.ticks().wrapping_sub(began);
+        let fits = this.all(fits);
+        if in_order && fits {
+            this.pass_turn_on(number);
+        }
+        let this = self.optimization_barrier();
+        let (are_there, totals) = this.list(area, chunk.n);
+        if !this.all(fits && are_there) {
+            let wrong = if fits { Decision::NoSuchChannel } else { Decision::EmittedTooMany };
+            this.tell_of_wrong(area, chunk, wrong);
+            return true;
+        }
+        let last = chunk.is_last.then_some(chunk.step);
+        if !this.place(area, totals, number, last) {
+            return true;
+        }
+        let this = self.optimization_barrier();
+        this.write_emissions(area, totals);
+        this.warp_sync();
+        if this.is_lane_0() {
+            this.fence_block(); // the warp's messages, and where they end, for the first warp
+            this.add32(&this.flow().step(chunk.step).done, chunk.n);
+            let waited = began.wrapping_sub(unseen);
+            let threads = this.threads_of_block();
+            this.memory().telemetry.count_some(threads, chunk.n, took, waited);
+        }
+        this.warp_sync();
+        true
+    }
+
+    /// A worker: the chunk of that number, which is its own, if it is there.
+    #[inline(always)]
+    fn find_chunk(&self, area: Area, number: u32) -> Option<Chunk> {
+        let flow = self.flow();
+        let ahead = self.broadcast32(flow.chunks.load(Relaxed)).wrapping_sub(number);
+        if ahead as i32 <= 0 {
+            return None;
+        }
+        self.fence_block(); // the step, and what the first warp has acquired
+        // Each lane looks at a step.
+        let mut place = 0;
+        if Threads::WARP > 1 {
+            let step = flow.step(self.lane());
+            let before = number.wrapping_sub(step.chunk.load(Relaxed));
+            let is_it = before < step.chunks.load(Relaxed);
+            place = self.ballot(is_it).trailing_zeros() % STEPS as u32;
+        }
+        let step = flow.step(place);
+        let before = number.wrapping_sub(step.chunk.load(Relaxed));
+        let first = before * area.chunk;
+        let left = step.n.load(Relaxed) - first;
+        Some(Chunk {
+            number,
+            step: place,
+            input: step.input.load(Relaxed),
+            index: step.index.load(Relaxed).wrapping_add(first),
+            n: left.min(area.chunk),
+            is_last: left <= area.chunk,
+        })
+    }
+
+    /// Whether no chunk is worked on any more, as the calling thread knows it.
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.flow().wrong.get() != Decision::Continue
+            || self.memory().progress.end.get() != Decision::Continue
+    }
+
+    /// A worker, where messages are handled one after the other: waits until all before the chunk are handled; false if that is
+    /// not to be.
+    #[inline(always)]
+    fn await_turn(&self, number: u32) -> bool {
+        let turn = &self.flow().turn;
+        let is_turn = loop {
+            let mut looks = 0;
+            while turn.load(Relaxed) != number && looks < LOOKS {
+                looks += 1;
+            }
+            if self.agreed(looks < LOOKS) {
+                break true;
+            }
+            if self.agreed(self.is_over()) {
+                break false;
+            }
+        };
+        self.fence_block(); // what the worker before has left
+        self.warp_sync();
+        is_turn
+    }
+
+    /// A worker: lets the next one handle messages.
+    #[inline(always)]
+    fn pass_turn_on(&self, number: u32) {
+        self.fence_block(); // what the handler has left
+        self.warp_sync();
+        if self.is_lane_0() {
+            self.flow().turn.store(number.wrapping_add(1), Relaxed);
+        }
+    }
+
+    /// A worker: waits for the chunk's turn in all outputs, and says what is wrong with it. Nothing of its step is sent, and
+    /// nobody's turn comes any more.
+    #[cold]
+    #[inline(always)]
+    fn tell_of_wrong(&self, area: Area, chunk: Chunk, wrong: Decision) {
+        let (mut k, mut is_turn) = (0, true);
+        while k < area.outputs && is_turn {
+            is_turn =
+                self.await_place((k + self.lane()).min(area.outputs - 1), chunk.number).is_some();
+            k += Threads::WARP;
+        }
+        if is_turn && self.is_lane_0() {
+            let flow = self.flow();
+            flow.wrong_in.set(chunk.step.into());
+            self.fence_block(); // where, before what
+            flow.wrong.set(wrong);
+        }
+        self.warp_sync();
+    }
+
+    /// A worker: waits for the turn of a chunk in an output of each lane; the low half of the index of the next message there, or
+    /// `None` if their turn is not to come.
+    #[inline(always)]
+    pub(super) fn await_place(&self, output: u32, number: u32) -> Option<u32> {
+        let turn = self.turn_of(output);
+        loop {
+            let (mut looks, mut seen) = (0, turn.get());
+            while seen.chunk != number && looks < LOOKS {
+                seen = turn.get();
+                looks += 1;
+            }
+            if self.all(seen.chunk == number) {
+                return Some(seen.index);
+            }
+            if self.agreed(self.is_over()) {
+                return None;
+            }
+        }
+    }
+
+    /// A worker: brings a chunk from its slots, which the threads of `S` share, to `stages`.
+    #[inline(always)]
+    fn bring_chunk<S: MemoryScope>(&self, chunk: Chunk, ring: Ring, stages: Stages) {
+        let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
+        let Some(slots) = ring.slots_of(atoms) else { return }; // never: it was checked
+        let (all, step) = (chunk.n * atoms.get(), Threads::WARP);
+        let read = |t: u32| S::load(slots.atom(chunk.index, t.min(all - 1)));
+        let keep = |t: u32, words: Words| {
+            if t < all {
+                let stage = stages.stage(Self::STAGE_STRIDE, t / atoms);
+                let at = stage.wrapping_add(16 * (t % atoms) as usize).cast::<Words>();
+                // SAFETY: an atom of the request of message `t / atoms` of the chunk, in the stages; each has one thread.
+                unsafe { at.write(words) };
+            }
+        };
+        let mut first = 0;
+        loop {
+            let t = first + self.lane();
+            let words = [read(t), read(t + step), read(t + 2 * step), read(t + 3 * step)];
+            self.warp_sync(); // all in flight before the first is used
+            keep(t, words[0]);
+            keep(t + step, words[1]);
+            keep(t + 2 * step, words[2]);
+            keep(t + 3 * step, words[3]);
+            first += 4 * step;
+            if first >= all {
+                return;
+            }
+        }
+    }
+}

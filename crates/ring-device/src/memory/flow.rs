@@ -1,0 +1,235 @@
+//! How messages pass through the block of a kernel with ports, at the beginning of its scratch memory: the steps that are under
+//! way, and where the rest of the memory begins.
+
+use super::links::{Input, NARROW, Output};
+use crate::block::cell::{Cell, Word};
+use crate::block::{Cooperate, Threads};
+use crate::emissions::{PortShape, Stages};
+use crate::memory::signals::Decision;
+use ring_shared::atomics::AtomicU32;
+use ring_shared::layout::{MAX_PORTS, PortLinks, Routing};
+
+/// Steps that may be under way at once.
+pub(crate) const STEPS: usize = 4;
+
+/// Most messages of a step.
+const MOST_OF_STEP: u32 = 2048;
+
+/// Most messages of a chunk: a GPU's thread has at most one.
+const MOST_OF_CHUNK: usize = if Threads::WARP > 1 { 32 } else { 256 };
+
+/// What a channel knows of its links from the beginning of a launch to its end: plain words, so that the compiler reads them
+/// together, and once.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Rings.
+    pub inputs: u32,
+    pub outputs: u32,
+    /// Most messages of a step, and of a chunk.
+    pub most: u32,
+    pub areas: Areas,
+    pub ports: [PortLinks; MAX_PORTS],
+}
+
+impl Layout {
+    /// Of a channel that handles `most` messages at a time at most.
+    pub fn new((inputs, outputs): (u32, u32), areas: Areas, most: u32) -> Layout {
+        let areas = Areas { chunk: areas.chunk.min(most), ..areas };
+        let none = PortLinks { first: 0, count: 0, routing: Routing::All };
+        Layout { inputs, outputs, most: most.min(MOST_OF_STEP), areas, ports: [none; MAX_PORTS] }
+    }
+
+    /// Whether one look of the first warp shows all rings: see [`Lane`](super::links::Lane).
+    #[inline(always)]
+    pub fn is_narrow(&self) -> bool {
+        Threads::WARP > 1 && self.inputs <= NARROW.0 && self.outputs <= NARROW.1
+    }
+}
+
+/// What the block's threads tell each other. The chunks of a stream are numbered as they come; numbers are low halves.
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Set by lane 0 of the first warp: whether there is a stream to begin, or else what to do.
+    pub decision: Cell<Decision>,
+    /// Set by that lane: the host has asked the channel to become inactive, which it does when its inputs are empty.
+    pub drains: Cell<bool>,
+    /// Whether a ring leads to the host. Set before the channel begins.
+    pub has_host: Cell<bool>,
+    /// What is wrong, and in which [`Step`]: all before it have their places then. Set by the worker that has it, or before the
+    /// channel begins.
+    pub wrong: Cell<Decision>,
+    pub wrong_in: Cell<u64>,
+    /// Set by the first warp: chunks that workers may take.
+    pub chunks: AtomicU32,
+    /// Where messages are handled one after the other: the number of the next chunk. Set by the worker that has that before.
+    pub turn: AtomicU32,
+    /// Steps under way.
+    pub steps: [Step; STEPS],
+}
+
+/// A step. Set by the first warp before it tells workers of its chunks, but for `done`.
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Number of its first chunk, and how many there are.
+    pub chunk: AtomicU32,
+    pub chunks: AtomicU32,
+    /// Its messages.
+    pub n: AtomicU32,
+    /// The input that they come from.
+    pub input: AtomicU32,
+    /// The low half of the index of the first there.
+    pub index: AtomicU32,
+    /// Messages of which all that was emitted is in slots. Workers add to it.
+    pub done: AtomicU32,
+}
+
+impl Flow {
+    /// One thread: as it is before the channel begins.
+    pub fn begin(&self) {
+        self.decision.set(Decision::Continue);
+        self.drains.set(false);
+        self.has_host.set(false);
+        self.wrong.set(Decision::Continue);
+    }
+
+    /// The step that began as the `k`th of its stream, while it is under way.
+    #[inline(always)]
+    pub fn step(&self, k: u32) -> &Step {
+        &self.steps[k as usize % STEPS]
+    }
+}
+
+/// Whose turn it is to place messages in an output: the number of a chunk, and the low half of the index behind the last message
+/// that has a place there. One word, so that who reads it needs no fence.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub chunk: u32,
+    pub index: u32,
+}
+
+impl Word for Turn {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self.chunk) | u64::from(self.index) << 32
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Turn {
+        Turn { chunk: word as u32, index: (word >> 32) as u32 }
+    }
+}
+
+/// Where what a block has of its links lies in the scratch memory, behind a [`Layout`], the [`Flow`] and the inputs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Areas {
+    pub outputs: u32,
+    /// For each output a [`Turn`].
+    pub turns: u32,
+    /// For each step and output, the low half of the index behind the step's last message there.
+    pub ends: u32,
+    /// Areas of the workers, each of so many bytes. In each, at its beginning, a word for each output: how many messages of the
+    /// chunk go there, and then the low half of the first one's index.
+    pub areas: u32,
+    pub area: u32,
+    /// In each area: for each message that the chunk emits its offset in the area.
+    pub list: u32,
+    /// In each area: for each of those where it goes.
+    pub routes: u32,
+    /// In each area: the stages of the chunk.
+    pub stages: u32,
+    /// Warps that have an area, and most messages of a chunk; both 0 if there is no room for one.
+    pub workers: u32,
+    pub chunk: u32,
+}
+
+impl Areas {
+    /// For a kernel of such requests and ports, in `room` bytes of scratch memory, and a block of so many warps.
+    #[inline(always)]
+    pub const fn new(
+        (request_atoms, ports): (usize, &[PortShape]),
+        (inputs, outputs): (usize, usize),
+        warps: usize,
+        room: usize,
+    ) -> Areas {
+        let inputs_at = size_of::<Layout>() + size_of::<Flow>();
+        let outputs_at = inputs_at + inputs * size_of::<Input>();
+        let turns = outputs_at + outputs * size_of::<Output>();
+        let ends = turns + 8 * outputs;
+        let areas = (ends + 4 * STEPS * outputs).next_multiple_of(16);
+        let emitted = emitted_before(ports, ports.len());
+        let stride = Stages::stride(request_atoms, ports);
+        let list = 4 * outputs;
+        // Of a message: its stage, and where what it emits lies and where that goes.
+        let of_message = stride + 8 * emitted;
+        // An inline message is read by whole pieces, which may end behind a short one: see `send_inline`.
+        let room = room.saturating_sub(areas + 96);
+        let head = list + 16;
+        let wanted = if warps > 1 { warps - 1 } else { 1 };
+        let fit = room / (head + of_message);
+        let workers = if fit < wanted { fit } else { wanted };
+        let mut chunk = 0;
+        if let Some(each) = room.checked_div(workers) {
+            let fit = (each - head) / of_message;
+            // A chunk's messages are counted by 16 bits.
+            chunk = least(&[fit, MOST_OF_CHUNK, 0xffff / if emitted > 0 { emitted } else { 1 }]);
+        }
+        let routes = list + 4 * emitted * chunk;
+        let stages = (routes + 4 * emitted * chunk).next_multiple_of(16);
+        Areas {
+            outputs: outputs_at as u32,
+            turns: turns as u32,
+            ends: ends as u32,
+            areas: areas as u32,
+            area: (stages + stride * chunk) as u32,
+            list: list as u32,
+            routes: routes as u32,
+            stages: stages as u32,
+            workers: workers as u32,
+            chunk: chunk as u32,
+        }
+    }
+}
+
+/// Most messages that one request emits to the ports before `port`.
+pub(crate) const fn emitted_before(ports: &[PortShape], port: usize) -> usize {
+    let (mut all, mut p) = (0, 0);
+    while p < port && p < ports.len() {
+        all += ports[p].most as usize;
+        p += 1;
+    }
+    all
+}
+
+const fn least(of: &[usize]) -> usize {
+    let (mut least, mut k) = (usize::MAX, 0);
+    while k < of.len() {
+        least = if of[k] < least { of[k] } else { least };
+        k += 1;
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_stay_in_the_room() {
+        let port = |most| PortShape { name: "p", most, has_key: true, atoms: 4, inline_atoms: 6 };
+        for ports in [&[][..], &[port(1)], &[port(3), port(1)], &[port(100)]] {
+            for rings in [(1, 1), (2, 66), (64, 64), (300, 300)] {
+                for (warps, room) in [(1, 40960), (16, 40960), (16, 108 * 1024), (32, 108 * 1024)] {
+                    let areas = Areas::new((4, ports), rings, warps, room);
+                    let end = (areas.areas + areas.workers * areas.area) as usize + 96;
+                    assert!(areas.workers == 0 || end <= room, "{areas:?} of {room}");
+                    assert_eq!(areas.workers == 0, areas.chunk == 0, "{areas:?}");
+                    assert!(areas.stages.is_multiple_of(16) && areas.area.is_multiple_of(16));
+                }
+            }
+        }
+    }
+}
