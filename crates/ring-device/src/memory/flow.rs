@@ -73,9 +73,8 @@ pub(crate) struct Flow {
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Number of its first chunk, and how many there are.
-    pub chunk: AtomicU32,
-    pub chunks: AtomicU32,
+    /// Its chunks.
+    pub chunks: Cell<Chunks>,
     /// Its messages.
     pub n: AtomicU32,
     /// The input that they come from.
@@ -99,6 +98,35 @@ impl Flow {
     #[inline(always)]
     pub fn step(&self, k: u32) -> &Step {
         &self.steps[k as usize % STEPS]
+    }
+}
+
+/// Chunks side by side: the number of the first, and how many there are. One word, since workers look for theirs among steps that
+/// the first warp replaces meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunks {
+    pub first: u32,
+    pub count: u32,
+}
+
+impl Chunks {
+    /// How many chunks are before that number, if that is one of them.
+    #[inline(always)]
+    pub fn before(self, number: u32) -> Option<u32> {
+        let before = number.wrapping_sub(self.first);
+        (before < self.count).then_some(before)
+    }
+}
+
+impl Word for Chunks {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self.first) | u64::from(self.count) << 32
+    }
+
+    #[inline(always)]
+    fn from_word(word: u64) -> Chunks {
+        Chunks { first: word as u32, count: (word >> 32) as u32 }
     }
 }
 

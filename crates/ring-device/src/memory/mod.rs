@@ -8,6 +8,8 @@ pub(crate) mod claims;
 mod claims_model;
 pub(crate) mod end;
 pub(crate) mod flow;
+#[cfg(test)]
+mod flow_model;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;

@@ -5,7 +5,7 @@ use super::look::{CORRUPT, INLINE, Look, Watch};
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
-use crate::memory::flow::{STEPS, Turn};
+use crate::memory::flow::{Chunks, STEPS, Turn};
 use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
@@ -56,7 +56,7 @@ impl<K: Kernel> Channel<'_, K> {
             flow.turn.store(0, Relaxed);
             flow.chunks.store(0, Relaxed);
             for step in &flow.steps {
-                step.chunks.store(0, Relaxed); // a step is found by the numbers of its chunks, which begin anew
+                step.chunks.set(Chunks { first: 0, count: 0 }); // their numbers begin anew
             }
             self.memory().progress.end.set(Decision::Continue);
         }
@@ -90,8 +90,8 @@ impl<K: Kernel> Channel<'_, K> {
             // SAFETY: likewise.
             let ahead = unsafe { &mut (*self.input(watch.input)).ahead };
             step.index.store(next.wrapping_add(*ahead), Relaxed);
-            step.chunk.store(watch.chunks, Relaxed);
-            step.chunks.store(chunks.wrapping_sub(watch.chunks), Relaxed);
+            let count = chunks.wrapping_sub(watch.chunks);
+            step.chunks.set(Chunks { first: watch.chunks, count });
             step.n.store(n, Relaxed);
             step.input.store(watch.input, Relaxed);
             step.done.store(0, Relaxed);

@@ -101,17 +101,14 @@ impl<K: Kernel> Channel<'_, K> {
             return None;
         }
         self.fence_block(); // the step, and what the first warp has acquired
-        // Each lane looks at a step.
+        // Each lane looks at a step. That of the chunk stays as it is until the chunk is done.
         let mut place = 0;
         if Threads::WARP > 1 {
-            let step = flow.step(self.lane());
-            let before = number.wrapping_sub(step.chunk.load(Relaxed));
-            let is_it = before < step.chunks.load(Relaxed);
-            place = self.ballot(is_it).trailing_zeros() % STEPS as u32;
+            let chunks = flow.step(self.lane()).chunks.get();
+            place = self.ballot(chunks.before(number).is_some()).trailing_zeros() % STEPS as u32;
         }
         let step = flow.step(place);
-        let before = number.wrapping_sub(step.chunk.load(Relaxed));
-        let first = before * area.chunk;
+        let first = step.chunks.get().before(number)? * area.chunk;
         let left = step.n.load(Relaxed) - first;
         Some(Chunk {
             number,

@@ -1,0 +1,230 @@
+//! An exhaustive model of a stream of a kernel with ports: the first warp begins steps of one chunk or of two and tells of those
+//! that are done, while two workers, with chunks of their own, look for the chunk's step, place what it emits, which is one
+//! message or none, and write it. Every order of their steps, with room for two steps under way.
+//!
+//! Each worker finds its chunk; messages lie in the order of the chunks that they come from; what is told of is written, all of it;
+//! and from each state that can be reached, the end can be. A step whose chunks are told by two words breaks the first, and a worker
+//! that says that it is done before it has written breaks the third.
+
+extern crate std;
+
+use std::collections::{HashMap, HashSet};
+use std::vec::Vec;
+
+const WORKERS: u8 = 2;
+const PLACES: usize = 2;
+
+/// Chunks in all.
+const LIMIT: u8 = 5;
+
+/// What is done the wrong way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    None,
+    /// The number of a step's first chunk and how many there are, are two words.
+    TwoWords,
+    /// A chunk is done before it is written.
+    DoneFirst,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Step {
+    first: u8,
+    count: u8,
+    done: u8,
+    /// Index behind its last message, once that has its place.
+    end: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Worker {
+    Free,
+    /// It has looked at the steps before this place, and found its chunk's, if it has.
+    Looks(usize, Option<usize>),
+    /// It has the chunk of the step there, which emits so many messages.
+    Has(usize, u8),
+    /// They have their place, from the index on.
+    Placed(usize, u8, u8),
+    /// They are written, or told of as such.
+    Written(usize),
+    /// It has said that they are, and has not written them: the mistake.
+    Late(u8, u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct State {
+    steps: [Step; PLACES],
+    begun: u8,
+    told: u8,
+    /// Chunks that the first warp has in steps, and those that workers may take.
+    chunks: u8,
+    published: u8,
+    /// The first warp has changed how many chunks the step has, and is to change the number of the first.
+    half: Option<u8>,
+    turn: (u8, u8),
+    workers: [(u8, Worker); WORKERS as usize],
+    /// Which chunk the message at each index comes from; 0 is none, else its number and one.
+    slots: [u8; LIMIT as usize],
+    committed: u8,
+}
+
+const BEGIN: State = State {
+    steps: [Step { first: 0, count: 0, done: 0, end: 0 }; PLACES],
+    begun: 0,
+    told: 0,
+    chunks: 0,
+    published: 0,
+    half: None,
+    turn: (0, 0),
+    workers: [(0, Worker::Free), (1, Worker::Free)],
+    slots: [0; LIMIT as usize],
+    committed: 0,
+};
+
+/// Whether all is as it should be.
+type Checked<T> = Option<T>;
+
+impl State {
+    /// The states after a step of the first warp.
+    fn lead(self, mistake: Mistake) -> Checked<Vec<State>> {
+        let mut next = Vec::new();
+        if let Some(first) = self.half {
+            let mut state = self;
+            state.steps[(self.begun - 1) as usize % PLACES].first = first;
+            state.half = None;
+            next.push(state);
+        } else if self.published < self.chunks {
+            next.push(State { published: self.chunks, ..self });
+        } else if self.chunks < LIMIT && usize::from(self.begun - self.told) < PLACES {
+            for count in [1, 2] {
+                let count = count.min(LIMIT - self.chunks);
+                let mut state = self;
+                let step = &mut state.steps[self.begun as usize % PLACES];
+                let first = if mistake == Mistake::TwoWords { step.first } else { self.chunks };
+                *step = Step { first, count, done: 0, end: 0 };
+                state.half = (mistake == Mistake::TwoWords).then_some(self.chunks);
+                (state.begun, state.chunks) = (self.begun + 1, self.chunks + count);
+                next.push(state);
+            }
+        }
+        let step = self.steps[self.told as usize % PLACES];
+        if self.told < self.begun && self.half.is_none() && step.done == step.count {
+            let told = &self.slots[self.committed as usize..step.end as usize];
+            let is_written = told.iter().all(|chunk| *chunk > 0);
+            let all = &self.slots[..step.end as usize];
+            let is_in_order = all.windows(2).all(|two| two[0] < two[1]);
+            if !is_written || !is_in_order {
+                return None;
+            }
+            next.push(State { told: self.told + 1, committed: step.end, ..self });
+        }
+        Some(next)
+    }
+
+    /// The states after a step of worker `w`.
+    fn work(self, w: usize, mistake: Mistake) -> Checked<Vec<State>> {
+        let (number, worker) = self.workers[w];
+        let with = |state: State, number: u8, worker: Worker| {
+            let mut state = state;
+            state.workers[w] = (number, worker);
+            state
+        };
+        let write = |mut state: State, from: u8, n: u8| {
+            (from..from + n).for_each(|index| state.slots[index as usize] = number + 1);
+            state
+        };
+        let next = match worker {
+            Worker::Free if number < self.published => with(self, number, Worker::Looks(0, None)),
+            Worker::Free => return Some(Vec::new()),
+            Worker::Looks(place, found) if place < PLACES => {
+                let step = self.steps[place];
+                let is_its = number.wrapping_sub(step.first) < step.count;
+                let found = found.or(is_its.then_some(place));
+                with(self, number, Worker::Looks(place + 1, found))
+            }
+            Worker::Looks(_, found) => {
+                let place = found?;
+                let step = self.steps[place];
+                if number.wrapping_sub(step.first) >= step.count {
+                    return None; // another step's
+                }
+                return Some([0, 1].map(|n| with(self, number, Worker::Has(place, n))).into());
+            }
+            Worker::Has(..) if self.turn.0 != number => return Some(Vec::new()),
+            Worker::Has(place, n) => {
+                let mut state = self;
+                let from = self.turn.1;
+                state.turn = (number + 1, from + n);
+                let step = &mut state.steps[place];
+                if number - step.first == step.count - 1 {
+                    step.end = from + n;
+                }
+                with(state, number, Worker::Placed(place, from, n))
+            }
+            Worker::Placed(place, from, n) if mistake == Mistake::DoneFirst => {
+                let mut state = self;
+                state.steps[place].done += 1;
+                with(state, number, Worker::Late(from, n))
+            }
+            Worker::Placed(place, from, n) => {
+                with(write(self, from, n), number, Worker::Written(place))
+            }
+            Worker::Written(place) => {
+                let mut state = self;
+                state.steps[place].done += 1;
+                with(state, number + WORKERS, Worker::Free)
+            }
+            Worker::Late(from, n) => with(write(self, from, n), number + WORKERS, Worker::Free),
+        };
+        Some([next].into())
+    }
+}
+
+/// Goes through all states; those from which the end can be reached are all of them. How many there are; `None` if something is not
+/// as it should be.
+fn explore(mistake: Mistake) -> Checked<usize> {
+    let (mut before, mut todo) = (HashMap::<State, Vec<State>>::new(), Vec::from([BEGIN]));
+    before.insert(BEGIN, Vec::new());
+    while let Some(state) = todo.pop() {
+        let mut next = state.lead(mistake)?;
+        for w in 0..usize::from(WORKERS) {
+            next.extend(state.work(w, mistake)?);
+        }
+        for found in next {
+            let from = before.entry(found).or_insert_with(|| {
+                todo.push(found);
+                Vec::new()
+            });
+            from.push(state);
+        }
+    }
+    let is_end = |state: &&State| state.chunks == LIMIT && state.told == state.begun;
+    let mut reaches: HashSet<State> = before.keys().filter(is_end).copied().collect();
+    assert!(!reaches.is_empty());
+    let mut todo: Vec<State> = reaches.iter().copied().collect();
+    while let Some(state) = todo.pop() {
+        for from in &before[&state] {
+            if reaches.insert(*from) {
+                todo.push(*from);
+            }
+        }
+    }
+    assert_eq!(reaches.len(), before.len(), "states that have no end");
+    Some(before.len())
+}
+
+#[test]
+fn what_is_told_of_is_written_and_in_order() {
+    let states = explore(Mistake::None).expect("lost, out of order, or of another step");
+    assert!(states > 1000, "only {states} states");
+}
+
+#[test]
+fn chunks_told_by_two_words_are_found() {
+    assert_eq!(explore(Mistake::TwoWords), None);
+}
+
+#[test]
+fn done_before_it_is_written_is_found() {
+    assert_eq!(explore(Mistake::DoneFirst), None);
+}
