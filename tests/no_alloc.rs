@@ -3,9 +3,12 @@
 //! while kernels leave the device and are launched again.
 
 use futures_util::{SinkExt, StreamExt};
+use ring_example_kernels::{Item, Pass};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Runtime};
-use ring_tests::{LONG, WAYS, on_each_device};
+use ring_host::{
+    GraphBuilder, LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Route, Runtime,
+};
+use ring_tests::{LONG, WAYS, kernels, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -144,6 +147,43 @@ fn run_asynchronously(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     assert_eq!(counted, 0, "asynchronously on {device}, {mode} in {memory}");
 }
 
+/// Messages that pass two kernels on their way, one by one and in batches.
+fn run_graph(runtime: &Runtime) {
+    let config = || LaunchConfig::default().kernels(kernels::of_examples::<Pass>());
+    let mut graph = GraphBuilder::new();
+    let (first, second) = (graph.kernel::<Pass>(config()), graph.kernel::<Pass>(config()));
+    graph.feed(first).link(first, Pass::ON, second, Route::Pairwise);
+    let last = graph.read(second, Pass::ON);
+    let mut graph = runtime.launch_graph(&graph).unwrap();
+    graph.activate(LONG).unwrap();
+    let mut sender = graph.sender(first, 0).unwrap();
+    let mut receiver = graph.receiver(last, 0).unwrap();
+    let item = |number| Item { number, ..Item::default() };
+    let singly = allocations(|| {
+        for i in 0..MESSAGES / 10 {
+            sender.send(item(i), LONG).unwrap();
+            assert_eq!(receiver.recv(LONG).unwrap().number, i);
+        }
+    });
+    let in_batches = allocations(|| {
+        let (mut sent, mut received) = (0, 0);
+        while received < MESSAGES {
+            let batch: [Item; 64] = std::array::from_fn(|k| item(sent + k as u64));
+            let n = (MESSAGES - sent).min(64) as usize;
+            sent += sender.try_send_batch(&batch[..n]).unwrap() as u64;
+            let got = |item: &Item| {
+                assert_eq!(item.number, received);
+                received += 1;
+            };
+            receiver.try_recv_each(64, got).unwrap();
+        }
+    });
+    let device = &runtime.device().name;
+    println!("{device}, a graph: {singly} allocations singly, {in_batches} in batches");
+    assert_eq!((singly, in_batches), (0, 0), "a graph on {device}");
+    graph.terminate(LONG).unwrap();
+}
+
 /// No harness: that of the standard library is a thread of this process too, and allocates to say that a test
 /// takes long, as this one does on a busy machine.
 fn main() {
@@ -164,5 +204,6 @@ fn messages_need_no_heap() {
         WAYS.into_iter().for_each(|way| run(runtime, way));
         WAYS.into_iter().for_each(|way| run_payload(runtime, way));
         WAYS.into_iter().for_each(|way| run_asynchronously(runtime, way));
+        run_graph(runtime);
     });
 }
