@@ -9,7 +9,7 @@
 extern crate std;
 
 use super::claims::Claims;
-use std::collections::{HashMap, VecDeque};
+use super::model::explore;
 use std::vec::Vec;
 
 /// How a message comes, and how its answer has to go.
@@ -287,34 +287,11 @@ impl<const WARPS: usize> Model<WARPS> {
             slots_end: 0,
             warps: [Step::Top; WARPS],
         };
-        let mut numbers = HashMap::from([(begin.clone(), 0_u32)]);
-        let (mut queue, mut before) = (VecDeque::from([begin]), std::vec![Vec::new()]);
-        let mut ends = Vec::new();
-        while let Some(state) = queue.pop_front() {
-            let number = numbers[&state];
+        let is_end = |state: &State<WARPS>| {
             let is_over = state.answered == (1 << self.all()) - 1 && state.obeyed;
-            if is_over && state.warps == [Step::Top; WARPS] && state.woken == Woken::No {
-                ends.push(number);
-            }
-            for next in self.after(&state) {
-                let new = numbers.len() as u32;
-                let to = *numbers.entry(next.clone()).or_insert(new);
-                if to == new {
-                    before.push(Vec::new());
-                    queue.push_back(next);
-                }
-                before[to as usize].push(number);
-            }
-        }
-        let (mut reached, mut stack) = (std::vec![false; before.len()], ends);
-        while let Some(number) = stack.pop() {
-            if !core::mem::replace(&mut reached[number as usize], true) {
-                stack.extend(&before[number as usize]);
-            }
-        }
-        let stuck = numbers.iter().find(|(_, number)| !reached[**number as usize]);
-        assert!(stuck.is_none(), "no end follows from {:?}", stuck.unwrap().0);
-        before.len()
+            is_over && state.warps == [Step::Top; WARPS] && state.woken == Woken::No
+        };
+        explore(begin, |state| Some(self.after(state)), is_end).expect("`after` asserts")
     }
 }
 

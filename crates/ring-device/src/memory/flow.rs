@@ -26,7 +26,7 @@ pub(crate) struct Layout {
     /// Rings.
     pub inputs: u32,
     pub outputs: u32,
-    /// Most messages of a step, and of a chunk.
+    /// Most messages of a step.
     pub most: u32,
     pub areas: Areas,
     pub ports: [PortLinks; MAX_PORTS],

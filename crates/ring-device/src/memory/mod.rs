@@ -13,6 +13,8 @@ mod flow_model;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;
+#[cfg(test)]
+mod model;
 #[cfg(not(target_arch = "nvptx64"))]
 mod offsets;
 pub(crate) mod outbox;

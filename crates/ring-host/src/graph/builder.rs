@@ -76,7 +76,7 @@ impl<M> fmt::Debug for PortReader<M> {
 pub(super) trait DeclaredKernel: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn ports(&self) -> &'static [PortShape];
-    /// Most messages of a step, on a GPU in blocks of so many threads.
+    /// Most messages of a chunk, on a GPU in blocks of so many threads; 0 if there is no room for so many inputs and outputs.
     fn messages_a_chunk(&self, rings: [usize; 2], threads: Option<u32>) -> u32;
     fn prepare(&self, runtime: &Runtime, launch: &LaunchConfig) -> Result<(), LaunchError>;
     fn launch(

@@ -196,6 +196,7 @@ impl<K: Kernel> Channel<'_, K> {
         found
     }
 
+    /// The first warp: what the look shows, as [`end_look`](Self::end_look) says it.
     #[inline(always)]
     fn found_in(&self, watch: &mut Watch<'_>, look: Look) -> u32 {
         if watch.is_narrow {

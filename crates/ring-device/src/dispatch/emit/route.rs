@@ -158,7 +158,7 @@ impl<K: Kernel> Channel<'_, K> {
         while port < Self::PORTS.len() {
             let links = self.layout().ports[port];
             let is_its = output.wrapping_sub(links.first.into()) < links.count.into();
-            let of_port = if Self::PORTS[port].has_key && links.routing != Routing::All {
+            let of_port = if Self::is_keyed(port, links) {
                 area.of_output(output).load(Relaxed)
             } else {
                 totals[port]
