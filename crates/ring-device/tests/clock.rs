@@ -192,6 +192,28 @@ fn idleness_is_noticed_in_time_after_a_jump() {
     ends_in_time::<NextInOrder>(budgets, MS, Exit::Idle);
 }
 
+/// The last nanosecond that a clock can show is a time like others: who handled a message then is idle from then on.
+fn is_idle_after_the_last_nanosecond<K: Any>() {
+    let mut rig = Rig::<K>::new(2, 8, 0);
+    rig.budgets(Budgets { idle: MS, ..ENDLESS });
+    rig.command(State::Active);
+    let clock = Jumpy::of(&mut rig, u64::MAX, 0);
+    let mut ends = rig.ends(1);
+    let running = rig.launch();
+    works(&mut ends);
+    clock.jump(HOUR);
+    clock.step.store(1000, Relaxed);
+    running.join();
+    rig.check_left();
+    assert_eq!(rig.exit(0), Exit::Idle);
+}
+
+#[test]
+fn idleness_is_noticed_after_the_last_nanosecond() {
+    is_idle_after_the_last_nanosecond::<Next>();
+    is_idle_after_the_last_nanosecond::<NextInOrder>();
+}
+
 /// Launches by the dozen, with the clock anywhere whenever they look.
 fn each_message_once<K: Any>(lines: u32, seed: u64) {
     const TOTAL: u64 = 200;

@@ -5,7 +5,7 @@ use crate::context::Payload;
 use crate::kernel::{Group, Kernel, Messages, Scope};
 use crate::memory::BlockMemory;
 use crate::memory::boot;
-use crate::memory::budget::Channels;
+use crate::memory::budget::{BUSY, Channels};
 use crate::memory::end::End;
 use crate::memory::span::Span;
 use crate::thread_block::ThreadBlock;
@@ -173,7 +173,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
     pub fn note_work(&self) {
         let budget = &self.memory().budget;
         if budget.is_told_of(self.channel()) {
-            self.status().busy.store(u64::MAX, Relaxed);
+            self.status().busy.store(BUSY, Relaxed);
         }
     }
 
@@ -182,7 +182,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
     pub fn note_handled(&self, now: u64) {
         let budget = &self.memory().budget;
         if budget.note_handled(now) && budget.is_told_of(self.channel()) {
-            self.status().busy.store(now, Relaxed);
+            self.status().busy.store(now.min(BUSY - 1), Relaxed);
         }
     }
 

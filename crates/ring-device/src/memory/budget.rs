@@ -17,6 +17,9 @@ const SKEW: u64 = 1_000_000_000;
 /// launch that was queued behind another one usually finds that nothing is left to do.
 const GRACE: u64 = 20_000;
 
+/// What a channel that handles a message says in place of the time of its last one: no clock shows it.
+pub(crate) const BUSY: u64 = u64::MAX;
+
 /// What this launch may spend, and has. Set by thread 0; `idle_since`, `idle_limit` and `batch_limit` also by a
 /// polling warp that answers by itself.
 #[repr(C)]
@@ -153,7 +156,7 @@ impl Budget {
         }
         let busy = channels.busy();
         // A time that is far ahead is from before the clock was set back.
-        if busy >= self.began.get() && (busy == u64::MAX || busy < now.saturating_add(SKEW)) {
+        if busy >= self.began.get() && (busy == BUSY || busy < now.saturating_add(SKEW)) {
             self.idle_since.set(busy.min(now).max(self.idle_since.get()));
             self.idle_limit.set(idle);
         }
