@@ -297,6 +297,12 @@ impl<S: MemoryScope> Inbox<S> {
         self.tail = self.next;
     }
 
+    /// Whether no message is known to be there, and the producer was told of all that were taken.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.tail == self.next && self.published == self.next
+    }
+
     /// What the producer is to be told, if it is time, or if there is anything to tell and it is to know `all`: the caller then
     /// stores it in the credit line behind its reads.
     #[inline]

@@ -1,150 +1,228 @@
-//! Messages that come inline: the first warp handles each by itself, and sends what it emits inline where that may be.
+//! Messages that come inline: the first warp handles each by itself, and sends what it emits inline where that may be. What is
+//! written down of a message is written when what it led to is on its way; only its producer is told before, so that who waits for
+//! what it led to may send the next one inline at once.
 
-use super::Area;
 use super::look::{Look, Watch};
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::emissions::Stages;
 use crate::kernel::{Kernel, Scope};
+use crate::memory::links::Lane;
 use crate::memory::signals::Decision;
 use ring_shared::Message;
 use ring_shared::atomics::{MemoryScope, System};
-use ring_shared::layout::Routing;
+use ring_shared::layout::{MAX_PORTS, PortLinks, Routing};
 use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of, stamped};
 
+/// Ports whose messages a warp sends at the same time.
+const PORTS_AT_ONCE: usize = if Threads::WARP > 1 { Threads::WARP as usize / 8 } else { 1 };
+
+/// For each port that the calling lane has to do with, the outputs that the one message goes to which was emitted there: the first,
+/// and how many.
+type Targets = [(u32, u32); MAX_PORTS];
+
 impl<K: Kernel> Channel<'_, K> {
-    /// The first warp, while there is no stream: takes the message that came inline, if it is all there and there is room for
-    /// what it emits, handles it, and sends what it emits. What is to do next, and whether a message was taken.
+    /// The first warp, while there is no stream: takes the message of the chosen input that came inline, if it is all there and
+    /// there is room for what it emits, handles it, and sends what it emits. What is to do next, and whether a message was taken.
+    /// `is_whole`: the look shows all of it, and that all outputs are idle.
     #[inline(always)]
-    pub(super) fn take_alone(&self, watch: &Watch<'_>, look: Look) -> (Decision, bool) {
-        match self.room_for(watch, 1) {
-            None => return (Decision::CorruptRing, false),
-            Some(0) => return (Decision::Wait, false),
-            Some(_) => {}
-        }
-        let area = self.area(0);
-        let stages = area.stages;
-        if !self.take_inline(watch, look, stages) {
-            return (Decision::Wait, false); // it is on its way
-        }
-        // What was written before the message, where it is more than the message; and before slots are written.
-        let acquire = || {
-            if watch.is_narrow {
-                self.fence_links(watch);
+    pub(super) fn take_alone(
+        &self,
+        watch: &mut Watch<'_>,
+        look: Look,
+        is_whole: bool,
+    ) -> (Decision, bool) {
+        let stages = watch.stages;
+        if is_whole {
+            self.stage(watch, look, 8 * watch.input);
+            if let Some(credit) = watch.credit
+                && self.lane() == Lane::of_control(watch.input)
+            {
+                // SYNC: as in `tell_producer`: what the look has read is in the registers of lanes that have judged it.
+                self.store_after_reads(credit, watch.known.next + 1);
             }
-        };
-        if K::USES_PAYLOAD {
-            acquire();
+        } else {
+            match self.room_for(watch, 1) {
+                None => return (Decision::CorruptRing, false),
+                Some(0) => return (Decision::Wait, false),
+                Some(_) => {}
+            }
+            if !self.take_inline(watch, look, stages) {
+                return (Decision::Wait, false); // it is on its way
+            }
+        }
+        self.warp_sync();
+        // What was written before the message, where it is more than the message; and before slots are written.
+        let is_acquired = K::USES_PAYLOAD && watch.is_narrow;
+        if is_acquired {
+            self.fence_links(watch);
         }
         let this = self.optimization_barrier();
-        let (began, m) = (this.ticks(), this.memory());
+        let began = this.ticks();
         // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
         let fits = unsafe { <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, 1) };
         this.exit_if_warp_panicked();
         this.warp_sync();
-        if this.is_lane_0() {
-            let took = this.ticks().wrapping_sub(began);
-            m.telemetry.count(1, took, began.wrapping_sub(m.telemetry.unseen.get()));
-        }
+        let took = this.ticks().wrapping_sub(began);
+        let (mut decision, mut is_inline) = (Decision::Wait, false);
         if !this.all(fits) {
-            return (Decision::EmittedTooMany, true); // nothing of it is sent
-        }
-        let this = this.optimization_barrier();
-        if this.may_all_go_inline(stages) {
+            decision = Decision::EmittedTooMany; // nothing of it is sent
+        } else if let Some(targets) = this.targets_of_emitted(watch, is_whole) {
+            is_inline = true;
             if K::USES_PAYLOAD {
                 this.fence_links(watch);
             }
-            this.send_all_inline(stages);
+            this.send_inline(stages, targets);
+            this.note_sent(targets);
         } else {
-            if !K::USES_PAYLOAD {
-                acquire();
+            if !is_acquired && watch.is_narrow {
+                this.fence_links(watch);
             }
-            if !this.send_one_by_slots(watch, area) {
-                return (Decision::NoSuchChannel, true);
+            if !this.send_by_slots(watch) {
+                decision = Decision::NoSuchChannel;
             }
+        }
+        if is_whole {
+            this.note_taken(watch);
+        }
+        if !is_whole || !is_inline {
+            watch.known = this.known(watch.is_narrow);
         }
         if this.is_lane_0() {
-            this.count_handled(1);
+            let telemetry = &this.memory().telemetry;
+            telemetry.count(1, took, began.wrapping_sub(telemetry.unseen.get()));
+            if decision == Decision::Wait {
+                this.count_handled(1);
+            }
         }
         this.warp_sync();
-        (Decision::Wait, true)
+        (decision, true)
     }
 
-    /// The first warp: takes an inline message to the first stage, if it is all there.
+    /// The first warp: puts the inline message that a look shows, by eight lanes from `first` on, into the first stage. A barrier
+    /// of the warp is to follow.
+    #[inline(always)]
+    fn stage(&self, watch: &Watch<'_>, look: Look, first: u32) {
+        let k = self.lane().wrapping_sub(first);
+        if k < 7 && (k as usize) < K::Request::INLINE_ATOMS {
+            let at = watch.stages.stage(0, 0).wrapping_add(12 * k as usize).cast::<[u32; 3]>();
+            // SAFETY: the first stage has room for a request of so many pieces, and for the rest of the last one: what is
+            // emitted, or its counts, lie behind it.
+            unsafe { at.write(payload_of(look.words)) };
+        }
+    }
+
+    /// The first warp, where a look has shown all of an inline message and that all outputs were idle: notes that.
+    #[inline(always)]
+    fn note_taken(&self, watch: &mut Watch<'_>) {
+        match Lane::of(self.lane()) {
+            Lane::Input { input, atom } if input == watch.input => {
+                watch.known.next += 1;
+                if atom == CONTROL as u32 {
+                    // SAFETY: an input of this lane; only this warp touches its end.
+                    let source = unsafe { &mut (*self.input(input)).source };
+                    source.note_inline();
+                    source.credit_to_tell(true); // it was told
+                }
+            }
+            Lane::Output(output) if output < watch.outputs => {
+                // SAFETY: an output of this lane; only this warp touches its end.
+                let sink = unsafe { &mut (*self.output(output)).sink };
+                sink.note_consumed(watch.known.consumed);
+                watch.known.next = sink.next();
+            }
+            _ => {}
+        }
+    }
+
+    /// The first warp: takes an inline message to the first stage, if it is all there, and notes that. A barrier of the warp is to
+    /// follow.
     #[inline(always)]
     fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
-        let (stage, chosen) = (stages.stage(0, 0), watch.input);
+        let chosen = watch.input;
         if Threads::WARP == 1 {
             // SAFETY: the first stage, which has room for a request, at a multiple of 16. Of scratch memory any bytes are values
             // of plain bytes.
-            let request = unsafe { &mut *stage.cast::<K::Request>() };
+            let request = unsafe { &mut *stages.stage(0, 0).cast::<K::Request>() };
             // SAFETY: an input of this lane; only this warp touches its end.
             return unsafe { &mut (*self.input(chosen)).source }.take_inline(request);
         }
         // SAFETY: an input; only this warp touches its end.
         let source = unsafe { &(*self.input(chosen)).source };
         let (ring, next) = (source.ring(), source.next());
-        let (first, lane) = (if watch.is_narrow { 8 * chosen } else { 0 }, self.lane());
-        let k = lane.wrapping_sub(first);
-        let mut words = look.words;
+        let (lane, first) = (self.lane(), if watch.is_narrow { 8 * chosen } else { 0 });
+        let (k, mut look) = (lane.wrapping_sub(first), look);
         if !watch.is_narrow && k < 8 {
-            words = self.look_at(&ring.line(next).atoms[k as usize % 8]);
+            look.words = self.look_at(&ring.line(next).atoms[k as usize % 8]);
         }
         let is_payload = k < 7 && (k as usize) < K::Request::INLINE_ATOMS;
-        let is_whole = self.all(!is_payload || stamp_of(words) == stamp(next));
+        let is_whole = self.all(!is_payload || stamp_of(look.words) == stamp(next));
         if is_whole {
-            if is_payload {
-                let at = stage.wrapping_add(12 * k as usize).cast::<[u32; 3]>();
-                // SAFETY: the first stage has room for a request of so many pieces, and for the rest of the last one: what is
-                // emitted, or its counts, lie behind it.
-                unsafe { at.write(payload_of(words)) };
-            }
+            self.stage(watch, look, first);
             if lane == watch.lane_of_input(chosen) {
                 // SAFETY: an input of this lane; only this warp touches its end.
                 let source = unsafe { &mut (*self.input(chosen)).source };
                 source.note_inline();
-                // Now, so that the producer may send the next one inline as soon as it has what this one leads to.
                 if let Some(credit) = source.credit_to_tell(true) {
                     self.tell_producer(chosen, credit);
                 }
             }
         }
-        self.warp_sync();
         is_whole
     }
 
-    /// The first warp: whether all that the first stage has emitted may go inline: at most one message of each port, to outputs
-    /// whose consumers have taken all before it.
+    /// Port `pass` of those that the calling lane has to do with when messages are sent inline; eight lanes have the same.
     #[inline(always)]
-    fn may_all_go_inline(&self, stages: Stages) -> bool {
-        let (mut may, mut port) = (true, 0);
-        while port < Self::PORTS.len() {
-            let emitted = Self::emitted(stages, 0, port);
+    fn port_of_lane(&self, pass: usize) -> usize {
+        pass * PORTS_AT_ONCE + self.lane() as usize / 8
+    }
+
+    /// What `of` gives for that port, worked out by the compiler for each.
+    #[inline(always)]
+    fn of_port(port: usize, of: impl Fn(usize) -> usize) -> usize {
+        let (mut value, mut p) = (0, 0);
+        while p < Self::PORTS.len() {
+            value = if p == port { of(p) } else { value };
+            p += 1;
+        }
+        value
+    }
+
+    /// The first warp: where each message goes that the first stage has emitted, if all may go inline: at most one of each port, to
+    /// outputs that are idle, as `are_idle` says of all.
+    #[inline(always)]
+    fn targets_of_emitted(&self, watch: &Watch<'_>, are_idle: bool) -> Option<Targets> {
+        let (mut may, mut pass, mut targets) = (true, 0, [(0, 0); MAX_PORTS]);
+        while pass * PORTS_AT_ONCE < Self::PORTS.len() {
+            let port = self.port_of_lane(pass);
+            let is_one = port < Self::PORTS.len();
+            let emitted = if is_one { Self::emitted(watch.stages, 0, port) } else { 0 };
             if emitted > 0 {
-                may &= emitted == 1 && Self::PORTS[port].inline_atoms > 0;
-                let (first, count) = self.targets(stages, port);
+                let links = if pass == 0 { watch.links } else { self.layout().ports[port] };
+                let (first, count) = self.targets(watch.stages, port, links);
+                targets[pass] = (first, count);
+                may &= emitted == 1 && Self::of_port(port, |p| Self::PORTS[p].inline_atoms) > 0;
                 may &= count > 0; // else it is found below that there is no such channel
-                let mut k = first;
-                while k < first + count {
+                let mut k = if are_idle { count } else { 0 };
+                while k < count {
                     // SAFETY: an output; only this warp touches its end.
-                    may &= unsafe { &(*self.output(k)).sink }.is_idle();
+                    may &= unsafe { &(*self.output(first + k)).sink }.is_idle();
                     k += 1;
                 }
             }
-            port += 1;
+            pass += 1;
         }
-        self.agreed(may)
+        if self.all(may) { Some(targets) } else { None }
     }
 
     /// The outputs that the one message of a port goes to: the first, and how many side by side; none if there is no such.
     #[inline(always)]
-    fn targets(&self, stages: Stages, port: usize) -> (u32, u32) {
-        let links = self.layout().ports[port];
+    fn targets(&self, stages: Stages, port: usize, links: PortLinks) -> (u32, u32) {
         let (first, count) = (u32::from(links.first), u32::from(links.count));
         if links.routing == Routing::All {
             return (first, count);
         }
-        let message = Self::message_at(stages, Self::offset_of(port, 0, 0) as u32);
+        let message = Self::message_at(stages, Self::first_of_port(port));
         // SAFETY: a message of that port, in the first stage.
         let key = unsafe { <K::Scope as Scope<K>>::key(port, message) };
         let by_index = links.routing == Routing::ByIndex;
@@ -152,49 +230,61 @@ impl<K: Kernel> Channel<'_, K> {
         (first + chosen.min(count), u32::from(chosen < count))
     }
 
-    /// The first warp: sends all that the first stage has emitted, inline.
+    /// Where the first message of a port lies that the first stage has emitted.
     #[inline(always)]
-    fn send_all_inline(&self, stages: Stages) {
-        let mut port = 0;
-        while port < Self::PORTS.len() {
-            if Self::emitted(stages, 0, port) > 0 {
-                let (first, count) = self.targets(stages, port);
-                let mut k = first;
-                while k < first + count {
-                    self.send_inline(stages, port, k);
-                    k += 1;
-                }
-            }
-            port += 1;
-        }
+    fn first_of_port(port: usize) -> u32 {
+        Self::of_port(port, |p| Self::offset_of(p, 0, 0)) as u32
     }
 
-    /// The first warp: sends the one message of a port to an output, inline, eight lanes an atom each.
+    /// The first warp: sends the one message of each port to its outputs, inline, eight lanes an atom each.
     #[inline(always)]
-    fn send_inline(&self, stages: Stages, port: usize, output: u32) {
-        // SAFETY: an output; only this warp touches its end.
-        let sink = unsafe { &(*self.output(output)).sink };
-        let (ring, next) = (sink.ring(), sink.next());
-        let message = Self::message_at(stages, Self::offset_of(port, 0, 0) as u32);
-        let atoms = self.spread::<8>(|k| {
-            if k % 8 == CONTROL {
-                return Control::behind_inline(next + 1, 0).to_words();
+    fn send_inline(&self, stages: Stages, targets: Targets) {
+        let mut pass = 0;
+        while pass * PORTS_AT_ONCE < Self::PORTS.len() {
+            let (port, (first, count)) = (self.port_of_lane(pass), targets[pass]);
+            let atoms = Self::of_port(port, |p| Self::PORTS[p].inline_atoms);
+            let mut atom = self.lane() as usize % 8;
+            while atom < 8 {
+                if atom == CONTROL || atom < atoms {
+                    let message = Self::message_at(stages, Self::first_of_port(port));
+                    let message = message.wrapping_add(12 * (atom % 7)).cast::<[u32; 3]>();
+                    // SAFETY: twelve bytes of the message, or behind it of what else is in the block's memory, which has room
+                    // behind all stages.
+                    let payload = unsafe { message.read() };
+                    let mut k = first;
+                    while k < first + count {
+                        // SAFETY: an output; only this warp touches its end.
+                        let sink = unsafe { &(*self.output(k)).sink };
+                        let (ring, next) = (sink.ring(), sink.next());
+                        let words = match atom {
+                            CONTROL => Control::behind_inline(next + 1, 0).to_words(),
+                            _ => stamped(payload, stamp(next)),
+                        };
+                        // SYNC: the stamp proves the payload to the consumer's look; the control atom tells of nothing else.
+                        System::store_whole(&ring.line(next).atoms[atom % 8], words);
+                        k += 1;
+                    }
+                }
+                atom += if Threads::WARP > 1 { 8 } else { 1 };
             }
-            // SAFETY: twelve bytes of the message, or behind it of what else is in the block's memory, which has room behind
-            // all stages.
-            let payload = unsafe { message.wrapping_add(12 * (k % 7)).cast::<[u32; 3]>().read() };
-            stamped(payload, stamp(next))
-        });
-        self.warp_sync();
-        self.each::<8>(atoms, |k, words| {
-            if k == CONTROL || k < Self::PORTS[port].inline_atoms {
-                // SYNC: the stamp proves the payload to the consumer's look; the control atom tells of nothing else.
-                System::store_whole(&ring.line(next).atoms[k % 8], words);
+            pass += 1;
+        }
+        self.warp_sync(); // all have read which message is next
+    }
+
+    /// The first warp: notes what was sent inline.
+    #[inline(always)]
+    fn note_sent(&self, targets: Targets) {
+        let mut pass = 0;
+        while pass * PORTS_AT_ONCE < Self::PORTS.len() {
+            let (first, count) = targets[pass];
+            let mut k = first;
+            while k < first + count && self.lane().is_multiple_of(8) {
+                // SAFETY: an output, to which only one port sends; only this warp touches its end.
+                unsafe { &mut (*self.output(k)).sink }.note_inline();
+                k += 1;
             }
-        });
-        if self.is_lane_0() {
-            // SAFETY: as above.
-            unsafe { &mut (*self.output(output)).sink }.note_inline();
+            pass += 1;
         }
         self.warp_sync();
     }
@@ -202,7 +292,8 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp, while there is no stream: sends what the first stage has emitted by slots; false if there is no such
     /// channel as a message asks for, and nothing is sent.
     #[inline(always)]
-    fn send_one_by_slots(&self, watch: &Watch<'_>, area: Area) -> bool {
+    fn send_by_slots(&self, watch: &mut Watch<'_>) -> bool {
+        let area = self.area(0);
         self.place_behind_sent(watch);
         self.warp_sync();
         let this = self.optimization_barrier();

@@ -1,6 +1,7 @@
 //! What the first warp does while there is no stream: it looks for messages and obeys the host; messages that come inline it
 //! handles by itself.
 
+use super::judge::Shown;
 use super::look::{CORRUPT, INLINE, Watch};
 use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
@@ -13,31 +14,42 @@ impl<K: Kernel> Channel<'_, K> {
     pub(super) fn choose(&self, watch: &mut Watch<'_>) {
         let mut looks = 0u32;
         let active = self.agreed(self.memory().life.active.get());
+        // That the inputs are empty is found by a look that begins behind the command.
+        let mut drains = self.agreed(self.flow().drains.get());
+        watch.known = self.known(watch.is_narrow);
         let decision = loop {
             let this = self.optimization_barrier();
-            let (m, flow) = (this.memory(), this.flow());
-            // That the inputs are empty is found by a look that begins behind the command.
-            let drains = this.agreed(flow.drains.get());
-            let look = this.begin_look(watch);
+            let telemetry = &this.memory().telemetry;
+            let (look, is_draining) = (this.begin_look(watch), drains);
             if this.is_host_due(watch, active) {
                 let decision = this.look_at_host();
                 if decision != Decision::Continue {
                     break decision;
                 }
+                drains = this.agreed(this.flow().drains.get());
             }
             if active {
-                let unseen = m.telemetry.seen.get();
-                let found = this.end_look(watch, look);
                 if this.is_lane_0() {
-                    m.telemetry.unseen.set(unseen);
-                    m.telemetry.seen.set(this.ticks());
+                    telemetry.unseen.set(watch.seen);
+                    watch.seen = this.ticks();
                 }
+                let shown = if watch.is_narrow { this.judge(watch, look) } else { Shown::Other };
+                let found = match shown {
+                    Shown::Message => INLINE,
+                    Shown::Nothing => 0,
+                    Shown::Other => {
+                        let found = this.end_look(watch, look);
+                        watch.known = this.known(watch.is_narrow);
+                        found
+                    }
+                };
                 let decision = match found {
-                    0 if drains => Decision::Obey,
+                    0 if is_draining => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
                     INLINE => {
-                        let (decision, was_taken) = this.take_alone(watch, look);
+                        let is_whole = shown == Shown::Message;
+                        let (decision, was_taken) = this.take_alone(watch, look, is_whole);
                         if was_taken && decision == Decision::Wait {
                             looks = 0;
                             continue;

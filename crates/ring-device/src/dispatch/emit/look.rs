@@ -1,8 +1,10 @@
 //! How the first warp looks at the ends of rings that the block has, each of which belongs to one lane of that warp.
 
+use super::known::Known;
 use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads, Words};
 use crate::dispatch::channel::Channel;
+use crate::emissions::Stages;
 use crate::kernel::Kernel;
 use crate::memory::boot;
 use crate::memory::links::{Lane, NARROW};
@@ -10,9 +12,9 @@ use crate::memory::signals::Decision;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Acquire;
 use ring_shared::Corrupt;
-use ring_shared::atomics::{Atom, MemoryScope, System};
+use ring_shared::atomics::{Atom, AtomicU64, MemoryScope, System};
 use ring_shared::inbox::Found;
-use ring_shared::layout::{Command, HostLine, State};
+use ring_shared::layout::{Command, HostLine, MAX_PORTS, PortLinks, State};
 use ring_shared::ring::{CONTROL, Control};
 
 /// A message that came inline, where else is a number of messages in slots.
@@ -29,11 +31,21 @@ const TURNS: u32 = 64;
 /// fence of any kernel of the GPU take 60 us instead of one.
 const BETWEEN_COMMANDS: (u64, u64) = (1 << 16, 1 << 13);
 
-/// What the first warp keeps in registers from one look to the next. Lanes differ in `at` only.
+/// What the first warp keeps in registers from one look to the next. Lanes differ in `at` and `known` only.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     /// What the lane looks at, if anything, where one look shows all rings. They have one line each, so it stays the same.
     at: Option<&'a Atom>,
+    /// What the lane knows of the end whose ring it looks at, where one look shows all rings.
+    pub known: Known,
+    /// Where the lane tells the producer of its input how much is consumed.
+    pub credit: Option<&'a AtomicU64>,
+    /// The links of the port that the lane has to do with when messages are sent inline.
+    pub links: PortLinks,
+    /// Where a request is handled that came inline.
+    pub stages: Stages,
+    /// Of lane 0: when the last look began, in ticks.
+    pub seen: u64,
     /// Whether one look shows all rings. If not, each lane looks at its inputs one after the other.
     pub is_narrow: bool,
     /// Whether a ring leads to the host.
@@ -44,7 +56,7 @@ pub(super) struct Watch<'a> {
     pub input: u32,
     /// A CPU's thread counts looks since the last one at the host's command.
     turns: u32,
-    /// On a GPU when that was, and after how long the next one is due, in ticks.
+    /// On a GPU when that was for lane 0, and after how long the next one is due, in ticks.
     asked: u64,
     between: u64,
     /// Of the stream: steps that have begun, and those of which consumers and producers were told; chunks that workers may take;
@@ -97,6 +109,18 @@ impl<K: Kernel> Channel<'_, K> {
             outputs,
             input: 0,
             turns: TURNS,
+            known: self.known(is_narrow),
+            credit: match Lane::of(self.lane()) {
+                Lane::Input { input, .. } if input < inputs => {
+                    // SAFETY: an input; its ring stays where it is.
+                    let ring = unsafe { &(*self.input(input)).ring };
+                    Some(&ring.credit().consumed)
+                }
+                _ => None,
+            },
+            links: layout.ports[self.lane() as usize / 8 % MAX_PORTS],
+            stages: self.area(0).stages,
+            seen: self.memory().telemetry.seen.get(),
             asked: self.ticks().wrapping_sub(between), // the first look is at the host, too
             between,
             begun: 0,
@@ -110,10 +134,10 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp: begins a look. On the GPU what follows goes on meanwhile, until `words` are used.
     #[inline(always)]
     pub(super) fn begin_look(&self, watch: &Watch<'_>) -> Look {
-        let is_idle = self.has_idle_output(watch);
+        let is_idle = watch.known.has_idle_output();
         let words = match watch.at {
             Some(at) if !is_idle => self.look_at(at),
-            _ => [0; 2],
+            _ => [watch.known.next, 0],
         };
         Look { is_idle, words }
     }
@@ -122,18 +146,6 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     pub(super) fn look_at(&self, at: &Atom) -> Words {
         System::load_whole(at)
-    }
-
-    /// A lane of the first warp, where one look shows all rings: whether it has an output whose consumer has taken all.
-    #[inline(always)]
-    fn has_idle_output(&self, watch: &Watch<'_>) -> bool {
-        match Lane::of(self.lane()) {
-            Lane::Output(output) if watch.is_narrow && output < watch.outputs => {
-                // SAFETY: an output; only this warp touches its end.
-                unsafe { &(*self.output(output)).sink }.is_idle()
-            }
-            _ => false,
-        }
     }
 
     /// The first warp: a fence for both sides of all rings.
@@ -154,8 +166,8 @@ impl<K: Kernel> Channel<'_, K> {
             watch.turns = if due { 0 } else { watch.turns };
             return due;
         }
-        let ticks = self.broadcast(self.ticks());
-        let due = ticks.wrapping_sub(watch.asked) >= watch.between;
+        let ticks = self.ticks();
+        let due = self.agreed(ticks.wrapping_sub(watch.asked) >= watch.between);
         watch.asked = if due { ticks } else { watch.asked };
         due
     }
@@ -247,7 +259,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The first warp, where one look shows all rings: what it shows of the ring that the calling lane has the end of.
     #[inline(always)]
-    fn end_narrow_look(&self, watch: &Watch<'_>, look: Look) -> u32 {
+    fn end_narrow_look(&self, watch: &mut Watch<'_>, look: Look) -> u32 {
         let mut found = 0;
         match Lane::of(self.lane()) {
             Lane::Input { input, atom } if atom == CONTROL as u32 && input < watch.inputs => {
@@ -259,6 +271,7 @@ impl<K: Kernel> Channel<'_, K> {
                 if sink.note_credit(look.words[0]).is_err() {
                     found = CORRUPT;
                 }
+                watch.known.consumed = sink.consumed();
             }
             _ => {}
         }

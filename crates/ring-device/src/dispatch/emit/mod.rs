@@ -1,7 +1,7 @@
 //! The loop of a kernel with ports: a channel takes messages from its inputs, and sends what its handler emits to its outputs.
 //!
-//! The first warp [looks](look) at all rings. A message that came inline it [handles by itself](alone), and sends what it emits
-//! inline, if it may go so: no other warp takes part. For messages in slots a **stream** begins, in which all warps take part:
+//! The first warp [looks](look) at all rings, and [judges](judge) what it sees by what it has in [registers](known). A message that
+//! came inline it [handles by itself](alone), and sends what it emits inline, if it may go so: no other warp takes part. For messages in slots a **stream** begins, in which all warps take part:
 //!
 //! - The first warp [begins steps](stream): a **step** is some messages of one input, at most as many as surely have room in all
 //!   outputs, whatever the handler emits, beside the steps under way. So nobody waits for room inside a step, and a channel
@@ -20,6 +20,8 @@
 
 mod alone;
 mod choose;
+mod judge;
+mod known;
 mod look;
 mod open;
 mod route;

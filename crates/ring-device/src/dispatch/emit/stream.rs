@@ -144,12 +144,11 @@ impl<K: Kernel> Channel<'_, K> {
         if self.is_host_due(watch, true) {
             watch.stop = self.look_at_host();
         }
-        let unseen = telemetry.seen.get();
-        let found = self.end_look(watch, look);
         if self.is_lane_0() {
-            telemetry.unseen.set(unseen);
-            telemetry.seen.set(self.ticks());
+            telemetry.unseen.set(watch.seen);
+            watch.seen = self.ticks();
         }
+        let found = self.end_look(watch, look);
         if found == CORRUPT {
             watch.stop = Decision::CorruptRing;
         }
@@ -214,7 +213,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The first warp, behind a fence: sends what has places in the outputs up to the end of the `k`th step.
     #[inline(always)]
-    pub(super) fn send_placed(&self, watch: &Watch<'_>, k: u32) {
+    pub(super) fn send_placed(&self, watch: &mut Watch<'_>, k: u32) {
         let (mut output, step) = self.outputs_of_lane(watch);
         while output < watch.outputs {
             let end = self.end_of(k, output).load(Relaxed);
@@ -229,6 +228,7 @@ impl<K: Kernel> Channel<'_, K> {
                     Far::Channel => Gpu::store_whole(atom, control),
                     Far::Host => System::store_whole(atom, control),
                 }
+                watch.known.next += u64::from(n); // of the lane's one output, where it keeps that
             }
             output += step;
         }
