@@ -24,7 +24,8 @@ struct Load {
 /// the others ring-device's.
 const CHANNELS: Load = Load {
     tests: "-p ring-shared -p ring-device --test hostile --test properties --test threads --test beside \
-            --test budgets --test clock --test resume --test scopes --test stream --test telemetry",
+            --test budgets --test clock --test resume --test scopes --test stream --test telemetry \
+            --test hostile_links",
     slow: "",
     unfit: "",
 };
