@@ -13,7 +13,7 @@ mod open;
 pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
-pub use graph::GraphError;
+pub use graph::{GraphError, RecoverGraphError};
 pub use launch::LaunchError;
 pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit};
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
@@ -52,6 +52,9 @@ pub enum Error {
     /// Launching a graph, or naming its ends.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// Recovering a graph.
+    #[error(transparent)]
+    RecoverGraph(#[from] RecoverGraphError),
     /// Changing a kernel's state.
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -67,8 +67,8 @@ pub use device::{image, platform, probe};
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
     ChannelError, ControlError, DeviceFault, Error, GraphError, LaunchError, Obstacle, OpenError,
-    PayloadError, RecoverError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
-    TryRecvError, TrySendError, WaitedFor,
+    PayloadError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError,
+    StateError, TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{Graph, GraphBuilder, GraphNode, Node, PortReader, PortReceiver, Route};
 #[cfg(feature = "async")]

@@ -68,6 +68,15 @@ pub enum DeviceFault {
         /// What happened to the other.
         lost: Box<DeviceFault>,
     },
+    /// Its graph was taken down to be recovered, and could not be launched again.
+    #[error(
+        "kernel {kernel} is not on the device: its graph was taken down by `Graph::recover`, and could not be launched again; \
+         recover it again, or drop it"
+    )]
+    TakenDown {
+        /// The first kernel of the graph.
+        kernel: &'static str,
+    },
     /// The driver refused again and again what keeps the kernel answering.
     #[error("kernel {kernel} cannot be kept answering: {source}")]
     Driver {

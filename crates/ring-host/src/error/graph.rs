@@ -1,6 +1,6 @@
 //! Why a graph was not launched, or has no such end.
 
-use super::{ArenaKind, ChannelError, LaunchError};
+use super::{ArenaKind, ChannelError, ControlError, DeviceFault, LaunchError};
 use crate::mode::{Memory, Mode};
 use ring_shared::ring::MAX_CAPACITY;
 
@@ -142,4 +142,24 @@ pub enum GraphError {
     /// There is no such channel.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// Its kernels are not on the device.
+    #[error(transparent)]
+    Fault(#[from] DeviceFault),
+}
+
+/// Why a graph was not recovered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoverGraphError {
+    /// The device was reset or has trapped, and the runtime still has it as it was. The graph is as it was.
+    #[error("{0}; call `Runtime::recover`, and then recover the graph with that runtime")]
+    Device(DeviceFault),
+    /// Not all kernels have left the device within the deadline. Those that have do not come back; try again, or drop the graph.
+    #[error(
+        "not all kernels of the graph have left: {0}; recover it again with a longer deadline, or drop it"
+    )]
+    Staying(ControlError),
+    /// All kernels have left, and could not be launched again. The graph has none until it is recovered.
+    #[error("all kernels of the graph have left, but it was not launched again: {0}")]
+    Launch(GraphError),
 }

@@ -9,6 +9,7 @@ use ring_device::ports::PortShape;
 use ring_device::{HasPort, Port, WithPorts, messages_a_chunk};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of a link, unless chosen.
@@ -128,9 +129,9 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
 }
 
 /// A kernel and how it is launched.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Member {
-    pub kernel: Box<dyn DeclaredKernel>,
+    pub kernel: Arc<dyn DeclaredKernel>,
     pub launch: LaunchConfig,
     /// The host feeds it.
     pub is_fed: bool,
@@ -230,7 +231,7 @@ impl GraphBuilder {
     /// Adds a kernel. It runs persistent in mapped memory; [`capacity`](LaunchConfig::capacity) is that of the rings by which
     /// the host feeds it, if it does.
     pub fn kernel<K: WithPorts>(&mut self, launch: LaunchConfig) -> Node<K> {
-        let kernel = Box::new(Declared::<K>(PhantomData));
+        let kernel = Arc::new(Declared::<K>(PhantomData));
         self.members.push(Member { kernel, launch, is_fed: false });
         Node { index: self.members.len() - 1, graph: self.id, of: PhantomData }
     }
@@ -307,6 +308,13 @@ impl GraphBuilder {
             self.links.push(DeclaredLink { from: from.index, port: P, to, slots });
         }
         PortReader { link: self.links.len().wrapping_sub(1), graph: self.id, of: PhantomData }
+    }
+
+    /// What is declared so far, with the same nodes.
+    pub(super) fn snapshot(&self) -> GraphBuilder {
+        let (members, links, wrong) =
+            (self.members.clone(), self.links.clone(), self.wrong.clone());
+        GraphBuilder { id: self.id, members, links, wrong }
     }
 
     /// Whether a kernel is one of this graph; if not, the launch says so.

@@ -1,111 +1,52 @@
 //! A launched graph: its life cycle, and its ends on the host.
 
 use super::builder::{GraphBuilder, Node, PortReader};
-use super::kernel::{GraphKernel, GraphNode};
-use super::plan::{GraphPlan, check};
+use super::kernel::GraphNode;
+use super::launched::Launched;
 use super::receiver::PortReceiver;
 use crate::deadline::Deadline;
-use crate::device::DeviceKind;
 use crate::error::{ChannelError, ControlError, DeviceFault, GraphError};
 use crate::kernel::channel::Sender;
 use crate::kernel::handle::{KernelHandle, Status, Summary};
-use crate::kernel::launch::LaunchConfig;
-use crate::memory::arena::Exhausted;
-use crate::memory::links::{LinkMemory, LinkShape};
-use crate::mode::{Memory, Mode};
 use crate::runtime::Runtime;
+use crate::runtime::core::RuntimeCore;
 use ring_device::WithPorts;
 use ring_shared::Message;
-use std::sync::Arc;
-
-/// Rings of a port that the host reads, until each is taken.
-#[derive(Debug)]
-struct Read {
-    from: usize,
-    shape: LinkShape,
-    /// For each channel, where its ring lies.
-    rings: Vec<Option<usize>>,
-}
+use std::sync::{Arc, Weak};
 
 /// Kernels on the device that send messages to each other. Dropping it terminates them.
 #[derive(Debug)]
 pub struct Graph {
-    id: u64,
-    kernels: Vec<Box<dyn GraphKernel>>,
-    is_fed: Vec<bool>,
-    /// The kernels, each before those that it feeds.
-    order: Vec<usize>,
-    reads: Vec<Option<Read>>,
-    memory: Arc<LinkMemory>,
+    pub(super) declared: GraphBuilder,
+    /// What it was launched on.
+    pub(super) host: Weak<RuntimeCore>,
+    pub(super) place: Place,
+}
+
+/// Where the kernels of a graph are.
+#[derive(Debug)]
+pub(super) enum Place {
+    OnDevice(Launched),
+    /// They have left to be launched again, which failed; what they had handled then.
+    TakenDown(Vec<Summary>),
 }
 
 impl Runtime {
     /// Checks a graph and launches all its kernels, which then wait to be [activated](Graph::activate). If one cannot be
     /// launched, none stays.
     pub fn launch_graph(&self, graph: &GraphBuilder) -> Result<Graph, GraphError> {
-        let order = check(graph)?;
-        let launch_of = |index: usize| launch_config(graph, index);
-        // All code is loaded before anything runs: the driver loads nothing beside a resident kernel.
-        for (index, member) in graph.members.iter().enumerate() {
-            member.kernel.prepare(self, &launch_of(index))?;
-        }
-        let plan = GraphPlan::new(graph, order, self.device().kind == DeviceKind::Cuda)?;
-        let memory = LinkMemory::new(
-            (self.core.pinned.as_ref(), plan.pinned_bytes),
-            (&self.core.device, plan.device_bytes),
-        );
-        let memory = Arc::new(memory.map_err(|none| {
-            let Exhausted { which, needed, free, arena } = none;
-            GraphError::Arena { which, needed, free, arena }
-        })?);
-        plan.write(&memory);
-        let mut kernels: Vec<Box<dyn GraphKernel>> = Vec::new();
-        for (index, member) in graph.members.iter().enumerate() {
-            let links = plan.links_of(index, &memory);
-            // If it fails, those before it leave as they are dropped.
-            kernels.push(member.kernel.launch(self, &launch_of(index), &links)?);
-        }
-        for (index, kernel) in kernels.iter().enumerate() {
-            let others = kernels.iter().enumerate().filter(|(other, _)| *other != index);
-            kernel
-                .core()
-                .set_peers(others.map(|(_, kernel)| Arc::downgrade(kernel.core())).collect());
-        }
-        let order = plan.order.clone();
-        let reads = plan.into_reads().into_iter().zip(&graph.links);
-        let reads = reads.map(|(read, link)| {
-            read.map(|(rings, shape)| Read {
-                from: link.from,
-                shape,
-                rings: rings.into_iter().map(Some).collect(),
-            })
-        });
-        Ok(Graph {
-            id: graph.id,
-            kernels,
-            is_fed: graph.members.iter().map(|member| member.is_fed).collect(),
-            order,
-            reads: reads.collect(),
-            memory,
-        })
+        let (declared, host) = (graph.snapshot(), Arc::downgrade(&self.core));
+        let place = Place::OnDevice(Launched::new(self, &declared)?);
+        Ok(Graph { declared, host, place })
     }
-}
-
-/// How a kernel of a graph is launched.
-fn launch_config(graph: &GraphBuilder, index: usize) -> LaunchConfig {
-    let member = &graph.members[index];
-    let launch = member.launch.clone().mode(Mode::Persistent).memory(Memory::Mapped).window(1);
-    if member.is_fed { launch } else { launch.capacity(1) }
 }
 
 impl Graph {
     /// Lets all kernels take messages, those first that others feed.
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
-        for index in self.order.clone().into_iter().rev() {
-            self.kernels[index].activate(deadline)?;
-        }
-        Ok(())
+        let Launched { kernels, order, .. } = self.launched()?;
+        order.iter().rev().try_for_each(|index| kernels[*index].activate(deadline))
     }
 
     /// Drains the graph: each kernel becomes inactive when it has handled all that came to it, the ones first that feed others;
@@ -114,10 +55,8 @@ impl Graph {
     /// [`Timeout`](ControlError::Timeout): the graph goes on draining, nothing is lost, and this may be called again.
     pub fn drain(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
-        for index in self.order.clone() {
-            self.kernels[index].deactivate(deadline)?;
-        }
-        Ok(())
+        let Launched { kernels, order, .. } = self.launched()?;
+        order.iter().try_for_each(|index| kernels[*index].deactivate(deadline))
     }
 
     /// Makes all kernels leave the device, each behind the step that it is at, and waits until they have. Messages between
@@ -129,27 +68,42 @@ impl Graph {
         deadline: impl Into<Deadline>,
     ) -> Result<Vec<Summary>, ControlError> {
         let deadline = deadline.into();
-        let mut summaries = vec![Summary { processed: 0, unhandled: 0 }; self.kernels.len()];
-        let mut first_error = None;
-        for index in self.order.clone() {
-            match self.kernels[index].terminate(deadline) {
-                Ok(summary) => summaries[index] = summary,
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
-        }
-        first_error.map_or(Ok(summaries), Err)
+        self.launched()?.each(|kernel| kernel.terminate(deadline))
     }
 
     /// Whether all kernels can still answer; if not, why not. Each wait of a sender or a receiver asks it now and then.
     pub fn check(&self) -> Result<(), DeviceFault> {
+        let Place::OnDevice(Launched { kernels, .. }) = &self.place else {
+            return Err(self.taken_down());
+        };
         // A kernel that is lost by itself names the reason.
-        self.kernels.iter().try_for_each(|kernel| kernel.core().check_status())?;
-        self.kernels.iter().try_for_each(|kernel| kernel.core().check())
+        kernels.iter().try_for_each(|kernel| kernel.core().check_status())?;
+        kernels.iter().try_for_each(|kernel| kernel.core().check())
     }
 
-    /// What each kernel says of itself, in the order in which they were declared.
+    /// What each kernel says of itself, in the order in which they were declared; nothing after a
+    /// [`recover`](Self::recover) that could not launch them.
     pub fn status(&self) -> impl Iterator<Item = Status> + '_ {
-        self.kernels.iter().map(|kernel| kernel.status())
+        let kernels = match &self.place {
+            Place::OnDevice(launched) => &launched.kernels[..],
+            Place::TakenDown(_) => &[],
+        };
+        kernels.iter().map(|kernel| kernel.status())
+    }
+
+    /// The kernels, if they are on the device.
+    fn launched(&mut self) -> Result<&mut Launched, DeviceFault> {
+        let taken_down = self.taken_down();
+        match &mut self.place {
+            Place::OnDevice(launched) => Ok(launched),
+            Place::TakenDown(_) => Err(taken_down),
+        }
+    }
+
+    /// Why they are not.
+    fn taken_down(&self) -> DeviceFault {
+        let first = self.declared.members.first();
+        DeviceFault::TakenDown { kernel: first.map_or("", |member| member.kernel.name()) }
     }
 
     /// A kernel of the graph: its state, telemetry and payload.
@@ -159,10 +113,10 @@ impl Graph {
 
     fn handle<K: WithPorts>(&mut self, node: Node<K>) -> Result<&mut KernelHandle<K>, GraphError> {
         let foreign = GraphError::Foreign { kernel: K::NAME };
-        if node.graph != self.id {
+        if node.graph != self.declared.id {
             return Err(foreign);
         }
-        let kernel = self.kernels.get_mut(node.index);
+        let kernel = self.launched()?.kernels.get_mut(node.index);
         kernel.and_then(|kernel| kernel.as_any().downcast_mut()).ok_or(foreign)
     }
 
@@ -172,7 +126,7 @@ impl Graph {
         to: Node<K>,
         channel: u32,
     ) -> Result<Sender<K>, GraphError> {
-        let is_fed = self.is_fed.get(to.index).copied().unwrap_or(false);
+        let is_fed = self.declared.members.get(to.index).is_some_and(|member| member.is_fed);
         let kernel = self.handle(to)?;
         if !is_fed {
             return Err(GraphError::NotFed { kernel: K::NAME });
@@ -191,7 +145,7 @@ impl Graph {
         &mut self,
         port: PortReader<M>,
     ) -> Result<Vec<PortReceiver<M>>, GraphError> {
-        let channels = match self.reads.get(port.link) {
+        let channels = match self.launched()?.reads.get(port.link) {
             Some(Some(read)) => read.rings.len() as u32,
             _ => 1, // refused by the next call
         };
@@ -204,15 +158,17 @@ impl Graph {
         port: PortReader<M>,
         channel: u32,
     ) -> Result<PortReceiver<M>, GraphError> {
-        let read = match self.reads.get_mut(port.link) {
-            Some(Some(read)) if port.graph == self.id => read,
+        let is_own = port.graph == self.declared.id;
+        let Launched { kernels, reads, memory, .. } = self.launched()?;
+        let read = match reads.get_mut(port.link) {
+            Some(Some(read)) if is_own => read,
             _ => return Err(GraphError::Foreign { kernel: "of this port" }),
         };
         let channels = read.rings.len() as u32;
         let ring = read.rings.get_mut(channel as usize);
         let ring = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
         let at = ring.take().ok_or(ChannelError::Taken(channel))?;
-        let (core, ring) = (self.kernels[read.from].core(), self.memory.ring(at, read.shape));
-        Ok(PortReceiver::new(Arc::clone(core), channel, (Arc::clone(&self.memory), ring)))
+        let (core, ring) = (kernels[read.from].core(), memory.ring(at, read.shape));
+        Ok(PortReceiver::new(Arc::clone(core), channel, (Arc::clone(memory), ring)))
     }
 }

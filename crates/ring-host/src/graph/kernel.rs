@@ -17,6 +17,9 @@ pub(super) trait GraphKernel: Send {
     fn activate(&mut self, deadline: Deadline) -> Result<(), ControlError>;
     fn deactivate(&mut self, deadline: Deadline) -> Result<(), ControlError>;
     fn terminate(&mut self, deadline: Deadline) -> Result<Summary, ControlError>;
+    /// The same of a kernel that may be lost, or terminated before.
+    fn leave(&mut self, deadline: Deadline) -> Result<Summary, ControlError>;
+    fn summary(&self) -> Summary;
     fn status(&self) -> Status;
     fn as_any(&mut self) -> &mut dyn Any;
 }
@@ -42,6 +45,14 @@ impl<K: WithPorts> GraphKernel for KernelHandle<K> {
 
     fn terminate(&mut self, deadline: Deadline) -> Result<Summary, ControlError> {
         KernelHandle::terminate(self, deadline)
+    }
+
+    fn leave(&mut self, deadline: Deadline) -> Result<Summary, ControlError> {
+        KernelHandle::leave(self, deadline)
+    }
+
+    fn summary(&self) -> Summary {
+        KernelHandle::summary(self)
     }
 
     fn status(&self) -> Status {

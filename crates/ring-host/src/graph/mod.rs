@@ -3,8 +3,10 @@
 mod builder;
 mod handle;
 mod kernel;
+mod launched;
 mod plan;
 mod receiver;
+mod recovery;
 
 pub use builder::{GraphBuilder, Node, PortReader, Route};
 pub use handle::Graph;

@@ -29,7 +29,7 @@ impl KernelCore {
     }
 
     /// A fault of its own, which was remembered, if a kernel of its graph is lost.
-    fn check_peers(&self) -> Result<(), DeviceFault> {
+    pub fn check_peers(&self) -> Result<(), DeviceFault> {
         for peer in self.peers.get().into_iter().flatten().filter_map(Weak::upgrade) {
             let lost = match peer.device.fault() {
                 Some(DeviceFault::Graph { .. }) => continue, // for the same reason

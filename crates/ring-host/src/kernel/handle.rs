@@ -113,6 +113,26 @@ impl<K: Kernel> KernelHandle<K> {
         Ok(summary)
     }
 
+    /// As [`terminate`](Self::terminate), of a kernel that may have been terminated before, or be lost: of those channels that
+    /// are not, each leaves.
+    pub(crate) fn leave(&mut self, deadline: Deadline) -> Result<Summary, ControlError> {
+        if self.terminated {
+            return Ok(self.summary());
+        }
+        let left = self.terminate(deadline);
+        let Err(ControlError::Fault(_)) = left else { return left };
+        self.leave_lost(deadline)?;
+        self.core.device.set_ended();
+        self.terminated = true;
+        Ok(self.summary())
+    }
+
+    /// One channel is lost, but the others still wait for commands.
+    fn leave_lost(&self, deadline: Deadline) -> Result<(), ControlError> {
+        self.core.device.publish_command(self.epoch.wrapping_add(1), State::Terminated);
+        self.core.left_device(deadline)
+    }
+
     fn check_alive(&self) -> Result<(), ControlError> {
         match self.terminated {
             true => Err(ControlError::Terminated { kernel: K::NAME }),
@@ -249,9 +269,7 @@ impl<K: Kernel> Drop for KernelHandle<K> {
         }
         let mut left = self.terminate(DROP_WAIT).map(drop);
         if let Err(ControlError::Fault(_)) = left {
-            // One channel is lost, but the others still wait for commands.
-            self.core.device.publish_command(self.epoch.wrapping_add(1), State::Terminated);
-            left = self.core.left_device(DROP_WAIT.into());
+            left = self.leave_lost(DROP_WAIT.into());
         }
         if let Err(error) = left {
             tracing::warn!(%error, "dropped kernel did not leave in time");

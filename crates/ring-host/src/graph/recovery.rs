@@ -1,0 +1,127 @@
+//! Going on after a fault, all kernels of a graph together.
+
+use super::handle::{Graph, Place};
+use super::launched::Launched;
+use crate::deadline::Deadline;
+use crate::error::{DeviceFault, RecoverGraphError};
+use crate::kernel::handle::Summary;
+use crate::runtime::Runtime;
+use std::mem::replace;
+use std::sync::Arc;
+
+impl Graph {
+    /// After a fault of one kernel, or at any time: makes all kernels leave the device, and launches the graph anew from its
+    /// declaration. Then it waits to be [activated](Self::activate), as after [`Runtime::launch_graph`].
+    ///
+    /// Nothing of the lost launch comes back: links and ports are empty, states and payload as a launch makes them. How many
+    /// messages each kernel had handled, and of those that the host feeds how many were sent and not handled, is returned in
+    /// the order in which they were declared; messages that were on links are in neither. Of a channel that is lost what it had
+    /// reported last counts: it may have handled some more, as [`DeviceFault::HandlerPanicked`] says.
+    ///
+    /// Senders and receivers that were taken before belong to the lost launch: they give its fault, or `Closed` where nothing
+    /// was wrong, once a receiver has taken what had been emitted to it. Take new ones. As long as they are kept, so is the
+    /// memory of the launch that they belong to.
+    ///
+    /// It waits for kernels to leave until the deadline. If one does not, because its handler does not end, that is
+    /// [`RecoverGraphError::Staying`], and this may be called again; in the meantime the graph can only be dropped. If it
+    /// cannot be launched ([`RecoverGraphError::Launch`]), it has no kernels, every call says so, and this may be called again,
+    /// which then returns the same counts.
+    ///
+    /// `host` is the runtime that the graph was launched by, or any other. A device that was reset, or on which a kernel
+    /// trapped, is lost with all that runs there: [`RecoverGraphError::Device`] says so. Then
+    /// [recover the runtime](Runtime::recover) first. A handler that panics does not trap.
+    ///
+    /// ```
+    /// use ring_device::ring_kernel;
+    /// use ring_host::{Device, GraphBuilder, LaunchConfig, Route, Runtime, RecvTimeoutError};
+    /// use std::time::Duration;
+    ///
+    /// ring_kernel! {
+    ///     /// Divides a million by what it gets.
+    ///     pub struct Divide {
+    ///         ports: { QUOTIENTS: [u64; 1] },
+    ///     }
+    ///
+    ///     fn handle(request: &u64, out: &mut Ports) {
+    ///         out.emit(Divide::QUOTIENTS, 1_000_000 / *request);
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), ring_host::Error> {
+    /// let second = Duration::from_secs(1);
+    /// let mut graph = GraphBuilder::new();
+    /// let divide = graph.kernel::<Divide>(LaunchConfig::default());
+    /// graph.feed(divide);
+    /// let quotients = graph.read(divide, Divide::QUOTIENTS);
+    ///
+    /// let host = Runtime::open(Device::Cpu)?;
+    /// let mut graph = host.launch_graph(&graph)?;
+    /// graph.activate(second)?;
+    /// let (mut sender, mut receiver) = (graph.sender(divide, 0)?, graph.receiver(quotients, 0)?);
+    /// sender.send(0, second)?; // the handler panics
+    /// assert!(matches!(receiver.recv(second), Err(RecvTimeoutError::Fault(_))));
+    ///
+    /// let counts = graph.recover(&host, second)?;
+    /// assert_eq!((counts[0].processed, counts[0].unhandled), (0, 1));
+    /// graph.activate(second)?;
+    /// let (mut sender, mut receiver) = (graph.sender(divide, 0)?, graph.receiver(quotients, 0)?);
+    /// sender.send(8, second)?;
+    /// assert_eq!(receiver.recv(second)?, 125_000);
+    /// graph.terminate(second)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recover(
+        &mut self,
+        host: &Runtime,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Vec<Summary>, RecoverGraphError> {
+        let is_host = self.host.as_ptr() == Arc::as_ptr(&host.core);
+        let counts = match &mut self.place {
+            Place::OnDevice(launched) => launched.leave(is_host, deadline.into())?,
+            Place::TakenDown(counts) => counts.clone(),
+        };
+        // Before it is launched again, so that there is room for it.
+        drop(replace(&mut self.place, Place::TakenDown(counts.clone())));
+        let launched = Launched::new(host, &self.declared).map_err(RecoverGraphError::Launch)?;
+        self.host = Arc::downgrade(&host.core);
+        self.place = Place::OnDevice(launched);
+        tracing::info!(kernels = counts.len(), "graph recovered");
+        Ok(counts)
+    }
+}
+
+impl Launched {
+    /// Makes all kernels leave, lost or not; what they had handled. Where the device is gone, by a runtime that does not have
+    /// it any more, they have left.
+    fn leave(
+        &mut self,
+        is_host: bool,
+        deadline: Deadline,
+    ) -> Result<Vec<Summary>, RecoverGraphError> {
+        for kernel in &self.kernels {
+            let _ = kernel.core().check(); // what is lost is known from here on
+        }
+        let faults = self.kernels.iter().filter_map(|kernel| kernel.core().device.fault());
+        match faults.map(own).find(|fault| matches!(fault, DeviceFault::Device { .. })) {
+            Some(fault) if is_host => Err(RecoverGraphError::Device(fault)),
+            Some(_) => Ok(self.kernels.iter().map(|kernel| kernel.summary()).collect()),
+            None => {
+                let left = self.each(|kernel| kernel.leave(deadline));
+                for kernel in &self.kernels {
+                    // One may have been lost while others left: their ends are to name it.
+                    let _ = kernel.core().check_peers();
+                }
+                left.map_err(RecoverGraphError::Staying)
+            }
+        }
+    }
+}
+
+/// The fault of the kernel that was lost by itself.
+fn own(mut fault: DeviceFault) -> DeviceFault {
+    while let DeviceFault::Graph { lost, .. } = fault {
+        fault = *lost;
+    }
+    fault
+}
