@@ -1,5 +1,8 @@
 //! Graphs of kernels: what goes in comes out once, in order, whatever the way.
 
+#[path = "graphs/scopes.rs"]
+mod scopes;
+
 use ring_example_kernels::{Absorbed, Absorber, Copier, Item, Pass, TOO_MUCH, Tally};
 use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, GraphBuilder, GraphError, Kernel, LaunchConfig,

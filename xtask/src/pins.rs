@@ -90,6 +90,7 @@ pub const EXAMPLES: Module = Module {
         "ring_FragileInOrder",
         "ring_Pass",
         "ring_Copier",
+        "ring_WarpCopier",
         "ring_Tally",
         "ring_Absorber",
         "ring_Discard",

@@ -94,6 +94,10 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     const EMITS_IN_ORDER: bool = false;
 
+    /// Which threads handle such a message together, and emit together.
+    #[doc(hidden)]
+    const EMITTERS: Emitters = Emitters::Thread;
+
     /// The key of a message of port `port`.
     ///
     /// # Safety
@@ -164,6 +168,16 @@ pub enum Group {
     Block,
     /// Thread 0 has all messages of the channel, one after the other.
     One,
+}
+
+/// Threads that handle a message of a kernel with ports together, and emit together.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emitters {
+    /// One thread.
+    Thread,
+    /// All threads of a warp.
+    Warp,
 }
 
 /// Where the messages of a group lie: the first request and the first response, and bytes to the next.

@@ -27,11 +27,16 @@
 /// | `ctx: &WarpContext, request: &Q, response: &Output<R>)` | a warp for each message | [`WarpHandler`] |
 /// | `ctx: &BlockContext, request: &Q, response: &Output<R>)` | the whole block for each message | [`BlockHandler`] |
 ///
-/// | `request: &Q, out: &mut Ports)` | a thread, many messages at once; emits messages to ports | [`EmitHandler`] |
-/// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state; emits messages | [`EmitInOrderHandler`] |
-/// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
+/// These emit messages to ports, and answer nothing. Such kernels are launched as those of a graph:
 ///
-/// The last three may have `ctx: &ThreadContext` first, and answer nothing: such kernels are launched as those of a graph.
+/// | `fn handle(...)` | who runs it | trait |
+/// |---|---|---|
+/// | `request: &Q, out: &mut Ports)` | a thread, many messages at once | [`EmitHandler`] |
+/// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state | [`EmitInOrderHandler`] |
+/// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
+/// | `ctx: &WarpContext, request: &Q, out: &mut Ports)` | a warp for each message | [`EmitWarpHandler`] |
+///
+/// The first three may have `ctx: &ThreadContext` first.
 ///
 /// `Q`, `R` and `S` are plain bytes ([`bytemuck::Pod`]): derive it. Names of contexts and of [`Output`]
 /// are written as in the table; they need not be imported.
@@ -110,6 +115,7 @@
 /// [`Output`]: crate::Output
 /// [`EmitHandler`]: crate::EmitHandler
 /// [`EmitInOrderHandler`]: crate::EmitInOrderHandler
+/// [`EmitWarpHandler`]: crate::EmitWarpHandler
 /// [`bytemuck::Pod`]: crate::bytemuck::Pod
 #[macro_export]
 macro_rules! ring_kernel {
@@ -278,6 +284,19 @@ macro_rules! __handler {
         }
     };
     ($name:ident $given:tt
+        fn handle($c:tt: &WarpContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $body:block
+    ) => {
+        $crate::__ports! { $name $given $Q, EmitWarp }
+        impl $crate::EmitWarpHandler for $name {
+            #[inline(always)]
+            fn handle(
+                $c: &$crate::WarpContext<'_>,
+                $q: &$Q,
+                $o: &mut $crate::Ports<'_, $name>,
+            ) $body
+        }
+    };
+    ($name:ident $given:tt
         fn handle($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
     ) => {
         $crate::__handler! { $name $given
@@ -294,7 +313,8 @@ macro_rules! __handler {
              fn handle(ctx: &WarpContext, request: &Q, response: &Output<R>)\n  \
              fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)\n  \
              fn handle(request: &Q, out: &mut Ports), with a context or a state before as above\n  \
-             fn handle(state: &mut S, request: &Q)"
+             fn handle(state: &mut S, request: &Q)\n  \
+             fn handle(ctx: &WarpContext, request: &Q, out: &mut Ports)"
         );
     };
 }

@@ -1,9 +1,12 @@
 //! Ports: the typed outputs of a kernel that emits messages to other kernels, or to the host, in place of answers.
 
+use crate::block::{Cooperate, Threads};
+use crate::context::Output;
 #[doc(inline)]
 pub use crate::emissions::PortShape;
 use crate::emissions::{Stages, stage_atoms};
-use crate::kernel::Kernel;
+use crate::kernel::{Emitters, Kernel, Scope};
+use crate::thread_block::ThreadBlock;
 use core::fmt;
 use core::marker::PhantomData;
 use ring_shared::Message;
@@ -69,9 +72,10 @@ pub const fn check<K: WithPorts>() {
     );
 }
 
-/// Where a handler emits messages.
+/// Where a handler emits messages. Threads that handle a message together call it together.
 #[derive(Debug)]
 pub struct Ports<'a, K> {
+    block: ThreadBlock<'a>,
     stage: *mut u8,
     /// A byte for each port: how many were emitted there.
     counts: u64,
@@ -79,16 +83,34 @@ pub struct Ports<'a, K> {
     of: PhantomData<&'a mut K>,
 }
 
-impl<K: WithPorts> Ports<'_, K> {
+impl<'a, K: WithPorts> Ports<'a, K> {
+    const EMITTERS: Emitters = <K::Scope as Scope<K>>::EMITTERS;
+
+    /// Whether one thread handles the request by itself.
+    const IS_ALONE: bool = matches!(Self::EMITTERS, Emitters::Thread);
+
     /// # Safety
-    /// `stage` is a stage of `K`, which only the calling thread uses while this lives.
+    /// `stage` is a stage of `K`, which only the calling thread, or those that [handle with it](Scope::EMITTERS), use while this
+    /// lives.
     #[inline(always)]
-    unsafe fn new(stage: *mut u8) -> Self {
-        Ports { stage, counts: 0, has_overflown: false, of: PhantomData }
+    unsafe fn new(block: ThreadBlock<'a>, stage: *mut u8) -> Self {
+        Ports { block, stage, counts: 0, has_overflown: false, of: PhantomData }
+    }
+
+    /// The index of the calling thread among those that handle the message together, and how many they are.
+    #[inline(always)]
+    fn thread(&self) -> (u32, u32) {
+        match Self::EMITTERS {
+            Emitters::Thread => (0, 1),
+            Emitters::Warp => (self.block.lane(), Threads::WARP),
+        }
     }
 
     /// Emits a message. Messages of a port keep the order of the requests, and for one request that of these calls. Of more
     /// than the kernel declares for the port none is sent: its channel ends (`DeviceFault` on the host).
+    ///
+    /// Where a warp handles the request, all its threads call this together, with equal messages: one message is emitted, which
+    /// the first thread writes.
     #[inline(always)]
     pub fn emit<const P: usize>(&mut self, _: Port<K, P>, message: <K as HasPort<P>>::Message)
     where
@@ -103,39 +125,49 @@ impl<K: WithPorts> Ports<'_, K> {
         if n < K::PORTS[P].most {
             let at = Stages::message(K::Request::SLOT_ATOMS, K::PORTS, P, n);
             let to = self.stage.wrapping_add(at).cast::<<K as HasPort<P>>::Message>();
-            // SAFETY: room for message `n` of port `P` in the stage, at a multiple of 16, of this thread alone.
-            unsafe { to.write(message) };
+            if Self::IS_ALONE {
+                // SAFETY: room for message `n` of port `P` in the stage, at a multiple of 16, of this thread alone.
+                unsafe { to.write(message) };
+            } else if self.thread().0 == 0 {
+                // SAFETY: the same room. Others that handle the request may write there, if they have not made the same
+                // calls: as atomic words, too.
+                unsafe { Output::new(to.cast()) }.set_all(message);
+            }
             self.counts += 1 << (8 * P);
         } else {
             self.has_overflown = true;
         }
     }
 
-    /// Writes how many were emitted; false if they were too many.
+    /// Writes how many were emitted; false for a thread that has emitted too many.
     ///
     /// # Safety
     /// As for [`new`](Self::new).
     #[inline(always)]
     unsafe fn finish(self) -> bool {
         let at = Stages::counts(K::Request::SLOT_ATOMS, K::PORTS);
-        // SAFETY: the stage has an atom there.
-        unsafe { self.stage.wrapping_add(at).cast::<u64>().write(self.counts) };
+        if Self::IS_ALONE || self.thread().0 == 0 {
+            // SAFETY: the stage has an atom there, which only this thread writes.
+            unsafe { self.stage.wrapping_add(at).cast::<u64>().write(self.counts) };
+        }
         !self.has_overflown
     }
 }
 
-/// Calls `handle` with the request in `stage` and with where to emit messages, which then are there; false if they were too
-/// many.
+/// Calls `handle` with the request in `stage` and with where to emit messages, which then are there; false for a thread that has
+/// emitted too many.
 ///
 /// # Safety
-/// `stage` is a stage of `K`, with a request in it, which only the calling thread uses now.
+/// `stage` is a stage of `K`, with a request in it, which only the calling thread uses now, or those that [handle with
+/// it](Scope::EMITTERS), all of which are here.
 #[inline(always)]
 pub(crate) unsafe fn handle_stage<K: WithPorts>(
+    block: ThreadBlock<'_>,
     stage: *mut u8,
     handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
 ) -> bool {
     // SAFETY: the caller's promise.
-    let mut out = unsafe { Ports::new(stage) };
+    let mut out = unsafe { Ports::new(block, stage) };
     // SAFETY: plain bytes, aligned, which nobody writes now: messages lie behind them.
     handle(unsafe { &*stage.cast_const().cast() }, &mut out);
     // SAFETY: the caller's promise.

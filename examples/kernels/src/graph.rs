@@ -31,6 +31,13 @@ impl Item {
     fn passed(&self) -> Item {
         Item { hops: self.hops.wrapping_add(1), ..*self }
     }
+
+    /// A copy of it.
+    #[inline(always)]
+    fn copied(&self, copy: u32) -> Item {
+        let lineage = self.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
+        Item { copy, key: self.key.wrapping_add(copy), lineage, ..self.passed() }
+    }
 }
 
 /// The number of copies that no handler can bear.
@@ -66,12 +73,35 @@ ring_device::ring_kernel! {
 
     fn handle(item: &Item, out: &mut Ports) {
         for copy in 0..item.copies.min(5) {
-            let lineage = item.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
-            let key = item.key.wrapping_add(copy);
-            out.emit(Copier::COPIES, Item { copy, key, lineage, ..item.passed() });
+            out.emit(Copier::COPIES, item.copied(copy));
         }
         if item.copies == 0 {
             out.emit(Copier::NONE, item.number);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// The same by a warp, whose threads together find the sum of the numbers below ten: the copies have counted so many.
+    pub struct WarpCopier {
+        name: "warp copier",
+        ports: {
+            /// The copies.
+            COPIES: [Item; 3] by |item| item.key,
+            /// The numbers of those messages of which there was no copy.
+            NONE: [u64; 1],
+        },
+    }
+
+    fn handle(ctx: &WarpContext, item: &Item, out: &mut Ports) {
+        assert_ne!(item.copies, TOO_MUCH, "a message that the handler cannot bear");
+        let own = (ctx.thread() as u64..10).step_by(ctx.threads()).sum();
+        let counted = ctx.sum(own);
+        for copy in 0..item.copies.min(5) {
+            out.emit(WarpCopier::COPIES, Item { counted, ..item.copied(copy) });
+        }
+        if item.copies == 0 {
+            out.emit(WarpCopier::NONE, item.number);
         }
     }
 }

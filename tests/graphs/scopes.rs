@@ -1,0 +1,148 @@
+//! Kernels of a graph whose messages are handled by several threads together: they emit as a thread does.
+
+use super::{MANY, config};
+use ring_example_kernels::{Copier, Item, TOO_MUCH, WarpCopier};
+use ring_host::{
+    DeviceFault, DeviceKind, Exit, GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port,
+    PortReceiver, RecvTimeoutError, Runtime, Sender,
+};
+use ring_tests::{LONG, Progress, kernels, on_each_device};
+
+/// A kernel that copies as [`Copier`] does.
+trait Copies: Kernel<Request = Item> + HasPort<0, Message = Item> + HasPort<1, Message = u64> {
+    const COPIES: Port<Self, 0> = Port::NEW;
+    const NONE: Port<Self, 1> = Port::NEW;
+    /// What the copies have counted.
+    const COUNTED: u64;
+}
+
+impl Copies for Copier {
+    const COUNTED: u64 = 0;
+}
+
+impl Copies for WarpCopier {
+    const COUNTED: u64 = 45;
+}
+
+/// A graph of that kernel alone, which the host feeds and reads.
+fn alone<K: Copies>(
+    host: &Runtime,
+    launch: LaunchConfig,
+    test: impl FnOnce(&mut Sender<K>, &mut PortReceiver<Item>, &mut PortReceiver<u64>),
+) {
+    let mut graph = GraphBuilder::new();
+    let copier: Node<K> = graph.kernel(launch);
+    graph.feed(copier);
+    let (copies, none) = (graph.read(copier, K::COPIES), graph.read(copier, K::NONE));
+    let mut graph = host.launch_graph(&graph).unwrap();
+    graph.activate(LONG).unwrap();
+    let mut sender = graph.sender(copier, 0).unwrap();
+    let mut receivers = (graph.receiver(copies, 0).unwrap(), graph.receiver(none, 0).unwrap());
+    test(&mut sender, &mut receivers.0, &mut receivers.1);
+}
+
+/// Message `number`: how many copies it wants, and a key.
+fn message(number: u64) -> Item {
+    let drawn = ring_tests::mixed(number);
+    Item { number, copies: (drawn % 4) as u32, key: (drawn >> 32) as u32, ..Item::default() }
+}
+
+/// What comes of it.
+fn copies_of<K: Copies>(item: &Item) -> impl Iterator<Item = Item> + use<K> {
+    let item = Item { hops: 1, counted: K::COUNTED, ..*item };
+    (0..item.copies).map(move |copy| Item {
+        copy,
+        key: item.key.wrapping_add(copy),
+        lineage: u64::from(copy) + 1,
+        ..item
+    })
+}
+
+/// Sends `n` messages, at most `ahead` of them before what came of them is read, and checks that all comes in order.
+fn all_comes_in_order<K: Copies>(host: &Runtime, threads: u32, n: u64, ahead: u64) {
+    alone::<K>(host, config::<K>().threads(threads), |sender, copies, none| {
+        let (mut progress, mut sent, mut handled) = (Progress::new(), 0, 0);
+        let mut waiting = Vec::new();
+        while handled < n {
+            waiting.clear();
+            waiting.extend((sent..n.min(handled + ahead)).map(message));
+            sent += sender.try_send_batch(&waiting).unwrap() as u64;
+            while handled < sent {
+                let item = message(handled);
+                if item.copies == 0 {
+                    assert_eq!(none.recv(LONG).unwrap(), handled);
+                }
+                for copy in copies_of::<K>(&item) {
+                    assert_eq!(copies.recv(LONG).unwrap(), copy);
+                }
+                handled += 1;
+            }
+            progress.is_at(handled, "messages");
+        }
+        assert!(copies.try_recv().is_err() && none.try_recv().is_err(), "nothing more");
+    });
+}
+
+/// All of what is asked of such a kernel.
+fn copies_as_a_thread_does<K: Copies>(host: &Runtime) {
+    for threads in [32, 64, 256] {
+        all_comes_in_order::<K>(host, threads, if cfg!(miri) { 5 } else { 300 }, 1);
+        all_comes_in_order::<K>(host, threads, MANY / 4, 700);
+        if host.device().kind != DeviceKind::Cuda {
+            break; // a CPU's thread is all the block
+        }
+    }
+    faults_by_name::<K>(host);
+}
+
+/// One message too many faults: one that comes alone, and one in a batch, of which nothing is sent.
+fn faults_by_name<K: Copies>(host: &Runtime) {
+    for before in [0, 40] {
+        alone::<K>(host, config::<K>(), |sender, copies, none| {
+            sender.send(Item { copies: 3, ..Item::default() }, LONG).unwrap();
+            (0..3).for_each(|copy| assert_eq!(copies.recv(LONG).unwrap().copy, copy));
+            let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
+            batch.push(Item { copies: 4, ..Item::default() });
+            assert_eq!(sender.try_send_batch(&batch), Ok(batch.len()));
+            let end = none.recv(LONG).unwrap_err();
+            let exit = Exit::EmittedTooMany;
+            let left = DeviceFault::Left { kernel: K::NAME, channel: 0, exit };
+            assert_eq!(end, RecvTimeoutError::Fault(left));
+            let whole = std::iter::from_fn(|| copies.recv(LONG).ok());
+            assert!(whole.into_iter().all(|item| item.copies == 1), "nothing of four copies");
+        });
+    }
+}
+
+/// A handler that panics ends its channel.
+fn panics_by_name<K: Copies>(host: &Runtime) {
+    if host.device().kind == DeviceKind::Cuda && !kernels::bears_panics::<K>(K::NAME) {
+        return;
+    }
+    for before in [0, 40] {
+        alone::<K>(host, config::<K>(), |sender, copies, none| {
+            let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
+            batch.push(Item { copies: TOO_MUCH, ..Item::default() });
+            assert_eq!(sender.try_send_batch(&batch), Ok(batch.len()));
+            let end = none.recv(LONG).unwrap_err();
+            let RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { kernel, .. }) = end else {
+                panic!("{end}")
+            };
+            assert_eq!(kernel, K::NAME);
+            while copies.recv(LONG).is_ok() {}
+        });
+    }
+}
+
+#[test]
+fn a_thread_copies() {
+    on_each_device(copies_as_a_thread_does::<Copier>);
+}
+
+#[test]
+fn a_warp_copies_as_a_thread_does() {
+    on_each_device(|host| {
+        copies_as_a_thread_does::<WarpCopier>(host);
+        panics_by_name::<WarpCopier>(host);
+    });
+}
