@@ -6,7 +6,7 @@ use ring_host::{
     DeviceFault, DeviceKind, Exit, GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port,
     PortReceiver, RecvTimeoutError, Runtime, Sender,
 };
-use ring_tests::{LONG, Progress, kernels, on_each_device};
+use ring_tests::{LONG, Progress, cpu, kernels, on_each_device};
 
 /// A kernel that copies as [`Copier`] does.
 trait Copies: Kernel<Request = Item> + HasPort<0, Message = Item> + HasPort<1, Message = u64> {
@@ -14,14 +14,54 @@ trait Copies: Kernel<Request = Item> + HasPort<0, Message = Item> + HasPort<1, M
     const NONE: Port<Self, 1> = Port::NEW;
     /// What the copies have counted.
     const COUNTED: u64;
+    /// Whether every other copy is placed, without the rest.
+    const PLACES: bool;
 }
 
 impl Copies for Copier {
     const COUNTED: u64 = 0;
+    const PLACES: bool = false;
 }
 
 impl Copies for WarpCopier {
     const COUNTED: u64 = 45;
+    const PLACES: bool = true;
+}
+
+ring_device::ring_kernel! {
+    /// A thread that places all copies. For the CPU device only.
+    pub struct Placer {
+        name: "placer",
+        entry: "ring_Copier",
+        ports: {
+            /// The copies.
+            PLACED: [Item; 3],
+            /// The numbers of those messages of which there was no copy.
+            EMPTY: [u64; 1],
+        },
+    }
+
+    fn handle(item: &Item, out: &mut Ports) {
+        for copy in 0..item.copies {
+            let key = item.key.wrapping_add(copy);
+            let rest = if copy % 2 == 1 { [0; 2] } else { item.rest };
+            let lineage = u64::from(copy) + 1;
+            let copied = Item { copy, key, lineage, rest, hops: 1, ..*item };
+            let placed = out.place(Placer::PLACED);
+            for (i, word) in bytemuck::cast::<_, [u32; 16]>(copied).into_iter().enumerate() {
+                // What is zero need not be set.
+                assert!(word == 0 || placed.set(0, i, word));
+            }
+        }
+        if item.copies == 0 {
+            out.place(Placer::EMPTY).set(0, 0, item.number as u32);
+        }
+    }
+}
+
+impl Copies for Placer {
+    const COUNTED: u64 = 0;
+    const PLACES: bool = true;
 }
 
 /// A graph of that kernel alone, which the host feeds and reads.
@@ -44,7 +84,8 @@ fn alone<K: Copies>(
 /// Message `number`: how many copies it wants, and a key.
 fn message(number: u64) -> Item {
     let drawn = ring_tests::mixed(number);
-    Item { number, copies: (drawn % 4) as u32, key: (drawn >> 32) as u32, ..Item::default() }
+    let (copies, key, rest) = ((drawn % 4) as u32, (drawn >> 32) as u32, [drawn, !drawn]);
+    Item { number, copies, key, rest, ..Item::default() }
 }
 
 /// What comes of it.
@@ -54,6 +95,7 @@ fn copies_of<K: Copies>(item: &Item) -> impl Iterator<Item = Item> + use<K> {
         copy,
         key: item.key.wrapping_add(copy),
         lineage: u64::from(copy) + 1,
+        rest: if K::PLACES && copy % 2 == 1 { [0; 2] } else { item.rest },
         ..item
     })
 }
@@ -97,19 +139,19 @@ fn copies_as_a_thread_does<K: Copies>(host: &Runtime) {
 
 /// One message too many faults: one that comes alone, and one in a batch, of which nothing is sent.
 fn faults_by_name<K: Copies>(host: &Runtime) {
-    for before in [0, 40] {
+    for (before, too_many) in [(0, 4), (40, 4), (0, 5), (40, 5)] {
         alone::<K>(host, config::<K>(), |sender, copies, none| {
             sender.send(Item { copies: 3, ..Item::default() }, LONG).unwrap();
             (0..3).for_each(|copy| assert_eq!(copies.recv(LONG).unwrap().copy, copy));
             let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
-            batch.push(Item { copies: 4, ..Item::default() });
+            batch.push(Item { copies: too_many, ..Item::default() });
             assert_eq!(sender.try_send_batch(&batch), Ok(batch.len()));
             let end = none.recv(LONG).unwrap_err();
             let exit = Exit::EmittedTooMany;
             let left = DeviceFault::Left { kernel: K::NAME, channel: 0, exit };
             assert_eq!(end, RecvTimeoutError::Fault(left));
             let whole = std::iter::from_fn(|| copies.recv(LONG).ok());
-            assert!(whole.into_iter().all(|item| item.copies == 1), "nothing of four copies");
+            assert!(whole.into_iter().all(|item| item.copies == 1), "nothing of too many copies");
         });
     }
 }
@@ -137,6 +179,7 @@ fn panics_by_name<K: Copies>(host: &Runtime) {
 #[test]
 fn a_thread_copies() {
     on_each_device(copies_as_a_thread_does::<Copier>);
+    copies_as_a_thread_does::<Placer>(&cpu());
 }
 
 #[test]

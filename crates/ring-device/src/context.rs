@@ -292,6 +292,17 @@ impl<R: Message> Output<R> {
         }
     }
 
+    /// Zeroes it, by threads `first..` of a group of `step`, each some of its words.
+    #[inline(always)]
+    pub(crate) fn zero(&self, first: u32, step: u32) {
+        let mut k = first as usize;
+        while k < size_of::<R>().div_ceil(4) {
+            // SAFETY: a word with bytes of the message.
+            unsafe { self.word(k) }.store(0, Ordering::Relaxed);
+            k += step as usize;
+        }
+    }
+
     /// Word `k`.
     ///
     /// # Safety

@@ -76,7 +76,7 @@ pub use dispatch::run;
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
-pub use ports::{HasPort, Port, Ports, WithPorts};
+pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
 pub use scope::{

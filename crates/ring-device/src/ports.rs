@@ -9,6 +9,7 @@ use crate::kernel::{Emitters, Kernel, Scope};
 use crate::thread_block::ThreadBlock;
 use core::fmt;
 use core::marker::PhantomData;
+use core::ops::Deref;
 use ring_shared::Message;
 pub use ring_shared::layout::MAX_PORTS;
 
@@ -72,6 +73,30 @@ pub const fn check<K: WithPorts>() {
     );
 }
 
+/// What is asked of port `P` where it is emitted to. Panics at compile time.
+#[track_caller]
+const fn check_port<K: HasPort<P>, const P: usize>() {
+    check::<K>();
+    let atoms = <K::Message as Message>::SLOT_ATOMS;
+    assert!(P < K::PORTS.len() && K::PORTS[P].atoms == atoms, "a port of another message");
+}
+
+/// A message that was [placed](Ports::place): its threads set it as an [`Output`].
+#[derive(Debug)]
+pub struct Placed<'a, M> {
+    output: Output<M>,
+    of: PhantomData<&'a mut M>,
+}
+
+impl<M> Deref for Placed<'_, M> {
+    type Target = Output<M>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Output<M> {
+        &self.output
+    }
+}
+
 /// Where a handler emits messages. Threads that handle a message together call it together.
 #[derive(Debug)]
 pub struct Ports<'a, K> {
@@ -116,12 +141,8 @@ impl<'a, K: WithPorts> Ports<'a, K> {
     where
         K: HasPort<P>,
     {
-        const {
-            check::<K>();
-            let atoms = <<K as HasPort<P>>::Message as Message>::SLOT_ATOMS;
-            assert!(P < K::PORTS.len() && K::PORTS[P].atoms == atoms, "a port of another message");
-        }
-        let n = (self.counts >> (8 * P)) as u32 & 0xff;
+        const { check_port::<K, P>() };
+        let n = self.emitted::<P>();
         if n < K::PORTS[P].most {
             let at = Stages::message(K::Request::SLOT_ATOMS, K::PORTS, P, n);
             let to = self.stage.wrapping_add(at).cast::<<K as HasPort<P>>::Message>();
@@ -136,6 +157,72 @@ impl<'a, K: WithPorts> Ports<'a, K> {
             self.counts += 1 << (8 * P);
         } else {
             self.has_overflown = true;
+        }
+    }
+
+    /// Emits a message that is made in its place, word by word: what is not set is zero. It is counted now, among those of
+    /// [`emit`](Self::emit), and may be set until the handler returns. Of more than the kernel declares for the port none is sent, as
+    /// there, wherever they are set.
+    ///
+    /// Where a warp handles the request, all its threads call this together, and each sets what it has.
+    ///
+    /// ```
+    /// ring_device::ring_kernel! {
+    ///     /// Makes a table of the multiples of a number.
+    ///     pub struct Multiples {
+    ///         ports: {
+    ///             /// The first 64.
+    ///             TABLES: [[u32; 64]; 1],
+    ///         },
+    ///     }
+    ///
+    ///     fn handle(ctx: &WarpContext, request: &u32, out: &mut Ports) {
+    ///         let table = out.place(Multiples::TABLES);
+    ///         for i in (ctx.thread()..64).step_by(ctx.threads()) {
+    ///             table.set(0, i, request.wrapping_mul(i as u32));
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[inline(always)]
+    pub fn place<const P: usize>(&mut self, _: Port<K, P>) -> Placed<'a, <K as HasPort<P>>::Message>
+    where
+        K: HasPort<P>,
+    {
+        const { check_port::<K, P>() };
+        let (n, most) = (self.emitted::<P>(), K::PORTS[P].most);
+        let fits = n < most;
+        self.counts += u64::from(fits) << (8 * P);
+        self.has_overflown |= !fits;
+        // One too many lies over the last: neither is sent.
+        let at = Stages::message(K::Request::SLOT_ATOMS, K::PORTS, P, n.min(most - 1));
+        let at = self.stage.wrapping_add(at);
+        // SAFETY: room for a message of port `P` in the stage, at a multiple of 16, which only the threads that handle the request
+        // touch, one after the other if it is one, or else as atomic words, until the handler has returned: `'a` is not longer.
+        let output = unsafe { Output::new(at) };
+        if Self::IS_ALONE {
+            // SAFETY: the same room, of this thread alone.
+            unsafe { at.cast::<<K as HasPort<P>>::Message>().write_bytes(0, 1) };
+        } else {
+            let (first, step) = self.thread();
+            output.zero(first, step);
+            self.sync(); // no thread sets what another has yet to zero
+        }
+        Placed { output, of: PhantomData }
+    }
+
+    /// How many were emitted to port `P`.
+    #[inline(always)]
+    fn emitted<const P: usize>(&self) -> u32 {
+        (self.counts >> (8 * P)) as u32 & 0xff
+    }
+
+    /// Waits for all threads that handle the message together.
+    #[inline(always)]
+    fn sync(&self) {
+        match Self::EMITTERS {
+            Emitters::Thread => {}
+            Emitters::Warp => self.block.warp_sync(),
         }
     }
 

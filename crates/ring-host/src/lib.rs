@@ -83,8 +83,8 @@ pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler,
     EmitWarp, EmitWarpHandler, HasPort, HasState, InOrder, InOrderHandler, Kernel, Output, Payload,
-    Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
-    WithPorts, Word, Words,
+    Placed, Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, Warp, WarpContext,
+    WarpHandler, WithPorts, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};

@@ -40,6 +40,30 @@ impl Item {
     }
 }
 
+/// Words of an [`Item`] before the rest.
+const WORDS: usize = core::mem::offset_of!(Item, rest) / 4;
+
+impl Item {
+    /// Word `i` of those.
+    #[inline(always)]
+    fn word(&self, i: usize) -> u32 {
+        match i {
+            0 => self.source as u32,
+            1 => (self.source >> 32) as u32,
+            2 => self.number as u32,
+            3 => (self.number >> 32) as u32,
+            4 => self.key,
+            5 => self.copies,
+            6 => self.copy,
+            7 => self.hops,
+            8 => self.counted as u32,
+            9 => (self.counted >> 32) as u32,
+            10 => self.lineage as u32,
+            _ => (self.lineage >> 32) as u32,
+        }
+    }
+}
+
 /// The number of copies that no handler can bear.
 pub const TOO_MUCH: u32 = u32::MAX;
 
@@ -82,7 +106,8 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// The same by a warp, whose threads together find the sum of the numbers below ten: the copies have counted so many.
+    /// The same by a warp, whose threads together find the sum of the numbers below ten: the copies have counted so many. Every
+    /// other copy is placed, and made by all threads side by side, without the rest.
     pub struct WarpCopier {
         name: "warp copier",
         ports: {
@@ -98,7 +123,15 @@ ring_device::ring_kernel! {
         let own = (ctx.thread() as u64..10).step_by(ctx.threads()).sum();
         let counted = ctx.sum(own);
         for copy in 0..item.copies.min(5) {
-            out.emit(WarpCopier::COPIES, Item { counted, ..item.copied(copy) });
+            let item = Item { counted, ..item.copied(copy) };
+            if copy % 2 == 0 {
+                out.emit(WarpCopier::COPIES, item);
+                continue;
+            }
+            let placed = out.place(WarpCopier::COPIES);
+            for i in (ctx.thread()..WORDS).step_by(ctx.threads()) {
+                placed.set(0, i, item.word(i));
+            }
         }
         if item.copies == 0 {
             out.emit(WarpCopier::NONE, item.number);
