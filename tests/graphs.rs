@@ -1,5 +1,7 @@
 //! Graphs of kernels: what goes in comes out once, in order, whatever the way.
 
+#[path = "graphs/replies.rs"]
+mod replies;
 #[path = "graphs/scopes.rs"]
 mod scopes;
 

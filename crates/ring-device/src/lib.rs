@@ -50,6 +50,7 @@ mod macros;
 mod memory;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
+mod port_macros;
 pub mod ports;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;

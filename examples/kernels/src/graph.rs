@@ -155,6 +155,26 @@ ring_device::ring_kernel! {
     }
 }
 
+ring_device::ring_kernel! {
+    /// Passes each message on, and replies how many messages the channel has had; to those that want no copies zero.
+    pub struct Counter {
+        name: "counter",
+        ports: {
+            /// The messages.
+            ON: [Item; 1] by |item| item.key,
+        },
+    }
+
+    fn handle(count: &mut u64, item: &Item, out: &mut Ports) -> u64 {
+        *count = count.wrapping_add(1);
+        out.emit(Counter::ON, item.passed());
+        if item.copies == 0 {
+            return 0;
+        }
+        *count
+    }
+}
+
 /// What an [`Absorber`] keeps.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
