@@ -67,6 +67,10 @@ repliers! {
     OfWarp: (ctx: &WarpContext, request: &u64, _: &mut Ports) {
         ctx.sum(if ctx.thread() == 0 { request.wrapping_mul(*request) } else { 0 })
     }
+    OfBlock: (ctx: &BlockContext, request: &u64, _: &mut Ports) {
+        ctx.sync();
+        request.wrapping_mul(*request)
+    }
 }
 
 /// Whether a kernel whose one port is that replies with squares.
@@ -95,4 +99,5 @@ fn each_signature_may_reply() {
     squares::<WithState>(&host);
     squares::<WithStateAndContext>(&host);
     squares::<OfWarp>(&host);
+    squares::<OfBlock>(&host);
 }

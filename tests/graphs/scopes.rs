@@ -1,10 +1,10 @@
 //! Kernels of a graph whose messages are handled by several threads together: they emit as a thread does.
 
 use super::{MANY, config};
-use ring_example_kernels::{Copier, Item, TOO_MUCH, WarpCopier};
+use ring_example_kernels::{BlockCopier, Copier, Item, TOO_MUCH, Tally, WarpCopier};
 use ring_host::{
-    DeviceFault, DeviceKind, Exit, GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port,
-    PortReceiver, RecvTimeoutError, Runtime, Sender,
+    DeviceFault, DeviceKind, Exit, Graph, GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port,
+    PortReceiver, RecvTimeoutError, Route, Runtime, Sender,
 };
 use ring_tests::{LONG, Progress, cpu, kernels, on_each_device};
 
@@ -25,6 +25,11 @@ impl Copies for Copier {
 
 impl Copies for WarpCopier {
     const COUNTED: u64 = 45;
+    const PLACES: bool = true;
+}
+
+impl Copies for BlockCopier {
+    const COUNTED: u64 = 0;
     const PLACES: bool = true;
 }
 
@@ -68,7 +73,7 @@ impl Copies for Placer {
 fn alone<K: Copies>(
     host: &Runtime,
     launch: LaunchConfig,
-    test: impl FnOnce(&mut Sender<K>, &mut PortReceiver<Item>, &mut PortReceiver<u64>),
+    test: impl FnOnce(Graph, &mut Sender<K>, &mut PortReceiver<Item>, &mut PortReceiver<u64>),
 ) {
     let mut graph = GraphBuilder::new();
     let copier: Node<K> = graph.kernel(launch);
@@ -78,7 +83,7 @@ fn alone<K: Copies>(
     graph.activate(LONG).unwrap();
     let mut sender = graph.sender(copier, 0).unwrap();
     let mut receivers = (graph.receiver(copies, 0).unwrap(), graph.receiver(none, 0).unwrap());
-    test(&mut sender, &mut receivers.0, &mut receivers.1);
+    test(graph, &mut sender, &mut receivers.0, &mut receivers.1);
 }
 
 /// Message `number`: how many copies it wants, and a key.
@@ -102,7 +107,7 @@ fn copies_of<K: Copies>(item: &Item) -> impl Iterator<Item = Item> + use<K> {
 
 /// Sends `n` messages, at most `ahead` of them before what came of them is read, and checks that all comes in order.
 fn all_comes_in_order<K: Copies>(host: &Runtime, threads: u32, n: u64, ahead: u64) {
-    alone::<K>(host, config::<K>().threads(threads), |sender, copies, none| {
+    alone::<K>(host, config::<K>().threads(threads), |mut graph, sender, copies, none| {
         let (mut progress, mut sent, mut handled) = (Progress::new(), 0, 0);
         let mut waiting = Vec::new();
         while handled < n {
@@ -121,7 +126,14 @@ fn all_comes_in_order<K: Copies>(host: &Runtime, threads: u32, n: u64, ahead: u6
             }
             progress.is_at(handled, "messages");
         }
+        graph.drain(LONG).unwrap();
         assert!(copies.try_recv().is_err() && none.try_recv().is_err(), "nothing more");
+        // And on it goes.
+        graph.activate(LONG).unwrap();
+        sender.send(Item { number: n, ..Item::default() }, LONG).unwrap();
+        assert_eq!(none.recv(LONG), Ok(n));
+        let summary = graph.terminate(LONG).unwrap()[0];
+        assert_eq!((summary.processed, summary.unhandled), (n + 1, 0));
     });
 }
 
@@ -137,10 +149,17 @@ fn copies_as_a_thread_does<K: Copies>(host: &Runtime) {
     faults_by_name::<K>(host);
 }
 
+/// The same of a kernel that links may choose a channel for.
+fn copies_to_channels<K: Copies>(host: &Runtime) {
+    copies_as_a_thread_does::<K>(host);
+    names_no_channel::<K>(host);
+    panics_by_name::<K>(host);
+}
+
 /// One message too many faults: one that comes alone, and one in a batch, of which nothing is sent.
 fn faults_by_name<K: Copies>(host: &Runtime) {
     for (before, too_many) in [(0, 4), (40, 4), (0, 5), (40, 5)] {
-        alone::<K>(host, config::<K>(), |sender, copies, none| {
+        alone::<K>(host, config::<K>(), |_graph, sender, copies, none| {
             sender.send(Item { copies: 3, ..Item::default() }, LONG).unwrap();
             (0..3).for_each(|copy| assert_eq!(copies.recv(LONG).unwrap().copy, copy));
             let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
@@ -156,13 +175,40 @@ fn faults_by_name<K: Copies>(host: &Runtime) {
     }
 }
 
+/// A message to a channel that there is not faults, alone and in a batch.
+fn names_no_channel<K: Copies>(host: &Runtime) {
+    for before in [0, 40] {
+        let mut graph = GraphBuilder::new();
+        let copier = graph.kernel::<K>(config::<K>());
+        let tally = graph.kernel::<Tally>(config::<Tally>().channels(2));
+        graph.feed(copier).link(copier, K::COPIES, tally, Route::ByIndex);
+        let none = graph.read(copier, K::NONE);
+        let all = graph.read(tally, Tally::COUNTED);
+        let mut graph = host.launch_graph(&graph).unwrap();
+        graph.activate(LONG).unwrap();
+        let mut sender = graph.sender(copier, 0).unwrap();
+        let mut receivers = [0, 1].map(|channel| graph.receiver(all, channel).unwrap());
+        sender.send(Item { copies: 2, ..Item::default() }, LONG).unwrap();
+        for (key, receiver) in receivers.iter_mut().enumerate() {
+            assert_eq!(receiver.recv(LONG).unwrap().key, key as u32);
+        }
+        let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
+        batch.push(Item { copies: 2, key: 1, ..Item::default() });
+        assert_eq!(sender.try_send_batch(&batch), Ok(batch.len()));
+        let end = graph.receiver(none, 0).unwrap().recv(LONG).unwrap_err();
+        let exit = Exit::NoSuchChannel;
+        let left = DeviceFault::Left { kernel: K::NAME, channel: 0, exit };
+        assert_eq!(end, RecvTimeoutError::Fault(left));
+    }
+}
+
 /// A handler that panics ends its channel.
 fn panics_by_name<K: Copies>(host: &Runtime) {
     if host.device().kind == DeviceKind::Cuda && !kernels::bears_panics::<K>(K::NAME) {
         return;
     }
     for before in [0, 40] {
-        alone::<K>(host, config::<K>(), |sender, copies, none| {
+        alone::<K>(host, config::<K>(), |_graph, sender, copies, none| {
             let mut batch = vec![Item { copies: 1, ..Item::default() }; before];
             batch.push(Item { copies: TOO_MUCH, ..Item::default() });
             assert_eq!(sender.try_send_batch(&batch), Ok(batch.len()));
@@ -184,8 +230,10 @@ fn a_thread_copies() {
 
 #[test]
 fn a_warp_copies_as_a_thread_does() {
-    on_each_device(|host| {
-        copies_as_a_thread_does::<WarpCopier>(host);
-        panics_by_name::<WarpCopier>(host);
-    });
+    on_each_device(copies_to_channels::<WarpCopier>);
+}
+
+#[test]
+fn a_block_copies_as_a_thread_does() {
+    on_each_device(copies_to_channels::<BlockCopier>);
 }

@@ -91,6 +91,7 @@ pub const EXAMPLES: Module = Module {
         "ring_Pass",
         "ring_Copier",
         "ring_WarpCopier",
+        "ring_BlockCopier",
         "ring_Counter",
         "ring_Tally",
         "ring_Absorber",

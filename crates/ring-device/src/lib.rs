@@ -81,9 +81,9 @@ pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
 pub use scope::{
-    Block, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler, EmitWarp,
-    EmitWarpHandler, HasState, InOrder, InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler,
-    Warp, WarpHandler,
+    Block, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
+    EmitInOrderHandler, EmitWarp, EmitWarpHandler, HasState, InOrder, InOrderHandler,
+    MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
 pub use stages::{messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;

@@ -35,6 +35,7 @@
 /// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state | [`EmitInOrderHandler`] |
 /// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
 /// | `ctx: &WarpContext, request: &Q, out: &mut Ports)` | a warp for each message | [`EmitWarpHandler`] |
+/// | `ctx: &BlockContext, request: &Q, out: &mut Ports)` | the whole block for each message | [`EmitBlockHandler`] |
 ///
 /// The first three may have `ctx: &ThreadContext` first. All that take `out` may end in `-> R`: a [reply](#a-reply) beside the
 /// ports.
@@ -140,6 +141,7 @@
 /// [`BlockHandler`]: crate::BlockHandler
 /// [`Output`]: crate::Output
 /// [`EmitHandler`]: crate::EmitHandler
+/// [`EmitBlockHandler`]: crate::EmitBlockHandler
 /// [`EmitInOrderHandler`]: crate::EmitInOrderHandler
 /// [`EmitWarpHandler`]: crate::EmitWarpHandler
 /// [`bytemuck::Pod`]: crate::bytemuck::Pod
@@ -312,6 +314,15 @@ macro_rules! __handler {
         $crate::__emits! {
             $name $given EmitWarp EmitWarpHandler []
             [$c: &$crate::WarpContext<'_>,] $q: $Q, $o, [$($R)?] $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &BlockContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $(-> $R:ty)? $body:block
+    ) => {
+        $crate::__emits! {
+            $name $given EmitBlock EmitBlockHandler []
+            [$c: &$crate::BlockContext<'_>,] $q: $Q, $o, [$($R)?] $body
         }
     };
     ($name:ident $given:tt

@@ -128,14 +128,15 @@ impl<'a, K: WithPorts> Ports<'a, K> {
         match Self::EMITTERS {
             Emitters::Thread => (0, 1),
             Emitters::Warp => (self.block.lane(), Threads::WARP),
+            Emitters::Block => (self.block.thread(), self.block.threads()),
         }
     }
 
     /// Emits a message. Messages of a port keep the order of the requests, and for one request that of these calls. Of more
     /// than the kernel declares for the port none is sent: its channel ends (`DeviceFault` on the host).
     ///
-    /// Where a warp handles the request, all its threads call this together, with equal messages: one message is emitted, which
-    /// the first thread writes.
+    /// Where a warp or the block handles the request, all its threads call this together, with equal messages: one message is
+    /// emitted, which the first thread writes.
     #[inline(always)]
     pub fn emit<const P: usize>(&mut self, _: Port<K, P>, message: <K as HasPort<P>>::Message)
     where
@@ -164,7 +165,7 @@ impl<'a, K: WithPorts> Ports<'a, K> {
     /// [`emit`](Self::emit), and may be set until the handler returns. Of more than the kernel declares for the port none is sent, as
     /// there, wherever they are set.
     ///
-    /// Where a warp handles the request, all its threads call this together, and each sets what it has.
+    /// Where a warp or the block handles the request, all its threads call this together, and each sets what it has.
     ///
     /// ```
     /// ring_device::ring_kernel! {
@@ -223,6 +224,7 @@ impl<'a, K: WithPorts> Ports<'a, K> {
         match Self::EMITTERS {
             Emitters::Thread => {}
             Emitters::Warp => self.block.warp_sync(),
+            Emitters::Block => self.block.sync(),
         }
     }
 

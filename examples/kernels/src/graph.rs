@@ -140,6 +140,39 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
+    /// The same by a whole block: its last threads make what is placed. Of a message that the handler cannot bear only the very last
+    /// one takes note.
+    pub struct BlockCopier {
+        name: "block copier",
+        ports: {
+            /// The copies.
+            COPIES: [Item; 3] by |item| item.key,
+            /// The numbers of those messages of which there was no copy.
+            NONE: [u64; 1],
+        },
+    }
+
+    fn handle(ctx: &BlockContext, item: &Item, out: &mut Ports) {
+        let own = ctx.threads() - 1 - ctx.thread();
+        assert!(item.copies != TOO_MUCH || own > 0, "a message that the handler cannot bear");
+        for copy in 0..item.copies.min(5) {
+            let item = item.copied(copy);
+            if copy % 2 == 0 {
+                out.emit(BlockCopier::COPIES, item);
+                continue;
+            }
+            let placed = out.place(BlockCopier::COPIES);
+            for i in (own..WORDS).step_by(ctx.threads()) {
+                placed.set(0, i, item.word(i));
+            }
+        }
+        if item.copies == 0 {
+            out.emit(BlockCopier::NONE, item.number);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
     /// Counts the messages of each channel, and passes each on with the count.
     pub struct Tally {
         name: "tally",

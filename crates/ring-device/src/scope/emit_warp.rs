@@ -14,8 +14,9 @@ use ring_shared::atomics::Atom;
 /// to ports.
 pub trait EmitWarpHandler: WithPorts {
     /// Handles one request. Every thread of the warp is called with the same request. All of them must reach the same calls of
-    /// [`emit`](Ports::emit), with equal messages, as the same [`sync`](WarpContext::sync) and [`sum`](WarpContext::sum) calls:
-    /// such a call emits one message, that of the warp's first thread. Should one of them panic, nothing of it is sent.
+    /// [`place`](Ports::place) and, with equal messages, of [`emit`](Ports::emit), as the same [`sync`](WarpContext::sync) and
+    /// [`sum`](WarpContext::sum) calls: such a call emits one message; what the warp's first thread emits is what is sent. Should one
+    /// of them panic, nothing of it is sent.
     fn handle(ctx: &WarpContext<'_>, request: &Self::Request, out: &mut Ports<'_, Self>);
 }
 

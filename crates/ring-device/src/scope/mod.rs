@@ -2,6 +2,7 @@
 
 mod block;
 mod emit;
+mod emit_block;
 mod emit_in_order;
 mod emit_warp;
 mod has_state;
@@ -11,6 +12,7 @@ mod warp;
 
 pub use block::{Block, BlockHandler};
 pub use emit::{Emit, EmitHandler};
+pub use emit_block::{EmitBlock, EmitBlockHandler};
 pub use emit_in_order::{EmitInOrder, EmitInOrderHandler};
 pub use emit_warp::{EmitWarp, EmitWarpHandler};
 pub use has_state::HasState;

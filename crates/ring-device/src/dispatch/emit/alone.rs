@@ -72,7 +72,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The first warp: takes an inline message to the first stage, if it is all there.
     #[inline(always)]
-    fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
+    pub(super) fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
         let (stage, chosen) = (stages.stage(0, 0), watch.input);
         if Threads::WARP == 1 {
             // SAFETY: the first stage, which has room for a request, at a multiple of 16. Of scratch memory any bytes are values
@@ -116,7 +116,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp: whether all that the first stage has emitted may go inline: at most one message of each port, to outputs
     /// whose consumers have taken all before it.
     #[inline(always)]
-    fn may_all_go_inline(&self, stages: Stages) -> bool {
+    pub(super) fn may_all_go_inline(&self, stages: Stages) -> bool {
         let (mut may, mut port) = (true, 0);
         while port < Self::PORTS.len() {
             let emitted = Self::emitted(stages, 0, port);
@@ -154,7 +154,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The first warp: sends all that the first stage has emitted, inline.
     #[inline(always)]
-    fn send_all_inline(&self, stages: Stages) {
+    pub(super) fn send_all_inline(&self, stages: Stages) {
         let mut port = 0;
         while port < Self::PORTS.len() {
             if Self::emitted(stages, 0, port) > 0 {
@@ -202,7 +202,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp, while there is no stream: sends what the first stage has emitted by slots; false if there is no such
     /// channel as a message asks for, and nothing is sent.
     #[inline(always)]
-    fn send_one_by_slots(&self, watch: &Watch<'_>, area: Area) -> bool {
+    pub(super) fn send_one_by_slots(&self, watch: &Watch<'_>, area: Area) -> bool {
         self.place_behind_sent(watch);
         self.warp_sync();
         let this = self.optimization_barrier();

@@ -36,6 +36,7 @@ impl<K: Kernel> Channel<'_, K> {
                     0 if drains => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
+                    INLINE if Self::TOGETHER => this.take_together(watch, look),
                     INLINE => {
                         let (decision, was_taken) = this.take_alone(watch, look);
                         if was_taken && decision == Decision::Wait {
