@@ -165,7 +165,8 @@ impl<'a, K: WithPorts> Ports<'a, K> {
     /// [`emit`](Self::emit), and may be set until the handler returns. Of more than the kernel declares for the port none is sent, as
     /// there, wherever they are set.
     ///
-    /// Where a warp or the block handles the request, all its threads call this together, and each sets what it has.
+    /// Where a warp or the block handles the request, all its threads must reach this call, which waits for all of them, and each
+    /// sets what it has.
     ///
     /// ```
     /// ring_device::ring_kernel! {
