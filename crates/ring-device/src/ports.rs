@@ -263,3 +263,97 @@ pub(crate) unsafe fn handle_stage<K: WithPorts>(
     // SAFETY: the caller's promise.
     unsafe { out.finish() }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::context::Payload;
+    use crate::{BlockMemory, Hooks, ring_kernel};
+    use std::boxed::Box;
+
+    /// Emits the given number of messages to two ports, of which one has room for two, and one for one.
+    macro_rules! emitters {
+        ($($name:ident: $($context:ident)?;)*) => {$(
+            ring_kernel! {
+                /// Of one scope.
+                pub struct $name {
+                    ports: { SHORT: [[u16; 7]; 2], LONG: [[u32; 6]; 1] },
+                }
+
+                fn handle($(_: &$context,)? n: &u64, out: &mut Ports) {
+                    for k in 0..*n as u16 {
+                        if k % 2 == 0 {
+                            out.emit($name::SHORT, [k + 1; 7]);
+                        } else {
+                            assert!(out.place($name::SHORT).set(0, 2, 0x0010_0010u32 * u32::from(k)));
+                        }
+                        let long = out.place($name::LONG);
+                        assert!(long.set(0, 5, 7u32) && !long.set(0, 6, 7u32));
+                    }
+                }
+            }
+        )*};
+    }
+    emitters! {
+        ByThread: ;
+        ByWarp: WarpContext;
+        ByBlock: BlockContext;
+    }
+
+    #[repr(align(16))]
+    struct Aligned([[u64; 2]; 8]);
+
+    /// What a stage holds behind its request, between the same words in front and behind, when `n` were emitted to it.
+    fn stage_of<K: WithPorts<Request = u64>>(n: u64) -> (bool, [u64; 10]) {
+        const OTHER: [u64; 2] = [u64::MAX; 2];
+        // The request; two short messages; a long one; the counts.
+        let mut memory = Aligned([OTHER; 1 + (1 + 2 + 2 + 1) + 1]);
+        memory.0[1][0] = n;
+        // SAFETY: atomics and cells of integers.
+        let mut block: Box<BlockMemory> = unsafe { Box::new_zeroed().assume_init() };
+        let block = ThreadBlock::new(0, &mut block, Hooks { now: || 0, rest: |_| {} });
+        let at = memory.0.as_mut_ptr().cast::<u8>().wrapping_add(16);
+        // SAFETY: no bytes.
+        let payload = unsafe { Payload::new(0, 0, &block.memory().signals.uses_payload) };
+        // SAFETY: a stage of `K`, with a request, of this thread alone.
+        let fits = unsafe { <K::Scope as Scope<K>>::emit(block, payload, Stages::new(at), 1) };
+        assert_eq!((memory.0[0], memory.0[7]), (OTHER, OTHER), "beside the stage");
+        let mut words = [0; 10];
+        words.copy_from_slice(memory.0[2..7].as_flattened());
+        (fits, words)
+    }
+
+    fn emits_inside_its_stage<K: WithPorts<Request = u64>>() {
+        let halves = |words: &[u64]| -> [u16; 7] {
+            core::array::from_fn(|k| (words[k / 4] >> (16 * (k % 4))) as u16)
+        };
+        let (fits, none) = stage_of::<K>(0);
+        assert!(fits && none[8] == 0);
+        let (fits, one) = stage_of::<K>(1);
+        assert!(fits, "one of each");
+        assert_eq!((halves(&one[..2]), one[8]), ([1; 7], 0x101));
+        assert_eq!(one[4..7], [0, 0, 7 << 32], "what is not set is zero");
+        let (fits, two) = stage_of::<K>(2);
+        assert!(!fits, "the long one does not fit twice");
+        assert_eq!((halves(&two[2..4]), two[8]), ([0, 0, 0, 0, 16, 16, 0], 0x102));
+        let (fits, many) = stage_of::<K>(300);
+        assert!(!fits);
+        assert_eq!(many[8], 0x102);
+    }
+
+    #[test]
+    fn a_thread_emits_inside_its_stage() {
+        emits_inside_its_stage::<ByThread>();
+    }
+
+    #[test]
+    fn a_warp_emits_inside_its_stage() {
+        emits_inside_its_stage::<ByWarp>();
+    }
+
+    #[test]
+    fn a_block_emits_inside_its_stage() {
+        emits_inside_its_stage::<ByBlock>();
+    }
+}
