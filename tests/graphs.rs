@@ -4,6 +4,10 @@
 mod ends;
 #[path = "graphs/recovery.rs"]
 mod recovery;
+#[path = "graphs/replies.rs"]
+mod replies;
+#[path = "graphs/scopes.rs"]
+mod scopes;
 
 use ring_example_kernels::{Absorbed, Absorber, Copier, Item, Pass, TOO_MUCH, Tally};
 use ring_host::{

@@ -237,7 +237,8 @@ impl<T: Word> Words<'_, T> {
     }
 }
 
-/// The response of a message that several threads handle, written by them word by word.
+/// A message that several threads make together, word by word: the response of one that they handle, or one that they
+/// emit.
 #[derive(Debug)]
 pub struct Output<R> {
     words: *mut u8,
@@ -247,15 +248,15 @@ pub struct Output<R> {
 impl<R: Message> Output<R> {
     /// # Safety
     /// `words` is an aligned slot in the block's memory, large enough for `R`, that only the threads
-    /// that handle its message touch while the output lives.
+    /// that handle its message touch while the output lives, and they as words that are atomic to each other.
     #[inline(always)]
     pub(crate) unsafe fn new(words: *mut u8) -> Output<R> {
         Output { words, of: PhantomData }
     }
 
-    /// Sets the word at `offset + 4 * i` bytes of the response, where `offset` is that of a field
-    /// (`core::mem::offset_of!`); whether there is one. Outside the response, or between words, nothing
-    /// is set. So a response is best a multiple of 4 bytes long: bytes behind the last whole word stay
+    /// Sets the word at `offset + 4 * i` bytes of the message, where `offset` is that of a field
+    /// (`core::mem::offset_of!`); whether there is one. Outside the message, or between words, nothing
+    /// is set. So it is best a multiple of 4 bytes long: bytes behind the last whole word stay
     /// zero.
     #[inline(always)]
     pub fn set<T: Word>(&self, offset: usize, i: usize, value: T) -> bool {
@@ -263,12 +264,54 @@ impl<R: Message> Output<R> {
         // One comparison where `offset` is known to the compiler.
         let fits = offset.is_multiple_of(4) && first < words && i < words - first;
         if fits {
-            // SAFETY: inside the slot by the check; words of it are only accessed as atomics while
-            // the output lives, so threads that set the same word do not race.
-            let cell = unsafe { &*self.words.add(4 * (first + i)).cast::<AtomicU32>() };
-            cell.store(bytemuck::cast(value), Ordering::Relaxed);
+            // SAFETY: inside the message by the check.
+            unsafe { self.word(first + i) }.store(bytemuck::cast(value), Ordering::Relaxed);
         }
         fits
+    }
+
+    /// Sets all of it.
+    #[inline(always)]
+    pub(crate) fn set_all(&self, message: R) {
+        let (from, whole) = (&raw const message, size_of::<R>() / 4);
+        let mut k = 0;
+        while k < whole {
+            // SAFETY: a whole word of the message, which is plain bytes.
+            let word = unsafe { from.cast::<u32>().add(k).read_unaligned() };
+            // SAFETY: the same word of the slot.
+            unsafe { self.word(k) }.store(word, Ordering::Relaxed);
+            k += 1;
+        }
+        let mut last = [0; 4];
+        for (to, byte) in last.iter_mut().zip(bytemuck::bytes_of(&message).iter().skip(4 * whole)) {
+            *to = *byte;
+        }
+        if size_of::<R>() > 4 * whole {
+            // SAFETY: the word with the message's last bytes: a slot is whole words.
+            unsafe { self.word(whole) }.store(u32::from_ne_bytes(last), Ordering::Relaxed);
+        }
+    }
+
+    /// Zeroes it, by threads `first..` of a group of `step`, each some of its words.
+    #[inline(always)]
+    pub(crate) fn zero(&self, first: u32, step: u32) {
+        let mut k = first as usize;
+        while k < size_of::<R>().div_ceil(4) {
+            // SAFETY: a word with bytes of the message.
+            unsafe { self.word(k) }.store(0, Ordering::Relaxed);
+            k += step as usize;
+        }
+    }
+
+    /// Word `k`.
+    ///
+    /// # Safety
+    /// It has bytes of the message.
+    #[inline(always)]
+    unsafe fn word(&self, k: usize) -> &AtomicU32 {
+        // SAFETY: inside the slot, by the caller's promise; words of it are only accessed as atomics while
+        // the output lives, so threads that set the same word do not race.
+        unsafe { &*self.words.add(4 * k).cast::<AtomicU32>() }
     }
 }
 
@@ -278,6 +321,15 @@ mod tests {
 
     /// Three words and two bytes that are none.
     type Response = [u16; 7];
+
+    #[test]
+    fn all_of_a_message_is_set_and_nothing_behind_it() {
+        let (mut slot, message) = ([u32::MAX; 6], [1u16, 2, 3, 4, 5, 6, 7]);
+        // SAFETY: room for more than a message, of this thread alone.
+        unsafe { Output::<Response>::new(slot.as_mut_ptr().cast()) }.set_all(message);
+        let halves: &[u16] = bytemuck::cast_slice(&slot);
+        assert_eq!((&halves[..7], &halves[8..]), (&message[..], &[u16::MAX; 4][..]));
+    }
 
     #[test]
     fn only_whole_words_of_the_response_are_set() {

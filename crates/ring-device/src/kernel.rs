@@ -94,6 +94,10 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[doc(hidden)]
     const EMITS_IN_ORDER: bool = false;
 
+    /// Which threads handle such a message together, and emit together.
+    #[doc(hidden)]
+    const EMITTERS: Emitters = Emitters::Thread;
+
     /// The key of a message of port `port`.
     ///
     /// # Safety
@@ -105,12 +109,12 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         0
     }
 
-    /// All threads of a warp: handles the `n` requests in `stages`, each of which then says what was emitted. False for a
-    /// thread whose handler emitted more than the kernel declares.
+    /// All threads of a warp, or of the block if these [handle together](Self::EMITTERS): handles the `n` requests in `stages`, each
+    /// of which then says what was emitted. False for a thread whose handler emitted more than the kernel declares.
     ///
     /// # Safety
-    /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of the warp alone, which
-    /// synchronises before and after. A GPU's warp has a thread for each. If the kernel [emits in order](Self::EMITS_IN_ORDER), no other warp of the channel calls it
+    /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of these threads alone, which
+    /// synchronise before and after. A GPU's warp has a thread for each. If the kernel [emits in order](Self::EMITS_IN_ORDER), no other warp of the channel calls it
     /// meanwhile, and what the one before has written is seen.
     #[doc(hidden)]
     #[inline(always)]
@@ -164,6 +168,28 @@ pub enum Group {
     Block,
     /// Thread 0 has all messages of the channel, one after the other.
     One,
+}
+
+/// Threads that handle a message of a kernel with ports together, and emit together.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emitters {
+    /// One thread.
+    Thread,
+    /// All threads of a warp.
+    Warp,
+    /// All threads of the block.
+    Block,
+}
+
+impl Emitters {
+    /// How many of a block's warps bring messages to where they are handled, if it had no other work for them.
+    pub(crate) const fn warps(self, warps: usize) -> usize {
+        match self {
+            Emitters::Thread | Emitters::Warp => warps,
+            Emitters::Block => 1,
+        }
+    }
 }
 
 /// Where the messages of a group lie: the first request and the first response, and bytes to the next.

@@ -50,6 +50,7 @@ mod macros;
 mod memory;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
+mod port_macros;
 pub mod ports;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
@@ -76,12 +77,13 @@ pub use dispatch::run;
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
-pub use ports::{HasPort, Port, Ports, WithPorts};
+pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
 pub use scope::{
-    Block, BlockHandler, Emit, EmitHandler, EmitInOrder, EmitInOrderHandler, HasState, InOrder,
-    InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
+    Block, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
+    EmitInOrderHandler, EmitWarp, EmitWarpHandler, HasState, InOrder, InOrderHandler,
+    MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
 pub use stages::{messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;

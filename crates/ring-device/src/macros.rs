@@ -27,11 +27,18 @@
 /// | `ctx: &WarpContext, request: &Q, response: &Output<R>)` | a warp for each message | [`WarpHandler`] |
 /// | `ctx: &BlockContext, request: &Q, response: &Output<R>)` | the whole block for each message | [`BlockHandler`] |
 ///
-/// | `request: &Q, out: &mut Ports)` | a thread, many messages at once; emits messages to ports | [`EmitHandler`] |
-/// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state; emits messages | [`EmitInOrderHandler`] |
-/// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
+/// These emit messages to ports, and answer nothing by themselves. Such kernels are launched as those of a graph:
 ///
-/// The last three may have `ctx: &ThreadContext` first, and answer nothing: such kernels are launched as those of a graph.
+/// | `fn handle(...)` | who runs it | trait |
+/// |---|---|---|
+/// | `request: &Q, out: &mut Ports)` | a thread, many messages at once | [`EmitHandler`] |
+/// | `state: &mut S, request: &Q, out: &mut Ports)` | a thread, message after message, with a state | [`EmitInOrderHandler`] |
+/// | `state: &mut S, request: &Q)` | the same, emits nothing | [`EmitInOrderHandler`] |
+/// | `ctx: &WarpContext, request: &Q, out: &mut Ports)` | a warp for each message | [`EmitWarpHandler`] |
+/// | `ctx: &BlockContext, request: &Q, out: &mut Ports)` | the whole block for each message | [`EmitBlockHandler`] |
+///
+/// The first three may have `ctx: &ThreadContext` first. All that take `out` may end in `-> R`: a [reply](#a-reply) beside the
+/// ports.
 ///
 /// `Q`, `R` and `S` are plain bytes ([`bytemuck::Pod`]): derive it. Names of contexts and of [`Output`]
 /// are written as in the table; they need not be imported.
@@ -96,6 +103,31 @@
 /// assert_eq!(Split::PORTS[Split::ZEROS.index()].name, "ZEROS");
 /// ```
 ///
+/// # A reply
+///
+/// What such a handler returns is emitted to one port more, the last, whose name is `REPLY`: one message for each request, in the
+/// order of the requests, behind what the handler has emitted. It is linked and read as any port; it has no key.
+///
+/// ```
+/// ring_device::ring_kernel! {
+///     /// Passes numbers on, and replies how many it has passed.
+///     pub struct Counted {
+///         ports: {
+///             /// The numbers.
+///             ON: [u64; 1],
+///         },
+///     }
+///
+///     fn handle(count: &mut u64, number: &u64, out: &mut Ports) -> u64 {
+///         out.emit(Counted::ON, *number);
+///         *count += 1;
+///         *count
+///     }
+/// }
+/// # use ring_device::WithPorts;
+/// assert_eq!((Counted::PORTS.len(), Counted::REPLY.index()), (2, 1));
+/// ```
+///
 /// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
 /// names a feature that is on only where the crate is compiled as a module of its own.
 ///
@@ -109,7 +141,9 @@
 /// [`BlockHandler`]: crate::BlockHandler
 /// [`Output`]: crate::Output
 /// [`EmitHandler`]: crate::EmitHandler
+/// [`EmitBlockHandler`]: crate::EmitBlockHandler
 /// [`EmitInOrderHandler`]: crate::EmitInOrderHandler
+/// [`EmitWarpHandler`]: crate::EmitWarpHandler
 /// [`bytemuck::Pod`]: crate::bytemuck::Pod
 #[macro_export]
 macro_rules! ring_kernel {
@@ -227,10 +261,10 @@ macro_rules! __handler {
         }
     };
     ($name:ident $given:tt
-        fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(, $o:tt: &mut Ports)? $(,)?) $body:block
+        fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) $body:block
     ) => {
         $crate::__handler! { $name $given
-            fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q $(, $o: &mut Ports)?) $body
+            fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q, _: &mut Ports) $body
         }
     };
     ($name:ident $given:tt
@@ -241,40 +275,54 @@ macro_rules! __handler {
         }
     };
     ($name:ident $given:tt
-        fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
-        $body:block
-    ) => {
-        $crate::__state!($name, $S);
-        $crate::__ports! { $name $given $Q, EmitInOrder }
-        impl $crate::EmitInOrderHandler for $name {
-            type State = $S;
-            #[inline(always)]
-            fn handle(
-                $c: &$crate::ThreadContext<'_>,
-                $s: &mut $S,
-                $q: &$Q,
-                $o: &mut $crate::Ports<'_, $name>,
-            ) $body
-        }
-    };
-    ($name:ident $given:tt
-        fn handle($q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $body:block
+        fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $(-> $R:ty)? $body:block
     ) => {
         $crate::__handler! { $name $given
-            fn handle(_: &ThreadContext, $q: &$Q, $o: &mut Ports) $body
+            fn handle(_: &ThreadContext, $s: &mut $S, $q: &$Q, $o: &mut Ports) $(-> $R)? $body
         }
     };
     ($name:ident $given:tt
-        fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $body:block
+        fn handle($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $(-> $R:ty)? $body:block
     ) => {
-        $crate::__ports! { $name $given $Q, Emit }
-        impl $crate::EmitHandler for $name {
-            #[inline(always)]
-            fn handle(
-                $c: &$crate::ThreadContext<'_>,
-                $q: &$Q,
-                $o: &mut $crate::Ports<'_, $name>,
-            ) $body
+        $crate::__state!($name, $S);
+        $crate::__emits! {
+            $name $given EmitInOrder EmitInOrderHandler [type State = $S;]
+            [$c: &$crate::ThreadContext<'_>, $s: &mut $S,] $q: $Q, $o, [$($R)?] $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?) $(-> $R:ty)? $body:block
+    ) => {
+        $crate::__handler! { $name $given
+            fn handle(_: &ThreadContext, $q: &$Q, $o: &mut Ports) $(-> $R)? $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &ThreadContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $(-> $R:ty)? $body:block
+    ) => {
+        $crate::__emits! {
+            $name $given Emit EmitHandler []
+            [$c: &$crate::ThreadContext<'_>,] $q: $Q, $o, [$($R)?] $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &WarpContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $(-> $R:ty)? $body:block
+    ) => {
+        $crate::__emits! {
+            $name $given EmitWarp EmitWarpHandler []
+            [$c: &$crate::WarpContext<'_>,] $q: $Q, $o, [$($R)?] $body
+        }
+    };
+    ($name:ident $given:tt
+        fn handle($c:tt: &BlockContext, $q:tt: &$Q:ty, $o:tt: &mut Ports $(,)?)
+        $(-> $R:ty)? $body:block
+    ) => {
+        $crate::__emits! {
+            $name $given EmitBlock EmitBlockHandler []
+            [$c: &$crate::BlockContext<'_>,] $q: $Q, $o, [$($R)?] $body
         }
     };
     ($name:ident $given:tt
@@ -294,6 +342,7 @@ macro_rules! __handler {
              fn handle(ctx: &WarpContext, request: &Q, response: &Output<R>)\n  \
              fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)\n  \
              fn handle(request: &Q, out: &mut Ports), with a context or a state before as above\n  \
+             fn handle(request: &Q, out: &mut Ports) -> R, likewise\n  \
              fn handle(state: &mut S, request: &Q)"
         );
     };
@@ -306,7 +355,8 @@ macro_rules! __handler {
 macro_rules! __kernel {
     ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt [{ $($ports:tt)* }]] $Q:ty, $R:ty, $scope:ident) => {
         ::core::compile_error!(
-            "a kernel with `ports` answers nothing: its handler takes `out: &mut Ports` and returns nothing"
+            "a kernel with `ports` emits its messages: its handler takes `out: &mut Ports` behind the request, and what it returns, \
+             if anything, is emitted to the port `REPLY`"
         );
     };
     ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt []] $Q:ty, $R:ty, $scope:ident) => {
@@ -318,81 +368,6 @@ macro_rules! __kernel {
             type Scope = $crate::$scope;
         }
         $($checks)*
-    };
-}
-
-/// A kernel with ports: its traits, and a constant for each port.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __ports {
-    ($name:ident [$consts:tt $checks:tt $slot:tt []] $Q:ty, $scope:ident) => {
-        $crate::__ports! { $name [$consts $checks $slot [{}]] $Q, $scope }
-    };
-    ($name:ident [
-        [$($consts:tt)*] [$($checks:tt)*] $slot:tt
-        [{ $($(#[$doc:meta])* $port:ident: [$M:ty; $most:expr] $(by $key:expr)?),* $(,)? }]
-    ] $Q:ty, $scope:ident) => {
-        $crate::__messages!($name, $Q, $Q, $slot);
-        impl $crate::Kernel for $name {
-            $($consts)*
-            type Request = $Q;
-            /// There are no answers: the least that a ring may hold.
-            type Response = ::core::primitive::u32;
-            type Scope = $crate::$scope;
-        }
-        $crate::__port! { $name [0] $([$(#[$doc])* $port: $M])* }
-        const _: () = {
-            #[allow(unused_variables, unused_mut)]
-            impl $crate::WithPorts for $name {
-                const PORTS: &'static [$crate::ports::PortShape] = &[$(
-                    $crate::ports::PortShape::of::<$M>(
-                        ::core::stringify!($port),
-                        $most,
-                        $crate::__or!([$({ let _: fn(&$M) -> ::core::primitive::u32 = $key; true })?] false),
-                    )
-                ),*];
-
-                #[inline(always)]
-                unsafe fn key(
-                    port: ::core::primitive::usize,
-                    message: *const ::core::primitive::u8,
-                ) -> ::core::primitive::u32 {
-                    $($(
-                        if port == $name::$port.index() {
-                            let key: fn(&$M) -> ::core::primitive::u32 = $key;
-                            // SAFETY: the caller's promise: it is an aligned message of that port.
-                            return key(unsafe { &*message.cast::<$M>() });
-                        }
-                    )?)*
-                    0
-                }
-            }
-            $crate::ports::check::<$name>();
-        };
-        $($checks)*
-    };
-    ($($other:tt)*) => {
-        ::core::compile_error!(
-            "`ports` takes `NAME: [Message; most]` or `NAME: [Message; most] by |message| key`, separated by commas; \
-             `most` is how many messages a handler emits there at most for one request"
-        );
-    };
-}
-
-/// The constants of a kernel's ports, one after the other.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __port {
-    ($name:ident [$n:expr]) => {};
-    ($name:ident [$n:expr] [$(#[$doc:meta])* $port:ident: $M:ty] $($rest:tt)*) => {
-        impl $name {
-            $(#[$doc])*
-            pub const $port: $crate::Port<$name, { $n }> = $crate::Port::NEW;
-        }
-        impl $crate::HasPort<{ $n }> for $name {
-            type Message = $M;
-        }
-        $crate::__port! { $name [$n + 1] $($rest)* }
     };
 }
 

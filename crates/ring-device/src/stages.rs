@@ -81,5 +81,6 @@ pub fn messages_a_chunk<K: WithPorts>(rings: [usize; 2], threads: Option<u32>) -
         Some(threads) => (threads.div_ceil(32) as usize, scratch_bytes::<K>(threads)),
         None => (1, SCRATCH_BYTES),
     };
+    let warps = <K::Scope as Scope<K>>::EMITTERS.warps(warps);
     Areas::new((K::Request::SLOT_ATOMS, K::PORTS), rings.into(), warps, room).chunk
 }

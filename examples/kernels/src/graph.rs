@@ -31,6 +31,37 @@ impl Item {
     fn passed(&self) -> Item {
         Item { hops: self.hops.wrapping_add(1), ..*self }
     }
+
+    /// A copy of it.
+    #[inline(always)]
+    fn copied(&self, copy: u32) -> Item {
+        let lineage = self.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
+        Item { copy, key: self.key.wrapping_add(copy), lineage, ..self.passed() }
+    }
+}
+
+/// Words of an [`Item`] before the rest.
+const WORDS: usize = core::mem::offset_of!(Item, rest) / 4;
+
+impl Item {
+    /// Word `i` of those.
+    #[inline(always)]
+    fn word(&self, i: usize) -> u32 {
+        match i {
+            0 => self.source as u32,
+            1 => (self.source >> 32) as u32,
+            2 => self.number as u32,
+            3 => (self.number >> 32) as u32,
+            4 => self.key,
+            5 => self.copies,
+            6 => self.copy,
+            7 => self.hops,
+            8 => self.counted as u32,
+            9 => (self.counted >> 32) as u32,
+            10 => self.lineage as u32,
+            _ => (self.lineage >> 32) as u32,
+        }
+    }
 }
 
 /// The number of copies that no handler can bear.
@@ -66,12 +97,77 @@ ring_device::ring_kernel! {
 
     fn handle(item: &Item, out: &mut Ports) {
         for copy in 0..item.copies.min(5) {
-            let lineage = item.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
-            let key = item.key.wrapping_add(copy);
-            out.emit(Copier::COPIES, Item { copy, key, lineage, ..item.passed() });
+            out.emit(Copier::COPIES, item.copied(copy));
         }
         if item.copies == 0 {
             out.emit(Copier::NONE, item.number);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// The same by a warp, whose threads together find the sum of the numbers below ten: the copies have counted so many. Every
+    /// other copy is placed, and made by all threads side by side, without the rest.
+    pub struct WarpCopier {
+        name: "warp copier",
+        ports: {
+            /// The copies.
+            COPIES: [Item; 3] by |item| item.key,
+            /// The numbers of those messages of which there was no copy.
+            NONE: [u64; 1],
+        },
+    }
+
+    fn handle(ctx: &WarpContext, item: &Item, out: &mut Ports) {
+        assert_ne!(item.copies, TOO_MUCH, "a message that the handler cannot bear");
+        let own = (ctx.thread() as u64..10).step_by(ctx.threads()).sum();
+        let counted = ctx.sum(own);
+        for copy in 0..item.copies.min(5) {
+            let item = Item { counted, ..item.copied(copy) };
+            if copy % 2 == 0 {
+                out.emit(WarpCopier::COPIES, item);
+                continue;
+            }
+            let placed = out.place(WarpCopier::COPIES);
+            for i in (ctx.thread()..WORDS).step_by(ctx.threads()) {
+                placed.set(0, i, item.word(i));
+            }
+        }
+        if item.copies == 0 {
+            out.emit(WarpCopier::NONE, item.number);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// The same by a whole block: its last threads make what is placed. Of a message that the handler cannot bear only the very last
+    /// one takes note.
+    pub struct BlockCopier {
+        name: "block copier",
+        ports: {
+            /// The copies.
+            COPIES: [Item; 3] by |item| item.key,
+            /// The numbers of those messages of which there was no copy.
+            NONE: [u64; 1],
+        },
+    }
+
+    fn handle(ctx: &BlockContext, item: &Item, out: &mut Ports) {
+        let own = ctx.threads() - 1 - ctx.thread();
+        assert!(item.copies != TOO_MUCH || own > 0, "a message that the handler cannot bear");
+        for copy in 0..item.copies.min(5) {
+            let item = item.copied(copy);
+            if copy % 2 == 0 {
+                out.emit(BlockCopier::COPIES, item);
+                continue;
+            }
+            let placed = out.place(BlockCopier::COPIES);
+            for i in (own..WORDS).step_by(ctx.threads()) {
+                placed.set(0, i, item.word(i));
+            }
+        }
+        if item.copies == 0 {
+            out.emit(BlockCopier::NONE, item.number);
         }
     }
 }
@@ -89,6 +185,26 @@ ring_device::ring_kernel! {
     fn handle(count: &mut u64, item: &Item, out: &mut Ports) {
         *count = count.wrapping_add(1);
         out.emit(Tally::COUNTED, Item { counted: *count, ..item.passed() });
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Passes each message on, and replies how many messages the channel has had; to those that want no copies zero.
+    pub struct Counter {
+        name: "counter",
+        ports: {
+            /// The messages.
+            ON: [Item; 1] by |item| item.key,
+        },
+    }
+
+    fn handle(count: &mut u64, item: &Item, out: &mut Ports) -> u64 {
+        *count = count.wrapping_add(1);
+        out.emit(Counter::ON, item.passed());
+        if item.copies == 0 {
+            return 0;
+        }
+        *count
     }
 }
 

@@ -8,7 +8,8 @@ pub mod pipeline;
 
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 pub use graph::{
-    Absorbed, Absorber, Copier, Discard, Item, Pass, STREAMS, TOO_MUCH, Tally, Verified, Verifier,
+    Absorbed, Absorber, BlockCopier, Copier, Counter, Discard, Item, Pass, STREAMS, TOO_MUCH,
+    Tally, Verified, Verifier, WarpCopier,
 };
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 

@@ -10,9 +10,12 @@ use super::place::{Access, Place, Strength};
 use ring_ptx::Statement;
 
 /// The kernels.
-const KERNELS: [&str; 12] = [
+const KERNELS: [&str; 15] = [
     "ring_Absorber",
     "ring_Copier",
+    "ring_WarpCopier",
+    "ring_BlockCopier",
+    "ring_Counter",
     "ring_Discard",
     "ring_Pass",
     "ring_Tally",

@@ -72,7 +72,7 @@ impl<K: EmitHandler> Scope<K> for Emit {
                     K::handle(&ThreadContext::new(block, payload), request, out);
                 };
                 // SAFETY: stage `m < n`, with a request; each stage has one thread.
-                fits &= unsafe { handle_stage::<K>(stage, handle) };
+                fits &= unsafe { handle_stage::<K>(block, stage, handle) };
             }
             m += Threads::WARP;
             if Threads::WARP > 1 || m >= n {

@@ -53,7 +53,7 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
                 K::handle(&ThreadContext::new(block, payload), state, request, out);
             };
             // SAFETY: stage `m < n`, with a request; nobody else is here.
-            fits &= unsafe { handle_stage::<K>(stage, handle) };
+            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
             m += 1;
         }
         fits

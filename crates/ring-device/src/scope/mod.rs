@@ -2,7 +2,9 @@
 
 mod block;
 mod emit;
+mod emit_block;
 mod emit_in_order;
+mod emit_warp;
 mod has_state;
 mod in_order;
 mod thread;
@@ -10,7 +12,9 @@ mod warp;
 
 pub use block::{Block, BlockHandler};
 pub use emit::{Emit, EmitHandler};
+pub use emit_block::{EmitBlock, EmitBlockHandler};
 pub use emit_in_order::{EmitInOrder, EmitInOrderHandler};
+pub use emit_warp::{EmitWarp, EmitWarpHandler};
 pub use has_state::HasState;
 pub use in_order::{InOrder, InOrderHandler, MAX_STATE_BYTES};
 pub use thread::{Thread, ThreadHandler};

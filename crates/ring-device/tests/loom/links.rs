@@ -90,6 +90,23 @@ ring_kernel! {
     }
 }
 
+ring_kernel! {
+    /// The first of a chain, as a kernel whose messages the whole block handles, and which places what it emits.
+    pub struct Together {
+        entry: "test_together",
+        ports: { ON: [u64; 1] by |message| *message as u32 },
+    }
+
+    fn handle(_: &BlockContext, message: &u64, out: &mut Ports) {
+        let (plain, i) = (plain(), number(*message));
+        assert_eq!(read(&plain.sent[i]), 1, "a message seen before what was written before it");
+        count(&plain.passed[i]);
+        let placed = out.place(Together::ON);
+        placed.set(0, 0, *message as u32);
+        placed.set(0, 1, (*message >> 32) as u32);
+    }
+}
+
 #[repr(C, align(128))]
 struct RingMemory {
     line: Doorbell,
@@ -293,23 +310,23 @@ fn send(outbox: &mut Outbox, message: u64) -> bool {
     has_room
 }
 
-/// A chain of two kernels, both active.
-fn two_active(to_first: &Between, between: &Between, out: &Between) -> [Node; 2] {
+/// A chain of two kernels, of which the first is `K`, both active.
+fn two_active<K: Kernel>(to_first: &Between, between: &Between, out: &Between) -> [Node; 2] {
     let (inputs, outputs) = ([(between, Far::Channel)], [(out, Far::Host)]);
     let mut second = Node::new::<Second>(&inputs, &outputs, Routing::All);
     second.ask(State::Active);
     let inputs = [(to_first, Far::Host)];
-    let mut first = Node::new::<First>(&inputs, &[(between, Far::Channel)], Routing::All);
+    let mut first = Node::new::<K>(&inputs, &[(between, Far::Channel)], Routing::All);
     first.ask(State::Active);
     [first, second]
 }
 
 /// A chain of two kernels, drained and ended: each message comes out once and in order.
-fn chain(preemptions: usize, messages: u64) {
+fn chain<K: Kernel>(preemptions: usize, messages: u64) {
     check(preemptions, move || {
         begin();
         let (to_first, between, out) = (Between::new(2), Between::new(1), Between::new(2));
-        let [mut first, mut second] = two_active(&to_first, &between, &out);
+        let [mut first, mut second] = two_active::<K>(&to_first, &between, &out);
         let mut outbox = Outbox::new(to_first.ring());
         assert!((0..messages).all(|i| send(&mut outbox, i)));
         first.ask(State::Inactive);
@@ -327,12 +344,22 @@ fn chain(preemptions: usize, messages: u64) {
 
 #[test]
 fn a_chain_of_two() {
-    chain(0, 2);
+    chain::<First>(0, 2);
 }
 
 #[test]
 fn a_chain_of_two_with_one_message() {
-    chain(1, 1);
+    chain::<First>(1, 1);
+}
+
+#[test]
+fn a_chain_that_a_whole_block_begins() {
+    chain::<Together>(0, 2);
+}
+
+#[test]
+fn a_chain_that_a_whole_block_begins_with_one_message() {
+    chain::<Together>(1, 1);
 }
 
 /// A full chain that the host reads while it drains: the first kernel's output has one slot, and the host's two.
@@ -431,7 +458,7 @@ fn a_fault_behind() {
     check(0, || {
         begin();
         let (to_first, between, out) = (Between::new(4), Between::new(1), Between::new(2));
-        let [first, second] = two_active(&to_first, &between, &out);
+        let [first, second] = two_active::<First>(&to_first, &between, &out);
         let mut outbox = Outbox::new(to_first.ring());
         assert!(send(&mut outbox, 0) && send(&mut outbox, 1 | PANIC));
         let mut inbox = Inbox::new(out.ring());

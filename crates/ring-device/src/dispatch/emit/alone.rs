@@ -52,9 +52,8 @@ impl<K: Kernel> Channel<'_, K> {
             }
         }
         self.warp_sync();
-        // What was written before the message, where it is more than the message; and before slots are written.
-        let is_acquired = K::USES_PAYLOAD && watch.is_narrow;
-        if is_acquired {
+        // What was written before the message, where it is more than the message.
+        if K::USES_PAYLOAD && watch.is_narrow {
             self.fence_links(watch);
         }
         let this = self.optimization_barrier();
@@ -64,24 +63,7 @@ impl<K: Kernel> Channel<'_, K> {
         this.exit_if_warp_panicked();
         this.warp_sync();
         let took = this.ticks().wrapping_sub(began);
-        let (mut decision, mut is_inline) = (Decision::Wait, false);
-        if !this.all(fits) {
-            decision = Decision::EmittedTooMany; // nothing of it is sent
-        } else if let Some(targets) = this.targets_of_emitted(watch, is_whole) {
-            is_inline = true;
-            if K::USES_PAYLOAD {
-                this.fence_links(watch);
-            }
-            this.send_inline(stages, targets);
-            this.note_sent(targets);
-        } else {
-            if !is_acquired && watch.is_narrow {
-                this.fence_links(watch);
-            }
-            if !this.send_by_slots(watch) {
-                decision = Decision::NoSuchChannel;
-            }
-        }
+        let (decision, is_inline) = this.send_emitted(watch, fits, is_whole);
         if is_whole {
             this.note_taken(watch);
         }
@@ -97,6 +79,33 @@ impl<K: Kernel> Channel<'_, K> {
         }
         this.warp_sync();
         (decision, true)
+    }
+
+    /// The first warp, while there is no stream: sends what the first stage has emitted, inline where that may be; `are_idle`: all
+    /// outputs are. What is wrong, if so: nothing is sent then; and whether it went inline.
+    #[inline(always)]
+    pub(super) fn send_emitted(
+        &self,
+        watch: &mut Watch<'_>,
+        fits: bool,
+        are_idle: bool,
+    ) -> (Decision, bool) {
+        if !self.all(fits) {
+            return (Decision::EmittedTooMany, false);
+        }
+        if let Some(targets) = self.targets_of_emitted(watch, are_idle) {
+            if K::USES_PAYLOAD {
+                self.fence_links(watch);
+            }
+            self.send_inline(watch.stages, targets);
+            self.note_sent(targets);
+            return (Decision::Wait, true);
+        }
+        if !K::USES_PAYLOAD && watch.is_narrow {
+            self.fence_links(watch); // before slots are written; with a payload there was one
+        }
+        let is_sent = self.send_by_slots(watch);
+        (if is_sent { Decision::Wait } else { Decision::NoSuchChannel }, false)
     }
 
     /// The first warp: puts the inline message that a look shows, by eight lanes from `first` on, into the first stage. A barrier
@@ -138,7 +147,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp: takes an inline message to the first stage, if it is all there, and notes that. A barrier of the warp is to
     /// follow.
     #[inline(always)]
-    fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
+    pub(super) fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
         let chosen = watch.input;
         if Threads::WARP == 1 {
             // SAFETY: the first stage, which has room for a request, at a multiple of 16. Of scratch memory any bytes are values

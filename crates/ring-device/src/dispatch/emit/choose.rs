@@ -33,7 +33,8 @@ impl<K: Kernel> Channel<'_, K> {
                     telemetry.unseen.set(watch.seen);
                     watch.seen = this.ticks();
                 }
-                let shown = if watch.is_narrow { this.judge(watch, look) } else { Shown::Other };
+                let judges = watch.is_narrow && !Self::TOGETHER;
+                let shown = if judges { this.judge(watch, look) } else { Shown::Other };
                 let found = match shown {
                     Shown::Message => INLINE,
                     Shown::Nothing => 0,
@@ -47,6 +48,7 @@ impl<K: Kernel> Channel<'_, K> {
                     0 if is_draining => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
+                    INLINE if Self::TOGETHER => this.take_together(watch, look),
                     INLINE => {
                         let is_whole = shown == Shown::Message;
                         let (decision, was_taken) = this.take_alone(watch, look, is_whole);

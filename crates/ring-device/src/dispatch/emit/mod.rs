@@ -15,6 +15,9 @@
 //! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
 //! A block of one warp, or of one CPU thread, does all of this in turns.
 //!
+//! Where the whole block handles each message [together], there is one worker, the first warp, and it hands messages that
+//! came inline to all threads as well.
+//!
 //! To be asked to become inactive is to drain: a channel says that it is inactive when all its inputs are empty. The host asks
 //! the kernels of a graph one behind the other, so that nothing more comes then.
 
@@ -26,6 +29,7 @@ mod look;
 mod open;
 mod route;
 mod stream;
+mod together;
 mod work;
 
 use super::channel::Channel;
@@ -81,7 +85,10 @@ impl<K: Kernel> Channel<'_, K> {
             this.sync();
             let mut decision = this.flow().decision.get();
             if decision == Decision::Continue {
-                decision = this.stream(&mut watch);
+                decision = match Self::TOGETHER {
+                    false => this.stream(&mut watch),
+                    true => this.together(&mut watch),
+                };
             }
             if decision == Decision::Obey {
                 decision = this.obey();
@@ -104,7 +111,7 @@ impl<K: Kernel> Channel<'_, K> {
         Areas::new(
             (K::Request::SLOT_ATOMS, Self::PORTS),
             (inputs as usize, outputs as usize),
-            self.warps() as usize,
+            <K::Scope as Scope<K>>::EMITTERS.warps(self.warps() as usize),
             self.block.scratch_bytes(),
         )
     }

@@ -38,8 +38,11 @@ impl<K: Kernel> Channel<'_, K> {
             return Some(Exit::BadConfig);
         }
         if self.thread() == 0 {
-            let mut layout =
-                Layout::new((inputs, outputs), areas, self.memory().boot_max_messages());
+            let most = self.memory().boot_max_messages();
+            let mut layout = Layout::new((inputs, outputs), areas, most);
+            if Self::TOGETHER {
+                layout.most = layout.areas.chunk; // between two chunks the first warp tells of one, and looks at the host
+            }
             let mut port = 0;
             while port < Self::PORTS.len() {
                 let mut port_links = PortLinks::from_word(links.ports[port].load(Relaxed));

@@ -107,7 +107,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The first warp's turn in a stream: tells of steps that are done, begins another, or ends the stream.
     #[inline(always)]
-    fn tend(&self, watch: &mut Watch<'_>) {
+    pub(super) fn tend(&self, watch: &mut Watch<'_>) {
         // A CPU's thread has done all its steps when it comes here, and looks between two streams.
         let looks = Threads::WARP > 1 && watch.stop == Decision::Continue;
         let look = if looks { Some(self.begin_look(watch)) } else { None };

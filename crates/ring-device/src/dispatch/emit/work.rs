@@ -22,7 +22,7 @@ const LOOKS: u32 = 64;
 
 /// A chunk of a step.
 #[derive(Clone, Copy)]
-struct Chunk {
+pub(super) struct Chunk {
     /// Its number.
     number: u32,
     /// The step's place.
@@ -31,7 +31,7 @@ struct Chunk {
     input: u32,
     index: u32,
     /// How many there are.
-    n: u32,
+    pub n: u32,
     /// Whether it is the step's last.
     is_last: bool,
 }
@@ -41,14 +41,7 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     pub(super) fn work_on(&self, area: Area, number: u32) -> bool {
         let Some(chunk) = self.find_chunk(area, number) else { return false };
-        // SAFETY: an input; nobody changes its ring, or who has the other end.
-        let (ring, far) =
-            unsafe { ((*self.input(chunk.input)).ring, (*self.input(chunk.input)).far) };
-        match far {
-            Far::Channel => self.bring_chunk::<Gpu>(chunk, ring, area.stages),
-            Far::Host => self.bring_chunk::<System>(chunk, ring, area.stages),
-        }
-        self.warp_sync();
+        self.bring_chunk(area, &chunk);
         let this = self.optimization_barrier();
         let in_order = <K::Scope as Scope<K>>::EMITS_IN_ORDER;
         if in_order && !this.await_turn(number) {
@@ -67,16 +60,43 @@ impl<K: Kernel> Channel<'_, K> {
         if in_order && fits {
             this.pass_turn_on(number);
         }
+        this.finish_chunk(area, &chunk, fits, (took, began.wrapping_sub(unseen)));
+        true
+    }
+
+    /// A worker: brings a chunk to the stages of its area.
+    #[inline(always)]
+    pub(super) fn bring_chunk(&self, area: Area, chunk: &Chunk) {
+        // SAFETY: an input; nobody changes its ring, or who has the other end.
+        let (ring, far) =
+            unsafe { ((*self.input(chunk.input)).ring, (*self.input(chunk.input)).far) };
+        match far {
+            Far::Channel => self.read_slots::<Gpu>(chunk, ring, area.stages),
+            Far::Host => self.read_slots::<System>(chunk, ring, area.stages),
+        }
+        self.warp_sync();
+    }
+
+    /// A worker: sends on what was emitted for a chunk to the outputs' slots, and says so, or what is wrong: if not all
+    /// `fits`, its handlers have emitted too many. It took so many ticks, and had waited so many.
+    #[inline(always)]
+    pub(super) fn finish_chunk(
+        &self,
+        area: Area,
+        chunk: &Chunk,
+        fits: bool,
+        (took, waited): (u64, u64),
+    ) {
         let this = self.optimization_barrier();
         let (are_there, totals) = this.list(area, chunk.n);
         if !this.all(fits && are_there) {
             let wrong = if fits { Decision::NoSuchChannel } else { Decision::EmittedTooMany };
             this.tell_of_wrong(area, chunk, wrong);
-            return true;
+            return;
         }
         let last = chunk.is_last.then_some(chunk.step);
-        if !this.place(area, totals, number, last) {
-            return true;
+        if !this.place(area, totals, chunk.number, last) {
+            return;
         }
         let this = self.optimization_barrier();
         this.write_emissions(area, totals);
@@ -84,17 +104,15 @@ impl<K: Kernel> Channel<'_, K> {
         if this.is_lane_0() {
             this.fence_block(); // the warp's messages, and where they end, for the first warp
             this.add32(&this.flow().step(chunk.step).done, chunk.n);
-            let waited = began.wrapping_sub(unseen);
             let threads = this.threads_of_block();
             this.memory().telemetry.count_some(threads, chunk.n, took, waited);
         }
         this.warp_sync();
-        true
     }
 
     /// A worker: the chunk of that number, which is its own, if it is there.
     #[inline(always)]
-    fn find_chunk(&self, area: Area, number: u32) -> Option<Chunk> {
+    pub(super) fn find_chunk(&self, area: Area, number: u32) -> Option<Chunk> {
         let flow = self.flow();
         let ahead = self.broadcast32(flow.chunks.load(Relaxed)).wrapping_sub(number);
         if ahead as i32 <= 0 {
@@ -163,7 +181,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// nobody's turn comes any more.
     #[cold]
     #[inline(always)]
-    fn tell_of_wrong(&self, area: Area, chunk: Chunk, wrong: Decision) {
+    fn tell_of_wrong(&self, area: Area, chunk: &Chunk, wrong: Decision) {
         let (mut k, mut is_turn) = (0, true);
         while k < area.outputs && is_turn {
             is_turn =
@@ -201,7 +219,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// A worker: brings a chunk from its slots, which the threads of `S` share, to `stages`.
     #[inline(always)]
-    fn bring_chunk<S: MemoryScope>(&self, chunk: Chunk, ring: Ring, stages: Stages) {
+    fn read_slots<S: MemoryScope>(&self, chunk: &Chunk, ring: Ring, stages: Stages) {
         let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
         let Some(slots) = ring.slots_of(atoms) else { return }; // never: it was checked
         let (all, step) = (chunk.n * atoms.get(), Threads::WARP);
