@@ -1,9 +1,9 @@
 //! What a port's receiver says when nothing comes any more: the same as the receiver of a kernel that answers.
 
-use crate::config;
+use crate::{config, on_each_device};
 use ring_example_kernels::{Item, Pass};
 use ring_host::{GraphBuilder, RecvTimeoutError, State, TryRecvError};
-use ring_tests::{LONG, Unlucky, cpu, on_each_device};
+use ring_tests::{LONG, Unlucky, cpu};
 use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(5);

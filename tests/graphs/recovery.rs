@@ -1,6 +1,6 @@
 //! `Graph::recover`: after a fault of one kernel the graph works again, with new ends, states and links.
 
-use crate::config;
+use crate::{config, on_each_device};
 use ring_example_kernels::{Absorber, Item, Pass, TOO_MUCH, Tally};
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::{
@@ -8,7 +8,7 @@ use ring_host::{
     PortReceiver, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
     SendTimeoutError, Sender, Summary,
 };
-use ring_tests::{LONG, Progress, cpu, cpu_with, kernels, on_each_device};
+use ring_tests::{LONG, Progress, cpu, cpu_with, kernels};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Handlers that return a value beside what they emit: it comes to one port more, in order.
 
-use super::{MANY, config};
+use super::{MANY, config, on_each_device};
 use ring_example_kernels::{Counter, Item};
 use ring_host::{GraphBuilder, HasPort, Kernel, Port, Route, Runtime};
-use ring_tests::{LONG, Progress, cpu, on_each_device};
+use ring_tests::{LONG, Progress, cpu};
 
 #[test]
 fn replies_come_in_order_beside_what_is_emitted() {

@@ -1,12 +1,12 @@
 //! Kernels of a graph whose messages are handled by several threads together: they emit as a thread does.
 
-use super::{MANY, config};
+use super::{MANY, config, on_each_device};
 use ring_example_kernels::{BlockCopier, Copier, Item, TOO_MUCH, Tally, WarpCopier};
 use ring_host::{
     DeviceFault, DeviceKind, Exit, Graph, GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port,
     PortReceiver, RecvTimeoutError, Route, Runtime, Sender,
 };
-use ring_tests::{LONG, Progress, cpu, kernels, on_each_device};
+use ring_tests::{LONG, Progress, cpu, kernels};
 
 /// A kernel that copies as [`Copier`] does.
 trait Copies: Kernel<Request = Item> + HasPort<0, Message = Item> + HasPort<1, Message = u64> {
