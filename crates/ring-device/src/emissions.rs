@@ -23,14 +23,19 @@ impl PortShape {
     #[track_caller]
     pub const fn of<M: Message>(name: &'static str, most: u32, has_key: bool) -> PortShape {
         assert!(most >= 1 && most <= 255, "a port takes 1 to 255 messages a step");
-        let inline_atoms = if M::FITS_INLINE && M::SPAN == 1 { M::INLINE_ATOMS } else { 0 };
-        PortShape { name, most, has_key, atoms: M::SLOT_ATOMS, inline_atoms }
+        let (atoms, inline_atoms) = (M::SLOT_ATOMS, line_atoms::<M>());
+        PortShape { name, most, has_key, atoms, inline_atoms }
     }
 
     /// Bytes of a slot for a message.
     pub const fn slot_bytes(&self) -> usize {
         16 * self.atoms
     }
+}
+
+/// Atoms of the one doorbell line of a link for a message `M`; 0 if it does not fit one line.
+pub(crate) const fn line_atoms<M: Message>() -> usize {
+    if M::FITS_INLINE && M::SPAN == 1 { M::INLINE_ATOMS } else { 0 }
 }
 
 /// Atom of a stage at which the messages of port `port` begin, or behind the last port end: behind the request.

@@ -264,6 +264,32 @@ pub(crate) unsafe fn handle_stage<K: WithPorts>(
     unsafe { out.finish() }
 }
 
+/// Handles the `n` requests in `stages` one after the other, each as [`handle_stage`] does, with `between` before all but the first.
+/// False for a thread that has emitted too many for one of them.
+///
+/// # Safety
+/// As for [`handle_stage`], of each of them.
+#[inline(always)]
+pub(crate) unsafe fn handle_in_turn<K: WithPorts>(
+    block: ThreadBlock<'_>,
+    stages: Stages,
+    n: u32,
+    between: impl Fn(),
+    mut handle: impl FnMut(&K::Request, &mut Ports<'_, K>),
+) -> bool {
+    let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
+    let (mut m, mut fits) = (0, true);
+    while m < n {
+        if m > 0 {
+            between();
+        }
+        // SAFETY: stage `m < n`; the caller's promise.
+        fits &= unsafe { handle_stage::<K>(block, stages.stage(stride, m), &mut handle) };
+        m += 1;
+    }
+    fits
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;

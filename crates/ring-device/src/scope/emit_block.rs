@@ -4,7 +4,7 @@ use super::emit::with_ports;
 use crate::context::{BlockContext, Payload};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Emitters, Group, Messages, Scope, sealed::Sealed};
-use crate::ports::{Ports, WithPorts, handle_stage};
+use crate::ports::{Ports, WithPorts, handle_in_turn};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -32,21 +32,16 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
 
     #[inline(always)]
     unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
-        let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
-        let (mut m, mut fits) = (0, true);
-        while m < n {
-            // A handler that has a payload finds there what the ones before left; others share nothing.
-            if K::USES_PAYLOAD && m > 0 {
+        // A handler that has a payload finds there what the ones before left; others share nothing.
+        let between = || {
+            if K::USES_PAYLOAD {
                 block.sync();
             }
-            let stage = stages.stage(stride, m);
-            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                K::handle(&BlockContext::new(block, payload), request, out);
-            };
-            // SAFETY: stage `m < n`, with a request, of this block alone, all threads of which come here.
-            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
-            m += 1;
-        }
-        fits
+        };
+        let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+            K::handle(&BlockContext::new(block, payload), request, out);
+        };
+        // SAFETY: `n` stages, with a request in each, of this block alone, all threads of which come here.
+        unsafe { handle_in_turn::<K>(block, stages, n, between, handle) }
     }
 }

@@ -6,7 +6,7 @@ use crate::block::Cooperate;
 use crate::context::{Payload, ThreadContext};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Group, Messages, Scope, sealed::Sealed};
-use crate::ports::{Ports, WithPorts, handle_stage};
+use crate::ports::{Ports, WithPorts, handle_in_turn};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use ring_shared::Message;
@@ -43,19 +43,12 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
         if !block.is_lane_0() {
             return true;
         }
-        let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
         // SAFETY: the caller's promise: no other thread of the channel is here.
         let state = unsafe { state_of::<K::State>(block) };
-        let (mut m, mut fits) = (0, true);
-        while m < n {
-            let stage = stages.stage(stride, m);
-            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                K::handle(&ThreadContext::new(block, payload), state, request, out);
-            };
-            // SAFETY: stage `m < n`, with a request; nobody else is here.
-            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
-            m += 1;
-        }
-        fits
+        let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+            K::handle(&ThreadContext::new(block, payload), state, request, out);
+        };
+        // SAFETY: `n` stages, with a request in each; nobody else is here.
+        unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) }
     }
 }

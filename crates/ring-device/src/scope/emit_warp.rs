@@ -5,7 +5,7 @@ use crate::block::Cooperate;
 use crate::context::{Payload, WarpContext};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Emitters, Group, Messages, Scope, sealed::Sealed};
-use crate::ports::{Ports, WithPorts, handle_stage};
+use crate::ports::{Ports, WithPorts, handle_in_turn};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -33,20 +33,12 @@ impl<K: EmitWarpHandler> Scope<K> for EmitWarp {
 
     #[inline(always)]
     unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
-        let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
-        let (mut m, mut fits) = (0, true);
-        while m < n {
-            if m > 0 {
-                block.warp_sync(); // a handler that has a payload finds there what the ones before left
-            }
-            let stage = stages.stage(stride, m);
-            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                K::handle(&WarpContext::new(block, payload), request, out);
-            };
-            // SAFETY: stage `m < n`, with a request, of this warp alone, all threads of which are here.
-            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
-            m += 1;
-        }
-        fits
+        // A handler that has a payload finds there what the ones before left.
+        let between = || block.warp_sync();
+        let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+            K::handle(&WarpContext::new(block, payload), request, out);
+        };
+        // SAFETY: `n` stages, with a request in each, of this warp alone, all threads of which are here.
+        unsafe { handle_in_turn::<K>(block, stages, n, between, handle) }
     }
 }

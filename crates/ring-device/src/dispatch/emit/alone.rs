@@ -32,7 +32,6 @@ impl<K: Kernel> Channel<'_, K> {
         look: Look,
         is_whole: bool,
     ) -> (Decision, bool) {
-        let stages = watch.stages;
         if is_whole {
             self.stage(watch, look, 8 * watch.input);
             if let Some(credit) = watch.credit
@@ -41,25 +40,15 @@ impl<K: Kernel> Channel<'_, K> {
                 // SYNC: as in `tell_producer`: what the look has read is in the registers of lanes that have judged it.
                 self.store_after_reads(credit, watch.known.next + 1);
             }
-        } else {
-            match self.room_for(watch, 1) {
-                None => return (Decision::CorruptRing, false),
-                Some(0) => return (Decision::Wait, false),
-                Some(_) => {}
-            }
-            if !self.take_inline(watch, look, stages) {
-                return (Decision::Wait, false); // it is on its way
-            }
+        } else if let Err(why) = self.take_inline(watch, look) {
+            return (why, false);
         }
-        self.warp_sync();
-        // What was written before the message, where it is more than the message.
-        if K::USES_PAYLOAD && watch.is_narrow {
-            self.fence_links(watch);
-        }
+        self.begin_taken(watch);
         let this = self.optimization_barrier();
         let began = this.ticks();
         // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
-        let fits = unsafe { <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, 1) };
+        let fits =
+            unsafe { <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1) };
         this.exit_if_warp_panicked();
         this.warp_sync();
         let took = this.ticks().wrapping_sub(began);
@@ -144,15 +133,42 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
-    /// The first warp: takes an inline message to the first stage, if it is all there, and notes that. A barrier of the warp is to
-    /// follow.
+    /// The first warp, when a request is in the first stage, before it is handled.
     #[inline(always)]
-    pub(super) fn take_inline(&self, watch: &Watch<'_>, look: Look, stages: Stages) -> bool {
+    pub(super) fn begin_taken(&self, watch: &Watch<'_>) {
+        self.warp_sync();
+        // What was written before the message, where it is more than the message.
+        if K::USES_PAYLOAD && watch.is_narrow {
+            self.fence_links(watch);
+        }
+    }
+
+    /// The first warp, while there is no stream: takes the message of the chosen input that came inline to the first stage, if it is
+    /// all there and there is room for what it emits, and notes that; what is to do next, if it is not taken.
+    #[inline(always)]
+    pub(super) fn take_inline(&self, watch: &Watch<'_>, look: Look) -> Result<(), Decision> {
+        match self.room_for(watch, 1) {
+            None => Err(Decision::CorruptRing),
+            Some(0) => Err(Decision::Wait),
+            // Or it is on its way.
+            Some(_) => {
+                if self.take_arrived(watch, look) {
+                    Ok(())
+                } else {
+                    Err(Decision::Wait)
+                }
+            }
+        }
+    }
+
+    /// The first warp: takes an inline message to the first stage, if it is all there, and notes that.
+    #[inline(always)]
+    fn take_arrived(&self, watch: &Watch<'_>, look: Look) -> bool {
         let chosen = watch.input;
         if Threads::WARP == 1 {
             // SAFETY: the first stage, which has room for a request, at a multiple of 16. Of scratch memory any bytes are values
             // of plain bytes.
-            let request = unsafe { &mut *stages.stage(0, 0).cast::<K::Request>() };
+            let request = unsafe { &mut *watch.stages.stage(0, 0).cast::<K::Request>() };
             // SAFETY: an input of this lane; only this warp touches its end.
             return unsafe { &mut (*self.input(chosen)).source }.take_inline(request);
         }

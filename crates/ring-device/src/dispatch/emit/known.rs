@@ -3,9 +3,9 @@
 
 use crate::block::{Cooperate, Words};
 use crate::dispatch::channel::Channel;
+use crate::emissions::line_atoms;
 use crate::kernel::Kernel;
 use crate::memory::links::Lane;
-use ring_shared::Message;
 use ring_shared::ring::CONTROL;
 
 /// What a lane of the first warp knows of the end whose ring it looks at, where one look shows all rings: a copy of what is in
@@ -22,7 +22,7 @@ pub(super) struct Known {
     is_control: u32,
     /// All ones if it is the credit of an output.
     is_credit: u32,
-    /// All ones if there is no such input.
+    /// All ones if there is no such input, or none of its messages comes inline.
     is_missing: u32,
     /// Not zero if an input is not [settled](ring_shared::Inbox::is_settled).
     is_unsettled: u32,
@@ -30,7 +30,7 @@ pub(super) struct Known {
 
 impl Known {
     /// A lane that looks at nothing.
-    const NOTHING: Known = Known {
+    pub const NOTHING: Known = Known {
         next: 0,
         consumed: 0,
         is_of_message: 0,
@@ -73,9 +73,6 @@ fn different(a: u64, b: u64) -> u32 {
 }
 
 impl<K: Kernel> Channel<'_, K> {
-    /// Whether a request fits the one line that a link has.
-    const TAKES_INLINE: bool = K::Request::FITS_INLINE && K::Request::SPAN == 1;
-
     /// A lane of the first warp: what it knows of the end whose ring it looks at.
     #[inline(always)]
     pub(super) fn known(&self, is_narrow: bool) -> Known {
@@ -89,13 +86,14 @@ impl<K: Kernel> Channel<'_, K> {
                 // SAFETY: an input; only this warp touches its end.
                 let source = unsafe { &(*self.input(input)).source };
                 let is_control = atom == CONTROL as u32;
-                let is_of_message = is_control || (atom as usize) < K::Request::INLINE_ATOMS;
+                let atoms = const { line_atoms::<K::Request>() };
+                let is_of_message = is_control || (atom as usize) < atoms;
                 let is_unsettled = is_control && !source.is_settled();
                 Known {
                     next: source.next(),
                     is_of_message: ones(is_of_message),
                     is_control: ones(is_control),
-                    is_missing: ones(!Self::TAKES_INLINE),
+                    is_missing: ones(atoms == 0),
                     is_unsettled: ones(is_unsettled),
                     ..Known::NOTHING
                 }

@@ -109,7 +109,7 @@ impl<K: Kernel> Channel<'_, K> {
             outputs,
             input: 0,
             turns: TURNS,
-            known: self.known(is_narrow),
+            known: Known::NOTHING, // until it begins to look
             credit: match Lane::of(self.lane()) {
                 Lane::Input { input, .. } if input < inputs => {
                     // SAFETY: an input; its ring stays where it is.

@@ -27,17 +27,10 @@ impl<K: Kernel> Channel<'_, K> {
     /// there is room for what it emits, for all threads to handle. What is to do next.
     #[inline(always)]
     pub(super) fn take_together(&self, watch: &Watch<'_>, look: Look) -> Decision {
-        match self.room_for(watch, 1) {
-            None => return Decision::CorruptRing,
-            Some(0) => return Decision::Wait,
-            Some(_) => {}
+        if let Err(why) = self.take_inline(watch, look) {
+            return why;
         }
-        if !self.take_inline(watch, look, self.area(0).stages) {
-            return Decision::Wait; // it is on its way
-        }
-        if K::USES_PAYLOAD && watch.is_narrow {
-            self.fence_links(watch); // what was written before the message
-        }
+        self.begin_taken(watch);
         if self.is_lane_0() {
             self.flow().chunks.store(0, Relaxed); // a stream that has begun has one
         }
