@@ -83,7 +83,8 @@ impl<K: Kernel> Channel<'_, K> {
         let (layout, flow) = (self.layout(), self.flow());
         let n = n.min(layout.most);
         let step = flow.step(watch.begun);
-        let chunks = watch.chunks.wrapping_add(n.div_ceil(layout.areas.chunk));
+        let of_chunk = layout.areas.chunk.max(1); // it is one at least, and the compiler is to know it
+        let chunks = watch.chunks.wrapping_add(n.div_ceil(of_chunk));
         if self.lane() == watch.lane_of_input(watch.input) {
             // SAFETY: an input of this lane; only this warp touches its end.
             let next = unsafe { &(*self.input(watch.input)).source }.next() as u32;
