@@ -141,3 +141,60 @@ impl Sums {
         sum
     }
 }
+
+ring_kernel! {
+    /// Passes 64 bytes on, each word increased by one: a kernel of a graph that emits one message for each.
+    pub struct Pass64 {
+        name: "pass_64",
+        entry: "bench_pass_64",
+        ports: {
+            /// The messages.
+            ON: [[u64; 8]; 1] by |message| message[0] as u32,
+        },
+    }
+
+    fn handle(request: &[u64; 8], out: &mut Ports) {
+        out.emit(Pass64::ON, request.map(|word| word.wrapping_add(1)));
+    }
+}
+
+/// Messages that [`Times8`] makes of one.
+pub const TIMES: u64 = 8;
+
+ring_kernel! {
+    /// Makes eight messages of 64 bytes of one: each word eight times as much, and as much more as the number of the
+    /// message among them. What a word was is so told from any other, and the keys of the messages go round.
+    pub struct Times8 {
+        name: "times_8",
+        entry: "bench_times_8",
+        ports: {
+            /// The messages.
+            OUT: [[u64; 8]; 8] by |message| message[0] as u32,
+        },
+    }
+
+    fn handle(request: &[u64; 8], out: &mut Ports) {
+        for k in 0..TIMES {
+            out.emit(Times8::OUT, request.map(|word| word.wrapping_mul(TIMES).wrapping_add(k)));
+        }
+    }
+}
+
+ring_kernel! {
+    /// Takes 64 bytes whose words are equal, and tells of those that are not.
+    pub struct Sink64 {
+        name: "sink_64",
+        entry: "bench_sink_64",
+        ports: {
+            /// The first word of each message that is wrong.
+            WRONG: [u64; 1],
+        },
+    }
+
+    fn handle(request: &[u64; 8], out: &mut Ports) {
+        let [first, ..] = *request;
+        if request.iter().fold(0, |differs, word| differs | (word ^ first)) != 0 {
+            out.emit(Sink64::WRONG, first);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use super::place::{Access, Place, Strength};
 use ring_ptx::Statement;
 
 /// The kernels.
-const KERNELS: [&str; 15] = [
+const KERNELS: [&str; 18] = [
     "ring_Absorber",
     "ring_Copier",
     "ring_WarpCopier",
@@ -26,6 +26,9 @@ const KERNELS: [&str; 15] = [
     "ring_Tape",
     "ring_Split",
     "ring_WordCount",
+    "bench_pass_64",
+    "bench_times_8",
+    "bench_sink_64",
 ];
 
 /// Whether the entry point of that name is a kernel with ports.

@@ -2,7 +2,8 @@
 
 use crate::kernels::KernelSource;
 use ring_bench::kernels::{
-    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Sum64,
+    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Pass64,
+    Sink64, Sum64, Times8,
 };
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Runtime};
@@ -14,7 +15,19 @@ pub const SHIPPED: Kernels = unsafe { Kernels::new(include_str!("kernels.ptx")) 
 /// Does the same with each of its kernels that is measured.
 macro_rules! each_own {
     ($do:ident) => {
-        $do!(Echo16, Echo64Warp, Echo64Block, Echo256, Echo1024, Echo4096, Digest, Sum64)
+        $do!(
+            Echo16,
+            Echo64Warp,
+            Echo64Block,
+            Echo256,
+            Echo1024,
+            Echo4096,
+            Digest,
+            Sum64,
+            Pass64,
+            Times8,
+            Sink64
+        )
     };
 }
 
@@ -30,11 +43,16 @@ pub fn entries() -> impl Iterator<Item = &'static str> {
 pub fn prepare(runtime: &Runtime, source: &KernelSource) -> Result<(), LaunchError> {
     macro_rules! prepare {
         ($($kernel:ty),+) => {
-            $(runtime.prepare::<$kernel>(&<$kernel>::launch(source, LaunchConfig::default()))?;)+
+            $(runtime.prepare::<$kernel>(&own::<$kernel>(source, LaunchConfig::default()))?;)+
         };
     }
     each_own!(prepare);
     Ok(())
+}
+
+/// The launch of one of them, with the code that it needs.
+pub fn own<K: Kernel>(source: &KernelSource, launch: LaunchConfig) -> LaunchConfig {
+    launch.kernels(source.with_entry(K::ENTRY, SHIPPED))
 }
 
 /// A kernel that is measured: message `i` differs from all others in its bytes, and so is its
@@ -62,7 +80,7 @@ pub trait Measured: Kernel<Request: Send, Response: Send> {
     /// The launch, with the code that it needs.
     fn launch(source: &KernelSource, launch: LaunchConfig) -> LaunchConfig {
         match Self::OWN {
-            true => launch.kernels(source.with_entry(Self::ENTRY, SHIPPED)),
+            true => own::<Self>(source, launch),
             false => launch,
         }
     }
