@@ -12,7 +12,10 @@ use crate::interrupt::Interrupt;
 use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
-use ring_host::{DeviceKind, Kernel, KernelHandle, LaunchConfig, LaunchError, Runtime};
+use ring_host::{
+    DeviceKind, Graph, GraphBuilder, GraphError, Kernel, KernelHandle, LaunchConfig, LaunchError,
+    Runtime,
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -102,14 +105,19 @@ impl Context<'_> {
     pub fn resident<K: Kernel>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
         self.check_interrupt()?;
         let launched = self.cores.on(1, || self.runtime.launch::<K>(launch));
-        let mut kernel = launched.map_err(|error| match error {
-            LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => {
-                Stop::Wrong(error.to_string())
-            }
-            error => Stop::Refused(error.to_string()),
-        })?;
+        let mut kernel = launched.map_err(|error| not_launched(&error))?;
         kernel.activate(TIMEOUT).map_err(wrong)?;
         Ok(kernel)
+    }
+
+    /// A graph that waits to be activated. On the CPU device the system places its threads.
+    pub fn graph(&self, graph: &GraphBuilder) -> Found<Graph> {
+        self.check_interrupt()?;
+        self.runtime.launch_graph(graph).map_err(|error| match error {
+            GraphError::Launch(error) => not_launched(&error),
+            GraphError::Fault(fault) => wrong(fault),
+            error => Stop::Refused(error.to_string()),
+        })
     }
 
     /// An idle kernel that occupies so many pages of the runtime's pinned memory, so that the next kernel's memory
@@ -127,10 +135,27 @@ impl Context<'_> {
     }
 }
 
+/// Why a kernel was not launched.
+fn not_launched(error: &LaunchError) -> Stop {
+    match error {
+        LaunchError::Fault(_) | LaunchError::Image { .. } | LaunchError::Driver(_) => wrong(error),
+        error => Stop::Refused(error.to_string()),
+    }
+}
+
 /// Ends a kernel. It must have handled every message that it was sent.
 pub fn ended<K: Kernel>(mut kernel: KernelHandle<K>) -> Found<()> {
-    let summary = kernel.terminate(TIMEOUT).map_err(wrong)?;
-    match summary.unhandled {
+    none_left(kernel.terminate(TIMEOUT).map_err(wrong)?.unhandled)
+}
+
+/// Ends a graph, likewise.
+pub fn ended_graph(mut graph: Graph) -> Found<()> {
+    let summaries = graph.terminate(TIMEOUT).map_err(wrong)?;
+    none_left(summaries.iter().map(|summary| summary.unhandled).sum())
+}
+
+fn none_left(unhandled: u64) -> Found<()> {
+    match unhandled {
         0 => Ok(()),
         left => Err(Stop::Wrong(format!("{left} messages were never handled"))),
     }

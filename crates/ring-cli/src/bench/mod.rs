@@ -54,8 +54,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// Memory on a GPU, pinned and on the device: for rings of 4096-byte messages on eight channels, and as much
-/// for their answers.
-const LARGE: (usize, usize) = (192 << 20, 32 << 20);
+/// for their answers; and for links from each of eight channels to each of sixty.
+const LARGE: (usize, usize) = (192 << 20, 192 << 20);
 
 /// Measures what the options ask for, and reports to `out` and to files. An error if an answer was
 /// wrong or none came; a target that is not met is none.
@@ -158,6 +158,7 @@ fn measure(
             }
             Section::Bandwidth => comparison::bandwidth(&context, report),
             Section::Scopes => ring::scopes::measure(&context, report),
+            Section::Graphs => ring::graphs::measure(&context, report),
             Section::Modes => report.ways = ring::modes::ways(&context),
             Section::Many => report.many = Some(ring::many::many(&context)),
             Section::Cpu => cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report),
@@ -178,6 +179,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
         Section::Throughput => settings.repeats * (1 + ring::throughput::steps()),
         Section::Bandwidth => settings.repeats,
         Section::Scopes => ring::scopes::steps(settings),
+        Section::Graphs => ring::graphs::steps(settings),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,

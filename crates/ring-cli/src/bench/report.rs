@@ -333,6 +333,8 @@ pub struct Report {
     pub copies: Vec<Copies>,
     /// Round trips of every scope and size.
     pub scopes: Vec<Latency>,
+    /// Round trips through chains of kernels.
+    pub graphs: Vec<Latency>,
     /// Modes and memories.
     #[serde(rename = "modes")]
     pub ways: Vec<Way>,
@@ -361,6 +363,7 @@ impl Report {
             throughput: Vec::new(),
             copies: Vec::new(),
             scopes: Vec::new(),
+            graphs: Vec::new(),
             ways: Vec::new(),
             many: None,
             growth: Vec::new(),
@@ -375,7 +378,7 @@ impl Report {
             Ok(rates) => !rates.samples().is_empty(),
             Err(stop) => *stop != Stop::Interrupted,
         };
-        for rows in [&mut self.latency, &mut self.scopes] {
+        for rows in [&mut self.latency, &mut self.scopes, &mut self.graphs] {
             rows.retain(|row| match &row.times {
                 Ok(times) => times.count() > 0,
                 Err(stop) => *stop != Stop::Interrupted,
@@ -412,7 +415,7 @@ impl Report {
                 all.push(Wrong { what, why: why.clone() });
             }
         };
-        for row in self.latency.iter().chain(&self.scopes) {
+        for row in self.latency.iter().chain(&self.scopes).chain(&self.graphs) {
             note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
         }
         for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {

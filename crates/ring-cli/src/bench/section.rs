@@ -21,6 +21,8 @@ pub enum Section {
     Bandwidth,
     /// every scope and size: one message there and back, and messages a second
     Scopes,
+    /// kernels that send messages to each other: one through chains of 1 to 5, and messages a second over links
+    Graphs,
     /// round trip and throughput of every mode in every memory
     Modes,
     /// round trips of 16 kernels at once, beside those of one (GPU)

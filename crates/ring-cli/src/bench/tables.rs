@@ -1,5 +1,6 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
+mod graphs;
 mod load;
 mod scopes;
 
@@ -34,12 +35,13 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 7] {
+pub fn parts(report: &Report) -> [Part; 8] {
     [
         latency(report),
         load::load(report),
         throughput(report),
         scopes::scopes(report),
+        graphs::graphs(report),
         ways(report),
         many(report),
         growth(report),

@@ -33,7 +33,7 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, load, throughput, scopes, ways, many, growth] = tables::parts(report);
+    let [latency, load, throughput, scopes, graphs, ways, many, growth] = tables::parts(report);
     let parts = [
         table::wrong(report),
         table::part(&tables::targets(report), ""),
@@ -41,6 +41,7 @@ pub fn page(report: &Report) -> String {
         table::part(&load, &plots::load(report)),
         table::part(&throughput, &plots::throughput(report)),
         table::part(&scopes, &plots::scopes(report)),
+        table::part(&graphs, ""),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),
         table::part(&growth, &plots::growth(report)),

@@ -1,5 +1,6 @@
 //! Measurements of this runtime, through its public interface.
 
+pub mod graphs;
 pub mod growth;
 pub mod latency;
 pub mod many;
@@ -64,14 +65,17 @@ pub fn rate<K: Measured>(context: &Context<'_>, shape: &Shape, load: &Load) -> F
     let mut kernel = context.active::<K>(shape.launch())?;
     let mut pipes: Vec<_> = channels(&mut kernel)?.into_iter().map(RingPipe::new).collect();
     let load = shape.load(load);
-    // Caches, page tables and clocks settle.
-    let warm = Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..load };
-    together(&mut pipes, &warm, context.cores)?;
+    together(&mut pipes, &warm_up(&load), context.cores)?;
     let rate = together(&mut pipes, &load, context.cores)?;
     drop(pipes);
     ended(kernel)?;
     context.check_interrupt()?; // else it may have been cut short
     Ok(rate)
+}
+
+/// What goes before that load and does not count: caches, page tables and clocks settle.
+fn warm_up(load: &Load) -> Load {
+    Load { time: load.time / 10, messages: (load.messages / 10).min(1_000_000), ..*load }
 }
 
 #[cfg(test)]

@@ -1,0 +1,84 @@
+//! Round trips of one message through a chain of kernels.
+
+use super::{Words, kernel};
+use crate::bench::context::{Context, ended, ended_graph, wrong};
+use crate::bench::report::{Found, Latency, Whose};
+use crate::bench::ring::latency;
+use crate::bench::settings::TIMEOUT;
+use crate::bench::stats::Times;
+use crate::bench::turns::Trips;
+use ring_bench::kernels::Pass64;
+use ring_host::{GraphBuilder, GraphError, Node, PortReader, PortReceiver, Route, Sender};
+use std::time::{Duration, Instant};
+
+/// One message at a time, all with the default launch.
+const TRIPS: [Trips; 6] = [
+    ("echo", "a kernel that answers, no graph", latency::round),
+    ("graph_1", "one kernel", |context, pages, times| round(context, pages, &[1], times)),
+    ("graph_2", "two kernels", |context, pages, times| round(context, pages, &[2], times)),
+    ("graph_3", "three kernels", |context, pages, times| round(context, pages, &[3], times)),
+    ("graph_5", "five kernels", |context, pages, times| round(context, pages, &[5], times)),
+    ("graph_by_host", "two kernels by way of the host", |context, pages, times| {
+        round(context, pages, &[1, 1], times)
+    }),
+];
+
+/// Measures all, a round of each in turn.
+pub fn trips(context: &Context<'_>) -> Vec<Latency> {
+    let rows = context.trips("graphs, round trips", context.settings.rounds, &TRIPS);
+    let is_other = |row: &Latency| matches!(row.id, "echo" | "graph_by_host");
+    let whose = |row: &Latency| if is_other(row) { Whose::Baseline } else { Whose::Ours };
+    rows.into_iter().map(|row| Latency { whose: whose(&row), ..row }).collect()
+}
+
+/// The ends of a chain of kernels, and of a launched one.
+type Ends = (Node<Pass64>, PortReader<Words>);
+type Launched = (Sender<Pass64>, PortReceiver<Words>);
+
+/// A round of messages that go through chains of so many kernels each, from one to the next by the host. All kernels
+/// are one graph.
+fn round(context: &Context<'_>, pages: usize, chains: &[u64], times: &mut Times) -> Found<()> {
+    let spacer = context.spacer(pages)?;
+    let mut graph = GraphBuilder::new();
+    let ends: Vec<Ends> = chains.iter().map(|n| chain(context, &mut graph, *n)).collect();
+    let mut graph = context.graph(&graph)?;
+    graph.activate(TIMEOUT).map_err(wrong)?;
+    let launched = ends.into_iter();
+    let launched =
+        launched.map(|(first, last)| Ok((graph.sender(first, 0)?, graph.receiver(last, 0)?)));
+    let launched: Result<Vec<Launched>, GraphError> = launched.collect();
+    let mut launched = launched.map_err(wrong)?;
+    let kernels = chains.iter().sum();
+    context.timed(times, |i| trip(&mut launched, kernels, i))?;
+    ended_graph(graph)?;
+    spacer.map_or(Ok(()), ended)
+}
+
+/// Declares a chain of so many kernels, fed and read by the host.
+fn chain(context: &Context<'_>, graph: &mut GraphBuilder, kernels: u64) -> Ends {
+    let first = kernel::<Pass64>(context, graph, 1);
+    graph.feed(first);
+    let mut last = first;
+    for _ in 1..kernels {
+        let next = kernel::<Pass64>(context, graph, 1);
+        graph.link(last, Pass64::ON, next, Route::Pairwise);
+        last = next;
+    }
+    (first, graph.read(last, Pass64::ON))
+}
+
+/// Sends message `i` through all chains; how long that took.
+#[inline]
+fn trip(chains: &mut [Launched], kernels: u64, i: u64) -> Found<Duration> {
+    let begun = Instant::now();
+    let mut message: Words = [i; 8];
+    for (sender, receiver) in chains {
+        sender.send(message, TIMEOUT).map_err(wrong)?;
+        message = receiver.recv(TIMEOUT).map_err(wrong)?;
+    }
+    let time = begun.elapsed();
+    match message == [i.wrapping_add(kernels); 8] {
+        true => Ok(time),
+        false => Err(wrong(format!("what came of message {i} is wrong: {message:x?}"))),
+    }
+}

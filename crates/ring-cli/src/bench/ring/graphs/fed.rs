@@ -1,0 +1,113 @@
+//! A launched graph that the host feeds and whose last kernel counts.
+
+use crate::bench::context::{Context, ended_graph, wrong};
+use crate::bench::drive::{Load, Pipe, drive};
+use crate::bench::report::Found;
+use crate::bench::ring::warm_up;
+use crate::bench::settings::TIMEOUT;
+use ring_bench::kernels::{Sink64, Times8};
+use ring_host::{Graph, GraphBuilder, Node, PortReader, PortReceiver, Sender};
+use std::time::Instant;
+
+/// What the host has of a graph: what it feeds, the last kernel, and what that finds wrong.
+type Ends = (Node<Times8>, Node<Sink64>, PortReader<u64>);
+
+/// A graph, inactive and drained but for a run.
+pub struct Fed {
+    graph: Graph,
+    source: Source,
+    sink: Node<Sink64>,
+    /// For each channel of the sink.
+    wrong: Vec<PortReceiver<u64>>,
+    /// Messages that come to it of each that the host sends.
+    times: u64,
+}
+
+impl Fed {
+    /// Launches it.
+    pub fn launch(
+        context: &Context<'_>,
+        graph: &GraphBuilder,
+        (first, sink, port): Ends,
+        times: u64,
+    ) -> Found<Fed> {
+        let mut graph = context.graph(graph)?;
+        let sender = graph.sender(first, 0).map_err(wrong)?;
+        let wrong = graph.receivers(port).map_err(wrong)?;
+        let source = Source { sender, sent: 0, told: 0 };
+        Ok(Fed { graph, source, sink, wrong, times })
+    }
+
+    /// Messages a second that come to the sink, once, after a run that is not counted.
+    pub fn rate(mut self, context: &Context<'_>, load: &Load) -> Found<f64> {
+        context.cores.on(0, || {
+            self.run(&warm_up(load))?;
+            let rate = self.run(load)?;
+            ended_graph(self.graph)?;
+            context.check_interrupt()?; // else it may have been cut short
+            Ok(rate)
+        })
+    }
+
+    /// Messages a second of a run: from before the first is sent until all are handled.
+    fn run(&mut self, load: &Load) -> Found<f64> {
+        self.graph.activate(TIMEOUT).map_err(wrong)?;
+        let begun = Instant::now();
+        let sent = drive(&mut self.source, load, begun).map_err(wrong);
+        let drained = sent.and_then(|sent| self.graph.drain(TIMEOUT).map_err(wrong).map(|()| sent));
+        let time = begun.elapsed();
+        // That many are wrong may be the very reason why it was not drained.
+        self.check_words()?;
+        let sent = drained?;
+        self.check_count()?;
+        Ok((sent * self.times) as f64 / time.as_secs_f64().max(1e-9))
+    }
+
+    /// An error if the sink has told of a message.
+    fn check_words(&mut self) -> Found<()> {
+        match self.wrong.iter_mut().find_map(|channel| channel.try_recv().ok()) {
+            None => Ok(()),
+            Some(word) => {
+                Err(wrong(format!("a message came whose words differ, the first {word:#x}")))
+            }
+        }
+    }
+
+    /// An error if other than all messages have come to the sink.
+    fn check_count(&mut self) -> Found<()> {
+        let came = self.graph.kernel(self.sink).map_err(wrong)?.summary().processed;
+        match self.source.sent * self.times {
+            expected if came == expected => Ok(()),
+            expected => {
+                Err(wrong(format!("{came} of {expected} messages came to the last kernel")))
+            }
+        }
+    }
+}
+
+/// Sends messages that have no answers: what is sent is done, as far as it knows.
+struct Source {
+    sender: Sender<Times8>,
+    /// Messages that were sent.
+    sent: u64,
+    /// Of these, those that it has told of.
+    told: u64,
+}
+
+impl Pipe for Source {
+    #[inline]
+    fn send(&mut self, most: usize) -> Result<usize, String> {
+        let next = self.sent;
+        let sent = self.sender.try_send_each(most, |k| [next.wrapping_add(k as u64); 8]);
+        let sent = sent.map_err(|error| error.to_string())?;
+        self.sent += sent as u64;
+        Ok(sent)
+    }
+
+    #[inline]
+    fn receive(&mut self, _: usize) -> Result<usize, String> {
+        let new = self.sent - self.told;
+        self.told = self.sent;
+        Ok(new as usize)
+    }
+}

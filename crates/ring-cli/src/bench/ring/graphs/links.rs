@@ -1,0 +1,162 @@
+//! Messages a second over links: those that come to the last kernel of a graph count.
+
+use super::fed::Fed;
+use super::{Words, kernel};
+use crate::bench::context::Context;
+use crate::bench::report::{Found, Shape, Throughput, Whose};
+use crate::bench::ring::BATCH;
+use crate::bench::turns::{Rate, Rated};
+use ring_bench::kernels::{Pass64, Sink64, TIMES, Times8};
+use ring_host::{GraphBuilder, HasPort, Kernel, LaunchConfig, Node, Port, Route};
+
+/// The sweep of links beside each other.
+pub const LINKS: &str = "links";
+
+/// The sweep of links from one channel.
+pub const KEYS: &str = "keys";
+
+/// Slots of a link by default, and of a long one.
+pub const SLOTS: [u32; 2] = [4096, 16_384];
+
+/// Links beside each other that one channel feeds; on the CPU device, which has a thread for each channel, fewer.
+pub const FEW: [u32; 2] = [1, 8];
+const CPU_FEW: [u32; 2] = [1, 2];
+
+/// As many as a large GPU has multiprocessors for: a channel at each end of each link, and the channels that feed them.
+pub const MANY: u32 = 60;
+const FEEDERS: u32 = 8;
+const MANY_NEED: u32 = 2 * MANY + FEEDERS + 1;
+
+/// Channels of which one is chosen by key.
+pub const BY_KEY: [u32; 4] = [1, 4, 16, 64];
+const CPU_BY_KEY: [u32; 2] = [1, 2];
+
+/// Measures all rows of both sweeps.
+pub fn rates(context: &Context<'_>) -> Vec<Throughput> {
+    let repeats = context.settings.repeats;
+    let links = context.rates("graphs, links", repeats, links(context));
+    let keys = context.rates("graphs, by key", repeats, keys(context));
+    links.chain(keys).collect()
+}
+
+fn links(context: &Context<'_>) -> Vec<Rated> {
+    let few = if context.is_cpu() { CPU_FEW } else { FEW };
+    let [default, long] =
+        SLOTS.map(|slots| few.map(|links| (Times8::NAME, links, slots, beside as Rate)));
+    let info = context.runtime.device();
+    let has_room = !context.is_cpu() && info.multiprocessors >= MANY_NEED;
+    let many = has_room.then_some((Times8::NAME, MANY, SLOTS[0], many as Rate));
+    let one_for_one = (Pass64::NAME, 1, SLOTS[0], one_for_one as Rate);
+    let rows = default.into_iter().chain(many).chain(long).chain([one_for_one]);
+    rows.map(|row| rated(context, LINKS, row)).collect()
+}
+
+fn keys(context: &Context<'_>) -> Vec<Rated> {
+    let channels: &[u32] = if context.is_cpu() { &CPU_BY_KEY } else { &BY_KEY };
+    let row = |n: &u32| rated(context, KEYS, (Pass64::NAME, *n, SLOTS[0], by_key as Rate));
+    channels.iter().map(row).collect()
+}
+
+/// A row: the kernel that emits to the links, how many there are, of how many slots, and what measures it.
+fn rated(
+    context: &Context<'_>,
+    sweep: &'static str,
+    (name, channels, capacity, rate): (&'static str, u32, u32, Rate),
+) -> Rated {
+    let shape = Shape {
+        channels,
+        bytes: size_of::<Words>(),
+        answer_bytes: 0,
+        threads: if context.is_cpu() { 0 } else { LaunchConfig::DEFAULT_THREADS },
+        batch: BATCH,
+        depth: u64::from(channels) * u64::from(capacity),
+        capacity,
+    };
+    Rated { row: Throughput::new(sweep, (name, Whose::Ours), context.device(), shape), rate }
+}
+
+/// Links beside each other, that one channel feeds by key.
+fn beside(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut line = Line::new(context, shape);
+    let last = line.times_8(line.first, shape.channels);
+    line.rate(last, Times8::OUT, Route::Pairwise)
+}
+
+/// More links beside each other than one channel can feed.
+fn many(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut line = Line::new(context, shape);
+    let feeders = line.times_8(line.first, FEEDERS);
+    let last = line.times_8(feeders, shape.channels);
+    line.rate(last, Times8::OUT, Route::Pairwise)
+}
+
+/// One link from a kernel that emits one message for each, and has two inputs.
+fn one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut line = Line::new(context, shape);
+    let feeders = line.times_8(line.first, 2);
+    let last = line.pass(feeders);
+    line.rate(last, Pass64::ON, Route::Pairwise)
+}
+
+/// Links from one channel of such a kernel: the key of a message says which.
+fn by_key(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut line = Line::new(context, shape);
+    let feeder = line.times_8(line.first, 1);
+    let last = line.pass(feeder);
+    line.rate(last, Pass64::ON, Route::ByKey)
+}
+
+/// Kernels one behind the other, as they are declared. All links have the slots of the row.
+struct Line<'a> {
+    context: &'a Context<'a>,
+    shape: &'a Shape,
+    graph: GraphBuilder,
+    /// What the host feeds.
+    first: Node<Times8>,
+    /// Messages that come of each that the host sends.
+    times: u64,
+}
+
+impl<'a> Line<'a> {
+    /// A line of one kernel, of one channel.
+    fn new(context: &'a Context<'a>, shape: &'a Shape) -> Line<'a> {
+        let mut graph = GraphBuilder::new();
+        let first = kernel::<Times8>(context, &mut graph, 1);
+        graph.feed(first);
+        Line { context, shape, graph, first, times: TIMES }
+    }
+
+    /// Adds a kernel that makes eight messages of each, by key.
+    fn times_8(&mut self, from: Node<Times8>, channels: u32) -> Node<Times8> {
+        let to = kernel::<Times8>(self.context, &mut self.graph, channels);
+        self.graph.link_with(from, Times8::OUT, to, Route::ByKey, self.shape.capacity);
+        self.times *= TIMES;
+        to
+    }
+
+    /// Adds a kernel of one channel that makes one message of each.
+    fn pass(&mut self, from: Node<Times8>) -> Node<Pass64> {
+        let to = kernel::<Pass64>(self.context, &mut self.graph, 1);
+        self.graph.link_with(from, Times8::OUT, to, Route::ToAll, self.shape.capacity);
+        to
+    }
+
+    /// Ends it with a sink of the row's channels; messages a second that come there.
+    fn rate<K, const P: usize>(
+        mut self,
+        from: Node<K>,
+        port: Port<K, P>,
+        route: Route,
+    ) -> Found<f64>
+    where
+        K: HasPort<P, Message = Words>,
+    {
+        let Shape { channels, capacity, .. } = *self.shape;
+        let sink = kernel::<Sink64>(self.context, &mut self.graph, channels);
+        self.graph.link_with(from, port, sink, route, capacity);
+        // A step has as many messages as surely have room there, whether any is wrong or not.
+        let wrong = self.graph.read_with(sink, Sink64::WRONG, capacity);
+        Fed::launch(self.context, &self.graph, (self.first, sink, wrong), self.times)?
+            .rate(self.context, &self.shape.load(&self.context.load()))
+    }
+}
