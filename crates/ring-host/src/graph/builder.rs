@@ -12,9 +12,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots of a link, unless chosen.
-const DEFAULT_SLOTS: u32 = 4096;
-
 /// To which channels of the kernel at its end a link carries a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -221,6 +218,9 @@ impl Default for GraphBuilder {
 }
 
 impl GraphBuilder {
+    /// Slots of a link, if nobody chose.
+    pub const DEFAULT_SLOTS: u32 = 4096;
+
     /// A graph without kernels.
     pub fn new() -> GraphBuilder {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -258,7 +258,7 @@ impl GraphBuilder {
         K: HasPort<P>,
         C: WithPorts<Request = <K as HasPort<P>>::Message>,
     {
-        self.link_with(from, port, to, route, DEFAULT_SLOTS)
+        self.link_with(from, port, to, route, Self::DEFAULT_SLOTS)
     }
 
     /// The same, by rings of so many slots, a power of two.
@@ -290,7 +290,7 @@ impl GraphBuilder {
     where
         K: HasPort<P>,
     {
-        self.read_with(from, port, DEFAULT_SLOTS)
+        self.read_with(from, port, Self::DEFAULT_SLOTS)
     }
 
     /// The same, by rings of so many slots, a power of two.
