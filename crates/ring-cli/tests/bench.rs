@@ -45,7 +45,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
-        ("/sections", json!(["load", "scopes", "modes", "cpu", "growth"])),
+        ("/sections", json!(["load", "scopes", "graphs", "modes", "cpu", "growth"])),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
         ("/latency/0/id", json!("ring")),
@@ -65,7 +65,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (31, 26), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (37, 32), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -74,16 +74,16 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("26 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("32 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names = ["latency", "load", "throughput", "bandwidth", "scopes"];
+    let names = ["latency", "load", "throughput", "bandwidth", "scopes", "graphs"];
     let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 26 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 32 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -177,6 +177,37 @@ fn every_scope_and_size_is_printed_and_written() {
     }
 
     for part in ["<h2>Scopes and sizes</h2>", "Round trips against size", "<circle"] {
+        assert!(page.contains(part), "'{part}' is not in the page");
+    }
+}
+
+#[test]
+fn graphs_are_printed_and_written() {
+    let says = [
+        "us: one message from the host through kernels and back",
+        "two kernels by way of the host",
+        "million messages a second: links beside each other",
+        "times_8 2 64 0 16384",
+        "links from one channel, by key",
+        "pass_64 2 64 0 4096",
+    ];
+    let (report, page) = quick("graphs", "--only graphs", &says);
+    assert_eq!((&report["sections"], &report["wrong"]), (&json!(["graphs"]), &json!([])));
+    let rows = |name: &str| report[name].as_array().expect("a list").clone();
+    let ids: Vec<_> = rows("graphs").iter().map(|row| row["id"].clone()).collect();
+    let expected = "echo graph_1 graph_2 graph_3 graph_5 graph_by_host";
+    assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
+    for row in rows("graphs") {
+        let us = row["times"]["p50"].as_f64();
+        assert!(row["device"] == "cpu" && us.is_some_and(|us| us > 0.0), "{row:#}");
+    }
+    let sweeps: Vec<_> = rows("throughput").iter().map(|row| row["sweep"].clone()).collect();
+    let expected = "links links links links links keys keys";
+    assert_eq!(sweeps, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
+    for row in rows("throughput") {
+        assert!(row["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
+    }
+    for part in ["<h2>Graphs</h2>", "Round trips against kernels", "Messages against links"] {
         assert!(page.contains(part), "'{part}' is not in the page");
     }
 }

@@ -83,6 +83,13 @@ fn load() -> UnderLoad {
     }
 }
 
+/// Round trips of ours of so many microseconds.
+fn trip((id, us): (&'static str, f64)) -> Latency {
+    let rounds = Rounds { p50: [0.9, 1.0, 1.1].map(|part| part * us).into(), p99: vec![us; 3] };
+    let row = Latency::new(id, &format!("{id} <there & back>"), "cuda");
+    Latency { whose: Whose::Ours, times: Ok(times(us)), rounds, ..row }
+}
+
 /// Figures of every scope and size.
 fn scopes() -> (Vec<Latency>, Vec<Throughput>) {
     let trips = [
@@ -97,11 +104,6 @@ fn scopes() -> (Vec<Latency>, Vec<Throughput>) {
         ("add_25", 3.5),
         ("add_100", 4.5),
     ];
-    let trips = trips.map(|(id, us)| {
-        let rounds = Rounds { p50: [0.9, 1.0, 1.1].map(|part| part * us).into(), p99: vec![us; 3] };
-        let row = Latency::new(id, &format!("{id} <there & back>"), "cuda");
-        Latency { whose: Whose::Ours, times: Ok(times(us)), rounds, ..row }
-    });
     let rates = [
         ("echo_64_block", 1, 64, 8.0),
         ("sum_64", 1, 64, 7.0),
@@ -118,7 +120,37 @@ fn scopes() -> (Vec<Latency>, Vec<Throughput>) {
         whose: Whose::Ours,
         ..row("scopes", name, channels, bytes, m)
     });
-    (trips.into(), rates.into())
+    (trips.map(trip).into(), rates.into())
+}
+
+/// Figures of graphs.
+fn graphs() -> (Vec<Latency>, Vec<Throughput>) {
+    let trips = [
+        ("echo", 2.0),
+        ("graph_1", 2.3),
+        ("graph_2", 2.8),
+        ("graph_3", 3.3),
+        ("graph_5", 4.3),
+        ("graph_by_host", 4.6),
+    ];
+    let rates = [
+        ("links", "times_8", 1, 4096, 380.0),
+        ("links", "times_8", 8, 4096, 3300.0),
+        ("links", "times_8", 60, 4096, 9000.0),
+        ("links", "times_8", 1, 16_384, 500.0),
+        ("links", "times_8", 8, 16_384, 4000.0),
+        ("links", "pass_64", 1, 4096, 350.0),
+        ("keys", "pass_64", 1, 4096, 350.0),
+        ("keys", "pass_64", 4, 4096, 380.0),
+        ("keys", "pass_64", 16, 4096, 380.0),
+        ("keys", "pass_64", 64, 4096, 290.0),
+    ];
+    let rates = rates.map(|(sweep, name, links, capacity, m)| {
+        let row = row(sweep, name, links, 64, m);
+        let shape = Shape { capacity, answer_bytes: 0, ..row.shape };
+        Throughput { whose: Whose::Ours, shape, ..row }
+    });
+    (trips.map(trip).into(), rates.into())
 }
 
 /// Options as if none had been given.
@@ -234,6 +266,9 @@ pub fn report() -> Report {
     ];
     let (trips, rates) = scopes();
     report.scopes = trips;
+    report.throughput.extend(rates);
+    let (trips, rates) = graphs();
+    report.graphs = trips;
     report.throughput.extend(rates);
     report.took = 1.5;
     report

@@ -1,10 +1,12 @@
 //! The performance targets of the runtime, judged by the measurements.
 
+mod graphs;
 mod load;
 mod scopes;
 
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
-use super::spread::{in_turn, one_by_one};
+use super::section::Section;
+use super::spread::{in_turn, of_runs, one_by_one};
 use ring_bench::kernels::Digest;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -147,6 +149,7 @@ pub fn targets(report: &Report) -> Vec<Target> {
         any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
     ];
     let of_an_h200 = load::load(report).into_iter().chain(scopes::scopes(report));
+    let of_an_h200 = of_an_h200.chain(graphs::graphs(report));
     let of_an_h200 =
         of_an_h200.map(|(id, what, sense, bound, measured)| gpu(id, what, sense, bound, measured));
     all.extend(of_an_h200);
@@ -176,6 +179,51 @@ fn worst(sense: Sense, all: impl Iterator<Item = Result<Ratio, String>>) -> Resu
         Sense::AtLeast => all.into_iter().min_by(by_value),
     };
     worst.ok_or_else(|| "not measured".to_owned())
+}
+
+/// A row of a section's round trips that was measured on a GPU that the bounds are for, and its median.
+fn timed<'a>(
+    report: &Report,
+    (section, rows): (Section, &'a [Latency]),
+    id: &str,
+) -> Result<(&'a Latency, f64), String> {
+    let row = rows.iter().find(|row| row.id == id).ok_or_else(|| not_measured(section))?;
+    like_an_h200(report, row.device)?;
+    let name = &row.name;
+    let times = row.times.as_ref().map_err(|stop| format!("{name}: {}", stop.why()))?;
+    let median = times.percentile(50.0).ok_or_else(|| format!("{name}: not measured"))?;
+    Ok((row, median))
+}
+
+/// The median rate of the row of a section's sweep that `is` one, likewise, in another unit: so many messages a second
+/// are one of it.
+fn rated(
+    report: &Report,
+    (section, sweep): (Section, &str),
+    (unit, words): (f64, &str),
+    is: impl Fn(&Throughput) -> bool,
+) -> Result<Ratio, String> {
+    let row = report.sweep(sweep).find(|row| is(row)).ok_or_else(|| not_measured(section))?;
+    like_an_h200(report, row.device)?;
+    let name = row.name;
+    let rates = row.rate.as_ref().map_err(|stop| format!("{name}: {}", stop.why()))?;
+    let value = rates.median().ok_or_else(|| format!("{name}: not measured"))? / unit;
+    let found = Ratio { value, figures: format!("{value:.3} {words}, {name}"), spread: None };
+    let runs: Vec<f64> = rates.samples().iter().map(|rate| rate / unit).collect();
+    Ok(found.within(of_runs(&runs)))
+}
+
+/// The same in millions.
+fn million_a_second(
+    report: &Report,
+    sweep: (Section, &str),
+    is: impl Fn(&Throughput) -> bool,
+) -> Result<Ratio, String> {
+    rated(report, sweep, (1e6, "M/s"), is)
+}
+
+fn not_measured(section: Section) -> String {
+    format!("the section {section} was not measured")
 }
 
 /// The ratio, with both figures.

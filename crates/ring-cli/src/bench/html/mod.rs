@@ -41,7 +41,7 @@ pub fn page(report: &Report) -> String {
         table::part(&load, &plots::load(report)),
         table::part(&throughput, &plots::throughput(report)),
         table::part(&scopes, &plots::scopes(report)),
-        table::part(&graphs, ""),
+        table::part(&graphs, &plots::graphs(report)),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),
         table::part(&growth, &plots::growth(report)),
@@ -157,12 +157,28 @@ mod tests {
     }
 
     #[test]
+    fn chains_and_links_are_drawn() {
+        let page = page(&example::report());
+        for part in [
+            "<h2>Graphs</h2>",
+            "aria-label=\"Round trips against kernels\"",
+            "a chain, p50: 4.30 us at 5",
+            "aria-label=\"Messages against links\"",
+            "<b>beside each other, 16,384 slots</b>",
+            "beside each other, 4,096 slots: 3300 at 8",
+            "from one channel, by key: 290 at 64",
+        ] {
+            assert!(page.contains(part), "'{part}' is not in the page");
+        }
+    }
+
+    #[test]
     fn nothing_measured_is_a_page_too() {
         let mut report = example::report();
         (report.latency, report.throughput) = (Vec::new(), Vec::new());
         (report.on_device, report.copies) = (Vec::new(), Vec::new());
         (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
-        (report.load, report.scopes) = (None, Vec::new());
+        (report.load, report.scopes, report.graphs) = (None, Vec::new(), Vec::new());
         let page = page(&report);
         assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
     }

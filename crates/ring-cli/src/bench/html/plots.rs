@@ -1,8 +1,10 @@
 //! The plots of the page.
 
+mod graphs;
 mod load;
 mod scopes;
 
+pub use graphs::graphs;
 pub use load::load;
 pub use scopes::scopes;
 
@@ -121,6 +123,18 @@ fn ticks(series: &[Series]) -> Vec<(f64, String)> {
     at.into_iter().map(|x| (x, format!("{}", x.exp2().round()))).collect()
 }
 
+/// Those series that have points, against what counts by factors. `y` is what it is, and whether it does too.
+fn plot(
+    title: &str,
+    x: &'static str,
+    (y, log): (&'static str, bool),
+    series: impl IntoIterator<Item = Series>,
+) -> String {
+    let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
+    let (title, ticks) = (title.to_owned(), ticks(&series));
+    Plot { title, x, y, ticks, log, series }.figure()
+}
+
 /// Throughput against everything.
 pub fn throughput(report: &Report) -> String {
     let rows = |name: &'static str| -> Vec<(&Throughput, &Rates)> {
@@ -130,11 +144,7 @@ pub fn throughput(report: &Report) -> String {
     let gigabytes = |row: &Throughput, rate: f64| rate * row.shape.bytes as f64 / 1e9;
     let channels = |row: &Throughput| f64::from(row.shape.channels);
     let bytes = |row: &Throughput| row.shape.bytes as f64;
-    let plot = |title: &str, x, y, series: Vec<Series>| {
-        let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
-        let (title, ticks) = (title.to_owned(), ticks(&series));
-        Plot { title, x, y, ticks, log: false, series }.figure()
-    };
+    let plot = |title: &str, x, y, series: Vec<Series>| plot(title, x, (y, false), series);
     let (million, gb) = ("million messages a second", "GB/s of requests");
     // Of several ways to run rings with head and tail, the best at each number of pairs.
     let mut theirs = rows("head_tail");

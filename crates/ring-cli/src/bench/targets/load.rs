@@ -1,8 +1,9 @@
 //! The targets of latency under load. Bounds in microseconds and in messages a second are for an H200.
 
-use super::{Asked, Ratio, Sense, like_an_h200, ratio, worst};
+use super::{Asked, Ratio, Sense, like_an_h200, not_measured, ratio, worst};
 use crate::bench::load::rows::{Carrier, Channels, Figures, Open, UnderLoad};
 use crate::bench::report::{Found, Report};
+use crate::bench::section::Section;
 use crate::bench::spread::{in_turn, of_runs};
 use std::ops::RangeInclusive;
 
@@ -36,7 +37,7 @@ pub fn load(report: &Report) -> [Asked; 10] {
 
 /// What was measured on a GPU that the bounds are for.
 fn measured(report: &Report) -> Result<&UnderLoad, String> {
-    let load = report.load.as_ref().ok_or("the section load was not measured")?;
+    let load = report.load.as_ref().ok_or_else(|| not_measured(Section::Load))?;
     like_an_h200(report, load.device).map(|()| load)
 }
 

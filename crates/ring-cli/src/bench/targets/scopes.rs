@@ -1,8 +1,9 @@
 //! The targets of every scope and size. Bounds in microseconds, in messages and in bytes a second are for an H200.
 
-use super::{Asked, Ratio, Sense, like_an_h200, worst};
+use super::{Asked, Ratio, Sense, million_a_second, rated, timed, worst};
 use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::scopes::{CHANNELS, SWEEP};
+use crate::bench::section::Section;
 use crate::bench::spread::of_runs;
 
 /// Bytes of the messages whose bytes a second count.
@@ -32,41 +33,19 @@ pub fn scopes(report: &Report) -> [Asked; 8] {
 
 /// The median round trip of a row.
 fn trip(report: &Report, id: &str) -> Result<Ratio, String> {
-    let row = report.scopes.iter().find(|row| row.id == id).ok_or(NOT_MEASURED)?;
-    like_an_h200(report, row.device)?;
-    let name = &row.name;
-    let times = row.times.as_ref().map_err(|stop| format!("{name}: {}", stop.why()))?;
-    let value = times.percentile(50.0).ok_or_else(|| format!("{name}: not measured"))?;
-    let found = Ratio { value, figures: format!("{value:.3} us, {name}"), spread: None };
+    let (row, value) = timed(report, (Section::Scopes, &report.scopes), id)?;
+    let found = Ratio { value, figures: format!("{value:.3} us, {}", row.name), spread: None };
     Ok(found.within(of_runs(&row.rounds.p50)))
-}
-
-const NOT_MEASURED: &str = "the section scopes was not measured";
-
-/// The median rate of the row that `is` one, in another unit: so many messages a second are one of it.
-fn rate(
-    report: &Report,
-    (unit, words): (f64, &str),
-    is: impl Fn(&Throughput) -> bool,
-) -> Result<Ratio, String> {
-    let row = report.sweep(SWEEP).find(|row| is(row)).ok_or(NOT_MEASURED)?;
-    like_an_h200(report, row.device)?;
-    let name = row.name;
-    let rates = row.rate.as_ref().map_err(|stop| format!("{name}: {}", stop.why()))?;
-    let value = rates.median().ok_or_else(|| format!("{name}: not measured"))? / unit;
-    let found = Ratio { value, figures: format!("{value:.3} {words}, {name}"), spread: None };
-    let runs: Vec<f64> = rates.samples().iter().map(|rate| rate / unit).collect();
-    Ok(found.within(of_runs(&runs)))
 }
 
 /// Million messages a second of a kernel on one channel.
 fn millions(report: &Report, name: &str) -> Result<Ratio, String> {
     let is = |row: &Throughput| row.shape.channels == 1 && row.name == name;
-    rate(report, (1e6, "M/s"), is)
+    million_a_second(report, (Section::Scopes, SWEEP), is)
 }
 
 /// GB of messages a second of that size, and as many of answers.
 fn gigabytes(report: &Report, channels: u32, bytes: usize) -> Result<Ratio, String> {
     let is = |row: &Throughput| (row.shape.channels, row.shape.bytes) == (channels, bytes);
-    rate(report, (1e9 / bytes as f64, "GB/s each way"), is)
+    rated(report, (Section::Scopes, SWEEP), (1e9 / bytes as f64, "GB/s each way"), is)
 }

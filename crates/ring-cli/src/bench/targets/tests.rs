@@ -22,6 +22,7 @@ fn each_is_judged_by_its_own_figures() {
         ("capacity", Verdict::WithinNoise),
         ("load_1", Verdict::NeedsGpu),
         ("scope_block", Verdict::NeedsGpu),
+        ("graph_more", Verdict::NeedsGpu),
     ] {
         let target = found(&all, id);
         assert_eq!(target.verdict(), verdict, "{target:?}");
@@ -161,6 +162,53 @@ fn a_scope_or_size_that_stopped_is_not_passed_over() {
 }
 
 #[test]
+fn graphs_are_judged_on_the_gpu_that_the_bounds_are_for() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    report.machine.device.multiprocessors = 132;
+    let verdicts = |report: &Report| {
+        let all = targets(report).into_iter().filter(|target| target.id.starts_with("graph_"));
+        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
+    };
+    report.machine.device.compute_capability = (8, 0);
+    let other = verdicts(&report);
+    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
+    report.machine.device.compute_capability = (9, 0);
+    let expected = [
+        ("graph_more", Verdict::NotMet),
+        ("graph_by_host", Verdict::Met),
+        ("graph_links_1", Verdict::WithinNoise), // 380, and runs on both sides of 400
+        ("graph_links_8", Verdict::WithinNoise),
+        ("graph_links_60", Verdict::NotMet),
+        ("graph_by_key", Verdict::WithinNoise),
+    ];
+    assert_eq!(verdicts(&report), expected);
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap();
+    let more = of("graph_more");
+    assert!((more.value - 0.5).abs() < 0.001, "{more:?}");
+    assert_eq!(more.figures, "(4.303 - 2.301) / 4 us, five kernels and one");
+    assert_eq!(of("graph_links_1").figures, "380.000 M/s, times_8", "of the default slots");
+    assert_eq!(of("graph_by_key").figures, "290.000 M/s, pass_64 to 64", "the slowest");
+}
+
+#[test]
+fn a_graph_that_stopped_or_has_no_room_is_not_passed_over() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    report.machine.device.compute_capability = (9, 0);
+    report.machine.device.multiprocessors = 114;
+    report.throughput.retain(|row| row.shape.channels != 60);
+    report.throughput.retain(|row| (row.sweep, row.shape.channels) != ("keys", 16));
+    report.graphs[1].times = Err(Stop::Refused("no room".to_owned()));
+    let all = targets(&report);
+    let of = |id| found(&all, id).measured.clone().unwrap_err();
+    assert_eq!(of("graph_more"), "graph_1 <there & back>: no room");
+    assert_eq!(of("graph_links_60"), "60 links need 129 multiprocessors of 114");
+    assert_eq!(of("graph_by_key"), "the section graphs was not measured");
+}
+
+#[test]
 fn the_best_of_the_others_counts() {
     let report = example::report();
     let rate = |name| {
@@ -239,10 +287,10 @@ fn nothing_measured_is_nothing_met() {
     let mut report = example::report();
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many, report.load) = (Vec::new(), None, None);
-    report.scopes = Vec::new();
+    (report.scopes, report.graphs) = (Vec::new(), Vec::new());
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (26, all.len() - 26), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (32, all.len() - 32), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");

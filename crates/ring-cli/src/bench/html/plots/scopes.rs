@@ -1,7 +1,7 @@
 //! The plots of every scope and size.
 
-use super::super::svg::{Draw, Plot, Series};
-use super::{grid, sweep, ticks};
+use super::super::svg::{Draw, Series};
+use super::{grid, plot, sweep};
 use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::scopes::{BY_BYTES, SWEEP};
 use crate::bench::stats::Rates;
@@ -24,9 +24,8 @@ fn trips(report: &Report) -> String {
         };
         Series::new(name.clone(), Draw::Dotted, BY_BYTES.into_iter().filter_map(point).collect())
     };
-    let series = [50.0, 99.0].map(line);
     let y = "microseconds there and back (by factors)";
-    plot("Round trips against size", (y, true), series.into())
+    plot("Round trips against size", BYTES, (y, true), [50.0, 99.0].map(line))
 }
 
 fn rates(report: &Report) -> String {
@@ -45,14 +44,8 @@ fn rates(report: &Report) -> String {
     };
     plot(
         "Bytes each way against size",
+        BYTES,
         ("GB/s each way", false),
-        counts.into_iter().map(line).collect(),
+        counts.into_iter().map(line),
     )
-}
-
-/// `y` is what it is, and whether it grows by factors.
-fn plot(title: &str, (y, log): (&'static str, bool), series: Vec<Series>) -> String {
-    let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
-    let (title, ticks) = (title.to_owned(), ticks(&series));
-    Plot { title, x: BYTES, y, ticks, log, series }.figure()
 }

@@ -11,6 +11,10 @@ use ring_bench::kernels::Pass64;
 use ring_host::{GraphBuilder, GraphError, Node, PortReader, PortReceiver, Route, Sender};
 use std::time::{Duration, Instant};
 
+/// Chains that are drawn, as names for programs, and their kernels.
+pub const CHAINS: [(&str, u32); 4] =
+    [("graph_1", 1), ("graph_2", 2), ("graph_3", 3), ("graph_5", 5)];
+
 /// One message at a time, all with the default launch.
 const TRIPS: [Trips; 6] = [
     ("echo", "a kernel that answers, no graph", latency::round),
@@ -80,5 +84,24 @@ fn trip(chains: &mut [Launched], kernels: u64, i: u64) -> Found<Duration> {
     match message == [i.wrapping_add(kernels); 8] {
         true => Ok(time),
         false => Err(wrong(format!("what came of message {i} is wrong: {message:x?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use crate::interrupt::Interrupt;
+
+    #[test]
+    fn a_message_is_timed_through_every_chain() {
+        example::with(Interrupt::never(), |context| {
+            for (id, _, round) in TRIPS {
+                let mut times = Times::new();
+                round(context, 1, &mut times).unwrap_or_else(|stop| panic!("{id}: {stop:?}"));
+                assert!(times.count() > 0, "{id}");
+            }
+        });
+        assert!(CHAINS.iter().all(|(id, _)| TRIPS.iter().any(|(known, ..)| id == known)));
     }
 }

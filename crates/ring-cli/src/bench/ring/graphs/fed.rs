@@ -111,3 +111,54 @@ impl Pipe for Source {
         Ok(new as usize)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel;
+    use super::*;
+    use crate::bench::example;
+    use crate::interrupt::Interrupt;
+    use ring_bench::kernels::TIMES;
+    use ring_host::Route;
+
+    /// Makes a graph of two kernels of which so many messages are expected for each, and lets `work` run it for a while.
+    fn with(times: u64, work: impl FnOnce(Fed, &Load)) {
+        example::with(Interrupt::never(), |context| {
+            let mut graph = GraphBuilder::new();
+            let first = kernel::<Times8>(context, &mut graph, 1);
+            let sink = kernel::<Sink64>(context, &mut graph, 1);
+            graph.feed(first).link(first, Times8::OUT, sink, Route::Pairwise);
+            let wrong = graph.read(sink, Sink64::WRONG);
+            let fed = Fed::launch(context, &graph, (first, sink, wrong), times).unwrap();
+            work(fed, &Load { messages: 1000, ..context.load() });
+        });
+    }
+
+    #[test]
+    fn a_run_is_counted_and_so_is_one_behind_it() {
+        with(TIMES, |mut fed, load| {
+            for runs in 1..=2 {
+                assert!(fed.run(load).unwrap() > 0.0);
+                assert_eq!(fed.source.sent, 1000 * runs);
+            }
+        });
+    }
+
+    #[test]
+    fn a_message_with_words_that_differ_is_an_error() {
+        with(TIMES, |mut fed, load| {
+            fed.graph.activate(TIMEOUT).unwrap();
+            fed.source.sender.send([1, 1, 1, 1, 1, 1, 1, 2], TIMEOUT).unwrap();
+            let told = "a message came whose words differ, the first 0x8";
+            assert_eq!(fed.run(load), Err(wrong(told)));
+        });
+    }
+
+    #[test]
+    fn a_message_too_few_is_an_error() {
+        with(TIMES + 1, |mut fed, load| {
+            let told = "8000 of 9000 messages came to the last kernel";
+            assert_eq!(fed.run(load), Err(wrong(told)));
+        });
+    }
+}

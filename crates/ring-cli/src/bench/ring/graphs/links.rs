@@ -16,16 +16,20 @@ pub const LINKS: &str = "links";
 pub const KEYS: &str = "keys";
 
 /// Slots of a link by default, and of a long one.
-pub const SLOTS: [u32; 2] = [4096, 16_384];
+pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 16_384];
 
 /// Links beside each other that one channel feeds; on the CPU device, which has a thread for each channel, fewer.
-pub const FEW: [u32; 2] = [1, 8];
+const FEW: [u32; 2] = [1, 8];
 const CPU_FEW: [u32; 2] = [1, 2];
 
-/// As many as a large GPU has multiprocessors for: a channel at each end of each link, and the channels that feed them.
+/// As many as a large GPU has multiprocessors for.
 pub const MANY: u32 = 60;
+
+/// Channels that feed them.
 const FEEDERS: u32 = 8;
-const MANY_NEED: u32 = 2 * MANY + FEEDERS + 1;
+
+/// Multiprocessors for all of them: one for a channel at each end of each link, and for those that feed them.
+pub const MANY_NEED: u32 = 2 * MANY + FEEDERS + 1;
 
 /// Channels of which one is chosen by key.
 pub const BY_KEY: [u32; 4] = [1, 4, 16, 64];
@@ -158,5 +162,55 @@ impl<'a> Line<'a> {
         let wrong = self.graph.read_with(sink, Sink64::WRONG, capacity);
         Fed::launch(self.context, &self.graph, (self.first, sink, wrong), self.times)?
             .rate(self.context, &self.shape.load(&self.context.load()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::example;
+    use crate::bench::report::Stop;
+    use crate::interrupt::Interrupt;
+
+    #[test]
+    fn each_row_is_measured_and_says_by_what() {
+        example::with(Interrupt::never(), |context| {
+            let rows: Vec<_> = links(context).into_iter().chain(keys(context)).collect();
+            let of = |Throughput { name, shape, .. }: &Throughput| {
+                (*name, shape.channels, shape.capacity)
+            };
+            let of: Vec<_> = rows.iter().map(|rated| of(&rated.row)).collect();
+            let expected = [
+                ("times_8", 1, 4096),
+                ("times_8", 2, 4096),
+                ("times_8", 1, 16_384),
+                ("times_8", 2, 16_384),
+                ("pass_64", 1, 4096),
+                ("pass_64", 1, 4096),
+                ("pass_64", 2, 4096),
+            ];
+            assert_eq!(of, expected);
+            for mut rated in rows {
+                rated.once(context);
+                let row = rated.row;
+                assert!(row.millions().is_some_and(|rate| rate > 0.0), "{row:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn more_links_than_one_channel_feeds_are_measured() {
+        example::with(Interrupt::never(), |context| {
+            let shape = rated(context, LINKS, (Times8::NAME, 3, SLOTS[0], many)).row.shape;
+            assert!(many(context, &shape).unwrap() > 0.0);
+        });
+    }
+
+    #[test]
+    fn nothing_is_measured_once_it_is_interrupted() {
+        example::with(Interrupt::come(), |context| {
+            let shape = rated(context, KEYS, (Pass64::NAME, 1, SLOTS[0], by_key)).row.shape;
+            assert_eq!(by_key(context, &shape), Err(Stop::Interrupted));
+        });
     }
 }

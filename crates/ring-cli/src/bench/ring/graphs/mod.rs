@@ -10,7 +10,8 @@ use crate::bench::report::Report;
 use crate::bench::settings::Settings;
 use ring_host::{GraphBuilder, LaunchConfig, Node, WithPorts};
 
-pub use links::{KEYS, LINKS};
+pub use chains::CHAINS;
+pub use links::{BY_KEY, KEYS, LINKS, MANY, MANY_NEED, SLOTS};
 
 /// Words of a message.
 type Words = [u64; 8];
