@@ -385,6 +385,13 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     });
     let (mode, memory) = (Mode::EventDriven, Memory::Auto);
     assert_eq!(event_driven, GraphError::NotResident { kernel: "pass", mode, memory });
+    let narrow = refused(&host, |graph| {
+        let pass = graph.kernel::<Pass>(config::<Pass>().threads(32));
+        graph.feed(pass).read(pass, Pass::ON);
+    });
+    let is_it =
+        |error: &LaunchError| matches!(error, LaunchError::Threads { threads: 32, least: 64, .. });
+    assert!(matches!(&narrow, GraphError::Launch(error) if is_it(error)), "{narrow}");
     let foreign = refused(&host, |graph| {
         let other = GraphBuilder::new().kernel::<Pass>(config::<Pass>());
         let pass = graph.kernel::<Pass>(config::<Pass>());

@@ -16,6 +16,8 @@ trait Copies: Kernel<Request = Item> + HasPort<0, Message = Item> + HasPort<1, M
     const COUNTED: u64;
     /// Whether every other copy is placed, without the rest.
     const PLACES: bool;
+    /// Threads of its block, at least.
+    const LEAST_THREADS: u32 = 64;
 }
 
 impl Copies for Copier {
@@ -31,6 +33,7 @@ impl Copies for WarpCopier {
 impl Copies for BlockCopier {
     const COUNTED: u64 = 0;
     const PLACES: bool = true;
+    const LEAST_THREADS: u32 = 32;
 }
 
 ring_device::ring_kernel! {
@@ -139,7 +142,7 @@ fn all_comes_in_order<K: Copies>(host: &Runtime, threads: u32, n: u64, ahead: u6
 
 /// All of what is asked of such a kernel.
 fn copies_as_a_thread_does<K: Copies>(host: &Runtime) {
-    for threads in [32, 64, 256] {
+    for threads in [K::LEAST_THREADS, 96, 256] {
         all_comes_in_order::<K>(host, threads, if cfg!(miri) { 5 } else { 300 }, 1);
         all_comes_in_order::<K>(host, threads, MANY / 4, 700);
         if host.device().kind != DeviceKind::Cuda {

@@ -249,7 +249,10 @@ fn narrow_kernel() {
     let narrow = with_ptx(LaunchConfig::default(), ptx(".maxntid 64, 1, 1", "\tret;"));
     let error = refused::<Echo>(&gpu, narrow.clone().threads(96));
     assert!(
-        matches!(error, LaunchError::Threads { threads: 96, limit: 64, why: ThreadLimit::Kernel }),
+        matches!(
+            error,
+            LaunchError::Threads { threads: 96, limit: 64, why: ThreadLimit::Kernel, .. }
+        ),
         "{error}"
     );
     names(&error, &["96 threads", "32..=64", "the kernel's limit"]);

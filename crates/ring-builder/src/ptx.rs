@@ -1,7 +1,36 @@
-//! What is checked of PTX: that it names no folder, and asks for no more than was chosen.
+//! What is checked of PTX: that it names no folder, and asks for no more than was chosen; and what is added to it.
 
 use crate::{Arch, BuildError};
 use std::path::Path;
+
+/// Most registers of a thread of a kernel with ports. A block of 512 threads, which is the default of a launch, has no more: a
+/// multiprocessor has 65,536.
+pub const REGISTERS: u32 = 128;
+
+/// What `ring-device` writes into such a kernel.
+const MARK: &str = "// ring: registers for 512 threads";
+
+/// The same PTX, where the threads of kernels with ports have [`REGISTERS`] at most. Left to itself, `ptxas` takes some more where
+/// that seems to make a kernel a little faster, and the kernel then cannot be launched with the threads that a launch has by
+/// default.
+#[must_use]
+pub fn with_limited_registers(ptx: &str) -> String {
+    let (mut limited, mut rest) = (String::with_capacity(ptx.len() + 1024), ptx);
+    while let Some(at) = rest.find("\n.visible .entry ") {
+        let (before, entry) = rest.split_at(at + 1);
+        limited.push_str(before);
+        let end = entry.find("\n}\n").unwrap_or(entry.len());
+        let (entry, behind) = entry.split_at(end);
+        match entry.split_once("\n{\n") {
+            Some((head, body)) if body.contains(MARK) => {
+                limited.push_str(&format!("{head}\n.maxnreg {REGISTERS}\n{{\n{body}"));
+            }
+            _ => limited.push_str(entry),
+        }
+        rest = behind;
+    }
+    limited + rest
+}
 
 /// Checks that no line names one of the folders. A path would make the PTX differ from clone to
 /// clone, and tell where it was built.
@@ -69,6 +98,21 @@ mod tests {
 .visible .entry one(
 )
 ";
+
+    #[test]
+    fn kernels_with_the_mark_have_limited_registers() {
+        let text = |body: &str| {
+            let entry = |name, body| {
+                format!(".visible .entry {name}(\n\t.param .u64 p\n)\n{{\n\t{body}\n\tret;\n}}\n")
+            };
+            ["\n.func f()\n{\n}\n".to_owned(), entry("a", ""), entry("b", body), entry("c", "")]
+                .concat()
+        };
+        assert_eq!(with_limited_registers(&text("")), text(""));
+        let limited = text(MARK)
+            .replace("b(\n\t.param .u64 p\n)\n{", "b(\n\t.param .u64 p\n)\n.maxnreg 128\n{");
+        assert_eq!(with_limited_registers(&text(MARK)), limited);
+    }
 
     #[test]
     fn a_folder_is_reported_with_its_line() {

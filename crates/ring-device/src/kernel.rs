@@ -97,6 +97,10 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// Which threads handle such a message together, and emit together.
     #[doc(hidden)]
     const EMITTERS: Emitters = Emitters::Thread;
+    /// Warps of a block on a GPU, at least: where there are ports, one looks at the rings, and others handle messages.
+    #[doc(hidden)]
+    const LEAST_WARPS: u32 =
+        if Self::PORTS.is_some() && !matches!(Self::EMITTERS, Emitters::Block) { 2 } else { 1 };
 
     /// The key of a message of port `port`.
     ///

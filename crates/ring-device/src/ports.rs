@@ -248,7 +248,7 @@ impl<'a, K: WithPorts> Ports<'a, K> {
 /// emitted too many.
 ///
 /// # Safety
-/// `stage` is a stage of `K`, with a request in it, which only the calling thread uses now, or those that [handle with
+/// `stage` is a stage of `K`, at a multiple of 16, with a request in it, which only the calling thread uses now, or those that [handle with
 /// it](Scope::EMITTERS), all of which are here.
 #[inline(always)]
 pub(crate) unsafe fn handle_stage<K: WithPorts>(
@@ -256,6 +256,8 @@ pub(crate) unsafe fn handle_stage<K: WithPorts>(
     stage: *mut u8,
     handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
 ) -> bool {
+    // SAFETY: stages begin at multiples of 16. Told, the compiler moves 16 bytes by one access of block-shared memory.
+    unsafe { core::hint::assert_unchecked(stage.addr().is_multiple_of(16)) };
     // SAFETY: the caller's promise.
     let mut out = unsafe { Ports::new(block, stage) };
     // SAFETY: plain bytes, aligned, which nobody writes now: messages lie behind them.

@@ -508,6 +508,12 @@ pub struct SlotsOf<'a> {
 }
 
 impl<'a> SlotsOf<'a> {
+    /// The same, if they have `atoms` atoms each: to whoever kept them for a while the compiler tells the number again.
+    #[inline(always)]
+    pub fn of(self, atoms: NonZeroU32) -> Option<SlotsOf<'a>> {
+        (atoms == self.atoms).then_some(SlotsOf { atoms, ..self })
+    }
+
     /// Atom `t` of those of the messages from `index` on, of which only the low half counts.
     #[inline(always)]
     pub fn atom(&self, index: u32, t: u32) -> &'a Atom {

@@ -13,6 +13,7 @@ pub use error::RustCudaError;
 
 use crate::compile::{self, Compiled, without_noise};
 use crate::package::Package;
+use crate::ptx::with_limited_registers;
 use crate::{Arch, BuildError, digest, pins};
 use std::path::{Path, PathBuf};
 use tools::Tools;
@@ -91,7 +92,8 @@ pub fn compile(
     let list = target.join(pins::TARGET).join("release/ring_rust_cuda_kernels.d");
     let mut sources = compile::sources(&read(&list)?);
     sources.retain(|source| !source.starts_with(&target));
-    let ptx = read(&ptx)?.trim_end_matches('\0').to_owned(); // libNVVM ends it as C does
+    let ptx = read(&ptx)?;
+    let ptx = with_limited_registers(ptx.trim_end_matches('\0')); // libNVVM ends it as C does
     Ok(Made {
         compiled: Compiled { ptx, warnings, sources },
         sysroot: tools.sysroot().to_owned(),

@@ -199,6 +199,9 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn mark_limited_registers(self) {}
+
+    #[inline(always)]
     fn optimization_barrier(self) -> Self {
         self
     }

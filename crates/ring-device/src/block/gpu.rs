@@ -218,6 +218,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn mark_limited_registers(self) {
+        ptx::mark_limited_registers();
+    }
+
+    #[inline(always)]
     fn optimization_barrier(self) -> Self {
         Threads { thread: ptx::opaque32(self.thread) }
     }

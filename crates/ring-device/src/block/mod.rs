@@ -23,6 +23,11 @@ pub(crate) const MOST_WARPS: usize = 32;
 /// Half `lo`, half `hi` of 16 bytes that crossed the bus as one.
 pub(crate) type Words = [u64; 2];
 
+/// The same at a multiple of 16 in the block's memory, where one access reads or writes it.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+pub(crate) struct Piece(pub Words);
+
 /// A thread of a block, and what it does with the others. Where a method says that all threads of the warp
 /// or of the block call it, they do so at one place of the kernel.
 pub(crate) trait Cooperate: Copy {
@@ -122,6 +127,9 @@ pub(crate) trait Cooperate: Copy {
     /// Stores `value` after this thread's reads.
     fn store_after_reads(self, at: &AtomicU64, value: u64);
 
+    /// Tells whoever builds the kernel that its threads are to have no more registers than there are for 512 of them. Nothing
+    /// else comes of it.
+    fn mark_limited_registers(self);
     /// The same thread, of whose index the compiler knows nothing: it would compute what it can from it before
     /// a loop begins, and keep it in registers, of which a block of many threads has few.
     fn optimization_barrier(self) -> Self;

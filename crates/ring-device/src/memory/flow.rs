@@ -16,7 +16,7 @@ pub(crate) const STEPS: usize = 4;
 const MOST_OF_STEP: u32 = 2048;
 
 /// Most messages of a chunk: a GPU's thread has at most one.
-const MOST_OF_CHUNK: usize = if Threads::WARP > 1 { 32 } else { 256 };
+pub(crate) const MOST_OF_CHUNK: usize = if Threads::WARP > 1 { 32 } else { 256 };
 
 /// What a channel knows of its links from the beginning of a launch to its end: plain words, so that the compiler reads them
 /// together, and once.

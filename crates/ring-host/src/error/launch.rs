@@ -64,11 +64,15 @@ pub enum LaunchError {
     /// of those from it.
     #[error(transparent)]
     Crowded(#[from] Crowded),
-    /// The block is no whole number of warps, or too large for device or kernel.
-    #[error("{threads} threads a block, but it must be a multiple of 32 in 32..={limit} ({why})")]
+    /// The block is no whole number of warps, or too small for the kernel, or too large for it or the device.
+    #[error(
+        "{threads} threads a block, but it must be a multiple of 32 in {least}..={limit} ({why})"
+    )]
     Threads {
         /// Threads asked for.
         threads: u32,
+        /// The fewest there can be.
+        least: u32,
         /// The most there can be.
         limit: u32,
         /// What sets the limit.

@@ -109,7 +109,8 @@ setters! { of LaunchConfig;
     /// Channels: independent pairs of rings, each answered by a block of its own.
     channels(channels: u32) => channels = channels;
 
-    /// Threads of a channel's block, a multiple of 32. The CPU device uses one all the same.
+    /// Threads of a channel's block, a multiple of 32; of a kernel with ports 64 at least, unless the whole block handles each
+    /// message. The CPU device uses one all the same.
     threads(threads: u32) => threads = Some(threads);
 
     /// Slots of each ring, a power of two. By default as many as 4 MiB hold of the larger message, but
@@ -363,10 +364,10 @@ impl LaunchConfig {
 
     fn check_threads<K: Kernel>(&self, limit: u32, why: ThreadLimit) -> Result<(), LaunchError> {
         let threads = self.wants::<K>().1;
-        let whole = threads.is_multiple_of(MIN_THREADS) && threads >= MIN_THREADS;
-        match whole && threads <= limit {
+        let least = <K::Scope as Scope<K>>::LEAST_WARPS * MIN_THREADS;
+        match threads.is_multiple_of(MIN_THREADS) && (least..=limit).contains(&threads) {
             true => Ok(()),
-            false => Err(LaunchError::Threads { threads, limit, why }),
+            false => Err(LaunchError::Threads { threads, least, limit, why }),
         }
     }
 

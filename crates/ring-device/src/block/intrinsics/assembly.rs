@@ -90,6 +90,14 @@ pub(crate) fn opaque64<T>(mut at: *const T) -> *const T {
     at
 }
 
+/// Marks the kernel as one of a block of 512 threads at most: ring-builder lets none of its threads have more registers than those
+/// have.
+#[inline(always)]
+pub(crate) fn mark_limited_registers() {
+    // SAFETY: no instruction.
+    unsafe { asm!("// ring: registers for 512 threads", options(nostack)) }
+}
+
 /// Bytes of block-shared memory that the block has, declared and by launch.
 #[inline(always)]
 pub(crate) fn shared_bytes() -> u32 {

@@ -318,21 +318,23 @@ impl<K: Kernel> Channel<'_, K> {
     /// channel as a message asks for, and nothing is sent.
     #[inline(always)]
     fn send_by_slots(&self, watch: &mut Watch<'_>) -> bool {
-        let area = self.area(0);
+        let worker = &self.worker(self.area(0));
         self.place_behind_sent(watch);
         self.warp_sync();
         let this = self.optimization_barrier();
-        let (fits, totals) = this.list(area, 1);
+        let (fits, emitted) = this.list(worker, 1);
         if !this.all(fits) {
             return false;
         }
-        let is_placed = this.place(area, totals, 0, Some(0)); // nobody else has a turn
+        let place = this.place(worker, &emitted, 0, Some(0)); // nobody else has a turn
         let this = this.optimization_barrier();
-        this.write_emissions(area, totals);
+        if let Some(index) = place {
+            this.write_emissions(worker, &emitted, index);
+        }
         this.warp_sync();
         this.fence_links(watch);
         this.send_placed(watch, 0);
         this.warp_sync();
-        is_placed
+        place.is_some()
     }
 }

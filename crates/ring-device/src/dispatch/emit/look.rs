@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Acquire;
 use ring_shared::Corrupt;
 use ring_shared::atomics::{Atom, AtomicU64, MemoryScope, System};
 use ring_shared::inbox::Found;
-use ring_shared::layout::{Command, HostLine, MAX_PORTS, PortLinks, State};
+use ring_shared::layout::{Command, HostLine, MAX_PORTS, PortLinks, Routing, State};
 use ring_shared::ring::{CONTROL, Control};
 
 /// A message that came inline, where else is a number of messages in slots.
@@ -79,10 +79,10 @@ pub(super) struct Look {
     pub words: Words,
 }
 
-impl<K: Kernel> Channel<'_, K> {
+impl<'c, K: Kernel> Channel<'c, K> {
     /// The first warp, when the channel begins.
     #[inline(always)]
-    pub(super) fn watch(&self) -> Watch<'_> {
+    pub(super) fn watch(&self) -> Watch<'c> {
         let layout = self.layout();
         let (inputs, outputs, is_narrow) = (layout.inputs, layout.outputs, layout.is_narrow());
         let at: *const Atom = match Lane::of(self.lane()) {
@@ -357,6 +357,29 @@ impl<K: Kernel> Channel<'_, K> {
 }
 
 impl Watch<'_> {
+    /// That of a warp that does not look.
+    pub(super) const NONE: Watch<'static> = Watch {
+        at: None,
+        known: Known::NOTHING,
+        credit: None,
+        links: PortLinks { first: 0, count: 0, routing: Routing::All },
+        stages: Stages::new(core::ptr::null_mut()),
+        seen: 0,
+        is_narrow: false,
+        has_host: false,
+        inputs: 0,
+        outputs: 0,
+        input: 0,
+        turns: 0,
+        asked: 0,
+        between: 0,
+        begun: 0,
+        told: 0,
+        chunks: 0,
+        under_way: 0,
+        stop: Decision::Continue,
+    };
+
     /// The lane that an input belongs to.
     #[inline(always)]
     pub(super) fn lane_of_input(&self, input: u32) -> u32 {

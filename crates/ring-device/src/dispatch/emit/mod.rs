@@ -13,13 +13,28 @@
 //!   all of them.
 //!
 //! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
-//! A block of one warp, or of one CPU thread, does all of this in turns.
+//! A block has two warps at least. A CPU's one thread does all of this in turns.
 //!
 //! Where the whole block handles each message [together], there is one worker, the first warp, and it hands messages that
 //! came inline to all threads as well.
 //!
 //! To be asked to become inactive is to drain: a channel says that it is inactive when all its inputs are empty. The host asks
 //! the kernels of a graph one behind the other, so that nothing more comes then.
+
+/// Does the same for each port. It is neither a loop nor a function, so that the compiler works out what depends on the port's shape
+/// alone.
+macro_rules! each_port {
+    ($port:ident => $body:block) => {
+        each_port!($port => $body 0 1 2 3 4 5 6 7);
+    };
+    ($port:ident => $body:block $($number:literal)*) => {$(
+        if $number < Self::PORTS.len() {
+            let $port: usize = $number;
+            $body
+        }
+    )*};
+}
+const _: () = assert!(ring_shared::layout::MAX_PORTS == 8);
 
 mod alone;
 mod choose;
@@ -31,19 +46,26 @@ mod route;
 mod stream;
 mod together;
 mod work;
+mod worker;
 
 use super::channel::Channel;
 use super::resume::First;
-use crate::block::Cooperate;
 use crate::block::cell::Cell;
+use crate::block::{Cooperate, Threads};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Kernel, Scope};
-use crate::memory::flow::{Areas, Flow, Layout, STEPS, Turn};
+use crate::memory::flow::{Areas, Flow, Layout, MOST_OF_CHUNK, STEPS, Turn};
 use crate::memory::links::{Input, Output};
 use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::atomics::AtomicU32;
+
+/// Whether four atoms a thread are all that the messages of a chunk have, if there are 32 at most, of so many atoms each. Then there
+/// is no loop: one costs a warp some 50 cycles, even if it is passed once.
+const fn fits_once(atoms: usize) -> bool {
+    Threads::WARP > 1 && MOST_OF_CHUNK * atoms <= 4 * Threads::WARP as usize
+}
 
 /// Where a worker keeps its chunk.
 #[derive(Clone, Copy)]
@@ -74,6 +96,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// [opened](Self::open_links).
     #[inline(always)]
     pub fn run_links(&self, began: (u64, u64), first: First) {
+        self.mark_limited_registers(); // a handler's own code is in several places, and whatever else there is, too
         self.begin(began, first);
         self.sync();
         let mut watch = self.watch();

@@ -1,6 +1,6 @@
 //! Opening the links of a channel: its ends of the rings that the host has laid out.
 
-use crate::block::Cooperate;
+use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::flow::Layout;
@@ -34,7 +34,8 @@ impl<K: Kernel> Channel<'_, K> {
         if <K::Scope as Scope<K>>::EMITS_IN_ORDER {
             areas.workers = areas.workers.min(WORKERS_IN_ORDER);
         }
-        if !most_ends || areas.chunk == 0 {
+        let has_warps = Threads::WARP == 1 || self.warps() >= <K::Scope as Scope<K>>::LEAST_WARPS;
+        if !most_ends || areas.chunk == 0 || !has_warps {
             return Some(Exit::BadConfig);
         }
         if self.thread() == 0 {

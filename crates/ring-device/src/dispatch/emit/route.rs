@@ -1,22 +1,29 @@
 //! What a chunk's handlers have emitted, on its way to the outputs: put in order, by the index of the request and then as it
 //! was emitted; given places in the outputs, each message in one output of its port or in all; and written to their slots.
 
-use super::Area;
-use crate::block::{Cooperate, Threads, Words};
+use super::work::LOOKS;
+use super::worker::{Way, Worker};
+use super::{Area, fits_once};
+use crate::block::{Cooperate, Piece, Threads, Words};
 use crate::dispatch::channel::Channel;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::flow::{Turn, emitted_before};
-use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::Relaxed;
-use ring_shared::Ring;
 use ring_shared::atomics::{AtomicU32, Gpu, MemoryScope, System};
 use ring_shared::layout::{Far, MAX_PORTS, PortLinks, Routing};
+use ring_shared::ring::SlotsOf;
 
 /// No output.
 const NOWHERE: u32 = u32::MAX;
 
-/// How many messages a chunk has for each port.
-pub(super) type Totals = [u32; MAX_PORTS];
+/// What a chunk has for each port.
+#[derive(Clone, Copy)]
+pub(super) struct Emitted {
+    /// How many messages.
+    totals: [u32; MAX_PORTS],
+    /// Whether they are one of each request: then there is no list.
+    is_one_each: [bool; MAX_PORTS],
+}
 
 impl Area {
     /// Word `k` of those that begin at `at`.
@@ -34,8 +41,8 @@ impl Area {
     }
 }
 
-impl<K: Kernel> Channel<'_, K> {
-    /// Where message `j` of a port lies, as an offset from the first stage.
+impl<'c, K: Kernel> Channel<'c, K> {
+    /// Where message `j` of a port is listed: where it lies, as an offset from the first stage.
     #[inline(always)]
     fn listed(area: &Area, port: usize, j: u32) -> &AtomicU32 {
         Area::word(area.list, area.chunk * emitted_before(Self::PORTS, port) as u32 + j)
@@ -56,28 +63,33 @@ impl<K: Kernel> Channel<'_, K> {
     /// All threads of a warp: lists what the `n` requests in the stages of an area have emitted, and chooses outputs. How many
     /// there are of each port; false for a thread that has a message for a channel that is not there.
     #[inline(always)]
-    pub(super) fn list(&self, area: Area, n: u32) -> (bool, Totals) {
-        let (mut port, mut fits, mut totals) = (0, true, [0; MAX_PORTS]);
-        while port < Self::PORTS.len() {
-            totals[port] = self.list_port(area, port, n);
+    pub(super) fn list(&self, worker: &Worker<'c>, n: u32) -> (bool, Emitted) {
+        let (area, mut fits) = (worker.area, true);
+        let mut emitted = Emitted { totals: [0; MAX_PORTS], is_one_each: [false; MAX_PORTS] };
+        each_port!(port => {
+            let (total, is_one_each) = self.list_port(area, port, n);
+            (emitted.totals[port], emitted.is_one_each[port]) = (total, is_one_each);
             self.warp_sync();
-            let links = self.layout().ports[port];
+            let links = self.way(worker, port).links();
             if Self::is_keyed(port, links) {
-                fits &= self.choose_outputs(area, port, links, totals[port]);
+                fits &= self.choose_outputs(area, port, links, &emitted);
             }
-            port += 1;
-        }
-        (fits, totals)
+        });
+        (fits, emitted)
     }
 
-    /// All threads of a warp: lists where the messages of a port lie, in their order; how many there are.
+    /// All threads of a warp: lists where the messages of a port lie, in their order, if they are not one of each request; how
+    /// many there are, and whether they are.
     #[inline(always)]
-    fn list_port(&self, area: Area, port: usize, n: u32) -> u32 {
+    fn list_port(&self, area: Area, port: usize, n: u32) -> (u32, bool) {
         let (mut m, mut total) = (self.lane(), 0);
         loop {
             let emitted = Self::emitted(area.stages, m.min(n - 1), port);
             let emitted = if m < n { emitted } else { 0 };
             let (before, sum) = self.sum_before(emitted, Self::PORTS[port].most);
+            if Self::PORTS[port].most == 1 && Threads::WARP > 1 && sum == n {
+                return (n, true);
+            }
             let mut k = 0;
             while k < emitted {
                 let of = Self::offset_of(port, m, k) as u32;
@@ -90,8 +102,18 @@ impl<K: Kernel> Channel<'_, K> {
             total += sum;
             m += Threads::WARP;
             if Threads::WARP > 1 || m >= n {
-                return total; // a warp has a thread for each request
+                return (total, false); // a warp has a thread for each request
             }
+        }
+    }
+
+    /// Where message `j` of a port lies, as an offset from the first stage.
+    #[inline(always)]
+    fn offset_of_nth(area: &Area, port: usize, j: u32, emitted: &Emitted) -> u32 {
+        if emitted.is_one_each[port] {
+            Self::offset_of(port, j, 0) as u32
+        } else {
+            Self::listed(area, port, j).load(Relaxed)
         }
     }
 
@@ -112,10 +134,11 @@ impl<K: Kernel> Channel<'_, K> {
         (sum - value, self.shuffle32(sum, Threads::WARP - 1))
     }
 
-    /// All threads of a warp: chooses an output for each of the `total` messages of a port, by its key, and counts those before
-    /// it there; false for a thread that has a message for a channel that is not there.
+    /// All threads of a warp: chooses an output for each message of a port, by its key, and counts those before it there; false
+    /// for a thread that has a message for a channel that is not there.
     #[inline(always)]
-    fn choose_outputs(&self, area: Area, port: usize, links: PortLinks, total: u32) -> bool {
+    fn choose_outputs(&self, area: Area, port: usize, links: PortLinks, emitted: &Emitted) -> bool {
+        let total = emitted.totals[port];
         let (first_output, count) = (u32::from(links.first), u32::from(links.count));
         let by_index = links.routing == Routing::ByIndex;
         let mut k = self.lane();
@@ -126,7 +149,7 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
         let (mut j, mut fits, mut first) = (self.lane(), true, 0);
         while first < total {
-            let at = Self::listed(&area, port, j.min(total - 1)).load(Relaxed);
+            let at = Self::offset_of_nth(&area, port, j.min(total - 1), emitted);
             // SAFETY: a message of that port, in its stage.
             let key =
                 unsafe { <K::Scope as Scope<K>>::key(port, Self::message_at(area.stages, at)) };
@@ -147,137 +170,190 @@ impl<K: Kernel> Channel<'_, K> {
             self.warp_sync();
             first += Threads::WARP;
             j += Threads::WARP;
+            if Threads::WARP > 1 && Self::PORTS[port].most == 1 {
+                break; // a thread has one message at most
+            }
         }
         fits
     }
 
     /// How many messages of the chunk go to an output.
     #[inline(always)]
-    fn count_of(&self, area: Area, totals: Totals, output: u32) -> u32 {
-        let (mut count, mut port) = (0, 0);
-        while port < Self::PORTS.len() {
-            let links = self.layout().ports[port];
+    fn count_of(&self, worker: &Worker<'c>, emitted: &Emitted, output: u32) -> u32 {
+        let mut count = 0;
+        each_port!(port => {
+            let links = self.way(worker, port).links();
             let is_its = output.wrapping_sub(links.first.into()) < links.count.into();
             let of_port = if Self::is_keyed(port, links) {
-                area.of_output(output).load(Relaxed)
+                worker.area.of_output(output).load(Relaxed)
             } else {
-                totals[port]
+                emitted.totals[port]
             };
             count = if is_its { of_port } else { count };
-            port += 1;
-        }
+        });
         count
     }
 
-    /// All threads of a warp: gives what was listed its places in the outputs, in the turn of its chunk; false if that is not to
-    /// come. If it is the last of the `k`th step, leaves where that ends.
+    /// All threads of a warp: gives what was listed its places in the outputs, in the turn of its chunk, and lets the next chunk
+    /// have its turn there; `None` if that is not to come. Else for the output that has the number of the lane, where the first
+    /// lies: the low half of its index. If the chunk is the last of the `k`th step, leaves where that ends.
     #[inline(always)]
-    pub(super) fn place(&self, area: Area, totals: Totals, number: u32, last: Option<u32>) -> bool {
-        let mut first = 0;
-        while first < area.outputs {
-            let own = first + self.lane();
-            let output = own.min(area.outputs - 1);
-            let count = self.count_of(area, totals, output);
-            let Some(index) = self.await_place(output, number) else { return false };
-            let end = index.wrapping_add(count);
-            if own < area.outputs {
-                self.turn_of(output).set(Turn { chunk: number.wrapping_add(1), index: end });
-                area.of_output(output).store(index, Relaxed);
-                if let Some(k) = last {
-                    self.end_of(k, output).store(end, Relaxed);
-                }
+    pub(super) fn place(
+        &self,
+        worker: &Worker<'c>,
+        emitted: &Emitted,
+        number: u32,
+        last: Option<u32>,
+    ) -> Option<u32> {
+        let outputs = worker.area.outputs;
+        let mut of_lane = 0;
+        if outputs > 0 {
+            of_lane = self.place_from(worker, emitted, number, last, 0)?;
+            let mut first = Threads::WARP;
+            while first < outputs {
+                self.place_from(worker, emitted, number, last, first)?;
+                first += Threads::WARP;
             }
-            first += Threads::WARP;
         }
         self.warp_sync();
-        true
+        Some(of_lane)
     }
 
-    /// All threads of a warp: writes what was placed to slots.
+    /// The same for the outputs from `first` on, one a lane.
     #[inline(always)]
-    pub(super) fn write_emissions(&self, area: Area, totals: Totals) {
-        let mut port = 0;
-        while port < Self::PORTS.len() {
-            let (total, links) = (totals[port], self.layout().ports[port]);
-            if total > 0 {
-                if Self::is_keyed(port, links) {
-                    self.write_to_chosen(area, port, links, total);
-                } else {
-                    self.write_to_all(area, port, links, total);
+    fn place_from(
+        &self,
+        worker: &Worker<'c>,
+        emitted: &Emitted,
+        number: u32,
+        last: Option<u32>,
+        first: u32,
+    ) -> Option<u32> {
+        let area = worker.area;
+        // Lanes without an output look at the last one's turn, so that the warp stays together.
+        let output = (first + self.lane()).min(area.outputs - 1);
+        let has_output = first + self.lane() < area.outputs;
+        let count = self.count_of(worker, emitted, output);
+        let turn = self.turn_of(output);
+        let (mut is_placed, mut index, mut looks) = (false, 0, 0u32);
+        loop {
+            let seen = turn.get();
+            if !is_placed && seen.chunk.wrapping_sub(number) as i32 >= 0 {
+                (is_placed, index) = (true, seen.index);
+                if has_output {
+                    let end = index.wrapping_add(count);
+                    turn.set(Turn { chunk: number.wrapping_add(1), index: end });
                 }
             }
-            port += 1;
-        }
-    }
-
-    /// Atoms of a message of that port, of which there is one at least.
-    #[inline(always)]
-    fn atoms_of_port(port: usize) -> NonZeroU32 {
-        NonZeroU32::new(Self::PORTS[port].atoms as u32).unwrap_or(NonZeroU32::MIN)
-    }
-
-    /// All threads of a warp: writes the `total` messages of a port to each of its outputs, of which there is one.
-    #[inline(always)]
-    fn write_to_all(&self, area: Area, port: usize, links: PortLinks, total: u32) {
-        let mut k = u32::from(links.first);
-        loop {
-            // SAFETY: an output; nobody changes its ring, or who has the other end.
-            let (ring, far) = unsafe { ((*self.output(k)).ring, (*self.output(k)).far) };
-            let first = area.of_output(k).load(Relaxed);
-            match far {
-                Far::Channel => self.write_to_one::<Gpu>(area, port, (ring, first), total),
-                Far::Host => self.write_to_one::<System>(area, port, (ring, first), total),
+            if self.all(is_placed) {
+                break;
             }
+            looks += 1;
+            if looks.is_multiple_of(LOOKS) && self.agreed(self.is_over()) {
+                return None;
+            }
+        }
+        if has_output {
+            area.of_output(output).store(index, Relaxed);
+            if let Some(k) = last {
+                self.end_of(k, output).store(index.wrapping_add(count), Relaxed);
+            }
+        }
+        Some(index)
+    }
+
+    /// All threads of a warp: writes what was placed to slots. `of_lane` is where [`place`](Self::place) has put the first for the
+    /// output that has the number of the lane.
+    #[inline(always)]
+    pub(super) fn write_emissions(&self, worker: &Worker<'c>, emitted: &Emitted, of_lane: u32) {
+        each_port!(port => {
+            let way = self.way(worker, port);
+            if emitted.totals[port] > 0 {
+                if Self::is_keyed(port, way.links()) {
+                    self.write_to_chosen(worker.area, port, way.links(), emitted);
+                } else {
+                    self.write_to_all(worker.area, port, way, emitted, of_lane);
+                }
+            }
+        });
+    }
+
+    /// All threads of a warp: writes the messages of a port to each of its outputs, of which there is one.
+    #[inline(always)]
+    fn write_to_all(&self, area: Area, port: usize, way: Way<'c>, emitted: &Emitted, of_lane: u32) {
+        let links = way.links();
+        let (first, end) =
+            (u32::from(links.first), u32::from(links.first) + u32::from(links.count));
+        self.write_to_output(area, port, (way.slots, way.far), emitted, (first, of_lane));
+        let mut k = first + 1;
+        while k < end {
+            self.write_to_output(area, port, self.slots_of_output(port, k), emitted, (k, of_lane));
             k += 1;
-            if k >= u32::from(links.first) + u32::from(links.count) {
-                return;
-            }
         }
     }
 
-    /// All threads of a warp: writes the `total` messages of a port to slots, which the threads of `S` share, from that of index
-    /// `first` on.
+    /// All threads of a warp: writes the messages of a port to output `k`, which has those slots.
+    #[inline(always)]
+    fn write_to_output(
+        &self,
+        area: Area,
+        port: usize,
+        (slots, far): (Option<SlotsOf<'c>>, Far),
+        emitted: &Emitted,
+        (k, of_lane): (u32, u32),
+    ) {
+        let index = match k < Threads::WARP {
+            true => self.shuffle32(of_lane, k),
+            false => area.of_output(k).load(Relaxed),
+        };
+        let slots = slots.and_then(|slots| slots.of(Self::atoms_of_port(port)));
+        let Some(slots) = slots else { return }; // never: it was checked
+        match far {
+            Far::Channel => self.write_to_one::<Gpu>(area, port, (slots, index), emitted),
+            Far::Host => self.write_to_one::<System>(area, port, (slots, index), emitted),
+        }
+    }
+
+    /// All threads of a warp: writes the messages of a port to slots, which the threads of `S` share, from that of index `first`
+    /// on.
     #[inline(always)]
     fn write_to_one<S: MemoryScope>(
         &self,
         area: Area,
         port: usize,
-        (ring, first): (Ring, u32),
-        total: u32,
+        (slots, first): (SlotsOf<'_>, u32),
+        emitted: &Emitted,
     ) {
-        let Some(slots) = ring.slots_of(Self::atoms_of_port(port)) else { return }; // never: it was checked
-        self.write_atoms(area, port, total, |t, words| S::store(slots.atom(first, t), words));
+        self.write_atoms(area, port, emitted, |t, words| S::store(slots.atom(first, t), words));
     }
 
-    /// All threads of a warp: writes the `total` messages of a port to the output that was chosen for each: other channels.
+    /// All threads of a warp: writes the messages of a port to the output that was chosen for each: other channels.
     #[inline(always)]
-    fn write_to_chosen(&self, area: Area, port: usize, links: PortLinks, total: u32) {
+    fn write_to_chosen(&self, area: Area, port: usize, links: PortLinks, emitted: &Emitted) {
         let atoms = Self::atoms_of_port(port);
-        self.write_atoms(area, port, total, |t, words| {
+        self.write_atoms(area, port, emitted, |t, words| {
             let to = Self::routed(&area, port, t / atoms).load(Relaxed);
             let output = u32::from(links.first) + (to >> 16);
             let first = area.of_output(output).load(Relaxed).wrapping_add(to & 0xffff);
-            // SAFETY: an output; nobody changes its ring.
-            let ring = unsafe { &(*self.output(output)).ring };
-            if let Some(slots) = ring.slots_of(atoms) {
+            if let Some(slots) = self.slots_of_output(port, output).0 {
                 Gpu::store(slots.atom(first, t % atoms), words);
             }
         });
     }
 
-    /// All threads of a warp, each some atoms of the `total` messages of a port, one at least, four at a time: gives `write` the
+    /// All threads of a warp, each some atoms of the messages of a port, of which there is one, four at a time: gives `write` the
     /// atom's number of all, and the atom.
     #[inline(always)]
-    fn write_atoms(&self, area: Area, port: usize, total: u32, write: impl Fn(u32, Words)) {
+    fn write_atoms(&self, area: Area, port: usize, emitted: &Emitted, write: impl Fn(u32, Words)) {
         let atoms = Self::atoms_of_port(port);
-        let (all, step) = (total * atoms.get(), Threads::WARP);
+        let (all, step) = (emitted.totals[port] * atoms.get(), Threads::WARP);
         let read = |t: u32| {
             let t = t.min(all - 1);
-            let at = Self::listed(&area, port, t / atoms).load(Relaxed);
-            let message = Self::message_at(area.stages, at).cast::<Words>();
+            let at = Self::offset_of_nth(&area, port, t / atoms, emitted);
+            let message = Self::message_at(area.stages, at).cast::<Piece>();
             // SAFETY: an atom of a message that a handler has emitted, in its stage; nobody writes there now. Behind the
             // message's end it is whatever the scratch memory holds.
-            unsafe { message.wrapping_add((t % atoms) as usize).read() }
+            unsafe { message.wrapping_add((t % atoms) as usize).read() }.0
         };
         let keep = |t: u32, words: Words| {
             if t < all {
@@ -292,7 +368,8 @@ impl<K: Kernel> Channel<'_, K> {
             keep(t + 2 * step, words[2]);
             keep(t + 3 * step, words[3]);
             t += 4 * step;
-            if t - self.lane() >= all {
+            let shape = &Self::PORTS[port];
+            if (shape.most == 1 && fits_once(shape.atoms)) || t - self.lane() >= all {
                 return;
             }
         }

@@ -11,37 +11,67 @@ use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
 use ring_shared::layout::Far;
 
-impl<K: Kernel> Channel<'_, K> {
+impl<'c, K: Kernel> Channel<'c, K> {
     /// All threads: a stream, whose first step has begun. Whether to go on, to obey, or to leave.
     #[inline(always)]
-    pub(super) fn stream(&self, watch: &mut Watch<'_>) -> Decision {
-        let first = u32::from(self.warps() > 1);
-        let me = self.warp().wrapping_sub(first);
-        let workers = self.layout().areas.workers;
-        let works = me < workers;
-        let area = self.area(if works { me } else { 0 });
-        let (mut next, mut fruitless) = (me, 0u32);
-        loop {
-            if works {
-                if self.optimization_barrier().work_on(area, next) {
-                    next = next.wrapping_add(workers); // workers take chunks in turns
-                    continue;
-                }
-                fruitless = fruitless.saturating_add(1);
-            }
-            if self.is_first_warp() {
+    pub(super) fn stream(&self, watch: &mut Watch<'c>) -> Decision {
+        if Threads::WARP == 1 {
+            self.do_all(watch);
+        } else if self.is_first_warp() {
+            while !self.is_ended() {
                 self.optimization_barrier().tend(watch);
             }
-            let this = self.optimization_barrier();
-            if this.agreed(this.memory().progress.end.get() != Decision::Continue) {
-                break;
-            }
-            this.pause(fruitless, true);
+        } else {
+            *watch = Watch::NONE; // it takes no registers meanwhile
+            self.work_in_turns();
         }
         self.sync();
         match self.memory().progress.end.get() {
             Decision::Wait => Decision::Continue,
             end => end,
+        }
+    }
+
+    /// A warp: whether the stream has ended.
+    #[inline(always)]
+    fn is_ended(&self) -> bool {
+        let this = self.optimization_barrier();
+        this.agreed(this.memory().progress.end.get() != Decision::Continue)
+    }
+
+    /// A warp that is not the first: does its share of the chunks, if it has an area.
+    #[inline(always)]
+    fn work_in_turns(&self) {
+        let (me, workers) = (self.warp() - 1, self.layout().areas.workers);
+        if me >= workers {
+            return;
+        }
+        let (mut worker, mut next) = (self.worker(self.area(me)), me);
+        loop {
+            if self.optimization_barrier().work_on(&mut worker, next) {
+                next = next.wrapping_add(workers); // workers take chunks in turns
+            } else if self.is_ended() {
+                return;
+            }
+        }
+    }
+
+    /// A CPU's thread: tends the stream, and does all its chunks.
+    #[inline(always)]
+    fn do_all(&self, watch: &mut Watch<'c>) {
+        let (mut next, mut fruitless) = (0u32, 0u32);
+        loop {
+            let this = self.optimization_barrier();
+            if this.work_on(&mut this.worker(this.area(0)), next) {
+                next = next.wrapping_add(1);
+                continue;
+            }
+            this.tend(watch);
+            if self.is_ended() {
+                return;
+            }
+            fruitless = fruitless.saturating_add(1);
+            this.pause(fruitless, true);
         }
     }
 

@@ -5,6 +5,7 @@
 use super::Area;
 use super::look::{Look, Watch};
 use super::work::Chunk;
+use super::worker::Worker;
 use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
 use crate::kernel::{Emitters, Kernel, Scope};
@@ -12,7 +13,7 @@ use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::AtomicU32;
 
-impl<K: Kernel> Channel<'_, K> {
+impl<'c, K: Kernel> Channel<'c, K> {
     /// Whether the whole block handles each message.
     pub(super) const TOGETHER: bool = matches!(<K::Scope as Scope<K>>::EMITTERS, Emitters::Block);
 
@@ -92,12 +93,12 @@ impl<K: Kernel> Channel<'_, K> {
     /// All threads: handles the steps of a stream, a chunk between two barriers.
     #[inline(always)]
     fn handle_steps(&self, watch: &mut Watch<'_>, area: Area) {
-        let mut number = 0u32;
+        let (mut number, mut worker) = (0u32, self.worker(area));
         loop {
             let this = self.optimization_barrier();
             let mut chunk = None;
             if this.is_first_warp() {
-                chunk = this.next_chunk(watch, area, number);
+                chunk = this.next_chunk(watch, &mut worker, number);
                 if this.is_lane_0() {
                     this.brought().store(chunk.map_or(0, |chunk| chunk.n), Relaxed);
                 }
@@ -110,7 +111,7 @@ impl<K: Kernel> Channel<'_, K> {
             let (fits, times) = this.handle_brought(area, n);
             // The first warp has it. The word is read by all before it is written again, behind this barrier.
             if let Some(chunk) = &chunk {
-                this.finish_chunk(area, chunk, this.all(fits), times);
+                this.finish_chunk(&worker, chunk, this.all(fits), times);
             }
             number = number.wrapping_add(1);
         }
@@ -119,14 +120,19 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp: brings the chunk of that number, and tells meanwhile of steps that are done and begins others; `None` when the
     /// stream is over.
     #[inline(always)]
-    fn next_chunk(&self, watch: &mut Watch<'_>, area: Area, number: u32) -> Option<Chunk> {
+    fn next_chunk(
+        &self,
+        watch: &mut Watch<'_>,
+        worker: &mut Worker<'c>,
+        number: u32,
+    ) -> Option<Chunk> {
         let mut looks = 0u32;
         loop {
             let this = self.optimization_barrier();
             // Behind one that went wrong none is handled.
             let is_well = this.agreed(this.flow().wrong.get() == Decision::Continue);
-            if is_well && let Some(chunk) = this.find_chunk(area, number) {
-                this.bring_chunk(area, &chunk);
+            if is_well && let Some(chunk) = this.find_chunk(worker, number) {
+                this.bring_chunk(worker, &chunk);
                 return Some(chunk);
             }
             this.tend(watch);

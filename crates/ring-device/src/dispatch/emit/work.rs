@@ -4,8 +4,9 @@
 //! taken costs 20 to 60 cycles there, as much as five to fifteen instructions in a row. So what every chunk comes through has few
 //! branches: lanes that have nothing to do read what the last one with something to do reads, and do not write.
 
-use super::Area;
-use crate::block::{Cooperate, Threads, Words};
+use super::worker::{TakenStep, Worker};
+use super::{Area, fits_once};
+use crate::block::{Cooperate, Piece, Threads, Words};
 use crate::dispatch::channel::Channel;
 use crate::emissions::Stages;
 use crate::kernel::{Kernel, Scope};
@@ -13,22 +14,20 @@ use crate::memory::flow::STEPS;
 use crate::memory::signals::Decision;
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::Message;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
 use ring_shared::layout::Far;
-use ring_shared::{Message, Ring};
+use ring_shared::ring::SlotsOf;
 
 /// Looks at whose turn it is for each at whether it is over: the next worker waits for this one.
-const LOOKS: u32 = 64;
+pub(super) const LOOKS: u32 = 64;
 
 /// A chunk of a step.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk {
     /// Its number.
     number: u32,
-    /// The step's place.
-    step: u32,
-    /// The input, and the low half of the index of the first message there.
-    input: u32,
+    /// The low half of the index of its first message.
     index: u32,
     /// How many there are.
     pub n: u32,
@@ -36,12 +35,12 @@ pub(super) struct Chunk {
     is_last: bool,
 }
 
-impl<K: Kernel> Channel<'_, K> {
+impl<'c, K: Kernel> Channel<'c, K> {
     /// A worker: does all that is to do for the chunk of that number, if it is there; whether it is.
     #[inline(always)]
-    pub(super) fn work_on(&self, area: Area, number: u32) -> bool {
-        let Some(chunk) = self.find_chunk(area, number) else { return false };
-        self.bring_chunk(area, &chunk);
+    pub(super) fn work_on(&self, worker: &mut Worker<'c>, number: u32) -> bool {
+        let Some(chunk) = self.find_chunk(worker, number) else { return false };
+        self.bring_chunk(worker, &chunk);
         let this = self.optimization_barrier();
         let in_order = <K::Scope as Scope<K>>::EMITS_IN_ORDER;
         if in_order && !this.await_turn(number) {
@@ -51,7 +50,7 @@ impl<K: Kernel> Channel<'_, K> {
         // SAFETY: the stages of this worker, with as many requests in them as the chunk has; the warp synchronises before and
         // after. In order, it is this worker's turn.
         let fits = unsafe {
-            <K::Scope as Scope<K>>::emit(this.block, this.payload(), area.stages, chunk.n)
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), worker.area.stages, chunk.n)
         };
         this.exit_if_warp_panicked();
         this.warp_sync();
@@ -60,19 +59,19 @@ impl<K: Kernel> Channel<'_, K> {
         if in_order && fits {
             this.pass_turn_on(number);
         }
-        this.finish_chunk(area, &chunk, fits, (took, began.wrapping_sub(unseen)));
+        this.finish_chunk(worker, &chunk, fits, (took, began.wrapping_sub(unseen)));
         true
     }
 
-    /// A worker: brings a chunk to the stages of its area.
+    /// A worker: brings a chunk, which is of the step that it has, to the stages of its area.
     #[inline(always)]
-    pub(super) fn bring_chunk(&self, area: Area, chunk: &Chunk) {
-        // SAFETY: an input; nobody changes its ring, or who has the other end.
-        let (ring, far) =
-            unsafe { ((*self.input(chunk.input)).ring, (*self.input(chunk.input)).far) };
-        match far {
-            Far::Channel => self.read_slots::<Gpu>(chunk, ring, area.stages),
-            Far::Host => self.read_slots::<System>(chunk, ring, area.stages),
+    pub(super) fn bring_chunk(&self, worker: &Worker<'c>, chunk: &Chunk) {
+        let (stages, step) = (worker.area.stages, &worker.step);
+        let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
+        let Some(slots) = step.slots.and_then(|slots| slots.of(atoms)) else { return }; // never: it was checked
+        match step.far {
+            Far::Channel => self.read_slots::<Gpu>(chunk, slots, stages),
+            Far::Host => self.read_slots::<System>(chunk, slots, stages),
         }
         self.warp_sync();
     }
@@ -82,37 +81,53 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     pub(super) fn finish_chunk(
         &self,
-        area: Area,
+        worker: &Worker<'c>,
         chunk: &Chunk,
         fits: bool,
         (took, waited): (u64, u64),
     ) {
         let this = self.optimization_barrier();
-        let (are_there, totals) = this.list(area, chunk.n);
+        let (are_there, emitted) = this.list(worker, chunk.n);
+        let place = worker.step.place;
         if !this.all(fits && are_there) {
             let wrong = if fits { Decision::NoSuchChannel } else { Decision::EmittedTooMany };
-            this.tell_of_wrong(area, chunk, wrong);
+            this.tell_of_wrong(worker.area, chunk.number, place, wrong);
             return;
         }
-        let last = chunk.is_last.then_some(chunk.step);
-        if !this.place(area, totals, chunk.number, last) {
-            return;
-        }
+        let last = chunk.is_last.then_some(place);
+        let Some(index) = this.place(worker, &emitted, chunk.number, last) else { return };
         let this = self.optimization_barrier();
-        this.write_emissions(area, totals);
+        this.write_emissions(worker, &emitted, index);
         this.warp_sync();
         if this.is_lane_0() {
             this.fence_block(); // the warp's messages, and where they end, for the first warp
-            this.add32(&this.flow().step(chunk.step).done, chunk.n);
+            this.add32(&this.flow().step(place).done, chunk.n);
             let threads = this.threads_of_block();
             this.memory().telemetry.count_some(threads, chunk.n, took, waited);
         }
         this.warp_sync();
     }
 
-    /// A worker: the chunk of that number, which is its own, if it is there.
+    /// A worker: the chunk of that number, which is its own, if it is there. Its step is the one that the worker has then.
     #[inline(always)]
-    pub(super) fn find_chunk(&self, area: Area, number: u32) -> Option<Chunk> {
+    pub(super) fn find_chunk(&self, worker: &mut Worker<'c>, number: u32) -> Option<Chunk> {
+        let before = match worker.step.chunks.before(number) {
+            Some(before) => before, // they came together
+            None => {
+                worker.step = self.find_step(number)?;
+                worker.step.chunks.before(number)?
+            }
+        };
+        let (step, most) = (&worker.step, worker.area.chunk);
+        let first = before * most;
+        let left = step.n - first;
+        let index = step.index.wrapping_add(first);
+        Some(Chunk { number, index, n: left.min(most), is_last: left <= most })
+    }
+
+    /// A worker: the step of the chunk of that number, if it is there.
+    #[inline(always)]
+    fn find_step(&self, number: u32) -> Option<TakenStep<'c>> {
         let flow = self.flow();
         let ahead = self.broadcast32(flow.chunks.load(Relaxed)).wrapping_sub(number);
         if ahead as i32 <= 0 {
@@ -126,21 +141,20 @@ impl<K: Kernel> Channel<'_, K> {
             place = self.ballot(chunks.before(number).is_some()).trailing_zeros() % STEPS as u32;
         }
         let step = flow.step(place);
-        let first = step.chunks.get().before(number)? * area.chunk;
-        let left = step.n.load(Relaxed) - first;
-        Some(Chunk {
-            number,
-            step: place,
-            input: step.input.load(Relaxed),
-            index: step.index.load(Relaxed).wrapping_add(first),
-            n: left.min(area.chunk),
-            is_last: left <= area.chunk,
+        let (slots, far) = self.slots_of_input(step.input.load(Relaxed));
+        Some(TakenStep {
+            place,
+            chunks: step.chunks.get(),
+            n: step.n.load(Relaxed),
+            index: step.index.load(Relaxed),
+            slots,
+            far,
         })
     }
 
     /// Whether no chunk is worked on any more, as the calling thread knows it.
     #[inline(always)]
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.flow().wrong.get() != Decision::Continue
             || self.memory().progress.end.get() != Decision::Continue
     }
@@ -181,26 +195,24 @@ impl<K: Kernel> Channel<'_, K> {
     /// nobody's turn comes any more.
     #[cold]
     #[inline(always)]
-    fn tell_of_wrong(&self, area: Area, chunk: &Chunk, wrong: Decision) {
+    fn tell_of_wrong(&self, area: Area, number: u32, step: u32, wrong: Decision) {
         let (mut k, mut is_turn) = (0, true);
         while k < area.outputs && is_turn {
-            is_turn =
-                self.await_place((k + self.lane()).min(area.outputs - 1), chunk.number).is_some();
+            is_turn = self.await_place((k + self.lane()).min(area.outputs - 1), number);
             k += Threads::WARP;
         }
         if is_turn && self.is_lane_0() {
             let flow = self.flow();
-            flow.wrong_in.set(chunk.step.into());
+            flow.wrong_in.set(step.into());
             self.fence_block(); // where, before what
             flow.wrong.set(wrong);
         }
         self.warp_sync();
     }
 
-    /// A worker: waits for the turn of a chunk in an output of each lane; the low half of the index of the next message there, or
-    /// `None` if their turn is not to come.
+    /// A worker: waits for the turn of a chunk in an output of each lane; false if their turn is not to come.
     #[inline(always)]
-    pub(super) fn await_place(&self, output: u32, number: u32) -> Option<u32> {
+    fn await_place(&self, output: u32, number: u32) -> bool {
         let turn = self.turn_of(output);
         loop {
             let (mut looks, mut seen) = (0, turn.get());
@@ -209,27 +221,27 @@ impl<K: Kernel> Channel<'_, K> {
                 looks += 1;
             }
             if self.all(seen.chunk == number) {
-                return Some(seen.index);
+                return true;
             }
             if self.agreed(self.is_over()) {
-                return None;
+                return false;
             }
         }
     }
 
     /// A worker: brings a chunk from its slots, which the threads of `S` share, to `stages`.
     #[inline(always)]
-    fn read_slots<S: MemoryScope>(&self, chunk: &Chunk, ring: Ring, stages: Stages) {
+    fn read_slots<S: MemoryScope>(&self, chunk: &Chunk, slots: SlotsOf<'_>, stages: Stages) {
         let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
-        let Some(slots) = ring.slots_of(atoms) else { return }; // never: it was checked
         let (all, step) = (chunk.n * atoms.get(), Threads::WARP);
         let read = |t: u32| S::load(slots.atom(chunk.index, t.min(all - 1)));
         let keep = |t: u32, words: Words| {
             if t < all {
                 let stage = stages.stage(Self::STAGE_STRIDE, t / atoms);
-                let at = stage.wrapping_add(16 * (t % atoms) as usize).cast::<Words>();
-                // SAFETY: an atom of the request of message `t / atoms` of the chunk, in the stages; each has one thread.
-                unsafe { at.write(words) };
+                let at = stage.wrapping_add(16 * (t % atoms) as usize).cast::<Piece>();
+                // SAFETY: an atom of the request of message `t / atoms` of the chunk, in the stages, which begin at multiples of 16;
+                // each has one thread.
+                unsafe { at.write(Piece(words)) };
             }
         };
         let mut first = 0;
@@ -242,7 +254,7 @@ impl<K: Kernel> Channel<'_, K> {
             keep(t + 2 * step, words[2]);
             keep(t + 3 * step, words[3]);
             first += 4 * step;
-            if first >= all {
+            if fits_once(K::Request::SLOT_ATOMS) || first >= all {
                 return;
             }
         }
