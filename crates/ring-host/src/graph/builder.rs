@@ -147,7 +147,8 @@ pub(super) struct DeclaredLink {
     pub from: usize,
     pub port: usize,
     pub to: Target,
-    pub slots: u32,
+    /// Slots of a ring, if they were chosen.
+    pub slots: Option<u32>,
 }
 
 /// Declares a graph: kernels, and links between them. What does not fit together by type does not compile; all else is checked
@@ -218,8 +219,16 @@ impl Default for GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Slots of a link, if nobody chose.
-    pub const DEFAULT_SLOTS: u32 = 4096;
+    /// Slots of the rings between kernels, if nobody chose: so many where all rings between kernels then take half of the free
+    /// memory on the device at most, [`RuntimeConfig::device_bytes`](crate::RuntimeConfig::device_bytes). If not, half as many, or a
+    /// quarter, but not less than [`LEAST_SLOTS`](Self::LEAST_SLOTS).
+    pub const DEFAULT_SLOTS: u32 = 16_384;
+
+    /// Slots of the rings between kernels at least, if nobody chose.
+    pub const LEAST_SLOTS: u32 = 1024;
+
+    /// Slots of the rings of a port that the host reads, if nobody chose.
+    pub const READ_SLOTS: u32 = 4096;
 
     /// A graph without kernels.
     pub fn new() -> GraphBuilder {
@@ -246,7 +255,8 @@ impl GraphBuilder {
         self
     }
 
-    /// Links a port to a kernel that takes its messages, by rings of 4096 slots.
+    /// Links a port to a kernel that takes its messages, by rings of [`DEFAULT_SLOTS`](Self::DEFAULT_SLOTS) slots, or of fewer where
+    /// there is no room.
     pub fn link<K, const P: usize, C>(
         &mut self,
         from: Node<K>,
@@ -258,17 +268,32 @@ impl GraphBuilder {
         K: HasPort<P>,
         C: WithPorts<Request = <K as HasPort<P>>::Message>,
     {
-        self.link_with(from, port, to, route, Self::DEFAULT_SLOTS)
+        self.declare_link(from, port, to, route, None)
     }
 
     /// The same, by rings of so many slots, a power of two.
     pub fn link_with<K, const P: usize, C>(
         &mut self,
         from: Node<K>,
-        _: Port<K, P>,
+        port: Port<K, P>,
         to: Node<C>,
         route: Route,
         slots: u32,
+    ) -> &mut Self
+    where
+        K: HasPort<P>,
+        C: WithPorts<Request = <K as HasPort<P>>::Message>,
+    {
+        self.declare_link(from, port, to, route, Some(slots))
+    }
+
+    fn declare_link<K, const P: usize, C>(
+        &mut self,
+        from: Node<K>,
+        _: Port<K, P>,
+        to: Node<C>,
+        route: Route,
+        slots: Option<u32>,
     ) -> &mut Self
     where
         K: HasPort<P>,
@@ -281,7 +306,7 @@ impl GraphBuilder {
         self
     }
 
-    /// Lets the host read a port, by a ring of 4096 slots for each channel.
+    /// Lets the host read a port, by a ring of [`READ_SLOTS`](Self::READ_SLOTS) slots for each channel.
     pub fn read<K, const P: usize>(
         &mut self,
         from: Node<K>,
@@ -290,7 +315,7 @@ impl GraphBuilder {
     where
         K: HasPort<P>,
     {
-        self.read_with(from, port, Self::DEFAULT_SLOTS)
+        self.read_with(from, port, Self::READ_SLOTS)
     }
 
     /// The same, by rings of so many slots, a power of two.
@@ -304,7 +329,7 @@ impl GraphBuilder {
         K: HasPort<P>,
     {
         if self.owns(from) {
-            let to = Target::Host;
+            let (to, slots) = (Target::Host, Some(slots));
             self.links.push(DeclaredLink { from: from.index, port: P, to, slots });
         }
         PortReader { link: self.links.len().wrapping_sub(1), graph: self.id, of: PhantomData }

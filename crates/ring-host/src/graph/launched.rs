@@ -41,7 +41,8 @@ impl Launched {
         for (index, member) in graph.members.iter().enumerate() {
             member.kernel.prepare(host, &launch_of(index))?;
         }
-        let plan = GraphPlan::new(graph, order, host.device().kind == DeviceKind::Cuda)?;
+        let (is_gpu, free) = (host.device().kind == DeviceKind::Cuda, host.core.device.free());
+        let plan = GraphPlan::fitting(graph, &order, is_gpu, free)?;
         let memory = LinkMemory::new(
             (host.core.pinned.as_ref(), plan.pinned_bytes),
             (&host.core.device, plan.device_bytes),

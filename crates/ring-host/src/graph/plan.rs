@@ -45,11 +45,30 @@ pub(super) struct GraphPlan {
 
 impl GraphPlan {
     /// For a graph that was [checked](check), with the `order` found there, and whose kernels have as many channels as can be
-    /// resident; a GPU's blocks have other memory than a CPU's threads.
-    pub fn new(
+    /// resident; a GPU's blocks have other memory than a CPU's threads. Rings between kernels that nobody chose slots for have as
+    /// many as fit half of the `free` bytes on the device.
+    pub fn fitting(
+        graph: &GraphBuilder,
+        order: &[usize],
+        is_gpu: bool,
+        free: usize,
+    ) -> Result<GraphPlan, GraphError> {
+        let mut slots = GraphBuilder::DEFAULT_SLOTS;
+        loop {
+            let plan = GraphPlan::new(graph, order.to_vec(), is_gpu, slots)?;
+            if plan.device_bytes <= free / 2 || slots <= GraphBuilder::LEAST_SLOTS {
+                return Ok(plan);
+            }
+            slots /= 2;
+        }
+    }
+
+    /// The same with so many `slots` of such rings.
+    fn new(
         graph: &GraphBuilder,
         order: Vec<usize>,
         is_gpu: bool,
+        slots: u32,
     ) -> Result<GraphPlan, GraphError> {
         let channels: Vec<Vec<ChannelRings>> = graph
             .members
@@ -73,18 +92,19 @@ impl GraphPlan {
                 let is_it = |link: &DeclaredLink| (link.from, link.port) == (from, port);
                 let number = graph.links.iter().position(is_it);
                 let number = number.expect("every port has a link");
-                plan.place(graph, number);
+                plan.place(graph, number, slots);
             }
         }
         plan.place_tables(graph, is_gpu)?;
         Ok(plan)
     }
 
-    /// Places the rings of a link.
-    fn place(&mut self, graph: &GraphBuilder, number: usize) {
+    /// Places the rings of a link, of so many slots if nobody chose.
+    fn place(&mut self, graph: &GraphBuilder, number: usize, slots: u32) {
         let link = graph.links[number];
         let port = graph.members[link.from].kernel.ports()[link.port];
-        let shape = LinkShape { capacity: link.slots, slot_bytes: port.slot_bytes() as u32 };
+        let capacity = link.slots.unwrap_or(slots);
+        let shape = LinkShape { capacity, slot_bytes: port.slot_bytes() as u32 };
         let bytes = shape.bytes().unwrap_or(usize::MAX / 2);
         let mut read = Vec::new();
         for channel in 0..self.channels[link.from].len() {
@@ -241,7 +261,7 @@ fn check_links(graph: &GraphBuilder) -> Result<(), GraphError> {
         let member = &graph.members[link.from];
         let shape = member.kernel.ports()[link.port];
         let (kernel, port) = (member.kernel.name(), shape.name);
-        let capacity = link.slots;
+        let capacity = link.slots.unwrap_or(GraphBuilder::LEAST_SLOTS);
         if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {
             return Err(GraphError::Capacity(capacity));
         }
