@@ -189,7 +189,7 @@ fn graphs_are_printed_and_written() {
         "million messages a second: links beside each other",
         "times_8 2 64 0 16384",
         "links from one channel, by key",
-        "pass_64 2 64 0 4096",
+        "pass_64 2 64 0 16384",
     ];
     let (report, page) = quick("graphs", "--only graphs", &says);
     assert_eq!((&report["sections"], &report["wrong"]), (&json!(["graphs"]), &json!([])));

@@ -134,16 +134,16 @@ fn graphs() -> (Vec<Latency>, Vec<Throughput>) {
         ("graph_by_host", 4.6),
     ];
     let rates = [
-        ("links", "times_8", 1, 4096, 380.0),
-        ("links", "times_8", 8, 4096, 3300.0),
+        ("links", "times_8", 1, 16_384, 380.0),
+        ("links", "times_8", 8, 16_384, 3300.0),
         ("links", "times_8", 60, 4096, 9000.0),
-        ("links", "times_8", 1, 16_384, 500.0),
-        ("links", "times_8", 8, 16_384, 4000.0),
-        ("links", "pass_64", 1, 4096, 350.0),
-        ("keys", "pass_64", 1, 4096, 350.0),
-        ("keys", "pass_64", 4, 4096, 380.0),
-        ("keys", "pass_64", 16, 4096, 380.0),
-        ("keys", "pass_64", 64, 4096, 290.0),
+        ("links", "times_8", 1, 4096, 500.0),
+        ("links", "times_8", 8, 4096, 4000.0),
+        ("links", "pass_64", 1, 16_384, 350.0),
+        ("keys", "pass_64", 1, 16_384, 350.0),
+        ("keys", "pass_64", 4, 16_384, 380.0),
+        ("keys", "pass_64", 16, 16_384, 380.0),
+        ("keys", "pass_64", 64, 16_384, 290.0),
     ];
     let rates = rates.map(|(sweep, name, links, capacity, m)| {
         let row = row(sweep, name, links, 64, m);

@@ -100,7 +100,7 @@ mod tests {
             "one launch for all, LaunchConfig::default(): 512 threads a block",
             "graph_5 <there & back> 4.30 4.30",
             "times_8 60 64 512 4096 9000.00 8100.00 9900.00 576.0",
-            "pass_64 64 64 512 4096 290.00",
+            "pass_64 64 64 512 16384 290.00",
             "times_8 emits eight for each, pass_64 one",
             "persistent mapped 2.00",
             "graphs fail <here>",

@@ -164,8 +164,8 @@ mod tests {
             "aria-label=\"Round trips against kernels\"",
             "a chain, p50: 4.30 us at 5",
             "aria-label=\"Messages against links\"",
-            "<b>beside each other, 16,384 slots</b>",
-            "beside each other, 4,096 slots: 3300 at 8",
+            "<b>beside each other, 4,096 slots</b>",
+            "beside each other, 16,384 slots: 3300 at 8",
             "from one channel, by key: 290 at 64",
         ] {
             assert!(page.contains(part), "'{part}' is not in the page");

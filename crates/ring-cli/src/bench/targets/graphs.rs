@@ -46,15 +46,16 @@ fn by_host(report: &Report) -> Result<Ratio, String> {
     Ok(found.within(in_turn(&chain.0.rounds.p50, &host.0.rounds.p50)))
 }
 
-/// So many links beside each other, of as many slots as a link has by default.
+/// So many links beside each other, of as many slots as a link has by default; if there are too many for that, of a short one.
 fn beside(report: &Report, links: u32) -> Result<Ratio, String> {
     let multiprocessors = report.machine.device.multiprocessors;
     if links == MANY && report.sweep(LINKS).next().is_some() && multiprocessors < MANY_NEED {
         return Err(format!("{MANY} links need {MANY_NEED} multiprocessors of {multiprocessors}"));
     }
+    let slots = if links == MANY { SLOTS[1] } else { SLOTS[0] };
     let is = |row: &Throughput| {
         let Throughput { name, shape, .. } = row;
-        *name == Times8::NAME && (shape.channels, shape.capacity) == (links, SLOTS[0])
+        *name == Times8::NAME && (shape.channels, shape.capacity) == (links, slots)
     };
     million_a_second(report, (Section::Graphs, LINKS), is)
 }

@@ -204,7 +204,7 @@ fn a_graph_that_stopped_or_has_no_room_is_not_passed_over() {
     let all = targets(&report);
     let of = |id| found(&all, id).measured.clone().unwrap_err();
     assert_eq!(of("graph_more"), "graph_1 <there & back>: no room");
-    assert_eq!(of("graph_links_60"), "60 links need 129 multiprocessors of 114");
+    assert_eq!(of("graph_links_60"), "60 links need 130 multiprocessors of 114");
     assert_eq!(of("graph_by_key"), "the section graphs was not measured");
 }
 

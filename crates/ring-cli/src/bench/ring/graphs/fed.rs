@@ -32,9 +32,9 @@ impl Fed {
         times: u64,
     ) -> Found<Fed> {
         let mut graph = context.graph(graph)?;
-        let sender = graph.sender(first, 0).map_err(wrong)?;
+        let senders = graph.senders(first).map_err(wrong)?;
         let wrong = graph.receivers(port).map_err(wrong)?;
-        let source = Source { sender, sent: 0, told: 0 };
+        let source = Source { senders, next: 0, sent: 0, told: 0 };
         Ok(Fed { graph, source, sink, wrong, times })
     }
 
@@ -87,7 +87,9 @@ impl Fed {
 
 /// Sends messages that have no answers: what is sent is done, as far as it knows.
 struct Source {
-    sender: Sender<Times8>,
+    /// Of each channel, and whose turn it is.
+    senders: Vec<Sender<Times8>>,
+    next: usize,
     /// Messages that were sent.
     sent: u64,
     /// Of these, those that it has told of.
@@ -98,7 +100,9 @@ impl Pipe for Source {
     #[inline]
     fn send(&mut self, most: usize) -> Result<usize, String> {
         let next = self.sent;
-        let sent = self.sender.try_send_each(most, |k| [next.wrapping_add(k as u64); 8]);
+        self.next = (self.next + 1) % self.senders.len();
+        let sender = &mut self.senders[self.next];
+        let sent = sender.try_send_each(most, |k| [next.wrapping_add(k as u64); 8]);
         let sent = sent.map_err(|error| error.to_string())?;
         self.sent += sent as u64;
         Ok(sent)
@@ -148,7 +152,7 @@ mod tests {
     fn a_message_with_words_that_differ_is_an_error() {
         with(TIMES, |mut fed, load| {
             fed.graph.activate(TIMEOUT).unwrap();
-            fed.source.sender.send([1, 1, 1, 1, 1, 1, 1, 2], TIMEOUT).unwrap();
+            fed.source.senders[0].send([1, 1, 1, 1, 1, 1, 1, 2], TIMEOUT).unwrap();
             let told = "a message came whose words differ, the first 0x8";
             assert_eq!(fed.run(load), Err(wrong(told)));
         });

@@ -15,8 +15,8 @@ pub const LINKS: &str = "links";
 /// The sweep of links from one channel.
 pub const KEYS: &str = "keys";
 
-/// Slots of a link by default, and of a long one.
-pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 16_384];
+/// Slots of a link by default, and of a short one: for links of which there are too many to be as long.
+pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 4096];
 
 /// Links beside each other that one channel feeds; on the CPU device, which has a thread for each channel, fewer.
 const FEW: [u32; 2] = [1, 8];
@@ -25,11 +25,11 @@ const CPU_FEW: [u32; 2] = [1, 2];
 /// As many as a large GPU has multiprocessors for.
 pub const MANY: u32 = 60;
 
-/// Channels that feed them.
-const FEEDERS: u32 = 8;
+/// Channels that feed several links: those that the host feeds, and those that these feed.
+const FEEDERS: [u32; 2] = [2, 8];
 
 /// Multiprocessors for all of them: one for a channel at each end of each link, and for those that feed them.
-pub const MANY_NEED: u32 = 2 * MANY + FEEDERS + 1;
+pub const MANY_NEED: u32 = 2 * MANY + FEEDERS[0] + FEEDERS[1];
 
 /// Channels of which one is chosen by key.
 pub const BY_KEY: [u32; 4] = [1, 4, 16, 64];
@@ -45,13 +45,13 @@ pub fn rates(context: &Context<'_>) -> Vec<Throughput> {
 
 fn links(context: &Context<'_>) -> Vec<Rated> {
     let few = if context.is_cpu() { CPU_FEW } else { FEW };
-    let [default, long] =
-        SLOTS.map(|slots| few.map(|links| (Times8::NAME, links, slots, beside as Rate)));
+    let [default, short] =
+        SLOTS.map(|slots| few.map(|links| (Times8::NAME, links, slots, beside(links))));
     let info = context.runtime.device();
     let has_room = !context.is_cpu() && info.multiprocessors >= MANY_NEED;
-    let many = has_room.then_some((Times8::NAME, MANY, SLOTS[0], many as Rate));
+    let many = has_room.then_some((Times8::NAME, MANY, SLOTS[1], several as Rate));
     let one_for_one = (Pass64::NAME, 1, SLOTS[0], one_for_one as Rate);
-    let rows = default.into_iter().chain(many).chain(long).chain([one_for_one]);
+    let rows = default.into_iter().chain([one_for_one]).chain(short).chain(many);
     rows.map(|row| rated(context, LINKS, row)).collect()
 }
 
@@ -79,24 +79,33 @@ fn rated(
     Rated { row: Throughput::new(sweep, (name, Whose::Ours), context.device(), shape), rate }
 }
 
-/// Links beside each other, that one channel feeds by key.
-fn beside(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape);
-    let last = line.times_8(line.first, shape.channels);
+/// How so many links are measured beside each other.
+fn beside(links: u32) -> Rate {
+    if links == 1 { one } else { several }
+}
+
+/// One link, from a channel that another feeds.
+fn one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut line = Line::new(context, shape, 1);
+    let last = line.times_8(line.first, 1);
     line.rate(last, Times8::OUT, Route::Pairwise)
 }
 
-/// More links beside each other than one channel can feed.
-fn many(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape);
-    let feeders = line.times_8(line.first, FEEDERS);
+/// Links beside each other, more than one channel can feed.
+fn several(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let (first, second) = match context.is_cpu() {
+        true => (1, 1),
+        false => (FEEDERS[0], FEEDERS[1]),
+    };
+    let mut line = Line::new(context, shape, first);
+    let feeders = line.times_8(line.first, second);
     let last = line.times_8(feeders, shape.channels);
     line.rate(last, Times8::OUT, Route::Pairwise)
 }
 
 /// One link from a kernel that emits one message for each, and has two inputs.
 fn one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape);
+    let mut line = Line::new(context, shape, 1);
     let feeders = line.times_8(line.first, 2);
     let last = line.pass(feeders);
     line.rate(last, Pass64::ON, Route::Pairwise)
@@ -104,7 +113,7 @@ fn one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
 
 /// Links from one channel of such a kernel: the key of a message says which.
 fn by_key(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape);
+    let mut line = Line::new(context, shape, 1);
     let feeder = line.times_8(line.first, 1);
     let last = line.pass(feeder);
     line.rate(last, Pass64::ON, Route::ByKey)
@@ -122,10 +131,10 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A line of one kernel, of one channel.
-    fn new(context: &'a Context<'a>, shape: &'a Shape) -> Line<'a> {
+    /// A line of one kernel, of so many channels.
+    fn new(context: &'a Context<'a>, shape: &'a Shape, channels: u32) -> Line<'a> {
         let mut graph = GraphBuilder::new();
-        let first = kernel::<Times8>(context, &mut graph, 1);
+        let first = kernel::<Times8>(context, &mut graph, channels);
         graph.feed(first);
         Line { context, shape, graph, first, times: TIMES }
     }
@@ -181,13 +190,13 @@ mod tests {
             };
             let of: Vec<_> = rows.iter().map(|rated| of(&rated.row)).collect();
             let expected = [
-                ("times_8", 1, 4096),
-                ("times_8", 2, 4096),
                 ("times_8", 1, 16_384),
                 ("times_8", 2, 16_384),
-                ("pass_64", 1, 4096),
-                ("pass_64", 1, 4096),
-                ("pass_64", 2, 4096),
+                ("pass_64", 1, 16_384),
+                ("times_8", 1, 4096),
+                ("times_8", 2, 4096),
+                ("pass_64", 1, 16_384),
+                ("pass_64", 2, 16_384),
             ];
             assert_eq!(of, expected);
             for mut rated in rows {
@@ -201,8 +210,8 @@ mod tests {
     #[test]
     fn more_links_than_one_channel_feeds_are_measured() {
         example::with(Interrupt::never(), |context| {
-            let shape = rated(context, LINKS, (Times8::NAME, 3, SLOTS[0], many)).row.shape;
-            assert!(many(context, &shape).unwrap() > 0.0);
+            let shape = rated(context, LINKS, (Times8::NAME, 3, SLOTS[1], several)).row.shape;
+            assert!(several(context, &shape).unwrap() > 0.0);
         });
     }
 
