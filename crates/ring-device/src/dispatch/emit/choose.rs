@@ -33,25 +33,29 @@ impl<K: Kernel> Channel<'_, K> {
                     telemetry.unseen.set(watch.seen);
                     watch.seen = this.ticks();
                 }
-                let judges = watch.is_narrow && !Self::TOGETHER;
-                let shown = if judges { this.judge(watch, look) } else { Shown::Other };
-                let found = match shown {
-                    Shown::Message => INLINE,
-                    Shown::Nothing => 0,
-                    Shown::Other => {
-                        let found = this.end_look(watch, look);
-                        watch.known = this.known(watch.is_narrow);
-                        found
+                if watch.is_narrow && !Self::TOGETHER {
+                    match this.judge(watch, look) {
+                        // What is next is a look, as soon as can be: how far apart two are is how late a message is seen.
+                        Shown::Nothing if !is_draining => continue,
+                        Shown::Message => match this.take_alone(watch, look, true) {
+                            (Decision::Wait, _) => {
+                                looks = 0;
+                                continue;
+                            }
+                            (decision, _) => break decision,
+                        },
+                        Shown::Nothing | Shown::Other => {}
                     }
-                };
+                }
+                let found = this.end_look(watch, look);
+                watch.known = this.known(watch.is_narrow);
                 let decision = match found {
                     0 if is_draining => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
                     INLINE if Self::TOGETHER => this.take_together(watch, look),
                     INLINE => {
-                        let is_whole = shown == Shown::Message;
-                        let (decision, was_taken) = this.take_alone(watch, look, is_whole);
+                        let (decision, was_taken) = this.take_alone(watch, look, false);
                         if was_taken && decision == Decision::Wait {
                             looks = 0;
                             continue;
