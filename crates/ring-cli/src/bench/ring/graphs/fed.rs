@@ -7,7 +7,10 @@ use crate::bench::ring::warm_up;
 use crate::bench::settings::TIMEOUT;
 use ring_bench::kernels::{Sink64, Times8};
 use ring_host::{Graph, GraphBuilder, Node, PortReader, PortReceiver, Sender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long it may take until all that is on the way is handled: of threads that share few processors, long.
+const DRAINED: Duration = Duration::from_secs(60);
 
 /// What the host has of a graph: what it feeds, the last kernel, and what that finds wrong.
 type Ends = (Node<Times8>, Node<Sink64>, PortReader<u64>);
@@ -54,7 +57,7 @@ impl Fed {
         self.graph.activate(TIMEOUT).map_err(wrong)?;
         let begun = Instant::now();
         let sent = drive(&mut self.source, load, begun).map_err(wrong);
-        let drained = sent.and_then(|sent| self.graph.drain(TIMEOUT).map_err(wrong).map(|()| sent));
+        let drained = sent.and_then(|sent| self.graph.drain(DRAINED).map_err(wrong).map(|()| sent));
         let time = begun.elapsed();
         // That many are wrong may be the very reason why it was not drained.
         self.check_words()?;

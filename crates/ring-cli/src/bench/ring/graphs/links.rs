@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn more_links_than_one_channel_feeds_are_measured() {
         example::with(Interrupt::never(), |context| {
-            let shape = rated(context, LINKS, (Times8::NAME, 3, SLOTS[1], several)).row.shape;
+            let shape = rated(context, LINKS, (Times8::NAME, 3, 256, several)).row.shape;
             assert!(several(context, &shape).unwrap() > 0.0);
         });
     }
