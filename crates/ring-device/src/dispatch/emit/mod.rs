@@ -13,7 +13,7 @@
 //!   all of them.
 //!
 //! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
-//! A block has two warps at least. A CPU's one thread does all of this in turns.
+//! So a block has two warps at least. A CPU's one thread does all of this in turns.
 //!
 //! Where the whole block handles each message [together], there is one worker, the first warp, and it hands messages that
 //! came inline to all threads as well.
