@@ -317,3 +317,54 @@ fn order(graph: &GraphBuilder) -> Result<Vec<usize>, GraphError> {
     }
     Ok(order)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::launch::LaunchConfig;
+
+    ring_device::ring_kernel! {
+        /// Passes numbers on.
+        pub struct Relay {
+            ports: { ON: [u64; 1] },
+        }
+
+        fn handle(number: &u64, out: &mut Ports) {
+            out.emit(Relay::ON, *number);
+        }
+    }
+
+    /// Slots of the rings between two kernels, beside so many free bytes, and of the one that the host reads.
+    fn slots(chosen: Option<u32>, free: usize) -> (u32, u32) {
+        let mut graph = GraphBuilder::new();
+        let [first, last] = [1, 2].map(|_| graph.kernel::<Relay>(LaunchConfig::default()));
+        graph.feed(first);
+        match chosen {
+            None => graph.link(first, Relay::ON, last, Route::Pairwise),
+            Some(slots) => graph.link_with(first, Relay::ON, last, Route::Pairwise, slots),
+        };
+        graph.read(last, Relay::ON);
+        let order = check(&graph).unwrap();
+        let plan = GraphPlan::fitting(&graph, &order, false, free).unwrap();
+        let of = |far| plan.rings.iter().find(|ring| ring.far == far).unwrap().shape.capacity;
+        (of(Far::Channel), of(Far::Host))
+    }
+
+    #[test]
+    fn links_have_as_many_slots_as_fit_half_of_what_is_free() {
+        let bytes = |slots| LinkShape { capacity: slots, slot_bytes: 16 }.bytes().unwrap();
+        for slots_of in [16_384, 8192, 4096, 2048, 1024] {
+            assert_eq!(slots(None, 2 * bytes(slots_of)), (slots_of, GraphBuilder::READ_SLOTS));
+            let less = (slots_of / 2).max(GraphBuilder::LEAST_SLOTS);
+            assert_eq!(slots(None, 2 * bytes(slots_of) - 1).0, less);
+        }
+        assert_eq!(slots(None, usize::MAX).0, GraphBuilder::DEFAULT_SLOTS);
+        assert_eq!(slots(None, 0).0, GraphBuilder::LEAST_SLOTS);
+    }
+
+    #[test]
+    fn slots_that_were_chosen_stay() {
+        assert_eq!(slots(Some(65_536), 0).0, 65_536);
+        assert_eq!(slots(Some(16), usize::MAX).0, 16);
+    }
+}
