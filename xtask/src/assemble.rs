@@ -45,14 +45,14 @@ pub fn run(ws: &Workspace) -> Result {
             continue;
         };
         assembled += 1;
+        let ptx = fs_err::read_to_string(ws.ptx(module))?;
         // A function that is called and costs nothing of its own is not worth a row.
         for usage in usages.iter().filter(|u| u.registers > 0 || u.stack > 0 || u.spills > 0) {
             let Usage { name, registers, shared, stack, spills } = usage;
             println!("sm_{arch:<5}{name:<28}{registers:>10}{shared:>8}{stack:>8}{spills:>8}");
             // A kernel with ports has no more registers than there are for the threads of a default launch. What does not fit
             // them is spilled, and stated here; its PTX itself has no local memory, which the rules for PTX see to.
-            let has_limit = is_limited(&fs_err::read_to_string(ws.ptx(module))?, name);
-            if (*stack > 0 || *spills > 0) && !has_limit {
+            if (*stack > 0 || *spills > 0) && !has_limit(&ptx, name) {
                 bad.push(format!("sm_{arch} {name}: {stack} bytes of stack, {spills} of spills"));
             }
         }
@@ -63,11 +63,10 @@ pub fn run(ws: &Workspace) -> Result {
 }
 
 /// Whether that kernel of a module has a limit of registers.
-fn is_limited(ptx: &str, kernel: &str) -> bool {
-    let entry = ptx.split(&format!(".entry {kernel}(")).nth(1);
-    entry
-        .and_then(|entry| entry.split_once("\n{"))
-        .is_some_and(|(head, _)| head.contains(".maxnreg"))
+fn has_limit(ptx: &str, kernel: &str) -> bool {
+    let entry = ptx.split_once(&format!(".entry {kernel}("));
+    let head = entry.and_then(|(_, entry)| entry.split_once("\n{"));
+    head.is_some_and(|(head, _)| head.contains(".maxnreg"))
 }
 
 /// Assembles `ptx` for `arch`; nothing when this `ptxas` does not know that architecture.
@@ -164,7 +163,13 @@ fn before(line: &str, unit: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Usage, parse};
+    use super::{Usage, has_limit, parse};
+
+    #[test]
+    fn a_limit_is_that_of_its_kernel() {
+        let ptx = ".entry k(\n)\n{\n}\n.entry k2(\n)\n.maxnreg 128\n{\n}\n";
+        assert!(!has_limit(ptx, "k") && has_limit(ptx, "k2") && !has_limit(ptx, "k3"));
+    }
 
     #[test]
     fn reads_kernels_and_called_functions() {
