@@ -135,6 +135,23 @@ fn plot(
     Plot { title, x, y, ticks, log, series }.figure()
 }
 
+/// Medians and 99th percentiles of rows of round trips, against what each stands for: `points` are the rows' names for programs, and
+/// that. `what` they are.
+fn trips<const N: usize>(rows: &[Latency], what: &str, points: [(&str, u32); N]) -> [Series; 2] {
+    [50.0, 99.0].map(|percent| {
+        let name = format!("{what}, p{percent}");
+        let point = |(id, x): (&str, u32)| {
+            let row = rows.iter().find(|row| row.id == id)?;
+            let us = row.times.as_ref().ok()?.percentile(percent)?;
+            Some((f64::from(x).log2(), us, format!("{name}: {us:.2} us at {x}")))
+        };
+        Series::new(name.clone(), Draw::Dotted, points.into_iter().filter_map(point).collect())
+    })
+}
+
+/// What [`trips`] are against.
+const TRIPS: (&str, bool) = ("microseconds there and back (by factors)", true);
+
 /// Throughput against everything.
 pub fn throughput(report: &Report) -> String {
     let rows = |name: &'static str| -> Vec<(&Throughput, &Rates)> {

@@ -63,18 +63,26 @@ fn a_bound_is_met_exactly_and_not_a_hair_beyond() {
     assert_eq!(of(Sense::AtMost, f64::NAN), Verdict::NotMet);
 }
 
+/// Verdicts on those targets of which the names for programs begin like that. The report is of a GPU that the bounds are for; of another
+/// one nothing is judged.
+fn verdicts_of_an_h200(report: &mut Report, begin: &str) -> Vec<(&'static str, Verdict)> {
+    let verdicts = |report: &Report| -> Vec<_> {
+        let all = targets(report).into_iter().filter(|target| target.id.starts_with(begin));
+        all.map(|target| (target.id, target.verdict())).collect()
+    };
+    report.machine.device.compute_capability = (8, 0);
+    let other = verdicts(report);
+    assert!(!other.is_empty(), "{begin}");
+    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
+    report.machine.device.compute_capability = (9, 0);
+    verdicts(report)
+}
+
 #[test]
 fn latency_under_load_is_judged_on_the_gpu_that_the_bounds_are_for() {
     let mut report = example::report();
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
-    let verdicts = |report: &Report| {
-        let all = targets(report).into_iter().filter(|target| target.id.starts_with("load_"));
-        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
-    };
-    report.machine.device.compute_capability = (8, 0);
-    let other = verdicts(&report);
-    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
-    report.machine.device.compute_capability = (9, 0);
+    let verdicts = verdicts_of_an_h200(&mut report, "load_");
     let expected = [
         ("load_1", Verdict::WithinNoise), // 1.85 in the middle, and runs on both sides of 1.97
         ("load_32", Verdict::NotMet),
@@ -87,7 +95,7 @@ fn latency_under_load_is_judged_on_the_gpu_that_the_bounds_are_for() {
         ("load_tail", Verdict::Met),
         ("load_channels", Verdict::Met),
     ];
-    assert_eq!(verdicts(&report), expected);
+    assert_eq!(verdicts, expected);
     let all = targets(&report);
     let of = |id| found(&all, id).measured.clone().unwrap();
     assert!(of("load_32").figures.ends_with("us, 32 in flight"), "{:?}", of("load_32"));
@@ -119,14 +127,7 @@ fn a_row_under_load_that_stopped_is_not_passed_over() {
 fn scopes_and_sizes_are_judged_on_the_gpu_that_the_bounds_are_for() {
     let mut report = example::report();
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
-    let verdicts = |report: &Report| {
-        let all = targets(report).into_iter().filter(|target| target.id.starts_with("scope_"));
-        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
-    };
-    report.machine.device.compute_capability = (8, 0);
-    let other = verdicts(&report);
-    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
-    report.machine.device.compute_capability = (9, 0);
+    let verdicts = verdicts_of_an_h200(&mut report, "scope_");
     let expected = [
         ("scope_block", Verdict::Met),
         ("scope_block_rate", Verdict::NotMet),
@@ -137,7 +138,7 @@ fn scopes_and_sizes_are_judged_on_the_gpu_that_the_bounds_are_for() {
         ("scope_bytes_1", Verdict::Met),
         ("scope_bytes_8", Verdict::WithinNoise), // 40.96
     ];
-    assert_eq!(verdicts(&report), expected);
+    assert_eq!(verdicts, expected);
     let all = targets(&report);
     let of = |id| found(&all, id).measured.clone().unwrap();
     assert!(of("scope_add").figures.contains("add_25"), "the slower: {:?}", of("scope_add"));
@@ -166,14 +167,7 @@ fn graphs_are_judged_on_the_gpu_that_the_bounds_are_for() {
     let mut report = example::report();
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     report.machine.device.multiprocessors = 132;
-    let verdicts = |report: &Report| {
-        let all = targets(report).into_iter().filter(|target| target.id.starts_with("graph_"));
-        all.map(|target| (target.id, target.verdict())).collect::<Vec<_>>()
-    };
-    report.machine.device.compute_capability = (8, 0);
-    let other = verdicts(&report);
-    assert!(other.iter().all(|(_, verdict)| *verdict == Verdict::NotMeasured), "{other:?}");
-    report.machine.device.compute_capability = (9, 0);
+    let verdicts = verdicts_of_an_h200(&mut report, "graph_");
     let expected = [
         ("graph_more", Verdict::NotMet),
         ("graph_by_host", Verdict::Met),
@@ -182,7 +176,7 @@ fn graphs_are_judged_on_the_gpu_that_the_bounds_are_for() {
         ("graph_links_60", Verdict::NotMet),
         ("graph_by_key", Verdict::WithinNoise),
     ];
-    assert_eq!(verdicts(&report), expected);
+    assert_eq!(verdicts, expected);
     let all = targets(&report);
     let of = |id| found(&all, id).measured.clone().unwrap();
     let more = of("graph_more");

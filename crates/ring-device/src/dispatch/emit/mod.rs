@@ -13,7 +13,7 @@
 //!   all of them.
 //!
 //! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
-//! So a block has two warps at least. A CPU's one thread does all of this in turns.
+//! A block has two warps at least: the first, and a worker. A CPU's one thread does all of this in turns.
 //!
 //! Where the whole block handles each message [together], there is one worker, the first warp, and it hands messages that
 //! came inline to all threads as well.
@@ -96,7 +96,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// [opened](Self::open_links).
     #[inline(always)]
     pub fn run_links(&self, began: (u64, u64), first: First) {
-        self.mark_limited_registers(); // a handler's own code is in several places, and whatever else there is, too
+        self.mark_limited_registers(); // else ptxas may take more than a block of 512 threads has
         self.begin(began, first);
         self.sync();
         let mut watch = self.watch();

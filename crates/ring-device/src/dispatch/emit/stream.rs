@@ -59,19 +59,18 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// A CPU's thread: tends the stream, and does all its chunks.
     #[inline(always)]
     fn do_all(&self, watch: &mut Watch<'c>) {
-        let (mut next, mut fruitless) = (0u32, 0u32);
+        let (mut worker, mut next, mut fruitless) = (self.worker(self.area(0)), 0u32, 0u32);
         loop {
-            let this = self.optimization_barrier();
-            if this.work_on(&mut this.worker(this.area(0)), next) {
+            if self.work_on(&mut worker, next) {
                 next = next.wrapping_add(1);
                 continue;
             }
-            this.tend(watch);
+            self.tend(watch);
             if self.is_ended() {
                 return;
             }
             fruitless = fruitless.saturating_add(1);
-            this.pause(fruitless, true);
+            self.pause(fruitless, true);
         }
     }
 

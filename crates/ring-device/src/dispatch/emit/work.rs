@@ -12,7 +12,6 @@ use crate::emissions::Stages;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::flow::STEPS;
 use crate::memory::signals::Decision;
-use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
@@ -67,8 +66,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     pub(super) fn bring_chunk(&self, worker: &Worker<'c>, chunk: &Chunk) {
         let (stages, step) = (worker.area.stages, &worker.step);
-        let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
-        let Some(slots) = step.slots.and_then(|slots| slots.of(atoms)) else { return }; // never: it was checked
+        let slots = step.slots.and_then(|slots| slots.of(Self::REQUEST_ATOMS));
+        let Some(slots) = slots else { return }; // never: it was checked
         match step.far {
             Far::Channel => self.read_slots::<Gpu>(chunk, slots, stages),
             Far::Host => self.read_slots::<System>(chunk, slots, stages),
@@ -232,7 +231,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// A worker: brings a chunk from its slots, which the threads of `S` share, to `stages`.
     #[inline(always)]
     fn read_slots<S: MemoryScope>(&self, chunk: &Chunk, slots: SlotsOf<'_>, stages: Stages) {
-        let atoms = const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() };
+        let atoms = Self::REQUEST_ATOMS;
         let (all, step) = (chunk.n * atoms.get(), Threads::WARP);
         let read = |t: u32| S::load(slots.atom(chunk.index, t.min(all - 1)));
         let keep = |t: u32, words: Words| {

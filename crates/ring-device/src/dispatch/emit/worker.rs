@@ -11,13 +11,12 @@ use ring_shared::ring::SlotsOf;
 use ring_shared::{Message, Ring};
 
 /// A worker of a stream.
-#[derive(Clone, Copy)]
 pub(super) struct Worker<'a> {
     /// Where its chunk is.
     pub area: Area,
     /// The step that its last chunk was of.
     pub step: TakenStep<'a>,
-    /// Those of the first ports; those of others are loaded for each chunk.
+    /// Where the messages of the first two ports go; of others that is loaded for each chunk.
     ways: [Way<'a>; 2],
 }
 
@@ -68,6 +67,10 @@ impl Way<'_> {
 }
 
 impl<'c, K: Kernel> Channel<'c, K> {
+    /// Atoms of a request.
+    pub(super) const REQUEST_ATOMS: NonZeroU32 =
+        NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap();
+
     /// A worker that has an area and no chunk yet.
     #[inline(always)]
     pub(super) fn worker(&self, area: Area) -> Worker<'c> {
@@ -111,7 +114,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         // SAFETY: an input; nobody changes its ring, or who has the other end.
         let (ring, far): (&'c Ring, Far) =
             unsafe { (&(*self.input(k)).ring, (*self.input(k)).far) };
-        (ring.slots_of(const { NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap() }), far)
+        (ring.slots_of(Self::REQUEST_ATOMS), far)
     }
 
     /// Atoms of a message of that port, of which there is one at least.

@@ -1,7 +1,6 @@
 //! The plots of kernels that talk.
 
-use super::super::svg::{Draw, Series};
-use super::{grid, plot, sweep};
+use super::{TRIPS, grid, plot, sweep, trips};
 use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::graphs::{CHAINS, KEYS, LINKS, SLOTS};
 use crate::bench::stats::Rates;
@@ -11,21 +10,8 @@ use ring_host::Kernel;
 
 /// Round trips against the kernels of a chain, and messages a second against links.
 pub fn graphs(report: &Report) -> String {
-    grid([trips(report), rates(report)])
-}
-
-fn trips(report: &Report) -> String {
-    let line = |percent: f64| {
-        let name = format!("a chain, p{percent}");
-        let point = |(id, kernels): (&str, u32)| {
-            let row = report.graphs.iter().find(|row| row.id == id)?;
-            let us = row.times.as_ref().ok()?.percentile(percent)?;
-            Some((f64::from(kernels).log2(), us, format!("{name}: {us:.2} us at {kernels}")))
-        };
-        Series::new(name.clone(), Draw::Dotted, CHAINS.into_iter().filter_map(point).collect())
-    };
-    let y = "microseconds there and back (by factors)";
-    plot("Round trips against kernels", "kernels of a chain", (y, true), [50.0, 99.0].map(line))
+    let trips = trips(&report.graphs, "a chain", CHAINS);
+    grid([plot("Round trips against kernels", "kernels of a chain", TRIPS, trips), rates(report)])
 }
 
 fn rates(report: &Report) -> String {

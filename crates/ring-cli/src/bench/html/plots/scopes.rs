@@ -1,7 +1,6 @@
 //! The plots of every scope and size.
 
-use super::super::svg::{Draw, Series};
-use super::{grid, plot, sweep};
+use super::{TRIPS, grid, plot, sweep, trips};
 use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::scopes::{BY_BYTES, SWEEP};
 use crate::bench::stats::Rates;
@@ -11,21 +10,8 @@ const BYTES: &str = "bytes of a message and of its answer";
 
 /// Round trips and bytes a second against the size of messages.
 pub fn scopes(report: &Report) -> String {
-    grid([trips(report), rates(report)])
-}
-
-fn trips(report: &Report) -> String {
-    let line = |percent: f64| {
-        let name = format!("echo by a warp, p{percent}");
-        let point = |(id, bytes): (&str, u32)| {
-            let row = report.scopes.iter().find(|row| row.id == id)?;
-            let us = row.times.as_ref().ok()?.percentile(percent)?;
-            Some((f64::from(bytes).log2(), us, format!("{name}: {us:.2} us at {bytes}")))
-        };
-        Series::new(name.clone(), Draw::Dotted, BY_BYTES.into_iter().filter_map(point).collect())
-    };
-    let y = "microseconds there and back (by factors)";
-    plot("Round trips against size", BYTES, (y, true), [50.0, 99.0].map(line))
+    let trips = trips(&report.scopes, "echo by a warp", BY_BYTES);
+    grid([plot("Round trips against size", BYTES, TRIPS, trips), rates(report)])
 }
 
 fn rates(report: &Report) -> String {
