@@ -53,6 +53,16 @@ pub(crate) const fn stage_atoms(request: usize, ports: &[PortShape]) -> usize {
     emissions_at(request, ports, ports.len())
 }
 
+/// Most messages that one request emits to a port.
+pub(crate) const fn most_of_ports(ports: &[PortShape]) -> u32 {
+    let (mut most, mut p) = (0, 0);
+    while p < ports.len() {
+        most = if ports[p].most > most { ports[p].most } else { most };
+        p += 1;
+    }
+    most
+}
+
 /// How a request and what is emitted for it lie in a block's memory: the request; behind it room for as many messages of
 /// each port as are declared; and how many of each there are.
 #[doc(hidden)]

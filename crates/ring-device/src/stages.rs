@@ -13,6 +13,12 @@ use ring_shared::Message;
 const MOST_SCRATCH_BYTES: usize = 108 * 1024;
 const _: () = assert!(2 * (HEAD_BYTES + MOST_SCRATCH_BYTES + 1024) <= 228 * 1024);
 
+/// The same of a kernel with ports and so many threads or fewer; one with more has a multiprocessor for itself, by its registers,
+/// and so all of its block-shared memory but for 4 KiB: what handlers emit more at a time costs less.
+const MOST_THREADS_OF_TWO: u32 = 256;
+const MOST_SCRATCH_OF_ONE: usize = 220 * 1024;
+const _: () = assert!(HEAD_BYTES + MOST_SCRATCH_OF_ONE <= 227 * 1024);
+
 /// Bytes of block-shared memory for all that is not scratch memory: what a GPU's block has there, rounded up.
 const HEAD_BYTES: usize = 4096;
 const _: () = assert!(offset_of!(BlockMemory, scratch) <= HEAD_BYTES);
@@ -67,7 +73,10 @@ pub(crate) const fn scratch_bytes<K: Kernel>(threads: u32) -> usize {
     let stages = match <K::Scope as Scope<K>>::GROUP {
         Group::Warp => workers(threads.div_ceil(32), MOST_SCRATCH_BYTES, stage).1 as usize * stage,
         // What is emitted passes through it too.
-        Group::Block if <K::Scope as Scope<K>>::PORTS.is_some() => MOST_SCRATCH_BYTES,
+        Group::Block if <K::Scope as Scope<K>>::PORTS.is_some() => match threads {
+            ..=MOST_THREADS_OF_TWO => MOST_SCRATCH_BYTES,
+            _ => MOST_SCRATCH_OF_ONE,
+        },
         Group::Block | Group::One => 0,
     };
     if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES }

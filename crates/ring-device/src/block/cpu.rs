@@ -91,11 +91,6 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn peers(self, _: u32) -> u32 {
-        1
-    }
-
-    #[inline(always)]
     fn all_run(self) -> bool {
         true
     }

@@ -102,11 +102,6 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn peers(self, value: u32) -> u32 {
-        ptx::peers(value)
-    }
-
-    #[inline(always)]
     fn all_run(self) -> bool {
         ptx::all_run()
     }

@@ -6,6 +6,7 @@ use crate::block::cell::{Cell, Word};
 use crate::block::{Cooperate, Threads};
 use crate::emissions::{PortShape, Stages};
 use crate::memory::signals::Decision;
+use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::AtomicU32;
 use ring_shared::layout::{MAX_PORTS, PortLinks, Routing};
 
@@ -13,10 +14,13 @@ use ring_shared::layout::{MAX_PORTS, PortLinks, Routing};
 pub(crate) const STEPS: usize = 4;
 
 /// Most messages of a step.
-const MOST_OF_STEP: u32 = 2048;
+pub(crate) const MOST_OF_STEP: u32 = 2048;
 
-/// Most messages of a chunk: a GPU's thread has at most one.
-pub(crate) const MOST_OF_CHUNK: usize = if Threads::WARP > 1 { 32 } else { 256 };
+/// Most workers: a block has 32 warps at most.
+const MOST_WORKERS: usize = 32;
+
+/// Most messages of a chunk: a GPU's thread has two.
+pub(crate) const MOST_OF_CHUNK: usize = if Threads::WARP > 1 { 64 } else { 256 };
 
 /// What a channel knows of its links from the beginning of a launch to its end: plain words, so that the compiler reads them
 /// together, and once.
@@ -47,7 +51,7 @@ impl Layout {
     }
 }
 
-/// What the block's threads tell each other. The chunks of a stream are numbered as they come; numbers are low halves.
+/// What the block's threads tell each other. The chunks of a launch are numbered as they come; numbers are low halves.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(crate) struct Flow {
@@ -57,19 +61,24 @@ pub(crate) struct Flow {
     pub drains: Cell<bool>,
     /// Whether a ring leads to the host. Set before the channel begins.
     pub has_host: Cell<bool>,
-    /// What is wrong, and in which [`Step`]: all before it have their places then. Set by the worker that has it, or before the
+    /// Set by that lane: whether what all threads are to handle together is one message that came inline, and no stream.
+    pub is_inline: Cell<bool>,
+    /// What is wrong, and with which chunk: all before it have their places then. Set by the worker that has it, or before the
     /// channel begins.
     pub wrong: Cell<Decision>,
-    pub wrong_in: Cell<u64>,
+    pub wrong_at: Cell<u64>,
     /// Set by the first warp: chunks that workers may take.
     pub chunks: AtomicU32,
     /// Where messages are handled one after the other: the number of the next chunk. Set by the worker that has that before.
     pub turn: AtomicU32,
+    /// Of each worker the number of its next chunk: it is done with those before, of which all that was emitted is in slots. Set by
+    /// the worker.
+    next: [AtomicU32; MOST_WORKERS],
     /// Steps under way.
     pub steps: [Step; STEPS],
 }
 
-/// A step. Set by the first warp before it tells workers of its chunks, but for `done`.
+/// A step. Set by the first warp before it tells workers of its chunks.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(crate) struct Step {
@@ -81,8 +90,6 @@ pub(crate) struct Step {
     pub input: AtomicU32,
     /// The low half of the index of the first there.
     pub index: AtomicU32,
-    /// Messages of which all that was emitted is in slots. Workers add to it.
-    pub done: AtomicU32,
 }
 
 impl Flow {
@@ -92,6 +99,20 @@ impl Flow {
         self.drains.set(false);
         self.has_host.set(false);
         self.wrong.set(Decision::Continue);
+        self.turn.store(0, Relaxed);
+        self.chunks.store(0, Relaxed);
+        for (me, next) in self.next.iter().enumerate() {
+            next.store(me as u32, Relaxed); // workers take chunks in turns
+        }
+        for step in &self.steps {
+            step.chunks.set(Chunks { first: 0, count: 0 });
+        }
+    }
+
+    /// The number of the next chunk of worker `me`.
+    #[inline(always)]
+    pub fn next_of(&self, me: u32) -> &AtomicU32 {
+        &self.next[me as usize % MOST_WORKERS]
     }
 
     /// The step that began as the `k`th of its stream, while it is under way.
@@ -157,15 +178,15 @@ pub(crate) struct Areas {
     pub outputs: u32,
     /// For each output a [`Turn`].
     pub turns: u32,
-    /// For each step and output, the low half of the index behind the step's last message there.
-    pub ends: u32,
-    /// Areas of the workers, each of so many bytes. In each, at its beginning, a word for each output: how many messages of the
-    /// chunk go there, and then the low half of the first one's index.
+    /// Areas of the workers, each of so many bytes. In each, at its beginning, for each output the [`Turn`] in which the worker's
+    /// last chunk was placed there.
     pub areas: u32,
     pub area: u32,
+    /// In each area: for each output how many messages of the chunk go there, and then the low half of the first one's index.
+    pub counts: u32,
     /// In each area: for each message that the chunk emits its offset in the area.
     pub list: u32,
-    /// In each area: for each of those where it goes.
+    /// In each area: for each of those where it goes, two words.
     pub routes: u32,
     /// In each area: the stages of the chunk.
     pub stages: u32,
@@ -186,16 +207,16 @@ impl Areas {
         let inputs_at = size_of::<Layout>() + size_of::<Flow>();
         let outputs_at = inputs_at + inputs * size_of::<Input>();
         let turns = outputs_at + outputs * size_of::<Output>();
-        let ends = turns + 8 * outputs;
-        let areas = (ends + 4 * STEPS * outputs).next_multiple_of(16);
+        let areas = (turns + 8 * outputs).next_multiple_of(16);
         let emitted = emitted_before(ports, ports.len());
         let stride = Stages::stride(request_atoms, ports);
-        let list = 4 * outputs;
+        let counts = 8 * outputs;
+        let list = counts + 4 * outputs;
         // Of a message: its stage, and where what it emits lies and where that goes.
-        let of_message = stride + 8 * emitted;
+        let of_message = stride + 12 * emitted;
         // An inline message is read by whole pieces, which may end behind a short one: see `send_inline`.
         let room = room.saturating_sub(areas + 96);
-        let head = list + 16;
+        let head = list + 24;
         let wanted = if warps > 1 { warps - 1 } else { 1 };
         let fit = room / (head + of_message);
         let workers = if fit < wanted { fit } else { wanted };
@@ -204,15 +225,18 @@ impl Areas {
             let fit = (each - head) / of_message;
             // A chunk's messages are counted by 16 bits.
             chunk = least(&[fit, MOST_OF_CHUNK, 0xffff / if emitted > 0 { emitted } else { 1 }]);
+            if chunk > 32 {
+                chunk -= chunk % 32; // all of a warp's threads have as many
+            }
         }
-        let routes = list + 4 * emitted * chunk;
-        let stages = (routes + 4 * emitted * chunk).next_multiple_of(16);
+        let routes = (list + 4 * emitted * chunk).next_multiple_of(8);
+        let stages = (routes + 8 * emitted * chunk).next_multiple_of(16);
         Areas {
             outputs: outputs_at as u32,
             turns: turns as u32,
-            ends: ends as u32,
             areas: areas as u32,
             area: (stages + stride * chunk) as u32,
+            counts: counts as u32,
             list: list as u32,
             routes: routes as u32,
             stages: stages as u32,

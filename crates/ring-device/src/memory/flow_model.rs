@@ -1,10 +1,11 @@
-//! An exhaustive model of a stream of a kernel with ports: the first warp begins steps of one chunk or of two and tells of those
-//! that are done, while two workers, with chunks of their own, look for the chunk's step, place what it emits, which is one
+//! An exhaustive model of a stream of a kernel with ports: the first warp begins steps of one chunk or of two and tells of the
+//! chunks that are done, while two workers, with chunks of their own, look for the chunk's step, place what it emits, which is one
 //! message or none, and write it. Every order of their steps, with room for two steps under way.
 //!
-//! Each worker finds its chunk; messages lie in the order of the chunks that they come from; what is told of is written, all of it;
-//! and from each state that can be reached, the end can be. A step whose chunks are told by two words breaks the first, and a worker
-//! that says that it is done before it has written breaks the third.
+//! Each worker finds its chunk; messages lie in the order of the chunks that they come from; what is told of is written, and all of
+//! those chunks is told; and from each state that can be reached, the end can be. A step whose chunks are told by two words breaks
+//! the first, a worker that says that it is done before it has written the third, and a first warp that does not ask of which chunk
+//! the place is that a worker has noted, the second or the third.
 
 extern crate std;
 
@@ -25,15 +26,14 @@ enum Mistake {
     TwoWords,
     /// A chunk is done before it is written.
     DoneFirst,
+    /// The first warp takes the place that a worker has noted for that of the chunk it looks for.
+    AnyPlace,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Step {
     first: u8,
     count: u8,
-    done: u8,
-    /// Index behind its last message, once that has its place.
-    end: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,14 +41,28 @@ enum Worker {
     Free,
     /// It has looked at the steps before this place, and found its chunk's, if it has.
     Looks(usize, Option<usize>),
-    /// It has the chunk of the step there, which emits so many messages.
-    Has(usize, u8),
-    /// They have their place, from the index on.
-    Placed(usize, u8, u8),
-    /// They are written, or told of as such.
-    Written(usize),
+    /// It has the chunk, which emits so many messages.
+    Has(u8),
+    /// They have their place, from the index on, and the next worker its turn.
+    Passed(u8, u8),
+    /// That is noted.
+    Placed(u8, u8),
+    /// They are written.
+    Written,
     /// It has said that they are, and has not written them: the mistake.
     Late(u8, u8),
+}
+
+/// How far the first warp is to tell of chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Tells {
+    Nothing,
+    /// It has looked at the first worker's next chunk.
+    Saw(u8),
+    /// All chunks before that number are done, which the worker has.
+    Knows(u8, usize),
+    /// And the chunk has its place.
+    HasPlace(u8, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,12 +70,18 @@ struct State {
     steps: [Step; PLACES],
     begun: u8,
     told: u8,
+    tells: Tells,
+    /// Chunks of which was told.
+    done: u8,
     /// Chunks that the first warp has in steps, and those that workers may take.
     chunks: u8,
     published: u8,
     /// The first warp has changed how many chunks the step has, and is to change the number of the first.
     half: Option<u8>,
     turn: (u8, u8),
+    /// Of each worker its next chunk, as it has said, and the turn in which it has placed the last one.
+    next: [u8; WORKERS as usize],
+    placed: [(u8, u8); WORKERS as usize],
     workers: [(u8, Worker); WORKERS as usize],
     /// Which chunk the message at each index comes from; 0 is none, else its number and one.
     slots: [u8; LIMIT as usize],
@@ -69,13 +89,17 @@ struct State {
 }
 
 const BEGIN: State = State {
-    steps: [Step { first: 0, count: 0, done: 0, end: 0 }; PLACES],
+    steps: [Step { first: 0, count: 0 }; PLACES],
     begun: 0,
     told: 0,
+    tells: Tells::Nothing,
+    done: 0,
     chunks: 0,
     published: 0,
     half: None,
     turn: (0, 0),
+    next: [0, 1],
+    placed: [(u8::MAX, 0); WORKERS as usize],
     workers: [(0, Worker::Free), (1, Worker::Free)],
     slots: [0; LIMIT as usize],
     committed: 0,
@@ -98,24 +122,60 @@ impl State {
                 let mut state = self;
                 let step = &mut state.steps[self.begun as usize % PLACES];
                 let first = if mistake == Mistake::TwoWords { step.first } else { self.chunks };
-                *step = Step { first, count, done: 0, end: 0 };
+                *step = Step { first, count };
                 state.half = (mistake == Mistake::TwoWords).then_some(self.chunks);
                 (state.begun, state.chunks) = (self.begun + 1, self.chunks + count);
                 next.push(state);
             }
         }
-        let step = self.steps[self.told as usize % PLACES];
-        if self.told < self.begun && self.half.is_none() && step.done == step.count {
-            let told = &self.slots[self.committed as usize..step.end as usize];
-            let is_written = told.iter().all(|chunk| *chunk > 0);
-            let all = &self.slots[..step.end as usize];
-            let is_in_order = all.windows(2).all(|two| two[0] < two[1]);
-            if !is_written || !is_in_order {
-                return None;
+        match self.tells {
+            Tells::Nothing => next.push(self.so_far(Tells::Saw(self.next[0]))),
+            Tells::Saw(first) => {
+                let (second, is_first) = (self.next[1], first < self.next[1]);
+                let (upto, worker) = if is_first { (first, 0) } else { (second, 1) };
+                let knows = Tells::Knows(upto, worker);
+                next.push(self.so_far(if upto > self.done { knows } else { Tells::Nothing }));
             }
-            next.push(State { told: self.told + 1, committed: step.end, ..self });
+            Tells::Knows(upto, worker) if self.turn.0 != upto => {
+                next.push(self.so_far(Tells::HasPlace(upto, worker)));
+            }
+            Tells::Knows(upto, _) => next.push(self.tell_of(upto, self.turn.1)?),
+            Tells::HasPlace(upto, worker) => {
+                let (chunk, end) = self.placed[worker];
+                next.push(match chunk == upto || mistake == Mistake::AnyPlace {
+                    true => self.tell_of(upto, end)?,
+                    false => self.so_far(Tells::Nothing), // it is noted later, or the next one is
+                });
+            }
         }
         Some(next)
+    }
+
+    /// As it is, but for how far the first warp is.
+    fn so_far(mut self, tells: Tells) -> State {
+        self.tells = tells;
+        self
+    }
+
+    /// What is after it is told of all chunks before `upto`, the messages of which end at the index `end`; `None` if they are not
+    /// written, out of order, or end elsewhere.
+    fn tell_of(self, upto: u8, end: u8) -> Option<State> {
+        let told = self.slots.get(self.committed as usize..end as usize)?;
+        let is_written = told.iter().all(|chunk| *chunk > 0);
+        let all = &self.slots[..end as usize];
+        let is_in_order = all.windows(2).all(|two| two[0] < two[1]);
+        // Chunks are in `slots` by their number and one.
+        let are_all = all.iter().all(|chunk| *chunk <= upto)
+            && self.slots[end as usize..].iter().all(|chunk| *chunk == 0 || *chunk > upto);
+        let mut state = State { tells: Tells::Nothing, done: upto, committed: end, ..self };
+        while state.told < state.begun {
+            let step = state.steps[state.told as usize % PLACES];
+            if step.first + step.count > upto {
+                break;
+            }
+            state.told += 1;
+        }
+        (is_written && is_in_order && are_all).then_some(state)
     }
 
     /// The states after a step of worker `w`; `None` if it has not found its chunk's step.
@@ -145,30 +205,28 @@ impl State {
                 if number.wrapping_sub(step.first) >= step.count {
                     return None; // another step's
                 }
-                return Some([0, 1].map(|n| with(self, number, Worker::Has(place, n))).into());
+                return Some([0, 1].map(|n| with(self, number, Worker::Has(n))).into());
             }
-            Worker::Has(..) if self.turn.0 != number => return Some(Vec::new()),
-            Worker::Has(place, n) => {
-                let mut state = self;
+            Worker::Has(_) if self.turn.0 != number => return Some(Vec::new()),
+            Worker::Has(n) => {
                 let from = self.turn.1;
-                state.turn = (number + 1, from + n);
-                let step = &mut state.steps[place];
-                if number - step.first == step.count - 1 {
-                    step.end = from + n;
-                }
-                with(state, number, Worker::Placed(place, from, n))
+                let state = State { turn: (number + 1, from + n), ..self };
+                with(state, number, Worker::Passed(from, n))
             }
-            Worker::Placed(place, from, n) if mistake == Mistake::DoneFirst => {
+            Worker::Passed(from, n) => {
                 let mut state = self;
-                state.steps[place].done += 1;
+                state.placed[w] = (number, from);
+                with(state, number, Worker::Placed(from, n))
+            }
+            Worker::Placed(from, n) if mistake == Mistake::DoneFirst => {
+                let mut state = self;
+                state.next[w] = number + WORKERS;
                 with(state, number, Worker::Late(from, n))
             }
-            Worker::Placed(place, from, n) => {
-                with(write(self, from, n), number, Worker::Written(place))
-            }
-            Worker::Written(place) => {
+            Worker::Placed(from, n) => with(write(self, from, n), number, Worker::Written),
+            Worker::Written => {
                 let mut state = self;
-                state.steps[place].done += 1;
+                state.next[w] = number + WORKERS;
                 with(state, number + WORKERS, Worker::Free)
             }
             Worker::Late(from, n) => with(write(self, from, n), number + WORKERS, Worker::Free),
@@ -186,7 +244,7 @@ fn check(mistake: Mistake) -> Option<usize> {
         }
         Some(next)
     };
-    explore(BEGIN, after, |state| state.chunks == LIMIT && state.told == state.begun)
+    explore(BEGIN, after, |state| state.done == LIMIT && state.told == state.begun)
 }
 
 #[test]
@@ -198,6 +256,11 @@ fn what_is_told_of_is_written_and_in_order() {
 #[test]
 fn chunks_told_by_two_words_are_found() {
     assert_eq!(check(Mistake::TwoWords), None);
+}
+
+#[test]
+fn a_place_of_another_chunk_is_found() {
+    assert_eq!(check(Mistake::AnyPlace), None);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The ends of rings that the block of a kernel with ports has, in its scratch memory.
 
 use crate::emissions::PortShape;
-use core::num::NonZeroU32;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::layout::{Far, Link};
@@ -21,6 +20,12 @@ pub(crate) enum Lane {
 pub(crate) const NARROW: (u32, u32) = (2, 16);
 
 impl Lane {
+    /// The lane that has an output.
+    #[inline(always)]
+    pub const fn of_output(output: u32) -> u32 {
+        16 + output
+    }
+
     #[inline(always)]
     pub const fn of(lane: u32) -> Lane {
         if lane < 16 {
@@ -47,7 +52,40 @@ pub(crate) struct Output {
     pub ring: Ring,
     pub far: Far,
     /// Most messages that one request emits to it.
-    pub most: NonZeroU32,
+    pub most: Most,
+    /// The low half of the index behind the last message that is to be sent. Of the first warp, too.
+    pub ends: u32,
+}
+
+/// A number of messages, 1 to 255, by which others are divided without a division, which takes a GPU long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    most: u32,
+    /// 2^31 divided by it, rounded up.
+    share: u32,
+}
+
+impl Most {
+    /// Of such a number; of another, 1 or 255.
+    pub fn new(most: u32) -> Most {
+        let most = most.clamp(1, 255);
+        Most { most, share: (1u32 << 31).div_ceil(most) }
+    }
+
+    #[inline(always)]
+    pub fn get(self) -> u32 {
+        self.most
+    }
+
+    /// How often it is in `n`, or in 2^23 - 1 if that is less.
+    ///
+    /// The share is too large by less than one, and so the quotient by less than `n / 2^31`, which is less than `1 / 255`: not enough
+    /// to reach the next whole number.
+    #[inline(always)]
+    pub fn of(self, n: u32) -> u32 {
+        let n = n.min((1 << 23) - 1);
+        ((u64::from(n) * u64::from(self.share)) >> 31) as u32
+    }
 }
 
 /// An input, likewise.
@@ -106,8 +144,25 @@ pub(crate) unsafe fn begin_output(at: *mut Output, link: &Link, port: &PortShape
     // SAFETY: the caller's promise.
     let ring = unsafe { ring_of(link, port.atoms) }?;
     let far = Far::from_u32(link.far.load(Relaxed));
-    let most = NonZeroU32::new(port.most).unwrap_or(NonZeroU32::MIN); // it is one at least
+    let most = Most::new(port.most);
     // SAFETY: the caller's room.
-    unsafe { at.write(Output { sink: Outbox::new(ring), ring, far, most }) };
+    unsafe { at.write(Output { sink: Outbox::new(ring), ring, far, most, ends: 0 }) };
     Some(far)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Most;
+
+    #[test]
+    fn a_share_is_what_a_division_says() {
+        for most in 1..=255 {
+            let by = Most::new(most);
+            let multiples = (0..(1 << 23) / most).step_by(97).chain([(1 << 23) / most - 1]);
+            for n in multiples.flat_map(|k| [k * most, k * most + most - 1]) {
+                assert_eq!((by.get(), by.of(n)), (most, n / most), "{n}");
+            }
+            assert_eq!(by.of(u32::MAX), ((1 << 23) - 1) / most);
+        }
+    }
 }

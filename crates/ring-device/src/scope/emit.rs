@@ -75,8 +75,8 @@ impl<K: EmitHandler> Scope<K> for Emit {
                 fits &= unsafe { handle_stage::<K>(block, stage, handle) };
             }
             m += Threads::WARP;
-            if Threads::WARP > 1 || m >= n {
-                return fits; // a warp has a thread for each
+            if m - block.lane() >= n {
+                return fits;
             }
         }
     }

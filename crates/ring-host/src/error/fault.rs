@@ -112,10 +112,10 @@ fn meaning(exit: Exit) -> &'static str {
             "the host did not renew its lease: it was stopped, or too busy; LaunchConfig::lease sets the time"
         }
         Exit::EmittedTooMany => {
-            "its handler emitted more messages to a port in one step than the kernel declares; nothing of that step was sent"
+            "its handler emitted more messages to a port for one request than the kernel declares; nothing of what was emitted for the requests handled together with it was sent"
         }
         Exit::NoSuchChannel => {
-            "the key of a message names a channel that the link does not lead to; nothing of that step was sent"
+            "the key of a message names a channel that the link does not lead to; nothing of what was emitted for the requests handled together was sent"
         }
         _ => "it gave no reason that it may leave for",
     }

@@ -14,8 +14,6 @@ unsafe extern "unadjusted" {
     fn vote_all_sync(mask: u32, holds: bool) -> bool;
     #[link_name = "llvm.nvvm.vote.ballot.sync"]
     fn vote_ballot_sync(mask: u32, holds: bool) -> u32;
-    #[link_name = "llvm.nvvm.match.any.sync.i32"]
-    fn match_any_sync(mask: u32, value: u32) -> u32;
 }
 
 /// Waits for all threads of the warp; what they wrote before is seen after.
@@ -56,13 +54,6 @@ pub(crate) fn all(holds: bool) -> bool {
 pub(crate) fn ballot(holds: bool) -> u32 {
     // SAFETY: registers only; all 32 threads of the warp call it.
     unsafe { vote_ballot_sync(WARP, holds) }
-}
-
-/// A bit for each thread of the warp that brings the same value.
-#[inline(always)]
-pub(crate) fn peers(value: u32) -> u32 {
-    // SAFETY: registers only; all 32 threads of the warp call it.
-    unsafe { match_any_sync(WARP, value) }
 }
 
 /// Whether every thread of the warp still runs; waits for those that do.

@@ -52,7 +52,10 @@ impl<K: Kernel> Channel<'_, K> {
         this.exit_if_warp_panicked();
         this.warp_sync();
         let took = this.ticks().wrapping_sub(began);
-        let (decision, is_inline) = this.send_emitted(watch, fits, is_whole);
+        let (decision, is_inline) = match is_whole && this.send_direct(watch, fits) {
+            true => (Decision::Wait, true),
+            false => this.send_emitted(watch, fits, is_whole),
+        };
         if is_whole {
             this.note_taken(watch);
         }
@@ -95,6 +98,75 @@ impl<K: Kernel> Channel<'_, K> {
         }
         let is_sent = self.send_by_slots(watch);
         (if is_sent { Decision::Wait } else { Decision::NoSuchChannel }, false)
+    }
+
+    /// Whether all ports' messages may go inline at the same time, each by eight lanes.
+    const FIT_ONE_PASS: bool = {
+        let (mut fit, mut p) = (Self::PORTS.len() <= PORTS_AT_ONCE && Threads::WARP > 1, 0);
+        while p < Self::PORTS.len() {
+            fit &= Self::PORTS[p].inline_atoms > 0;
+            p += 1;
+        }
+        fit && p > 0
+    };
+
+    /// Whether each port has one output, and the messages of all may go inline at the same time.
+    #[inline(always)]
+    pub(super) fn has_one_output_each(&self) -> bool {
+        let (mut has, mut p) = (Self::FIT_ONE_PASS, 0);
+        while has && p < Self::PORTS.len() {
+            has &= self.layout().ports[p].count == 1;
+            p += 1;
+        }
+        has
+    }
+
+    /// The first warp, where one look shows all rings, and all outputs are idle: sends what the first stage has emitted, if each
+    /// port has one output and one message at most; whether it has. The same as [`send_emitted`](Self::send_emitted) does with that,
+    /// by what lanes have in registers.
+    #[inline(always)]
+    fn send_direct(&self, watch: &Watch<'_>, fits: bool) -> bool {
+        if !Self::FIT_ONE_PASS {
+            return false;
+        }
+        let (port, atom) = (self.port_of_lane(0), self.lane() as usize % 8);
+        let is_one = port < Self::PORTS.len();
+        let emitted = if is_one { Self::emitted(watch.stages, 0, port) } else { 0 };
+        let payload = self.piece(watch.stages, port, atom);
+        // Of the lane that has the output.
+        let next = self.shuffle(watch.known.next, Lane::of_output(watch.links.first.into()) % 32);
+        if !self.all(fits && emitted <= 1 && (watch.line.is_some() || !is_one)) {
+            return false;
+        }
+        if K::USES_PAYLOAD {
+            self.fence_links(watch);
+        }
+        let atoms = Self::of_port(port, |p| Self::PORTS[p].inline_atoms);
+        if let Some(line) = watch.line
+            && emitted == 1
+            && (atom == CONTROL || atom < atoms)
+        {
+            let words = match atom {
+                CONTROL => Control::behind_inline(next + 1, 0).to_words(),
+                _ => stamped(payload, stamp(next)),
+            };
+            // SYNC: the stamp proves the payload to the consumer's look; the control atom tells of nothing else.
+            System::store_whole(line, words);
+        }
+        let mut targets = [(0, 0); MAX_PORTS];
+        targets[0] = (watch.links.first.into(), emitted);
+        self.note_sent(targets);
+        true
+    }
+
+    /// Atom `atom` of an inline message: the part of the one message that the first stage has emitted to a port.
+    #[inline(always)]
+    fn piece(&self, stages: Stages, port: usize, atom: usize) -> [u32; 3] {
+        let message = Self::message_at(stages, Self::first_of_port(port));
+        let message = message.wrapping_add(12 * (atom % 7)).cast::<[u32; 3]>();
+        // SAFETY: twelve bytes of the message, or behind it of what else is in the block's memory, which has room behind all
+        // stages.
+        unsafe { message.read() }
     }
 
     /// The first warp: puts the inline message that a look shows, by eight lanes from `first` on, into the first stage. A barrier
@@ -271,11 +343,7 @@ impl<K: Kernel> Channel<'_, K> {
             let mut atom = self.lane() as usize % 8;
             while atom < 8 {
                 if atom == CONTROL || atom < atoms {
-                    let message = Self::message_at(stages, Self::first_of_port(port));
-                    let message = message.wrapping_add(12 * (atom % 7)).cast::<[u32; 3]>();
-                    // SAFETY: twelve bytes of the message, or behind it of what else is in the block's memory, which has room
-                    // behind all stages.
-                    let payload = unsafe { message.read() };
+                    let payload = self.piece(stages, port, atom);
                     let mut k = first;
                     while k < first + count {
                         // SAFETY: an output; only this warp touches its end.
@@ -318,23 +386,26 @@ impl<K: Kernel> Channel<'_, K> {
     /// channel as a message asks for, and nothing is sent.
     #[inline(always)]
     fn send_by_slots(&self, watch: &mut Watch<'_>) -> bool {
-        let worker = &self.worker(self.area(0));
-        self.place_behind_sent(watch);
+        let (worker, number) = (&self.worker(0), watch.chunks.wrapping_sub(1)); // of no chunk to come
+        self.place_behind_sent(watch, number);
         self.warp_sync();
         let this = self.optimization_barrier();
         let (fits, emitted) = this.list(worker, 1);
         if !this.all(fits) {
             return false;
         }
-        let place = this.place(worker, &emitted, 0, Some(0)); // nobody else has a turn
+        let place = this.place(worker, &emitted, number); // nobody else has a turn
         let this = this.optimization_barrier();
         if let Some(index) = place {
             this.write_emissions(worker, &emitted, index);
         }
         this.warp_sync();
+        if place.is_none() || !this.note_ends(watch, watch.chunks, worker.area) {
+            return false; // never: nobody else has a turn
+        }
         this.fence_links(watch);
-        this.send_placed(watch, 0);
+        this.send_noted(watch);
         this.warp_sync();
-        place.is_some()
+        true
     }
 }

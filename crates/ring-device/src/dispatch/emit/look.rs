@@ -4,10 +4,11 @@ use super::known::Known;
 use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads, Words};
 use crate::dispatch::channel::Channel;
-use crate::emissions::Stages;
+use crate::emissions::{Stages, most_of_ports};
 use crate::kernel::Kernel;
 use crate::memory::boot;
-use crate::memory::links::{Lane, NARROW};
+use crate::memory::flow::MOST_OF_STEP;
+use crate::memory::links::{Lane, NARROW, Output};
 use crate::memory::signals::Decision;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Acquire;
@@ -26,6 +27,9 @@ pub(super) const CORRUPT: u32 = u32::MAX;
 /// Looks of a CPU's thread for each at the host's command; one that finds nothing counts as four.
 const TURNS: u32 = 64;
 
+/// Looks of a GPU for each at its clock.
+const TURNS_A_CLOCK: u32 = 8;
+
 /// Ticks of a GPU's processor from one look at the host's command to the next: at least so many, and so many for each channel of
 /// the kernel. All channels read the same word of the host's memory, and on an H200 64 of them that do so without a pause let a
 /// fence of any kernel of the GPU take 60 us instead of one.
@@ -42,6 +46,8 @@ pub(super) struct Watch<'a> {
     pub credit: Option<&'a AtomicU64>,
     /// The links of the port that the lane has to do with when messages are sent inline.
     pub links: PortLinks,
+    /// The lane's atom of the line of the one output that the port has, if each port has one, and one look shows all rings.
+    pub line: Option<&'a Atom>,
     /// Where a request is handled that came inline.
     pub stages: Stages,
     /// Of lane 0: when the last look began, in ticks.
@@ -54,17 +60,23 @@ pub(super) struct Watch<'a> {
     pub outputs: u32,
     /// The input in which messages were found last.
     pub input: u32,
-    /// A CPU's thread counts looks since the last one at the host's command.
+    /// Looks: of a CPU's thread since the last one at the host's command, and of a GPU all.
     turns: u32,
-    /// On a GPU when that was for lane 0, and after how long the next one is due, in ticks.
+    /// On a GPU when the last one at the command was for lane 0, and after how long the next one is due, in ticks.
     asked: u64,
     between: u64,
-    /// Of the stream: steps that have begun, and those of which consumers and producers were told; chunks that workers may take;
-    /// and messages that are under way.
+    /// Of the stream: steps that have begun, and those of which consumers and producers were told; and messages that are under way.
     pub begun: u32,
     pub told: u32,
-    pub chunks: u32,
     pub under_way: u32,
+    /// Of the next step to tell of: messages of which was told.
+    pub part: u32,
+    /// Turns, the last ones, in which nothing was found.
+    pub fruitless: u32,
+    /// Of the launch: chunks that workers may take, and those of which was told; and the worker that has the next one.
+    pub chunks: u32,
+    pub done: u32,
+    pub worker: u32,
     /// Why no more steps begin, if so: the stream ends when those under way are done.
     pub stop: Decision,
 }
@@ -98,6 +110,15 @@ impl<'c, K: Kernel> Channel<'c, K> {
             }
             _ => core::ptr::null(),
         };
+        let port = self.lane() as usize / 8;
+        let line: *const Atom = match is_narrow && self.has_one_output_each() {
+            true if port < Self::PORTS.len() => {
+                // SAFETY: an output; its ring stays where it is.
+                let ring = unsafe { &(*self.output(layout.ports[port].first.into())).ring };
+                &raw const ring.line(ring.start()).atoms[self.lane() as usize % 8]
+            }
+            _ => core::ptr::null(),
+        };
         let channels = self.memory().boot.half(boot::HOST, offset_of!(HostLine, channels));
         let between = BETWEEN_COMMANDS.0.max(BETWEEN_COMMANDS.1 * u64::from(channels));
         Watch {
@@ -118,15 +139,21 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 }
                 _ => None,
             },
-            links: layout.ports[self.lane() as usize / 8 % MAX_PORTS],
+            links: layout.ports[port % MAX_PORTS],
+            // SAFETY: an atom of a line, likewise.
+            line: unsafe { line.as_ref() },
             stages: self.area(0).stages,
             seen: self.memory().telemetry.seen.get(),
             asked: self.ticks().wrapping_sub(between), // the first look is at the host, too
             between,
             begun: 0,
             told: 0,
-            chunks: 0,
             under_way: 0,
+            part: 0,
+            fruitless: 0,
+            chunks: 0,
+            done: 0,
+            worker: 0,
             stop: Decision::Continue,
         }
     }
@@ -166,6 +193,10 @@ impl<'c, K: Kernel> Channel<'c, K> {
             watch.turns = if due { 0 } else { watch.turns };
             return due;
         }
+        watch.turns = watch.turns.wrapping_add(1);
+        if !watch.turns.is_multiple_of(TURNS_A_CLOCK) {
+            return false;
+        }
         let ticks = self.ticks();
         let due = self.agreed(ticks.wrapping_sub(watch.asked) >= watch.between);
         watch.asked = if due { ticks } else { watch.asked };
@@ -204,7 +235,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     pub(super) fn end_look(&self, watch: &mut Watch<'_>, look: Look) -> u32 {
         let found = self.found_in(watch, look);
-        watch.turns += if found == 0 { 4 } else { 1 };
+        if Threads::WARP == 1 {
+            watch.turns += if found == 0 { 4 } else { 1 };
+        }
         found
     }
 
@@ -321,25 +354,27 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
     }
 
-    /// The first warp: for how many of `wanted` requests there is room in all outputs, beside those under way, whatever their
-    /// handlers emit; `None` if an output's ring is corrupt. By what is known, where one look shows all rings.
+    /// The first warp: for how many of `wanted` requests, a step's at most, there is room in all outputs, beside those under way,
+    /// whatever their handlers emit; `None` if an output's ring is corrupt. By what is known, where one look shows all rings.
     #[inline(always)]
     pub(super) fn room_for(&self, watch: &Watch<'_>, wanted: u32) -> Option<u32> {
-        let under_way = watch.under_way;
+        let (wanted, under_way) = (wanted.min(MOST_OF_STEP), watch.under_way);
         let (mut k, step) = self.outputs_of_lane(watch);
         let mut room = wanted;
         while k < watch.outputs {
             // SAFETY: an output of this lane; only this warp touches its end.
-            let sink = unsafe { &mut (*self.output(k)).sink };
-            // SAFETY: an output; nobody changes that.
-            let most = unsafe { (*self.output(k)).most };
+            let Output { sink, most, .. } = unsafe { &mut *self.output(k) };
             // Whose consumer has taken all has no more room than is known, and the host's credit is across the bus.
             let free = match watch.is_narrow || sink.is_idle() {
                 true => Ok(sink.known_free()),
                 false => sink.free_slots((wanted + under_way) * most.get()),
             };
             match free {
-                Ok(free) => room = room.min((free / most).saturating_sub(under_way)),
+                Ok(free) => {
+                    let is_one = const { most_of_ports(Self::PORTS) == 1 };
+                    let requests = if is_one { free } else { most.of(free) };
+                    room = room.min(requests.saturating_sub(under_way));
+                }
                 Err(Corrupt { .. }) => {
                     room = CORRUPT;
                     break;
@@ -349,6 +384,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         if self.all(room == wanted) {
             return Some(wanted);
+        }
+        if watch.is_narrow && watch.outputs == 1 {
+            return Some(self.shuffle32(room, Lane::of_output(0)));
         }
         // As the least of `room + 1`, a corrupt ring is 0.
         let least = self.warp_min32(room.wrapping_add(1));
@@ -363,6 +401,7 @@ impl Watch<'_> {
         known: Known::NOTHING,
         credit: None,
         links: PortLinks { first: 0, count: 0, routing: Routing::All },
+        line: None,
         stages: Stages::new(core::ptr::null_mut()),
         seen: 0,
         is_narrow: false,
@@ -375,8 +414,12 @@ impl Watch<'_> {
         between: 0,
         begun: 0,
         told: 0,
-        chunks: 0,
         under_way: 0,
+        part: 0,
+        fruitless: 0,
+        chunks: 0,
+        done: 0,
+        worker: 0,
         stop: Decision::Continue,
     };
 

@@ -9,8 +9,8 @@
 //! - The other warps are **workers**. A worker [takes](work) the next chunk of a step, brings it to its own area of the block's
 //!   memory, handles it, and [writes](route) what was emitted to slots of the outputs. Chunks are worked on side by side; the
 //!   places of what they emit are given in the order of the chunks, so that all keeps its order.
-//! - When all chunks of a step are done, the first warp tells the outputs' consumers and the input's producer: one fence for
-//!   all of them.
+//! - The first warp tells the outputs' consumers and the inputs' producers of the chunks that are done and have none before
+//!   them that is not: one fence for all of them.
 //!
 //! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
 //! A block has two warps at least: the first, and a worker. A CPU's one thread does all of this in turns.
@@ -54,12 +54,12 @@ use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Kernel, Scope};
-use crate::memory::flow::{Areas, Flow, Layout, MOST_OF_CHUNK, STEPS, Turn};
+use crate::memory::flow::{Areas, Flow, Layout, MOST_OF_CHUNK, Turn};
 use crate::memory::links::{Input, Output};
 use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
-use ring_shared::atomics::AtomicU32;
+use ring_shared::atomics::{AtomicU32, AtomicU64};
 
 /// Whether four atoms a thread are all that the messages of a chunk have, if there are 32 at most, of so many atoms each. Then there
 /// is no loop: one costs a warp some 50 cycles, even if it is passed once.
@@ -70,9 +70,10 @@ const fn fits_once(atoms: usize) -> bool {
 /// Where a worker keeps its chunk.
 #[derive(Clone, Copy)]
 struct Area {
+    placed: *const Cell<Turn>,
     counts: *const AtomicU32,
     list: *const AtomicU32,
-    routes: *const AtomicU32,
+    routes: *const AtomicU64,
     stages: Stages,
     /// Most messages of a chunk, and how many outputs there are.
     chunk: u32,
@@ -180,22 +181,14 @@ impl<K: Kernel> Channel<'_, K> {
         let at = areas.areas + me * areas.area;
         let bytes = |offset: u32| self.memory().scratch.bytes((at + offset) as usize);
         Area {
-            counts: bytes(0).cast(),
+            placed: bytes(0).cast(),
+            counts: bytes(areas.counts).cast(),
             list: bytes(areas.list).cast(),
             routes: bytes(areas.routes).cast(),
             stages: Stages::new(bytes(areas.stages)),
             chunk: areas.chunk,
             outputs: self.layout().outputs,
         }
-    }
-
-    /// The low half of the index behind the last message that the `k`th step has placed in an output.
-    #[inline(always)]
-    fn end_of(&self, k: u32, output: u32) -> &AtomicU32 {
-        let (at, row) = (self.layout().areas.ends, k % STEPS as u32 * self.layout().outputs);
-        let at = self.memory().scratch.bytes(at as usize).cast::<AtomicU32>();
-        // SAFETY: one of those that the areas have room for; an atomic.
-        unsafe { &*at.wrapping_add((row + output) as usize) }
     }
 
     /// How many messages stage `m` has for port `port`.

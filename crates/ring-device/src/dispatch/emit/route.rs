@@ -4,17 +4,16 @@
 use super::work::LOOKS;
 use super::worker::{Way, Worker};
 use super::{Area, fits_once};
+use crate::block::cell::Cell;
 use crate::block::{Cooperate, Piece, Threads, Words};
 use crate::dispatch::channel::Channel;
 use crate::kernel::{Kernel, Scope};
-use crate::memory::flow::{Turn, emitted_before};
+use crate::memory::flow::{MOST_OF_CHUNK, Turn, emitted_before};
+use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::Relaxed;
-use ring_shared::atomics::{AtomicU32, Gpu, MemoryScope, System};
+use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Gpu, MemoryScope, System};
 use ring_shared::layout::{Far, MAX_PORTS, PortLinks, Routing};
 use ring_shared::ring::SlotsOf;
-
-/// No output.
-const NOWHERE: u32 = u32::MAX;
 
 /// What a chunk has for each port.
 #[derive(Clone, Copy)]
@@ -33,6 +32,13 @@ impl Area {
         unsafe { &*at.wrapping_add(k as usize) }
     }
 
+    /// When the worker's last chunk was placed in an output, and where its first message there lies.
+    #[inline(always)]
+    pub(super) fn placed(&self, output: u32) -> &Cell<Turn> {
+        // SAFETY: a cell of those at the beginning of an area, one for each output.
+        unsafe { &*self.placed.wrapping_add(output as usize) }
+    }
+
     /// How many messages the chunk has for an output of a port with keys, and for any output, once they have places, the low half
     /// of the index of the first.
     #[inline(always)]
@@ -48,10 +54,13 @@ impl<'c, K: Kernel> Channel<'c, K> {
         Area::word(area.list, area.chunk * emitted_before(Self::PORTS, port) as u32 + j)
     }
 
-    /// Where it goes: in the upper half an output of the port, in the lower half which of the chunk's messages there it is.
+    /// Where it goes. Before it is placed: in the upper half of the low word an output of the port, in the lower half which of the
+    /// chunk's messages there it is. Then: the address of its slot.
     #[inline(always)]
-    fn routed(area: &Area, port: usize, j: u32) -> &AtomicU32 {
-        Area::word(area.routes, area.chunk * emitted_before(Self::PORTS, port) as u32 + j)
+    fn routed(area: &Area, port: usize, j: u32) -> &AtomicU64 {
+        let k = area.chunk * emitted_before(Self::PORTS, port) as u32 + j;
+        // SAFETY: a word of the part of an area that holds such words only, by the callers' bounds.
+        unsafe { &*area.routes.wrapping_add(k as usize) }
     }
 
     /// Whether messages of a port go to outputs by their keys.
@@ -83,13 +92,20 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     fn list_port(&self, area: Area, port: usize, n: u32) -> (u32, bool) {
         let (mut m, mut total) = (self.lane(), 0);
+        if Self::PORTS[port].most == 1 && Threads::WARP > 1 {
+            let (mut k, mut emit) = (0, true);
+            while k < MOST_OF_CHUNK as u32 {
+                emit &= Self::emitted(area.stages, (m + k).min(n - 1), port) > 0;
+                k += Threads::WARP;
+            }
+            if self.all(emit) {
+                return (n, true);
+            }
+        }
         loop {
             let emitted = Self::emitted(area.stages, m.min(n - 1), port);
             let emitted = if m < n { emitted } else { 0 };
             let (before, sum) = self.sum_before(emitted, Self::PORTS[port].most);
-            if Self::PORTS[port].most == 1 && Threads::WARP > 1 && sum == n {
-                return (n, true);
-            }
             let mut k = 0;
             while k < emitted {
                 let of = Self::offset_of(port, m, k) as u32;
@@ -101,8 +117,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
             }
             total += sum;
             m += Threads::WARP;
-            if Threads::WARP > 1 || m >= n {
-                return (total, false); // a warp has a thread for each request
+            if m - self.lane() >= n {
+                return (total, false);
             }
         }
     }
@@ -153,16 +169,21 @@ impl<'c, K: Kernel> Channel<'c, K> {
             // SAFETY: a message of that port, in its stage.
             let key =
                 unsafe { <K::Scope as Scope<K>>::key(port, Self::message_at(area.stages, at)) };
-            let mut chosen = if by_index { key } else { key.checked_rem(count).unwrap_or(NOWHERE) };
+            let chosen = match by_index {
+                true => key,
+                false if count.is_power_of_two() => key & (count - 1), // a division takes long
+                false => key.checked_rem(count).unwrap_or(0),          // there is an output
+            };
             fits &= chosen < count || j >= total;
-            chosen = if chosen < count && j < total { chosen } else { NOWHERE };
-            let peers = self.peers(chosen);
+            let is_there = chosen < count && j < total;
+            let peers = self.peers(is_there.then_some(chosen), count);
             let below = (peers & ((1 << self.lane()) - 1)).count_ones();
             let of_output = area.of_output(first_output + chosen.min(count - 1));
             let before = of_output.load(Relaxed);
             self.warp_sync(); // all have read before one writes
-            if chosen != NOWHERE {
-                Self::routed(&area, port, j).store(chosen << 16 | (before + below), Relaxed);
+            if is_there {
+                Self::routed(&area, port, j)
+                    .store(u64::from(chosen << 16 | (before + below)), Relaxed);
                 if below == 0 {
                     of_output.store(before + peers.count_ones(), Relaxed);
                 }
@@ -170,9 +191,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
             self.warp_sync();
             first += Threads::WARP;
             j += Threads::WARP;
-            if Threads::WARP > 1 && Self::PORTS[port].most == 1 {
-                break; // a thread has one message at most
-            }
         }
         fits
     }
@@ -196,22 +214,16 @@ impl<'c, K: Kernel> Channel<'c, K> {
 
     /// All threads of a warp: gives what was listed its places in the outputs, in the turn of its chunk, and lets the next chunk
     /// have its turn there; `None` if that is not to come. Else for the output that has the number of the lane, where the first
-    /// lies: the low half of its index. If the chunk is the last of the `k`th step, leaves where that ends.
+    /// lies: the low half of its index.
     #[inline(always)]
-    pub(super) fn place(
-        &self,
-        worker: &Worker<'c>,
-        emitted: &Emitted,
-        number: u32,
-        last: Option<u32>,
-    ) -> Option<u32> {
+    pub(super) fn place(&self, worker: &Worker<'c>, emitted: &Emitted, number: u32) -> Option<u32> {
         let outputs = worker.area.outputs;
         let mut of_lane = 0;
         if outputs > 0 {
-            of_lane = self.place_from(worker, emitted, number, last, 0)?;
+            of_lane = self.place_from(worker, emitted, number, 0)?;
             let mut first = Threads::WARP;
             while first < outputs {
-                self.place_from(worker, emitted, number, last, first)?;
+                self.place_from(worker, emitted, number, first)?;
                 first += Threads::WARP;
             }
         }
@@ -226,7 +238,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
         worker: &Worker<'c>,
         emitted: &Emitted,
         number: u32,
-        last: Option<u32>,
         first: u32,
     ) -> Option<u32> {
         let area = worker.area;
@@ -235,29 +246,35 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let has_output = first + self.lane() < area.outputs;
         let count = self.count_of(worker, emitted, output);
         let turn = self.turn_of(output);
-        let (mut is_placed, mut index, mut looks) = (false, 0, 0u32);
+        // All other workers wait for this loop: it has one branch.
+        let (mut is_placed, mut index) = (false, 0);
         loop {
-            let seen = turn.get();
-            if !is_placed && seen.chunk.wrapping_sub(number) as i32 >= 0 {
-                (is_placed, index) = (true, seen.index);
-                if has_output {
-                    let end = index.wrapping_add(count);
+            let mut looks = 0;
+            let are_placed = loop {
+                let seen = turn.get();
+                let is_turn = !is_placed && seen.chunk.wrapping_sub(number) as i32 >= 0;
+                index = if is_turn { seen.index } else { index };
+                if is_turn && has_output {
+                    let end = seen.index.wrapping_add(count);
                     turn.set(Turn { chunk: number.wrapping_add(1), index: end });
                 }
-            }
-            if self.all(is_placed) {
+                is_placed |= is_turn;
+                looks += 1;
+                let are_placed = self.all(is_placed);
+                if are_placed | (looks == LOOKS) {
+                    break are_placed;
+                }
+            };
+            if are_placed {
                 break;
             }
-            looks += 1;
-            if looks.is_multiple_of(LOOKS) && self.agreed(self.is_over()) {
+            if self.agreed(self.is_over()) {
                 return None;
             }
         }
         if has_output {
+            area.placed(output).set(Turn { chunk: number, index });
             area.of_output(output).store(index, Relaxed);
-            if let Some(k) = last {
-                self.end_of(k, output).store(index.wrapping_add(count), Relaxed);
-            }
         }
         Some(index)
     }
@@ -330,14 +347,30 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// All threads of a warp: writes the messages of a port to the output that was chosen for each: other channels.
     #[inline(always)]
     fn write_to_chosen(&self, area: Area, port: usize, links: PortLinks, emitted: &Emitted) {
-        let atoms = Self::atoms_of_port(port);
-        self.write_atoms(area, port, emitted, |t, words| {
-            let to = Self::routed(&area, port, t / atoms).load(Relaxed);
-            let output = u32::from(links.first) + (to >> 16);
-            let first = area.of_output(output).load(Relaxed).wrapping_add(to & 0xffff);
-            if let Some(slots) = self.slots_of_output(port, output).0 {
-                Gpu::store(slots.atom(first, t % atoms), words);
+        let (total, atoms) = (emitted.totals[port], Self::atoms_of_port(port));
+        // Each thread finds the slots of some messages, once for all atoms of each.
+        let (mut j, mut first) = (self.lane(), 0);
+        while first < total {
+            if j < total {
+                let route = Self::routed(&area, port, j);
+                let to = route.load(Relaxed) as u32;
+                let output = u32::from(links.first) + (to >> 16);
+                let index = area.of_output(output).load(Relaxed).wrapping_add(to & 0xffff);
+                if let Some(slots) = self.slots_of_output(port, output).0 {
+                    let slot = core::ptr::from_ref(slots.atom(index, 0));
+                    route.store(slot.expose_provenance() as u64, Relaxed);
+                }
             }
+            first += Threads::WARP;
+            j += Threads::WARP;
+        }
+        self.warp_sync();
+        self.write_atoms(area, port, emitted, |t, words| {
+            let slot = Self::routed(&area, port, t / atoms).load(Relaxed) as usize;
+            let slot = with_exposed_provenance::<Atom>(slot);
+            // SAFETY: an atom of the slot that this warp has found for the message above: there is one, since all rings were
+            // checked for messages of their ports when the links were opened.
+            Gpu::store(unsafe { &*slot.add((t % atoms) as usize) }, words);
         });
     }
 

@@ -1,15 +1,21 @@
 //! A stream of a kernel with ports: the first warp begins steps while there are messages and room, and tells consumers and
 //! producers of those that are done; the other warps are workers.
 
+use super::Area;
 use super::look::{CORRUPT, INLINE, Look, Watch};
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
 use crate::memory::flow::{Chunks, STEPS, Turn};
+use crate::memory::links::Output;
 use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
 use ring_shared::layout::Far;
+
+/// Turns of the first warp in a stream that find nothing, or no room, and do not end it: what comes soon, to a link that is
+/// short for what goes over it, needs no new one, whose two barriers take longer.
+const LINGERS: u32 = if Threads::WARP > 1 { 32 } else { 0 };
 
 impl<'c, K: Kernel> Channel<'c, K> {
     /// All threads: a stream, whose first step has begun. Whether to go on, to obey, or to leave.
@@ -46,7 +52,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         if me >= workers {
             return;
         }
-        let (mut worker, mut next) = (self.worker(self.area(me)), me);
+        let (mut worker, mut next) = (self.worker(me), self.flow().next_of(me).load(Relaxed));
         loop {
             if self.optimization_barrier().work_on(&mut worker, next) {
                 next = next.wrapping_add(workers); // workers take chunks in turns
@@ -59,7 +65,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// A CPU's thread: tends the stream, and does all its chunks.
     #[inline(always)]
     fn do_all(&self, watch: &mut Watch<'c>) {
-        let (mut worker, mut next, mut fruitless) = (self.worker(self.area(0)), 0u32, 0u32);
+        let (mut worker, mut fruitless) = (self.worker(0), 0u32);
+        let mut next = self.flow().next_of(0).load(Relaxed);
         loop {
             if self.work_on(&mut worker, next) {
                 next = next.wrapping_add(1);
@@ -77,29 +84,24 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// The first warp, before a barrier: a stream without steps.
     #[inline(always)]
     pub(super) fn begin_steps(&self, watch: &mut Watch<'_>) {
-        (watch.begun, watch.told, watch.chunks, watch.under_way) = (0, 0, 0, 0);
-        watch.stop = Decision::Continue;
-        self.place_behind_sent(watch);
+        (watch.begun, watch.told, watch.under_way, watch.part) = (0, 0, 0, 0);
+        (watch.fruitless, watch.stop) = (0, Decision::Continue);
+        self.place_behind_sent(watch, watch.chunks);
         if self.is_lane_0() {
-            let flow = self.flow();
-            flow.turn.store(0, Relaxed);
-            flow.chunks.store(0, Relaxed);
-            for step in &flow.steps {
-                step.chunks.set(Chunks { first: 0, count: 0 }); // their numbers begin anew
-            }
+            self.flow().is_inline.set(false);
             self.memory().progress.end.set(Decision::Continue);
         }
         self.warp_sync();
     }
 
-    /// The first warp, while there is no stream: what is emitted next goes behind what was sent.
+    /// The first warp, while there is no stream: what the chunk of that number emits goes behind what was sent.
     #[inline(always)]
-    pub(super) fn place_behind_sent(&self, watch: &Watch<'_>) {
+    pub(super) fn place_behind_sent(&self, watch: &Watch<'_>, chunk: u32) {
         let mut k = self.lane();
         while k < watch.outputs {
             // SAFETY: an output; only this warp touches its end.
             let next = unsafe { &(*self.output(k)).sink }.next();
-            self.turn_of(k).set(Turn { chunk: 0, index: next as u32 });
+            self.turn_of(k).set(Turn { chunk, index: next as u32 });
             k += Threads::WARP;
         }
     }
@@ -124,7 +126,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
             step.chunks.set(Chunks { first: watch.chunks, count });
             step.n.store(n, Relaxed);
             step.input.store(watch.input, Relaxed);
-            step.done.store(0, Relaxed);
             *ahead += n;
             self.fence_block(); // what this lane has acquired and set, for the workers
             flow.chunks.store(chunks, Relaxed);
@@ -135,29 +136,31 @@ impl<'c, K: Kernel> Channel<'c, K> {
         watch.begun += 1;
     }
 
-    /// The first warp's turn in a stream: tells of steps that are done, begins another, or ends the stream.
+    /// The first warp's turn in a stream: tells of chunks that are done, begins another step, or ends the stream.
     #[inline(always)]
     pub(super) fn tend(&self, watch: &mut Watch<'_>) {
         // A CPU's thread has done all its steps when it comes here, and looks between two streams.
         let looks = Threads::WARP > 1 && watch.stop == Decision::Continue;
         let look = if looks { Some(self.begin_look(watch)) } else { None };
-        let is_fenced = self.tell_of_steps(watch);
+        let is_fenced = self.tell_of_chunks(watch);
         let found = match look {
             Some(look) => self.look_for_step(watch, look, is_fenced),
             None => 0,
         };
+        watch.fruitless = if found == 0 { watch.fruitless.saturating_add(1) } else { 0 };
         let (flow, progress) = (self.flow(), &self.memory().progress);
-        let wrong = self.agreed(flow.wrong.get() != Decision::Continue);
+        // Who finds something wrong is not done with its chunk.
+        let wrong = !is_fenced && self.agreed(flow.wrong.get() != Decision::Continue);
         if wrong {
-            // Steps before the one that went wrong are sent.
+            // Chunks before the one that went wrong are sent.
             if self.is_lane_0() {
                 self.fence_block(); // where, behind what
-                if flow.wrong_in.get() == u64::from(watch.told) % STEPS as u64 {
+                if flow.wrong_at.get() == u64::from(watch.done) {
                     progress.end.set(flow.wrong.get());
                 }
             }
         } else if watch.under_way == 0
-            && (watch.stop != Decision::Continue || matches!(found, 0 | INLINE))
+            && (watch.stop != Decision::Continue || watch.fruitless > LINGERS || found == INLINE)
             && self.is_lane_0()
         {
             let stop = watch.stop;
@@ -173,6 +176,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let telemetry = &self.memory().telemetry;
         if self.is_host_due(watch, true) {
             watch.stop = self.look_at_host();
+            if self.agreed(self.flow().drains.get()) {
+                watch.fruitless = LINGERS; // that all inputs are empty is found when there is no stream
+            }
         }
         if self.is_lane_0() {
             telemetry.unseen.set(watch.seen);
@@ -199,29 +205,58 @@ impl<'c, K: Kernel> Channel<'c, K> {
         found
     }
 
-    /// The first warp: tells consumers and producers of all steps that are done; whether it has, behind a fence.
+    /// The first warp: tells consumers and producers of all chunks that are done and have none before them that is not; whether
+    /// there are any, behind a fence then.
     #[inline(always)]
-    fn tell_of_steps(&self, watch: &mut Watch<'_>) -> bool {
-        let flow = self.flow();
-        let mut upto = watch.told;
-        while upto < watch.begun {
-            let step = flow.step(upto);
-            if !self.all(step.done.load(Relaxed) == step.n.load(Relaxed)) {
-                break;
-            }
-            upto += 1;
-        }
-        if upto == watch.told {
+    fn tell_of_chunks(&self, watch: &mut Watch<'_>) -> bool {
+        let (n, worker) = self.chunks_done(watch);
+        let done = watch.done.wrapping_add(n);
+        if n == 0 || !self.note_ends(watch, done, self.area(worker)) {
             return false;
         }
+        watch.worker = worker;
         self.fence_links(watch);
-        self.send_placed(watch, upto - 1);
+        self.send_noted(watch);
+        self.take_chunks(watch, done);
+        true
+    }
+
+    /// The first warp: how many chunks are done behind those of which was told, and the worker that has the first one that is not.
+    #[inline(always)]
+    fn chunks_done(&self, watch: &Watch<'_>) -> (u32, u32) {
+        let (workers, first) = (self.layout().areas.workers, watch.worker);
+        // A lane looks at a worker: how far it is, and how far the first of its chunks is of which was not told.
+        let me = self.lane();
+        let ahead = self.flow().next_of(me).load(Relaxed).wrapping_sub(watch.done);
+        let (mut its, mut all, mut worker) =
+            (if me < first { me + workers - first } else { me - first }, 0, first);
+        loop {
+            // From that worker on, in the order of their chunks.
+            let done = self.ballot(me < workers && ahead > its);
+            let done = u64::from(done) >> first | u64::from(done) << (workers - first);
+            let n = done.trailing_ones().min(workers);
+            all += n;
+            if n < workers {
+                worker += n;
+                return (all, if worker < workers { worker } else { worker - workers });
+            }
+            its += workers;
+        }
+    }
+
+    /// The first warp, behind a fence: notes that all chunks before `done` are, and tells their producers.
+    #[inline(always)]
+    fn take_chunks(&self, watch: &mut Watch<'_>, done: u32) {
+        let (flow, of_chunk) = (self.flow(), self.layout().areas.chunk);
         let mut handled = 0;
-        while watch.told < upto {
+        while watch.told < watch.begun {
             let step = flow.step(watch.told);
-            let (input, n) = (step.input.load(Relaxed), step.n.load(Relaxed));
+            let (chunks, all) = (step.chunks.get(), step.n.load(Relaxed));
+            let behind = done.wrapping_sub(chunks.first).min(chunks.count);
+            let upto = if behind < chunks.count { behind * of_chunk } else { all };
+            let (input, n) = (step.input.load(Relaxed), upto - watch.part);
             handled += n;
-            if self.lane() == watch.lane_of_input(input) {
+            if n > 0 && self.lane() == watch.lane_of_input(input) {
                 // SAFETY: an input of this lane; only this warp touches its end.
                 let source = unsafe { &mut (*self.input(input)).source };
                 source.take_slots(n);
@@ -231,29 +266,51 @@ impl<'c, K: Kernel> Channel<'c, K> {
                     self.tell_producer(input, credit);
                 }
             }
+            if upto < all {
+                watch.part = upto;
+                break;
+            }
+            watch.part = 0;
             watch.told += 1;
         }
+        watch.done = done;
         watch.under_way -= handled;
         if self.is_lane_0() {
             self.count_handled(handled.into());
         }
         self.warp_sync();
-        true
     }
 
-    /// The first warp, behind a fence: sends what has places in the outputs up to the end of the `k`th step.
+    /// The first warp: notes for each output where the messages end that chunks before `number` have placed there; false if that is
+    /// not known yet. `area` is that of the worker which has the chunk of that number, and is not done with it.
     #[inline(always)]
-    pub(super) fn send_placed(&self, watch: &mut Watch<'_>, k: u32) {
+    pub(super) fn note_ends(&self, watch: &Watch<'_>, number: u32, area: Area) -> bool {
+        let (mut output, step) = self.outputs_of_lane(watch);
+        let mut are_known = true;
+        while output < watch.outputs {
+            let mut ends = self.turn_of(output).get();
+            if ends.chunk != number {
+                ends = area.placed(output).get(); // it has its place
+            }
+            are_known &= ends.chunk == number;
+            // SAFETY: an output of this lane; only this warp touches that.
+            unsafe { (*self.output(output)).ends = ends.index };
+            output += step;
+        }
+        self.all(are_known)
+    }
+
+    /// The first warp, behind a fence: sends what was [noted](Self::note_ends).
+    #[inline(always)]
+    pub(super) fn send_noted(&self, watch: &mut Watch<'_>) {
         let (mut output, step) = self.outputs_of_lane(watch);
         while output < watch.outputs {
-            let end = self.end_of(k, output).load(Relaxed);
             // SAFETY: an output of this lane; only this warp touches its end.
-            let sink = unsafe { &mut (*self.output(output)).sink };
-            let n = end.wrapping_sub(sink.next() as u32);
+            let Output { sink, ends, far, .. } = unsafe { &mut *self.output(output) };
+            let n = ends.wrapping_sub(sink.next() as u32);
             if n > 0 {
                 let (atom, control) = sink.commit_slots(n);
-                // SAFETY: an output; nobody changes who has the other end.
-                match unsafe { (*self.output(output)).far } {
+                match far {
                     // SYNC: releases slots to the consumer's look, behind the fence.
                     Far::Channel => Gpu::store_whole(atom, control),
                     Far::Host => System::store_whole(atom, control),

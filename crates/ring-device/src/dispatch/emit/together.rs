@@ -33,7 +33,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         self.begin_taken(watch);
         if self.is_lane_0() {
-            self.flow().chunks.store(0, Relaxed); // a stream that has begun has one
+            self.flow().is_inline.set(true);
         }
         self.warp_sync();
         Decision::Continue
@@ -43,11 +43,10 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// Whether to go on, to obey, or to leave.
     #[inline(always)]
     pub(super) fn together(&self, watch: &mut Watch<'_>) -> Decision {
-        let area = self.area(0);
-        if self.flow().chunks.load(Relaxed) == 0 {
-            self.handle_one(watch, area);
+        if self.flow().is_inline.get() {
+            self.handle_one(watch, self.area(0));
         } else {
-            self.handle_steps(watch, area);
+            self.handle_steps(watch);
         }
         self.sync();
         match self.memory().progress.end.get() {
@@ -92,8 +91,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
 
     /// All threads: handles the steps of a stream, a chunk between two barriers.
     #[inline(always)]
-    fn handle_steps(&self, watch: &mut Watch<'_>, area: Area) {
-        let (mut number, mut worker) = (0u32, self.worker(area));
+    fn handle_steps(&self, watch: &mut Watch<'_>) {
+        let (mut number, mut worker) = (watch.done, self.worker(0));
         loop {
             let this = self.optimization_barrier();
             let mut chunk = None;
@@ -108,7 +107,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
             if n == 0 {
                 return;
             }
-            let (fits, times) = this.handle_brought(area, n);
+            let (fits, times) = this.handle_brought(worker.area, n);
             // The first warp has it. The word is read by all before it is written again, behind this barrier.
             if let Some(chunk) = &chunk {
                 this.finish_chunk(&worker, chunk, this.all(fits), times);
@@ -117,7 +116,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
     }
 
-    /// The first warp: brings the chunk of that number, and tells meanwhile of steps that are done and begins others; `None` when the
+    /// The first warp: brings the chunk of that number, and tells meanwhile of chunks that are done and begins steps; `None` when the
     /// stream is over.
     #[inline(always)]
     fn next_chunk(

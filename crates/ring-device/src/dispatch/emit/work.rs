@@ -30,8 +30,6 @@ pub(super) struct Chunk {
     index: u32,
     /// How many there are.
     pub n: u32,
-    /// Whether it is the step's last.
-    is_last: bool,
 }
 
 impl<'c, K: Kernel> Channel<'c, K> {
@@ -87,20 +85,19 @@ impl<'c, K: Kernel> Channel<'c, K> {
     ) {
         let this = self.optimization_barrier();
         let (are_there, emitted) = this.list(worker, chunk.n);
-        let place = worker.step.place;
         if !this.all(fits && are_there) {
             let wrong = if fits { Decision::NoSuchChannel } else { Decision::EmittedTooMany };
-            this.tell_of_wrong(worker.area, chunk.number, place, wrong);
+            this.tell_of_wrong(worker.area, chunk.number, wrong);
             return;
         }
-        let last = chunk.is_last.then_some(place);
-        let Some(index) = this.place(worker, &emitted, chunk.number, last) else { return };
+        let Some(index) = this.place(worker, &emitted, chunk.number) else { return };
         let this = self.optimization_barrier();
         this.write_emissions(worker, &emitted, index);
         this.warp_sync();
         if this.is_lane_0() {
-            this.fence_block(); // the warp's messages, and where they end, for the first warp
-            this.add32(&this.flow().step(place).done, chunk.n);
+            this.fence_block(); // the warp's messages, for the first warp
+            let next = chunk.number.wrapping_add(this.layout().areas.workers);
+            this.flow().next_of(worker.me).store(next, Relaxed);
             let threads = this.threads_of_block();
             this.memory().telemetry.count_some(threads, chunk.n, took, waited);
         }
@@ -119,9 +116,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
         };
         let (step, most) = (&worker.step, worker.area.chunk);
         let first = before * most;
-        let left = step.n - first;
         let index = step.index.wrapping_add(first);
-        Some(Chunk { number, index, n: left.min(most), is_last: left <= most })
+        Some(Chunk { number, index, n: (step.n - first).min(most) })
     }
 
     /// A worker: the step of the chunk of that number, if it is there.
@@ -142,7 +138,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let step = flow.step(place);
         let (slots, far) = self.slots_of_input(step.input.load(Relaxed));
         Some(TakenStep {
-            place,
             chunks: step.chunks.get(),
             n: step.n.load(Relaxed),
             index: step.index.load(Relaxed),
@@ -190,11 +185,11 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
     }
 
-    /// A worker: waits for the chunk's turn in all outputs, and says what is wrong with it. Nothing of its step is sent, and
-    /// nobody's turn comes any more.
+    /// A worker: waits for the chunk's turn in all outputs, and says what is wrong with it. Nothing of it is sent, and nobody's
+    /// turn comes any more.
     #[cold]
     #[inline(always)]
-    fn tell_of_wrong(&self, area: Area, number: u32, step: u32, wrong: Decision) {
+    fn tell_of_wrong(&self, area: Area, number: u32, wrong: Decision) {
         let (mut k, mut is_turn) = (0, true);
         while k < area.outputs && is_turn {
             is_turn = self.await_place((k + self.lane()).min(area.outputs - 1), number);
@@ -202,7 +197,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         if is_turn && self.is_lane_0() {
             let flow = self.flow();
-            flow.wrong_in.set(step.into());
+            flow.wrong_at.set(number.into());
             self.fence_block(); // where, before what
             flow.wrong.set(wrong);
         }

@@ -12,6 +12,8 @@ use ring_shared::{Message, Ring};
 
 /// A worker of a stream.
 pub(super) struct Worker<'a> {
+    /// Which one it is.
+    pub me: u32,
     /// Where its chunk is.
     pub area: Area,
     /// The step that its last chunk was of.
@@ -23,8 +25,7 @@ pub(super) struct Worker<'a> {
 /// A step of which a worker has chunks: it stays as it is until they are done.
 #[derive(Clone, Copy)]
 pub(super) struct TakenStep<'a> {
-    /// Its place.
-    pub place: u32,
+    /// Its chunks.
     pub chunks: Chunks,
     /// Its messages.
     pub n: u32,
@@ -37,7 +38,6 @@ pub(super) struct TakenStep<'a> {
 
 impl TakenStep<'_> {
     const NONE: TakenStep<'static> = TakenStep {
-        place: 0,
         chunks: Chunks { first: 0, count: 0 },
         n: 0,
         index: 0,
@@ -71,10 +71,11 @@ impl<'c, K: Kernel> Channel<'c, K> {
     pub(super) const REQUEST_ATOMS: NonZeroU32 =
         NonZeroU32::new(K::Request::SLOT_ATOMS as u32).unwrap();
 
-    /// A worker that has an area and no chunk yet.
+    /// Worker `me`, which has no chunk yet.
     #[inline(always)]
-    pub(super) fn worker(&self, area: Area) -> Worker<'c> {
-        Worker { area, step: TakenStep::NONE, ways: [self.kept_way(0), self.kept_way(1)] }
+    pub(super) fn worker(&self, me: u32) -> Worker<'c> {
+        let (area, ways) = (self.area(me), [self.kept_way(0), self.kept_way(1)]);
+        Worker { me, area, step: TakenStep::NONE, ways }
     }
 
     #[inline(always)]
