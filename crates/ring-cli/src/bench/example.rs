@@ -136,14 +136,17 @@ fn graphs() -> (Vec<Latency>, Vec<Throughput>) {
     let rates = [
         ("links", "times_8", 1, 16_384, 380.0),
         ("links", "times_8", 8, 16_384, 3300.0),
-        ("links", "times_8", 60, 4096, 9000.0),
+        ("links", "times_8", 56, 16_384, 9000.0),
+        ("links", "times_8", 56, 4096, 11_000.0),
         ("links", "times_8", 1, 4096, 500.0),
         ("links", "times_8", 8, 4096, 4000.0),
         ("links", "pass_64", 1, 16_384, 350.0),
-        ("keys", "pass_64", 1, 16_384, 350.0),
-        ("keys", "pass_64", 4, 16_384, 380.0),
-        ("keys", "pass_64", 16, 16_384, 380.0),
-        ("keys", "pass_64", 64, 16_384, 290.0),
+        ("keys", "times_8", 1, 16_384, 350.0),
+        ("keys", "times_8", 4, 16_384, 380.0),
+        ("keys", "times_8", 16, 16_384, 380.0),
+        ("keys", "times_8", 64, 16_384, 290.0),
+        ("keys", "pass_64", 1, 16_384, 240.0),
+        ("keys", "pass_64", 64, 16_384, 190.0),
     ];
     let rates = rates.map(|(sweep, name, links, capacity, m)| {
         let row = row(sweep, name, links, 64, m);

@@ -128,7 +128,7 @@ mod tests {
             ("/graphs/4/id", json!("graph_5")),
             ("/throughput/13/sweep", json!("scopes")),
             ("/throughput/25/sweep", json!("links")),
-            ("/throughput/25/capacity", json!(4096)),
+            ("/throughput/25/capacity", json!(16384)),
             ("/throughput/0/rate/median", json!(130e6)),
             ("/throughput/12/rate/refused", json!("no more than 512 threads")),
             ("/modes/1/times/refused", json!("graphs fail <here>")),

@@ -54,7 +54,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// Memory on a GPU, pinned and on the device: for rings of 4096-byte messages on eight channels, and as much
-/// for their answers; and for links from each of eight channels to each of sixty.
+/// for their answers; and for some 130 links of as many slots as they have by default.
 const LARGE: (usize, usize) = (192 << 20, 192 << 20);
 
 /// Measures what the options ask for, and reports to `out` and to files. An error if an answer was

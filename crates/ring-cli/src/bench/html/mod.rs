@@ -166,7 +166,7 @@ mod tests {
             "aria-label=\"Messages against links\"",
             "<b>beside each other, 4,096 slots</b>",
             "beside each other, 16,384 slots: 3300 at 8",
-            "from one channel, by key: 290 at 64",
+            "from one channel of times_8, by key: 290 at 64",
         ] {
             assert!(page.contains(part), "'{part}' is not in the page");
         }

@@ -18,7 +18,7 @@ pub fn graphs(report: &Report) -> [Asked; 6] {
         ("graph_by_host", "2 kernels / by way of the host, p50", AtMost, 0.65, by_host(report)),
         ("graph_links_1", "1 link, 64 bytes, M messages/s", AtLeast, 400.0, one),
         ("graph_links_8", "8 links, 64 bytes, M messages/s", AtLeast, 3200.0, eight),
-        ("graph_links_60", "60 links (12,000 x 60/66), M messages/s", AtLeast, 10_909.0, many),
+        ("graph_links_56", "56 links (12,000 x 56/66), M messages/s", AtLeast, 10_182.0, many),
         ("graph_by_key", "by key to 1 to 64, the slowest, M messages/s", AtLeast, 300.0, keys),
     ]
 }
@@ -46,23 +46,22 @@ fn by_host(report: &Report) -> Result<Ratio, String> {
     Ok(found.within(in_turn(&chain.0.rounds.p50, &host.0.rounds.p50)))
 }
 
-/// So many links beside each other, of as many slots as a link has by default; if there are too many for that, of a short one.
+/// So many links beside each other, of as many slots as a link has by default.
 fn beside(report: &Report, links: u32) -> Result<Ratio, String> {
     let multiprocessors = report.machine.device.multiprocessors;
     if links == MANY && report.sweep(LINKS).next().is_some() && multiprocessors < MANY_NEED {
         return Err(format!("{MANY} links need {MANY_NEED} multiprocessors of {multiprocessors}"));
     }
-    let slots = if links == MANY { SLOTS[1] } else { SLOTS[0] };
     let is = |row: &Throughput| {
         let Throughput { name, shape, .. } = row;
-        *name == Times8::NAME && (shape.channels, shape.capacity) == (links, slots)
+        *name == Times8::NAME && (shape.channels, shape.capacity) == (links, SLOTS[0])
     };
     million_a_second(report, (Section::Graphs, LINKS), is)
 }
 
 /// Links from one channel to so many.
 fn by_key(report: &Report, channels: u32) -> Result<Ratio, String> {
-    let found =
-        million_a_second(report, (Section::Graphs, KEYS), |row| row.shape.channels == channels)?;
+    let is = |row: &Throughput| row.name == Times8::NAME && row.shape.channels == channels;
+    let found = million_a_second(report, (Section::Graphs, KEYS), is)?;
     Ok(Ratio { figures: format!("{} to {channels}", found.figures), ..found })
 }

@@ -5,7 +5,7 @@ use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::graphs::{CHAINS, KEYS, LINKS, SLOTS};
 use crate::bench::stats::Rates;
 use crate::text::grouped;
-use ring_bench::kernels::Times8;
+use ring_bench::kernels::{Pass64, Times8};
 use ring_host::Kernel;
 
 /// Round trips against the kernels of a chain, and messages a second against links.
@@ -25,7 +25,11 @@ fn rates(report: &Report) -> String {
         let name = format!("beside each other, {} slots", grouped(slots.into()));
         line(&name, &mut report.sweep(LINKS).filter(is))
     });
-    let keys = line("from one channel, by key", &mut report.sweep(KEYS));
+    let names = [Times8::NAME, Pass64::NAME];
+    let keys = names.map(|name| {
+        let rows = &mut report.sweep(KEYS).filter(|row| row.name == name);
+        line(&format!("from one channel of {name}, by key"), rows)
+    });
     let y = "million messages a second (by factors)";
-    plot("Messages against links", "links", (y, true), beside.into_iter().chain([keys]))
+    plot("Messages against links", "links", (y, true), beside.into_iter().chain(keys))
 }

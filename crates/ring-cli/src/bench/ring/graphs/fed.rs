@@ -1,4 +1,4 @@
-//! A launched graph that the host feeds and whose last kernel counts.
+//! A launched graph that the host feeds and whose last kernels count.
 
 use crate::bench::context::{Context, ended_graph, wrong};
 use crate::bench::drive::{Load, Pipe, drive};
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 /// How long it may take until all that is on the way is handled: of threads that share few processors, long.
 const DRAINED: Duration = Duration::from_secs(60);
 
-/// What the host has of a graph: what it feeds, the last kernel, and what that finds wrong.
-type Ends = (Node<Times8>, Node<Sink64>, PortReader<u64>);
+/// What the host has of a part of a graph: what it feeds, the last kernel, and what that finds wrong.
+pub type Ends = (Node<Times8>, Node<Sink64>, PortReader<u64>);
 
 /// A graph, inactive and drained but for a run.
 pub struct Fed {
     graph: Graph,
     source: Source,
-    sink: Node<Sink64>,
-    /// For each channel of the sink.
+    sinks: Vec<Node<Sink64>>,
+    /// For each channel of them.
     wrong: Vec<PortReceiver<u64>>,
-    /// Messages that come to it of each that the host sends.
+    /// Messages that come to them of each that the host sends.
     times: u64,
 }
 
@@ -31,17 +31,21 @@ impl Fed {
     pub fn launch(
         context: &Context<'_>,
         graph: &GraphBuilder,
-        (first, sink, port): Ends,
+        parts: &[Ends],
         times: u64,
     ) -> Found<Fed> {
         let mut graph = context.graph(graph)?;
-        let senders = graph.senders(first).map_err(wrong)?;
-        let wrong = graph.receivers(port).map_err(wrong)?;
+        let (mut senders, mut sinks, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
+        for &(first, sink, port) in parts {
+            senders.extend(graph.senders(first).map_err(wrong)?);
+            sinks.push(sink);
+            receivers.extend(graph.receivers(port).map_err(wrong)?);
+        }
         let source = Source { senders, next: 0, sent: 0, told: 0 };
-        Ok(Fed { graph, source, sink, wrong, times })
+        Ok(Fed { graph, source, sinks, wrong: receivers, times })
     }
 
-    /// Messages a second that come to the sink, once, after a run that is not counted.
+    /// Messages a second that come to the sinks, once, after a run that is not counted.
     pub fn rate(mut self, context: &Context<'_>, load: &Load) -> Found<f64> {
         context.cores.on(0, || {
             self.run(&warm_up(load))?;
@@ -66,7 +70,7 @@ impl Fed {
         Ok((sent * self.times) as f64 / time.as_secs_f64().max(1e-9))
     }
 
-    /// An error if the sink has told of a message.
+    /// An error if a sink has told of a message.
     fn check_words(&mut self) -> Found<()> {
         match self.wrong.iter_mut().find_map(|channel| channel.try_recv().ok()) {
             None => Ok(()),
@@ -76,13 +80,16 @@ impl Fed {
         }
     }
 
-    /// An error if other than all messages have come to the sink.
+    /// An error if other than all messages have come to the sinks.
     fn check_count(&mut self) -> Found<()> {
-        let came = self.graph.kernel(self.sink).map_err(wrong)?.summary().processed;
+        let mut came = 0;
+        for sink in &self.sinks {
+            came += self.graph.kernel(*sink).map_err(wrong)?.summary().processed;
+        }
         match self.source.sent * self.times {
             expected if came == expected => Ok(()),
             expected => {
-                Err(wrong(format!("{came} of {expected} messages came to the last kernel")))
+                Err(wrong(format!("{came} of {expected} messages came to the last kernels")))
             }
         }
     }
@@ -136,7 +143,7 @@ mod tests {
             let sink = kernel::<Sink64>(context, &mut graph, 1);
             graph.feed(first).link(first, Times8::OUT, sink, Route::Pairwise);
             let wrong = graph.read(sink, Sink64::WRONG);
-            let fed = Fed::launch(context, &graph, (first, sink, wrong), times).unwrap();
+            let fed = Fed::launch(context, &graph, &[(first, sink, wrong)], times).unwrap();
             work(fed, &Load { messages: 1000, ..context.load() });
         });
     }
@@ -164,7 +171,7 @@ mod tests {
     #[test]
     fn a_message_too_few_is_an_error() {
         with(TIMES + 1, |mut fed, load| {
-            let told = "8000 of 9000 messages came to the last kernel";
+            let told = "8000 of 9000 messages came to the last kernels";
             assert_eq!(fed.run(load), Err(wrong(told)));
         });
     }

@@ -1,6 +1,6 @@
 //! Messages a second over links: those that come to the last kernel of a graph count.
 
-use super::fed::Fed;
+use super::fed::{Ends, Fed};
 use super::{Words, kernel};
 use crate::bench::context::Context;
 use crate::bench::report::{Found, Shape, Throughput, Whose};
@@ -15,21 +15,22 @@ pub const LINKS: &str = "links";
 /// The sweep of links from one channel.
 pub const KEYS: &str = "keys";
 
-/// Slots of a link by default, and of a short one: for links of which there are too many to be as long.
+/// Slots of a link by default, and of a short one.
 pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 4096];
 
 /// Links beside each other that one channel feeds; on the CPU device, which has a thread for each channel, fewer.
 const FEW: [u32; 2] = [1, 8];
 const CPU_FEW: [u32; 2] = [1, 2];
 
-/// As many as a large GPU has multiprocessors for.
-pub const MANY: u32 = 60;
+/// Links that two channels feed, one behind the other, of which the host feeds the first; and where there are as many as can be.
+const GROUP: u32 = 4;
+const LARGE_GROUP: u32 = 8;
 
-/// Channels that feed several links: those that the host feeds, and those that these feed.
-const FEEDERS: [u32; 2] = [2, 8];
+/// As many links as a large GPU has multiprocessors for.
+pub const MANY: u32 = 7 * LARGE_GROUP;
 
 /// Multiprocessors for all of them: one for a channel at each end of each link, and for those that feed them.
-pub const MANY_NEED: u32 = 2 * MANY + FEEDERS[0] + FEEDERS[1];
+pub const MANY_NEED: u32 = MANY / LARGE_GROUP * (2 * LARGE_GROUP + 2);
 
 /// Channels of which one is chosen by key.
 pub const BY_KEY: [u32; 4] = [1, 4, 16, 64];
@@ -49,16 +50,19 @@ fn links(context: &Context<'_>) -> Vec<Rated> {
         SLOTS.map(|slots| few.map(|links| (Times8::NAME, links, slots, beside(links))));
     let info = context.runtime.device();
     let has_room = !context.is_cpu() && info.multiprocessors >= MANY_NEED;
-    let many = has_room.then_some((Times8::NAME, MANY, SLOTS[1], several as Rate));
+    let many = has_room.then_some((Times8::NAME, MANY, SLOTS[0], several as Rate));
+    let many_short = has_room.then_some((Times8::NAME, MANY, SLOTS[1], several as Rate));
     let one_for_one = (Pass64::NAME, 1, SLOTS[0], one_for_one as Rate);
-    let rows = default.into_iter().chain([one_for_one]).chain(short).chain(many);
+    let default = default.into_iter().chain(many);
+    let rows = default.chain([one_for_one]).chain(short).chain(many_short);
     rows.map(|row| rated(context, LINKS, row)).collect()
 }
 
 fn keys(context: &Context<'_>) -> Vec<Rated> {
     let channels: &[u32] = if context.is_cpu() { &CPU_BY_KEY } else { &BY_KEY };
-    let row = |n: &u32| rated(context, KEYS, (Pass64::NAME, *n, SLOTS[0], by_key as Rate));
-    channels.iter().map(row).collect()
+    let kernels = [(Times8::NAME, by_key as Rate), (Pass64::NAME, by_key_one_for_one as Rate)];
+    let row = |(name, rate), n: &u32| rated(context, KEYS, (name, *n, SLOTS[0], rate));
+    kernels.into_iter().flat_map(|kernel| channels.iter().map(move |n| row(kernel, n))).collect()
 }
 
 /// A row: the kernel that emits to the links, how many there are, of how many slots, and what measures it.
@@ -86,64 +90,81 @@ fn beside(links: u32) -> Rate {
 
 /// One link, from a channel that another feeds.
 fn one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape, 1);
-    let last = line.times_8(line.first, 1);
-    line.rate(last, Times8::OUT, Route::Pairwise)
+    let mut lines = Lines::new(context, shape);
+    let first = lines.first();
+    let last = lines.times_8(first, 1);
+    lines.end(first, (last, Times8::OUT), (Route::Pairwise, 1));
+    lines.rate(TIMES * TIMES)
 }
 
-/// Links beside each other, more than one channel can feed.
+/// Links beside each other, more than one channel can feed: in groups.
 fn several(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let (first, second) = match context.is_cpu() {
-        true => (1, 1),
-        false => (FEEDERS[0], FEEDERS[1]),
-    };
-    let mut line = Line::new(context, shape, first);
-    let feeders = line.times_8(line.first, second);
-    let last = line.times_8(feeders, shape.channels);
-    line.rate(last, Times8::OUT, Route::Pairwise)
+    let mut lines = Lines::new(context, shape);
+    let group = if shape.channels < MANY { GROUP } else { LARGE_GROUP }.min(shape.channels);
+    for _ in 0..shape.channels / group {
+        let first = lines.first();
+        let feeder = lines.times_8(first, 1);
+        let last = lines.times_8(feeder, group);
+        lines.end(first, (last, Times8::OUT), (Route::Pairwise, group));
+    }
+    lines.rate(TIMES * TIMES * TIMES)
 }
 
 /// One link from a kernel that emits one message for each, and has two inputs.
 fn one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape, 1);
-    let feeders = line.times_8(line.first, 2);
-    let last = line.pass(feeders);
-    line.rate(last, Pass64::ON, Route::Pairwise)
+    let mut lines = Lines::new(context, shape);
+    let first = lines.first();
+    let feeders = lines.times_8(first, 2);
+    let last = lines.pass(feeders);
+    lines.end(first, (last, Pass64::ON), (Route::Pairwise, 1));
+    lines.rate(TIMES * TIMES)
 }
 
-/// Links from one channel of such a kernel: the key of a message says which.
+/// Links from one channel: the key of a message says which.
 fn by_key(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut line = Line::new(context, shape, 1);
-    let feeder = line.times_8(line.first, 1);
-    let last = line.pass(feeder);
-    line.rate(last, Pass64::ON, Route::ByKey)
+    let mut lines = Lines::new(context, shape);
+    let first = lines.first();
+    let last = lines.times_8(first, 1);
+    lines.end(first, (last, Times8::OUT), (Route::ByKey, shape.channels));
+    lines.rate(TIMES * TIMES)
 }
 
-/// Kernels one behind the other, as they are declared. All links have the slots of the row.
-struct Line<'a> {
+/// The same from a kernel that emits one message for each.
+fn by_key_one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
+    let mut lines = Lines::new(context, shape);
+    let first = lines.first();
+    let feeder = lines.times_8(first, 1);
+    let last = lines.pass(feeder);
+    lines.end(first, (last, Pass64::ON), (Route::ByKey, shape.channels));
+    lines.rate(TIMES * TIMES)
+}
+
+/// Lines of kernels, as they are declared, in each kernels one behind the other. All links have the slots of the row.
+struct Lines<'a> {
     context: &'a Context<'a>,
     shape: &'a Shape,
     graph: GraphBuilder,
-    /// What the host feeds.
-    first: Node<Times8>,
-    /// Messages that come of each that the host sends.
-    times: u64,
+    /// Of each line.
+    ends: Vec<Ends>,
 }
 
-impl<'a> Line<'a> {
-    /// A line of one kernel, of so many channels.
-    fn new(context: &'a Context<'a>, shape: &'a Shape, channels: u32) -> Line<'a> {
-        let mut graph = GraphBuilder::new();
-        let first = kernel::<Times8>(context, &mut graph, channels);
-        graph.feed(first);
-        Line { context, shape, graph, first, times: TIMES }
+impl<'a> Lines<'a> {
+    /// None.
+    fn new(context: &'a Context<'a>, shape: &'a Shape) -> Lines<'a> {
+        Lines { context, shape, graph: GraphBuilder::new(), ends: Vec::new() }
+    }
+
+    /// Begins a line: a kernel of one channel, which the host feeds.
+    fn first(&mut self) -> Node<Times8> {
+        let first = kernel::<Times8>(self.context, &mut self.graph, 1);
+        self.graph.feed(first);
+        first
     }
 
     /// Adds a kernel that makes eight messages of each, by key.
     fn times_8(&mut self, from: Node<Times8>, channels: u32) -> Node<Times8> {
         let to = kernel::<Times8>(self.context, &mut self.graph, channels);
         self.graph.link_with(from, Times8::OUT, to, Route::ByKey, self.shape.capacity);
-        self.times *= TIMES;
         to
     }
 
@@ -154,23 +175,27 @@ impl<'a> Line<'a> {
         to
     }
 
-    /// Ends it with a sink of the row's channels; messages a second that come there.
-    fn rate<K, const P: usize>(
-        mut self,
-        from: Node<K>,
-        port: Port<K, P>,
-        route: Route,
-    ) -> Found<f64>
-    where
+    /// Ends a line with a sink of so many channels.
+    fn end<K, const P: usize>(
+        &mut self,
+        first: Node<Times8>,
+        (from, port): (Node<K>, Port<K, P>),
+        (route, channels): (Route, u32),
+    ) where
         K: HasPort<P, Message = Words>,
     {
-        let Shape { channels, capacity, .. } = *self.shape;
+        let capacity = self.shape.capacity;
         let sink = kernel::<Sink64>(self.context, &mut self.graph, channels);
         self.graph.link_with(from, port, sink, route, capacity);
         // A step has as many messages as surely have room there, whether any is wrong or not.
         let wrong = self.graph.read_with(sink, Sink64::WRONG, capacity);
-        Fed::launch(self.context, &self.graph, (self.first, sink, wrong), self.times)?
-            .rate(self.context, &self.shape.load(&self.context.load()))
+        self.ends.push((first, sink, wrong));
+    }
+
+    /// Messages a second that come to all sinks, of which `times` come for each that the host sends.
+    fn rate(self, times: u64) -> Found<f64> {
+        let fed = Fed::launch(self.context, &self.graph, &self.ends, times)?;
+        fed.rate(self.context, &self.shape.load(&self.context.load()))
     }
 }
 
@@ -195,6 +220,8 @@ mod tests {
                 ("pass_64", 1, 16_384),
                 ("times_8", 1, 4096),
                 ("times_8", 2, 4096),
+                ("times_8", 1, 16_384),
+                ("times_8", 2, 16_384),
                 ("pass_64", 1, 16_384),
                 ("pass_64", 2, 16_384),
             ];
