@@ -8,7 +8,7 @@ use crate::emissions::{Stages, most_of_ports};
 use crate::kernel::Kernel;
 use crate::memory::boot;
 use crate::memory::flow::MOST_OF_STEP;
-use crate::memory::links::{Lane, NARROW, Output};
+use crate::memory::links::{Lane, NARROW};
 use crate::memory::signals::Decision;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Acquire;
@@ -363,7 +363,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let mut room = wanted;
         while k < watch.outputs {
             // SAFETY: an output of this lane; only this warp touches its end.
-            let Output { sink, most, .. } = unsafe { &mut *self.output(k) };
+            let sink = unsafe { &mut (*self.output(k)).sink };
+            // SAFETY: an output; nobody changes that.
+            let most = unsafe { (*self.output(k)).most };
             // Whose consumer has taken all has no more room than is known, and the host's credit is across the bus.
             let free = match watch.is_narrow || sink.is_idle() {
                 true => Ok(sink.known_free()),

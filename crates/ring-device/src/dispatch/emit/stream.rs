@@ -7,7 +7,6 @@ use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
 use crate::memory::flow::{Chunks, STEPS, Turn};
-use crate::memory::links::Output;
 use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
@@ -305,8 +304,11 @@ impl<'c, K: Kernel> Channel<'c, K> {
     pub(super) fn send_noted(&self, watch: &mut Watch<'_>) {
         let (mut output, step) = self.outputs_of_lane(watch);
         while output < watch.outputs {
-            // SAFETY: an output of this lane; only this warp touches its end.
-            let Output { sink, ends, far, .. } = unsafe { &mut *self.output(output) };
+            // SAFETY: an output of this lane; only this warp touches its end, and what was noted.
+            let (sink, ends) =
+                unsafe { (&mut (*self.output(output)).sink, (*self.output(output)).ends) };
+            // SAFETY: an output; nobody changes who has the other end.
+            let far = unsafe { (*self.output(output)).far };
             let n = ends.wrapping_sub(sink.next() as u32);
             if n > 0 {
                 let (atom, control) = sink.commit_slots(n);
