@@ -82,12 +82,15 @@ pub(crate) const fn scratch_bytes<K: Kernel>(threads: u32) -> usize {
     if stages > SCRATCH_BYTES { stages } else { SCRATCH_BYTES }
 }
 
-/// Most messages that a warp of a channel of kernel `K` with so many rings handles at a time, in a block of `threads` threads on a GPU,
-/// or on a CPU thread; 0 if there is no room for so many rings.
+/// Most messages that a warp of a channel of kernel `K` with so many rings handles at a time, in a block of so many threads on a GPU
+/// that gives a block so many bytes of block-shared memory at most, or on a CPU thread; 0 if there is no room for so many rings.
 #[doc(hidden)]
-pub fn messages_a_chunk<K: WithPorts>(rings: [usize; 2], threads: Option<u32>) -> u32 {
-    let (warps, room) = match threads {
-        Some(threads) => (threads.div_ceil(32) as usize, scratch_bytes::<K>(threads)),
+pub fn messages_a_chunk<K: WithPorts>(rings: [usize; 2], block: Option<(u32, u32)>) -> u32 {
+    let (warps, room) = match block {
+        Some((threads, most)) => {
+            let shared = shared_bytes::<K>(threads).min(most) as usize;
+            (threads.div_ceil(32) as usize, shared.saturating_sub(HEAD_BYTES))
+        }
         None => (1, SCRATCH_BYTES),
     };
     let warps = <K::Scope as Scope<K>>::EMITTERS.warps(warps);

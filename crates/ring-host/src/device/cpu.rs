@@ -66,6 +66,7 @@ impl Cpu {
                 maps_host_memory: true,
                 concurrent_managed_access: true,
                 clock_khz: 1_000_000, // ticks are nanoseconds
+                shared_bytes: 0,
                 copy_engines: 0,
                 watchdog: false,
             },

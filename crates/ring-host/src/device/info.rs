@@ -94,6 +94,8 @@ pub struct DeviceInfo {
     pub multiprocessors: u32,
     /// Most threads a block.
     pub max_threads: u32,
+    /// Most bytes of block-shared memory that a block may ask for; 0 on the CPU.
+    pub shared_bytes: u32,
     /// Most channels a grid.
     pub max_channels: u32,
     /// Whether a grid can be launched all at once or not at all.

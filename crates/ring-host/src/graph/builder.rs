@@ -74,8 +74,9 @@ impl<M> fmt::Debug for PortReader<M> {
 pub(super) trait DeclaredKernel: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn ports(&self) -> &'static [PortShape];
-    /// Most messages of a chunk, on a GPU in blocks of so many threads; 0 if there is no room for so many inputs and outputs.
-    fn messages_a_chunk(&self, rings: [usize; 2], threads: Option<u32>) -> u32;
+    /// Most messages of a chunk, on a GPU in blocks of so many threads that may have so many bytes of block-shared memory; 0 if
+    /// there is no room for so many inputs and outputs.
+    fn messages_a_chunk(&self, rings: [usize; 2], block: Option<(u32, u32)>) -> u32;
     fn prepare(&self, runtime: &Runtime, launch: &LaunchConfig) -> Result<(), LaunchError>;
     fn launch(
         &self,
@@ -103,8 +104,8 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
         K::PORTS
     }
 
-    fn messages_a_chunk(&self, rings: [usize; 2], threads: Option<u32>) -> u32 {
-        messages_a_chunk::<K>(rings, threads)
+    fn messages_a_chunk(&self, rings: [usize; 2], block: Option<(u32, u32)>) -> u32 {
+        messages_a_chunk::<K>(rings, block)
     }
 
     fn prepare(&self, runtime: &Runtime, launch: &LaunchConfig) -> Result<(), LaunchError> {

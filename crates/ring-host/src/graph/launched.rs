@@ -41,8 +41,9 @@ impl Launched {
         for (index, member) in graph.members.iter().enumerate() {
             member.kernel.prepare(host, &launch_of(index))?;
         }
-        let (is_gpu, free) = (host.device().kind == DeviceKind::Cuda, host.core.device.free());
-        let plan = GraphPlan::fitting(graph, &order, is_gpu, free)?;
+        let (device, free) = (host.device(), host.core.device.free());
+        let shared = (device.kind == DeviceKind::Cuda).then_some(device.shared_bytes);
+        let plan = GraphPlan::fitting(graph, &order, shared, free)?;
         let memory = LinkMemory::new(
             (host.core.pinned.as_ref(), plan.pinned_bytes),
             (&host.core.device, plan.device_bytes),

@@ -45,17 +45,17 @@ pub(super) struct GraphPlan {
 
 impl GraphPlan {
     /// For a graph that was [checked](check), with the `order` found there, and whose kernels have as many channels as can be
-    /// resident; a GPU's blocks have other memory than a CPU's threads. Rings between kernels that nobody chose slots for have as
+    /// resident; a GPU's blocks may have so many bytes of `shared` memory. Rings between kernels that nobody chose slots for have as
     /// many as fit half of the `free` bytes on the device.
     pub fn fitting(
         graph: &GraphBuilder,
         order: &[usize],
-        is_gpu: bool,
+        shared: Option<u32>,
         free: usize,
     ) -> Result<GraphPlan, GraphError> {
         let mut slots = GraphBuilder::DEFAULT_SLOTS;
         loop {
-            let plan = GraphPlan::new(graph, order.to_vec(), is_gpu, slots)?;
+            let plan = GraphPlan::new(graph, order.to_vec(), shared, slots)?;
             if plan.device_bytes <= free / 2 || slots <= GraphBuilder::LEAST_SLOTS {
                 return Ok(plan);
             }
@@ -67,7 +67,7 @@ impl GraphPlan {
     fn new(
         graph: &GraphBuilder,
         order: Vec<usize>,
-        is_gpu: bool,
+        shared: Option<u32>,
         slots: u32,
     ) -> Result<GraphPlan, GraphError> {
         let channels: Vec<Vec<ChannelRings>> = graph
@@ -95,7 +95,7 @@ impl GraphPlan {
                 plan.place(graph, number, slots);
             }
         }
-        plan.place_tables(graph, is_gpu)?;
+        plan.place_tables(graph, shared)?;
         Ok(plan)
     }
 
@@ -150,16 +150,20 @@ impl GraphPlan {
     }
 
     /// Places what each channel is told, and checks that it has room for its rings.
-    fn place_tables(&mut self, graph: &GraphBuilder, is_gpu: bool) -> Result<(), GraphError> {
+    fn place_tables(
+        &mut self,
+        graph: &GraphBuilder,
+        shared: Option<u32>,
+    ) -> Result<(), GraphError> {
         for (member, channels) in graph.members.iter().zip(&self.channels) {
             let mut tables = Vec::new();
-            let threads = is_gpu.then(|| member.kernel.wants(&member.launch).1);
+            let block = shared.map(|bytes| (member.kernel.wants(&member.launch).1, bytes));
             for rings in channels {
                 let inputs = rings.inputs.len() + usize::from(member.is_fed);
                 let outputs = rings.outputs.len();
                 let most = u16::MAX as usize;
                 if inputs + outputs > most
-                    || member.kernel.messages_a_chunk([inputs, outputs], threads) == 0
+                    || member.kernel.messages_a_chunk([inputs, outputs], block) == 0
                 {
                     let kernel = member.kernel.name();
                     return Err(GraphError::TooManyLinks { kernel, inputs, outputs });
@@ -322,6 +326,7 @@ fn order(graph: &GraphBuilder) -> Result<Vec<usize>, GraphError> {
 mod tests {
     use super::*;
     use crate::kernel::launch::LaunchConfig;
+    use ring_device::Kernel;
 
     ring_device::ring_kernel! {
         /// Passes numbers on.
@@ -345,7 +350,7 @@ mod tests {
         };
         graph.read(last, Relay::ON);
         let order = check(&graph).unwrap();
-        let plan = GraphPlan::fitting(&graph, &order, false, free).unwrap();
+        let plan = GraphPlan::fitting(&graph, &order, None, free).unwrap();
         let of = |far| plan.rings.iter().find(|ring| ring.far == far).unwrap().shape.capacity;
         (of(Far::Channel), of(Far::Host))
     }
@@ -366,5 +371,23 @@ mod tests {
     fn slots_that_were_chosen_stay() {
         assert_eq!(slots(Some(65_536), 0).0, 65_536);
         assert_eq!(slots(Some(16), usize::MAX).0, 16);
+    }
+
+    #[test]
+    fn more_links_than_a_block_has_memory_for_are_refused_by_what_the_device_gives() {
+        let plan = |channels: u32, shared: u32| {
+            let mut graph = GraphBuilder::new();
+            let first = graph.kernel::<Relay>(LaunchConfig::default());
+            let last = graph.kernel::<Relay>(LaunchConfig::default().channels(channels));
+            graph.feed(first).link(first, Relay::ON, last, Route::ToAll);
+            graph.read(last, Relay::ON);
+            let order = check(&graph).unwrap();
+            GraphPlan::fitting(&graph, &order, Some(shared), usize::MAX).map(|_| ())
+        };
+        let [small, large] = [48 << 10, 227 << 10];
+        assert!(plan(100, small).is_ok() && plan(300, large).is_ok());
+        let refused = GraphError::TooManyLinks { kernel: Relay::NAME, inputs: 1, outputs: 300 };
+        assert_eq!(plan(300, small).unwrap_err().to_string(), refused.to_string());
+        assert!(matches!(plan(3000, large), Err(GraphError::TooManyLinks { outputs: 3000, .. })));
     }
 }

@@ -27,7 +27,7 @@ pub(super) const CORRUPT: u32 = u32::MAX;
 /// Looks of a CPU's thread for each at the host's command; one that finds nothing counts as four.
 const TURNS: u32 = 64;
 
-/// Looks of a GPU for each at its clock.
+/// A GPU's first warp reads the clock, which says whether it is to look at the host's command, at each look of so many.
 const TURNS_A_CLOCK: u32 = 8;
 
 /// Ticks of a GPU's processor from one look at the host's command to the next: at least so many, and so many for each channel of

@@ -12,7 +12,7 @@
 //! - The first warp tells the outputs' consumers and the inputs' producers of the chunks that are done and have none before
 //!   them that is not: one fence for all of them.
 //!
-//! A stream ends when there are no more messages, or no room, or the host commands something. Inputs take turns, a step each.
+//! A stream ends when there were no more messages, or no room, for a while, or the host commands something. Inputs take turns, a step each.
 //! A block has two warps at least: the first, and a worker. A CPU's one thread does all of this in turns.
 //!
 //! Where the whole block handles each message [together], there is one worker, the first warp, and it hands messages that

@@ -246,7 +246,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let has_output = first + self.lane() < area.outputs;
         let count = self.count_of(worker, emitted, output);
         let turn = self.turn_of(output);
-        // All other workers wait for this loop: it has one branch.
+        // The next worker waits for what this loop stores, and the one behind it for that one: the loop has one branch.
         let (mut is_placed, mut index) = (false, 0);
         loop {
             let mut looks = 0;

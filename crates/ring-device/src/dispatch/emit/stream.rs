@@ -12,8 +12,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
 use ring_shared::layout::Far;
 
-/// Turns of the first warp in a stream that find nothing, or no room, and do not end it: what comes soon, to a link that is
-/// short for what goes over it, needs no new one, whose two barriers take longer.
+/// Turns of the first warp in a row that find nothing, or no room, before a stream ends. Where a link is short for what goes over
+/// it, there is more within a few of them, and a new stream would begin with two barriers of the block.
 const LINGERS: u32 = if Threads::WARP > 1 { 32 } else { 0 };
 
 impl<'c, K: Kernel> Channel<'c, K> {
@@ -224,7 +224,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     fn chunks_done(&self, watch: &Watch<'_>) -> (u32, u32) {
         let (workers, first) = (self.layout().areas.workers, watch.worker);
-        // A lane looks at a worker: how far it is, and how far the first of its chunks is of which was not told.
+        // A lane has a worker: from the first chunk of which was not told, how far it is to the worker's next one, and to the first
+        // that is the worker's.
         let me = self.lane();
         let ahead = self.flow().next_of(me).load(Relaxed).wrapping_sub(watch.done);
         let (mut its, mut all, mut worker) =
@@ -243,7 +244,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
     }
 
-    /// The first warp, behind a fence: notes that all chunks before `done` are, and tells their producers.
+    /// The first warp, behind a fence: notes that all chunks before that of number `done` are done, and tells the producers of their
+    /// messages.
     #[inline(always)]
     fn take_chunks(&self, watch: &mut Watch<'_>, done: u32) {
         let (flow, of_chunk) = (self.flow(), self.layout().areas.chunk);

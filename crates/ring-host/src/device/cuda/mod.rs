@@ -52,7 +52,6 @@ pub struct Cuda {
     info: DeviceInfo,
     occupancy: Occupancy,
     /// Most bytes of shared memory that a block may ask for.
-    most_shared: u32,
     /// Bytes of shared memory that the driver keeps of each block's.
     reserved_shared: u32,
     probed: Probed,
@@ -122,10 +121,9 @@ impl Cuda {
         }
         let context = call::Context::of(device)?;
         let deferred_free = Arc::new(deferred_free::DeferredFree::new(context));
-        let most_shared =
-            attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let (capability, most_shared) = (info.compute_capability, info.shared_bytes);
         let free = Arc::clone(&deferred_free);
-        let modules = module::Modules::new(context, info.compute_capability, most_shared, free);
+        let modules = module::Modules::new(context, capability, most_shared, free);
         let streams = Arc::new(stream::Streams::new(context, Arc::clone(&deferred_free))?);
         let occupancy = Occupancy::new(info.multiprocessors, multiprocessor(device)?);
         let reserved_shared =
@@ -136,7 +134,6 @@ impl Cuda {
             context,
             info,
             occupancy,
-            most_shared,
             reserved_shared,
             probed,
             modules,
@@ -206,6 +203,7 @@ fn describe(device: sys::CUdevice, driver_version: i32) -> Result<DeviceInfo, Dr
         concurrent_managed_access: attribute(A::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?
             != 0,
         clock_khz: attribute(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        shared_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         copy_engines: attribute(A::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
         watchdog: attribute(A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)? != 0,
     })
@@ -293,7 +291,7 @@ impl Driver for Cuda {
             context: self.context,
             raw,
             shared_bytes: program.shared_bytes,
-            most_shared: self.most_shared,
+            most_shared: self.info.shared_bytes,
             occupancy: self.occupancy.clone(),
             reserved_shared: self.reserved_shared,
             streams: Arc::clone(&self.streams),
