@@ -34,6 +34,10 @@ pub(super) enum Place {
 impl Runtime {
     /// Checks a graph and launches all its kernels, which then wait to be [activated](Graph::activate). If one cannot be
     /// launched, none stays.
+    ///
+    /// The code of its kernels is loaded before the first of them is launched. The driver loads none while another kernel is resident
+    /// ([`ImageError::Busy`](crate::image::ImageError::Busy)): a program that launches several things [prepares](Self::prepare) all
+    /// code first.
     pub fn launch_graph(&self, graph: &GraphBuilder) -> Result<Graph, GraphError> {
         let (declared, host) = (graph.snapshot(), Arc::downgrade(&self.core));
         let place = Place::OnDevice(Launched::new(self, &declared)?);
