@@ -202,7 +202,7 @@ fn graphs_are_printed_and_written() {
         assert!(row["device"] == "cpu" && us.is_some_and(|us| us > 0.0), "{row:#}");
     }
     let sweeps: Vec<_> = rows("throughput").iter().map(|row| row["sweep"].clone()).collect();
-    let expected = "links links links links links keys keys";
+    let expected = "links links links links links keys keys keys keys";
     assert_eq!(sweeps, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
     for row in rows("throughput") {
         assert!(row["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
