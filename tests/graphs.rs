@@ -310,6 +310,46 @@ fn a_handler_that_emits_too_much_or_to_no_channel_faults_by_name() {
     });
 }
 
+#[test]
+fn what_was_emitted_before_a_handler_emits_too_much_is_sent() {
+    // Requests that may be handled together with it, and so are not sent: on a CPU's thread more than by a warp.
+    const TOGETHER: u64 = 256;
+    on_each_device(|host| {
+        let mut graph = GraphBuilder::new();
+        let copier = graph.kernel::<Copier>(config::<Copier>());
+        graph.feed(copier).read(copier, Copier::NONE);
+        let copies = graph.read_with(copier, Copier::COPIES, 4096);
+        let mut graph = host.launch_graph(&graph).unwrap();
+        let mut sender = graph.sender(copier, 0).unwrap();
+        let items: Vec<Item> = (0..1000u64)
+            .map(|number| Item {
+                number,
+                copies: if number == 900 { 4 } else { 1 },
+                ..Item::default()
+            })
+            .collect();
+        graph.activate(LONG).unwrap();
+        let mut sent = 0;
+        while let Some(left @ [_, ..]) = items.get(sent..)
+            && let Ok(more) = sender.try_send_batch(left)
+        {
+            sent += more; // up to all, or the fault
+        }
+        let (mut receiver, mut came) = (graph.receiver(copies, 0).unwrap(), 0);
+        let end = loop {
+            match receiver.recv(LONG) {
+                Ok(copy) => assert_eq!(copy.number, came),
+                Err(end) => break end,
+            }
+            came += 1;
+        };
+        let exit = Exit::EmittedTooMany;
+        let left = DeviceFault::Left { kernel: "copier", channel: 0, exit };
+        assert_eq!(end, RecvTimeoutError::Fault(left));
+        assert!((900 - TOGETHER..=900).contains(&came), "{came} of 900 before it");
+    });
+}
+
 /// A graph of two kernels by that route.
 fn two(route: Route, channels: [u32; 2]) -> GraphBuilder {
     let mut graph = GraphBuilder::new();
