@@ -118,7 +118,7 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     ///
     /// # Safety
     /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of these threads alone, which
-    /// synchronise before and after. A GPU's warp has a thread for each. If the kernel [emits in order](Self::EMITS_IN_ORDER), no other warp of the channel calls it
+    /// synchronise before and after. If the kernel [emits in order](Self::EMITS_IN_ORDER), no other warp of the channel calls it
     /// meanwhile, and what the one before has written is seen.
     #[doc(hidden)]
     #[inline(always)]

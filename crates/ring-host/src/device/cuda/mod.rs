@@ -51,7 +51,6 @@ pub struct Cuda {
     context: call::Context,
     info: DeviceInfo,
     occupancy: Occupancy,
-    /// Most bytes of shared memory that a block may ask for.
     /// Bytes of shared memory that the driver keeps of each block's.
     reserved_shared: u32,
     probed: Probed,

@@ -18,7 +18,7 @@ pub const KEYS: &str = "keys";
 /// Slots of a link by default, and of a short one.
 pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 4096];
 
-/// Links beside each other that one channel feeds; on the CPU device, which has a thread for each channel, fewer.
+/// Few links beside each other; on the CPU device, which has a thread for each channel, fewer.
 const FEW: [u32; 2] = [1, 8];
 const CPU_FEW: [u32; 2] = [1, 2];
 
@@ -85,27 +85,21 @@ fn rated(
 
 /// How so many links are measured beside each other.
 fn beside(links: u32) -> Rate {
-    if links == 1 { one } else { several }
-}
-
-/// One link, from a channel that another feeds.
-fn one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut lines = Lines::new(context, shape);
-    let first = lines.first();
-    let last = lines.times_8(first, 1);
-    lines.end(first, (last, Times8::OUT), (Route::Pairwise, 1));
-    lines.rate(TIMES * TIMES)
+    if links == 1 { by_key } else { several } // to one channel, which is each key's
 }
 
 /// Links beside each other, more than one channel can feed: in groups.
 fn several(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     let mut lines = Lines::new(context, shape);
-    let group = if shape.channels < MANY { GROUP } else { LARGE_GROUP }.min(shape.channels);
-    for _ in 0..shape.channels / group {
+    let most = if shape.channels < MANY { GROUP } else { LARGE_GROUP };
+    let mut left = shape.channels;
+    while left > 0 {
+        let group = most.min(left);
         let first = lines.first();
         let feeder = lines.times_8(first, 1);
         let last = lines.times_8(feeder, group);
         lines.end(first, (last, Times8::OUT), (Route::Pairwise, group));
+        left -= group;
     }
     lines.rate(TIMES * TIMES * TIMES)
 }
