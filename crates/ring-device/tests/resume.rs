@@ -299,6 +299,23 @@ fn credit_of_the_doorbell_counts_when_a_launch_begins() {
     }
 }
 
+/// The launch before may have answered a whole ring ahead of a credit that the boot does not see any more.
+#[test]
+fn a_credit_that_the_boot_does_not_see_is_made_up_for_when_a_launch_begins() {
+    for lines in LINES {
+        for (behind, exit) in [(12, Exit::Idle), (16, Exit::Idle), (17, Exit::CorruptRing)] {
+            let mut rig = Rig::<Next>::new(1, (8, lines), 5);
+            rig.command(State::Active);
+            rig.budgets(Budgets { idle: 0, ..ENDLESS });
+            let head = 5 + 20;
+            rig.channel(0).request_credit.consumed.store(head, Relaxed);
+            rig.channel(0).response_credit.consumed.store(head - behind, Relaxed);
+            rig.launch().join();
+            assert_eq!(rig.exit(0), exit, "{behind} behind");
+        }
+    }
+}
+
 #[test]
 fn an_impossible_tail_ends_the_channel_and_is_counted() {
     for lines in LINES {

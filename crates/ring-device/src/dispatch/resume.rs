@@ -164,10 +164,11 @@ fn limits<K: Kernel>(block: ThreadBlock<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// The host's credit for responses: its credit line, or the newest of its doorbell lines where that is ahead, as when
-/// answers went out by them and the credit line is renewed now and then only.
+/// The host's credit for responses as far as the boot has seen it: its credit line, or the newest of its doorbell lines
+/// where that is ahead, as when answers went out by them and the credit line is renewed now and then only. The launch
+/// before may have known of more, by a line at which the boot does not look.
 #[inline(always)]
-fn credit(block: ThreadBlock<'_>, capacity: u32) -> u64 {
+fn seen_credit(block: ThreadBlock<'_>, capacity: u32) -> u64 {
     let boot = &block.memory().boot;
     let (line, head) = (boot.word(boot::RESPONSE_CREDIT, 0), boot.word(boot::REQUEST_CREDIT, 0));
     let told = |at: usize| {
@@ -184,14 +185,15 @@ fn credit(block: ThreadBlock<'_>, capacity: u32) -> u64 {
 fn can_be(block: ThreadBlock<'_>, requests: End<'_>, responses: End<'_>) -> bool {
     let boot = &block.memory().boot;
     let (start, head) = (requests.start(), boot.word(boot::REQUEST_CREDIT, 0));
-    let credit = credit(block, responses.capacity());
+    let credit = seen_credit(block, responses.capacity());
     let run_start = boot.word(boot::STATUS, offset_of!(StatusLine, run_start));
     let scrubbed = boot.word(boot::STATUS, offset_of!(StatusLine, scrubbed));
     let so_far = start..=head;
     head <= MAX_NEXT
         && so_far.contains(&boot.word(boot::RESPONSE_CREDIT, 0))
         && so_far.contains(&credit)
-        && head - credit <= u64::from(responses.capacity())
+        // One ring of answers ahead of the host's credit, which its credit line follows by less than another.
+        && head - credit <= 2 * u64::from(responses.capacity())
         && so_far.contains(&run_start)
         && so_far.contains(&scrubbed)
 }
@@ -280,7 +282,10 @@ impl<K: Kernel> Channel<'_, K> {
         m.inbox.published.set(next);
         m.inbox.seen_tail.set(m.boot.word(boot::BELL + CONTROL, 8) >> 32);
         m.outbox.committed.store(next as u32, Relaxed);
-        m.outbox.consumed.set(credit(self.block, self.responses().capacity()));
+        let capacity = self.responses().capacity();
+        // The launch before had room for each of its answers, so the host has read all but a ring's of them.
+        let answered = next.saturating_sub(u64::from(capacity));
+        m.outbox.consumed.set(seen_credit(self.block, capacity).max(answered));
         m.outbox.run_start.set(status(offset_of!(StatusLine, run_start)));
         // Else the last was inline, for which all before it in slots were read.
         let is_open = m.outbox.run_start.get() != next;
