@@ -434,6 +434,15 @@ impl<S: MemoryScope> Inbox<S> {
         }
     }
 
+    /// Tells the producer how much is consumed, if it does not know, and no more messages are known to be there: then it may send the
+    /// next one inline at once.
+    #[inline]
+    pub fn publish_if_empty(&mut self) {
+        if self.tail == self.next && self.published != self.next {
+            self.publish();
+        }
+    }
+
     /// Tells the producer how much is consumed, now.
     #[inline]
     pub fn publish(&mut self) {

@@ -45,7 +45,11 @@ impl<M: Message> PortReceiver<M> {
         {
             return Ok(message);
         }
-        self.take(Inbox::pop)
+        let message = self.take(Inbox::pop)?;
+        // Now, and not when the next look finds nothing: by then the caller may have sent a request, and the kernel would have to
+        // send what that leads to by slots.
+        self.inbox.publish_if_empty();
+        Ok(message)
     }
 
     /// The next message, waiting for it until the deadline.
