@@ -114,7 +114,8 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     }
 
     /// All threads of a warp, or of the block if these [handle together](Self::EMITTERS): handles the `n` requests in `stages`, each
-    /// of which then says what was emitted. False for a thread whose handler emitted more than the kernel declares.
+    /// of which then says what was emitted. False for a thread whose handler emitted more than the kernel declares. `then` is called
+    /// with that by each thread that has handled, before other threads are waited for.
     ///
     /// # Safety
     /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of these threads alone, which
@@ -122,8 +123,14 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// meanwhile, and what the one before has written is seen.
     #[doc(hidden)]
     #[inline(always)]
-    unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
-        let _ = (block, payload, stages, n);
+    unsafe fn emit(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        stages: Stages,
+        n: u32,
+        then: impl FnOnce(bool),
+    ) -> bool {
+        let _ = (block, payload, stages, n, then);
         true
     }
 

@@ -345,7 +345,8 @@ mod tests {
         // SAFETY: no bytes.
         let payload = unsafe { Payload::new(0, 0, &block.memory().signals.uses_payload) };
         // SAFETY: a stage of `K`, with a request, of this thread alone.
-        let fits = unsafe { <K::Scope as Scope<K>>::emit(block, payload, Stages::new(at), 1) };
+        let fits =
+            unsafe { <K::Scope as Scope<K>>::emit(block, payload, Stages::new(at), 1, |_| {}) };
         assert_eq!((memory.0[0], memory.0[7]), (OTHER, OTHER), "beside the stage");
         let mut words = [0; 10];
         words.copy_from_slice(memory.0[2..7].as_flattened());

@@ -182,6 +182,10 @@ impl Cooperate for Threads {
         self.now()
     }
 
+    fn ticks_of_handler(self) -> u64 {
+        self.now()
+    }
+
     fn pause(self, looks: u32, _: bool) {
         (self.hooks.rest)(looks);
     }

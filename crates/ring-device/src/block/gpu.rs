@@ -194,6 +194,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn ticks_of_handler(self) -> u64 {
+        ptx::cycles_about()
+    }
+
+    #[inline(always)]
     fn pause(self, _: u32, active: bool) {
         if !active {
             ptx::sleep(1000);

@@ -114,6 +114,9 @@ pub(crate) trait Cooperate: Copy {
     fn now(self) -> u64;
     /// The clock of what [`Times`](ring_shared::layout::Times) holds.
     fn ticks(self) -> u64;
+    /// The same clock, where the compiler may move what is written to memory before the reading behind it, and the other way round:
+    /// what a handler has written may stay in registers.
+    fn ticks_of_handler(self) -> u64;
     /// Pauses between two looks, after `looks` idle ones in a row. A GPU's thread sleeps only if the channel is
     /// not `active`.
     fn pause(self, looks: u32, active: bool);

@@ -62,20 +62,28 @@ impl<K: EmitHandler> Scope<K> for Emit {
     with_ports!(K);
 
     #[inline(always)]
-    unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
+    unsafe fn emit(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        stages: Stages,
+        n: u32,
+        then: impl FnOnce(bool),
+    ) -> bool {
         let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
         let (mut m, mut fits) = (block.lane(), true);
+        if m >= n {
+            return true;
+        }
         loop {
-            if m < n {
-                let stage = stages.stage(stride, m);
-                let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                    K::handle(&ThreadContext::new(block, payload), request, out);
-                };
-                // SAFETY: stage `m < n`, with a request; each stage has one thread.
-                fits &= unsafe { handle_stage::<K>(block, stage, handle) };
-            }
+            let stage = stages.stage(stride, m);
+            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+                K::handle(&ThreadContext::new(block, payload), request, out);
+            };
+            // SAFETY: stage `m < n`, with a request; each stage has one thread.
+            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
             m += Threads::WARP;
-            if m - block.lane() >= n {
+            if m >= n {
+                then(fits);
                 return fits;
             }
         }

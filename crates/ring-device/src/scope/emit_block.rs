@@ -31,7 +31,13 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
     with_ports!(K);
 
     #[inline(always)]
-    unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
+    unsafe fn emit(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        stages: Stages,
+        n: u32,
+        then: impl FnOnce(bool),
+    ) -> bool {
         // A handler that has a payload finds there what the ones before left; others share nothing.
         let between = || {
             if K::USES_PAYLOAD {
@@ -42,6 +48,8 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
             K::handle(&BlockContext::new(block, payload), request, out);
         };
         // SAFETY: `n` stages, with a request in each, of this block alone, all threads of which come here.
-        unsafe { handle_in_turn::<K>(block, stages, n, between, handle) }
+        let fits = unsafe { handle_in_turn::<K>(block, stages, n, between, handle) };
+        then(fits);
+        fits
     }
 }

@@ -39,7 +39,13 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
     with_ports!(K);
 
     #[inline(always)]
-    unsafe fn emit(block: ThreadBlock<'_>, payload: Payload<'_>, stages: Stages, n: u32) -> bool {
+    unsafe fn emit(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        stages: Stages,
+        n: u32,
+        then: impl FnOnce(bool),
+    ) -> bool {
         if !block.is_lane_0() {
             return true;
         }
@@ -49,6 +55,8 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
             K::handle(&ThreadContext::new(block, payload), state, request, out);
         };
         // SAFETY: `n` stages, with a request in each; nobody else is here.
-        unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) }
+        let fits = unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) };
+        then(fits);
+        fits
     }
 }

@@ -6,16 +6,22 @@ use super::look::{Look, Watch};
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::emissions::Stages;
-use crate::kernel::{Kernel, Scope};
+use crate::kernel::{Emitters, Kernel, Scope};
 use crate::memory::links::Lane;
 use crate::memory::signals::Decision;
 use ring_shared::Message;
 use ring_shared::atomics::{MemoryScope, System};
-use ring_shared::layout::{MAX_PORTS, PortLinks, Routing};
+use ring_shared::layout::{Doorbell, MAX_PORTS, PortLinks, Routing};
 use ring_shared::ring::{CONTROL, Control, payload_of, stamp, stamp_of, stamped};
 
 /// Ports whose messages a warp sends at the same time.
 const PORTS_AT_ONCE: usize = if Threads::WARP > 1 { Threads::WARP as usize / 8 } else { 1 };
+
+/// For each port, if it has one output: its line, and which message is the next one there.
+type Places = [(*const Doorbell, u64); MAX_PORTS];
+
+/// The counts of one message of each port.
+const ONE_EACH: u64 = 0x0101_0101_0101_0101;
 
 /// For each port that the calling lane has to do with, the outputs that the one message goes to which was emitted there: the first,
 /// and how many.
@@ -35,7 +41,7 @@ impl<K: Kernel> Channel<'_, K> {
         if is_whole {
             self.stage(watch, look, 8 * watch.input);
             if let Some(credit) = watch.credit
-                && self.lane() == Lane::of_control(watch.input)
+                && watch.lane == Lane::of_control(watch.input)
             {
                 // SYNC: as in `tell_producer`: what the look has read is in the registers of lanes that have judged it.
                 self.store_after_reads(credit, watch.known.next + 1);
@@ -45,14 +51,22 @@ impl<K: Kernel> Channel<'_, K> {
         }
         self.begin_taken(watch);
         let this = self.optimization_barrier();
+        let (is_direct, places) = (is_whole && watch.is_direct, this.places(watch));
+        let (mut took, mut is_sent) = (0, false);
         let began = this.ticks();
+        let send = |fits| {
+            took = this.ticks_of_handler().wrapping_sub(began);
+            if is_direct {
+                is_sent = this.send_direct(watch, fits, places);
+            }
+        };
         // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
-        let fits =
-            unsafe { <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1) };
+        let fits = unsafe {
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1, send)
+        };
         this.exit_if_warp_panicked();
         this.warp_sync();
-        let took = this.ticks().wrapping_sub(began);
-        let (decision, is_inline) = match is_whole && this.send_direct(watch, fits) {
+        let (decision, is_inline) = match is_direct && this.agreed(is_sent) {
             true => (Decision::Wait, true),
             false => this.send_emitted(watch, fits, is_whole),
         };
@@ -64,7 +78,7 @@ impl<K: Kernel> Channel<'_, K> {
         }
         if this.is_lane_0() {
             let telemetry = &this.memory().telemetry;
-            telemetry.count(1, took, began.wrapping_sub(telemetry.unseen.get()));
+            telemetry.count(1, took, began.wrapping_sub(watch.unseen));
             if decision == Decision::Wait {
                 this.count_handled(1);
             }
@@ -121,41 +135,83 @@ impl<K: Kernel> Channel<'_, K> {
         has
     }
 
-    /// The first warp, where one look shows all rings, and all outputs are idle: sends what the first stage has emitted, if each
-    /// port has one output and one message at most; whether it has. The same as [`send_emitted`](Self::send_emitted) does with that,
-    /// by what lanes have in registers.
+    /// Whether one thread handles the message, the one that sends it if it goes directly.
+    const BY_ONE_THREAD: bool = matches!(<K::Scope as Scope<K>>::EMITTERS, Emitters::Thread);
+
+    /// Where the message of each port goes, if each has one output.
     #[inline(always)]
-    fn send_direct(&self, watch: &Watch<'_>, fits: bool) -> bool {
-        if !Self::FIT_ONE_PASS {
+    fn places(&self, watch: &Watch<'_>) -> Places {
+        let mut places: Places = [(core::ptr::null(), 0); MAX_PORTS];
+        if Self::FIT_ONE_PASS {
+            each_port!(port => {
+                // SAFETY: an output, as there is one for each port at least; only this warp touches its end.
+                let sink = unsafe { &(*watch.first_output.wrapping_add(port)).sink };
+                places[port] = (core::ptr::from_ref(sink.ring().line(0)), sink.next());
+            });
+        }
+        places
+    }
+
+    /// The first warp, where each port has one output, all of which are idle: its first lane sends what is emitted in the first
+    /// stage, if that is one message of each port at most; what it returns is whether it has. What others return means nothing. Where
+    /// one thread handles, it calls this as soon as it has: what it has written is in registers yet.
+    #[inline(always)]
+    fn send_direct(&self, watch: &Watch<'_>, mut fits: bool, places: Places) -> bool {
+        if !Self::BY_ONE_THREAD {
+            self.exit_if_warp_panicked();
+            self.warp_sync();
+            fits = self.all(fits);
+        }
+        if !Self::FIT_ONE_PASS || !self.is_lane_0() {
             return false;
         }
-        let (port, atom) = (self.port_of_lane(0), self.lane() as usize % 8);
-        let is_one = port < Self::PORTS.len();
-        let emitted = if is_one { Self::emitted(watch.stages, 0, port) } else { 0 };
-        let payload = self.piece(watch.stages, port, atom);
-        // Of the lane that has the output.
-        let next = self.shuffle(watch.known.next, Lane::of_output(watch.links.first.into()) % 32);
-        if !self.all(fits && emitted <= 1 && (watch.line.is_some() || !is_one)) {
+        let at = Stages::counts(K::Request::SLOT_ATOMS, Self::PORTS);
+        // SAFETY: the counts behind the messages: the thread that handled has written them, this one, or before a barrier.
+        let counts = unsafe { watch.stages.stage(0, 0).wrapping_add(at).cast::<u64>().read() };
+        if !fits || counts & !ONE_EACH != 0 {
             return false;
         }
         if K::USES_PAYLOAD {
             self.fence_links(watch);
         }
-        let atoms = Self::of_port(port, |p| Self::PORTS[p].inline_atoms);
-        if let Some(line) = watch.line
-            && emitted == 1
-            && (atom == CONTROL || atom < atoms)
-        {
-            let words = match atom {
-                CONTROL => Control::behind_inline(next + 1, 0).to_words(),
-                _ => stamped(payload, stamp(next)),
-            };
-            // SYNC: the stamp proves the payload to the consumer's look; the control atom tells of nothing else.
-            System::store_whole(line, words);
-        }
-        let mut targets = [(0, 0); MAX_PORTS];
-        targets[0] = (watch.links.first.into(), emitted);
-        self.note_sent(targets);
+        each_port!(port => {
+            if counts >> (8 * port) & 1 != 0 {
+                let (line, next) = places[port];
+                // SAFETY: the line of an output.
+                let atoms = unsafe { &(*line).atoms };
+                let message = Self::message_at(watch.stages, Self::offset_of(port, 0, 0) as u32);
+                let (atoms_of_line, words) = (Self::PORTS[port].inline_atoms, 4 * Self::PORTS[port].atoms);
+                let word = |k: usize| match k < words {
+                    // SAFETY: a word of the message, or of the room for it.
+                    true => unsafe { message.wrapping_add(4 * k).cast::<u32>().read() },
+                    false => 0,
+                };
+                let piece = |k: usize| match k < atoms_of_line {
+                    true => [word(3 * k), word(3 * k + 1), word(3 * k + 2)],
+                    false => [0; 3],
+                };
+                // All is read before anything is stored: else it would be loaded from the block's memory. There is no loop: from
+                // one the compiler does not take the pieces' places.
+                let pieces = [piece(0), piece(1), piece(2), piece(3), piece(4), piece(5), piece(6)];
+                let send = |k: usize| {
+                    if k < atoms_of_line {
+                        System::store_whole(&atoms[k], stamped(pieces[k], stamp(next)));
+                    }
+                };
+                // SYNC: each stamp proves its payload to the consumer's look; the control atom tells of nothing else.
+                send(0);
+                send(1);
+                send(2);
+                send(3);
+                send(4);
+                send(5);
+                send(6);
+                // The last one, so that who sees it sees the others as a rule.
+                System::store_whole(&atoms[CONTROL], Control::behind_inline(next + 1, 0).to_words());
+                // SAFETY: an output; only this warp touches its end.
+                unsafe { &mut (*watch.first_output.wrapping_add(port)).sink }.note_inline();
+            }
+        });
         true
     }
 
@@ -173,7 +229,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// of the warp is to follow.
     #[inline(always)]
     fn stage(&self, watch: &Watch<'_>, look: Look, first: u32) {
-        let k = self.lane().wrapping_sub(first);
+        let k = watch.lane.wrapping_sub(first);
         if k < 7 && (k as usize) < K::Request::INLINE_ATOMS {
             let at = watch.stages.stage(0, 0).wrapping_add(12 * k as usize).cast::<[u32; 3]>();
             // SAFETY: the first stage has room for a request of so many pieces, and for the rest of the last one: what is

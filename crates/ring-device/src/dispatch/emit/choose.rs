@@ -19,8 +19,6 @@ impl<K: Kernel> Channel<'_, K> {
         watch.known = self.known(watch.is_narrow);
         let decision = loop {
             let this = self.optimization_barrier();
-            let telemetry = &this.memory().telemetry;
-            let (look, is_draining) = (this.begin_look(watch), drains);
             if this.is_host_due(watch, active) {
                 let decision = this.look_at_host();
                 if decision != Decision::Continue {
@@ -28,29 +26,33 @@ impl<K: Kernel> Channel<'_, K> {
                 }
                 drains = this.agreed(this.flow().drains.get());
             }
+            let look;
+            if active && watch.is_narrow && !Self::TOGETHER {
+                let seen = this.look_until_shown(watch, drains);
+                look = seen.look;
+                match this.judge(watch, seen) {
+                    Shown::Nothing if !drains => continue,
+                    Shown::Message => match this.take_alone(watch, look, true) {
+                        (Decision::Wait, _) => {
+                            looks = 0;
+                            continue;
+                        }
+                        (decision, _) => break decision,
+                    },
+                    Shown::Nothing | Shown::Other => {}
+                }
+            } else {
+                look = this.begin_look(watch);
+                this.note_look(watch);
+            }
             if active {
                 if this.is_lane_0() {
-                    telemetry.unseen.set(watch.seen);
-                    watch.seen = this.ticks();
-                }
-                if watch.is_narrow && !Self::TOGETHER {
-                    match this.judge(watch, look) {
-                        // What is next is a look, as soon as can be: how far apart two are is how late a message is seen.
-                        Shown::Nothing if !is_draining => continue,
-                        Shown::Message => match this.take_alone(watch, look, true) {
-                            (Decision::Wait, _) => {
-                                looks = 0;
-                                continue;
-                            }
-                            (decision, _) => break decision,
-                        },
-                        Shown::Nothing | Shown::Other => {}
-                    }
+                    this.memory().telemetry.unseen.set(watch.unseen);
                 }
                 let found = this.end_look(watch, look);
                 watch.known = this.known(watch.is_narrow);
                 let decision = match found {
-                    0 if is_draining => Decision::Obey,
+                    0 if drains => Decision::Obey,
                     0 => Decision::Wait,
                     CORRUPT => Decision::CorruptRing,
                     INLINE if Self::TOGETHER => this.take_together(watch, look),

@@ -1,4 +1,4 @@
-//! How the first warp judges a look that shows all rings: by two votes, and without a load as long as nothing has come.
+//! How the first warp judges a look that shows all rings: by votes of its lanes, and without a load as long as nothing has come.
 
 use super::look::{Look, Watch};
 use crate::block::Cooperate;
@@ -8,6 +8,10 @@ use crate::memory::links::{Lane, NARROW};
 
 /// The votes of lanes that look at outputs.
 const OUTPUTS: u32 = 0xffff_0000;
+/// The votes of lanes that look at something where there is one input.
+const ALONE: u32 = OUTPUTS | 0xff;
+/// The votes by which a message has begun to come there, and no output is in its way.
+const BEGUN: u32 = OUTPUTS | 1 << Lane::of_control(0);
 const _: () = assert!(NARROW.0 == 2 && NARROW.1 == 16);
 
 /// What a look of the first warp shows, by the votes of its lanes.
@@ -21,21 +25,58 @@ pub(super) enum Shown {
     Other,
 }
 
+/// A look, and what lanes see.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub look: Look,
+    /// Lanes that see their part of an inline message, or that their output is idle.
+    whole: u32,
+    /// Whether the calling lane sees nothing new.
+    is_quiet: bool,
+}
+
 impl<K: Kernel> Channel<'_, K> {
+    /// The first warp, where one look shows all rings: looks until there is something new, or until it is time to look at the host's
+    /// command, or `once`; what the last look shows. How far apart two looks are is how late a message is seen: in between is nothing
+    /// that need not be.
+    #[inline(always)]
+    pub(super) fn look_until_shown(&self, watch: &mut Watch<'_>, once: bool) -> Seen {
+        loop {
+            let this = self.optimization_barrier();
+            let look = this.begin_look(watch);
+            this.note_look(watch);
+            let whole = this.ballot(watch.known.is_whole(look.words, look.is_idle));
+            let is_quiet = watch.known.is_quiet(look.words, look.is_idle);
+            // Both votes at once: the second does not wait for what the first says.
+            let stirred = this.ballot(!is_quiet | watch.is_late());
+            if stirred != 0 || once {
+                return Seen { look, whole, is_quiet };
+            }
+        }
+    }
+
     /// The first warp, where one look shows all rings: what it shows. Inputs with inline messages take turns.
     #[inline(always)]
-    pub(super) fn judge(&self, watch: &mut Watch<'_>, look: Look) -> Shown {
-        let whole = self.ballot(watch.known.is_whole(look.words));
+    pub(super) fn judge(&self, watch: &mut Watch<'_>, seen: Seen) -> Shown {
+        let Seen { look, whole, is_quiet } = seen;
+        if watch.inputs == 1 && whole | !ALONE == u32::MAX {
+            watch.known.consumed = watch.known.next; // of an input this means nothing
+            return Shown::Message;
+        }
+        // A part of a message is there: the rest is on its way.
+        if watch.inputs == 1 && whole & BEGUN == BEGUN {
+            return Shown::Nothing;
+        }
+        let loud = self.ballot(!is_quiet);
+        if loud == 0 {
+            return Shown::Nothing;
+        }
         let has = |input: u32| (whole >> (8 * input)) & 0xff == 0xff;
         let other = watch.input ^ 1;
         let (is_all_idle, is_turn) = (whole & OUTPUTS == OUTPUTS, has(other));
         let is_message = is_all_idle && (is_turn || has(watch.input));
         // In turn, or if nothing of the other input waits in slots.
-        let loud = match is_message && (is_turn || watch.inputs == 1) {
-            true => 0,
-            false => self.ballot(!watch.known.is_quiet(look.words)),
-        };
-        if is_message && loud >> Lane::of_control(other) & 1 == 0 {
+        if is_message && (is_turn || loud >> Lane::of_control(other) & 1 == 0) {
             watch.input = if is_turn { other } else { watch.input };
             watch.known.consumed = watch.known.next; // of an input this means nothing
             return Shown::Message;

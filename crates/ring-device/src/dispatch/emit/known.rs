@@ -49,20 +49,26 @@ impl Known {
     /// Whether the look shows the lane's part of an inline message, the next one, or an output that is idle; or if there is
     /// nothing that it could show.
     #[inline(always)]
-    pub fn is_whole(&self, [low, high]: Words) -> bool {
+    pub fn is_whole(&self, [low, high]: Words, is_idle: bool) -> bool {
         let turn = (self.next as u32).wrapping_add(1);
         let of_message = ((high >> 32) as u32 ^ turn) & self.is_of_message;
         let of_control = (high as u32 ^ turn) & self.is_control;
-        let of_credit = different(low, self.next) & self.is_credit;
+        let of_credit = different(low, self.next) & self.is_credit_of(is_idle);
         of_message | of_control | of_credit | self.is_missing == 0
     }
 
     /// Whether the look shows nothing new, and nothing of before is left to do.
     #[inline(always)]
-    pub fn is_quiet(&self, [low, high]: Words) -> bool {
+    pub fn is_quiet(&self, [low, high]: Words, is_idle: bool) -> bool {
         let of_control = ((high >> 32) as u32 ^ self.next as u32) & self.is_control;
-        let of_credit = different(low, self.consumed) & self.is_credit;
+        let of_credit = different(low, self.consumed) & self.is_credit_of(is_idle);
         of_control | of_credit | self.is_unsettled == 0
+    }
+
+    /// All ones if the look shows the credit of an output; there is none to see of one that is idle.
+    #[inline(always)]
+    fn is_credit_of(&self, is_idle: bool) -> u32 {
+        if is_idle { 0 } else { self.is_credit }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::emissions::{Stages, most_of_ports};
 use crate::kernel::Kernel;
 use crate::memory::boot;
 use crate::memory::flow::MOST_OF_STEP;
-use crate::memory::links::{Lane, NARROW};
+use crate::memory::links::{Lane, NARROW, Output};
 use crate::memory::signals::Decision;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Acquire;
@@ -27,31 +27,36 @@ pub(super) const CORRUPT: u32 = u32::MAX;
 /// Looks of a CPU's thread for each at the host's command; one that finds nothing counts as four.
 const TURNS: u32 = 64;
 
-/// A GPU's first warp reads the clock, which says whether it is to look at the host's command, at each look of so many.
-const TURNS_A_CLOCK: u32 = 8;
-
 /// Ticks of a GPU's processor from one look at the host's command to the next: at least so many, and so many for each channel of
 /// the kernel. All channels read the same word of the host's memory, and on an H200 64 of them that do so without a pause let a
 /// fence of any kernel of the GPU take 60 us instead of one.
-const BETWEEN_COMMANDS: (u64, u64) = (1 << 16, 1 << 13);
+const BETWEEN_COMMANDS: (u32, u32) = (1 << 16, 1 << 13);
 
 /// What the first warp keeps in registers from one look to the next. Lanes differ in `at` and `known` only.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
-    /// What the lane looks at, if anything, where one look shows all rings. They have one line each, so it stays the same.
-    at: Option<&'a Atom>,
+    /// What the lane looks at, where one look shows all rings. They have one line each, so it stays the same.
+    at: *const Atom,
+    /// What it looks at instead where it needs to see nothing: a part of a line at which others look in any case. So all lanes have
+    /// the same to do.
+    other: *const Atom,
     /// What the lane knows of the end whose ring it looks at, where one look shows all rings.
     pub known: Known,
     /// Where the lane tells the producer of its input how much is consumed.
     pub credit: Option<&'a AtomicU64>,
     /// The links of the port that the lane has to do with when messages are sent inline.
     pub links: PortLinks,
-    /// The lane's atom of the line of the one output that the port has, if each port has one, and one look shows all rings.
-    pub line: Option<&'a Atom>,
+    /// The number of the lane: to read it from its register takes longer.
+    pub lane: u32,
+    /// The first output, behind which the others lie.
+    pub first_output: *mut Output,
+    /// Whether each port has one output, to which one thread sends a message by itself, and one look shows all rings.
+    pub is_direct: bool,
     /// Where a request is handled that came inline.
     pub stages: Stages,
-    /// Of lane 0: when the last look began, in ticks.
+    /// When the last look began, and when the one before that: what it shows had not come then. In ticks.
     pub seen: u64,
+    pub unseen: u64,
     /// Whether one look shows all rings. If not, each lane looks at its inputs one after the other.
     pub is_narrow: bool,
     /// Whether a ring leads to the host.
@@ -60,11 +65,12 @@ pub(super) struct Watch<'a> {
     pub outputs: u32,
     /// The input in which messages were found last.
     pub input: u32,
-    /// Looks: of a CPU's thread since the last one at the host's command, and of a GPU all.
+    /// Of a CPU's thread: looks since the last one at the host's command.
     turns: u32,
-    /// On a GPU when the last one at the command was for lane 0, and after how long the next one is due, in ticks.
-    asked: u64,
-    between: u64,
+    /// Of a GPU's warp: which look was the last one at the command as well, by when it began, and after how long the next one is
+    /// due, in ticks: the low halves, which come round after two seconds.
+    asked: u32,
+    between: u32,
     /// Of the stream: steps that have begun, and those of which consumers and producers were told; and messages that are under way.
     pub begun: u32,
     pub told: u32,
@@ -86,7 +92,7 @@ pub(super) struct Watch<'a> {
 pub(super) struct Look {
     /// The lane has an output whose consumer has taken all. Its credit need not be looked at: that of the host is across the
     /// bus.
-    is_idle: bool,
+    pub is_idle: bool,
     /// What was seen, where one look shows all rings.
     pub words: Words,
 }
@@ -97,6 +103,14 @@ impl<'c, K: Kernel> Channel<'c, K> {
     pub(super) fn watch(&self) -> Watch<'c> {
         let layout = self.layout();
         let (inputs, outputs, is_narrow) = (layout.inputs, layout.outputs, layout.is_narrow());
+        let other: *const Atom = match is_narrow {
+            true => {
+                // SAFETY: an input; its ring stays where it is.
+                let ring = unsafe { &(*self.input(0)).ring };
+                &raw const ring.line(ring.start()).atoms[self.lane() as usize % 8]
+            }
+            false => core::ptr::null(),
+        };
         let at: *const Atom = match Lane::of(self.lane()) {
             Lane::Input { input, atom } if is_narrow && input < inputs => {
                 // SAFETY: an input; its ring stays where it is.
@@ -108,22 +122,15 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 let ring = unsafe { &(*self.output(output)).ring };
                 core::ptr::from_ref(ring.credit()).cast()
             }
-            _ => core::ptr::null(),
+            _ => other,
         };
         let port = self.lane() as usize / 8;
-        let line: *const Atom = match is_narrow && self.has_one_output_each() {
-            true if port < Self::PORTS.len() => {
-                // SAFETY: an output; its ring stays where it is.
-                let ring = unsafe { &(*self.output(layout.ports[port].first.into())).ring };
-                &raw const ring.line(ring.start()).atoms[self.lane() as usize % 8]
-            }
-            _ => core::ptr::null(),
-        };
         let channels = self.memory().boot.half(boot::HOST, offset_of!(HostLine, channels));
-        let between = BETWEEN_COMMANDS.0.max(BETWEEN_COMMANDS.1 * u64::from(channels));
+        let between = BETWEEN_COMMANDS.0.max(BETWEEN_COMMANDS.1.saturating_mul(channels));
+        let began = self.ticks();
         Watch {
-            // SAFETY: an atom of a line, or the 16 bytes at the beginning of a credit line: the word and padding.
-            at: unsafe { at.as_ref() },
+            at,
+            other,
             is_narrow,
             has_host: self.flow().has_host.get(),
             inputs,
@@ -140,11 +147,13 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 _ => None,
             },
             links: layout.ports[port % MAX_PORTS],
-            // SAFETY: an atom of a line, likewise.
-            line: unsafe { line.as_ref() },
+            lane: self.lane(),
+            first_output: self.output(0),
+            is_direct: is_narrow && self.has_one_output_each(),
             stages: self.area(0).stages,
-            seen: self.memory().telemetry.seen.get(),
-            asked: self.ticks().wrapping_sub(between), // the first look is at the host, too
+            seen: began,
+            unseen: self.memory().telemetry.seen.get(),
+            asked: (began as u32).wrapping_sub(between), // the first look is at the host, too
             between,
             begun: 0,
             told: 0,
@@ -162,11 +171,22 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     pub(super) fn begin_look(&self, watch: &Watch<'_>) -> Look {
         let is_idle = watch.known.has_idle_output();
-        let words = match watch.at {
-            Some(at) if !is_idle => self.look_at(at),
-            _ => [watch.known.next, 0],
+        let words = match watch.is_narrow {
+            true => {
+                let at = if is_idle { watch.other } else { watch.at };
+                // SAFETY: an atom of a line, or the 16 bytes at the beginning of a credit line: the word and padding.
+                self.look_at(unsafe { &*at })
+            }
+            false => [0, 0],
         };
         Look { is_idle, words }
+    }
+
+    /// The first warp, while a look is under way: notes when it began.
+    #[inline(always)]
+    pub(super) fn note_look(&self, watch: &mut Watch<'_>) {
+        watch.unseen = watch.seen;
+        watch.seen = self.ticks();
     }
 
     /// A lane of the first warp: an atom of a ring, without waiting for it.
@@ -193,13 +213,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
             watch.turns = if due { 0 } else { watch.turns };
             return due;
         }
-        watch.turns = watch.turns.wrapping_add(1);
-        if !watch.turns.is_multiple_of(TURNS_A_CLOCK) {
-            return false;
-        }
-        let ticks = self.ticks();
-        let due = self.agreed(ticks.wrapping_sub(watch.asked) >= watch.between);
-        watch.asked = if due { ticks } else { watch.asked };
+        let due = self.agreed(watch.is_late());
+        watch.asked = if due { watch.seen as u32 } else { watch.asked };
         due
     }
 
@@ -397,15 +412,25 @@ impl<'c, K: Kernel> Channel<'c, K> {
 }
 
 impl Watch<'_> {
+    /// On a GPU, whether the last look began long enough after that at the host's command.
+    #[inline(always)]
+    pub(super) fn is_late(&self) -> bool {
+        (self.seen as u32).wrapping_sub(self.asked) >= self.between
+    }
+
     /// That of a warp that does not look.
     pub(super) const NONE: Watch<'static> = Watch {
-        at: None,
+        at: core::ptr::null(),
+        other: core::ptr::null(),
         known: Known::NOTHING,
         credit: None,
         links: PortLinks { first: 0, count: 0, routing: Routing::All },
-        line: None,
+        lane: 0,
+        first_output: core::ptr::null_mut(),
+        is_direct: false,
         stages: Stages::new(core::ptr::null_mut()),
         seen: 0,
+        unseen: 0,
         is_narrow: false,
         has_host: false,
         inputs: 0,

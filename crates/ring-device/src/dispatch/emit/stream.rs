@@ -173,15 +173,15 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     fn look_for_step(&self, watch: &mut Watch<'_>, look: Look, is_fenced: bool) -> u32 {
         let telemetry = &self.memory().telemetry;
+        self.note_look(watch);
+        if self.is_lane_0() {
+            telemetry.unseen.set(watch.unseen);
+        }
         if self.is_host_due(watch, true) {
             watch.stop = self.look_at_host();
             if self.agreed(self.flow().drains.get()) {
                 watch.fruitless = LINGERS; // that all inputs are empty is found when there is no stream
             }
-        }
-        if self.is_lane_0() {
-            telemetry.unseen.set(watch.seen);
-            watch.seen = self.ticks();
         }
         let found = self.end_look(watch, look);
         if found == CORRUPT {

@@ -62,8 +62,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let (began, unseen) = (self.ticks(), self.memory().telemetry.unseen.get());
         // SAFETY: the stages of the one worker, with as many requests in them; all threads come here, with a barrier before and
         // after.
-        let fits =
-            unsafe { <K::Scope as Scope<K>>::emit(self.block, self.payload(), area.stages, n) };
+        let fits = unsafe {
+            <K::Scope as Scope<K>>::emit(self.block, self.payload(), area.stages, n, |_| {})
+        };
         self.sync();
         (fits, (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
     }

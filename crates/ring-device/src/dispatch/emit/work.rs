@@ -47,7 +47,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
         // SAFETY: the stages of this worker, with as many requests in them as the chunk has; the warp synchronises before and
         // after. In order, it is this worker's turn.
         let fits = unsafe {
-            <K::Scope as Scope<K>>::emit(this.block, this.payload(), worker.area.stages, chunk.n)
+            let (stages, n) = (worker.area.stages, chunk.n);
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, n, |_| {})
         };
         this.exit_if_warp_panicked();
         this.warp_sync();
