@@ -15,9 +15,13 @@ pub fn graphs(report: &Report) -> Part {
         ("Graphs, million messages a second: links beside each other", rates(report, LINKS)),
         ("Graphs, million messages a second: links from one channel, by key", rates(report, KEYS)),
     ];
+    let paused = report.graphs.first().map(|_| PAUSED.to_owned());
     let counts = report.sweep(LINKS).chain(report.sweep(KEYS)).next().map(|_| COUNTS.to_owned());
-    Part::of("Graphs", tables, counts.into_iter().collect())
+    Part::of("Graphs", tables, paused.into_iter().chain(counts).collect())
 }
+
+const PAUSED: &str = "a message through kernels of a graph is sent up to 4 us after the one before is back, at random: else \
+                      it falls into step with the looks of the first kernel at the host's memory";
 
 const COUNTS: &str = "what counts are messages that the last kernel handled, from before the host sent the first \
                       until the graph was drained; times_8 emits eight for each, pass_64 one";
