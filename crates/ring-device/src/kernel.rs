@@ -114,8 +114,8 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     }
 
     /// All threads of a warp, or of the block if these [handle together](Self::EMITTERS): handles the `n` requests in `stages`, each
-    /// of which then says what was emitted. False for a thread whose handler emitted more than the kernel declares. `then` is called
-    /// with that by each thread that has handled, before other threads are waited for.
+    /// of which then says what was emitted. Each thread that has handled some calls `then`, before other threads are waited for, with
+    /// false if its handler emitted more than the kernel declares.
     ///
     /// # Safety
     /// The kernel has ports. `stages` has room for `n`, with a request in each, in memory of these threads alone, which
@@ -129,9 +129,8 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         stages: Stages,
         n: u32,
         then: impl FnOnce(bool),
-    ) -> bool {
+    ) {
         let _ = (block, payload, stages, n, then);
-        true
     }
 
     /// Messages that a group handles in the time of one.

@@ -344,9 +344,11 @@ mod tests {
         let at = memory.0.as_mut_ptr().cast::<u8>().wrapping_add(16);
         // SAFETY: no bytes.
         let payload = unsafe { Payload::new(0, 0, &block.memory().signals.uses_payload) };
+        let (stages, mut fits) = (Stages::new(at), None);
+        let then = |its| assert!(fits.replace(its).is_none(), "told once");
         // SAFETY: a stage of `K`, with a request, of this thread alone.
-        let fits =
-            unsafe { <K::Scope as Scope<K>>::emit(block, payload, Stages::new(at), 1, |_| {}) };
+        unsafe { <K::Scope as Scope<K>>::emit(block, payload, stages, 1, then) };
+        let fits = fits.expect("told");
         assert_eq!((memory.0[0], memory.0[7]), (OTHER, OTHER), "beside the stage");
         let mut words = [0; 10];
         words.copy_from_slice(memory.0[2..7].as_flattened());

@@ -252,9 +252,7 @@ impl<S: MemoryScope> Inbox<S> {
             match seen {
                 Seen::Nothing => {
                     // The moment to tell the producer all we consumed.
-                    if self.published != next {
-                        self.publish();
-                    }
+                    self.publish_if_empty();
                     return Ok(Found::Nothing);
                 }
                 Seen::Inline if takes_inline::<T>(&self.ring) => return Ok(Found::Inline),

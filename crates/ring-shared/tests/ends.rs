@@ -172,6 +172,26 @@ fn credit_is_published_by_the_quarter() {
     }
 }
 
+/// A consumer that tells what it has taken as soon as no more is known to be there does not tell it before.
+#[test]
+fn credit_is_published_behind_the_last_message_on_request() {
+    let start = 1 << 20;
+    let parts = Parts::new(16, 1, start);
+    let (mut producer, mut consumer) = ends(&parts);
+    let published = || parts.ring().credit().consumed.load(Relaxed) - start;
+    producer.push(&7u64, start).unwrap();
+    assert_eq!(consumer.pop::<u64>(), Ok(Some(7)));
+    assert_eq!(published(), 0, "not by itself");
+    consumer.publish_if_empty();
+    assert_eq!(published(), 1);
+    producer.push_slice(&[8u64, 9], start).unwrap();
+    for (message, told) in [(8, 1), (9, 3)] {
+        assert_eq!(consumer.pop::<u64>(), Ok(Some(message)));
+        consumer.publish_if_empty();
+        assert_eq!(published(), told);
+    }
+}
+
 /// The line between a tail that lags behind and one that runs ahead is half of all 32-bit numbers.
 #[test]
 fn a_tail_is_old_from_half_of_the_numbers_on() {

@@ -68,13 +68,13 @@ impl<K: EmitHandler> Scope<K> for Emit {
         stages: Stages,
         n: u32,
         then: impl FnOnce(bool),
-    ) -> bool {
+    ) {
         let stride = Stages::stride(K::Request::SLOT_ATOMS, K::PORTS);
         let (mut m, mut fits) = (block.lane(), true);
         if m >= n {
-            return true;
+            return;
         }
-        loop {
+        while m < n {
             let stage = stages.stage(stride, m);
             let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
                 K::handle(&ThreadContext::new(block, payload), request, out);
@@ -82,10 +82,7 @@ impl<K: EmitHandler> Scope<K> for Emit {
             // SAFETY: stage `m < n`, with a request; each stage has one thread.
             fits &= unsafe { handle_stage::<K>(block, stage, handle) };
             m += Threads::WARP;
-            if m >= n {
-                then(fits);
-                return fits;
-            }
         }
+        then(fits);
     }
 }

@@ -37,7 +37,7 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
         stages: Stages,
         n: u32,
         then: impl FnOnce(bool),
-    ) -> bool {
+    ) {
         // A handler that has a payload finds there what the ones before left; others share nothing.
         let between = || {
             if K::USES_PAYLOAD {
@@ -48,8 +48,6 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
             K::handle(&BlockContext::new(block, payload), request, out);
         };
         // SAFETY: `n` stages, with a request in each, of this block alone, all threads of which come here.
-        let fits = unsafe { handle_in_turn::<K>(block, stages, n, between, handle) };
-        then(fits);
-        fits
+        then(unsafe { handle_in_turn::<K>(block, stages, n, between, handle) });
     }
 }

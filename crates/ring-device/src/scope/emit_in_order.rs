@@ -45,9 +45,9 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
         stages: Stages,
         n: u32,
         then: impl FnOnce(bool),
-    ) -> bool {
+    ) {
         if !block.is_lane_0() {
-            return true;
+            return;
         }
         // SAFETY: the caller's promise: no other thread of the channel is here.
         let state = unsafe { state_of::<K::State>(block) };
@@ -55,8 +55,6 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
             K::handle(&ThreadContext::new(block, payload), state, request, out);
         };
         // SAFETY: `n` stages, with a request in each; nobody else is here.
-        let fits = unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) };
-        then(fits);
-        fits
+        then(unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) });
     }
 }

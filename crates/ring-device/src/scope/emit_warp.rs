@@ -38,15 +38,13 @@ impl<K: EmitWarpHandler> Scope<K> for EmitWarp {
         stages: Stages,
         n: u32,
         then: impl FnOnce(bool),
-    ) -> bool {
+    ) {
         // A handler that has a payload finds there what the ones before left.
         let between = || block.warp_sync();
         let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
             K::handle(&WarpContext::new(block, payload), request, out);
         };
         // SAFETY: `n` stages, with a request in each, of this warp alone, all threads of which are here.
-        let fits = unsafe { handle_in_turn::<K>(block, stages, n, between, handle) };
-        then(fits);
-        fits
+        then(unsafe { handle_in_turn::<K>(block, stages, n, between, handle) });
     }
 }

@@ -52,18 +52,19 @@ impl<K: Kernel> Channel<'_, K> {
         self.begin_taken(watch);
         let this = self.optimization_barrier();
         let (is_direct, places) = (is_whole && watch.is_direct, this.places(watch));
-        let (mut took, mut is_sent) = (0, false);
+        let (mut took, mut fits, mut is_sent) = (0, true, false);
         let began = this.ticks();
-        let send = |fits| {
+        let send = |its| {
             took = this.ticks_of_handler().wrapping_sub(began);
+            fits = its;
             if is_direct {
-                is_sent = this.send_direct(watch, fits, places);
+                is_sent = this.send_direct(watch, its, places);
             }
         };
         // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
-        let fits = unsafe {
-            <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1, send)
-        };
+        unsafe {
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1, send);
+        }
         this.exit_if_warp_panicked();
         this.warp_sync();
         let (decision, is_inline) = match is_direct && this.agreed(is_sent) {
@@ -165,9 +166,8 @@ impl<K: Kernel> Channel<'_, K> {
         if !Self::FIT_ONE_PASS || !self.is_lane_0() {
             return false;
         }
-        let at = Stages::counts(K::Request::SLOT_ATOMS, Self::PORTS);
         // SAFETY: the counts behind the messages: the thread that handled has written them, this one, or before a barrier.
-        let counts = unsafe { watch.stages.stage(0, 0).wrapping_add(at).cast::<u64>().read() };
+        let counts = unsafe { Self::counts_of(watch.stages, 0).cast::<u64>().read() };
         if !fits || counts & !ONE_EACH != 0 {
             return false;
         }
@@ -351,7 +351,7 @@ impl<K: Kernel> Channel<'_, K> {
             let is_one = port < Self::PORTS.len();
             let emitted = if is_one { Self::emitted(watch.stages, 0, port) } else { 0 };
             if emitted > 0 {
-                let links = if pass == 0 { watch.links } else { self.layout().ports[port] };
+                let links = self.layout().ports[port];
                 let (first, count) = self.targets(watch.stages, port, links);
                 targets[pass] = (first, count);
                 may &= emitted == 1 && Self::of_port(port, |p| Self::PORTS[p].inline_atoms) > 0;

@@ -45,8 +45,8 @@ impl<K: Kernel> Channel<'_, K> {
             let this = self.optimization_barrier();
             let look = this.begin_look(watch);
             this.note_look(watch);
-            let whole = this.ballot(watch.known.is_whole(look.words, look.is_idle));
-            let is_quiet = watch.known.is_quiet(look.words, look.is_idle);
+            let whole = this.ballot(watch.known.is_whole(look));
+            let is_quiet = watch.known.is_quiet(look);
             // Both votes at once: the second does not wait for what the first says.
             let stirred = this.ballot(!is_quiet | watch.is_late());
             if stirred != 0 || once {

@@ -1,7 +1,8 @@
 //! What the first warp keeps in registers of the ends that it looks at, where one look shows all rings. The ends themselves are in
 //! the block's memory.
 
-use crate::block::{Cooperate, Words};
+use super::look::Look;
+use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
 use crate::emissions::line_atoms;
 use crate::kernel::Kernel;
@@ -49,26 +50,28 @@ impl Known {
     /// Whether the look shows the lane's part of an inline message, the next one, or an output that is idle; or if there is
     /// nothing that it could show.
     #[inline(always)]
-    pub fn is_whole(&self, [low, high]: Words, is_idle: bool) -> bool {
+    pub fn is_whole(&self, look: Look) -> bool {
+        let [low, high] = look.words;
         let turn = (self.next as u32).wrapping_add(1);
         let of_message = ((high >> 32) as u32 ^ turn) & self.is_of_message;
         let of_control = (high as u32 ^ turn) & self.is_control;
-        let of_credit = different(low, self.next) & self.is_credit_of(is_idle);
+        let of_credit = different(low, self.next) & self.is_credit_of(look);
         of_message | of_control | of_credit | self.is_missing == 0
     }
 
     /// Whether the look shows nothing new, and nothing of before is left to do.
     #[inline(always)]
-    pub fn is_quiet(&self, [low, high]: Words, is_idle: bool) -> bool {
+    pub fn is_quiet(&self, look: Look) -> bool {
+        let [low, high] = look.words;
         let of_control = ((high >> 32) as u32 ^ self.next as u32) & self.is_control;
-        let of_credit = different(low, self.consumed) & self.is_credit_of(is_idle);
+        let of_credit = different(low, self.consumed) & self.is_credit_of(look);
         of_control | of_credit | self.is_unsettled == 0
     }
 
     /// All ones if the look shows the credit of an output; there is none to see of one that is idle.
     #[inline(always)]
-    fn is_credit_of(&self, is_idle: bool) -> u32 {
-        if is_idle { 0 } else { self.is_credit }
+    fn is_credit_of(&self, look: Look) -> u32 {
+        if look.is_idle { 0 } else { self.is_credit }
     }
 }
 

@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering::Acquire;
 use ring_shared::Corrupt;
 use ring_shared::atomics::{Atom, AtomicU64, MemoryScope, System};
 use ring_shared::inbox::Found;
-use ring_shared::layout::{Command, HostLine, MAX_PORTS, PortLinks, Routing, State};
+use ring_shared::layout::{Command, HostLine, State};
 use ring_shared::ring::{CONTROL, Control};
 
 /// A message that came inline, where else is a number of messages in slots.
@@ -44,8 +44,6 @@ pub(super) struct Watch<'a> {
     pub known: Known,
     /// Where the lane tells the producer of its input how much is consumed.
     pub credit: Option<&'a AtomicU64>,
-    /// The links of the port that the lane has to do with when messages are sent inline.
-    pub links: PortLinks,
     /// The number of the lane: to read it from its register takes longer.
     pub lane: u32,
     /// The first output, behind which the others lie.
@@ -124,7 +122,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
             }
             _ => other,
         };
-        let port = self.lane() as usize / 8;
         let channels = self.memory().boot.half(boot::HOST, offset_of!(HostLine, channels));
         let between = BETWEEN_COMMANDS.0.max(BETWEEN_COMMANDS.1.saturating_mul(channels));
         let began = self.ticks();
@@ -146,7 +143,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 }
                 _ => None,
             },
-            links: layout.ports[port % MAX_PORTS],
             lane: self.lane(),
             first_output: self.output(0),
             is_direct: is_narrow && self.has_one_output_each(),
@@ -424,7 +420,6 @@ impl Watch<'_> {
         other: core::ptr::null(),
         known: Known::NOTHING,
         credit: None,
-        links: PortLinks { first: 0, count: 0, routing: Routing::All },
         lane: 0,
         first_output: core::ptr::null_mut(),
         is_direct: false,

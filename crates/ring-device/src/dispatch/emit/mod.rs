@@ -191,11 +191,17 @@ impl<K: Kernel> Channel<'_, K> {
         }
     }
 
+    /// Where stage `m` says how many messages it has for each port.
+    #[inline(always)]
+    fn counts_of(stages: Stages, m: u32) -> *mut u8 {
+        let at = Stages::counts(K::Request::SLOT_ATOMS, Self::PORTS);
+        stages.stage(Self::STAGE_STRIDE, m).wrapping_add(at)
+    }
+
     /// How many messages stage `m` has for port `port`.
     #[inline(always)]
     fn emitted(stages: Stages, m: u32, port: usize) -> u32 {
-        let at = Stages::counts(K::Request::SLOT_ATOMS, Self::PORTS);
-        let at = stages.stage(Self::STAGE_STRIDE, m).wrapping_add(at + 4 * (port / 4));
+        let at = Self::counts_of(stages, m).wrapping_add(4 * (port / 4));
         // SAFETY: a word of the counts of a stage, which its handler has written before the warp synchronised.
         let counts = unsafe { &*at.cast::<AtomicU32>() }.load(Relaxed);
         counts >> (8 * (port % 4)) & 0xff

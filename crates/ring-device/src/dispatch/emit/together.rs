@@ -60,11 +60,13 @@ impl<'c, K: Kernel> Channel<'c, K> {
     #[inline(always)]
     fn handle_brought(&self, area: Area, n: u32) -> (bool, (u64, u64)) {
         let (began, unseen) = (self.ticks(), self.memory().telemetry.unseen.get());
+        let mut fits = true;
         // SAFETY: the stages of the one worker, with as many requests in them; all threads come here, with a barrier before and
         // after.
-        let fits = unsafe {
-            <K::Scope as Scope<K>>::emit(self.block, self.payload(), area.stages, n, |_| {})
-        };
+        unsafe {
+            let stages = area.stages;
+            <K::Scope as Scope<K>>::emit(self.block, self.payload(), stages, n, |its| fits = its);
+        }
         self.sync();
         (fits, (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
     }

@@ -44,12 +44,13 @@ impl<'c, K: Kernel> Channel<'c, K> {
             return true;
         }
         let (began, unseen) = (this.ticks(), this.memory().telemetry.unseen.get());
+        let mut fits = true;
         // SAFETY: the stages of this worker, with as many requests in them as the chunk has; the warp synchronises before and
         // after. In order, it is this worker's turn.
-        let fits = unsafe {
+        unsafe {
             let (stages, n) = (worker.area.stages, chunk.n);
-            <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, n, |_| {})
-        };
+            <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, n, |its| fits = its);
+        }
         this.exit_if_warp_panicked();
         this.warp_sync();
         let took = this.ticks().wrapping_sub(began);
