@@ -2,7 +2,8 @@
 //! written down of a message is written when what it led to is on its way; only its producer is told before, so that who waits for
 //! what it led to may send the next one inline at once.
 
-use super::look::{Look, Watch};
+use super::known::Look;
+use super::look::Watch;
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::emissions::Stages;

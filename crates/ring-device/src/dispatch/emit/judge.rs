@@ -1,6 +1,7 @@
 //! How the first warp judges a look that shows all rings: by votes of its lanes, and without a load as long as nothing has come.
 
-use super::look::{Look, Watch};
+use super::known::Look;
+use super::look::Watch;
 use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;

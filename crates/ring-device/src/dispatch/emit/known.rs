@@ -1,8 +1,7 @@
-//! What the first warp keeps in registers of the ends that it looks at, where one look shows all rings. The ends themselves are in
-//! the block's memory.
+//! A look at all rings at once, and what the first warp keeps in registers of their ends to compare it with. The ends themselves
+//! are in the block's memory.
 
-use super::look::Look;
-use crate::block::Cooperate;
+use crate::block::{Cooperate, Words};
 use crate::dispatch::channel::Channel;
 use crate::emissions::line_atoms;
 use crate::kernel::Kernel;
@@ -27,6 +26,16 @@ pub(super) struct Known {
     is_missing: u32,
     /// Not zero if an input is not [settled](ring_shared::Inbox::is_settled).
     is_unsettled: u32,
+}
+
+/// A look that has begun, by each lane of the first warp.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    /// The lane has an output whose consumer has taken all. Its credit need not be looked at: that of the host is across the
+    /// bus.
+    pub is_idle: bool,
+    /// What was seen, where one look shows all rings.
+    pub words: Words,
 }
 
 impl Known {

@@ -1,6 +1,6 @@
 //! How the first warp looks at the ends of rings that the block has, each of which belongs to one lane of that warp.
 
-use super::known::Known;
+use super::known::{Known, Look};
 use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads, Words};
 use crate::dispatch::channel::Channel;
@@ -83,16 +83,6 @@ pub(super) struct Watch<'a> {
     pub worker: u32,
     /// Why no more steps begin, if so: the stream ends when those under way are done.
     pub stop: Decision,
-}
-
-/// A look that has begun, by each lane of the first warp.
-#[derive(Clone, Copy)]
-pub(super) struct Look {
-    /// The lane has an output whose consumer has taken all. Its credit need not be looked at: that of the host is across the
-    /// bus.
-    pub is_idle: bool,
-    /// What was seen, where one look shows all rings.
-    pub words: Words,
 }
 
 impl<'c, K: Kernel> Channel<'c, K> {

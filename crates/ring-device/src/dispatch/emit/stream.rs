@@ -2,7 +2,8 @@
 //! producers of those that are done; the other warps are workers.
 
 use super::Area;
-use super::look::{CORRUPT, INLINE, Look, Watch};
+use super::known::Look;
+use super::look::{CORRUPT, INLINE, Watch};
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;

@@ -3,7 +3,8 @@
 //! that the other warps need to know nothing but how many there are.
 
 use super::Area;
-use super::look::{Look, Watch};
+use super::known::Look;
+use super::look::Watch;
 use super::work::Chunk;
 use super::worker::Worker;
 use crate::block::Cooperate;
