@@ -63,8 +63,8 @@ fn one<K: Kernel>(mut host: Host, steps: Vec<Step>) -> Host {
         // As on a GPU, where block-shared memory holds what somebody left in it.
         // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
         unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut **memory), 0xa5, 1) };
-        let block =
-            ThreadBlock::new(channel, memory, Hooks { now: script::now, rest: script::rest });
+        let hooks = Hooks { now: script::now, rest: script::rest, unwind: || unreachable!() };
+        let block = ThreadBlock::new((channel, 1), memory, hooks);
         // SAFETY: the host's memory, as large as its words say, which stays for as long as the script
         // does; no other launch runs over it.
         unsafe { run::<K>(&block, control) };

@@ -16,6 +16,7 @@ mod cubins;
 mod driver;
 mod embedded;
 mod faults;
+mod grid;
 mod hostile;
 mod kernels;
 mod layout;

@@ -65,6 +65,7 @@ pub const BENCH: Module = Module {
         "bench_pass_64",
         "bench_times_8",
         "bench_sink_64",
+        "bench_grid_64",
         "bench_flag",
         "bench_once",
         "bench_count",
@@ -106,6 +107,8 @@ pub const EXAMPLES: Module = Module {
         "ring_Tape",
         "ring_Split",
         "ring_WordCount",
+        "ring_GridSum",
+        "ring_Ripple",
     ],
 };
 

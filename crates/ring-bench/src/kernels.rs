@@ -64,6 +64,39 @@ ring_kernel! {
     }
 }
 
+ring_kernel! {
+    /// Answers 64 bytes by all blocks of a grid, behind as many barriers of it as the first word says. If the second word is not
+    /// zero, each block writes a word of the payload before each barrier, and one before the answer: then there is something that
+    /// the others, and the host, must see.
+    pub struct Grid64 {
+        name: "grid_64",
+        entry: "bench_grid_64",
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &[u32; 16], response: &Output<[u32; 16]>) {
+        if request[1] == 0 {
+            for _ in 0..request[0] {
+                ctx.sync();
+            }
+        } else if let Some(words) = ctx.payload().words::<u32>(0, ctx.blocks() as u64) {
+            for round in 0..=request[0] {
+                if ctx.thread() == 0 {
+                    words.set(ctx.block(), round);
+                }
+                if round < request[0] {
+                    ctx.sync();
+                }
+            }
+        }
+        let mut i = ctx.thread();
+        while let Some(word) = request.get(i) {
+            response.set(0, i, word.wrapping_add(1));
+            i += ctx.threads();
+        }
+    }
+}
+
 /// Words of a message for [`Digest`].
 pub const DIGEST_WORDS: usize = 512;
 

@@ -133,6 +133,21 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         let _ = (block, payload, stages, n, then);
     }
 
+    /// Whether all blocks of the launch handle each message, and not one block of a channel.
+    #[doc(hidden)]
+    const IS_GRID: bool = false;
+
+    /// All threads of a block but the first of a grid: handle what block 0 tells of, until the launch ends.
+    ///
+    /// # Safety
+    /// There is room for a request and twelve bytes more, and for a response, which nobody but this block uses, both aligned to 16
+    /// bytes; what the boot names is there, and stays.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn follow(block: ThreadBlock<'_>, payload: Payload<'_>, room: (*mut u8, *mut u8)) {
+        let _ = (block, payload, room);
+    }
+
     /// Messages that a group handles in the time of one.
     #[doc(hidden)]
     fn parallelism(block: ThreadBlock<'_>) -> u32;

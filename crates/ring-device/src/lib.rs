@@ -44,6 +44,7 @@ mod dispatch;
 mod emissions;
 #[doc(hidden)]
 pub mod fits;
+pub mod grid_context;
 pub mod kernel;
 pub mod kernels;
 mod macros;
@@ -74,16 +75,21 @@ pub use cuda_std;
 #[doc(hidden)]
 pub use dispatch::enter;
 pub use dispatch::run;
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub use dispatch::unwound;
+pub use grid_context::{GridContext, Number};
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
+pub use memory::grid::MAX_GRID_BLOCKS;
 pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
 pub use scope::{
     Block, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
-    EmitInOrderHandler, EmitWarp, EmitWarpHandler, HasState, InOrder, InOrderHandler,
-    MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
+    EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridHandler, HasState, InOrder,
+    InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
 pub use stages::{messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;

@@ -26,6 +26,7 @@
 /// | `ctx: &ThreadContext, state: &mut S, request: &Q) -> R` | the same | [`InOrderHandler`] |
 /// | `ctx: &WarpContext, request: &Q, response: &Output<R>)` | a warp for each message | [`WarpHandler`] |
 /// | `ctx: &BlockContext, request: &Q, response: &Output<R>)` | the whole block for each message | [`BlockHandler`] |
+/// | `ctx: &GridContext, request: &Q, response: &Output<R>)` | all blocks of a grid for each message | [`GridHandler`] |
 ///
 /// These emit messages to ports, and answer nothing by themselves. Such kernels are launched as those of a graph:
 ///
@@ -139,6 +140,7 @@
 /// [`InOrderHandler`]: crate::InOrderHandler
 /// [`WarpHandler`]: crate::WarpHandler
 /// [`BlockHandler`]: crate::BlockHandler
+/// [`GridHandler`]: crate::GridHandler
 /// [`Output`]: crate::Output
 /// [`EmitHandler`]: crate::EmitHandler
 /// [`EmitBlockHandler`]: crate::EmitBlockHandler
@@ -261,6 +263,15 @@ macro_rules! __handler {
         }
     };
     ($name:ident $given:tt
+        fn handle($c:tt: &GridContext, $q:tt: &$Q:ty, $o:tt: &Output<$R:ty> $(,)?) $body:block
+    ) => {
+        $crate::__kernel! { $name $given $Q, $R, Grid }
+        impl $crate::GridHandler for $name {
+            #[inline(always)]
+            fn handle($c: &$crate::GridContext<'_>, $q: &$Q, $o: &$crate::Output<$R>) $body
+        }
+    };
+    ($name:ident $given:tt
         fn handle($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) $body:block
     ) => {
         $crate::__handler! { $name $given
@@ -341,6 +352,7 @@ macro_rules! __handler {
              fn handle(ctx: &ThreadContext, state: &mut S, request: &Q) -> R\n  \
              fn handle(ctx: &WarpContext, request: &Q, response: &Output<R>)\n  \
              fn handle(ctx: &BlockContext, request: &Q, response: &Output<R>)\n  \
+             fn handle(ctx: &GridContext, request: &Q, response: &Output<R>)\n  \
              fn handle(request: &Q, out: &mut Ports), with a context or a state before as above\n  \
              fn handle(request: &Q, out: &mut Ports) -> R, likewise\n  \
              fn handle(state: &mut S, request: &Q)"

@@ -340,7 +340,11 @@ mod tests {
         memory.0[1][0] = n;
         // SAFETY: atomics and cells of integers.
         let mut block: Box<BlockMemory> = unsafe { Box::new_zeroed().assume_init() };
-        let block = ThreadBlock::new(0, &mut block, Hooks { now: || 0, rest: |_| {} });
+        let block = ThreadBlock::new(
+            (0, 1),
+            &mut block,
+            Hooks { now: || 0, rest: |_| {}, unwind: || unreachable!() },
+        );
         let at = memory.0.as_mut_ptr().cast::<u8>().wrapping_add(16);
         // SAFETY: no bytes.
         let payload = unsafe { Payload::new(0, 0, &block.memory().signals.uses_payload) };

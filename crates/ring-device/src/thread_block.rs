@@ -27,9 +27,14 @@ impl Deref for ThreadBlock<'_> {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl<'a> ThreadBlock<'a> {
-    /// The calling thread as the block of channel `channel`.
-    pub fn new(channel: u32, memory: &'a mut BlockMemory, hooks: crate::Hooks) -> ThreadBlock<'a> {
-        ThreadBlock { threads: Threads::new(channel, hooks), memory, of: PhantomData }
+    /// The calling thread as block `index` of so many: that of the channel of this index, or one of those of a kernel of scope
+    /// [`Grid`](crate::Grid).
+    pub fn new(
+        index: (u32, u32),
+        memory: &'a mut BlockMemory,
+        hooks: crate::Hooks,
+    ) -> ThreadBlock<'a> {
+        ThreadBlock { threads: Threads::new(index, hooks), memory, of: PhantomData }
     }
 }
 
@@ -85,7 +90,7 @@ impl<'a> ThreadBlock<'a> {
         }
         let life = &self.memory().life;
         if life.panicked.get() {
-            if self.thread() == 0 {
+            if self.thread() == 0 && !self.memory().grid.is_follower(self.threads) {
                 // The committer of a stream may have marked the channel busy after the panic had cleared that.
                 let lines = with_exposed_provenance::<ChannelBlock>(life.lines.get() as usize);
                 // SAFETY: `run` stored the address of this channel's block before it called a handler.

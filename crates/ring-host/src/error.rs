@@ -15,7 +15,9 @@ pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
 pub use graph::{GraphError, RecoverGraphError};
 pub use launch::LaunchError;
-pub use limit::{ArenaKind, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit};
+pub use limit::{
+    ArenaKind, BlockLimit, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit,
+};
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
 pub use obstacle::{Obstacle, Refusal};
 pub use open::OpenError;

@@ -82,9 +82,10 @@ pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
-    EmitInOrderHandler, EmitWarp, EmitWarpHandler, HasPort, HasState, InOrder, InOrderHandler,
-    Kernel, Output, Payload, Placed, Port, Ports, Scope, Thread, ThreadContext, ThreadHandler,
-    Warp, WarpContext, WarpHandler, WithPorts, Word, Words,
+    EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, HasPort,
+    HasState, InOrder, InOrderHandler, Kernel, MAX_GRID_BLOCKS, Number, Output, Payload, Placed,
+    Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
+    WithPorts, Word, Words,
 };
 pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};

@@ -3,6 +3,7 @@
 
 mod fragile;
 mod graph;
+mod grid;
 mod order_book;
 pub mod pipeline;
 
@@ -11,6 +12,7 @@ pub use graph::{
     Absorbed, Absorber, BlockCopier, Copier, Counter, Discard, Item, Pass, STREAMS, TOO_MUCH,
     Tally, Verified, Verifier, WarpCopier,
 };
+pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.

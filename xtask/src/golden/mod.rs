@@ -16,6 +16,7 @@ use value::Base;
 pub mod allow;
 pub mod code;
 pub mod form;
+pub mod grids;
 pub mod known;
 pub mod link;
 pub mod memory;
@@ -93,18 +94,24 @@ fn with_code(
     mut found: Vec<Violation>,
 ) -> Vec<Violation> {
     let of_panics = [panics::symbols, panics::calls, panics::embedded_text];
-    let of_all = [memory::read_modify_write, form::debug];
-    let rules = of_all.iter().chain(of_panics.iter().filter(|_| !module.panics));
+    found.extend(form::debug(lines));
+    let rules = of_panics.iter().filter(|_| !module.panics);
     found.extend(rules.flat_map(|rule| rule(lines)));
     let text = ring_ptx::without_comments(ptx);
     let functions = code::functions(&text);
     let function = |line: usize| functions.iter().find(|one| (one.line..=one.end).contains(&line));
-    // Where the ends have scopes of their own, `link` and `ports` say which these are.
+    // Where accesses have scopes of their own, `link`, `ports` and `grids` say which these are.
     let has_scopes = |line: usize| {
-        function(line)
-            .is_some_and(|one| link::scope(one.name).is_some() || ports::is_listed(one.name))
+        function(line).is_some_and(|one| {
+            link::scope(one.name).is_some()
+                || ports::is_listed(one.name)
+                || grids::is_listed(one.name)
+        })
     };
     let others: Vec<_> = lines.iter().filter(|line| !has_scopes(line.line)).copied().collect();
+    let is_grid = |line: usize| function(line).is_some_and(|one| grids::is_listed(one.name));
+    let but_grids: Vec<_> = lines.iter().filter(|line| !is_grid(line.line)).copied().collect();
+    found.extend(memory::read_modify_write(&but_grids));
     found.extend(memory::scope(&others));
     found.extend(memory::fences(&others));
     found.extend(accesses(&functions, lines));
@@ -178,6 +185,9 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         if ports::is_listed(function.name) {
             found.extend(ports::check(function, &accesses));
             continue;
+        }
+        if grids::is_listed(function.name) {
+            found.extend(grids::check(function, &accesses));
         }
         found.extend(allow::check(function, &accesses));
         found.extend(order::check(function, &accesses));

@@ -86,7 +86,7 @@ fn is_of_a_ring(instruction: &Instruction<'_>, access: &Access) -> bool {
     is_atomic && has_scope && is_whole && !access.swaps
 }
 
-fn is_a_fence_of_ours(fence: &Instruction<'_>) -> bool {
+pub(super) fn is_a_fence_of_ours(fence: &Instruction<'_>) -> bool {
     let scope = ["sys", "gpu", "cta"].iter().any(|scope| fence.has(scope));
     scope && (fence.has("acq_rel") || fence.has("sc"))
 }

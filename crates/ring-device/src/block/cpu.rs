@@ -15,19 +15,22 @@ pub struct Hooks {
     pub now: fn() -> u64,
     /// Called for the `n`-th idle look in a row: spin or yield, from the thousandth on perhaps sleep.
     pub rest: fn(n: u32),
+    /// Unwinds the calling thread without a panic's message: the blocks of its grid have not met.
+    pub unwind: fn() -> !,
 }
 
 /// The calling thread: all of its block.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
     block: u32,
+    blocks: u32,
     hooks: Hooks,
 }
 
 impl Threads {
-    /// The one thread of block `block`.
-    pub fn new(block: u32, hooks: Hooks) -> Threads {
-        Threads { block, hooks }
+    /// The one thread of block `block` of so many.
+    pub fn new((block, blocks): (u32, u32), hooks: Hooks) -> Threads {
+        Threads { block, blocks, hooks }
     }
 }
 
@@ -37,6 +40,10 @@ impl Cooperate for Threads {
 
     fn block_index(self) -> u32 {
         self.block
+    }
+
+    fn blocks(self) -> u32 {
+        self.blocks
     }
 
     #[inline(always)]
@@ -97,6 +104,10 @@ impl Cooperate for Threads {
 
     /// A handler that panics unwinds this thread.
     fn exit(self) {}
+
+    fn unwind(self) {
+        (self.hooks.unwind)()
+    }
 
     #[inline(always)]
     fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> [Words; N] {

@@ -40,6 +40,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn blocks(self) -> u32 {
+        ptx::grid_blocks()
+    }
+
+    #[inline(always)]
     fn thread(self) -> u32 {
         self.thread
     }
@@ -110,6 +115,9 @@ impl Cooperate for Threads {
     fn exit(self) {
         ptx::exit()
     }
+
+    #[inline(always)]
+    fn unwind(self) {}
 
     #[inline(always)]
     fn spread<const N: usize>(self, of: impl Fn(usize) -> Words) -> Words {

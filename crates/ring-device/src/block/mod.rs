@@ -41,6 +41,8 @@ pub(crate) trait Cooperate: Copy {
 
     /// Index of the block in its grid.
     fn block_index(self) -> u32;
+    /// Blocks of the grid.
+    fn blocks(self) -> u32;
     /// Index of the calling thread in the block.
     fn thread(self) -> u32;
     /// Threads of the block.
@@ -71,6 +73,8 @@ pub(crate) trait Cooperate: Copy {
     fn all_run(self) -> bool;
     /// Ends the calling thread. Barriers count it no more.
     fn exit(self);
+    /// Unwinds the calling thread, if it is a CPU's.
+    fn unwind(self);
 
     /// All threads of a warp: spreads what `of` gives for each `k`. A GPU calls it for the `k` of each
     /// thread, up to 31.

@@ -11,26 +11,25 @@
 mod channel;
 mod emit;
 mod first;
+mod grid;
 mod inline;
 mod resume;
 mod stream;
 mod wait;
 mod window;
 
-use self::channel::Channel;
-#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
-use self::channel::{launch, publish_exit};
+use self::channel::{Channel, launch, publish_exit};
 use self::resume::First;
 use crate::block::Cooperate;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::claims::Claims;
+use crate::memory::grid::Trouble;
 use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
 use crate::thread_block::ThreadBlock;
-#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::Relaxed;
-use ring_shared::layout::{ChannelBlock, Command, ControlBlock, State};
+use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 
 /// Runs one channel of kernel `K` until the host terminates it or a budget of the launch is spent.
 /// Every thread of the channel's block calls it.
@@ -42,14 +41,19 @@ use ring_shared::layout::{ChannelBlock, Command, ControlBlock, State};
 /// runs over the same memory.
 #[inline(always)]
 pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlock) {
+    if <K::Scope as Scope<K>>::IS_GRID && block.block_index() > 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { grid::follow::<K>(*block, control) };
+    }
     let channel = Channel::<K>::new(*block);
     let (began, m) = ((block.now(), block.ticks()), block.memory());
     // SAFETY: the caller's promise: the blocks are there.
-    unsafe { m.boot.read(**block, control) };
+    unsafe { m.boot.read(**block, control, block.channel()) };
     let blocks = control.wrapping_add(1).cast::<ChannelBlock>();
     let at = blocks.wrapping_add(block.channel() as usize);
     if block.thread() == 0 {
         m.life.panicked.set(false);
+        m.grid.reset();
         m.life.control.set(control.expose_provenance() as u64);
         m.life.lines.set(at.expose_provenance() as u64);
     }
@@ -64,6 +68,9 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
     if resume::is_lost(*block) {
         return resume::skip_launch(*block, lines);
     }
+    if <K::Scope as Scope<K>>::IS_GRID {
+        grid::enter::<K>(*block);
+    }
     // SAFETY: the host wrote a configuration for memory that stays while we run.
     match unsafe { resume::check::<K>(*block, control, at) } {
         // SAFETY: the host laid out what the channel's links name.
@@ -73,6 +80,9 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
         },
         None => channel.run(began, first),
         Some(why) => resume::refuse(*block, lines, why),
+    }
+    if <K::Scope as Scope<K>>::IS_GRID {
+        grid::dismiss::<K>(*block);
     }
 }
 
@@ -105,20 +115,49 @@ pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) unsafe fn panicked(block: ThreadBlock<'_>) {
     let m = block.memory();
+    m.life.panicked.set(true);
+    // SAFETY: the caller's promise.
+    unsafe { fell_out(block) };
+    block.fence_block(); // `panicked` before what sends the others to a barrier
+    m.progress.end.set(Decision::HandlerPanicked);
+    m.signals.wake.set(Wake::Leave);
+    block.fence_block();
+}
+
+/// What a thread does whose handler panicked, or whose grid has not met: it tells the host, and the channels or the blocks that wait
+/// for its block.
+///
+/// # Safety
+/// The thread is one of a block in [`run`].
+pub(crate) unsafe fn fell_out(block: ThreadBlock<'_>) {
+    let m = block.memory();
+    m.grid.fall_out(*block);
+    if m.grid.is_follower(*block) {
+        return; // block 0 tells the host
+    }
     // SAFETY: `run` stored the address of this channel's block before any handler was called.
     let lines = unsafe { &*with_exposed_provenance::<ChannelBlock>(m.life.lines.get() as usize) };
-    m.life.panicked.set(true);
     // The other channels must not wait for this one.
     lines.status.busy.store(0, Relaxed);
     if block.channel() == 0 {
         lines.status.call.store(launch(block), Relaxed);
     }
+    let why = match m.grid.trouble() {
+        Some(Trouble::Missed) => Exit::MissedBarrier,
+        _ => Exit::HandlerPanicked,
+    };
     let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
-    publish_exit(block, lines, epoch, ring_shared::layout::Exit::HandlerPanicked);
-    block.fence_block(); // `panicked` before what sends the others to a barrier
-    m.progress.end.set(Decision::HandlerPanicked);
-    m.signals.wake.set(Wake::Leave);
-    block.fence_block();
+    publish_exit(block, lines, epoch, why);
+}
+
+/// What is left to do on a CPU's thread when a handler has unwound it out of [`run`]: the host is told, and who waits for it.
+///
+/// # Safety
+/// `block` is the thread's, in the memory that `run` was called with.
+#[cfg(not(target_arch = "nvptx64"))]
+pub unsafe fn unwound(block: &ThreadBlock<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { fell_out(*block) };
 }
 
 impl<K: Kernel> Channel<'_, K> {

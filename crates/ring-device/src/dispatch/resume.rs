@@ -7,6 +7,7 @@ use crate::memory::boot;
 use crate::memory::budget::Limits;
 use crate::memory::claims::Claims;
 use crate::memory::end::End;
+use crate::memory::grid::GridMemory;
 use crate::memory::signals::Wake;
 use crate::thread_block::ThreadBlock;
 use core::mem::offset_of;
@@ -41,10 +42,16 @@ impl First {
 /// Whether there is a kernel of our kind, and the channel is one of its channels.
 #[inline(always)]
 pub(super) fn is_ours(block: ThreadBlock<'_>) -> bool {
+    is_ours_of(block, block.channel())
+}
+
+/// The same of that channel.
+#[inline(always)]
+pub(super) fn is_ours_of(block: ThreadBlock<'_>, channel: u32) -> bool {
     let boot = &block.memory().boot;
     boot.word(boot::HOST, offset_of!(HostLine, magic)) == MAGIC
         && boot.half(boot::HOST, offset_of!(HostLine, abi_version)) == ABI_VERSION
-        && block.channel() < boot.half(boot::HOST, offset_of!(HostLine, channels))
+        && channel < boot.half(boot::HOST, offset_of!(HostLine, channels))
 }
 
 /// Why the channel, as the launch before left it, cannot run, if so. Called by all threads.
@@ -77,6 +84,9 @@ pub(super) unsafe fn check<K: Kernel>(
     }
     let state = boot.word(boot::RINGS, offset_of!(ChannelBlock, state_bytes));
     if (<K::Scope as Scope<K>>::STATE_BYTES as u64) > state || limits::<K>(block).is_none() {
+        return Some(Exit::BadConfig);
+    }
+    if <K::Scope as Scope<K>>::IS_GRID && GridMemory::of::<K>(block).is_none() {
         return Some(Exit::BadConfig);
     }
     if !has_own_lines(requests, responses, lines) {

@@ -13,7 +13,7 @@ use ring_shared::Message;
 use ring_shared::ring::{CONTROL, Control, Seen, credit_is_due, decide, room};
 
 /// Where the output window begins; the input window is as long and in front of it.
-const OUTPUT: usize = SCRATCH_BYTES / 2;
+pub(super) const OUTPUT: usize = SCRATCH_BYTES / 2;
 
 impl<K: Kernel> Channel<'_, K> {
     /// Messages that fit a window, requests and responses.

@@ -96,8 +96,7 @@ impl Words {
     /// `control` is a control block with the blocks of its channels, or on a GPU of all blocks of the grid,
     /// behind it.
     #[inline(always)]
-    pub unsafe fn read(&self, threads: Threads, control: *const ControlBlock) {
-        let channel = threads.block_index();
+    pub unsafe fn read(&self, threads: Threads, control: *const ControlBlock, channel: u32) {
         // SAFETY: the caller's promise; the list names atoms of those blocks.
         let read = |n| unsafe { self.read_from(threads, n, |k| Some(atom(control, channel, k))) };
         if Threads::WARP == 1 {

@@ -10,6 +10,7 @@ pub(crate) mod end;
 pub(crate) mod flow;
 #[cfg(test)]
 mod flow_model;
+pub(crate) mod grid;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;
@@ -41,6 +42,7 @@ pub struct BlockMemory {
     pub(crate) budget: budget::Budget,
     pub(crate) lease: lease::Lease,
     pub(crate) telemetry: telemetry::Telemetry,
+    pub(crate) grid: grid::GridCells,
     pub(crate) boot: boot::Words,
     /// The last: a GPU's block may have more of it behind this.
     pub(crate) scratch: Scratch,

@@ -141,7 +141,11 @@ impl Node {
             let mut block = Box::new(const { BlockMemory::new() });
             // SAFETY: integers, and atomics and cells of integers: any bytes are valid. A block finds what another has left.
             unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *block), 0xa5, 1) };
-            let block = ThreadBlock::new(0, &mut block, Hooks { now, rest: |_| play(None) });
+            let block = ThreadBlock::new(
+                (0, 1),
+                &mut block,
+                Hooks { now, rest: |_| play(None), unwind: || unreachable!() },
+            );
             let control = memory.guarded.address(0) as usize;
             // SAFETY: memory set up for `K`, kept by this thread; it is launched once.
             unsafe { run::<K>(&block, std::ptr::with_exposed_provenance(control)) };

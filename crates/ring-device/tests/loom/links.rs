@@ -237,8 +237,8 @@ impl Node {
             let control = std::ptr::with_exposed_provenance::<ControlBlock>(control);
             // SAFETY: integers, and atomics and cells of integers.
             let mut memory: Box<BlockMemory> = unsafe { Box::new_zeroed().assume_init() };
-            let hooks = Hooks { now: || 1 << 40, rest: |_| yield_now() };
-            let block = ThreadBlock::new(0, &mut memory, hooks);
+            let hooks = Hooks { now: || 1 << 40, rest: |_| yield_now(), unwind: || unreachable!() };
+            let block = ThreadBlock::new((0, 1), &mut memory, hooks);
             // SAFETY: memory set up for `K`, which outlives its one launch.
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&block, control) }));
             if let Err(panic) = done {

@@ -321,8 +321,9 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
                 for _ in 0..launches {
                     // SAFETY: integers, and atomics and cells of integers.
                     let mut memory: Box<BlockMemory> = unsafe { Box::new_zeroed().assume_init() };
-                    let hooks = Hooks { now: || NOW, rest: |_| yield_now() };
-                    let block = ThreadBlock::new(channel, &mut memory, hooks);
+                    let hooks =
+                        Hooks { now: || NOW, rest: |_| yield_now(), unwind: || unreachable!() };
+                    let block = ThreadBlock::new((channel, 1), &mut memory, hooks);
                     // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the models
                     // submit no launch before the last has left.
                     let done =

@@ -386,9 +386,9 @@ impl<K: Kernel> Rig<K> {
                 // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
                 unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut *memory), left, 1) };
                 let block = ThreadBlock::new(
-                    channel,
+                    (channel, 1),
                     &mut memory,
-                    Hooks { now: channel_now, rest: channel_rest },
+                    Hooks { now: channel_now, rest: channel_rest, unwind: || unreachable!() },
                 );
                 // SAFETY: the rig's memory, set up for `K`, which outlives its launches; the rig
                 // starts no launch before the last has been joined.

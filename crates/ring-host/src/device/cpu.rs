@@ -129,7 +129,7 @@ impl Sealed for CpuFunction {}
 
 impl Function for CpuFunction {
     fn limits(&self, _: u32) -> Result<Limits, DriverError> {
-        Ok(Limits { threads: 1024, channels: MAX_CHANNELS, block: CHANNEL })
+        Ok(Limits { threads: 1024, blocks: MAX_CHANNELS, block: CHANNEL })
     }
 
     fn launch_slot(
@@ -138,19 +138,19 @@ impl Function for CpuFunction {
         parameter: u64,
         _: bool,
     ) -> Result<Arc<dyn LaunchSlot>, DriverError> {
-        let turns = Arc::new(Turns { channels: grid.channels, ..Turns::default() });
+        let turns = Arc::new(Turns { blocks: grid.blocks, ..Turns::default() });
         let launch_slot = CpuLaunchSlot(Arc::clone(&turns)); // stops the threads if it is dropped
-        for channel in 0..grid.channels {
+        for block in 0..grid.blocks {
             let (entry, turns) = (self.entry, Arc::clone(&turns));
             let thread = std::thread::Builder::new()
-                .name(format!("{}/{channel}", self.name.replace('\0', "?")));
+                .name(format!("{}/{block}", self.name.replace('\0', "?")));
             let spawned = thread.spawn(move || {
                 let mut memory = Box::new(const { BlockMemory::new() });
                 let mut turn = 0;
                 while turns.wait_for(turn) {
                     // SAFETY: the parameter is what the entry needs: the promise to `launch`, which
-                    // was called, or there would be no turn; the memory is this channel's own.
-                    unsafe { entry(parameter, channel, &mut memory, Hooks { now, rest }) };
+                    // was called, or there would be no turn; the memory is this block's own.
+                    unsafe { entry(parameter, (block, grid.blocks), &mut memory, HOOKS) };
                     turns.done();
                     turn += 1;
                 }
@@ -161,11 +161,11 @@ impl Function for CpuFunction {
     }
 }
 
-/// Launches of a grid whose channels are threads: each channel takes its turn in launch `n` when all channels
+/// Launches of a grid whose blocks are threads: each block takes its turn in launch `n` when all blocks
 /// have ended launch `n - 1`.
 #[derive(Debug, Default)]
 struct Turns {
-    channels: u32,
+    blocks: u32,
     state: Mutex<Turn>,
     changed: Condvar,
     /// Launches asked for.
@@ -176,8 +176,8 @@ struct Turns {
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Channels that have ended the launch after `Turns::ended`.
-    channels_done: u32,
+    /// Blocks that have ended the launch after `Turns::ended`.
+    blocks_done: u32,
     /// No more launches will come.
     stop: bool,
 }
@@ -212,10 +212,10 @@ impl Turns {
 
     fn done(&self) {
         let mut state = lock(&self.state);
-        state.channels_done += 1;
-        if state.channels_done == self.channels {
-            state.channels_done = 0;
-            // SYNC: released to `CpuLaunchSlot::state`; the other channels' work is here by the lock.
+        state.blocks_done += 1;
+        if state.blocks_done == self.blocks {
+            state.blocks_done = 0;
+            // SYNC: released to `CpuLaunchSlot::state`; the other blocks' work is here by the lock.
             self.ended.fetch_add(1, Ordering::Release);
             self.changed.notify_all();
         }
@@ -280,6 +280,16 @@ impl LaunchSlot for CpuLaunchSlot {
         }
         Ok(())
     }
+}
+
+const HOOKS: Hooks = Hooks { now, rest, unwind };
+
+/// What unwinds a thread whose grid has not met.
+#[derive(Debug)]
+struct NotMet;
+
+fn unwind() -> ! {
+    std::panic::resume_unwind(Box::new(NotMet))
 }
 
 fn now() -> u64 {

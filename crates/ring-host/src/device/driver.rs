@@ -45,8 +45,8 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
-/// A kernel as the CPU runs it: address of its parameter, channel, memory of the channel's block, hooks.
-pub type CpuEntry = unsafe fn(u64, u32, &mut BlockMemory, Hooks);
+/// A kernel as the CPU runs it: address of its parameter, the block and how many there are, memory of the block, hooks.
+pub type CpuEntry = unsafe fn(u64, (u32, u32), &mut BlockMemory, Hooks);
 
 /// A kernel's code, for either kind of device.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +68,8 @@ pub struct Program<'a> {
 pub struct Limits {
     /// Most threads a block, for this kernel on this device.
     pub threads: u32,
-    /// Most channels of this block size that are resident at once on an otherwise idle device.
-    pub channels: u32,
+    /// Most blocks of this size that are resident at once on an otherwise idle device.
+    pub blocks: u32,
     /// What a block of this size takes of a multiprocessor.
     pub block: Resources,
 }
@@ -77,8 +77,8 @@ pub struct Limits {
 /// How a kernel is put on the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
-    /// Blocks.
-    pub channels: u32,
+    /// Blocks: one for each channel, or those of a kernel of scope `Grid`.
+    pub blocks: u32,
     /// Threads a block.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub threads: u32,

@@ -15,7 +15,7 @@ pub(crate) fn layout_probe(image: &Image) -> Program<'_> {
 
 /// # Safety
 /// `parameter` is the address of room for the table.
-unsafe fn cpu(parameter: u64, _: u32, _: &mut BlockMemory, _: Hooks) {
+unsafe fn cpu(parameter: u64, _: (u32, u32), _: &mut BlockMemory, _: Hooks) {
     let out = std::ptr::with_exposed_provenance_mut::<[u64; TABLE_LEN]>(parameter as usize);
     // SAFETY: the caller's room.
     unsafe { out.write(table()) };

@@ -114,6 +114,10 @@ fn meaning(exit: Exit) -> &'static str {
         Exit::EmittedTooMany => {
             "its handler emitted more messages to a port for one request than the kernel declares; nothing of what was emitted for the requests handled together with it was sent"
         }
+        Exit::MissedBarrier => {
+            "its handler returned in one block of the grid, and waited at a barrier of the grid in another one: all must reach \
+             the same calls of sync, sum and max"
+        }
         Exit::NoSuchChannel => {
             "the key of a message names a channel that the link does not lead to; nothing of what was emitted for the requests handled together was sent"
         }

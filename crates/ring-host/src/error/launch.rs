@@ -2,8 +2,8 @@
 
 use super::obstacle::listed;
 use super::{
-    ArenaKind, Budget, ChannelLimit, DeviceFault, DriverError, PayloadError, Refusal, ThreadLimit,
-    WindowLimit,
+    ArenaKind, BlockLimit, Budget, ChannelLimit, DeviceFault, DriverError, PayloadError, Refusal,
+    ThreadLimit, WindowLimit,
 };
 use crate::device::Crowded;
 use crate::device::image::ImageError;
@@ -59,6 +59,36 @@ pub enum LaunchError {
         limit: u32,
         /// What sets the limit.
         why: ChannelLimit,
+    },
+    /// More blocks of a grid than there can be, or none.
+    #[error("{blocks} blocks, but there must be 1..={limit} ({why})")]
+    Blocks {
+        /// Blocks asked for, or one for each multiprocessor if nobody chose.
+        blocks: u32,
+        /// The most there can be.
+        limit: u32,
+        /// What sets the limit.
+        why: BlockLimit,
+    },
+    /// Blocks were chosen for a kernel that has one for each channel.
+    #[error(
+        "{blocks} blocks for kernel {kernel}, which is not of scope Grid and has a block for each channel; choose channels"
+    )]
+    NoGrid {
+        /// The kernel.
+        kernel: &'static str,
+        /// Blocks asked for.
+        blocks: u32,
+    },
+    /// A grid handles each message with all its blocks, so it has one channel.
+    #[error(
+        "{channels} channels for kernel {kernel}, which is of scope Grid: all its blocks handle each message of one channel; choose blocks"
+    )]
+    GridChannels {
+        /// The kernel.
+        kernel: &'static str,
+        /// Channels asked for.
+        channels: u32,
     },
     /// The channels may never all become resident beside the kernels that are launched, or would keep one
     /// of those from it.

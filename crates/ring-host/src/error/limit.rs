@@ -32,6 +32,18 @@ pub enum ChannelLimit {
     Residency,
 }
 
+/// What limits the blocks of a kernel of scope [`Grid`](ring_device::Grid).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockLimit {
+    /// The memory where the blocks meet.
+    Grid,
+    /// The device.
+    Device,
+    /// What can be resident at once.
+    Residency,
+}
+
 /// What limits the threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -96,6 +108,9 @@ words! {
         ComputeCapability "it needs compute capability 7.0 or newer";
     ArenaKind: Pinned "pinned", Host "host", Device "device";
     ChannelLimit: Grid "the device's largest grid", Residency "what can be resident at once";
+    BlockLimit:
+        Grid "the most that a grid may have", Device "the device's limit",
+        Residency "what can be resident at once; fewer threads a block may let more blocks be";
     ThreadLimit: Device "the device's limit", Kernel "the kernel's limit on this device";
     WindowLimit:
         Ring "the most that a ring may have",

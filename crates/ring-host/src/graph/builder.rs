@@ -122,7 +122,7 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
     }
 
     fn wants(&self, launch: &LaunchConfig) -> (u32, u32) {
-        launch.wants::<K>()
+        (launch.channel_count(), launch.threads_of::<K>())
     }
 }
 

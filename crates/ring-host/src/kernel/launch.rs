@@ -5,13 +5,13 @@ use crate::device::Limits;
 use crate::device::image::Image;
 use crate::drive::DriveConfig;
 use crate::drive::selection::{Candidate, Needs};
-use crate::error::{ChannelLimit, LaunchError, ThreadLimit, WindowLimit};
+use crate::error::{BlockLimit, ChannelLimit, LaunchError, ThreadLimit, WindowLimit};
 use crate::kernel::embedded::Kernels;
 use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, PayloadMemory, nanoseconds};
 use crate::setters::setters;
 use ring_device::kernel::DEFAULT_THREADS;
-use ring_device::{Kernel, MIN_THREADS, Scope};
+use ring_device::{Kernel, MAX_GRID_BLOCKS, MIN_THREADS, Scope};
 use ring_shared::Message;
 use ring_shared::layout::{self, Processing, UNLIMITED};
 use ring_shared::message::span_of_pair;
@@ -26,16 +26,16 @@ const SILENCE: Duration = Duration::from_millis(100);
 /// The shortest lease: a host that is merely busy must be able to renew it.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
 
-/// Whether all channels are launched at once or not at all.
+/// Whether all blocks of a launch, its channels or those of a grid, are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cooperative {
-    /// Yes, if there are several channels and the device can.
+    /// Yes, if there are several blocks and the device can. A kernel of scope [`Grid`](ring_device::Grid) is refused if it cannot.
     #[default]
     Auto,
     /// Yes, or the launch is refused.
     Always,
-    /// No. The channels are still checked against what can be resident at once.
+    /// No. The blocks are still checked against what can be resident at once.
     Never,
 }
 
@@ -56,6 +56,7 @@ fn default_capacity(bytes: usize) -> u32 {
 #[derive(Clone, Debug)]
 pub struct LaunchConfig {
     channels: u32,
+    blocks: Option<u32>,
     threads: Option<u32>,
     capacity: Option<u32>,
     window: Option<u32>,
@@ -86,6 +87,7 @@ impl Default for LaunchConfig {
     fn default() -> LaunchConfig {
         LaunchConfig {
             channels: 1,
+            blocks: None,
             threads: None,
             capacity: None,
             window: None,
@@ -108,6 +110,11 @@ impl Default for LaunchConfig {
 setters! { of LaunchConfig;
     /// Channels: independent pairs of rings, each answered by a block of its own.
     channels(channels: u32) => channels = channels;
+
+    /// Blocks of a kernel of scope [`Grid`](ring_device::Grid), all of which handle each message of its one channel: 1024 at most, and
+    /// no more than can be resident at once. By default one for each multiprocessor. A kernel of another scope has one for each
+    /// channel.
+    blocks(blocks: u32) => blocks = Some(blocks);
 
     /// Threads of a channel's block, a multiple of 32; of a kernel with ports 64 at least, unless the whole block handles each
     /// message. The CPU device uses one all the same.
@@ -278,8 +285,22 @@ impl LaunchConfig {
         bounded.then_some(self.lease)
     }
 
-    pub(crate) fn wants<K: Kernel>(&self) -> (u32, u32) {
-        (self.channels, self.threads.unwrap_or(K::THREADS))
+    /// Channels.
+    pub(crate) fn channel_count(&self) -> u32 {
+        self.channels
+    }
+
+    /// Threads of each block.
+    pub(crate) fn threads_of<K: Kernel>(&self) -> u32 {
+        self.threads.unwrap_or(K::THREADS)
+    }
+
+    /// Blocks of the launch.
+    pub(crate) fn blocks_of<K: Kernel>(&self, device: &DeviceInfo) -> u32 {
+        match <K::Scope as Scope<K>>::IS_GRID {
+            true => self.blocks.unwrap_or_else(|| device.multiprocessors.clamp(1, MAX_GRID_BLOCKS)),
+            false => self.channels,
+        }
     }
 
     /// The checked code: the launch's own, or the runtime's. The built-in kernels are not asked for the
@@ -321,6 +342,7 @@ impl LaunchConfig {
         }
         self.check_threads::<K>(device.max_threads, ThreadLimit::Device)?;
         self.check_channels(device.max_channels, ChannelLimit::Grid)?;
+        self.check_grid::<K>(device)?;
         if self.cooperative == Cooperative::Always && !device.cooperative_launch {
             return Err(LaunchError::NotCooperative(device.name.clone()));
         }
@@ -344,9 +366,46 @@ impl LaunchConfig {
     }
 
     /// Checks what depends on the loaded kernel.
-    pub(crate) fn check_kernel<K: Kernel>(&self, limits: Limits) -> Result<(), LaunchError> {
+    pub(crate) fn check_kernel<K: Kernel>(
+        &self,
+        limits: Limits,
+        device: &DeviceInfo,
+    ) -> Result<(), LaunchError> {
         self.check_threads::<K>(limits.threads, ThreadLimit::Kernel)?;
-        self.check_channels(limits.channels, ChannelLimit::Residency)
+        if !<K::Scope as Scope<K>>::IS_GRID {
+            return self.check_channels(limits.blocks, ChannelLimit::Residency);
+        }
+        let (blocks, limit) = (self.blocks_of::<K>(device), limits.blocks);
+        match blocks <= limit {
+            true => Ok(()),
+            false => Err(LaunchError::Blocks { blocks, limit, why: BlockLimit::Residency }),
+        }
+    }
+
+    /// Checks what is chosen of a grid, or of a kernel that is none.
+    fn check_grid<K: Kernel>(&self, device: &DeviceInfo) -> Result<(), LaunchError> {
+        let (kernel, channels) = (K::NAME, self.channels);
+        if !<K::Scope as Scope<K>>::IS_GRID {
+            return match self.blocks {
+                Some(blocks) => Err(LaunchError::NoGrid { kernel, blocks }),
+                None => Ok(()),
+            };
+        }
+        if channels != 1 {
+            return Err(LaunchError::GridChannels { kernel, channels });
+        }
+        let blocks = self.blocks_of::<K>(device);
+        let (limit, why) = match device.max_channels < MAX_GRID_BLOCKS {
+            true => (device.max_channels, BlockLimit::Device),
+            false => (MAX_GRID_BLOCKS, BlockLimit::Grid),
+        };
+        if !(1..=limit).contains(&blocks) {
+            return Err(LaunchError::Blocks { blocks, limit, why });
+        }
+        if blocks > 1 && !device.cooperative_launch && self.cooperative != Cooperative::Never {
+            return Err(LaunchError::NotCooperative(device.name.clone()));
+        }
+        Ok(())
     }
 
     /// Doorbell lines of a ring of so many slots.
@@ -363,7 +422,7 @@ impl LaunchConfig {
     }
 
     fn check_threads<K: Kernel>(&self, limit: u32, why: ThreadLimit) -> Result<(), LaunchError> {
-        let threads = self.wants::<K>().1;
+        let threads = self.threads_of::<K>();
         let least = <K::Scope as Scope<K>>::LEAST_WARPS * MIN_THREADS;
         match threads.is_multiple_of(MIN_THREADS) && (least..=limit).contains(&threads) {
             true => Ok(()),
@@ -379,9 +438,9 @@ impl LaunchConfig {
     }
 
     /// Whether the launch is cooperative on this device.
-    pub(crate) fn is_cooperative(&self, device: &DeviceInfo) -> bool {
+    pub(crate) fn is_cooperative<K: Kernel>(&self, device: &DeviceInfo) -> bool {
         match self.cooperative {
-            Cooperative::Auto => self.channels > 1 && device.cooperative_launch,
+            Cooperative::Auto => self.blocks_of::<K>(device) > 1 && device.cooperative_launch,
             Cooperative::Always => true,
             Cooperative::Never => false,
         }

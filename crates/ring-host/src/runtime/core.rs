@@ -16,6 +16,7 @@ use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
+use crate::kernel::state::clear_state;
 use crate::memory::arena::{Arena, Exhausted};
 use crate::memory::links::KernelLinks;
 use crate::memory::plan::Plan;
@@ -85,8 +86,8 @@ impl RuntimeCore {
         let image = launch.image::<K>(&self.kernels)?;
         let function = self.driver.load(program::<K>(&image));
         let function = function.map_err(|source| LaunchError::Image { kernel: K::NAME, source })?;
-        let limits = function.limits(launch.wants::<K>().1)?;
-        launch.check_kernel::<K>(limits)?;
+        let limits = function.limits(launch.threads_of::<K>())?;
+        launch.check_kernel::<K>(limits, self.driver.info())?;
         Ok((function, limits, plan))
     }
 
@@ -142,11 +143,12 @@ impl RuntimeCore {
         let config = launch.drive_config(&chosen);
         let (mode, memory) = (config.mode, config.memory);
         let (function, limits, plan) = self.ready::<K>(launch)?;
-        let (channels, threads) = launch.wants::<K>();
         let (info, occupancy) = (self.driver.info(), self.driver.occupancy());
+        let (channels, threads) = (launch.channel_count(), launch.threads_of::<K>());
+        let blocks = launch.blocks_of::<K>(info);
         let reservation = occupancy.reserve(Demand {
             kernel: K::NAME,
-            blocks: channels,
+            blocks,
             block: limits.block,
             relaunched: !config.is_resident(),
         })?;
@@ -165,8 +167,8 @@ impl RuntimeCore {
         if let Some(links) = links {
             region.connect(links.clone());
         }
-        let (cooperative, window) = (launch.is_cooperative(info), region.plan.lines);
-        let grid = Grid { channels, threads, cooperative };
+        let (cooperative, window) = (launch.is_cooperative::<K>(info), region.plan.lines);
+        let grid = Grid { blocks, threads, cooperative };
         let launch_slot = function.launch_slot(grid, region.parameter(), mode == Mode::Graph)?;
         let drive = Drive::new(config, &region, &*launch_slot)?;
         let lease = lease.filter(|_| self.driver.renews()).map(|lease| {
@@ -177,17 +179,17 @@ impl RuntimeCore {
         let clock = (info.clock_khz, self.patience());
         let device = DeviceKernel::new(K::NAME, clock, (region, lease), (launch_slot, reservation));
         let core = Arc::new(KernelCore::new(device, drive));
+        // Before the launch: the blocks of a grid meet there.
+        clear_state(&core.device, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;
         let kernel = K::NAME;
         match chosen.of_probe {
             true => tracing::debug!(kernel, %mode, %memory, "launched"),
             false => {
-                tracing::info!(kernel, channels, threads, window, cooperative, %mode, %memory, "launched");
+                tracing::info!(kernel, channels, blocks, threads, window, cooperative, %mode, %memory, "launched");
             }
         }
-        let mut kernel = KernelHandle::new(core, chosen.selection, chosen.of_probe);
-        kernel.clear_state(STATE_CLEARED)?;
-        Ok(kernel)
+        Ok(KernelHandle::new(core, chosen.selection, chosen.of_probe))
     }
 
     /// How threads wait for this device's messages.

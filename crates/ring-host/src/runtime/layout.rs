@@ -28,7 +28,7 @@ impl Runtime {
         let table = arena.alloc(TABLE_BYTES).map_err(|exhausted| exhausted.of_kernel(kernel))?;
         let function = driver.load(layout_probe(&self.core.kernels));
         let function = function.map_err(|source| LaunchError::Image { kernel, source })?;
-        let grid = Grid { channels: 1, threads: 1, cooperative: false };
+        let grid = Grid { blocks: 1, threads: 1, cooperative: false };
         let block = function.limits(grid.threads)?.block;
         let demand = Demand { kernel, blocks: 1, block, relaunched: false };
         let reservation = driver.occupancy().reserve(demand)?;

@@ -106,6 +106,21 @@ impl Word {
     }
 }
 
+impl AtomicU64 {
+    /// As core's, for words that are not watched or that are atomics.
+    ///
+    /// # Panics
+    /// If it is watched as plain memory.
+    #[inline]
+    pub fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        with(self.0.as_ptr().addr(), |word| match word {
+            Some(Word::Atomic(word)) => word.fetch_add(n, order),
+            Some(_) => panic!("a counter is watched as plain memory"),
+            None => self.0.fetch_add(n, order),
+        })
+    }
+}
+
 /// As core's.
 #[repr(transparent)]
 #[derive(Debug)]

@@ -39,6 +39,58 @@ pub struct System;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gpu;
 
+impl Gpu {
+    /// Adds to a counter in the memory of a GPU, which no other side touches, and releases, if asked. Whoever acquires a sum sees what
+    /// was released with each of its parts.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub fn add(word: &AtomicU64, n: u64, _releases: bool) {
+        word.fetch_add(n, Ordering::AcqRel);
+    }
+
+    /// Adds to a counter in the memory of a GPU, which no other side touches, and releases, if asked. Whoever acquires a sum sees what
+    /// was released with each of its parts.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub fn add(word: &AtomicU64, n: u64, releases: bool) {
+        // SAFETY: 8 writable bytes, aligned, an atomic cell.
+        unsafe {
+            match releases {
+                true => core::arch::asm!(
+                    "red.release.gpu.global.add.u64 [{at}], {n};",
+                    n = in(reg64) n, at = in(reg64) word, options(nostack, preserves_flags)
+                ),
+                false => core::arch::asm!(
+                    "red.relaxed.gpu.global.add.u64 [{at}], {n};",
+                    n = in(reg64) n, at = in(reg64) word, options(nostack, preserves_flags)
+                ),
+            }
+        }
+    }
+
+    /// Reads a counter. On a GPU it orders nothing else.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub fn look(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Acquire)
+    }
+
+    /// Reads a counter. On a GPU it orders nothing else.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub fn look(word: &AtomicU64) -> u64 {
+        let value: u64;
+        // SAFETY: 8 readable bytes, aligned, an atomic cell.
+        unsafe {
+            core::arch::asm!(
+                "ld.relaxed.gpu.global.b64 {value}, [{at}];",
+                value = out(reg64) value, at = in(reg64) word, options(nostack, preserves_flags)
+            );
+        }
+        value
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::System {}

@@ -54,6 +54,8 @@ pub enum Exit {
     EmittedTooMany = 9,
     /// A message's key named a channel that its link does not lead to.
     NoSuchChannel = 10,
+    /// The handler of a kernel of scope `Grid` returned in one block, and waited at a barrier of the grid in another one.
+    MissedBarrier = 11,
 }
 
 impl Exit {
@@ -181,7 +183,7 @@ mod tests {
         let c = Command { epoch: u32::MAX, state: State::Inactive as u32 };
         assert_eq!(Command::from_word(c.to_word()), c);
         (0..6).for_each(|n| assert_eq!(State::from_u32(n).unwrap() as u32, n));
-        (0..11).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
+        (0..12).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
         (0..3).for_each(|n| assert_eq!(Processing::from_u32(n).unwrap() as u32, n));
         assert_eq!(State::from_u32(6), None);
         assert_eq!(Processing::from_u32(3), None);

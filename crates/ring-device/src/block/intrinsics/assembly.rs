@@ -107,6 +107,15 @@ pub(crate) fn shared_bytes() -> u32 {
     n
 }
 
+/// Blocks of the grid, along its first dimension.
+#[inline(always)]
+pub(crate) fn grid_blocks() -> u32 {
+    let n: u32;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov.u32 {n}, %nctaid.x;", n = out(reg32) n, options(nostack, nomem)) }
+    n
+}
+
 /// The device's clock in nanoseconds; it ticks about every microsecond.
 #[inline(always)]
 pub(crate) fn global_timer() -> u64 {

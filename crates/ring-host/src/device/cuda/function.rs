@@ -107,7 +107,7 @@ impl Function for CudaFunction {
         );
         // A device may allocate in larger units than those assumed; the driver knows.
         let block = self.occupancy.at_most(self.on_one_multiprocessor(threads, dynamic)?, block);
-        Ok(Limits { threads: most, channels: self.occupancy.holds(block), block })
+        Ok(Limits { threads: most, blocks: self.occupancy.holds(block), block })
     }
 
     fn launch_slot(
@@ -161,16 +161,16 @@ impl Kernel {
     pub unsafe fn enqueue(&self, stream: &Stream) -> Result<(), DriverError> {
         let mut parameter = self.parameter;
         let mut parameters = [(&raw mut parameter).cast()];
-        let (channels, threads) = (self.grid.channels, self.grid.threads);
+        let (blocks, threads) = (self.grid.blocks, self.grid.threads);
         let (f, m, p, s) = (self.raw.0, self.shared, parameters.as_mut_ptr(), stream.0);
         // SAFETY: a loaded function with one 8-byte parameter, which the driver copies; what it
         // leads to is the caller's promise.
         let done = unsafe {
             match self.grid.cooperative {
-                true => api::cuLaunchCooperativeKernel(f, channels, 1, 1, threads, 1, 1, m, s, p),
+                true => api::cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, m, s, p),
                 false => {
                     let none = std::ptr::null_mut();
-                    api::cuLaunchKernel(f, channels, 1, 1, threads, 1, 1, m, s, p, none)
+                    api::cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, m, s, p, none)
                 }
             }
         };
@@ -232,7 +232,7 @@ impl CudaLaunchSlot {
         let mut parameters = [(&raw mut parameter).cast()];
         let launch = sys::CUDA_KERNEL_NODE_PARAMS {
             func: self.kernel.raw.0,
-            gridDimX: self.kernel.grid.channels,
+            gridDimX: self.kernel.grid.blocks,
             gridDimY: 1,
             gridDimZ: 1,
             blockDimX: self.kernel.grid.threads,

@@ -82,7 +82,7 @@ fn run(
     // SAFETY: a page of the caller's, which nobody else uses yet.
     unsafe { descriptor.cast::<PageProbe>().write(told) };
     let threads = max_threads(probe)? / 32 * 32;
-    let grid = Grid { channels: 1, threads, cooperative: false };
+    let grid = Grid { blocks: 1, threads, cooperative: false };
     let kernel = Kernel { raw: probe, grid, shared: 0, parameter };
     // SAFETY: what the kernel needs; the caller keeps it until the stream has ended.
     unsafe { kernel.enqueue(stream) }?;

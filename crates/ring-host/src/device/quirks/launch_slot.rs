@@ -50,7 +50,7 @@ impl Function for QuirkyFunction {
             queue: Mutex::default(),
             late,
             id,
-            kernel: self.is_kernel.then_some((parameter, grid.channels)),
+            kernel: self.is_kernel.then_some((parameter, grid.blocks)),
             idle: (self.faults.idle && self.state.is_probed()).then(AtomicU64::default),
         });
         if self.state.table().is_pinned(parameter) {

@@ -1,0 +1,137 @@
+//! Each message is handled by all blocks of a grid.
+
+use super::zero;
+use crate::block::Cooperate;
+use crate::context::{Output, Payload};
+use crate::grid_context::{GridContext, give_up};
+use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
+use crate::memory::grid::{GridMemory, grid_bytes};
+use crate::thread_block::ThreadBlock;
+use ring_shared::Message;
+use ring_shared::atomics::Atom;
+
+/// A handler that all threads of all blocks of the launch run together on one message: the whole device works on it.
+///
+/// A kernel of this scope has one channel. Its first block takes the messages; the others wait for it on the device, so that a
+/// message costs no launch. It is answered when the handler has returned in all blocks, and the next one begins then.
+pub trait GridHandler: Kernel<Scope = Grid> {
+    /// Answers one request. Every thread is called with the same request. What threads of block 0 write of the response is
+    /// answered, and what none of them writes is zero; what other blocks write there is nothing to anybody.
+    ///
+    /// All threads of all blocks must reach the same calls of [`sync`](GridContext::sync), [`sum`](GridContext::sum) and
+    /// [`max`](GridContext::max), in the same order. Where the handler returns in one block while another one waits in such a call,
+    /// the kernel is lost (`Exit::MissedBarrier`), and the host is told.
+    fn handle(ctx: &GridContext<'_>, request: &Self::Request, response: &Output<Self::Response>);
+}
+
+/// Each message is handled by all blocks of a grid ([`GridHandler`]).
+#[derive(Debug)]
+pub struct Grid;
+
+impl Sealed for Grid {}
+
+impl<K: GridHandler> Scope<K> for Grid {
+    const GROUP: Group = Group::Block;
+    const STATE_BYTES: usize = grid_bytes::<K::Request>();
+    const STAGE: (usize, usize) =
+        (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS, K::Request::SLOT_ATOMS);
+    const IS_GRID: bool = true;
+
+    #[inline(always)]
+    fn parallelism(_: ThreadBlock<'_>) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    unsafe fn prepare(messages: Messages, n: u32, first: u32, step: u32) {
+        let words = n as usize * 4 * K::Response::SLOT_ATOMS;
+        // SAFETY: the caller's promise.
+        unsafe { zero(messages.response(0), words, first, step) };
+    }
+
+    #[inline(always)]
+    unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
+        let Some(grid) = GridMemory::of::<K>(block) else { return }; // `resume::check` has found it
+        let (threads, cells) = (*block, &block.memory().grid);
+        let mut at = cells.progress();
+        let mut m = 0;
+        while m < n {
+            if m > 0 {
+                block.sync();
+            }
+            at = at.next();
+            if threads.blocks() > 1 {
+                if K::USES_PAYLOAD && m > 0 {
+                    block.fence_device(); // what this block has written for the message before, which is not answered yet
+                }
+                // SAFETY: request `m < n`, a slot that nobody writes now.
+                unsafe { grid.tell::<K::Request>(threads, at.stamp, messages.request(m)) };
+            }
+            // SAFETY: response `m < n`, zeroed, shared by this block only.
+            let response = unsafe { Output::new(messages.response(m)) };
+            let ctx = GridContext::new(block, payload, (grid, K::USES_PAYLOAD), at);
+            // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler.
+            K::handle(&ctx, unsafe { &*messages.request(m) }, &response);
+            block.sync();
+            at = ctx.progress();
+            if block.is_first_warp() {
+                if block.is_lane_0() {
+                    cells.set_progress(at);
+                }
+                match grid.await_all(threads, cells, at, K::USES_PAYLOAD) {
+                    Ok(false) => {}
+                    Ok(true) => block.memory().signals.uses_payload.set(true), // in another block
+                    Err(why) => give_up(block, why),
+                }
+            }
+            m += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn handle_in_place(_: ThreadBlock<'_>, _: Payload<'_>, _: &[Atom], _: &[Atom], _: u32) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    unsafe fn follow(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        (request, response): (*mut u8, *mut u8),
+    ) {
+        let Some(grid) = GridMemory::of::<K>(block) else { return };
+        let (threads, cells) = (*block, &block.memory().grid);
+        let mut at = cells.progress();
+        loop {
+            if block.is_first_warp() {
+                let (stamp, to) = (at.next().stamp, request.cast());
+                // SAFETY: the caller's room; the others wait at the barrier.
+                let has =
+                    unsafe { grid.receive::<K::Request>(threads, stamp, K::USES_PAYLOAD, to) };
+                cells.has_request.set(has);
+            }
+            block.sync();
+            if !cells.has_request.get() {
+                break;
+            }
+            // SAFETY: the caller's room, for a whole response, shared by this block only.
+            let nothing = unsafe { Output::new(response) };
+            let ctx = GridContext::new(block, payload, (grid, K::USES_PAYLOAD), at.next());
+            // SAFETY: a request, plain bytes, aligned, that nobody writes during the handler.
+            K::handle(&ctx, unsafe { &*request.cast::<K::Request>() }, &nothing);
+            block.sync();
+            at = ctx.progress();
+            if block.thread() == 0 {
+                let uses_payload = &block.memory().signals.uses_payload;
+                let has_used = K::USES_PAYLOAD && uses_payload.get();
+                if has_used {
+                    uses_payload.set(false); // no handler runs
+                }
+                grid.handler_returned(has_used);
+            }
+        }
+        if block.thread() == 0 {
+            grid.leave(threads, at.end());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Kernels that all blocks of a launch run together on one message.
+
+use bytemuck::{Pod, Zeroable};
+use core::mem::offset_of;
+use ring_device::{Message, Output};
+
+/// What a grid is to do with the numbers below `n`, and where it goes astray, for tests of that.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Numbers {
+    /// How many there are.
+    pub n: u64,
+    /// Barriers before anything else.
+    pub barriers: u32,
+    /// Number of an [`Astray`].
+    pub astray: u32,
+}
+
+/// Which block of a grid does something else than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Astray {
+    /// None.
+    None = 0,
+    /// Block 0 returns before a barrier that the others wait at.
+    FirstMisses = 1,
+    /// The last block does.
+    LastMisses = 2,
+    /// The last block waits at a barrier that the others do not reach.
+    LastWaits = 3,
+    /// A thread of block 0 panics.
+    FirstPanics = 4,
+    /// A thread of the last block panics.
+    LastPanics = 5,
+}
+
+/// What a grid has found.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub struct Found {
+    /// The sum of the numbers.
+    pub sum: u64,
+    /// The greatest one.
+    pub greatest: i64,
+    /// The sum of their halves, in floating point.
+    pub halves: f64,
+    /// How many numbers were some block's share.
+    pub shared: u64,
+    /// Blocks, and threads of each.
+    pub blocks: u32,
+    /// Threads of each of them.
+    pub threads: u32,
+}
+
+ring_device::ring_kernel! {
+    /// Adds up the numbers below `n`, by all threads of a grid.
+    pub struct GridSum { name: "grid_sum", }
+
+    fn handle(ctx: &GridContext, request: &Numbers, response: &Output<Found>) {
+        let (last, astray) = (ctx.blocks() - 1, request.astray);
+        for _ in 0..request.barriers {
+            ctx.sync();
+        }
+        let is = |way: Astray| astray == way as u32;
+        if is(Astray::FirstMisses) && ctx.block() == 0 || is(Astray::LastMisses) && ctx.block() == last {
+            return;
+        }
+        if ctx.thread() == ctx.threads() / 2 {
+            let panics = is(Astray::FirstPanics) && ctx.block() == 0
+                || is(Astray::LastPanics) && ctx.block() == last;
+            assert!(!panics, "a request that the handler cannot bear");
+        }
+        let (mut sum, mut greatest, mut halves) = (0u64, i64::MIN, 0.0);
+        for i in ctx.each(request.n as usize) {
+            sum = sum.wrapping_add(i as u64);
+            greatest = greatest.max(i as i64);
+            halves += i as f64 / 2.0;
+        }
+        let share = if ctx.thread() == 0 { ctx.share(request.n as usize).len() as u64 } else { 0 };
+        let (sum, greatest) = (ctx.sum(sum), ctx.max(greatest));
+        let (halves, shared) = (ctx.sum(halves), ctx.sum(share));
+        if is(Astray::LastWaits) && ctx.block() == last {
+            ctx.sync();
+        }
+        if ctx.index() == 0 {
+            set(response, offset_of!(Found, sum), sum);
+            set(response, offset_of!(Found, greatest), greatest as u64);
+            set(response, offset_of!(Found, halves), halves.to_bits());
+            set(response, offset_of!(Found, shared), shared);
+            response.set(offset_of!(Found, blocks), 0, ctx.blocks() as u32);
+            response.set(offset_of!(Found, threads), 0, ctx.threads() as u32);
+        }
+    }
+}
+
+/// Rounds over so many words, which lie in the payload arena with as many behind them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Rounds {
+    /// Words.
+    pub words: u32,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+ring_device::ring_kernel! {
+    /// Replaces each word by the sum of itself and its neighbour, again and again: each round reads what other blocks have written
+    /// in the round before. Answers the last round's sum, or zero if the arena has not so many words.
+    pub struct Ripple {
+        name: "ripple",
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &Rounds, response: &Output<u64>) {
+        let n = u64::from(request.words);
+        let halves = [ctx.payload().words::<u32>(0, n), ctx.payload().words::<u32>(4 * n, n)];
+        let [Some(even), Some(odd)] = halves else {
+            if ctx.thread() == 0 {
+                ctx.refuse();
+            }
+            return; // in all blocks alike
+        };
+        let (mut from, mut to) = (even, odd);
+        let mut sum = 0u64;
+        for round in 0..request.rounds {
+            for i in ctx.each(from.len()) {
+                let (own, next) = (from.get(i), from.get((i + 1) % from.len()));
+                if let (Some(own), Some(next)) = (own, next) {
+                    let both = own.wrapping_add(next);
+                    to.set(i, both);
+                    if round + 1 == request.rounds {
+                        sum += u64::from(both);
+                    }
+                }
+            }
+            ctx.sync();
+            (from, to) = (to, from);
+        }
+        let sum = ctx.sum(sum);
+        if ctx.thread() == 0 {
+            set(response, 0, sum);
+        }
+    }
+}
+
+/// Sets eight bytes of a response.
+fn set<R: Message>(response: &Output<R>, offset: usize, value: u64) {
+    response.set(offset, 0, value as u32);
+    response.set(offset, 1, (value >> 32) as u32);
+}
