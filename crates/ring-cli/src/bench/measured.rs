@@ -2,8 +2,8 @@
 
 use crate::kernels::KernelSource;
 use ring_bench::kernels::{
-    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Pass64,
-    Sink64, Sum64, Times8,
+    DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Grid64,
+    Pass64, Sink64, Sum64, Times8,
 };
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Runtime};
@@ -19,6 +19,7 @@ macro_rules! each_own {
             Echo16,
             Echo64Warp,
             Echo64Block,
+            Grid64,
             Echo256,
             Echo1024,
             Echo4096,

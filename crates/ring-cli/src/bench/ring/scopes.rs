@@ -3,14 +3,14 @@
 use super::latency::{exchange, round, round_of};
 use super::rated;
 use crate::bench::context::{Context, wrong};
-use crate::bench::measured::Measured;
+use crate::bench::measured::{Measured, own};
 use crate::bench::report::{Found, Latency, Report, Shape, Throughput, Whose};
 use crate::bench::settings::{Settings, TIMEOUT};
 use crate::bench::stats::Times;
 use crate::bench::turns::{Rated, Trips};
-use ring_bench::kernels::{Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Sum64};
-use ring_host::LaunchConfig;
+use ring_bench::kernels::{Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Grid64, Sum64};
 use ring_host::kernels::{Echo, INLINE_ELEMENTS, VectorAdd};
+use ring_host::{LaunchConfig, PayloadMemory};
 use std::time::Instant;
 
 /// The sweep of its rates.
@@ -21,7 +21,7 @@ pub const CHANNELS: u32 = 8;
 const CPU_CHANNELS: u32 = 4;
 
 /// Round trips at depth 1, all with the default launch.
-const TRIPS: [Trips; 10] = [
+const TRIPS: [Trips; 14] = [
     ("echo_64", "echo, 64 bytes, a thread", round),
     ("echo_64_warp", "echo, 64 bytes, a warp", measured::<Echo64Warp>),
     ("echo_64_block", "echo, 64 bytes, the block", measured::<Echo64Block>),
@@ -32,6 +32,10 @@ const TRIPS: [Trips; 10] = [
     ("add_10", "vector_add, 10 elements", added::<10>),
     ("add_25", "vector_add, 25 elements", added::<25>),
     ("add_100", "vector_add, 100, by payload", added::<100>),
+    ("grid", "64 bytes, a grid", grid::<0, false>),
+    ("grid_4", "64 bytes, a grid, 4 barriers", grid::<4, false>),
+    ("grid_writes", "64 bytes, a grid, each block writes", grid::<0, true>),
+    ("grid_writes_4", "64 bytes, a grid, 4 barriers, writes", grid::<4, true>),
 ];
 
 /// Round trips of a warp's messages by their bytes, as names for programs.
@@ -80,6 +84,26 @@ fn measured<K: Measured>(context: &Context<'_>, pages: usize, times: &mut Times)
         match K::answers(&answer, i) {
             true => Ok(time),
             false => Err(wrong(format!("the answer to message {i} is wrong"))),
+        }
+    })
+}
+
+/// A round of commands to a grid of one block for each multiprocessor, all of which meet at so many barriers; each block writes a
+/// word of device memory before each of them and before the answer, or nothing.
+fn grid<const BARRIERS: u32, const WRITES: bool>(
+    context: &Context<'_>,
+    pages: usize,
+    times: &mut Times,
+) -> Found<()> {
+    let launch = LaunchConfig::default().payload_memory(PayloadMemory::Device);
+    let launch = own::<Grid64>(context.kernels, launch);
+    round_of::<Grid64>(context, pages, launch, times, |kernel, i| {
+        let mut request = [i as u32; 16];
+        (request[0], request[1]) = (BARRIERS, WRITES.into());
+        let (answer, time) = exchange(kernel, request)?;
+        match answer == request.map(|word| word.wrapping_add(1)) {
+            true => Ok(time),
+            false => Err(wrong(format!("the answer to command {i} is wrong: {answer:x?}"))),
         }
     })
 }
