@@ -11,6 +11,8 @@ pub(crate) mod flow;
 #[cfg(test)]
 mod flow_model;
 pub(crate) mod grid;
+#[cfg(test)]
+mod grid_model;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;
