@@ -132,9 +132,9 @@ fn ring_kernels(ptx: &str) -> BTreeSet<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let functions = code::functions(&text);
     let of_ring = functions.iter().filter(|one| {
-        // The rules of kernels with ports have tests of their own.
+        // The rules of kernels with ports and of grids have tests of their own.
         !one.entry
-            || !golden::ports::is_listed(one.name)
+            || !has_own_tests(one.name)
                 && lines[one.line - 1..one.end]
                     .iter()
                     .any(|line| BLOCK.iter().any(|name| line.contains(name)))
@@ -223,8 +223,13 @@ fn pieces(module: &Module) -> Vec<Piece> {
             own,
         }
     };
-    // The rules of kernels with ports have tests of their own.
-    functions.iter().filter(|one| !golden::ports::is_listed(one.name)).map(piece).collect()
+    // The rules of kernels with ports and of grids have tests of their own.
+    functions.iter().filter(|one| !one.entry || !has_own_tests(one.name)).map(piece).collect()
+}
+
+/// Whether an entry point is a kernel with ports, or of scope `Grid`.
+fn has_own_tests(entry: &str) -> bool {
+    golden::ports::is_listed(entry) || golden::grids::is_listed(entry)
 }
 
 /// What a fence, or a look that acquires, may become.

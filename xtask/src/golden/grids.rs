@@ -3,7 +3,7 @@
 //! on a GPU check it.
 
 use super::Violation;
-use super::code::Function;
+use super::code::{Function, Instruction};
 use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
@@ -26,30 +26,42 @@ pub fn is_listed(name: &str) -> bool {
 pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
     let mut found = Vec::new();
     for (instruction, access) in function.code.iter().zip(accesses) {
-        if matches!(instruction.name(), "fence" | "membar") && !is_a_fence_of_ours(instruction) {
+        let is_fence = matches!(instruction.name(), "fence" | "membar");
+        // Functions that tell of a fault have none for the GPU.
+        if is_fence
+            && (!is_a_fence_of_ours(instruction) || !function.entry && instruction.has("gpu"))
+        {
             found.push(Violation::of(instruction, "fence of another kind or scope"));
         }
-        let is_counted = ["gpu", "global", "add", "u64"].iter().all(|word| instruction.has(word));
-        if matches!(instruction.name(), "atom" | "red") && !instruction.has("shared") && !is_counted
-        {
-            found.push(Violation::of(
-                instruction,
-                "read-modify-write of the GPU's scope that counts no blocks",
-            ));
-        }
-        let Some(access) = access else { continue };
-        let is_scoped = matches!(access.strength, Strength::Relaxed | Strength::Ordered);
-        if access.system || !is_scoped || !instruction.has("gpu") {
+        if matches!(instruction.name(), "atom" | "red") && !instruction.has("shared") {
+            if !["gpu", "global", "add", "u64"].iter().all(|word| instruction.has(word)) {
+                let why = "read-modify-write of the GPU's scope that counts no blocks";
+                found.push(Violation::of(instruction, why));
+            }
             continue;
         }
-        let is_place = matches!(access.place, Place::State | Place::Unknown);
-        // Pieces of a request, whole; and counters.
-        if !is_place || !matches!(access.bits, Some(128 | 64)) {
-            let why = "access of the GPU's scope that is neither of a piece of a request nor of a counter";
+        let Some(access) = access else { continue };
+        let is_narrow = instruction.has("gpu") && !access.system;
+        if (access.place == Place::State || is_narrow) && !is_of_meeting(instruction, access) {
+            let why = "access where blocks meet that is neither of a piece of a request nor of a counter, \
+                       or does not reach the GPU's threads";
             found.push(Violation::of(instruction, why));
         }
     }
     found
+}
+
+/// Atomic, for the GPU's threads at least, and as wide as a piece of a request, which is whole, or as a word. A counter is written by
+/// additions only.
+fn is_of_meeting(instruction: &Instruction<'_>, access: &Access) -> bool {
+    let is_atomic = matches!(access.strength, Strength::Relaxed | Strength::Ordered);
+    let has_scope = access.system || instruction.has("gpu");
+    let is_whole = match access.bits {
+        Some(128) => true,
+        Some(64) => access.system || !access.writes,
+        _ => false,
+    };
+    access.place == Place::State && is_atomic && has_scope && is_whole && !instruction.has("mmio")
 }
 
 #[cfg(test)]
@@ -60,13 +72,15 @@ mod tests {
     /// Whether something of scopes is found in the body of a kernel of scope `Grid`.
     fn is_found(body: &str) -> bool {
         let ptx = format!(
-            ".visible .entry ring_GridSum(.param .b64 p)\n{{\nld.shared.b64 %rd1, \
-             [gpu_launch_sized_workgroup_mem+{}];\n{body}\nret;\n}}\n",
+            ".extern .shared .align 16 .b8 gpu_launch_sized_workgroup_mem[];\n.visible .entry \
+             ring_GridSum(.param .b64 p)\n{{\nld.shared.b64 %rd1, [gpu_launch_sized_workgroup_mem+{}];\n{body}\nret;\n}}\n",
             ring_device::BlockMemory::STATE
         );
         let found = check_code(&EXAMPLES, &ptx);
         found.iter().any(|one| {
-            ["scope", "fence that is", "read-modify-write"].iter().any(|why| one.why.contains(why))
+            ["scope", "fence that is", "read-modify-write", "where blocks meet"]
+                .iter()
+                .any(|why| one.why.contains(why))
         })
     }
 
@@ -87,6 +101,12 @@ mod tests {
             "red.release.gpu.global.max.u64 [%rd1], %rd2;",
             "red.relaxed.sys.global.add.u64 [%rd1], %rd2;",
             "st.relaxed.gpu.global.b16 [%rd1], %rs2;",
+            "st.relaxed.gpu.global.b64 [%rd1], %rd2;",
+            "st.relaxed.cta.global.b128 [%rd1], %a;",
+            "ld.global.b128 %a, [%rd1];",
+            "st.global.b64 [%rd1], %rd2;",
+            "ld.volatile.global.b64 %rd2, [%rd1];",
+            "ld.mmio.relaxed.sys.b64 %rd2, [%rd1];",
             "fence.acq_rel.cluster;",
         ] {
             assert!(is_found(bad), "{bad}");

@@ -157,6 +157,7 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         BlockMemory::REQUEST_SLOTS,
         BlockMemory::RESPONSE_SLOTS,
         BlockMemory::STATE,
+        BlockMemory::GRID,
         BlockMemory::PAYLOAD,
     ];
     known.told = told.map(|at| at as i64).to_vec();

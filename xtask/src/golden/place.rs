@@ -149,7 +149,7 @@ fn place(value: Value) -> Place {
     let told = |at: i64| match usize::try_from(at) {
         Ok(BlockMemory::REQUEST_SLOTS) => Place::RequestSlot,
         Ok(BlockMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
-        Ok(BlockMemory::STATE) => Place::State,
+        Ok(BlockMemory::STATE | BlockMemory::GRID) => Place::State,
         Ok(BlockMemory::PAYLOAD) => Place::Payload,
         _ => Place::Unknown,
     };

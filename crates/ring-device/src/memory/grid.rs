@@ -138,7 +138,7 @@ pub(crate) const fn grid_bytes<Q>() -> usize {
 #[derive(Debug)]
 pub(crate) struct GridCells {
     /// Address of the memory where blocks meet; 0 in a kernel of another scope.
-    at: Cell<u64>,
+    pub(super) at: Cell<u64>,
     /// Bytes of a copy of a request, and how many there are.
     copies: [Cell<u64>; 2],
     /// How far the block has come, while no handler runs: stamp, barriers, messages.

@@ -27,6 +27,8 @@ impl BlockMemory {
         Self::told(boot::RINGS, offset_of!(ChannelBlock, response.slots));
     /// Where the host leaves the address of the state.
     pub const STATE: usize = Self::told(boot::RINGS, offset_of!(ChannelBlock, state));
+    /// `grid.at`, where the blocks of a grid keep the address of the memory where they meet, which is the state's.
+    pub const GRID: usize = offset_of!(BlockMemory, grid.at);
     /// Where the host leaves the address of the payload arena.
     pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
     /// The scratch memory, the last of it: messages on their way.
