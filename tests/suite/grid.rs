@@ -121,7 +121,7 @@ fn blocks_see_what_others_wrote_before_a_barrier() {
         kernel.activate(LONG).unwrap();
         for seed in 1..4u32 {
             let mut at: Vec<u32> =
-                (0..words).map(|i| i.wrapping_mul(2_654_435_761 * seed)).collect();
+                (0..words).map(|i| i.wrapping_mul(2_654_435_761).wrapping_mul(seed)).collect();
             kernel.write_payload(0, &at, LONG).unwrap();
             for _ in 0..rounds {
                 at = (0..at.len()).map(|i| at[i].wrapping_add(at[(i + 1) % at.len()])).collect();
