@@ -1,11 +1,12 @@
 //! A kernel as it is on its device: its memory, its launch slot, what its channels say, its first fault.
 
-use crate::deadline::Patience;
-use crate::device::{LaunchSlot, Occupancy, Reservation, RunState};
+use crate::deadline::{Deadline, Patience, wait};
+use crate::device::retry::retry;
+use crate::device::{Cells, CopyKind, LaunchSlot, MemoryCopy, Occupancy, Reservation, RunState};
 use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{DeviceFault, DriverError, TryRecvError, TrySendError};
+use crate::error::{DeviceFault, DriverError, PayloadError, TryRecvError, TrySendError};
 use crate::memory::region::Region;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock, unpoisoned};
 use ring_shared::layout::{ChannelBlock, Command, Exit, State, StatusLine};
@@ -74,6 +75,23 @@ impl DeviceKernel {
 
     pub fn launch_slot(&self) -> &dyn LaunchSlot {
         &*self.launch_slot
+    }
+
+    /// Begins to copy whole words between the staging and the kernel's device memory, which has room for
+    /// them there.
+    pub fn copy(&self, kind: CopyKind, device: u64, bytes: usize) -> Result<(), DriverError> {
+        let host = self.region.staging().0;
+        let copy = MemoryCopy { kind, host, device, bytes, cells: Cells::Words };
+        // SAFETY: staging and memory of the region, which stays until the launch slot is over; the
+        // callers' addresses are inside; whole words.
+        retry(|| unsafe { self.launch_slot.copy(copy) })
+    }
+
+    /// Waits until no copy is under way: one whose wait ended early may still be.
+    pub fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
+        let look = || Ok::<_, PayloadError>(self.launch_slot.copies().ended()?.then_some(()));
+        let done = wait(end, Patience::Spin, look, || Ok(()))?;
+        done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
     }
 
     /// Index after the last response that channel `channel`'s receiver has taken.

@@ -1,11 +1,10 @@
 //! The payload arena from the host's side: words in mapped memory, or explicit copies through pinned
 //! staging; off the path of messages.
 
-use crate::deadline::{Deadline, Patience, wait};
-use crate::device::retry::retry;
-use crate::device::{Cells, CopyKind, MemoryCopy};
+use crate::deadline::{Deadline, wait};
+use crate::device::CopyKind;
 use crate::drive::scheduler::Hold;
-use crate::error::{ControlError, DriverError, PayloadError};
+use crate::error::{ControlError, PayloadError};
 use crate::kernel::handle::KernelHandle;
 use crate::mode::PayloadMemory;
 use ring_device::{Kernel, Word};
@@ -55,7 +54,7 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(());
         }
         let deadline = deadline.into();
-        self.copied(0, deadline)?; // an earlier copy may still use the staging
+        self.core().device.copied(0, deadline)?; // an earlier copy may still use the staging
         let to = self.core().device.region().payload() + offset;
         self.copy_in(to, bytemuck::cast_slice::<T, u8>(words), deadline)
     }
@@ -81,7 +80,7 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(());
         }
         let deadline = deadline.into();
-        self.copied(0, deadline)?; // an earlier copy may still use the staging
+        self.core().device.copied(0, deadline)?; // an earlier copy may still use the staging
         let from = self.core().device.region().payload() + offset;
         self.copy_out(from, bytemuck::cast_slice_mut::<T, u8>(words), deadline)
     }
@@ -107,8 +106,11 @@ impl<K: Kernel> KernelHandle<K> {
                 staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
                 staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
             }
-            self.copy(CopyKind::HostToDevice, to, whole)?;
-            self.copied(part.len(), deadline).inspect_err(|_| self.core().device.writes_on())?;
+            self.core().device.copy(CopyKind::HostToDevice, to, whole)?;
+            self.core()
+                .device
+                .copied(part.len(), deadline)
+                .inspect_err(|_| self.core().device.writes_on())?;
             to += part.len() as u64;
         }
         Ok(())
@@ -128,24 +130,13 @@ impl<K: Kernel> KernelHandle<K> {
         let (staging, room) = self.core().device.region().staging();
         for part in bytes.chunks_mut(room) {
             let whole = part.len().next_multiple_of(4);
-            self.copy(CopyKind::DeviceToHost, from, whole)?;
-            self.copied(part.len(), deadline)?;
+            self.core().device.copy(CopyKind::DeviceToHost, from, whole)?;
+            self.core().device.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
             unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
             from += part.len() as u64;
         }
         Ok(())
-    }
-
-    /// Begins to copy whole words between the staging and the kernel's device memory, which has room for
-    /// them there.
-    fn copy(&self, kind: CopyKind, device: u64, bytes: usize) -> Result<(), DriverError> {
-        let kernel = &self.core().device;
-        let host = kernel.region().staging().0;
-        let copy = MemoryCopy { kind, host, device, bytes, cells: Cells::Words };
-        // SAFETY: staging and memory of the region, which stays until the launch slot is over; the
-        // callers' addresses are inside; whole words.
-        retry(|| unsafe { kernel.launch_slot().copy(copy) })
     }
 
     /// Checks the range; its words if the arena is in mapped memory. Else the driver is asked whether the kernel
@@ -171,20 +162,12 @@ impl<K: Kernel> KernelHandle<K> {
         Ok(words.map(|words| &words[offset as usize / 4..][..bytes / 4]))
     }
 
-    /// Waits until no copy is under way: one whose wait ended early may still be.
-    pub(crate) fn copied(&self, bytes: usize, end: Deadline) -> Result<(), PayloadError> {
-        let copies = || self.core().device.launch_slot().copies();
-        let look = || Ok::<_, PayloadError>(copies().ended()?.then_some(()));
-        let done = wait(end, Patience::Spin, look, || Ok(()))?;
-        done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
-    }
-
     /// Waits for a write whose own wait ended early: no handler must meet it.
     pub(crate) fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
         if self.core().device.region().staging().1 == 0 {
             return Ok(()); // there is neither payload nor state to write
         }
-        self.copied(0, deadline).map_err(|error| match error {
+        self.core().device.copied(0, deadline).map_err(|error| match error {
             PayloadError::Driver(error) => self.core().device.device_fault(error).into(),
             PayloadError::Fault(fault) => fault.into(),
             _ => ControlError::Timeout {

@@ -1,9 +1,8 @@
 //! What a kernel of scope [`InOrder`](ring_device::InOrder) keeps from message to message, from the
 //! host's side. The host looks at it and changes it only while no channel takes messages.
 
-use crate::deadline::{Deadline, Patience, wait};
-use crate::device::retry::retry;
-use crate::device::{Cells, CopyKind, MemoryCopy};
+use crate::deadline::Deadline;
+use crate::device::CopyKind;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
 use crate::kernel::handle::KernelHandle;
@@ -85,7 +84,7 @@ where
         if !self.is_quiet(channel).map_err(PayloadError::from)? {
             return Err(StateError::Active { kernel: K::NAME });
         }
-        self.copied(0, deadline)?;
+        self.core().device.copied(0, deadline)?;
         Ok(self.core().device.region().state(channel))
     }
 
@@ -111,25 +110,19 @@ where
 
 /// Makes the device memory that every channel keeps zero, if there is any. The kernel was not launched yet.
 pub(crate) fn clear_state(kernel: &DeviceKernel, deadline: Deadline) -> Result<(), LaunchError> {
-    let (region, launch_slot) = (kernel.region(), kernel.launch_slot());
+    let region = kernel.region();
     let (bytes, (staging, room)) = (region.plan.state_bytes, region.staging());
-    let host = staging.as_ptr();
     // SAFETY: the staging is this kernel's, as long as that, and no copy uses it yet.
-    unsafe { host.write_bytes(0, room.min(bytes.next_multiple_of(4))) };
-    let copied = || launch_slot.copies().ended().map(|ended| ended.then_some(()));
+    unsafe { staging.as_ptr().write_bytes(0, room.min(bytes.next_multiple_of(4))) };
     for channel in 0..region.plan.channels {
         let mut done = 0;
         while done < bytes {
             let part = room.min(bytes - done).next_multiple_of(4);
-            let device = region.state(channel) + done as u64;
-            let (kind, cells) = (CopyKind::HostToDevice, Cells::Words);
-            let copy = MemoryCopy { kind, host: staging, device, bytes: part, cells };
-            // SAFETY: staging and state of the region, which has whole words for both, and stays until the launch slot is over.
-            retry(|| unsafe { launch_slot.copy(copy) })?;
-            if wait(deadline, Patience::Spin, copied, || Ok(()))?.is_none() {
-                let source = PayloadError::Timeout { bytes: done, waited: deadline.waited() };
-                return Err(LaunchError::State { kernel: kernel.name, source });
-            }
+            kernel.copy(CopyKind::HostToDevice, region.state(channel) + done as u64, part)?;
+            kernel.copied(done, deadline).map_err(|source| match source {
+                PayloadError::Driver(error) => LaunchError::Driver(error),
+                source => LaunchError::State { kernel: kernel.name, source },
+            })?;
             done += part;
         }
     }
