@@ -226,7 +226,7 @@ fn a_grid_that_does_not_fit_beside_others_is_refused() {
 }
 
 #[test]
-fn a_grid_stays_in_mode_and_memory_that_were_asked_for() {
+fn by_default_a_grid_is_persistent_in_mapped_memory() {
     let host = ring_tests::cpu();
     let kernel = launched(&host, config(2, 32));
     assert_eq!(kernel.runs_as(), (Mode::Persistent, Memory::Mapped));
