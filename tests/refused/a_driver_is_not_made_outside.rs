@@ -1,6 +1,6 @@
 //! A driver of one's own: what drivers promise of memory, others rely on.
 
-use ring_host::device::{Driver, Function, Mapped, Program, Occupancy};
+use ring_host::device::{CopyLane, Driver, Function, Mapped, Program, Occupancy};
 use ring_host::error::DriverError;
 use ring_host::image::ImageError;
 use ring_host::probe::Probed;
@@ -28,6 +28,9 @@ impl Driver for Mine {
         Ok(8)
     }
     unsafe fn free_device(&self, _: u64, _: usize) {}
+    fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError> {
+        unimplemented!()
+    }
     fn load(&self, _: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
         unimplemented!()
     }

@@ -11,6 +11,7 @@ macro_rules! here {
 mod abandoned;
 mod asynchronous;
 mod bad_input;
+mod buffers;
 mod busy;
 mod cubins;
 mod driver;

@@ -109,6 +109,8 @@ pub const EXAMPLES: Module = Module {
         "ring_WordCount",
         "ring_GridSum",
         "ring_Ripple",
+        "ring_Wave",
+        "ring_Saxpy",
     ],
 };
 

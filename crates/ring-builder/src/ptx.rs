@@ -3,16 +3,12 @@
 use crate::{Arch, BuildError};
 use std::path::Path;
 
-/// Most registers of a thread of a kernel with ports. A block of 512 threads, which is the default of a launch, has no more: a
-/// multiprocessor has 65,536.
-pub const REGISTERS: u32 = 128;
+/// What `ring-device` writes into a kernel with ports or of scope `Grid`, the threads of its blocks in between.
+const MARK: [&str; 2] = ["// ring: registers for ", " threads"];
 
-/// What `ring-device` writes into such a kernel.
-const MARK: &str = "// ring: registers for 512 threads";
-
-/// The same PTX, where the threads of kernels with ports have [`REGISTERS`] at most. Left to itself, `ptxas` takes some more where
-/// that seems to make a kernel a little faster, and the kernel then cannot be launched with the threads that a launch has by
-/// default.
+/// The same PTX, where the threads of kernels with ports and of scope `Grid` have no more registers ([`registers`]) than there are
+/// for the blocks of a launch by default. Left to itself, `ptxas` takes some more where that seems to make a kernel a little faster,
+/// and the kernel then cannot be launched by default.
 #[must_use]
 pub fn with_limited_registers(ptx: &str) -> String {
     let (mut limited, mut rest) = (String::with_capacity(ptx.len() + 1024), ptx);
@@ -21,15 +17,27 @@ pub fn with_limited_registers(ptx: &str) -> String {
         limited.push_str(before);
         let end = entry.find("\n}\n").unwrap_or(entry.len());
         let (entry, behind) = entry.split_at(end);
-        match entry.split_once("\n{\n") {
-            Some((head, body)) if body.contains(MARK) => {
-                limited.push_str(&format!("{head}\n.maxnreg {REGISTERS}\n{{\n{body}"));
-            }
-            _ => limited.push_str(entry),
-        }
+        let limit = entry.split_once("\n{\n").and_then(|(head, body)| {
+            let most = registers(marked_threads(body)?);
+            Some(format!("{head}\n.maxnreg {most}\n{{\n{body}"))
+        });
+        limited.push_str(limit.as_deref().unwrap_or(entry));
         rest = behind;
     }
     limited + rest
+}
+
+/// How many threads the mark in a kernel's body names, if there is one.
+fn marked_threads(body: &str) -> Option<u32> {
+    let (_, from) = body.split_once(MARK[0])?;
+    from.split_once(MARK[1])?.0.parse().ok().filter(|threads| *threads > 0)
+}
+
+/// Most registers of each of a block's threads: of the 65,536 of a multiprocessor, which a warp gets 256 at a time, and at most
+/// 255 a thread.
+const fn registers(threads: u32) -> u32 {
+    let most = 65_536 / threads.next_multiple_of(32) / 8 * 8;
+    if most < 255 { most } else { 255 }
 }
 
 /// Checks that no line names one of the folders. A path would make the PTX differ from clone to
@@ -109,9 +117,14 @@ mod tests {
                 .concat()
         };
         assert_eq!(with_limited_registers(&text("")), text(""));
-        let limited = text(MARK)
-            .replace("b(\n\t.param .u64 p\n)\n{", "b(\n\t.param .u64 p\n)\n.maxnreg 128\n{");
-        assert_eq!(with_limited_registers(&text(MARK)), limited);
+        for (threads, most) in [(32, 255), (256, 255), (384, 168), (512, 128), (1024, 64)] {
+            let marked = text(&format!("// ring: registers for {threads} threads"));
+            let limit = format!("b(\n\t.param .u64 p\n)\n.maxnreg {most}\n{{");
+            let limited = marked.replace("b(\n\t.param .u64 p\n)\n{", &limit);
+            assert_eq!(with_limited_registers(&marked), limited);
+        }
+        let unread = text("// ring: registers for no threads");
+        assert_eq!(with_limited_registers(&unread), unread);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
+use crate::buffers::{self, View};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
-use ring_shared::Message;
 use ring_shared::atomics::{AtomicU32, Ordering};
+use ring_shared::{BufferRef, Element, Message};
 
 /// Four plain bytes, `u32`, `i32` or `f32`: what threads of a block may share without tearing.
 pub trait Word: Pod + sealed::Sealed {}
@@ -46,6 +47,14 @@ impl<'a> ThreadContext<'a> {
     #[inline(always)]
     pub fn payload(&self) -> Payload<'a> {
         self.payload
+    }
+
+    /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
+    /// or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not declared with
+    /// `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)).
+    #[inline(always)]
+    pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
+        buffers::view(self.block, self.payload.is_declared, reference)
     }
 }
 
@@ -98,6 +107,14 @@ impl<'a> WarpContext<'a> {
     pub fn payload(&self) -> Payload<'a> {
         self.payload
     }
+
+    /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
+    /// or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not declared with
+    /// `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)).
+    #[inline(always)]
+    pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
+        buffers::view(self.block, self.payload.is_declared, reference)
+    }
 }
 
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
@@ -143,6 +160,14 @@ impl<'a> BlockContext<'a> {
     pub fn payload(&self) -> Payload<'a> {
         self.payload
     }
+
+    /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
+    /// or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not declared with
+    /// `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)).
+    #[inline(always)]
+    pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
+        buffers::view(self.block, self.payload.is_declared, reference)
+    }
 }
 
 /// The kernel's payload arena, for what is too large for a slot: memory that the host fills and reads, a small arena's in
@@ -152,6 +177,8 @@ impl<'a> BlockContext<'a> {
 pub struct Payload<'a> {
     base: u64,
     bytes: u64,
+    /// The kernel declares that it uses a payload: then it may view buffers too.
+    is_declared: bool,
     /// Told when a handler asks for words.
     is_used: &'a Cell<bool>,
 }
@@ -161,8 +188,12 @@ impl<'a> Payload<'a> {
     /// `base..base + bytes` is 4-byte aligned memory, readable and writable for `'a`, accessed by
     /// this kernel's handlers and by the host, as words that are atomic to each other.
     #[inline(always)]
-    pub(crate) unsafe fn new(base: u64, bytes: u64, is_used: &'a Cell<bool>) -> Payload<'a> {
-        Payload { base, bytes, is_used }
+    pub(crate) unsafe fn new(
+        (base, bytes): (u64, u64),
+        is_declared: bool,
+        is_used: &'a Cell<bool>,
+    ) -> Payload<'a> {
+        Payload { base, bytes, is_declared, is_used }
     }
 
     /// Bytes of the arena.

@@ -1,6 +1,7 @@
 //! What a handler sees that all blocks of a grid run.
 
 use crate::block::{self, Cooperate, Threads};
+use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
 use crate::memory::grid::{GridMemory, Progress, Trouble};
@@ -8,6 +9,7 @@ use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
+use ring_shared::{BufferRef, Element};
 
 /// Seen by a [`GridHandler`](crate::GridHandler): the calling thread's place in the grid, and where the grid meets.
 pub struct GridContext<'a> {
@@ -108,6 +110,16 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn payload(&self) -> Payload<'a> {
         self.payload
+    }
+
+    /// The elements of a buffer that a reference names, as all threads of the grid share them. `None` if the buffer was given back, is
+    /// not of this kernel's runtime or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not
+    /// declared with `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)). Of a buffer that was given back before
+    /// the message was sent some threads may still find the elements, and others none: a handler that goes on to a barrier lets all
+    /// agree first, by [`max`](Self::max) of whether a view is missing.
+    #[inline(always)]
+    pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
+        buffers::view(self.block, self.shares_memory, reference)
     }
 
     /// Waits until all threads of the block are here; what they wrote before is seen after by the block.

@@ -1,5 +1,6 @@
 //! What the author of a kernel writes: its message types, and the scope in which its handler runs.
 
+use crate::block::HasThreads;
 use crate::context::Payload;
 use crate::emissions::{PortShape, Stages};
 use crate::thread_block::ThreadBlock;
@@ -17,9 +18,10 @@ pub trait Kernel: Sized + 'static {
     const NAME: &'static str;
     /// Symbol of the entry point in the PTX.
     const ENTRY: &'static str;
-    /// Whether the handler reads or writes the payload arena, or any other memory that is not in
+    /// Whether the handler reads or writes the payload arena, buffers, or any other memory that is not in
     /// the messages. It costs a fence for each message that comes in the line, and for each batch of
-    /// scope [`Block`](crate::Block); without it what the handler sees of that memory may be old.
+    /// scope [`Block`](crate::Block). Without it what the handler sees of that memory may be old, and every view of a
+    /// buffer is refused.
     const USES_PAYLOAD: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
@@ -30,6 +32,10 @@ pub trait Kernel: Sized + 'static {
     type Response: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
     /// Which threads handle a message: one of the scopes in the table of [`ring_kernel!`](crate::ring_kernel).
     type Scope: Scope<Self>;
+}
+
+impl<K: Kernel> HasThreads for K {
+    const THREADS: u32 = <K as Kernel>::THREADS;
 }
 
 /// What is checked of a kernel where it is declared, and not only where it is launched. Panics at compile

@@ -39,6 +39,7 @@
 #![cfg_attr(feature = "rust-cuda", allow(unexpected_cfgs))]
 
 mod block;
+mod buffers;
 pub mod context;
 mod dispatch;
 mod emissions;
@@ -66,6 +67,7 @@ mod page_probe;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use block::Hooks;
+pub use buffers::View;
 pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(feature = "rust-cuda")]
@@ -84,8 +86,8 @@ pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
 pub use memory::grid::MAX_GRID_BLOCKS;
 pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
-pub use ring_shared::Message;
 pub use ring_shared::layout::ControlBlock;
+pub use ring_shared::{BufferRef, Element, Element32, Message};
 pub use scope::{
     Block, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridHandler, HasState, InOrder,

@@ -347,7 +347,7 @@ mod tests {
         );
         let at = memory.0.as_mut_ptr().cast::<u8>().wrapping_add(16);
         // SAFETY: no bytes.
-        let payload = unsafe { Payload::new(0, 0, &block.memory().signals.uses_payload) };
+        let payload = unsafe { Payload::new((0, 0), false, &block.memory().signals.uses_payload) };
         let (stages, mut fits) = (Stages::new(at), None);
         let then = |its| assert!(fits.replace(its).is_none(), "told once");
         // SAFETY: a stage of `K`, with a request, of this thread alone.

@@ -1,5 +1,6 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
+mod buffer;
 mod command;
 mod driver;
 mod fault;
@@ -10,6 +11,7 @@ mod message;
 mod obstacle;
 mod open;
 
+pub use buffer::BufferError;
 pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
@@ -78,6 +80,9 @@ pub enum Error {
     /// Using the payload arena.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// Making, reading or writing a buffer.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
     /// Reading or writing a kernel's state.
     #[error(transparent)]
     State(#[from] StateError),

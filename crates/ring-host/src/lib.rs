@@ -42,6 +42,7 @@
 //! be able to do; CUDA and CPU; `Quirks`), `memory` (arenas, and how a kernel's memory is laid out), `drive`
 //! (what keeps kernels answering that are not simply resident), `kernel`, and `runtime` on top of them.
 
+mod buffers;
 mod deadline;
 #[cfg(not(feature = "quirks"))]
 mod device;
@@ -61,14 +62,15 @@ mod runtime;
 mod setters;
 mod sync;
 
+pub use buffers::buffer::Buffer;
 pub use deadline::Deadline;
 pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice, UnknownName};
 pub use device::{image, platform, probe};
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    ChannelError, ControlError, DeviceFault, Error, GraphError, LaunchError, Obstacle, OpenError,
-    PayloadError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError,
-    StateError, TryRecvError, TrySendError, WaitedFor,
+    BufferError, ChannelError, ControlError, DeviceFault, Error, GraphError, LaunchError, Obstacle,
+    OpenError, PayloadError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal,
+    SendTimeoutError, StateError, TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{Graph, GraphBuilder, GraphNode, Node, PortReader, PortReceiver, Route};
 #[cfg(feature = "async")]
@@ -84,11 +86,11 @@ pub use ring_device::{
     Block, BlockContext, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, HasPort,
     HasState, InOrder, InOrderHandler, Kernel, MAX_GRID_BLOCKS, Number, Output, Payload, Placed,
-    Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, Warp, WarpContext, WarpHandler,
+    Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, View, Warp, WarpContext, WarpHandler,
     WithPorts, Word, Words,
 };
-pub use ring_shared::Message;
 pub use ring_shared::layout::{Exit, Processing, State};
+pub use ring_shared::{BufferRef, Element, Element32, Message};
 pub use runtime::recovery::Recovery;
 pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};
 

@@ -114,7 +114,7 @@ impl Runtime {
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
         tracing::info!(device = driver.info().name, %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, &kernels, TRIES))?;
-        let core = Arc::new(RuntimeCore { driver, pinned, device, why, kernels });
+        let core = Arc::new(RuntimeCore::new(driver, (pinned, device), why, kernels));
         let report = Report {
             wsl: wsl_signs(),
             loaded,

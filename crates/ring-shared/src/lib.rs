@@ -11,6 +11,7 @@
 //!   device. On the GPU a block runs it together (`ring-device`), with the same decisions.
 //! - [`layout`]: control block, channel, doorbell, descriptors; every size and offset asserted.
 //! - [`Message`]: what may travel.
+//! - [`BufferRef`]: what names device memory that kernels share.
 //!
 //! ```
 //! use ring_shared::{Inbox, Outbox, heap::RingMemory};
@@ -28,6 +29,7 @@
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 
 pub mod atomics;
+pub mod buffer;
 #[cfg(any(feature = "std", test, loom))]
 pub mod heap;
 pub mod inbox;
@@ -37,6 +39,7 @@ pub mod outbox;
 pub mod ring;
 pub mod slot;
 
+pub use buffer::{BufferRef, Element, Element32};
 pub use inbox::Inbox;
 pub use message::{MAX_MESSAGE_BYTES, Message};
 pub use outbox::Outbox;
@@ -44,7 +47,7 @@ pub use ring::{Corrupt, PushError, Ring};
 
 /// Version of every layout and rule in this crate. Host and device refuse each other when it
 /// differs; the PTX carries it as the global `RING_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");

@@ -6,6 +6,8 @@ mod graph;
 mod grid;
 mod order_book;
 pub mod pipeline;
+mod saxpy;
+mod wave;
 
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 pub use graph::{
@@ -14,6 +16,8 @@ pub use graph::{
 };
 pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
+pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
+pub use wave::{Membrane, Steps, Wave};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -131,6 +131,7 @@ impl Host {
             channels,
             memory_bytes,
             payload: (self.payload.address(), self.payload_bytes),
+            buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Batch,
             max_messages: u32::MAX,

@@ -24,6 +24,7 @@ const fn stores(strengths: &'static [Strength], bits: &'static [u32]) -> Allowed
     Allowed { writes: true, strengths, bits }
 }
 
+const WEAK: &[Strength] = &[Strength::Weak];
 const RELAXED: &[Strength] = &[Strength::Relaxed];
 const ORDERED: &[Strength] = &[Strength::Ordered];
 const STRONG: &[Strength] = &[Strength::Relaxed, Strength::Ordered];
@@ -57,6 +58,12 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::State => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
         // Words that handlers of several threads share.
         Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
+        // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before.
+        Place::BufferTable => const { &[reads(RELAXED, &[128])] },
+        // Elements that many threads share. Four are read at once by weak loads: PTX has no others so wide.
+        Place::Buffer => {
+            const { &[stores(RELAXED, &[32, 64]), reads(RELAXED, &[32, 64]), reads(WEAK, &[])] }
+        }
         // What the block's threads tell each other.
         Place::Block(_) | Place::BlockCursors | Place::BlockBoot | Place::BlockWord => {
             const { &[stores(STRONG, &[]), reads(STRONG, &[])] }
@@ -71,6 +78,12 @@ fn allowed(place: Place) -> &'static [Allowed] {
 
 fn is_allowed(access: &Access) -> bool {
     let seen = access.place.is_seen_by_both() || access.place == Place::Payload;
+    let is_one_weak = access.strength == Strength::Weak && access.bits.is_some();
+    match access.place {
+        Place::BufferTable if access.narrow => return false,
+        Place::Buffer if is_one_weak => return false,
+        _ => {}
+    }
     allowed(access.place).iter().any(|allowed| {
         allowed.writes == access.writes
             && allowed.strengths.contains(&access.strength)
@@ -97,6 +110,7 @@ fn why(access: &Access) -> &'static str {
         Place::Unknown => "access of an address that cannot be followed",
         Place::Image => "access of a module's constant that is not on the list",
         Place::Payload => "access of the payload that is not on the list",
+        Place::BufferTable | Place::Buffer => "access of a buffer that is not on the list",
         Place::State
         | Place::Block(_)
         | Place::BlockCursors

@@ -14,6 +14,7 @@ use std::fmt;
 use value::Base;
 
 pub mod allow;
+pub mod buffers;
 pub mod code;
 pub mod form;
 pub mod grids;
@@ -108,10 +109,15 @@ fn with_code(
                 || grids::is_listed(one.name)
         })
     };
-    let others: Vec<_> = lines.iter().filter(|line| !has_scopes(line.line)).copied().collect();
     let is_grid = |line: usize| function(line).is_some_and(|one| grids::is_listed(one.name));
     let but_grids: Vec<_> = lines.iter().filter(|line| !is_grid(line.line)).copied().collect();
     found.extend(memory::read_modify_write(&but_grids));
+    // What a view of a buffer does is for threads of the GPU; by place it is checked with all other accesses.
+    let views = |line: usize| function(line).is_some_and(|one| buffers::is_listed(one.name));
+    let both = lines.iter().zip(buffers::of_views(lines));
+    let others = both
+        .filter(|(line, is_of_view)| !(has_scopes(line.line) || *is_of_view && views(line.line)));
+    let others: Vec<_> = others.map(|(line, _)| *line).collect();
     found.extend(memory::scope(&others));
     found.extend(memory::fences(&others));
     found.extend(accesses(&functions, lines));
@@ -159,6 +165,7 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         BlockMemory::STATE,
         BlockMemory::GRID,
         BlockMemory::PAYLOAD,
+        BlockMemory::BUFFERS,
     ];
     known.told = told.map(|at| at as i64).to_vec();
     let lines = [

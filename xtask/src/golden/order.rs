@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 pub enum Scope {
     /// The threads of the block.
     Block,
+    /// The threads of the GPU.
+    Device,
     /// They, and the host.
     System,
 }
@@ -55,6 +57,12 @@ impl Rule {
     #[must_use]
     pub const fn system(why: &'static str, from: Is, to: Is) -> Self {
         Rule { scope: Some(Scope::System), ..Self::without_fence(why, from, to) }
+    }
+
+    /// Between two events stands a fence of the GPU's scope at least.
+    #[must_use]
+    pub const fn device(why: &'static str, from: Is, to: Is) -> Self {
+        Rule { scope: Some(Scope::Device), ..Self::without_fence(why, from, to) }
     }
 
     /// Between two events stands a fence of the block's scope at least.
@@ -137,7 +145,11 @@ fn event(instruction: &Instruction<'_>, access: Option<Access>) -> Option<Event>
         return Some(Event::Access(access));
     }
     let fence = || {
-        let scope = if instruction.has("sys") { Scope::System } else { Scope::Block };
+        let scope = match () {
+            () if instruction.has("sys") => Scope::System,
+            () if instruction.has("gpu") || instruction.has("gl") => Scope::Device,
+            () => Scope::Block,
+        };
         instruction.guard.is_none().then_some(Event::Fence(scope))
     };
     match instruction.name() {

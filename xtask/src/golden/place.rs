@@ -40,6 +40,10 @@ pub enum Place {
     State,
     /// The payload arena, in device memory.
     Payload,
+    /// An entry of the table of buffers, in device memory.
+    BufferTable,
+    /// A buffer, in device memory.
+    Buffer,
     /// The word of the block's memory at that offset.
     Block(usize),
     /// A word of the block's memory that holds how far a worker is.
@@ -65,6 +69,8 @@ impl Place {
             self,
             Place::State
                 | Place::Payload
+                | Place::BufferTable
+                | Place::Buffer
                 | Place::Block(_)
                 | Place::BlockCursors
                 | Place::BlockBoot
@@ -101,6 +107,8 @@ pub struct Access {
     pub strength: Strength,
     /// It is of system scope.
     pub system: bool,
+    /// It is of the block's scope.
+    pub narrow: bool,
     /// Bits, all elements together; `None` if several elements make them up.
     pub bits: Option<u32>,
 }
@@ -135,7 +143,8 @@ fn access(instruction: &Instruction<'_>, value: Option<Value>) -> Option<Access>
     let bits = instruction.opcode.last().and_then(|last| last.get(1..)?.parse().ok());
     let bits = bits.filter(|_| !vector);
     let (swaps, system) = (instruction.name() == "atom", instruction.has("sys"));
-    Some(Access { place, writes, swaps, strength, system, bits })
+    let narrow = instruction.has("cta");
+    Some(Access { place, writes, swaps, strength, system, narrow, bits })
 }
 
 /// All accesses of `function`, by instruction.
@@ -151,6 +160,7 @@ fn place(value: Value) -> Place {
         Ok(BlockMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
         Ok(BlockMemory::STATE | BlockMemory::GRID) => Place::State,
         Ok(BlockMemory::PAYLOAD) => Place::Payload,
+        Ok(BlockMemory::BUFFERS) => Place::BufferTable,
         _ => Place::Unknown,
     };
     match value.base {
@@ -162,7 +172,8 @@ fn place(value: Value) -> Place {
         Base::Line(at) => line(at, value),
         Base::Lines if value.stride.is_multiple_of(16) => Place::SomeAtom,
         Base::Lines => Place::OtherWord,
-        Base::Number | Base::Unknown => Place::Unknown,
+        Base::Buffer => Place::Buffer,
+        Base::Number | Base::Entry | Base::Unknown => Place::Unknown,
     }
 }
 

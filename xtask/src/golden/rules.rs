@@ -41,6 +41,11 @@ fn swaps(event: Event) -> bool {
     matches!(event, Event::Access(access) if access.swaps)
 }
 
+/// Memory that a handler uses beside its messages: the payload, and buffers.
+fn is_outside(place: Place) -> bool {
+    matches!(place, Place::Payload | Place::Buffer)
+}
+
 /// A look at the doorbell, an atom a thread, that orders nothing by itself.
 fn look(event: Event) -> bool {
     any_look(event) && is_relaxed(event)
@@ -79,7 +84,7 @@ fn next_event(event: Event) -> bool {
 }
 
 /// The rules.
-pub const RULES: [Rule; 27] = [
+pub const RULES: [Rule; 28] = [
     Rule::system(
         "no fence.acq_rel.sys between a look at the doorbell and telling the block of slots to read",
         look,
@@ -157,13 +162,13 @@ pub const RULES: [Rule; 27] = [
     Rule::system(
         "no fence.acq_rel.sys between a look at the doorbell and reading the payload",
         look,
-        |event| reads(event, Place::Payload),
+        |event| read(event, is_outside),
     )
     .until(barrier),
     Rule::system(
         "no fence.acq_rel.sys between a message that came in the line and reading the payload",
         look,
-        |event| reads(event, Place::Payload),
+        |event| read(event, is_outside),
     )
     .past(&[
         (|event| tells(event, Block::STAGED), never),
@@ -173,12 +178,12 @@ pub const RULES: [Rule; 27] = [
     Rule::block(
         "neither a barrier nor a fence between a look that acquires and reading the payload",
         acquiring_look,
-        |event| reads(event, Place::Payload),
+        |event| read(event, is_outside),
     )
     .until(any_barrier),
     Rule::system(
         "no fence.acq_rel.sys between a handler's writes to the payload and its answer",
-        |event| writes(event, Place::Payload),
+        |event| write(event, is_outside),
         |event| {
             write(event, |place| matches!(place, Place::ResponseControl | Place::ResponseAtom))
         },
@@ -188,9 +193,14 @@ pub const RULES: [Rule; 27] = [
     Rule::without_fence(
         "no word to the block that the payload is used before a handler writes to it",
         next_event,
-        |event| writes(event, Place::Payload),
+        |event| write(event, is_outside),
     )
     .until(|event| tells(event, Block::USES_PAYLOAD)),
+    Rule::device(
+        "no fence.acq_rel.gpu between an entry of the table of buffers and what it leads to",
+        |event| reads(event, Place::BufferTable),
+        |event| matches!(event, Event::Access(access) if access.place == Place::Buffer),
+    ),
     // By all threads of the warp that looked: before what thread 0 does alone.
     Rule::system(
         "no fence.acq_rel.sys between a command and a state that the host may have written before it",

@@ -7,6 +7,7 @@
 use super::code::{Function, Instruction};
 use super::known::Known;
 use super::operand::Operand;
+use ring_device::BlockMemory;
 
 /// What an address was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +24,10 @@ pub enum Base {
     Image,
     /// An address that the host left in the word of block memory with that offset.
     Told(i64),
+    /// What half of an entry of the table of buffers holds, all 16 bytes of it.
+    Entry,
+    /// The address of a buffer.
+    Buffer,
     /// The address of a ring's line, likewise.
     Line(i64),
     /// Several addresses of memory that the host sees: of lines, or of the blocks of control and channels.
@@ -246,6 +251,12 @@ impl Values {
         known: &Known<'_>,
     ) -> [Option<Value>; 4] {
         if let Some(Operand::List(_)) = instruction.operands.first() {
+            let whole = instruction.operands.get(1).and_then(|whole| self.get(whole, known));
+            let is_entry = |whole: Value| instruction.name() == "mov" && whole.base == Base::Entry;
+            if whole.is_some_and(is_entry) {
+                let address = Value { base: Base::Buffer, home: 0, stride: 0 };
+                return [Some(address), Some(Value::ANY), None, None];
+            }
             return [Some(Value::ANY); 4]; // parts of a number
         }
         [self.result(function, instruction, known), None, None, None]
@@ -336,6 +347,11 @@ impl Values {
                 None if known.undecided => return None,
                 None => Value::ANY,
             },
+            Base::Told(told)
+                if usize::try_from(told) == Ok(BlockMemory::BUFFERS) && instruction.has("b128") =>
+            {
+                Value { base: Base::Entry, home: 0, stride: 0 }
+            }
             _ => Value::ANY,
         })
     }

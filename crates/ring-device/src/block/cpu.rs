@@ -1,7 +1,7 @@
 //! One CPU thread as a block of one.
 
 use super::cell::Cell;
-use super::{Cooperate, Words};
+use super::{Cooperate, HasThreads, Words};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use ring_shared::atomics::{AtomicU32, AtomicU64};
 
@@ -209,7 +209,9 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn mark_limited_registers(self) {}
+    fn limit_registers<K: HasThreads>(self) {
+        const { assert!(K::THREADS > 0) }; // a thread has no registers of its own to limit
+    }
 
     #[inline(always)]
     fn optimization_barrier(self) -> Self {

@@ -1,7 +1,7 @@
 //! A thread of a GPU's block.
 
 use super::cell::Cell;
-use super::{Cooperate, Words, intrinsics as ptx};
+use super::{Cooperate, HasThreads, Words, intrinsics as ptx};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{AtomicU32, AtomicU64};
 
@@ -226,8 +226,8 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn mark_limited_registers(self) {
-        ptx::mark_limited_registers();
+    fn limit_registers<K: HasThreads>(self) {
+        ptx::limit_registers::<K>();
     }
 
     #[inline(always)]

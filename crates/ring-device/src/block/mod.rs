@@ -28,6 +28,12 @@ pub(crate) type Words = [u64; 2];
 #[derive(Clone, Copy)]
 pub(crate) struct Piece(pub Words);
 
+/// A kernel, as far as its blocks' size goes.
+pub(crate) trait HasThreads {
+    /// Threads of a block where a launch does not say otherwise.
+    const THREADS: u32;
+}
+
 /// A thread of a block, and what it does with the others. Where a method says that all threads of the warp
 /// or of the block call it, they do so at one place of the kernel.
 pub(crate) trait Cooperate: Copy {
@@ -132,9 +138,9 @@ pub(crate) trait Cooperate: Copy {
     /// Stores `value` after this thread's reads.
     fn store_after_reads(self, at: &AtomicU64, value: u64);
 
-    /// Tells whoever builds the kernel that its threads are to have no more registers than there are for 512 of them. Nothing
-    /// else comes of it.
-    fn mark_limited_registers(self);
+    /// Tells whoever builds the kernel that its threads are to have no more registers than there are for as many of them as a
+    /// launch has by default. Nothing else comes of it.
+    fn limit_registers<K: HasThreads>(self);
     /// The same thread, of whose index the compiler knows nothing: it would compute what it can from it before
     /// a loop begins, and keep it in registers, of which a block of many threads has few.
     fn optimization_barrier(self) -> Self;

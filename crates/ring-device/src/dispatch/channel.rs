@@ -116,7 +116,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
     #[inline(always)]
     pub fn payload(&self) -> Payload<'_> {
         // SAFETY: `run`'s caller promised it; it is this kernel's own.
-        unsafe { payload(self.block) }
+        unsafe { payload(self.block, K::USES_PAYLOAD) }
     }
 
     /// Where the blocks of all channels begin: behind the control block. A reference to the control block
@@ -288,17 +288,17 @@ pub(super) fn launch(block: ThreadBlock<'_>) -> u64 {
     block.memory().boot.word(boot::STATUS, offset_of!(StatusLine, launches_left)).wrapping_add(1)
 }
 
-/// The payload arena of the configuration.
+/// The payload arena of the configuration, for a handler whose kernel declares that it uses such memory or not.
 ///
 /// # Safety
 /// It is memory of this kernel's own, 128-byte aligned, that stays for as long as it is used.
 #[inline(always)]
-pub(super) unsafe fn payload<'a>(block: ThreadBlock<'a>) -> Payload<'a> {
+pub(super) unsafe fn payload<'a>(block: ThreadBlock<'a>, is_declared: bool) -> Payload<'a> {
     let boot = &block.memory().boot;
     let at = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload));
     let bytes = boot.word(boot::CONFIG, offset_of!(ConfigLine, payload_bytes));
     // SAFETY: the caller's promise.
-    unsafe { Payload::new(at, bytes, &block.memory().signals.uses_payload) }
+    unsafe { Payload::new((at, bytes), is_declared, &block.memory().signals.uses_payload) }
 }
 
 /// One thread: writes the last that a channel says in a launch. Nothing is written after it, but for what other

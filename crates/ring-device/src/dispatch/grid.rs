@@ -4,6 +4,7 @@ use super::channel::payload;
 use super::resume;
 use super::window::OUTPUT;
 use crate::block::Cooperate;
+use crate::buffers::UNREAD;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::grid::GridMemory;
 use crate::thread_block::ThreadBlock;
@@ -13,6 +14,9 @@ use ring_shared::layout::{ChannelBlock, ControlBlock};
 /// block 0.
 #[inline(always)]
 pub(super) fn enter<K: Kernel>(block: ThreadBlock<'_>) {
+    if <K::Scope as Scope<K>>::IS_GRID {
+        block.limit_registers::<K>(); // else ptxas may take more than a block of so many threads has
+    }
     if let Some(grid) = GridMemory::of::<K>(block)
         && block.thread() == 0
     {
@@ -47,6 +51,7 @@ pub(super) unsafe fn follow<K: Kernel>(block: ThreadBlock<'_>, control: *const C
         m.life.panicked.set(false);
         m.grid.reset();
         m.signals.uses_payload.set(false);
+        m.life.buffers.set(UNREAD);
         m.life.control.set(control.expose_provenance() as u64);
         let lines = control.wrapping_add(1).cast::<ChannelBlock>();
         m.life.lines.set(lines.expose_provenance() as u64);
@@ -60,5 +65,5 @@ pub(super) unsafe fn follow<K: Kernel>(block: ThreadBlock<'_>, control: *const C
     let room = (m.scratch.bytes(0), m.scratch.bytes(OUTPUT));
     // SAFETY: the caller's promise for the payload; the two halves of this block's scratch memory, each of which holds more than the
     // largest message.
-    unsafe { <K::Scope as Scope<K>>::follow(block, payload(block), room) };
+    unsafe { <K::Scope as Scope<K>>::follow(block, payload(block, K::USES_PAYLOAD), room) };
 }

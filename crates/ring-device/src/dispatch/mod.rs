@@ -21,6 +21,7 @@ mod window;
 use self::channel::{Channel, launch, publish_exit};
 use self::resume::First;
 use crate::block::Cooperate;
+use crate::buffers::UNREAD;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::claims::Claims;
 use crate::memory::grid::Trouble;
@@ -54,6 +55,7 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
     if block.thread() == 0 {
         m.life.panicked.set(false);
         m.grid.reset();
+        m.life.buffers.set(UNREAD);
         m.life.control.set(control.expose_provenance() as u64);
         m.life.lines.set(at.expose_provenance() as u64);
     }

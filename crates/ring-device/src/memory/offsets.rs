@@ -31,6 +31,8 @@ impl BlockMemory {
     pub const GRID: usize = offset_of!(BlockMemory, grid.at);
     /// Where the host leaves the address of the payload arena.
     pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
+    /// `life.buffers`, where handlers leave what the host says: the address of the table of buffers.
+    pub const BUFFERS: usize = offset_of!(BlockMemory, life.buffers);
     /// The scratch memory, the last of it: messages on their way.
     pub const SCRATCH: usize = offset_of!(BlockMemory, scratch);
     /// `inbox.next`.

@@ -154,6 +154,9 @@ pub(crate) struct Life {
     pub control: Cell<u64>,
     /// Address of the channel's block.
     pub lines: Cell<u64>,
+    /// Address of the runtime's table of buffers: 0 until a handler asks for a view, 1 if there is none. Set by any
+    /// thread that a handler runs in, all to the same.
+    pub buffers: Cell<u64>,
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ impl Memory {
             channels: 1,
             memory_bytes: size_of::<Shared>() as u64,
             payload: (0, 0),
+            buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Batch,
             max_messages: 100,

@@ -202,6 +202,7 @@ impl Node {
             channels: 1,
             memory_bytes: size_of::<Memory>() as u64,
             payload: (0, 0),
+            buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Batch,
             max_messages: 2,

@@ -222,6 +222,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             channels,
             memory_bytes: size_of::<Memory>() as u64,
             payload: (0, 0),
+            buffers: 0,
             budgets,
             processing: Processing::Continuous,
             max_messages: 1,

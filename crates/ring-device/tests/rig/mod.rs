@@ -222,6 +222,7 @@ impl<K: Kernel> Rig<K> {
             channels,
             memory_bytes: bytes as u64,
             payload: (0, 0),
+            buffers: 0,
             budgets: ENDLESS,
             processing: Processing::Batch,
             max_messages: u32::MAX,

@@ -5,8 +5,8 @@ mod entry;
 pub(crate) use entry::program;
 
 use super::{
-    Cells, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped, MemoryCopy,
-    Occupancy, Program, Resources, RunState, Sealed, pages,
+    Cells, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped,
+    MemoryCopy, Occupancy, Program, Resources, RunState, Sealed, pages,
 };
 use crate::device::image::ImageError;
 use crate::device::probe::Probed;
@@ -108,6 +108,10 @@ impl Driver for Cpu {
             // SAFETY: the caller's, from `alloc_device`, which is `alloc_pinned`.
             unsafe { pages::free(host, bytes) };
         }
+    }
+
+    fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError> {
+        Ok(Arc::new(CpuCopyLane))
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
@@ -249,36 +253,64 @@ impl LaunchSlot for CpuLaunchSlot {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.state() == RunState::Ended
+    }
+}
+
+impl CopyLane for CpuLaunchSlot {
     fn copies(&self) -> RunState {
         RunState::Ended
     }
 
-    fn is_over(&self) -> bool {
-        self.state() == RunState::Ended
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
+        // SAFETY: the caller's promise.
+        unsafe { copy_cells(copy) };
+        Ok(())
+    }
+}
+
+/// Copies that end before their call does.
+#[derive(Debug)]
+struct CpuCopyLane;
+
+impl Sealed for CpuCopyLane {}
+
+impl CopyLane for CpuCopyLane {
+    fn copies(&self) -> RunState {
+        RunState::Ended
     }
 
-    /// Copies cell by cell, each as one, since channels may use them at the same time.
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
-        let (to, from) = copy.ends();
-        match copy.cells {
-            Cells::Words => {
-                let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
-                for i in 0..copy.bytes / size_of::<AtomicU32>() {
-                    // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
-                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-                    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-                }
-            }
-            Cells::Atoms => {
-                let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
-                for i in 0..copy.bytes / size_of::<Atom>() {
-                    // SAFETY: as above.
-                    let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
-                    to.publish(from.observe());
-                }
+        // SAFETY: the caller's promise.
+        unsafe { copy_cells(copy) };
+        Ok(())
+    }
+}
+
+/// Copies cell by cell, each as one, since channels may use them at the same time.
+///
+/// # Safety
+/// As for [`CopyLane::copy`].
+unsafe fn copy_cells(copy: MemoryCopy) {
+    let (to, from) = copy.ends();
+    match copy.cells {
+        Cells::Words => {
+            let (to, from) = (to.cast::<AtomicU32>(), from.cast::<AtomicU32>());
+            for i in 0..copy.bytes / size_of::<AtomicU32>() {
+                // SAFETY: inside the caller's ranges, aligned, accessed as such cells.
+                let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
-        Ok(())
+        Cells::Atoms => {
+            let (to, from) = (to.cast::<Atom>(), from.cast::<Atom>());
+            for i in 0..copy.bytes / size_of::<Atom>() {
+                // SAFETY: as above.
+                let (to, from) = unsafe { (&*to.add(i), &*from.add(i)) };
+                to.publish(from.observe());
+            }
+        }
     }
 }
 

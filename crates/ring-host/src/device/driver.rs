@@ -115,7 +115,7 @@ impl RunState {
 pub enum Cells {
     /// Lines and slots: 16 bytes, as [`Atom`](ring_shared::atomics::Atom).
     Atoms,
-    /// Payload: 4 bytes.
+    /// Payload and buffers: 4 bytes.
     Words,
 }
 
@@ -167,8 +167,21 @@ pub enum Launched {
     NotYet,
 }
 
+/// Copies that follow each other, beside whatever runs on the device.
+pub trait CopyLane: Sealed + Send + Sync + Debug {
+    /// Whether a copy is under way. Never blocks.
+    fn copies(&self) -> RunState;
+
+    /// Begins a copy, beside launches, behind the copies before it.
+    ///
+    /// # Safety
+    /// Both ranges are as long as the copy says, whole cells at multiples of a cell, and stay until the
+    /// copy is over; nobody else writes them meanwhile but in such cells, as atomics.
+    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError>;
+}
+
 /// A place for one kernel's launches, one behind the other, and the copies of its memory.
-pub trait LaunchSlot: Sealed + Send + Sync + Debug {
+pub trait LaunchSlot: CopyLane {
     /// Launches the kernel once more, behind its launches before. Returns at once, also if that cannot
     /// be now. `replay`: through
     /// the graph that the launch slot was made with. A device may hold it back until
@@ -182,21 +195,11 @@ pub trait LaunchSlot: Sealed + Send + Sync + Debug {
     /// Whether a launch is on the device or waits for it. Never blocks.
     fn state(&self) -> RunState;
 
-    /// Whether a copy is under way. Never blocks.
-    fn copies(&self) -> RunState;
-
     /// Whether neither a launch nor a copy touches memory any more.
     fn is_over(&self) -> bool;
 
     /// Tells how many messages were handled: an emulated device may break after some.
     fn note_processed(&self, _processed: u64) {}
-
-    /// Begins a copy, beside launches, behind the copies before it.
-    ///
-    /// # Safety
-    /// Both ranges are as long as the copy says, whole cells at multiples of a cell, and stay until the
-    /// copy is over; nobody else writes them meanwhile but in such cells, as atomics.
-    unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError>;
 }
 
 /// A kernel that was loaded.
@@ -257,6 +260,15 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     /// # Safety
     /// From `alloc_device` of this driver with that size, and nothing uses it any more.
     unsafe fn free_device(&self, address: u64, bytes: usize);
+
+    /// Makes a lane for copies that are no kernel's. It is dropped when none is under way.
+    fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError>;
+
+    /// Whether that is the context of the driver's that its memory belongs to.
+    #[cfg(feature = "cuda")]
+    fn is_context(&self, _: cudarc::driver::sys::CUcontext) -> bool {
+        false
+    }
 
     /// The device that serves from now on, if this one was reset by another user of the process;
     /// `None` if this one serves.

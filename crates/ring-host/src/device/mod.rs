@@ -20,8 +20,8 @@ pub(crate) mod retry;
 
 pub(crate) use driver::Sealed;
 pub use driver::{
-    Cells, CopyKind, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped,
-    MemoryCopy, Program, RunState,
+    Cells, CopyKind, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits,
+    Mapped, MemoryCopy, Program, RunState,
 };
 pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};

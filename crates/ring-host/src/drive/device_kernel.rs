@@ -94,6 +94,13 @@ impl DeviceKernel {
         done.ok_or_else(|| PayloadError::Timeout { bytes, waited: end.waited() })
     }
 
+    /// Index behind the last request that was sent to channel `channel`: also of another thread, if the caller has learnt
+    /// from that thread that it was sent.
+    pub fn sent(&self, channel: u32) -> u64 {
+        let (pending, head) = self.region.pending(channel);
+        head.wrapping_add(pending.into())
+    }
+
     /// Index after the last response that channel `channel`'s receiver has taken.
     pub fn received(&self, channel: u32) -> u64 {
         // SYNC: acquires `publish_received`: the receiver's reads of slots come before our credit.

@@ -6,8 +6,6 @@ use super::report::Fallback;
 use crate::device::Launched;
 use crate::device::retry::MOST_FAILURES;
 use crate::error::{DeviceFault, DriverError};
-use crate::memory::plan::Direction;
-use crate::memory::region::Region;
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Budgets, State};
 use std::time::{Duration, Instant};
@@ -98,7 +96,7 @@ impl Launches {
         }
         let region = kernel.region();
         (0..region.plan.channels).any(|channel| {
-            let (pending, head) = pending(region, channel);
+            let (pending, head) = region.pending(channel);
             pending > 0 && head.wrapping_sub(kernel.received(channel)) < region.plan.capacity.into()
         })
     }
@@ -119,7 +117,7 @@ impl Launches {
             (Duration::from_nanos(budgets.time / 2), budgets.iterations != u64::MAX);
         let region = kernel.region();
         kernel.commanded().state == State::Active as u32
-            && (0..region.plan.channels).any(|channel| pending(region, channel).0 > 0)
+            && (0..region.plan.channels).any(|channel| region.pending(channel).0 > 0)
             && (counted || self.launched_at.elapsed() >= half)
     }
 
@@ -215,13 +213,4 @@ impl Launches {
             false => Err(DeviceFault::Driver { kernel: name, source: Box::new(error) }),
         }
     }
-}
-
-/// Requests of a channel that the device has not consumed, and the index of the first of them, as far
-/// as the host knows.
-fn pending(region: &Region, channel: u32) -> (u32, u64) {
-    let block = region.channel(channel);
-    let head = block.consumed();
-    let told = region.ring(channel, Direction::Requests).told_from(head);
-    (told.min(region.plan.capacity), head)
 }

@@ -1,6 +1,8 @@
 //! The place for launches on a device that does what a test says.
 
-use crate::device::{Cells, CopyKind, LaunchSlot, Launched, MemoryCopy, RunState, Sealed};
+use crate::device::{
+    Cells, CopyKind, CopyLane, LaunchSlot, Launched, MemoryCopy, RunState, Sealed,
+};
 use crate::error::{DriverError, DriverReason};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -216,6 +218,16 @@ impl LaunchSlot for Fake {
         }
     }
 
+    fn is_over(&self) -> bool {
+        !self.script().stays
+    }
+
+    fn note_processed(&self, processed: u64) {
+        self.script().processed = Some(processed);
+    }
+}
+
+impl CopyLane for Fake {
     fn copies(&self) -> RunState {
         let script = self.script();
         match &script.fault {
@@ -223,14 +235,6 @@ impl LaunchSlot for Fake {
             None if script.waiting.is_empty() => RunState::Ended,
             None => RunState::Running,
         }
-    }
-
-    fn is_over(&self) -> bool {
-        !self.script().stays
-    }
-
-    fn note_processed(&self, processed: u64) {
-        self.script().processed = Some(processed);
     }
 
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {

@@ -358,6 +358,7 @@ impl LaunchConfig {
             payload_bytes: self.payload::<K>(),
             payload_memory: self.payload_memory,
             state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
+            buffers: 0,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,
             max_messages: self.max_messages,

@@ -4,7 +4,7 @@
 use crate::device::image::Image;
 use crate::device::probe::QuickPages;
 use crate::device::{Driver, Mapped};
-use crate::error::{ArenaKind, DriverError, LaunchError};
+use crate::error::{ArenaKind, DriverError, DriverReason, LaunchError};
 use crate::sync::lock;
 use range_alloc::RangeAllocator;
 use std::ops::Range;
@@ -77,6 +77,23 @@ impl Arena {
     pub fn device(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Arc<Arena>, DriverError> {
         let address = if bytes == 0 { 0 } else { driver.alloc_device(bytes)? };
         Ok(Arena::new(driver, address, bytes, None))
+    }
+
+    /// An arena of device memory of `least` bytes, or more if a part of `bytes` bytes needs more; and that part.
+    pub fn with_room(
+        driver: &Arc<dyn Driver>,
+        bytes: usize,
+        least: usize,
+    ) -> Result<(Arc<Arena>, Suballocation), DriverError> {
+        let refused = || DriverError {
+            call: "allocate",
+            code: 0,
+            reason: DriverReason::AddressSpace { bytes },
+        };
+        let whole = whole_granules(bytes).ok_or_else(refused)?;
+        let arena = Arena::device(driver, whole.max(least))?;
+        let part = arena.alloc(bytes).map_err(|_| refused())?;
+        Ok((arena, part))
     }
 
     fn new(

@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub payload_memory: PayloadMemory,
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
+    /// Device address of the table of buffers; 0 for none.
+    pub buffers: u64,
     /// A launch's budgets, as the device counts them.
     pub budgets: Budgets,
     pub processing: Processing,
@@ -172,6 +174,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
+            buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,
             max_messages: 1,

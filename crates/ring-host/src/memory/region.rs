@@ -15,6 +15,7 @@ use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, Far, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub(crate) struct Region {
     state: Option<Suballocation>,
     /// What keeps the links of a kernel with ports.
     _links: Option<KernelLinks>,
+    /// What keeps buffers.
+    _used: Option<Arc<dyn Debug + Send + Sync>>,
 }
 
 impl Region {
@@ -121,6 +124,7 @@ impl Region {
             payload,
             state,
             _links: None,
+            _used: None,
         };
         region.initialise();
         Ok(region)
@@ -139,6 +143,7 @@ impl Region {
             channels: self.plan.channels,
             memory_bytes: self.seen_bytes() as u64,
             payload: (self.payload(), self.plan.payload_bytes as u64),
+            buffers: self.plan.buffers,
             budgets: self.plan.budgets,
             processing: self.plan.processing,
             max_messages: self.plan.max_messages,
@@ -295,6 +300,19 @@ impl Region {
         ring.expect("the launch checked the capacity")
     }
 
+    /// Requests of a channel that the device has not consumed, and the index of the first of them, as far
+    /// as the host knows.
+    pub fn pending(&self, channel: u32) -> (u32, u64) {
+        let head = self.channel(channel).consumed();
+        let told = self.ring(channel, Direction::Requests).told_from(head);
+        (told.min(self.plan.capacity), head)
+    }
+
+    /// Keeps something that the kernel uses for as long as it has this memory.
+    pub fn keep(&mut self, used: Arc<dyn Debug + Send + Sync>) {
+        self._used = Some(used);
+    }
+
     /// Device address of the payload arena.
     pub fn payload(&self) -> u64 {
         match self.plan.payload_parts() {
@@ -362,6 +380,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
+            buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,
             max_messages: 1,

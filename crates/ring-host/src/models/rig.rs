@@ -2,7 +2,7 @@
 
 use crate::deadline::Patience;
 use crate::device::{
-    Demand, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState, Sealed,
+    CopyLane, Demand, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState, Sealed,
 };
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::report::{AskedBy, Evidence, Selection, Why};
@@ -152,6 +152,13 @@ impl LaunchSlot for Place {
             false => RunState::Running,
         }
     }
+
+    fn is_over(&self) -> bool {
+        true // the models join all threads first
+    }
+}
+
+impl CopyLane for Place {
     fn copies(&self) -> RunState {
         loop {
             // Not locked while loom may switch to another thread.
@@ -162,9 +169,7 @@ impl LaunchSlot for Place {
             }
         }
     }
-    fn is_over(&self) -> bool {
-        true // the models join all threads first
-    }
+
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         let (to, from) = copy.ends();
         self.begin(to, from, copy.bytes);

@@ -1,7 +1,9 @@
 //! Starting a kernel in exactly the way that was chosen.
 
 use super::environment::asked;
-use crate::deadline::{Patience, wait};
+use crate::buffers::kernels::Kernels;
+use crate::buffers::table::Buffers;
+use crate::deadline::{Deadline, Patience, wait};
 use crate::device::cpu::program;
 use crate::device::image::Image;
 use crate::device::retry::launch_within;
@@ -12,7 +14,7 @@ use crate::drive::lease::Lease;
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::{Candidate, Facts, Needs, candidates};
-use crate::error::{DriverError, DriverReason, LaunchError, Refusal};
+use crate::error::{BufferError, DriverError, DriverReason, LaunchError, Refusal};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
@@ -22,9 +24,10 @@ use crate::memory::links::KernelLinks;
 use crate::memory::plan::Plan;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode, PayloadMemory, nanoseconds};
-use ring_device::Kernel;
+use crate::sync::lock;
+use ring_device::{Kernel, Scope};
 use ring_shared::layout::UNLIMITED;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Slots of a ring at least, where nobody chose and memory is short.
@@ -35,6 +38,9 @@ const STAGED_LAUNCH: Duration = Duration::from_secs(1);
 
 /// How long a launch waits for what the driver does instead, such as loading code.
 const LAUNCHED: Duration = Duration::from_secs(60);
+
+/// How long it may take to make the table of buffers.
+const TABLE_MADE: Duration = Duration::from_secs(5);
 
 /// How long it may take to clear a new kernel's state.
 const STATE_CLEARED: Duration = Duration::from_secs(5);
@@ -51,9 +57,46 @@ pub(crate) struct RuntimeCore {
     pub why: Opened,
     /// What a launch without code of its own runs.
     pub kernels: Image,
+    /// The kernels that were launched.
+    launched: Arc<Kernels>,
+    /// The buffers, from the first on, or from the first kernel that may view some.
+    buffers: Mutex<Option<Arc<Buffers>>>,
 }
 
 impl RuntimeCore {
+    pub fn new(
+        driver: Arc<dyn Driver>,
+        (pinned, device): (Option<Arc<Arena>>, Arc<Arena>),
+        why: Opened,
+        kernels: Image,
+    ) -> RuntimeCore {
+        let (launched, buffers) = (Arc::default(), Mutex::default());
+        RuntimeCore { driver, pinned, device, why, kernels, launched, buffers }
+    }
+
+    /// The buffers, made if there are none yet.
+    pub fn buffers(&self, deadline: Deadline) -> Result<Arc<Buffers>, BufferError> {
+        let mut buffers = lock(&self.buffers);
+        if let Some(buffers) = &*buffers {
+            return Ok(Arc::clone(buffers));
+        }
+        let arenas = (self.pinned.as_ref(), &self.device);
+        let made = Buffers::new(&self.driver, arenas, &self.launched, self.patience(), deadline)?;
+        Ok(Arc::clone(buffers.insert(made)))
+    }
+
+    /// The buffers, if there are any.
+    pub fn buffers_if_any(&self) -> Option<Arc<Buffers>> {
+        lock(&self.buffers).clone()
+    }
+
+    /// The buffers for a kernel that may view some. Without their table it runs all the same, and views none.
+    fn buffers_of_kernel(&self, kernel: &'static str) -> Option<Arc<Buffers>> {
+        let buffers = self.buffers(TABLE_MADE.into());
+        let lacks = |error: &BufferError| tracing::warn!(kernel, %error, "it can view no buffers");
+        buffers.inspect_err(lacks).ok()
+    }
+
     /// The report with what `Auto` chooses from it.
     pub fn with_selection(&self, mut report: Report) -> Report {
         let needs = Needs { copies: true, mapped_payload: false };
@@ -155,8 +198,10 @@ impl RuntimeCore {
         // What the driver allocated is gone after a reset: nobody may write a lease there.
         let stays = self.pinned.as_ref().is_some_and(|arena| arena.stays());
         let lease = launch.lease_in(memory).filter(|_| stays);
+        let buffers = if K::USES_PAYLOAD { self.buffers_of_kernel(K::NAME) } else { None };
         let plan = Plan {
             memory,
+            buffers: buffers.as_ref().map_or(0, |buffers| buffers.device()),
             lines: if config.is_resident() { plan.lines } else { 1 },
             budgets: config.budgets,
             lease: lease.map_or(UNLIMITED, nanoseconds),
@@ -166,6 +211,10 @@ impl RuntimeCore {
         let mut region = region.map_err(|none| none.of_kernel(K::NAME))?;
         if let Some(links) = links {
             region.connect(links.clone());
+        }
+        let presence = buffers.map(|buffers| buffers.presence());
+        if let Some(presence) = &presence {
+            region.keep(Arc::clone(presence));
         }
         let (cooperative, window) = (launch.is_cooperative::<K>(info), region.plan.lines);
         let grid = Grid { blocks, threads, cooperative };
@@ -179,6 +228,8 @@ impl RuntimeCore {
         let clock = (info.clock_khz, self.patience());
         let device = DeviceKernel::new(K::NAME, clock, (region, lease), (launch_slot, reservation));
         let core = Arc::new(KernelCore::new(device, drive));
+        let answers = <K::Scope as Scope<K>>::PORTS.is_none();
+        self.launched.add(&core, presence.as_ref(), answers);
         // Before the launch: the blocks of a grid meet there.
         clear_state(&core.device, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;

@@ -44,7 +44,7 @@ pub(super) fn probe(
     let device = Arena::device(driver, PROBE_BYTES)?;
     let driver = Arc::clone(driver);
     let (pinned, why, kernels) = (found.ok(), Opened::Given, kernels.clone());
-    let core = &RuntimeCore { driver, pinned, device, why, kernels };
+    let core = &RuntimeCore::new(driver, (pinned, device), why, kernels);
     let (pinned, maps) = (refused.is_none(), core.driver.info().maps_host_memory);
     let no_pinned = || match &refused {
         Some(error) => Lack::No(Cause::NoPinned(error.clone().into())),

@@ -7,6 +7,7 @@
 //! [`MemoryScope`], needs assembly.
 
 mod atom;
+pub(crate) mod element;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model;

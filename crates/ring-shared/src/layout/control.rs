@@ -159,7 +159,10 @@ shared_struct! {
         /// Bytes of the memory that both sides see, from the control block on: blocks, lines and slots. Where lines lie
         /// apart, what is between is among them.
         pub memory_bytes @ 56: AtomicU64,
-        pad @ 64: [AtomicU64; 8],
+        /// Device address of the runtime's table of buffers, [`MAX_BUFFERS`](super::MAX_BUFFERS) times
+        /// [`BufferEntry`](super::BufferEntry); 0 for none.
+        pub buffers @ 64: AtomicU64,
+        pad @ 72: [AtomicU64; 7],
     }
 }
 

@@ -32,6 +32,8 @@ pub struct KernelSetup {
     pub memory_bytes: u64,
     /// Device address of the payload arena, and its bytes; 0 and 0 for none.
     pub payload: (u64, u64),
+    /// Device address of the table of buffers; 0 for none.
+    pub buffers: u64,
     /// Budgets of a launch.
     pub budgets: Budgets,
     /// How many messages an iteration takes.
@@ -64,6 +66,7 @@ impl ControlBlock {
         let (config, (payload, payload_bytes)) = (&self.config, setup.payload);
         config.payload.store(payload, Relaxed);
         config.payload_bytes.store(payload_bytes, Relaxed);
+        config.buffers.store(setup.buffers, Relaxed);
         config.processing.store(setup.processing as u32, Relaxed);
         config.max_messages.store(setup.max_messages, Relaxed);
         config.lease.store(setup.lease, Relaxed);

@@ -7,6 +7,7 @@
 
 #[macro_use]
 mod table;
+mod buffers;
 mod channel;
 #[cfg(not(target_arch = "nvptx64"))]
 mod command;
@@ -17,6 +18,7 @@ mod links;
 mod page_probe;
 mod placement;
 
+pub use buffers::{BufferEntry, MAX_BUFFERS};
 pub use channel::{
     BUCKETS, ChannelBlock, CreditLine, Doorbell, RingDescriptor, StatusLine, Times, bucket,
 };

@@ -1,5 +1,6 @@
 //! What both compilers make of the same assembly: each is one instruction or two.
 
+use crate::block::HasThreads;
 use core::arch::asm;
 
 /// Compares and swaps a word of block-shared memory; what was there before.
@@ -90,12 +91,12 @@ pub(crate) fn opaque64<T>(mut at: *const T) -> *const T {
     at
 }
 
-/// Marks the kernel as one of a block of 512 threads at most: ring-builder lets none of its threads have more registers than those
-/// have.
+/// Says how many threads the kernel's blocks have: ring-builder lets none of them have more registers than a multiprocessor has for
+/// so many.
 #[inline(always)]
-pub(crate) fn mark_limited_registers() {
+pub(crate) fn limit_registers<K: HasThreads>() {
     // SAFETY: no instruction.
-    unsafe { asm!("// ring: registers for 512 threads", options(nostack)) }
+    unsafe { asm!("// ring: registers for {} threads", const K::THREADS, options(nostack)) }
 }
 
 /// Bytes of block-shared memory that the block has, declared and by launch.

@@ -97,7 +97,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// [opened](Self::open_links).
     #[inline(always)]
     pub fn run_links(&self, began: (u64, u64), first: First) {
-        self.mark_limited_registers(); // else ptxas may take more than a block of 512 threads has
+        self.limit_registers::<K>(); // else ptxas may take more than a block of so many threads has
         self.begin(began, first);
         self.sync();
         let mut watch = self.watch();

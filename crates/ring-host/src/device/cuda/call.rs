@@ -114,6 +114,11 @@ impl Context {
         check("cuCtxPushCurrent", DESTROYED)
     }
 
+    /// Whether `raw` is a handle of this context, which serves.
+    pub fn is(self, raw: sys::CUcontext) -> bool {
+        self.raw == raw && self.is_ours().is_ok()
+    }
+
     /// Bytes of device memory that are free.
     pub fn free(self) -> Result<u64, DriverError> {
         let _bound = Bound::new(self)?;

@@ -1,10 +1,11 @@
 use super::api;
 use super::call::{Bound, Context, check, is_final};
+use super::copies;
 use super::deferred_free::{Deferred, DeferredFree, Graph, ResidentKernel};
 use super::module::RawFunction;
 use super::stream::{Pair, Stream, Streams};
 use crate::device::{
-    CopyKind, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, Occupancy, Resources,
+    CopyLane, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, Occupancy, Resources,
     RunState, Sealed,
 };
 use crate::error::{DriverError, DriverReason, Needed};
@@ -303,30 +304,18 @@ impl LaunchSlot for CudaLaunchSlot {
         })
     }
 
+    fn is_over(&self) -> bool {
+        self.state() != RunState::Running && self.copies() != RunState::Running
+    }
+}
+
+impl CopyLane for CudaLaunchSlot {
     fn copies(&self) -> RunState {
         self.ask(|| self.pair.copies.state())
     }
 
-    fn is_over(&self) -> bool {
-        self.state() != RunState::Running && self.copies() != RunState::Running
-    }
-
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
-        let _bound = Bound::new(self.context)?;
-        let MemoryCopy { kind, host, device, bytes, .. } = copy;
-        let (host, stream) = (host.as_ptr().cast(), self.pair.copies.0);
-        // SAFETY: the caller's ranges, which stay until the copy is over.
-        unsafe {
-            match kind {
-                CopyKind::HostToDevice => check(
-                    "cuMemcpyHtoDAsync",
-                    api::cuMemcpyHtoDAsync_v2(device, host, bytes, stream),
-                ),
-                CopyKind::DeviceToHost => check(
-                    "cuMemcpyDtoHAsync",
-                    api::cuMemcpyDtoHAsync_v2(host, device, bytes, stream),
-                ),
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { copies::enqueue(copy, self.context, &self.pair.copies) }
     }
 }

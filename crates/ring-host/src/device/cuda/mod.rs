@@ -8,6 +8,7 @@
 
 mod api;
 mod call;
+mod copies;
 mod deferred_free;
 mod exclusion;
 mod function;
@@ -24,7 +25,7 @@ mod quick;
 mod stream;
 
 use self::call::{Bound, End, check};
-use super::{Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
+use super::{CopyLane, Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
 use crate::device::image::{Image, ImageError, Loaded};
 #[cfg(not(target_os = "linux"))]
 use crate::device::probe::NoQuickPages;
@@ -269,6 +270,14 @@ impl Driver for Cuda {
 
     unsafe fn free_device(&self, address: u64, bytes: usize) {
         self.deferred_free.defer(deferred_free::Deferred::Device { address, bytes });
+    }
+
+    fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError> {
+        Ok(Arc::new(copies::CudaCopyLane::new(self.context, &self.streams)?))
+    }
+
+    fn is_context(&self, context: sys::CUcontext) -> bool {
+        self.context.is(context)
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

@@ -1,7 +1,7 @@
 //! Copies that land late and torn, as a copy engine's may: one behind the other, the cells of each in any
 //! order. Time passes for them with every call, so the same calls see the same course again.
 
-use crate::device::{Cells, LaunchSlot, MemoryCopy};
+use crate::device::{Cells, CopyLane, MemoryCopy};
 use crate::error::DriverError;
 use ring_shared::atomics::Atom;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ struct Copy {
     parts: Vec<Part>,
 }
 
-// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `LaunchSlot::copy`, and
+// SAFETY: addresses; the ranges stay until the copy is over, by the promise to `CopyLane::copy`, and
 // whoever lands a part is one at a time (`Late` is behind a lock).
 unsafe impl Send for Copy {}
 
@@ -76,7 +76,7 @@ impl Late {
     }
 
     /// A call was made: what is due lands, by the device underneath.
-    pub fn pass(&mut self, inner: &dyn LaunchSlot) {
+    pub fn pass(&mut self, inner: &dyn CopyLane) {
         while let Some(copy) = self.copies.front_mut() {
             while let Some(part) = copy.parts.last_mut() {
                 if part.calls > 0 {
@@ -93,7 +93,7 @@ impl Late {
     }
 
     /// All that is under way lands.
-    pub fn land_all(&mut self, inner: &dyn LaunchSlot) {
+    pub fn land_all(&mut self, inner: &dyn CopyLane) {
         for part in self.copies.iter_mut().flat_map(|copy| &mut copy.parts) {
             part.calls = 0;
         }
@@ -123,7 +123,7 @@ fn size_of_cell(cells: Cells) -> usize {
 }
 
 /// Copies some cells.
-fn land(copy: MemoryCopy, part: Range<usize>, inner: &dyn LaunchSlot) -> Result<(), DriverError> {
+fn land(copy: MemoryCopy, part: Range<usize>, inner: &dyn CopyLane) -> Result<(), DriverError> {
     let each = size_of_cell(copy.cells);
     let (at, bytes) = (part.start * each, part.len() * each);
     // SAFETY: whole cells of ranges that stay until this place is over, which it is not before they have
@@ -137,7 +137,7 @@ fn land(copy: MemoryCopy, part: Range<usize>, inner: &dyn LaunchSlot) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{CopyKind, Launched, RunState, Sealed};
+    use crate::device::{CopyKind, RunState, Sealed};
     use std::ptr::NonNull;
 
     /// A device whose memory is the host's.
@@ -146,18 +146,9 @@ mod tests {
 
     impl Sealed for Memory {}
 
-    impl LaunchSlot for Memory {
-        unsafe fn launch(&self, _: bool) -> Result<Launched, DriverError> {
-            Ok(Launched::Yes)
-        }
-        fn state(&self) -> RunState {
-            RunState::Ended
-        }
+    impl CopyLane for Memory {
         fn copies(&self) -> RunState {
             RunState::Ended
-        }
-        fn is_over(&self) -> bool {
-            true
         }
         unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
             let (to, from) = copy.ends();

@@ -1,6 +1,8 @@
 use super::late::Late;
 use super::state::{Faults, State, Watched};
-use crate::device::{Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed};
+use crate::device::{
+    CopyLane, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed,
+};
 use crate::error::DriverError;
 use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -200,16 +202,6 @@ impl LaunchSlot for QuirkyLaunchSlot {
         }
     }
 
-    fn copies(&self) -> RunState {
-        let late = self.late();
-        let failed = late.as_ref().and_then(|late| late.failed());
-        match self.state.fault().or(failed) {
-            Some(fault) => RunState::Faulted(fault.clone()),
-            None if late.as_ref().is_some_and(|late| late.is_under_way()) => RunState::Running,
-            None => self.inner.copies(),
-        }
-    }
-
     /// Only if the inner launch slot says so, and no copy is to land, whatever faults were made up: memory is
     /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
@@ -230,6 +222,18 @@ impl LaunchSlot for QuirkyLaunchSlot {
     fn note_processed(&self, processed: u64) {
         self.inner.note_processed(processed);
         self.state.note_processed(self.faults, processed);
+    }
+}
+
+impl CopyLane for QuirkyLaunchSlot {
+    fn copies(&self) -> RunState {
+        let late = self.late();
+        let failed = late.as_ref().and_then(|late| late.failed());
+        match self.state.fault().or(failed) {
+            Some(fault) => RunState::Faulted(fault.clone()),
+            None if late.as_ref().is_some_and(|late| late.is_under_way()) => RunState::Running,
+            None => self.inner.copies(),
+        }
     }
 
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {

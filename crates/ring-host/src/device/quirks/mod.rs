@@ -1,6 +1,7 @@
 //! Devices with things taken away, to test how programs fare on machines that lack them.
 
 mod allocation_table;
+mod copy_lane;
 mod late;
 mod launch_slot;
 mod memory_probe;
@@ -11,18 +12,20 @@ mod state;
 pub use memory_probe::{Lines, MemoryProbe};
 pub use names::NAMES;
 
-use super::{Driver, Function, Mapped, Occupancy, Program, Sealed};
+use super::{CopyLane, Driver, Function, Mapped, Occupancy, Program, Sealed};
 use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::{Probed, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::setters::setters;
+use copy_lane::QuirkyCopyLane;
+use late::Late;
 use launch_slot::QuirkyFunction;
 use state::{Faults, Numbers, State};
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// After how long a watchdog of the usual kind ends a kernel.
@@ -273,6 +276,19 @@ impl Driver for Quirks {
         self.state.table().forget(address, false);
         // SAFETY: the caller's promise; what `alloc_device` gives is the inner device's, unchanged.
         unsafe { self.inner.free_device(address, bytes) }
+    }
+
+    fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError> {
+        let inner = self.inner.copy_lane()?;
+        let (faults, state) = (self.faults, Arc::clone(&self.state));
+        // A course of its own, and those of kernels stay as they are.
+        let late = faults.late.map(|seed| Mutex::new(Late::new(!seed)));
+        Ok(Arc::new(QuirkyCopyLane { inner, faults, state, late }))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn is_context(&self, context: cudarc::driver::sys::CUcontext) -> bool {
+        self.inner.is_context(context)
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

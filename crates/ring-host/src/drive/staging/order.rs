@@ -2,7 +2,7 @@
 
 use super::rig::{block, region, ring};
 use super::*;
-use crate::device::{Launched, RunState, Sealed};
+use crate::device::{CopyLane, Launched, RunState, Sealed};
 use crate::memory::plan::Direction;
 use crate::mode::Memory;
 use ring_shared::layout::{Command, State};
@@ -67,15 +67,20 @@ impl LaunchSlot for Hand {
     fn state(&self) -> RunState {
         RunState::Running
     }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+}
+
+impl CopyLane for Hand {
     fn copies(&self) -> RunState {
         match self.0.lock().unwrap().is_empty() {
             true => RunState::Ended,
             false => RunState::Running,
         }
     }
-    fn is_over(&self) -> bool {
-        true
-    }
+
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
         let (to, from) = copy.ends();
         self.hold(to, from, copy.bytes);

@@ -1,0 +1,123 @@
+//! The kernels of a runtime, and which of them may still use a buffer that was given back.
+
+use crate::deadline::{Deadline, Patience, wait};
+use crate::drive::scheduler::Hold;
+use crate::error::BufferError;
+use crate::kernel::core::KernelCore;
+use crate::sync::lock;
+use ring_shared::atomics::{Ordering, fence};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, Weak};
+
+/// What the memory of a kernel keeps that may view buffers: buffers, until nothing of the kernel is on the device.
+#[derive(Debug)]
+pub(crate) struct Presence<T> {
+    pub _used: Arc<T>,
+}
+
+/// Tells whether a presence is still there.
+type Watch = Weak<dyn Debug + Send + Sync>;
+
+/// A kernel of the runtime.
+#[derive(Clone, Debug)]
+struct Kernel {
+    core: Weak<KernelCore>,
+    /// What its memory keeps if it may view buffers.
+    presence: Option<Watch>,
+    /// It answers each request: when the answer was received, the request is over.
+    answers: bool,
+}
+
+impl Kernel {
+    /// Whether it is known that it will never use memory again.
+    fn is_gone(&self) -> bool {
+        self.core.strong_count() == 0
+            && self.presence.as_ref().is_none_or(|presence| presence.strong_count() == 0)
+    }
+}
+
+/// The kernels that a runtime has launched and that are not gone.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels(Mutex<Vec<Kernel>>);
+
+impl Kernels {
+    /// Adds a kernel, with what its memory keeps if it may view buffers. `answers`: it has no ports.
+    pub fn add(
+        &self,
+        core: &Arc<KernelCore>,
+        presence: Option<&Arc<dyn Debug + Send + Sync>>,
+        answers: bool,
+    ) {
+        let (core, presence) = (Arc::downgrade(core), presence.map(Arc::downgrade));
+        let mut kernels = lock(&self.0);
+        kernels.retain(|kernel| !kernel.is_gone());
+        kernels.push(Kernel { core, presence, answers });
+    }
+
+    /// What was sent by now to each that may view buffers.
+    pub(super) fn sent(&self) -> Vec<Sent> {
+        let kernels = lock(&self.0);
+        let views = kernels.iter().filter(|kernel| kernel.presence.is_some() && !kernel.is_gone());
+        views.map(Sent::new).collect()
+    }
+
+    /// Those that are not gone.
+    pub fn live(&self) -> Vec<Arc<KernelCore>> {
+        lock(&self.0).iter().filter_map(|kernel| kernel.core.upgrade()).collect()
+    }
+}
+
+/// Keeps launches of `kernels` away, where copies cannot be made beside them, until the result is dropped.
+pub(super) fn hold(
+    kernels: &[Arc<KernelCore>],
+    deadline: Deadline,
+) -> Result<Vec<Hold<'_>>, BufferError> {
+    let mut holds = Vec::new();
+    for core in kernels {
+        let Some(hold) = core.drive.hold() else { continue };
+        // One that is lost is launched no more.
+        let look =
+            || Ok::<_, BufferError>(core.drive.rests(&core.device).unwrap_or(true).then_some(()));
+        let done = wait(deadline, Patience::Yield, look, || Ok(()))?;
+        done.ok_or_else(|| BufferError::Timeout { bytes: 0, waited: deadline.waited() })?;
+        holds.push(hold);
+    }
+    Ok(holds)
+}
+
+/// What was sent to a kernel until some moment.
+#[derive(Debug)]
+pub(super) struct Sent {
+    kernel: Kernel,
+    /// For each channel, the index behind the last request. `None` if what becomes of requests is not seen.
+    before: Option<Box<[u64]>>,
+}
+
+impl Sent {
+    fn new(kernel: &Kernel) -> Sent {
+        let core = kernel.core.upgrade().filter(|_| kernel.answers);
+        let before = core.map(|core| {
+            let channels = 0..core.device.region().plan.channels;
+            channels.map(|channel| core.device.sent(channel)).collect()
+        });
+        Sent { kernel: kernel.clone(), before }
+    }
+
+    /// Whether the kernel is through with all of it: the host has received the answers, or the kernel has left the device.
+    pub fn is_over(&self) -> bool {
+        let is_there = |presence: &Watch| presence.strong_count() > 0;
+        if !self.kernel.presence.as_ref().is_some_and(is_there) {
+            // SYNC: acquires the release by which the last holder of the kernel's memory let go of the presence, after it
+            // had seen that nothing of the kernel was on the device.
+            fence(Ordering::Acquire);
+            return true;
+        }
+        // Its handle is gone and its memory is not: it may still run.
+        let Some(core) = self.kernel.core.upgrade() else { return false };
+        let received = |before: &[u64]| {
+            let mut channels = (0..).zip(before);
+            channels.all(|(channel, before)| core.device.received(channel) >= *before)
+        };
+        core.device.has_ended() || self.before.as_deref().is_some_and(received)
+    }
+}

@@ -1,0 +1,149 @@
+//! Elements of buffers: memory that the threads of a device, and copies of the host, use at the same time.
+//!
+//! On a GPU an access is relaxed and of the block's scope: L1 may answer it. Whoever needs what another block or a
+//! copy has written acquires first. On a CPU an access is relaxed, and the cell is 4 bytes for elements of every size:
+//! threads that use the same memory by elements of 4 and of 8 bytes make no accesses of mixed sizes so.
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::{AtomicU32, Ordering::Relaxed};
+
+/// Reads 4 bytes.
+///
+/// # Safety
+/// `at` is 4 bytes of global memory, at a multiple of 4, that are readable, and written meanwhile by such accesses only.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn load32(at: *const u32) -> u32 {
+    let value: u32;
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("ld.relaxed.cta.global.b32 {value}, [{at}];",
+            value = out(reg32) value, at = in(reg64) at,
+            options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// Writes 4 bytes.
+///
+/// # Safety
+/// As for [`load32`], and they are writable.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn store32(at: *mut u32, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("st.relaxed.cta.global.b32 [{at}], {value};",
+            value = in(reg32) value, at = in(reg64) at, options(nostack, preserves_flags));
+    }
+}
+
+/// Reads 8 bytes.
+///
+/// # Safety
+/// As for [`load32`], of 8 bytes at a multiple of 8.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn load64(at: *const u64) -> u64 {
+    let value: u64;
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("ld.relaxed.cta.global.b64 {value}, [{at}];",
+            value = out(reg64) value, at = in(reg64) at,
+            options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// Writes 8 bytes.
+///
+/// # Safety
+/// As for [`load64`], and they are writable.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn store64(at: *mut u64, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("st.relaxed.cta.global.b64 [{at}], {value};",
+            value = in(reg64) value, at = in(reg64) at, options(nostack, preserves_flags));
+    }
+}
+
+/// Reads four times 4 bytes by one instruction, which is weak: PTX has no relaxed one of four.
+///
+/// # Safety
+/// As for [`load32`], of 16 bytes at a multiple of 16.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn load_four32(at: *const u32) -> [u32; 4] {
+    let (a, b, c, d): (u32, u32, u32, u32);
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("ld.weak.global.v4.b32 {{{a}, {b}, {c}, {d}}}, [{at}];",
+            a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d,
+            at = in(reg64) at, options(nostack, preserves_flags, readonly));
+    }
+    [a, b, c, d]
+}
+
+/// Reads 4 bytes.
+///
+/// # Safety
+/// `at` is 4 bytes at a multiple of 4 that are readable, and written meanwhile by such accesses only.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn load32(at: *const u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { &*at.cast::<AtomicU32>() }.load(Relaxed)
+}
+
+/// Writes 4 bytes.
+///
+/// # Safety
+/// As for [`load32`], and they are writable.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn store32(at: *mut u32, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { &*at.cast::<AtomicU32>() }.store(value, Relaxed);
+}
+
+/// Reads 8 bytes, half by half.
+///
+/// # Safety
+/// As for [`load32`], of both halves.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn load64(at: *const u64) -> u64 {
+    let at = at.cast::<u32>();
+    // SAFETY: the caller's promise.
+    let [first, second] = unsafe { [load32(at), load32(at.add(1))] };
+    bytemuck::cast([first, second])
+}
+
+/// Writes 8 bytes, half by half.
+///
+/// # Safety
+/// As for [`load64`], and they are writable.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn store64(at: *mut u64, value: u64) {
+    let [first, second]: [u32; 2] = bytemuck::cast(value);
+    let at = at.cast::<u32>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        store32(at, first);
+        store32(at.add(1), second);
+    }
+}
+
+/// Reads four times 4 bytes.
+///
+/// # Safety
+/// As for [`load32`], of 16 bytes.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn load_four32(at: *const u32) -> [u32; 4] {
+    // SAFETY: the caller's promise.
+    unsafe { [load32(at), load32(at.add(1)), load32(at.add(2)), load32(at.add(3))] }
+}
