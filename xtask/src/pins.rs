@@ -110,6 +110,10 @@ pub const EXAMPLES: Module = Module {
         "ring_GridSum",
         "ring_Ripple",
         "ring_Wave",
+        "ring_PageRank",
+        "ring_ContributionSender",
+        "ring_RankAggregator",
+        "ring_ConvergenceChecker",
         "ring_Saxpy",
     ],
 };

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use ring_shared::atomics::{AtomicU32, Gpu, MemoryScope, Ordering::Relaxed};
 use ring_shared::layout::{BufferEntry, ControlBlock, MAX_BUFFERS};
-use ring_shared::{BufferRef, Element, Element32};
+use ring_shared::{BufferRef, Element, Element32, buffer};
 
 /// In `Life::buffers` before the first view of a launch.
 pub(crate) const UNREAD: u64 = 0;
@@ -22,6 +22,27 @@ pub(crate) fn view<'a, T: Element>(
     is_declared: bool,
     reference: &BufferRef<T>,
 ) -> Option<View<'a, T>> {
+    find(block, is_declared, reference, true)
+}
+
+/// The same of elements that the handler only adds to, without a fence: an addition is made where all threads of the GPU see memory, so
+/// no L1 cache stands between.
+#[inline(always)]
+pub(crate) fn adder<'a>(
+    block: ThreadBlock<'a>,
+    is_declared: bool,
+    reference: &BufferRef<u64>,
+) -> Option<Adder<'a>> {
+    find(block, is_declared, reference, false).map(Adder)
+}
+
+#[inline(always)]
+fn find<'a, T: Element>(
+    block: ThreadBlock<'a>,
+    is_declared: bool,
+    reference: &BufferRef<T>,
+    has_fence: bool,
+) -> Option<View<'a, T>> {
     if !is_declared {
         return None; // nothing would order what it writes before its answer
     }
@@ -34,11 +55,14 @@ pub(crate) fn view<'a, T: Element>(
     let table = table(block)?;
     // SAFETY: the host's table has `MAX_BUFFERS` entries, all atomics, and stays for as long as the kernel runs.
     let entry = unsafe { &*table.wrapping_add(entry) };
+    // The entry was copied there before the host sent the message, which this thread has acquired.
     // SYNC: with the fence behind it, acquires what was copied to the buffer and to its entry before the host sent the
     // message, and what other blocks have written there, also past an L1 cache that still holds other bytes of that memory.
     let [address, of_place] = Gpu::load_whole(&entry.place);
     let [bytes, of_extent] = Gpu::load_whole(&entry.extent);
-    block.fence_device();
+    if has_fence {
+        block.fence_device();
+    }
     if of_place != generation || of_extent != generation {
         return None; // given back, not yet whole, or of another runtime
     }
@@ -47,7 +71,7 @@ pub(crate) fn view<'a, T: Element>(
     let is_aligned = address.is_multiple_of(size_of::<T>() as u64);
     // It does not overflow: the buffer's bytes have addresses.
     let at = address.wrapping_add(first);
-    (is_inside && is_aligned).then_some(View { at, count: reference.len(), of: PhantomData })
+    (is_inside && is_aligned).then_some(View { at, count: reference.len() as u32, of: PhantomData })
 }
 
 /// Where the host's table of buffers is. The first view of a launch asks the host's memory, which may be across the bus.
@@ -74,7 +98,7 @@ fn table(block: ThreadBlock<'_>) -> Option<*const BufferEntry> {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     at: u64,
-    count: usize,
+    count: u32,
     of: PhantomData<(&'a AtomicU32, T)>,
 }
 
@@ -82,14 +106,14 @@ impl<T: Element> View<'_, T> {
     /// Where element `i` is, if there are `n` from there on.
     #[inline(always)]
     fn place(&self, i: usize, n: usize) -> Option<usize> {
-        let is_inside = i < self.count && self.count - i >= n;
+        let is_inside = i < self.len() && self.len() - i >= n;
         is_inside.then(|| self.at as usize + size_of::<T>() * i)
     }
 
     /// How many elements these are.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// Whether these are no elements at all.
@@ -123,6 +147,43 @@ impl<T: Element> View<'_, T> {
     }
 }
 
+impl View<'_, u64> {
+    /// Adds to element `i`, wrapping; whether there is one. Threads of several blocks may add to the same element at once: nothing
+    /// of it is lost. They may not set it at the same time. Whoever reads it finds all that was added where something else orders
+    /// the additions before: a `sync` of the context, or a message that was sent behind them.
+    #[inline(always)]
+    pub fn add(&self, i: usize, value: u64) -> bool {
+        let Some(at) = self.place(i, 1) else { return false };
+        // SAFETY: as for `get`.
+        unsafe { buffer::add(with_exposed_provenance_mut(at), value) };
+        true
+    }
+}
+
+/// The elements of a buffer, to which a handler only adds: cheaper to have than a [`View`], by the fence that reading needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Adder<'a>(View<'a, u64>);
+
+impl Adder<'_> {
+    /// How many elements these are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether these are no elements at all.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds to element `i`, wrapping; whether there is one: as [`View::add`].
+    #[inline(always)]
+    pub fn add(&self, i: usize, value: u64) -> bool {
+        self.0.add(i, value)
+    }
+}
+
 impl<T: Element32> View<'_, T> {
     /// Elements `i` to `i + 3`, read at once: a GPU's thread needs wide reads where memory is what it waits for. `None` if
     /// they are not all there, or if `i` is not a multiple of 4 or element `i` does not lie at a multiple of 16 bytes: a
@@ -133,6 +194,60 @@ impl<T: Element32> View<'_, T> {
         let fits = i.is_multiple_of(4) && at.is_multiple_of(16);
         // SAFETY: as for `get`, of four elements; at a multiple of 16.
         fits.then(|| unsafe { T::load_four(with_exposed_provenance(at)) })
+    }
+
+    /// Sets elements `i` to `i + 3` at once, where [`get4`](Self::get4) would read them; whether it did. Otherwise nothing is set.
+    #[inline(always)]
+    pub fn set4(&self, i: usize, values: [T; 4]) -> bool {
+        let Some(at) = self.place(i, 4) else { return false };
+        let fits = i.is_multiple_of(4) && at.is_multiple_of(16);
+        if fits {
+            // SAFETY: as for `get4`.
+            unsafe { T::store_four(with_exposed_provenance_mut(at), values) };
+        }
+        fits
+    }
+}
+
+impl<'a, T: Element32> View<'a, T> {
+    /// The elements by fours, or `None` if there are none, or if element 0 does not lie at a multiple of 16 bytes. Elements behind the
+    /// last whole four are left out.
+    #[inline(always)]
+    pub fn fours(&self) -> Option<Fours<'a, T>> {
+        let fits = self.count >= 4 && self.at.is_multiple_of(16);
+        fits.then(|| Fours { at: self.at, last: self.count / 4 - 1, of: PhantomData })
+    }
+}
+
+/// The elements of a [`View`] by fours, one at least: read and written by fours as [`View::get4`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct Fours<'a, T> {
+    at: u64,
+    /// The index of the last four. There are no more elements than 32 bits count.
+    last: u32,
+    of: PhantomData<(&'a AtomicU32, T)>,
+}
+
+impl<T: Element32> Fours<'_, T> {
+    /// Elements `4 k` to `4 k + 3`, or the last four if there are not so many. No branch depends on which: a GPU's thread goes on until
+    /// it uses what it reads, and so can have many reads on their way.
+    #[inline(always)]
+    pub fn nearest(&self, k: u32) -> [T; 4] {
+        let at = self.at as usize + 16 * k.min(self.last) as usize;
+        // SAFETY: four of the elements that `view` checked, as for `View::get`; the first lies at a multiple of 16, and so do all.
+        unsafe { T::load_four(with_exposed_provenance(at)) }
+    }
+
+    /// Sets elements `4 k` to `4 k + 3`; whether there are so many. Otherwise nothing is set.
+    #[inline(always)]
+    pub fn set(&self, k: u32, values: [T; 4]) -> bool {
+        let is_inside = k <= self.last;
+        if is_inside {
+            let at = self.at as usize + 16 * k as usize;
+            // SAFETY: as for `nearest`.
+            unsafe { T::store_four(with_exposed_provenance_mut(at), values) };
+        }
+        is_inside
     }
 }
 
@@ -193,6 +308,11 @@ mod tests {
             view(block, true, reference)
         }
 
+        fn adder(&mut self, is_declared: bool, reference: BufferRef<u64>) -> Option<Adder<'_>> {
+            let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
+            adder(block, is_declared, &reference)
+        }
+
         fn is_refused(&mut self, reference: BufferRef<u32>) -> bool {
             self.view(&reference).is_none()
         }
@@ -215,7 +335,8 @@ mod tests {
             assert_eq!(view.get(i), Some(100 + i as u32));
         }
         for i in [4, 5, 1 << 30, 1 << 62, usize::MAX / 4 + 1, usize::MAX] {
-            assert!(view.get(i).is_none() && !view.set(i, 7) && view.get4(i).is_none(), "{i}");
+            assert!(view.get(i).is_none() && view.get4(i).is_none(), "{i}");
+            assert!(!view.set(i, 7) && !view.set4(i, [7; 4]), "{i}");
         }
         let view = rig.view(&whole::<f64>()).unwrap();
         assert!(view.set(3, 1.5) && !view.set(4, 2.5) && view.get(4).is_none());
@@ -232,6 +353,33 @@ mod tests {
     }
 
     #[test]
+    fn additions_of_several_threads_are_all_there() {
+        let mut rig = Rig::new();
+        let view = rig.view(&whole::<u64>()).unwrap();
+        assert!(view.set(1, u64::MAX) && view.set(2, 5) && view.set(0, 0));
+        let add = || {
+            for k in 0..1000 {
+                assert!(view.add(1, k << 30) && view.add(0, 1));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(add);
+            add();
+        });
+        assert_eq!(view.get(1), Some(((999 * 1000) << 30) - 1));
+        assert_eq!((view.get(0), view.get(2)), (Some(2000), Some(5)));
+        assert!([4, 5, 1 << 61, usize::MAX].into_iter().all(|i| !view.add(i, 1)));
+        rig.block.signals.uses_payload.set(false);
+        let adder = rig.adder(true, whole()).unwrap();
+        assert_eq!((adder.len(), adder.is_empty()), (4, false));
+        assert!(adder.add(2, 6) && !adder.add(4, 1));
+        assert_eq!(rig.view(&whole::<u64>()).unwrap().get(2), Some(11));
+        assert!(rig.block.signals.uses_payload.get(), "answers wait for what was added");
+        assert!(rig.adder(false, whole()).is_none());
+        assert!(rig.adder(true, BufferRef::from_parts(ENTRY, GENERATION - 1, 0, 1)).is_none());
+    }
+
+    #[test]
     fn four_are_read_at_once_where_they_are_aligned() {
         let mut rig = Rig::new();
         let view = rig.view(&whole::<u32>()).unwrap();
@@ -241,6 +389,42 @@ mod tests {
         assert!(view.get4(0).is_none(), "three are no four");
         let view = rig.view(&whole::<u32>().slice(1..8).unwrap()).unwrap();
         assert!(view.get4(0).is_none(), "not at a multiple of 16 bytes");
+    }
+
+    #[test]
+    fn four_are_set_at_once_where_they_are_aligned() {
+        let mut rig = Rig::new();
+        let view = rig.view(&whole::<u32>()).unwrap();
+        assert!([1, 2, 3, 5, 6, 7, 8].into_iter().all(|i| !view.set4(i, [7; 4])));
+        assert!(view.set4(4, [100, 101, 102, 103]));
+        assert!(view.iter().eq([8, 9, 10, 11, 100, 101, 102, 103]));
+        let view = rig.view(&whole::<u32>().slice(4..7).unwrap()).unwrap();
+        assert!(!view.set4(0, [7; 4]), "three are no four");
+        let view = rig.view(&whole::<u32>().slice(1..8).unwrap()).unwrap();
+        assert!(!view.set4(0, [7; 4]), "not at a multiple of 16 bytes");
+        let found = rig.memory.0.each_ref().map(|word| word.load(Relaxed));
+        let is_set = |k: &usize| (WORDS + 4..2 * WORDS).contains(k);
+        assert!((0..3 * WORDS).all(|k| found[k] == k as u32 || is_set(&k)), "{found:?}");
+    }
+
+    #[test]
+    fn fours_are_those_of_the_view() {
+        let mut rig = Rig::new();
+        let fours = rig.view(&whole::<u32>()).unwrap().fours().unwrap();
+        assert_eq!(fours.nearest(0), [8, 9, 10, 11]);
+        assert!([1, 2, u32::MAX].into_iter().all(|k| fours.nearest(k) == [12, 13, 14, 15]));
+        assert!(fours.set(1, [100, 101, 102, 103]) && !fours.set(2, [7; 4]));
+        assert!(!fours.set(u32::MAX, [7; 4]));
+        let view = rig.view(&whole::<u32>()).unwrap();
+        assert!(view.iter().eq([8, 9, 10, 11, 100, 101, 102, 103]));
+        let of = |range| whole::<u32>().slice(range).unwrap();
+        assert!(rig.view(&of(4..7)).unwrap().fours().is_none(), "three are no four");
+        assert!(rig.view(&of(1..8)).unwrap().fours().is_none(), "not at a multiple of 16 bytes");
+        let fours = rig.view(&of(0..7)).unwrap().fours().unwrap();
+        assert!(fours.nearest(1) == [8, 9, 10, 11] && !fours.set(1, [7; 4]));
+        let found = rig.memory.0.each_ref().map(|word| word.load(Relaxed));
+        let is_set = |k: &usize| (WORDS + 4..2 * WORDS).contains(k);
+        assert!((0..3 * WORDS).all(|k| found[k] == k as u32 || is_set(&k)), "{found:?}");
     }
 
     #[test]

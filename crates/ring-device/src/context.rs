@@ -2,7 +2,7 @@
 
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
-use crate::buffers::{self, View};
+use crate::buffers::{self, Adder, View};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -55,6 +55,12 @@ impl<'a> ThreadContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.
+    #[inline(always)]
+    pub fn adder(&self, reference: &BufferRef<u64>) -> Option<Adder<'a>> {
+        buffers::adder(self.block, self.payload.is_declared, reference)
     }
 }
 
@@ -115,6 +121,12 @@ impl<'a> WarpContext<'a> {
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
     }
+
+    /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.
+    #[inline(always)]
+    pub fn adder(&self, reference: &BufferRef<u64>) -> Option<Adder<'a>> {
+        buffers::adder(self.block, self.payload.is_declared, reference)
+    }
 }
 
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
@@ -167,6 +179,12 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.
+    #[inline(always)]
+    pub fn adder(&self, reference: &BufferRef<u64>) -> Option<Adder<'a>> {
+        buffers::adder(self.block, self.payload.is_declared, reference)
     }
 }
 

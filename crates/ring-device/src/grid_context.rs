@@ -8,8 +8,9 @@ use crate::memory::grid::{GridMemory, Progress, Trouble};
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::Range;
-use ring_shared::{BufferRef, Element};
+use ring_shared::{BufferRef, Element, Element32};
 
 /// Seen by a [`GridHandler`](crate::GridHandler): the calling thread's place in the grid, and where the grid meets.
 pub struct GridContext<'a> {
@@ -67,6 +68,18 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn threads(&self) -> usize {
         self.block.threads() as usize
+    }
+
+    /// Index of the calling thread in its warp, from 0: its lane.
+    #[inline(always)]
+    pub fn lane(&self) -> usize {
+        self.block.lane() as usize
+    }
+
+    /// Threads in a warp: 32; 1 on the CPU device.
+    #[inline(always)]
+    pub fn lanes(&self) -> usize {
+        Threads::WARP as usize
     }
 
     /// Index of the calling thread in the grid, from 0: threads of a block are side by side.
@@ -137,12 +150,54 @@ impl<'a> GridContext<'a> {
         self.block.sync();
     }
 
+    /// The value that another thread of the calling warp brings: the one of that lane, counted on around the warp, so that
+    /// `lane().wrapping_sub(1)` and `lane() + 1` name the neighbours. All of its threads must call it together. On the CPU device a
+    /// warp has one thread, which gets its own value.
+    #[inline(always)]
+    pub fn shuffle<T: Element32>(&self, value: T, lane: usize) -> T {
+        let lane = lane as u32 & (Threads::WARP - 1);
+        bytemuck::cast(self.block.shuffle32(bytemuck::cast(value), lane))
+    }
+
+    /// The sum of what each thread of the calling warp brings, for all of them; integers wrap. All of its threads must call it together.
+    #[inline(always)]
+    pub fn sum_warp<T: Number>(&self, value: T) -> T {
+        self.reduce_warp(value, &T::plus)
+    }
+
+    /// The sum of what each of `count` threads side by side brings, for all of them; integers wrap. `count` is a power of two, of which
+    /// [`lanes`](Self::lanes) is a multiple, the first of the threads is a multiple of it, and all threads of the warp must call it
+    /// together. Where a warp has fewer threads than `count`, as on the CPU device, a thread's sum is what it brings.
+    #[inline(always)]
+    pub fn sum_of<T: Number>(&self, value: T, count: usize) -> T {
+        self.reduce_lanes(value, (count as u32).min(Threads::WARP), &T::plus)
+    }
+
+    /// The sum of what each thread of the calling block brings, for all of them; integers wrap. All of its threads must call it together.
+    #[inline(always)]
+    pub fn sum_block<T: Number>(&self, value: T) -> T {
+        let [of_block, _] = &self.block.memory().grid.sums;
+        self.keep(of_block, self.reduce_warp(value, &T::plus));
+        self.block.sync();
+        let sum = self.of_all(of_block, T::ZERO, &T::plus);
+        self.block.sync(); // before another one is kept
+        sum
+    }
+
     /// The sum of what each thread of the grid brings, for all of them; integers wrap. Of floating-point numbers the order in which
     /// they are added is fixed by the numbers of blocks and of threads, so a launch of the same size gives the same. A
     /// barrier, as [`sync`](Self::sync) is.
     #[inline(always)]
     pub fn sum<T: Number>(&self, value: T) -> T {
         self.reduce(value, T::ZERO, T::plus)
+    }
+
+    /// The same [`sum`](Self::sum), which is a barrier here and is had later, by [`Sum::get`]: what a thread reads in between comes while
+    /// the sum is on its way.
+    #[inline(always)]
+    pub fn sum_later<T: Number>(&self, value: T) -> Sum<'_, 'a, T> {
+        self.bring(value, T::ZERO, &T::plus);
+        Sum { ctx: self, at: self.progress.get(), of: PhantomData }
     }
 
     /// The greatest of what the threads of the grid bring, for all of them; a NaN counts only where all bring it. A
@@ -155,43 +210,71 @@ impl<'a> GridContext<'a> {
     /// What the threads of the grid bring, taken together two by two; `nothing` changes nothing.
     #[inline(always)]
     fn reduce<T: Number>(&self, value: T, nothing: T, both: impl Fn(T, T) -> T) -> T {
-        let cells = &self.block.memory().grid;
-        let [of_block, of_grid] = &cells.sums;
-        let of_warp = self.reduce_warp(value, &both);
-        let keep = |sums: &[block::cell::Cell<u64>], value: T| {
-            if self.block.is_lane_0()
-                && let Some(sum) = sums.get(self.block.warp() as usize)
-            {
-                sum.set(value.to_word());
-            }
-        };
-        let of_all = |sums: &[block::cell::Cell<u64>]| {
-            let warps = self.block.warps();
-            let mut own = nothing;
-            // There are no more warps than a warp has threads, on a GPU; on a CPU there is one.
-            if self.block.lane() < warps
-                && let Some(sum) = sums.get(self.block.lane() as usize)
-            {
-                own = T::from_word(sum.get());
-            }
-            self.reduce_warp(own, &both)
-        };
-        keep(of_block, of_warp);
+        self.bring(value, nothing, &both);
+        self.of_grid(self.progress.get(), nothing, &both)
+    }
+
+    /// A barrier, to which each block brings what its threads bring, taken together.
+    #[inline(always)]
+    fn bring<T: Number>(&self, value: T, nothing: T, both: &impl Fn(T, T) -> T) {
+        let [of_block, _] = &self.block.memory().grid.sums;
+        self.keep(of_block, self.reduce_warp(value, both));
         self.block.sync();
-        let value = self.block.is_first_warp().then(|| of_all(of_block).to_word());
+        let is_first = self.block.is_first_warp();
+        let value = is_first.then(|| self.of_all(of_block, nothing, both).to_word());
         self.meet(value);
         self.block.sync();
-        let brought = self.grid.brought(*self.block, self.progress.get());
-        let own = brought.map(T::from_word).fold(nothing, &both);
-        keep(of_grid, self.reduce_warp(own, &both));
+    }
+
+    /// Behind that barrier, which is the last one of `at`: what all blocks have brought, taken together.
+    #[inline(always)]
+    fn of_grid<T: Number>(&self, at: Progress, nothing: T, both: &impl Fn(T, T) -> T) -> T {
+        let [_, of_grid] = &self.block.memory().grid.sums;
+        let brought = self.grid.brought(*self.block, at);
+        let own = brought.map(T::from_word).fold(nothing, both);
+        self.keep(of_grid, self.reduce_warp(own, both));
         self.block.sync();
-        of_all(of_grid)
+        self.of_all(of_grid, nothing, both)
+    }
+
+    /// The first thread of a warp: keeps what the warp brings.
+    #[inline(always)]
+    fn keep<T: Number>(&self, sums: &[block::cell::Cell<u64>], value: T) {
+        if self.block.is_lane_0()
+            && let Some(sum) = sums.get(self.block.warp() as usize)
+        {
+            sum.set(value.to_word());
+        }
+    }
+
+    /// All threads of a warp, behind a barrier of the block: what all warps have kept, taken together.
+    #[inline(always)]
+    fn of_all<T: Number>(
+        &self,
+        sums: &[block::cell::Cell<u64>],
+        nothing: T,
+        both: &impl Fn(T, T) -> T,
+    ) -> T {
+        let mut own = nothing;
+        // There are no more warps than a warp has threads, on a GPU; on a CPU there is one.
+        if self.block.lane() < self.block.warps()
+            && let Some(sum) = sums.get(self.block.lane() as usize)
+        {
+            own = T::from_word(sum.get());
+        }
+        self.reduce_warp(own, both)
     }
 
     /// The same of the threads of a warp.
     #[inline(always)]
-    fn reduce_warp<T: Number>(&self, mut value: T, both: &impl Fn(T, T) -> T) -> T {
-        let mut step = Threads::WARP / 2;
+    fn reduce_warp<T: Number>(&self, value: T, both: &impl Fn(T, T) -> T) -> T {
+        self.reduce_lanes(value, Threads::WARP, both)
+    }
+
+    /// The same of so many threads of a warp side by side.
+    #[inline(always)]
+    fn reduce_lanes<T: Number>(&self, mut value: T, count: u32, both: &impl Fn(T, T) -> T) -> T {
+        let mut step = count / 2;
         while step > 0 {
             let other = self.block.shuffle(value.to_word(), self.block.lane() ^ step);
             value = both(value, T::from_word(other));
@@ -223,6 +306,31 @@ impl<'a> GridContext<'a> {
         if let Err(why) = self.grid.meet(*self.block, at, releases, acquires) {
             give_up(self.block, why);
         }
+    }
+}
+
+/// A sum of the grid's threads that is had [later](GridContext::sum_later).
+pub struct Sum<'c, 'a, T> {
+    ctx: &'c GridContext<'a>,
+    at: Progress,
+    of: PhantomData<T>,
+}
+
+impl<T: Number> Sum<'_, '_, T> {
+    /// The sum. All threads of the grid must ask for it together, before the next barrier of the grid.
+    ///
+    /// # Panics
+    /// Behind another barrier: the blocks have brought something else by then.
+    #[inline(always)]
+    pub fn get(self) -> T {
+        assert!(self.at == self.ctx.progress.get(), "a sum was asked for behind the next barrier");
+        self.ctx.of_grid(self.at, T::ZERO, &T::plus)
+    }
+}
+
+impl<T> fmt::Debug for Sum<'_, '_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sum").finish_non_exhaustive()
     }
 }
 
@@ -322,3 +430,27 @@ macro_rules! floats {
     )*};
 }
 floats!(f32 f64);
+
+/// Two sums, or two greatest numbers, at once.
+impl Number for [f32; 2] {
+    const ZERO: [f32; 2] = [0.0; 2];
+    const LEAST: [f32; 2] = [f32::NEG_INFINITY; 2];
+    #[inline(always)]
+    fn plus(self, other: [f32; 2]) -> [f32; 2] {
+        [self[0] + other[0], self[1] + other[1]]
+    }
+    #[inline(always)]
+    fn greater(self, other: [f32; 2]) -> [f32; 2] {
+        [self[0].max(other[0]), self[1].max(other[1])]
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        u64::from(self[0].to_bits()) | u64::from(self[1].to_bits()) << 32
+    }
+    #[inline(always)]
+    fn from_word(word: u64) -> [f32; 2] {
+        [f32::from_bits(word as u32), f32::from_bits((word >> 32) as u32)]
+    }
+}
+
+impl sealed::Sealed for [f32; 2] {}

@@ -67,7 +67,7 @@ mod page_probe;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use block::Hooks;
-pub use buffers::View;
+pub use buffers::{Adder, Fours, View};
 pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(feature = "rust-cuda")]
@@ -80,7 +80,7 @@ pub use dispatch::run;
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub use dispatch::unwound;
-pub use grid_context::{GridContext, Number};
+pub use grid_context::{GridContext, Number, Sum};
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;

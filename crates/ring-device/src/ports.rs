@@ -161,6 +161,52 @@ impl<'a, K: WithPorts> Ports<'a, K> {
         }
     }
 
+    /// Emits `n` messages, the `k`th of which is `message(k)`: as many calls of [`emit`](Self::emit), but for who makes them. Where a
+    /// warp or the block handles the request, each of its threads makes some of them, and all must reach this call with the same
+    /// `n`. If there is no room for all none is made.
+    ///
+    /// ```
+    /// ring_device::ring_kernel! {
+    ///     /// Emits the first of the multiples of a number.
+    ///     pub struct Multiples {
+    ///         ports: {
+    ///             /// A message each.
+    ///             EACH: [u32; 64],
+    ///         },
+    ///     }
+    ///
+    ///     fn handle(_: &WarpContext, request: &u32, out: &mut Ports) {
+    ///         out.emit_each(Multiples::EACH, 64, |k| request.wrapping_mul(k));
+    ///     }
+    /// }
+    /// ```
+    #[inline(always)]
+    pub fn emit_each<const P: usize>(
+        &mut self,
+        _: Port<K, P>,
+        n: u32,
+        mut message: impl FnMut(u32) -> <K as HasPort<P>>::Message,
+    ) where
+        K: HasPort<P>,
+    {
+        const { check_port::<K, P>() };
+        let first = self.emitted::<P>();
+        if n > K::PORTS[P].most - first {
+            self.has_overflown = true;
+            return;
+        }
+        self.counts += u64::from(n) << (8 * P);
+        let (mut k, step) = self.thread();
+        while k < n {
+            let at = Stages::message(K::Request::SLOT_ATOMS, K::PORTS, P, first + k);
+            // SAFETY: room for message `first + k` of port `P` in the stage, at a multiple of 16, which only threads that handle the
+            // request touch, as atomic words.
+            let place: Output<_> = unsafe { Output::new(self.stage.wrapping_add(at)) };
+            place.set_all(message(k));
+            k += step;
+        }
+    }
+
     /// Emits a message that is made in its place, word by word: what is not set is zero. It is counted now, among those of
     /// [`emit`](Self::emit), and may be set until the handler returns. Of more than the kernel declares for the port none is sent, as
     /// there, wherever they are set.
@@ -329,6 +375,29 @@ mod tests {
         ByBlock: BlockContext;
     }
 
+    /// Emits the given number of messages at once, behind one.
+    macro_rules! emitters_of_each {
+        ($($name:ident: $($context:ident)?;)*) => {$(
+            ring_kernel! {
+                /// Of one scope.
+                pub struct $name {
+                    ports: { SHORT: [[u16; 7]; 2], LONG: [[u32; 6]; 1] },
+                }
+
+                fn handle($(_: &$context,)? n: &u64, out: &mut Ports) {
+                    out.emit($name::SHORT, [7; 7]);
+                    out.emit_each($name::SHORT, *n as u32, |k| [k as u16 + 1; 7]);
+                    out.emit_each($name::LONG, 0, |_| unreachable!());
+                }
+            }
+        )*};
+    }
+    emitters_of_each! {
+        EachByThread: ;
+        EachByWarp: WarpContext;
+        EachByBlock: BlockContext;
+    }
+
     #[repr(align(16))]
     struct Aligned([[u64; 2]; 8]);
 
@@ -390,5 +459,26 @@ mod tests {
     #[test]
     fn a_block_emits_inside_its_stage() {
         emits_inside_its_stage::<ByBlock>();
+    }
+
+    fn emits_each_inside_its_stage<K: WithPorts<Request = u64>>() {
+        let first = |words: &[u64; 10]| [words[0] as u16, words[2] as u16];
+        for (n, is_there) in [(0, [7, 0xffff]), (1, [7, 1])] {
+            let (fits, words) = stage_of::<K>(n);
+            assert!(fits);
+            assert_eq!((first(&words), words[8]), (is_there, n + 1));
+        }
+        for n in [2, 3, 255, 256, u32::MAX.into()] {
+            let (fits, words) = stage_of::<K>(n);
+            assert!(!fits, "{n} and one are too many");
+            assert_eq!((first(&words), words[8]), ([7, 0xffff], 1), "{n}: none of them is there");
+        }
+    }
+
+    #[test]
+    fn messages_emitted_at_once_stay_inside_their_stage() {
+        emits_each_inside_its_stage::<EachByThread>();
+        emits_each_inside_its_stage::<EachByWarp>();
+        emits_each_inside_its_stage::<EachByBlock>();
     }
 }

@@ -25,7 +25,7 @@ pub trait Element: Pod + sealed::Sealed {
     unsafe fn store(at: *mut Self, value: Self);
 }
 
-/// An [`Element`] of 4 bytes, of which four side by side are read at once.
+/// An [`Element`] of 4 bytes, of which four side by side are read or written at once.
 pub trait Element32: Element {
     /// Reads four.
     ///
@@ -33,6 +33,13 @@ pub trait Element32: Element {
     /// `at` is four elements of a buffer, at a multiple of 16 bytes, in device memory.
     #[doc(hidden)]
     unsafe fn load_four(at: *const Self) -> [Self; 4];
+
+    /// Writes four.
+    ///
+    /// # Safety
+    /// As for [`load_four`](Self::load_four).
+    #[doc(hidden)]
+    unsafe fn store_four(at: *mut Self, values: [Self; 4]);
 }
 
 mod sealed {
@@ -63,6 +70,17 @@ elements! {
     u64, load64, store64: u64 i64 f64;
 }
 
+/// Adds to an element of 8 bytes, wrapping, relaxed, for all threads of the device.
+///
+/// # Safety
+/// As for [`Element::store`].
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn add(at: *mut u64, n: u64) {
+    // SAFETY: the caller's promise; elements of buffers are accessed by this file only.
+    unsafe { element::add64(at, n) }
+}
+
 macro_rules! elements32 {
     ($($t:ty)*) => {$(
         impl Element32 for $t {
@@ -70,6 +88,12 @@ macro_rules! elements32 {
             unsafe fn load_four(at: *const $t) -> [$t; 4] {
                 // SAFETY: the caller's promise; elements of buffers are accessed by this file only.
                 unsafe { element::load_four32(at.cast()) }.map(bytemuck::cast)
+            }
+
+            #[inline(always)]
+            unsafe fn store_four(at: *mut $t, values: [$t; 4]) {
+                // SAFETY: the caller's promise; elements of buffers are accessed by this file only.
+                unsafe { element::store_four32(at.cast(), values.map(bytemuck::cast)) }
             }
         }
     )*};
@@ -251,9 +275,14 @@ mod tests {
         survives([1e300f64, 2.5]);
         #[repr(align(16))]
         struct Aligned([f32; 4]);
-        let four = Aligned([1.0, 2.0, 3.0, 4.0]);
+        let mut four = Aligned([0.0; 4]);
+        let values = [1.0, 2.0, 3.0, 4.0];
         // SAFETY: four aligned elements.
-        assert_eq!(unsafe { f32::load_four(four.0.as_ptr()) }, four.0);
+        let found = unsafe {
+            f32::store_four(four.0.as_mut_ptr(), values);
+            f32::load_four(four.0.as_ptr())
+        };
+        assert_eq!((four.0, found), (values, values));
     }
 
     proptest! {

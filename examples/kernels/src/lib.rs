@@ -5,7 +5,9 @@ mod fragile;
 mod graph;
 mod grid;
 mod order_book;
+mod page_rank;
 pub mod pipeline;
+pub mod rank_links;
 mod saxpy;
 mod wave;
 
@@ -16,6 +18,7 @@ pub use graph::{
 };
 pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
+pub use page_rank::{PageRank, Ranked, Ranking, SLICE, STEPS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use wave::{Membrane, Steps, Wave};
 

@@ -60,9 +60,16 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
         // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before.
         Place::BufferTable => const { &[reads(RELAXED, &[128])] },
-        // Elements that many threads share. Four are read at once by weak loads: PTX has no others so wide.
+        // Elements that many threads share. Four are read or written at once by weak accesses: PTX has no others so wide.
         Place::Buffer => {
-            const { &[stores(RELAXED, &[32, 64]), reads(RELAXED, &[32, 64]), reads(WEAK, &[])] }
+            const {
+                &[
+                    stores(RELAXED, &[32, 64]),
+                    reads(RELAXED, &[32, 64]),
+                    stores(WEAK, &[]),
+                    reads(WEAK, &[]),
+                ]
+            }
         }
         // What the block's threads tell each other.
         Place::Block(_) | Place::BlockCursors | Place::BlockBoot | Place::BlockWord => {

@@ -1,7 +1,7 @@
 //! Kernels whose handlers view buffers. The table of buffers and the buffers are memory of the GPU that the host reads and
 //! writes by copies only. An entry is read at the scope of the GPU, and a fence of that scope stands before what it leads to:
 //! L1, which is not coherent, holds nothing old behind it. So the elements are accessed at the scope of the block, which L1 may
-//! answer.
+//! answer. An addition is of the scope of the GPU: threads of several blocks add to the same element. Only listed kernels add.
 
 use ring_ptx::Statement;
 
@@ -12,6 +12,17 @@ const KERNELS: [&str; 1] = ["ring_Saxpy"];
 #[must_use]
 pub fn is_listed(name: &str) -> bool {
     KERNELS.contains(&name)
+}
+
+/// Kernels, with ports or without, whose handlers add to elements.
+const ADDERS: [&str; 2] = ["ring_RankAggregator", "ring_ConvergenceChecker"];
+
+/// Whether an instruction of the entry point of that name is an addition to an element, if it reaches one: `has` says of what its
+/// opcode consists, behind `name`.
+#[must_use]
+pub fn is_addition(function: &str, name: &str, has: impl Fn(&str) -> bool) -> bool {
+    let parts = ["relaxed", "gpu", "global", "add", "u64"];
+    ADDERS.contains(&function) && name == "red" && parts.into_iter().all(has)
 }
 
 /// Of each statement, whether it is the read of an entry, the fence behind it, or the access of an element. The fence is

@@ -8,7 +8,8 @@ use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
 /// The kernels.
-const KERNELS: [&str; 4] = ["ring_GridSum", "ring_Ripple", "ring_Wave", "bench_grid_64"];
+const KERNELS: [&str; 5] =
+    ["ring_GridSum", "ring_Ripple", "ring_Wave", "ring_PageRank", "bench_grid_64"];
 
 /// Functions that any ring kernel calls when its handler cannot go on: by the last part of their names, as a compiler mangles it. They
 /// tell the other blocks of a grid, if there are any.

@@ -109,9 +109,15 @@ fn with_code(
                 || grids::is_listed(one.name)
         })
     };
-    let is_grid = |line: usize| function(line).is_some_and(|one| grids::is_listed(one.name));
-    let but_grids: Vec<_> = lines.iter().filter(|line| !is_grid(line.line)).copied().collect();
-    found.extend(memory::read_modify_write(&but_grids));
+    // By place `grids` and `ports` check what they allow.
+    let may_add = |line: &&Statement<'_>| {
+        function(line.line).is_some_and(|one| {
+            grids::is_listed(one.name)
+                || buffers::is_addition(one.name, line.name(), |part| line.has(part))
+        })
+    };
+    let others: Vec<_> = lines.iter().filter(|line| !may_add(line)).copied().collect();
+    found.extend(memory::read_modify_write(&others));
     // What a view of a buffer does is for threads of the GPU; by place it is checked with all other accesses.
     let views = |line: usize| function(line).is_some_and(|one| buffers::is_listed(one.name));
     let both = lines.iter().zip(buffers::of_views(lines));

@@ -7,7 +7,7 @@
 use super::Violation;
 use super::code::{Function, Instruction};
 use super::place::Access;
-use super::rules::{NEEDED, RULES};
+use super::rules::{NEEDED, RULES, VIEWS};
 use super::ways::Ways;
 use ring_ptx::Statement;
 use std::collections::BTreeSet;
@@ -107,12 +107,37 @@ impl Rule {
 /// The rules that `function`, which has a block's memory, breaks.
 #[must_use]
 pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
-    let events: Vec<Option<Event>> =
-        function.code.iter().zip(accesses).map(|(one, access)| event(one, *access)).collect();
+    let events = events(function, accesses);
+    let mut found = broken(function, &events, &RULES);
+    let is = |at: usize, is: Is| events[at].is_some_and(is);
+    if function.entry {
+        let missing =
+            NEEDED.iter().filter(|(_, needed)| !(0..events.len()).any(|at| is(at, *needed)));
+        found.extend(missing.map(|(what, _)| {
+            let line = Statement { line: function.line, text: what };
+            Violation::at(&line, "not found in a ring kernel")
+        }));
+    }
+    found
+}
+
+/// The rule for views of buffers, if a `function` breaks it to which the others do not apply.
+#[must_use]
+pub fn check_views(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violation> {
+    broken(function, &events(function, accesses), &[VIEWS])
+}
+
+/// What happens at each instruction.
+fn events(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Option<Event>> {
+    function.code.iter().zip(accesses).map(|(one, access)| event(one, *access)).collect()
+}
+
+/// Those of the `rules` that `function` breaks, in which that happens.
+fn broken(function: &Function<'_>, events: &[Option<Event>], rules: &[Rule]) -> Vec<Violation> {
     let is = |at: usize, is: Is| events[at].is_some_and(is);
     let ways = Ways::of(function);
     let mut found = Vec::new();
-    for rule in RULES.iter().filter(|rule| (0..events.len()).any(|at| is(at, rule.only))) {
+    for rule in rules.iter().filter(|rule| (0..events.len()).any(|at| is(at, rule.only))) {
         let fence = |at: usize| {
             let scope = |of| rule.scope.is_some_and(|scope| of >= scope);
             matches!(events[at], Some(Event::Fence(of)) if scope(of))
@@ -128,14 +153,6 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
                 .collect();
         }
         found.extend(reached.into_iter().map(|at| Violation::of(&function.code[at], rule.why)));
-    }
-    if function.entry {
-        let missing =
-            NEEDED.iter().filter(|(_, needed)| !(0..events.len()).any(|at| is(at, *needed)));
-        found.extend(missing.map(|(what, _)| {
-            let line = Statement { line: function.line, text: what };
-            Violation::at(&line, "not found in a ring kernel")
-        }));
     }
     found
 }

@@ -7,7 +7,7 @@
 //! behind it rests on what others told it, not on what it has seen itself.
 
 use super::order::{Event, Is, Rule};
-use super::place::{Place, Strength};
+use super::place::{Access, Place, Strength};
 use ring_device::BlockMemory as Block;
 
 fn read(event: Event, is: impl Fn(Place) -> bool) -> bool {
@@ -81,6 +81,18 @@ fn any_barrier(event: Event) -> bool {
 /// The main loop's next turn.
 fn next_event(event: Event) -> bool {
     hears(event, Block::WAKE)
+}
+
+/// The rule for kernels that view buffers, with ports or without.
+pub const VIEWS: Rule = Rule::device(
+    "no fence.acq_rel.gpu between an entry of the table of buffers and what it leads to",
+    |event| reads(event, Place::BufferTable),
+    |event| matches!(event, Event::Access(access) if access.place == Place::Buffer && !is_of_gpu(access)),
+);
+
+/// Whether an access is made where all threads of the GPU see memory, past any L1 cache.
+fn is_of_gpu(access: Access) -> bool {
+    access.strength == Strength::Relaxed && !access.narrow && !access.system
 }
 
 /// The rules.
@@ -196,11 +208,7 @@ pub const RULES: [Rule; 28] = [
         |event| write(event, is_outside),
     )
     .until(|event| tells(event, Block::USES_PAYLOAD)),
-    Rule::device(
-        "no fence.acq_rel.gpu between an entry of the table of buffers and what it leads to",
-        |event| reads(event, Place::BufferTable),
-        |event| matches!(event, Event::Access(access) if access.place == Place::Buffer),
-    ),
+    VIEWS,
     // By all threads of the warp that looked: before what thread 0 does alone.
     Rule::system(
         "no fence.acq_rel.sys between a command and a state that the host may have written before it",

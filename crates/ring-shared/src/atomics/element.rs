@@ -1,7 +1,7 @@
 //! Elements of buffers: memory that the threads of a device, and copies of the host, use at the same time.
 //!
 //! On a GPU an access is relaxed and of the block's scope: L1 may answer it. Whoever needs what another block or a
-//! copy has written acquires first. On a CPU an access is relaxed, and the cell is 4 bytes for elements of every size:
+//! copy has written acquires first. Only an addition is of the GPU's scope: threads of several blocks add to the same element. On a CPU an access is relaxed, and the cell is 4 bytes for elements of every size:
 //! threads that use the same memory by elements of 4 and of 8 bytes make no accesses of mixed sizes so.
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -69,6 +69,20 @@ pub(crate) unsafe fn store64(at: *mut u64, value: u64) {
     }
 }
 
+/// Adds to 8 bytes, wrapping, for all threads of the GPU.
+///
+/// # Safety
+/// As for [`store64`].
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn add64(at: *mut u64, n: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("red.relaxed.gpu.global.add.u64 [{at}], {n};",
+            n = in(reg64) n, at = in(reg64) at, options(nostack, preserves_flags));
+    }
+}
+
 /// Reads four times 4 bytes by one instruction, which is weak: PTX has no relaxed one of four.
 ///
 /// # Safety
@@ -84,6 +98,21 @@ pub(crate) unsafe fn load_four32(at: *const u32) -> [u32; 4] {
             at = in(reg64) at, options(nostack, preserves_flags, readonly));
     }
     [a, b, c, d]
+}
+
+/// Writes four times 4 bytes by one instruction, which is weak as that of [`load_four32`] is.
+///
+/// # Safety
+/// As for [`load_four32`], and they are writable.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn store_four32(at: *mut u32, [a, b, c, d]: [u32; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("st.weak.global.v4.b32 [{at}], {{{a}, {b}, {c}, {d}}};",
+            a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
+            at = in(reg64) at, options(nostack, preserves_flags));
+    }
 }
 
 /// Reads 4 bytes.
@@ -137,6 +166,24 @@ pub(crate) unsafe fn store64(at: *mut u64, value: u64) {
     }
 }
 
+/// Adds to 8 bytes, wrapping, half by half: what the lower half has no room for goes to the upper one. All parts of a sum are in it
+/// when all are added.
+///
+/// # Safety
+/// As for [`store64`].
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn add64(at: *mut u64, n: u64) {
+    let [low, high] = [n as u32, (n >> 32) as u32];
+    // In memory the lower half is the first or the last.
+    let first = usize::from(cfg!(target_endian = "big"));
+    let at = at.cast::<AtomicU32>();
+    // SAFETY: the caller's promise.
+    let halves = unsafe { [&*at.add(first), &*at.add(1 - first)] };
+    let before = halves[0].fetch_add(low, Relaxed);
+    halves[1].fetch_add(high.wrapping_add(before.overflowing_add(low).1.into()), Relaxed);
+}
+
 /// Reads four times 4 bytes.
 ///
 /// # Safety
@@ -146,4 +193,37 @@ pub(crate) unsafe fn store64(at: *mut u64, value: u64) {
 pub(crate) unsafe fn load_four32(at: *const u32) -> [u32; 4] {
     // SAFETY: the caller's promise.
     unsafe { [load32(at), load32(at.add(1)), load32(at.add(2)), load32(at.add(3))] }
+}
+
+/// Writes four times 4 bytes.
+///
+/// # Safety
+/// As for [`load_four32`], and they are writable.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn store_four32(at: *mut u32, [a, b, c, d]: [u32; 4]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        store32(at, a);
+        store32(at.add(1), b);
+        store32(at.add(2), c);
+        store32(at.add(3), d);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_addition_carries_and_wraps() {
+        for (a, b) in
+            [(1, 2), (0xffff_ffff, 1), (7 << 32 | 0x8000_0000, 0x8000_0000), (u64::MAX, 3)]
+        {
+            let mut sum = a;
+            // SAFETY: 8 bytes of this thread alone.
+            unsafe { add64(&raw mut sum, b) };
+            assert_eq!(sum, a.wrapping_add(b), "{a:#x} + {b:#x}");
+        }
+    }
 }

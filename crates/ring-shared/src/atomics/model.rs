@@ -166,6 +166,12 @@ impl AtomicU32 {
         8 * (core::ptr::from_ref(self).addr() % 8) as u32
     }
 
+    /// As core's, of what is no atomic to loom.
+    #[inline]
+    pub fn fetch_add(&self, n: u32, order: Ordering) -> u32 {
+        self.0.fetch_add(n, order)
+    }
+
     /// As core's.
     #[inline]
     pub fn load(&self, order: Ordering) -> u32 {

@@ -15,6 +15,10 @@ use ring_shared::atomics::{Atom, AtomicU32, AtomicU64, Gpu, MemoryScope, System}
 use ring_shared::layout::{Far, MAX_PORTS, PortLinks, Routing};
 use ring_shared::ring::SlotsOf;
 
+/// Where a request may emit as many messages to a port, a chunk has few requests: threads of a warp list the messages of one side by
+/// side, request after request, where else each lists those of a request.
+const MANY: u32 = 32;
+
 /// What a chunk has for each port.
 #[derive(Clone, Copy)]
 pub(super) struct Emitted {
@@ -101,6 +105,20 @@ impl<'c, K: Kernel> Channel<'c, K> {
             if self.all(emit) {
                 return (n, true);
             }
+        }
+        if Self::PORTS[port].most >= MANY {
+            let mut m = 0;
+            while m < n {
+                let (emitted, mut k) = (Self::emitted(area.stages, m, port), self.lane());
+                while k < emitted {
+                    let of = Self::offset_of(port, m, k) as u32;
+                    Self::listed(&area, port, total + k).store(of, Relaxed);
+                    k += Threads::WARP;
+                }
+                total += emitted;
+                m += 1;
+            }
+            return (total, false);
         }
         loop {
             let emitted = Self::emitted(area.stages, m.min(n - 1), port);

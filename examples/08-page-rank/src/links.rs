@@ -1,0 +1,292 @@
+//! PageRank by messages: a graph of three kernels, to which the host sends runs of edges, iteration after iteration
+//! (`ring_example_kernels::rank_links`).
+
+use crate::graph::Edges;
+use crate::{DAMPING, Done, LONG, filled};
+use ring_example_kernels::rank_links::{
+    Contribution, ContributionSender, ConvergenceChecker, HEAD, Head, Iterated, ONE, RUN,
+    RankAggregator, Row, Run, base, board_len, part, row,
+};
+use ring_host::{BufferRef, GraphBuilder, LaunchConfig, Route, Runtime, Sender};
+use std::time::{Duration, Instant};
+
+/// How many channels there are of senders, and of aggregators, and how long the links are between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Channels {
+    /// Each sends the contributions of every so manieth run.
+    pub senders: u32,
+    /// Each adds those to every so manieth vertex.
+    pub aggregators: u32,
+    /// Slots of each link from one to another.
+    pub slots: u32,
+}
+
+impl Channels {
+    /// Bytes that all links from senders to aggregators take.
+    pub fn bytes(&self) -> usize {
+        let links = self.senders as usize * self.aggregators as usize;
+        links * self.slots as usize * size_of::<Contribution>()
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Found {
+    /// The ranks, in units of one over [`ONE`].
+    pub ranks: Vec<u64>,
+    /// What the last iteration has come to.
+    pub last: Iterated,
+    /// How long each iteration took, from its first message to its answer, in rising order.
+    pub times: Vec<Duration>,
+}
+
+impl Found {
+    /// The ranks as numbers.
+    pub fn ranks(&self) -> Vec<f32> {
+        self.ranks.iter().map(|rank| number(*rank) as f32).collect()
+    }
+}
+
+/// What a number of units is.
+fn number(units: u64) -> f64 {
+    units as f64 / ONE as f64
+}
+
+/// A graph as the kernels want it. Vertices are numbered by falling in-degree: of the ones with many edges each aggregator has as many.
+#[derive(Debug)]
+struct Layout {
+    /// The vertex of the graph that each new one is.
+    order: Vec<u32>,
+    /// The edges by source, and then by target.
+    edges: Vec<u64>,
+    /// The board before the first iteration.
+    board: Vec<u64>,
+}
+
+impl Layout {
+    fn new(graph: &Edges, channels: Channels) -> Layout {
+        let n = graph.vertices as usize;
+        let mut degrees = [vec![0u32; n], vec![0u32; n]];
+        for (source, target) in &graph.edges {
+            degrees[0][*source as usize] += 1;
+            degrees[1][*target as usize] += 1;
+        }
+        let mut order: Vec<u32> = (0..graph.vertices).collect();
+        order.sort_by_key(|v| std::cmp::Reverse(degrees[1][*v as usize]));
+        let mut name = vec![0u32; n];
+        order.iter().zip(0..).for_each(|(old, new)| name[*old as usize] = new);
+        let edge = |(source, target): &(u32, u32)| {
+            u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
+        };
+        let mut edges: Vec<u64> = graph.edges.iter().map(edge).collect();
+        edges.sort_unstable();
+
+        let (even, damping) = (ONE / n as u64, (f64::from(DAMPING) * 2f64.powi(64)) as u64);
+        let mut board = vec![0; board_len(n)];
+        let mut dangling = 0;
+        for (v, old) in order.iter().enumerate() {
+            let its = match degrees[0][*old as usize] {
+                0 => 0,
+                degree => u64::MAX / u64::from(degree),
+            };
+            dangling += if its == 0 { even } else { 0 };
+            board[row(Row::Parts, n) + v] = its;
+            board[row(Row::Ranks, n) + v] = even;
+            board[row(Row::Shares, n) + v] = part(even, its);
+        }
+        let head = Head {
+            aggregators: channels.aggregators.into(),
+            marks: u64::from(channels.senders) * u64::from(channels.aggregators),
+            damping,
+            base: base(damping, dangling, n as u64),
+            ..Head::default()
+        };
+        board[..HEAD].copy_from_slice(&bytemuck::cast::<Head, [u64; HEAD]>(head));
+        Layout { order, edges, board }
+    }
+}
+
+/// Ranks a graph's vertices: so many iterations, or until the ranks change by no more than `tolerance` in one, in all (L1).
+pub fn rank(
+    host: &Runtime,
+    launch: &LaunchConfig,
+    graph: &Edges,
+    channels: Channels,
+    (iterations, tolerance): (u32, f64),
+) -> Done<Found> {
+    let layout = Layout::new(graph, channels);
+    let mut links = GraphBuilder::new();
+    let sender = links.kernel::<ContributionSender>(launch.clone().channels(channels.senders));
+    let aggregator = links.kernel::<RankAggregator>(launch.clone().channels(channels.aggregators));
+    let checker = links.kernel::<ConvergenceChecker>(launch.clone());
+    links.feed(sender);
+    let to = ContributionSender::CONTRIBUTIONS;
+    links.link_with(sender, to, aggregator, Route::ByKey, channels.slots);
+    links.link(aggregator, RankAggregator::MARKS, checker, Route::ToAll);
+    let iterated = links.read(checker, ConvergenceChecker::ITERATED);
+    let mut links = host.launch_graph(&links)?;
+    let (edges, board) = (filled(host, &layout.edges)?, filled(host, &layout.board)?);
+    links.activate(LONG)?;
+    let mut senders = links.senders(sender)?;
+    let mut iterated = links.receiver(iterated, 0)?;
+
+    let all = edges.reference().slice(0..layout.edges.len()).ok_or("too many edges")?;
+    let (mut last, mut times) = (Iterated::default(), Vec::new());
+    while last.iterations < u64::from(iterations) {
+        let begun = Instant::now();
+        send(&mut senders, all, board.reference())?;
+        last = iterated.recv(LONG)?;
+        times.push(begun.elapsed());
+        if number(last.change) <= tolerance {
+            break;
+        }
+    }
+    times.sort_unstable();
+    links.drain(LONG)?;
+    links.terminate(LONG)?;
+
+    let mut found = vec![0; layout.order.len()];
+    board.download(row(Row::Ranks, found.len()), &mut found, LONG)?;
+    let mut ranks = vec![0; found.len()];
+    layout.order.iter().zip(found).for_each(|(v, rank)| ranks[*v as usize] = rank);
+    Ok(Found { ranks, last, times })
+}
+
+/// Sends all edges in runs, one to each sender in turn, and behind them to each the last run, which has none.
+fn send(
+    senders: &mut [Sender<ContributionSender>],
+    edges: BufferRef<u64>,
+    board: BufferRef<u64>,
+) -> Done<()> {
+    let (n, run, step) = (edges.len(), RUN as usize, senders.len());
+    let runs = n.div_ceil(run);
+    // The `k`th of the runs of sender `s`.
+    let of = |s: usize, k: usize| {
+        let first = ((s + k * step) * run).min(n);
+        Run { edges: edges.slice(first..(first + run).min(n)).unwrap_or(edges), board }
+    };
+    let mut sent = vec![0; step];
+    let begun = Instant::now();
+    loop {
+        let (mut is_done, mut is_idle) = (true, true);
+        for (s, sender) in senders.iter_mut().enumerate() {
+            let left = runs.saturating_sub(s).div_ceil(step) + 1 - sent[s];
+            if left > 0 {
+                let new = sender.try_send_each(left, |k| of(s, sent[s] + k))?;
+                sent[s] += new;
+                is_done &= new == left;
+                is_idle &= new == 0;
+            }
+        }
+        if is_done {
+            return Ok(());
+        }
+        if is_idle {
+            if begun.elapsed() > LONG {
+                return Err("the senders take no runs".into());
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Ranks a graph's vertices, and says how fast and how well.
+pub fn run(
+    host: &Runtime,
+    launch: &LaunchConfig,
+    graph: &Edges,
+    channels: Channels,
+    iterations: u32,
+) -> Done<()> {
+    let found = rank(host, launch, graph, channels, (iterations, 0.0))?;
+    let right = graph.reference(DAMPING.into(), found.last.iterations as u32);
+    let error = crate::error(&found.ranks(), &right);
+    let (times, edges) = (&found.times, graph.edges.len() as f64);
+    let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
+    println!(
+        "{} iterations by {} senders and {} aggregators, of {p50:.1?} each (p99 {p99:.1?}); {:.0} million contributions a second (p50); \
+         ranks are {error:.1e} off in all (L1), and changed by {:.1e} in the last iteration",
+        found.last.iterations,
+        channels.senders,
+        channels.aggregators,
+        edges / p50.as_secs_f64() / 1e6,
+        number(found.last.change),
+    );
+    assert!(error < 1e-5, "the ranks are {error:.1e} off");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Kind;
+    use crate::{EDGES, ITERATIONS, error};
+
+    fn launch() -> LaunchConfig {
+        LaunchConfig::default().kernels(ring_tests::kernels::of_examples::<ContributionSender>())
+    }
+
+    /// Links have room for what one run may emit, at least.
+    const FEW: [Channels; 3] = [
+        Channels { senders: 1, aggregators: 1, slots: 256 },
+        Channels { senders: 2, aggregators: 3, slots: 1024 },
+        Channels { senders: 4, aggregators: 2, slots: 4096 },
+    ];
+
+    #[test]
+    fn ranks_by_messages_are_those_of_the_reference_on_every_device() {
+        ring_tests::on_each_device(|host| {
+            for kind in [Kind::Uniform, Kind::Rmat] {
+                for log in [4, 8, 10] {
+                    let graph = Edges::generate(kind, log, EDGES, 5).unwrap();
+                    let right = graph.reference(DAMPING.into(), ITERATIONS);
+                    let found = FEW.map(|channels| {
+                        rank(host, &launch(), &graph, channels, (ITERATIONS, -1.0)).unwrap()
+                    });
+                    for Found { ranks, last, times } in &found {
+                        assert_eq!(last.iterations, ITERATIONS.into());
+                        assert_eq!(times.len(), ITERATIONS as usize);
+                        assert_eq!(
+                            (ranks, *last),
+                            (&found[0].ranks, found[0].last),
+                            "to the last bit"
+                        );
+                    }
+                    let error = error(&found[0].ranks(), &right);
+                    assert!(error < 1e-6, "{kind:?} of 2^{log}: {error:.1e}");
+                    // No vertex has lost more than a unit for each edge and for its own rank.
+                    let lost = ONE.abs_diff(found[0].ranks.iter().sum());
+                    let most = (graph.edges.len() as u64 + 4 * u64::from(graph.vertices)) * 8;
+                    assert!(lost < most, "{kind:?} of 2^{log}: {lost} units");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn it_stops_where_the_ranks_change_by_no_more_than_is_tolerated() {
+        let graph = Edges::generate(Kind::Rmat, 8, EDGES, 3).unwrap();
+        assert!(graph.edges.iter().all(|edge| edge.0 < graph.vertices));
+        ring_tests::on_each_device(|host| {
+            let found = rank(host, &launch(), &graph, FEW[1], (100, 1e-9)).unwrap();
+            assert!((5..100).contains(&found.last.iterations), "{:?}", found.last);
+            assert!(
+                number(found.last.change) <= 1e-9 && found.last.dangling > 0,
+                "{:?}",
+                found.last
+            );
+            let error = error(&found.ranks(), &graph.reference(DAMPING.into(), 200));
+            assert!(error < 1e-6, "{error:.1e}");
+        });
+    }
+
+    #[test]
+    fn a_graph_without_edges_is_ranked_evenly() {
+        let graph = Edges { vertices: 7, edges: Vec::new() };
+        ring_tests::on_each_device(|host| {
+            let found = rank(host, &launch(), &graph, FEW[2], (3, -1.0)).unwrap();
+            assert!(found.ranks.iter().all(|rank| rank.abs_diff(ONE / 7) < 10), "{found:?}");
+            assert_eq!(found.last.dangling, found.ranks.iter().sum());
+        });
+    }
+}

@@ -1,0 +1,203 @@
+//! PageRank: all iterations over a graph in one message, which the whole device handles.
+//!
+//! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--save FOLDER]`,
+//! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--slots N`) each contribution of a
+//! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
+
+mod graph;
+mod links;
+
+use graph::{Edges, Kind, Layout};
+use ring_example_kernels::{PTX, PageRank, Ranked, Ranking};
+use ring_host::{Buffer, Element, Kernels, LaunchConfig, Runtime, RuntimeConfig};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Edges of each vertex, on average.
+const EDGES: usize = 16;
+
+/// Rows of more edges are each for a block.
+const MOST: u32 = 512;
+
+const DAMPING: f32 = 0.85;
+
+const ITERATIONS: u32 = 20;
+
+/// For so long a graph is ranked again and again, for the times.
+const ENOUGH: Duration = Duration::from_millis(300);
+
+// SAFETY: the PTX that was made of the crate whose kernel is launched.
+const KERNELS: Kernels = unsafe { Kernels::new(PTX) };
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let mut words = Vec::new();
+    let (mut launch, mut folder) = (LaunchConfig::default().kernels(KERNELS), None);
+    let mut channels = links::Channels { senders: 32, aggregators: 48, slots: 1 << 13 };
+    let mut by_links = false;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--blocks" => launch = launch.blocks(value()?.parse()?),
+            "--threads" => launch = launch.threads(value()?.parse()?),
+            "--by" => match value()?.as_str() {
+                "grid" => by_links = false,
+                "links" => by_links = true,
+                other => return Err(format!("'{other}' is neither grid nor links").into()),
+            },
+            "--senders" => channels.senders = value()?.parse()?,
+            "--aggregators" => channels.aggregators = value()?.parse()?,
+            "--slots" => channels.slots = value()?.parse()?,
+            "--save" => folder = Some(PathBuf::from(value()?)),
+            _ => words.push(arg),
+        }
+    }
+    let mut words = words.iter().map(String::as_str);
+    let device = words.next().unwrap_or("auto").parse()?;
+    let log = words.next().map_or(Ok(16), str::parse)?;
+    let kind = match words.next() {
+        None | Some("rmat") => Kind::Rmat,
+        Some("uniform") => Kind::Uniform,
+        Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
+    };
+    let graph = Edges::generate(kind, log, EDGES, 1)?;
+    println!("{} vertices, {} edges, {kind:?}", graph.vertices, graph.edges.len());
+    if by_links {
+        let options = RuntimeConfig::default();
+        let options =
+            RuntimeConfig { device_bytes: options.device_bytes + channels.bytes(), ..options };
+        let host = Runtime::open_with(device, options)?;
+        return links::run(&host, &launch, &graph, channels, ITERATIONS);
+    }
+    let host = Runtime::open(device)?;
+    let layout = Layout::new(&graph, MOST);
+    let (ranks, ranked, times) = rank(&host, launch, &layout, (ITERATIONS, 0.0), ENOUGH)?;
+    let error = error(&ranks, &graph.reference(DAMPING.into(), ranked.iterations));
+    let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
+    println!(
+        "{} iterations in {p50:.1?} (p99 {p99:.1?}, {} times); ranks are {error:.1e} off in all (L1)",
+        ranked.iterations,
+        times.len()
+    );
+    assert!(error < 1e-5, "the ranks are {error:.1e} off");
+    if let Some(folder) = folder {
+        layout.save(&folder, &ranks)?;
+    }
+    Ok(())
+}
+
+/// By how much ranks are off in all: the L1 norm of the difference.
+fn error(ranks: &[f32], right: &[f64]) -> f64 {
+    ranks.iter().zip(right).map(|(rank, right)| (f64::from(*rank) - right).abs()).sum()
+}
+
+/// A buffer with these elements; one at least.
+fn filled<T: Element>(host: &Runtime, elements: &[T]) -> Done<Buffer<T>> {
+    let buffer = host.buffer(elements.len().max(1))?;
+    buffer.upload(0, elements, LONG)?;
+    Ok(buffer)
+}
+
+/// The ranks of a graph's vertices; how many iterations that took; and how long it was from each message to its answer, in rising
+/// order: a first one, and more until they have taken `enough`.
+fn rank(
+    host: &Runtime,
+    launch: LaunchConfig,
+    layout: &Layout,
+    (iterations, tolerance): (u32, f32),
+    enough: Duration,
+) -> Done<(Vec<f32>, Ranked, Vec<Duration>)> {
+    let n = layout.order.len();
+    let rows = filled(host, &layout.rows)?;
+    let sources = filled(host, &layout.sources)?;
+    let slices = filled(host, &layout.slices)?;
+    let columns = filled(host, &layout.columns)?;
+    let parts = filled(host, &layout.parts)?;
+    let ranks = host.buffer::<f32>(n)?;
+    let contributions = [host.buffer::<f32>(n + 1)?, host.buffer::<f32>(n + 1)?];
+
+    let mut kernel = host.launch::<PageRank>(launch)?;
+    kernel.activate(LONG)?;
+    let ranking = Ranking {
+        rows: rows.reference(),
+        sources: sources.reference(),
+        slices: slices.reference(),
+        columns: columns.reference(),
+        parts: parts.reference(),
+        ranks: ranks.reference(),
+        contributions: [contributions[0].reference(), contributions[1].reference()],
+        vertices: n as u32,
+        long: layout.long(),
+        iterations,
+        damping: DAMPING,
+        tolerance,
+        unused: 0,
+    };
+    let (mut ranked, mut times) = (Ranked::default(), Vec::new());
+    let first = Instant::now();
+    while times.is_empty() || first.elapsed() < enough {
+        let begun = Instant::now();
+        kernel.send(ranking, LONG)?;
+        ranked = kernel.recv(LONG)?;
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    if ranked.iterations == 0 {
+        return Err("the kernel refused the buffers".into());
+    }
+    let mut found = vec![0.0; n];
+    ranks.download(0, &mut found, LONG)?;
+    kernel.terminate(LONG)?;
+    let mut by_vertex = vec![0.0; n];
+    layout.order.iter().zip(found).for_each(|(v, rank)| by_vertex[*v as usize] = rank);
+    Ok((by_vertex, ranked, times))
+}
+
+#[cfg(test)]
+const ONCE: Duration = Duration::ZERO;
+
+#[test]
+fn ranks_are_those_of_the_reference_on_every_device() {
+    let kernels = ring_tests::kernels::of_examples::<PageRank>();
+    let launch = LaunchConfig::default().kernels(kernels).blocks(3);
+    ring_tests::on_each_device(|host| {
+        for kind in [Kind::Uniform, Kind::Rmat] {
+            for (log, most) in [(4, 10), (10, 24), (10, 200), (12, 2000)] {
+                let graph = Edges::generate(kind, log, EDGES, 5).unwrap();
+                let layout = Layout::new(&graph, most);
+                let (ranks, ranked, _) =
+                    rank(host, launch.clone(), &layout, (ITERATIONS, 0.0), ONCE).unwrap();
+                // A small graph's ranks may change no more, in single precision, before that.
+                assert!((1..=ITERATIONS).contains(&ranked.iterations), "{ranked:?}");
+                let error = error(&ranks, &graph.reference(DAMPING.into(), ranked.iterations));
+                assert!(error < 1e-5, "{kind:?} of 2^{log}: {error:.1e}");
+            }
+        }
+    });
+}
+
+#[test]
+fn it_stops_when_ranks_change_no_more() {
+    let kernels = ring_tests::kernels::of_examples::<PageRank>();
+    let launch = LaunchConfig::default().kernels(kernels).blocks(2);
+    ring_tests::on_each_device(|host| {
+        let layout = Layout::new(&Edges::generate(Kind::Rmat, 8, EDGES, 2).unwrap(), MOST);
+        let (_, ranked, _) = rank(host, launch.clone(), &layout, (1000, 1e-4), ONCE).unwrap();
+        assert!(ranked.iterations < 100 && ranked.change <= 1e-4, "{ranked:?}");
+    });
+}
+
+#[test]
+fn a_graph_without_edges_has_even_ranks() {
+    let kernels = ring_tests::kernels::of_examples::<PageRank>();
+    let launch = LaunchConfig::default().kernels(kernels).blocks(2);
+    ring_tests::on_each_device(|host| {
+        let layout = Layout::new(&Edges { vertices: 100, edges: Vec::new() }, MOST);
+        let (ranks, ..) = rank(host, launch.clone(), &layout, (3, 0.0), ONCE).unwrap();
+        assert!(ranks.iter().all(|rank| (rank - 0.01).abs() < 1e-7), "{ranks:?}");
+    });
+}
