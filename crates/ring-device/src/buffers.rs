@@ -303,12 +303,19 @@ mod tests {
             self.memory.0[WORDS..].as_ptr().expose_provenance() as u64
         }
 
+        /// Lets the addresses that were told name the memory again: a box that was moved has it for itself until then.
+        fn expose(&self) {
+            _ = (self.address(), (&raw const *self.control).expose_provenance());
+        }
+
         fn view<T: Element>(&mut self, reference: &BufferRef<T>) -> Option<View<'_, T>> {
+            self.expose();
             let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
             view(block, true, reference)
         }
 
         fn adder(&mut self, is_declared: bool, reference: BufferRef<u64>) -> Option<Adder<'_>> {
+            self.expose();
             let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
             adder(block, is_declared, &reference)
         }
