@@ -16,13 +16,42 @@ pub enum Kind {
 /// A directed graph: the source and the target of each edge.
 #[derive(Clone, Debug)]
 pub struct Edges {
-    /// How many vertices there are.
-    pub vertices: u32,
-    /// Edges; one may be there several times.
-    pub edges: Vec<(u32, u32)>,
+    vertices: u32,
+    edges: Vec<(u32, u32)>,
 }
 
 impl Edges {
+    /// A graph of so many vertices, with these edges; one may be there several times.
+    ///
+    /// # Errors
+    /// When there are no vertices, or when an edge has an end that is none of them.
+    pub fn new(vertices: u32, edges: Vec<(u32, u32)>) -> Result<Edges, String> {
+        if vertices == 0 {
+            return Err("0 vertices: a graph has one at least".into());
+        }
+        let is_beyond = |(source, target): &(u32, u32)| source.max(target) >= &vertices;
+        match edges.iter().position(is_beyond) {
+            Some(k) => {
+                let (source, target) = edges[k];
+                let last = vertices - 1;
+                Err(format!(
+                    "edge {k} leads from vertex {source} to {target}: the last vertex is {last}"
+                ))
+            }
+            None => Ok(Edges { vertices, edges }),
+        }
+    }
+
+    /// How many vertices there are.
+    pub fn vertices(&self) -> u32 {
+        self.vertices
+    }
+
+    /// The edges.
+    pub fn edges(&self) -> &[(u32, u32)] {
+        &self.edges
+    }
+
     /// A graph of `2^log` vertices with so many edges each.
     ///
     /// # Errors
@@ -56,7 +85,7 @@ impl Edges {
             }),
         };
         let vertices = 1u32 << log;
-        Ok(Edges { vertices, edges: (0..each << log).map(|_| edge()).collect() })
+        Edges::new(vertices, (0..each << log).map(|_| edge()).collect())
     }
 
     /// Out-degrees.
@@ -208,6 +237,20 @@ mod tests {
             found.sort_unstable();
             assert!(found == edges, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_graph_that_is_none_is_refused() {
+        assert!(Edges::new(3, vec![(0, 2), (2, 0), (1, 1)]).is_ok());
+        for (edges, said) in [
+            (vec![(0, 1), (0, 3)], "edge 1 leads from vertex 0 to 3"),
+            (vec![(u32::MAX, 0)], "edge 0"),
+        ] {
+            let error = Edges::new(3, edges).unwrap_err();
+            assert!(error.starts_with(said) && error.ends_with("the last vertex is 2"), "{error}");
+        }
+        assert!(Edges::new(0, Vec::new()).unwrap_err().contains("0 vertices"));
+        assert!(Edges::generate(Kind::Rmat, 27, 1, 1).unwrap_err().contains("2^27"));
     }
 
     #[test]

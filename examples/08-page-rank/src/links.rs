@@ -65,20 +65,20 @@ struct Layout {
 
 impl Layout {
     fn new(graph: &Edges, channels: Channels) -> Layout {
-        let n = graph.vertices as usize;
+        let n = graph.vertices() as usize;
         let mut degrees = [vec![0u32; n], vec![0u32; n]];
-        for (source, target) in &graph.edges {
+        for (source, target) in graph.edges() {
             degrees[0][*source as usize] += 1;
             degrees[1][*target as usize] += 1;
         }
-        let mut order: Vec<u32> = (0..graph.vertices).collect();
+        let mut order: Vec<u32> = (0..graph.vertices()).collect();
         order.sort_by_key(|v| std::cmp::Reverse(degrees[1][*v as usize]));
         let mut name = vec![0u32; n];
         order.iter().zip(0..).for_each(|(old, new)| name[*old as usize] = new);
         let edge = |(source, target): &(u32, u32)| {
             u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
         };
-        let mut edges: Vec<u64> = graph.edges.iter().map(edge).collect();
+        let mut edges: Vec<u64> = graph.edges().iter().map(edge).collect();
         edges.sort_unstable();
 
         let (even, damping) = (ONE / n as u64, (f64::from(DAMPING) * 2f64.powi(64)) as u64);
@@ -201,7 +201,7 @@ pub fn run(
     let found = rank(host, launch, graph, channels, (iterations, 0.0))?;
     let right = graph.reference(DAMPING.into(), found.last.iterations as u32);
     let error = crate::error(&found.ranks(), &right);
-    let (times, edges) = (&found.times, graph.edges.len() as f64);
+    let (times, edges) = (&found.times, graph.edges().len() as f64);
     let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
     println!(
         "{} iterations by {} senders and {} aggregators, of {p50:.1?} each (p99 {p99:.1?}); {:.0} million contributions a second (p50); \
@@ -256,7 +256,7 @@ mod tests {
                     assert!(error < 1e-6, "{kind:?} of 2^{log}: {error:.1e}");
                     // No vertex has lost more than a unit for each edge and for its own rank.
                     let lost = ONE.abs_diff(found[0].ranks.iter().sum());
-                    let most = (graph.edges.len() as u64 + 4 * u64::from(graph.vertices)) * 8;
+                    let most = (graph.edges().len() as u64 + 4 * u64::from(graph.vertices())) * 8;
                     assert!(lost < most, "{kind:?} of 2^{log}: {lost} units");
                 }
             }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn it_stops_where_the_ranks_change_by_no_more_than_is_tolerated() {
         let graph = Edges::generate(Kind::Rmat, 8, EDGES, 3).unwrap();
-        assert!(graph.edges.iter().all(|edge| edge.0 < graph.vertices));
+        assert!(graph.edges().iter().all(|edge| edge.0 < graph.vertices()));
         ring_tests::on_each_device(|host| {
             let found = rank(host, &launch(), &graph, FEW[1], (100, 1e-9)).unwrap();
             assert!((5..100).contains(&found.last.iterations), "{:?}", found.last);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_graph_without_edges_is_ranked_evenly() {
-        let graph = Edges { vertices: 7, edges: Vec::new() };
+        let graph = Edges::new(7, Vec::new()).unwrap();
         ring_tests::on_each_device(|host| {
             let found = rank(host, &launch(), &graph, FEW[2], (3, -1.0)).unwrap();
             assert!(found.ranks.iter().all(|rank| rank.abs_diff(ONE / 7) < 10), "{found:?}");

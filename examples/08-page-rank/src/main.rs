@@ -65,7 +65,7 @@ fn main() -> Done<()> {
         Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
     };
     let graph = Edges::generate(kind, log, EDGES, 1)?;
-    println!("{} vertices, {} edges, {kind:?}", graph.vertices, graph.edges.len());
+    println!("{} vertices, {} edges, {kind:?}", graph.vertices(), graph.edges().len());
     if by_links {
         let options = RuntimeConfig::default();
         let options =
@@ -192,11 +192,35 @@ fn it_stops_when_ranks_change_no_more() {
 }
 
 #[test]
+fn what_is_no_graph_is_answered_and_harms_nothing() {
+    let kernels = ring_tests::kernels::of_examples::<PageRank>();
+    let launch = LaunchConfig::default().kernels(kernels).blocks(2);
+    ring_tests::on_each_device(|host| {
+        let layout = Layout::new(&Edges::generate(Kind::Rmat, 8, EDGES, 2).unwrap(), 24);
+        let rank = |layout: &Layout| rank(host, launch.clone(), layout, (5, 0.0), ONCE).unwrap();
+        // Sources and places that are beyond the buffers contribute nothing.
+        let mut beyond = layout.clone();
+        beyond.columns.fill(u32::MAX);
+        beyond.sources.fill(u32::MAX - 3);
+        beyond.slices[..4].fill(u32::MAX);
+        beyond.rows[1..].fill(u32::MAX);
+        let (ranks, ranked, _) = rank(&beyond);
+        assert!(ranked.iterations > 0 && ranks.iter().all(|rank| rank.is_finite()), "{ranked:?}");
+        // What is not a number stays none, and no iteration is the last one for that.
+        let mut unknown = layout.clone();
+        unknown.parts[0] = f32::NAN;
+        let (ranks, ranked, _) = rank(&unknown);
+        assert!(ranked.iterations == 5 && ranked.change.is_nan(), "{ranked:?}");
+        assert!(ranks.iter().any(|rank| rank.is_nan()));
+    });
+}
+
+#[test]
 fn a_graph_without_edges_has_even_ranks() {
     let kernels = ring_tests::kernels::of_examples::<PageRank>();
     let launch = LaunchConfig::default().kernels(kernels).blocks(2);
     ring_tests::on_each_device(|host| {
-        let layout = Layout::new(&Edges { vertices: 100, edges: Vec::new() }, MOST);
+        let layout = Layout::new(&Edges::new(100, Vec::new()).unwrap(), MOST);
         let (ranks, ..) = rank(host, launch.clone(), &layout, (3, 0.0), ONCE).unwrap();
         assert!(ranks.iter().all(|rank| (rank - 0.01).abs() < 1e-7), "{ranks:?}");
     });

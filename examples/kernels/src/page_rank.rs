@@ -108,14 +108,14 @@ impl Graph<'_> {
     #[inline(always)]
     fn piece(&self, slice: usize, lane: usize) -> Piece {
         let [begin, steps, first, shape] = self.slices.get4(4 * slice).unwrap_or([0; 4]);
-        let (begin, of_row) = (begin + lane as u32, shape >> 8);
+        let (begin, of_row) = (begin.wrapping_add(lane as u32), (shape >> 8).min(SLICE.ilog2()));
         let nobody = self.ranks.len() as u32;
         let source = |k: usize| match self.columns.get(begin as usize + SLICE * k) {
             Some(source) if (k as u32) < steps => source,
             _ => nobody,
         };
         let k = lane as u32 >> of_row;
-        let row = (k < shape & 0xff).then_some(first + k);
+        let row = (k < shape & 0xff).then_some(first.wrapping_add(k));
         let of_vertex =
             |values: &View<'_, f32>| row.and_then(|row| values.get(row as usize)).unwrap_or(0.0);
         Piece {
@@ -149,7 +149,7 @@ impl Graph<'_> {
     #[inline(always)]
     fn more(&self, piece: &Piece, from: View<'_, f32>) -> f32 {
         let (begin, steps) = (piece.edges.0 as usize, piece.edges.1 as usize);
-        let (mut at, end) = (begin + SLICE * STEPS, begin + SLICE * steps);
+        let (mut at, end) = (begin + SLICE * STEPS, self.columns.len().min(begin + SLICE * steps));
         let mut sum = 0.0;
         while at < end {
             sum += added(self.read::<AT_ONCE>(&self.columns, (at, end, SLICE), from));
@@ -162,7 +162,7 @@ impl Graph<'_> {
     #[inline(always)]
     fn along(&self, ctx: &GridContext<'_>, v: usize, from: View<'_, f32>) -> f32 {
         let row = |v: usize| self.rows.get(v).unwrap_or(0) as usize;
-        let (mut at, end) = (row(v) + ctx.thread(), row(v + 1));
+        let (mut at, end) = (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)));
         let mut sum = 0.0;
         while at < end {
             sum += added(self.read::<AT_ONCE>(&self.sources, (at, end, ctx.threads()), from));
