@@ -10,8 +10,9 @@ use ring_host::{
     Runtime, RuntimeConfig,
 };
 use ring_tests::kernels::of_examples;
-use ring_tests::{LONG, WAYS, cpu, cpu_with, on_each_device, opened};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, opened};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn saxpy_in(host: &Runtime, (mode, memory): (Mode, Memory)) -> KernelHandle<Saxpy> {
@@ -101,6 +102,33 @@ fn a_handler_reads_one_buffer_and_writes_another() {
             kernel.terminate(LONG).unwrap();
         }
     });
+}
+
+#[test]
+fn a_slice_of_cudarc_is_lent_and_given_back() {
+    let Some(host) = gpu() else { return };
+    let context = cudarc::driver::CudaContext::new(0).unwrap();
+    let stream = context.new_stream().unwrap();
+    let slice = Arc::new(stream.clone_htod(&[1.5f32; 1000]).unwrap());
+    stream.synchronize().unwrap();
+    let lent = host.lend(Arc::clone(&slice)).unwrap();
+    assert_eq!((lent.len(), all(&lent)), (1000, vec![1.5; 1000]));
+    let mut kernel = saxpy(&host);
+    let y = filled(&host, &[1.0; 1000]);
+    // Read, and written, by a handler; and a part of it.
+    assert!(add(&mut kernel, 2.0, lent.reference(), y.reference()));
+    assert_eq!(all(&y), [4.0; 1000]);
+    let part = |of: &Buffer<f32>| of.reference().slice(999..1000).unwrap();
+    assert!(add(&mut kernel, 1.0, part(&y), part(&lent)));
+    kernel.terminate(LONG).unwrap();
+    let old = lent.reference();
+    drop(lent);
+    assert_eq!((host.reclaim_buffers(LONG), Arc::strong_count(&slice)), (Ok(0), 1));
+    let found = stream.clone_dtoh(&*slice).unwrap();
+    assert!(found.iter().enumerate().all(|(k, x)| *x == if k == 999 { 5.5 } else { 1.5 }));
+    let mut kernel = saxpy(&host);
+    assert!(!add(&mut kernel, 1.0, old, y.reference()), "it was given back");
+    kernel.terminate(LONG).unwrap();
 }
 
 #[test]
