@@ -88,11 +88,30 @@ impl Edges {
         Edges::new(vertices, (0..each << log).map(|_| edge()).collect())
     }
 
-    /// Out-degrees.
-    fn out_degrees(&self) -> Vec<u32> {
+    /// How many edges leave each vertex.
+    pub fn out_degrees(&self) -> Vec<u32> {
+        self.degrees(|(source, _)| source)
+    }
+
+    /// How many edges lead to each vertex.
+    fn in_degrees(&self) -> Vec<u32> {
+        self.degrees(|(_, target)| target)
+    }
+
+    fn degrees(&self, end: impl Fn((u32, u32)) -> u32) -> Vec<u32> {
         let mut degrees = vec![0; self.vertices as usize];
-        self.edges.iter().for_each(|(source, _)| degrees[*source as usize] += 1);
+        self.edges.iter().for_each(|edge| degrees[end(*edge) as usize] += 1);
         degrees
+    }
+
+    /// The vertices by falling in-degree; and where each is among these.
+    pub fn by_in_degree(&self) -> (Vec<u32>, Vec<u32>) {
+        let degrees = self.in_degrees();
+        let mut order: Vec<u32> = (0..self.vertices).collect();
+        order.sort_by_key(|v| std::cmp::Reverse(degrees[*v as usize]));
+        let mut number = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
+        (order, number)
     }
 
     /// The ranks after so many iterations, in double precision.
@@ -134,12 +153,8 @@ impl Layout {
     /// Rows of more edges than `most` are not in slices.
     pub fn new(graph: &Edges, most: u32) -> Layout {
         let n = graph.vertices as usize;
-        let mut in_degrees = vec![0u32; n];
-        graph.edges.iter().for_each(|(_, target)| in_degrees[*target as usize] += 1);
-        let mut order: Vec<u32> = (0..graph.vertices).collect();
-        order.sort_by_key(|v| std::cmp::Reverse(in_degrees[*v as usize]));
-        let mut number = vec![0u32; n];
-        order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
+        let in_degrees = graph.in_degrees();
+        let (order, number) = graph.by_in_degree();
 
         // All rows one after the other, the sources of each in rising order: lanes side by side then read what lies close together.
         let mut rows = vec![0u32; n + 1];

@@ -66,15 +66,8 @@ struct Layout {
 impl Layout {
     fn new(graph: &Edges, channels: Channels) -> Layout {
         let n = graph.vertices() as usize;
-        let mut degrees = [vec![0u32; n], vec![0u32; n]];
-        for (source, target) in graph.edges() {
-            degrees[0][*source as usize] += 1;
-            degrees[1][*target as usize] += 1;
-        }
-        let mut order: Vec<u32> = (0..graph.vertices()).collect();
-        order.sort_by_key(|v| std::cmp::Reverse(degrees[1][*v as usize]));
-        let mut name = vec![0u32; n];
-        order.iter().zip(0..).for_each(|(old, new)| name[*old as usize] = new);
+        let degrees = graph.out_degrees();
+        let (order, name) = graph.by_in_degree();
         let edge = |(source, target): &(u32, u32)| {
             u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
         };
@@ -85,7 +78,7 @@ impl Layout {
         let mut board = vec![0; board_len(n)];
         let mut dangling = 0;
         for (v, old) in order.iter().enumerate() {
-            let its = match degrees[0][*old as usize] {
+            let its = match degrees[*old as usize] {
                 0 => 0,
                 degree => u64::MAX / u64::from(degree),
             };

@@ -312,13 +312,11 @@ impl Buffers {
         bytes: &[u8],
         deadline: Deadline,
     ) -> Result<(), BufferError> {
-        let mut copier = self.copier(deadline)?;
-        self.reclaim_by(&mut copier, deadline)?;
-        let live = self.0.kernels.live();
-        let _holds = hold(&live, deadline)?;
-        // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry is zeroed
-        // before, by the same copier; handlers and copies write words only.
-        unsafe { copier.copy_in(to, bytes, deadline) }
+        self.copy(deadline, |copier| {
+            // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry is zeroed
+            // before, by the same copier; handlers and copies write words only.
+            unsafe { copier.copy_in(to, bytes, deadline) }
+        })
     }
 
     /// Copies from a buffer of this table.
@@ -331,12 +329,21 @@ impl Buffers {
         bytes: &mut [u8],
         deadline: Deadline,
     ) -> Result<(), BufferError> {
+        // SAFETY: as for `upload`.
+        self.copy(deadline, |copier| unsafe { copier.copy_out(from, bytes, deadline) })
+    }
+
+    /// Copies, after what can be reclaimed was; launches are held back meanwhile where they have to be.
+    fn copy(
+        &self,
+        deadline: Deadline,
+        copy: impl FnOnce(&mut Copier) -> Result<(), BufferError>,
+    ) -> Result<(), BufferError> {
         let mut copier = self.copier(deadline)?;
         self.reclaim_by(&mut copier, deadline)?;
         let live = self.0.kernels.live();
         let _holds = hold(&live, deadline)?;
-        // SAFETY: as for `upload`.
-        unsafe { copier.copy_out(from, bytes, deadline) }
+        copy(&mut copier)
     }
 }
 

@@ -5,19 +5,29 @@ use crate::error::DriverError;
 use crate::sync::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Copies that are no kernel's: they fail, block and land late as those of kernels do.
+/// Copies that fail and land late: those of a kernel, or those that are no kernel's.
 #[derive(Debug)]
 pub(super) struct QuirkyCopyLane {
-    pub inner: Arc<dyn CopyLane>,
-    pub faults: Faults,
-    pub state: Arc<State>,
+    inner: Arc<dyn CopyLane>,
+    faults: Faults,
+    state: Arc<State>,
     /// Copies that land late.
-    pub late: Option<Mutex<Late>>,
+    late: Option<Mutex<Late>>,
 }
 
 impl QuirkyCopyLane {
+    /// Copies over `inner`; `seed` is that of their course, if they land late.
+    pub fn new(
+        inner: Arc<dyn CopyLane>,
+        (faults, state): (Faults, Arc<State>),
+        seed: Option<u64>,
+    ) -> QuirkyCopyLane {
+        let late = seed.map(|seed| Mutex::new(Late::new(seed)));
+        QuirkyCopyLane { inner, faults, state, late }
+    }
+
     /// The copies that land late, if any do, after what is due has landed.
-    fn late(&self) -> Option<MutexGuard<'_, Late>> {
+    pub fn late(&self) -> Option<MutexGuard<'_, Late>> {
         let mut late = lock(self.late.as_ref()?);
         match self.state.fault() {
             Some(_) => late.give_up(),

@@ -1,4 +1,4 @@
-use super::late::Late;
+use super::copy_lane::QuirkyCopyLane;
 use super::state::{Faults, State, Watched};
 use crate::device::{
     CopyLane, Function, Grid, LaunchSlot, Launched, Limits, MemoryCopy, RunState, Sealed,
@@ -6,7 +6,7 @@ use crate::device::{
 use crate::error::DriverError;
 use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Launches that are held back; when there are more, they are let go.
@@ -44,13 +44,16 @@ impl Function for QuirkyFunction {
         }
         let id = self.state.number();
         // A course of its own for each place.
-        let late = self.faults.late.map(|seed| Mutex::new(Late::new(seed ^ id << 32)));
+        let seed = self.faults.late.map(|seed| seed ^ id << 32);
+        let inner = self.inner.launch_slot(grid, parameter, replay)?;
+        let (faults, state) = (self.faults, Arc::clone(&self.state));
+        let copies = QuirkyCopyLane::new(Arc::clone(&inner) as _, (faults, state), seed);
         let launch_slot = Arc::new(QuirkyLaunchSlot {
-            inner: self.inner.launch_slot(grid, parameter, replay)?,
+            inner,
             faults: self.faults,
             state: Arc::clone(&self.state),
             queue: Mutex::default(),
-            late,
+            copies,
             id,
             kernel: self.is_kernel.then_some((parameter, grid.blocks)),
             idle: (self.faults.idle && self.state.is_probed()).then(AtomicU64::default),
@@ -80,8 +83,8 @@ pub(super) struct QuirkyLaunchSlot {
     faults: Faults,
     state: Arc<State>,
     queue: Mutex<Queue>,
-    /// Copies that land late.
-    late: Option<Mutex<Late>>,
+    /// Its copies.
+    copies: QuirkyCopyLane,
     /// Whose entry in the allocation table is whose.
     id: u64,
     /// Parameter and channels, if it has a control block.
@@ -102,16 +105,6 @@ impl QuirkyLaunchSlot {
         if let Some(kernel) = self.kernel {
             self.state.table().enter(self.id, kernel, self.idle.is_some());
         }
-    }
-
-    /// The copies that land late, if any do, after what is due has landed.
-    fn late(&self) -> Option<MutexGuard<'_, Late>> {
-        let mut late = lock(self.late.as_ref()?);
-        match self.state.fault() {
-            Some(_) => late.give_up(),
-            None => late.pass(&*self.inner),
-        }
-        Some(late)
     }
 
     /// How the inner launch slot's launches go; the watchdog looks too.
@@ -192,7 +185,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
     }
 
     fn state(&self) -> RunState {
-        drop(self.late());
+        drop(self.copies.late());
         let mut queue = lock(&self.queue);
         self.let_go(&mut queue);
         let state = self.look(&queue);
@@ -206,7 +199,7 @@ impl LaunchSlot for QuirkyLaunchSlot {
     /// freed by it. So the kernel's lines are let go.
     fn is_over(&self) -> bool {
         self.let_go(&mut lock(&self.queue));
-        let mut late = self.late();
+        let mut late = self.copies.late();
         let under_way = late.as_ref().is_some_and(|late| late.is_under_way());
         if let Some(late) = &mut late {
             late.land_all(&*self.inner); // nobody asks often: by the next time they are over
@@ -227,24 +220,15 @@ impl LaunchSlot for QuirkyLaunchSlot {
 
 impl CopyLane for QuirkyLaunchSlot {
     fn copies(&self) -> RunState {
-        let late = self.late();
-        let failed = late.as_ref().and_then(|late| late.failed());
-        match self.state.fault().or(failed) {
-            Some(fault) => RunState::Faulted(fault.clone()),
-            None if late.as_ref().is_some_and(|late| late.is_under_way()) => RunState::Running,
-            None => self.inner.copies(),
-        }
+        self.copies.copies()
     }
 
     unsafe fn copy(&self, copy: MemoryCopy) -> Result<(), DriverError> {
-        self.state.enter_copy(self.faults)?;
-        if let Some(mut late) = self.late() {
-            late.begin(copy);
-            return Ok(());
-        }
         // SAFETY: the caller's promise: `is_over` is not before the inner launch slot's.
-        unsafe { self.inner.copy(copy) }?;
-        self.state.hold_up(self.faults, || self.is_running());
+        unsafe { self.copies.copy(copy) }?;
+        if self.faults.late.is_none() {
+            self.state.hold_up(self.faults, || self.is_running());
+        }
         Ok(())
     }
 }

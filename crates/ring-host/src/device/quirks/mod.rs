@@ -20,12 +20,11 @@ use crate::device::{DeviceInfo, DeviceKind};
 use crate::error::{DriverError, OpenError};
 use crate::setters::setters;
 use copy_lane::QuirkyCopyLane;
-use late::Late;
 use launch_slot::QuirkyFunction;
 use state::{Faults, Numbers, State};
 use std::ops::RangeBounds;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// After how long a watchdog of the usual kind ends a kernel.
@@ -282,8 +281,8 @@ impl Driver for Quirks {
         let inner = self.inner.copy_lane()?;
         let (faults, state) = (self.faults, Arc::clone(&self.state));
         // A course of its own, and those of kernels stay as they are.
-        let late = faults.late.map(|seed| Mutex::new(Late::new(!seed)));
-        Ok(Arc::new(QuirkyCopyLane { inner, faults, state, late }))
+        let seed = faults.late.map(|seed| !seed);
+        Ok(Arc::new(QuirkyCopyLane::new(inner, (faults, state), seed)))
     }
 
     #[cfg(feature = "cuda")]
