@@ -6,7 +6,7 @@ use std::path::Path;
 /// What `ring-device` writes into a kernel with ports or of scope `Grid`, the threads of its blocks in between.
 const MARK: [&str; 2] = ["// ring: registers for ", " threads"];
 
-/// The same PTX, where the threads of kernels with ports and of scope `Grid` have no more registers ([`registers`]) than there are
+/// The same PTX, where the threads of kernels with ports and of scope `Grid` have no more registers than there are
 /// for the blocks of a launch by default. Left to itself, `ptxas` takes some more where that seems to make a kernel a little faster,
 /// and the kernel then cannot be launched by default.
 #[must_use]
