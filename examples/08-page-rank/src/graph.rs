@@ -1,8 +1,14 @@
-//! Graphs made on the spot, seeded, and how they lie in memory for a grid.
+//! Graphs, among them some made on the spot, seeded; and how they lie in memory for a grid.
 
 use ring_example_kernels::{SLICE, STEPS};
 use std::fs;
 use std::path::Path;
+
+/// The most vertices of a graph: the edges of more would take gigabytes.
+pub const MOST_VERTICES: u32 = 1 << 26;
+
+/// The most edges of a graph.
+pub const MOST_EDGES: usize = 1 << 30;
 
 /// How edges are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +61,11 @@ impl Edges {
     /// A graph of `2^log` vertices with so many edges each.
     ///
     /// # Errors
-    /// When these are more than 2^26 vertices: their edges would take gigabytes.
+    /// When these are more than [`MOST_VERTICES`].
     pub fn generate(kind: Kind, log: u32, each: usize, seed: u64) -> Result<Edges, String> {
-        if !(1..=26).contains(&log) {
-            return Err(format!("2^{log} vertices: a graph has 2^1 to 2^26"));
+        let most = MOST_VERTICES.ilog2();
+        if !(1..=most).contains(&log) {
+            return Err(format!("2^{log} vertices: a graph has 2^1 to 2^{most}"));
         }
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut random = move || {

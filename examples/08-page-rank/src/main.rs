@@ -3,14 +3,20 @@
 //! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--save FOLDER]`,
 //! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--slots N`) each contribution of a
 //! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
+//!
+//! `[device] --file PATH` ranks a graph that is not generated but read, and prints its ten vertices of the highest rank. A file whose name
+//! ends in `.mtx` is a Matrix Market file, a square matrix by coordinates; any other is a list of edges, `source target` a line. Two are
+//! in `graphs`: `cargo run --release -p example-page-rank -- cpu --file examples/08-page-rank/graphs/small.mtx`.
 
+mod files;
 mod graph;
 mod links;
 
+use files::Format;
 use graph::{Edges, Kind, Layout};
 use ring_example_kernels::{PTX, PageRank, Ranked, Ranking};
 use ring_host::{Buffer, Element, Kernels, LaunchConfig, Runtime, RuntimeConfig};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -37,7 +43,7 @@ fn main() -> Done<()> {
     let mut words = Vec::new();
     let (mut launch, mut folder) = (LaunchConfig::default().kernels(KERNELS), None);
     let mut channels = links::Channels { senders: 32, aggregators: 48, slots: 1 << 13 };
-    let mut by_links = false;
+    let (mut by_links, mut file) = (false, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} wants a value"));
@@ -53,29 +59,70 @@ fn main() -> Done<()> {
             "--aggregators" => channels.aggregators = value()?.parse()?,
             "--slots" => channels.slots = value()?.parse()?,
             "--save" => folder = Some(PathBuf::from(value()?)),
+            "--file" => file = Some(PathBuf::from(value()?)),
             _ => words.push(arg),
         }
     }
     let mut words = words.iter().map(String::as_str);
     let device = words.next().unwrap_or("auto").parse()?;
-    let log = words.next().map_or(Ok(16), str::parse)?;
-    let kind = match words.next() {
-        None | Some("rmat") => Kind::Rmat,
-        Some("uniform") => Kind::Uniform,
-        Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
+    let graph = match &file {
+        Some(path) => read(path, words.next())?,
+        None => generate(words.next(), words.next())?,
     };
-    let graph = Edges::generate(kind, log, EDGES, 1)?;
-    println!("{} vertices, {} edges, {kind:?}", graph.vertices(), graph.edges().len());
-    if by_links {
+    let ranks = if by_links {
         let options = RuntimeConfig::default();
         let options =
             RuntimeConfig { device_bytes: options.device_bytes + channels.bytes(), ..options };
         let host = Runtime::open_with(device, options)?;
-        return links::run(&host, &launch, &graph, channels, ITERATIONS);
+        links::run(&host, &launch, &graph, channels, ITERATIONS)?
+    } else {
+        by_grid(&Runtime::open(device)?, launch, &graph, folder.as_deref())?
+    };
+    if let Some(path) = file {
+        let first = Format::of(&path).first();
+        highest(&ranks, 10).iter().for_each(|(v, rank)| println!("{:>10} {rank:.4e}", v + first));
     }
-    let host = Runtime::open(device)?;
-    let layout = Layout::new(&graph, MOST);
-    let (ranks, ranked, times) = rank(&host, launch, &layout, (ITERATIONS, 0.0), ENOUGH)?;
+    Ok(())
+}
+
+/// The graph of a file, where none is to be generated.
+fn read(path: &Path, word: Option<&str>) -> Done<Edges> {
+    if let Some(word) = word {
+        return Err(format!("'{word}' and --file: a graph is generated or read, not both").into());
+    }
+    let graph = files::read(path)?;
+    println!("{} vertices, {} edges, {}", graph.vertices(), graph.edges().len(), path.display());
+    Ok(graph)
+}
+
+fn generate(log: Option<&str>, kind: Option<&str>) -> Done<Edges> {
+    let kind = match kind {
+        None | Some("rmat") => Kind::Rmat,
+        Some("uniform") => Kind::Uniform,
+        Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
+    };
+    let graph = Edges::generate(kind, log.map_or(Ok(16), str::parse)?, EDGES, 1)?;
+    println!("{} vertices, {} edges, {kind:?}", graph.vertices(), graph.edges().len());
+    Ok(graph)
+}
+
+/// The vertices of the highest ranks, with these, the highest first.
+fn highest(ranks: &[f32], most: usize) -> Vec<(u32, f32)> {
+    let mut all: Vec<(u32, f32)> = (0..).zip(ranks.iter().copied()).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.truncate(most);
+    all
+}
+
+/// Ranks a graph's vertices, and prints how fast and how well.
+fn by_grid(
+    host: &Runtime,
+    launch: LaunchConfig,
+    graph: &Edges,
+    folder: Option<&Path>,
+) -> Done<Vec<f32>> {
+    let layout = Layout::new(graph, MOST);
+    let (ranks, ranked, times) = rank(host, launch, &layout, (ITERATIONS, 0.0), ENOUGH)?;
     let error = error(&ranks, &graph.reference(DAMPING.into(), ranked.iterations));
     let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
     println!(
@@ -85,9 +132,9 @@ fn main() -> Done<()> {
     );
     assert!(error < 1e-5, "the ranks are {error:.1e} off");
     if let Some(folder) = folder {
-        layout.save(&folder, &ranks)?;
+        layout.save(folder, &ranks)?;
     }
-    Ok(())
+    Ok(ranks)
 }
 
 /// By how much ranks are off in all: the L1 norm of the difference.
@@ -224,4 +271,20 @@ fn a_graph_without_edges_has_even_ranks() {
         let (ranks, ..) = rank(host, launch.clone(), &layout, (3, 0.0), ONCE).unwrap();
         assert!(ranks.iter().all(|rank| (rank - 0.01).abs() < 1e-7), "{ranks:?}");
     });
+}
+
+#[test]
+fn a_graph_is_generated_or_read_not_both() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("graphs/small.txt");
+    assert_eq!(read(&path, None).unwrap().vertices(), 12);
+    let error = read(&path, Some("16")).unwrap_err().to_string();
+    assert!(error.starts_with("'16' and --file"), "{error}");
+    assert_eq!(generate(Some("4"), Some("uniform")).unwrap().vertices(), 16);
+    assert!(generate(Some("4"), Some("grid")).is_err());
+}
+
+#[test]
+fn the_highest_ranks_come_first() {
+    assert_eq!(highest(&[0.1, 0.4, 0.2, 0.4], 3), [(1, 0.4), (3, 0.4), (2, 0.2)]);
+    assert_eq!(highest(&[0.5], 10), [(0, 0.5)]);
 }
