@@ -2,10 +2,10 @@
 //! called again. So every use after it is an error when it is made, on whatever part of the kernel.
 
 use futures_util::{Sink, Stream};
-use ring_example_kernels::{Book, PTX};
+use ring_example_kernels::{Book, PTX, Ripple, Rounds};
 use ring_host::kernels::vector_add::AddError;
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
+use ring_host::{BufferError, ControlError, Kernel, KernelHandle, LaunchConfig, SendTimeoutError};
 use ring_tests::{CallError, LONG, WAYS, cpu, with_ptx};
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -75,6 +75,34 @@ fn every_use_is_an_error_on_every_part() {
         every_call!(channel, channel);
         every_call!(sender, receiver);
     }
+}
+
+#[test]
+fn every_use_of_a_grid_is_an_error_and_its_buffers_stay() {
+    let host = cpu();
+    let launch = with_ptx(LaunchConfig::default().blocks(2).capacity(16), PTX.as_bytes());
+    let mut kernel: KernelHandle<Ripple> = host.launch(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let buffer = host.buffer::<u32>(4).unwrap();
+    let rounds = Rounds { words: 0, rounds: 0 };
+    kernel.send(rounds, LONG).unwrap();
+    assert_eq!(kernel.recv(LONG), Ok(0));
+    kernel.terminate(LONG).unwrap();
+
+    let sent = CallError::from(kernel.send(rounds, LONG).unwrap_err()).without_message();
+    let received = CallError::from(kernel.recv(LONG).unwrap_err());
+    assert_eq!([sent, received], [(); 2].map(|()| CallError::Closed { kernel: "ripple" }));
+    let ended = Err(ControlError::Terminated { kernel: "ripple" });
+    assert_eq!(kernel.activate(LONG), ended);
+    assert_eq!(kernel.terminate(LONG).map(drop), ended);
+
+    drop((kernel, host));
+    let mut found = [0; 4];
+    buffer.upload(1, &[5, 6, 7], LONG).unwrap();
+    buffer.download(0, &mut found, LONG).unwrap();
+    assert_eq!(found, [0, 5, 6, 7]);
+    let outside = BufferError::OutOfBounds { offset: 2, count: 3, length: 4 };
+    assert_eq!(buffer.upload(2, &[1; 3], LONG), Err(outside));
 }
 
 /// Memory that only the host touches by then may be read and written; nothing is answered.

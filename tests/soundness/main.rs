@@ -2,15 +2,19 @@
 //! a run can tell, by doing it.
 
 mod after_the_end;
+mod buffers;
+mod grid;
 mod handlers;
 mod memory;
 
+use ring_device::{Adder, Fours, Sum};
 use ring_host::device::Driver;
 use ring_host::kernels::Echo;
 use ring_host::{
-    BlockContext, Channel, Deadline, DeviceFault, Error, KernelHandle, Kernels, LaunchConfig,
-    Output, Payload, Receiver, RecvTimeoutError, Report, RequestSink, ResponseStream, Runtime,
-    SendTimeoutError, Sender, ThreadContext, TryRecvError, TrySendError, WarpContext, Words,
+    BlockContext, Buffer, BufferRef, Channel, Deadline, DeviceFault, Error, GridContext,
+    KernelHandle, Kernels, LaunchConfig, Output, Payload, Receiver, RecvTimeoutError, Report,
+    RequestSink, ResponseStream, Runtime, SendTimeoutError, Sender, ThreadContext, TryRecvError,
+    TrySendError, View, WarpContext, Words,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -68,6 +72,18 @@ assert_not_impl_any!(BlockContext<'static>: Send, Sync, Clone);
 assert_not_impl_any!(Output<u64>: Send, Sync, Clone);
 assert_impl_all!(Payload<'static>: Send, Sync, Copy);
 assert_impl_all!(Words<'static, u32>: Send, Sync, Copy);
+
+// The same of the blocks of a grid: a barrier is come to by the threads of the launch, each by its own context.
+assert_not_impl_any!(GridContext<'static>: Send, Sync, Clone);
+assert_not_impl_any!(Sum<'static, 'static, u64>: Send, Sync, Clone);
+
+// Elements of buffers are atomics too. A buffer is given back once; references are plain bytes.
+assert_impl_all!(View<'static, f64>: Send, Sync, Copy);
+assert_impl_all!(Adder<'static>: Send, Sync, Copy);
+assert_impl_all!(Fours<'static, f32>: Send, Sync, Copy);
+assert_impl_all!(Buffer<f32>: Send, Sync);
+assert_not_impl_any!(Buffer<f32>: Clone);
+assert_impl_all!(BufferRef<f32>: Send, Sync, Copy, bytemuck::Pod);
 
 #[test]
 fn what_does_not_compile() {

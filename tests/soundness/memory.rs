@@ -7,7 +7,7 @@ use ring_tests::{LONG, WAYS, cpu_with};
 use std::mem;
 
 /// A device with room for few kernels, so that memory given back too early is soon allocated again.
-fn small_device() -> Runtime {
+pub(crate) fn small_device() -> Runtime {
     cpu_with(64 << 10, 64 << 10)
 }
 
@@ -26,7 +26,7 @@ fn exchange(channel: &mut Channel<Echo>, seeds: std::ops::Range<u64>) {
 }
 
 /// Launches kernels until there is no memory for another, and uses each.
-fn fill(host: &Runtime) -> Vec<KernelHandle<Echo>> {
+pub(crate) fn fill(host: &Runtime) -> Vec<KernelHandle<Echo>> {
     let mut kernels = Vec::new();
     while let Ok(mut kernel) = host.launch::<Echo>(LaunchConfig::default().capacity(16)) {
         kernel.activate(LONG).unwrap();
