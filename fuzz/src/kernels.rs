@@ -1,6 +1,7 @@
 //! Kernels of every scope, with messages that fit the doorbell line and such that do not.
 
 use bytemuck::{Pod, Zeroable};
+use ring_device::{BufferRef, GridContext, View};
 
 ring_device::ring_kernel! {
     /// By a thread: a small request, a small answer.
@@ -111,6 +112,114 @@ ring_device::ring_kernel! {
         while i < 40 {
             response.set(0, i, request.wrapping_add(i as u32));
             i += ctx.threads();
+        }
+    }
+}
+
+/// Reads and writes elements that a request names, and tries what is behind them. `each` has the calling thread's indices.
+fn touch(view: &View<'_, u32>, length: usize, each: impl Iterator<Item = usize>) -> u32 {
+    assert_eq!(view.len(), length);
+    let mut sum = 0u32;
+    for i in each {
+        let word = view.get(i).expect("an element");
+        sum = sum.wrapping_add(word);
+        assert!(view.set(i, word.wrapping_add(1)));
+        if let Some(four) = view.get4(i) {
+            assert!(i + 4 <= length && view.set4(i, four), "four elements");
+        }
+    }
+    for i in [length, length + 1, 1 << 30, 1 << 61, 1 << 62, usize::MAX / 4, usize::MAX] {
+        assert!(view.get(i).is_none() && !view.set(i, 7), "behind the elements");
+        assert!(view.get4(i).is_none() && !view.set4(i, [7; 4]), "behind the elements");
+    }
+    if let Some(fours) = view.fours() {
+        let last = length as u32 / 4 - 1;
+        let four = fours.nearest(u32::MAX);
+        assert!(fours.set(last, four) && !fours.set(last + 1, four) && !fours.set(u32::MAX, four));
+        sum = sum.wrapping_add(four[3]);
+    }
+    sum
+}
+
+/// What all blocks of a grid do with the elements: whether there are some, and their sum.
+fn by_grid(ctx: &GridContext<'_>, what: &BufferRef<u32>) -> [u32; 2] {
+    let words = ctx.view(what);
+    let longs = what.cast::<u64>().and_then(|longs| ctx.view(&longs));
+    // A lie may have come between the blocks.
+    let missing = [words.is_none(), longs.is_none()].map(|is| ctx.max(u32::from(is)) > 0);
+    let (Some(words), [false, _]) = (words, missing) else {
+        if ctx.index() == 0 {
+            ctx.refuse();
+        }
+        return [0; 2];
+    };
+    let sum = ctx.sum_later(touch(&words, what.len(), ctx.each(words.len())));
+    let mut count = 1;
+    if let (Some(longs), [_, false]) = (longs, missing) {
+        assert_eq!(2 * longs.len(), words.len());
+        assert!(
+            ctx.each(longs.len()).all(|i| longs.add(i, u64::MAX)) && !longs.add(longs.len(), 1)
+        );
+        assert!(longs.get(longs.len()).is_none());
+        count += longs.len() as u32;
+    }
+    let sum = sum.get();
+    assert_eq!(ctx.sum(count), count * ctx.blocks() as u32);
+    [1, sum]
+}
+
+ring_device::ring_kernel! {
+    /// By all blocks of a grid: a reference to a buffer.
+    pub struct ByGrid { uses_payload: true, }
+
+    fn handle(ctx: &GridContext, request: &BufferRef<u32>, response: &Output<[u32; 2]>) {
+        let found = by_grid(ctx, request);
+        response.set(0, 0, found[0]);
+        response.set(0, 1, found[1]);
+    }
+}
+
+/// A reference, and what makes the message long.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Long {
+    /// The reference.
+    pub what: BufferRef<u32>,
+    /// The rest.
+    pub rest: [u32; 101],
+}
+
+ring_device::ring_kernel! {
+    /// By all blocks of a grid: a request of more atoms than a warp has threads, an answer that does not fit the doorbell line.
+    pub struct ByGridLong { uses_payload: true, }
+
+    fn handle(ctx: &GridContext, request: &Long, response: &Output<[u32; 40]>) {
+        let found = by_grid(ctx, &request.what);
+        let of_rest = request.rest.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word));
+        assert_eq!(ctx.sum(of_rest), of_rest.wrapping_mul(ctx.blocks() as u32), "each block has it");
+        for i in 0..40 {
+            response.set(0, i, found[i % 2]);
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// By a thread: a reference to a buffer, by which it reads, writes and adds.
+    pub struct ByReference { uses_payload: true, }
+
+    fn handle(ctx: &ThreadContext, request: &BufferRef<u32>) -> [u32; 2] {
+        let longs = request.cast::<u64>();
+        let adder = longs.and_then(|longs| ctx.adder(&longs));
+        if let Some(adder) = adder {
+            assert!((0..adder.len()).all(|i| adder.add(i, 1)));
+            assert!(!adder.add(adder.len(), 1) && !adder.add(usize::MAX, 1));
+        }
+        match ctx.view(request) {
+            Some(view) => [1, touch(&view, request.len(), 0..view.len())],
+            None => {
+                ctx.refuse();
+                [u32::from(adder.is_some()) << 1, 0]
+            }
         }
     }
 }

@@ -5,18 +5,22 @@
 //! Time is the script's too, so a run depends on nothing else.
 
 mod after;
+mod beside;
+mod buffers;
 mod field;
 mod host;
 mod script;
 #[cfg(test)]
 mod tests;
 
+pub use buffers::{TableLie, Tables};
 pub use field::{Edit, Field, Part};
 pub use host::{Host, Shape};
 pub use script::{Message, Script, Step};
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use ring_device::{BlockMemory, Hooks, Kernel, ThreadBlock, run};
+use ring_device::kernel::Scope;
+use ring_device::{BlockMemory, ControlBlock, Hooks, Kernel, ThreadBlock, run};
 use std::cell::RefCell;
 
 /// Launches over the same memory, and what is done to it.
@@ -41,13 +45,26 @@ pub struct LaunchConfig {
 const LAUNCHES: usize = 3;
 
 thread_local! {
-    static MEMORY: RefCell<Box<BlockMemory>> = RefCell::new(Box::new(const { BlockMemory::new() }));
+    static MEMORY: RefCell<[Box<BlockMemory>; 2]> =
+        RefCell::new([const { BlockMemory::new() }; 2].map(Box::new));
 }
 
 /// Runs the launches, and checks after each what must be so whatever the host did.
 pub fn launches<K: Kernel>(input: Input) {
-    let mut host = Host::new::<K>(input.shape);
-    for launch in input.launches.into_iter().take(LAUNCHES) {
+    run_all::<K>(Host::new::<K>(input.shape), input.launches);
+}
+
+/// The same of a kernel that views buffers; one of scope `Grid` runs on that many blocks, one or two.
+pub fn launches_with_buffers<K: Kernel>(blocks: u32, tables: Tables, mut input: Input) {
+    if <K::Scope as Scope<K>>::IS_GRID {
+        input.shape.channel = 0; // it has no other
+    }
+    let host = Host::new::<K>(input.shape).with_buffers(tables).on_blocks(blocks);
+    run_all::<K>(host, input.launches);
+}
+
+fn run_all<K: Kernel>(mut host: Host, launches: Vec<LaunchConfig>) {
+    for launch in launches.into_iter().take(LAUNCHES) {
         for edit in &launch.before {
             host.edit(edit, true);
         }
@@ -56,20 +73,39 @@ pub fn launches<K: Kernel>(input: Input) {
 }
 
 fn one<K: Kernel>(mut host: Host, steps: Vec<Step>) -> Host {
+    host.tell_lies(true);
     let expected = host.before_launch();
-    let (control, channel) = (host.control(), host.shape.block());
+    let (control, channel, blocks) = (host.control(), host.shape.block(), host.blocks());
     script::begin(Script::new(host, steps));
-    MEMORY.with_borrow_mut(|memory| {
-        // As on a GPU, where block-shared memory holds what somebody left in it.
-        // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
-        unsafe { std::ptr::write_bytes(std::ptr::from_mut(&mut **memory), 0xa5, 1) };
+    MEMORY.with_borrow_mut(|[memory, other]| {
         let hooks = Hooks { now: script::now, rest: script::rest, unwind: || unreachable!() };
-        let block = ThreadBlock::new((channel, 1), memory, hooks);
-        // SAFETY: the host's memory, as large as its words say, which stays for as long as the script
-        // does; no other launch runs over it.
-        unsafe { run::<K>(&block, control) };
+        if blocks == 1 {
+            return block::<K>((channel, 1), memory, hooks, control);
+        }
+        let control = control.expose_provenance();
+        let at = |control| std::ptr::with_exposed_provenance(control);
+        let others = Hooks { now: || 1, rest: beside::other_waits, unwind: || unreachable!() };
+        beside::both(
+            || block::<K>((0, 2), memory, hooks, at(control)),
+            || block::<K>((1, 2), other, others, at(control)),
+        );
     });
     let host = script::end();
     host.check_after(&expected);
     host
+}
+
+/// Runs a block, in memory that holds what somebody left in it, as block-shared memory of a GPU does.
+fn block<K: Kernel>(
+    index: (u32, u32),
+    memory: &mut BlockMemory,
+    hooks: Hooks,
+    control: *const ControlBlock,
+) {
+    // SAFETY: integers, and atomics and cells of integers: any bytes are valid.
+    unsafe { std::ptr::write_bytes(std::ptr::from_mut(memory), 0xa5, 1) };
+    let block = ThreadBlock::new(index, memory, hooks);
+    // SAFETY: the host's memory, as large as its words say, which stays for as long as the script does; no other launch
+    // runs over it.
+    unsafe { run::<K>(&block, control) };
 }

@@ -1,5 +1,6 @@
 //! What must be true of a kernel's memory after a launch, whatever the host did.
 
+use super::buffers::Buffers;
 use super::field::OF_DEVICE;
 use super::host::Host;
 use ring_shared::layout::{Command, ControlBlock, Exit, State};
@@ -50,6 +51,7 @@ impl Host {
         );
         assert_eq!(words[of_channel.end..], written[of_channel.end..], "wrote behind its lines");
         assert_eq!(Self::plain(self.request_words()), &self.sent[..], "wrote into requests");
+        self.buffers.iter().for_each(Buffers::check);
         if !expected.ours {
             return;
         }

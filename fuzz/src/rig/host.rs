@@ -1,5 +1,6 @@
 //! A kernel's shared memory, what the host wrote into it, and what must be true of it after a launch.
 
+use super::buffers::{Buffers, Tables};
 use super::field::{Edit, Field, OF_CHANNEL, OF_DEVICE, OF_KERNEL};
 use crate::Lie;
 use crate::lie::Start;
@@ -56,6 +57,9 @@ impl Shape {
     }
 }
 
+/// Where the configuration names the table of buffers.
+const TABLE: usize = offset_of!(ControlBlock, config) + offset_of!(ConfigLine, buffers);
+
 /// Most bytes of a ring's slots.
 const MOST_BYTES: usize = 16 * 1024;
 
@@ -78,6 +82,8 @@ pub struct Host {
     state_bytes: u64,
     request_atoms: usize,
     capacity: u32,
+    pub(super) buffers: Option<Buffers>,
+    blocks: u32,
     /// What the host wrote last into each word of the blocks and of the request lines behind them; for others what they
     /// were at the launch.
     pub(super) written: Vec<u64>,
@@ -113,12 +119,45 @@ impl Host {
             state_bytes: state_bytes as u64,
             request_atoms,
             capacity: slots as u32,
+            buffers: None,
+            blocks: 1,
             written: vec![0; (blocks + lines) / 8],
             sent: vec![0; 2 * request_atoms * slots],
         };
         host.lay_out(end as u64, 16 * request_atoms as u32, 16 * response_atoms as u32);
         host.keep_promises();
         host
+    }
+
+    /// The same with buffers, which messages name.
+    pub fn with_buffers(mut self, tables: Tables) -> Host {
+        let buffers = Buffers::new(tables);
+        self.write(TABLE, buffers.table());
+        self.buffers = Some(buffers);
+        self
+    }
+
+    /// The same for a launch of one block, or of two.
+    pub fn on_blocks(self, blocks: u32) -> Host {
+        assert!((1..=2).contains(&blocks));
+        Host { blocks, ..self }
+    }
+
+    /// Blocks of a launch.
+    pub fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Lies about buffers: all that come next before a launch, or one while it runs.
+    pub fn tell_lies(&mut self, before: bool) {
+        while let Some(is_none) = self.buffers.as_mut().and_then(|buffers| buffers.lie(before)) {
+            if is_none {
+                self.write(TABLE, 0);
+            }
+            if !before {
+                break;
+            }
+        }
     }
 
     fn lay_out(&mut self, memory_bytes: u64, request_bytes: u32, response_bytes: u32) {
@@ -270,11 +309,10 @@ impl Host {
     pub fn send(&mut self, index: u64, first: [u64; 2]) {
         let slot = index as usize & (self.capacity as usize - 1);
         let (at, last) = (2 * self.request_atoms * slot, 2 * self.request_atoms - 1);
-        for (k, word) in [(0, first[0]), (1, first[1]), (last, index)] {
-            if k == 0 || k == 1 || last > 1 {
-                self.request_words()[at + k].store(word, Relaxed);
-                self.sent[at + k] = word;
-            }
+        // The index, in a request of more than one atom.
+        for (k, word) in [(last, index), (0, first[0]), (1, first[1])] {
+            self.request_words()[at + k].store(word, Relaxed);
+            self.sent[at + k] = word;
         }
     }
 

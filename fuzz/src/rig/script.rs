@@ -1,5 +1,6 @@
 //! What happens while a launch runs. The channel calls [`now`] and [`rest`]; each call may be a step.
 
+use super::beside;
 use super::field::{Edit, Field};
 use super::host::Host;
 use crate::Lie;
@@ -23,21 +24,27 @@ pub enum Message {
     /// Any words.
     Words([u64; 2]),
     /// Vectors to add: how many elements, in the message or not, and where, seen from the last place in
-    /// the arena that has room for them.
+    /// the arena that has room for them. Where there are buffers, a reference to so many elements of one of them.
     Vectors(u8, bool, Lie),
-    /// A reference into the arena: where, seen from its end, and how much, seen from what is left there.
+    /// A reference into the arena: where, seen from its end, and how much, seen from what is left there. Where there are
+    /// buffers, lies in place of a reference to the first.
     Payload(Lie, Lie),
 }
 
 impl Message {
-    fn words(self, payload: u64) -> [u64; 2] {
-        match self {
-            Message::Words(words) => words,
-            Message::Vectors(len, inline, at) => {
+    fn words(self, host: &Host) -> [u64; 2] {
+        let payload = host.payload_bytes();
+        match (self, &host.buffers) {
+            (Message::Words(words), _) => words,
+            (Message::Vectors(count, which, at), Some(buffers)) => {
+                buffers.part(which.into(), count.into(), at)
+            }
+            (Message::Payload(named, part), Some(buffers)) => buffers.whole(0, named, part),
+            (Message::Vectors(len, inline, at), None) => {
                 let last = payload.saturating_sub(12 * u64::from(len));
                 [u64::from(len) | u64::from(!inline) << 32, at.apply(last)]
             }
-            Message::Payload(at, words) => {
+            (Message::Payload(at, words), None) => {
                 let at = at.apply(payload);
                 [at, words.apply(payload.saturating_sub(at) / 4)]
             }
@@ -106,8 +113,9 @@ pub fn now() -> u64 {
 }
 
 /// The channel found nothing.
-pub fn rest(_: u32) {
+pub fn rest(looks: u32) {
     SCRIPT.with_borrow_mut(|script| script.as_mut().expect("a script").call());
+    beside::first_waits(looks);
 }
 
 impl Script {
@@ -131,6 +139,9 @@ impl Script {
             Some(step) => {
                 self.next += 1;
                 self.quiet = u32::from(step.quiet % 32);
+                if step.quiet >= 128 {
+                    self.host.tell_lies(false);
+                }
                 self.clock += u64::from(step.nanoseconds);
                 self.act(step.act);
             }
@@ -155,7 +166,6 @@ impl Script {
 
     fn act(&mut self, act: Act) {
         let head = self.host.own().request_credit.consumed.load(Relaxed);
-        let payload = self.host.payload_bytes();
         match act {
             Act::Control(tail, first, credit, ahead) => {
                 let control = Control {
@@ -167,7 +177,7 @@ impl Script {
                 self.publish(head.wrapping_add(ahead.into()), control);
             }
             Act::Inline(message, credit) => {
-                let [a, b] = message.words(payload);
+                let [a, b] = message.words(&self.host);
                 let stamp = u64::from(stamp(head)) << 32;
                 for k in 0..CONTROL {
                     // Twelve bytes an atom: the second begins with the fourth word.
@@ -183,7 +193,7 @@ impl Script {
                 self.publish(head, Control { credit, early: 0, first: tail, tail });
             }
             Act::Slots(n, message, credit) => {
-                let words = message.words(payload);
+                let words = message.words(&self.host);
                 (0..u64::from(n.min(64))).for_each(|k| self.host.send(head.wrapping_add(k), words));
                 let tail = (head as u32).wrapping_add(n.into());
                 let credit = credit.map_or(head, |lie| lie.apply(head)) as u32;
