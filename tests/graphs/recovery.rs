@@ -8,7 +8,7 @@ use ring_host::{
     PortReceiver, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
     SendTimeoutError, Sender, Summary,
 };
-use ring_tests::{LONG, Progress, cpu, cpu_with, kernels};
+use ring_tests::{LONG, Progress, cpu, cpu_with, kernels, until};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -176,15 +176,6 @@ fn a_graph_that_cannot_be_launched_again_says_so_until_it_is() {
 static BEGUN: AtomicBool = AtomicBool::new(false);
 static RELEASED: AtomicBool = AtomicBool::new(false);
 
-/// Waits until a flag is set, or fails.
-fn until(flag: &AtomicBool, what: &str) {
-    let mut progress = Progress::new();
-    while !flag.load(Relaxed) {
-        progress.is_at(0, what);
-        std::thread::yield_now();
-    }
-}
-
 ring_device::ring_kernel! {
     /// Passes nothing on before it is [released](RELEASED). For the CPU device only.
     struct Held {
@@ -195,7 +186,7 @@ ring_device::ring_kernel! {
 
     fn handle(item: &Item, out: &mut Ports) {
         BEGUN.store(true, Relaxed);
-        until(&RELEASED, "its release");
+        until("its release", || RELEASED.load(Relaxed).then_some(()));
         out.emit(Held::ON, *item);
     }
 }
@@ -210,7 +201,7 @@ fn a_kernel_that_stays_keeps_its_graph_from_being_recovered() {
     let mut graph = host.launch_graph(&declared).unwrap();
     graph.activate(LONG).unwrap();
     graph.sender(held, 0).unwrap().send(Item::default(), LONG).unwrap();
-    until(&BEGUN, "the handler begins");
+    until("the handler begins", || BEGUN.load(Relaxed).then_some(()));
     for _ in 0..2 {
         let error = graph.recover(&host, Duration::from_millis(20)).unwrap_err();
         let RecoverGraphError::Staying(ControlError::Timeout { kernel, .. }) = error else {

@@ -1,7 +1,7 @@
 //! What handlers and references can do to buffers: any bytes may stand for a reference, any index be asked for, and memory be
 //! given back while a handler views it.
 
-use crate::memory::{fill, small_device};
+use crate::memory::{self, fill, small_device};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use ring_device::{BufferRef, ThreadContext, View, ring_kernel};
@@ -11,10 +11,7 @@ use std::mem;
 use std::sync::Mutex;
 
 fn launched<K: Kernel>(host: &Runtime, launch: LaunchConfig) -> KernelHandle<K> {
-    let launch = launch.capacity(16).payload_bytes(64);
-    let mut kernel = host.launch::<K>(launch).unwrap_or_else(|error| panic!("{error}"));
-    kernel.activate(LONG).unwrap();
-    kernel
+    memory::launched(host, launch.payload_bytes(64))
 }
 
 /// The bytes of a reference.

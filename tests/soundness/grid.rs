@@ -1,7 +1,7 @@
 //! What handlers do that all blocks of a grid run, on the CPU device: each block goes its own way, catches what ends it, drops
 //! the kernel that runs it, or goes on where another block has lost the grid.
 
-use crate::memory::fill;
+use crate::memory::{self, fill};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ring_device::{BufferRef, GridContext, ring_kernel};
@@ -9,20 +9,16 @@ use ring_host::{
     Buffer, DeviceFault, Exit, Kernel, KernelHandle, LaunchConfig, Memory, RecvTimeoutError,
     Runtime,
 };
-use ring_tests::{LONG, WAYS, cpu, cpu_with};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::time::Instant;
 
 /// Blocks of most grids here.
 const BLOCKS: usize = 3;
 
 fn launched<K: Kernel>(host: &Runtime, launch: LaunchConfig) -> KernelHandle<K> {
-    let launch = launch.blocks(BLOCKS as u32).capacity(16).payload_bytes(64);
-    let mut kernel = host.launch::<K>(launch).unwrap_or_else(|error| panic!("{error}"));
-    kernel.activate(LONG).unwrap();
-    kernel
+    memory::launched(host, launch.blocks(BLOCKS as u32).payload_bytes(64))
 }
 
 /// A device with room for few grids, so that memory given back too early is soon allocated again.
@@ -33,15 +29,6 @@ fn small_device() -> Runtime {
 /// Takes the memory for buffers that is free, and more.
 fn crowd(host: &Runtime) -> Vec<Buffer<u64>> {
     (0..70).map(|_| host.buffer(512).unwrap()).collect()
-}
-
-/// Waits, in a test or in a handler.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LONG, "{what}: not for {LONG:?}");
-        std::thread::yield_now();
-    }
 }
 
 /// Steps of a block's handler.
@@ -221,12 +208,7 @@ ring_kernel! {
         BEGUN.fetch_add(1, SeqCst);
         let is_last = ctx.block() + 1 == ctx.blocks();
         let others = is_last.then(|| {
-            let mut on = None;
-            until("the kernel", || {
-                on = ON.lock().unwrap().take();
-                on.is_some()
-            });
-            let (kernel, buffer, host) = on.expect("the kernel");
+            let (kernel, buffer, host) = until("the kernel", || ON.lock().unwrap().take());
             drop((kernel, buffer));
             assert_eq!(host.reclaim_buffers(LONG), Ok(1), "it is viewed");
             (host.clone(), crowd(&host), fill(&host))
@@ -262,18 +244,14 @@ fn a_grid_whose_handler_drops_its_kernel_keeps_its_memory() {
         kernel.send(buffer.reference(), LONG).unwrap();
         until("handlers", || {
             assert!(kernel.try_recv().is_err()); // drives it
-            BEGUN.load(SeqCst) == BLOCKS as u32
+            (BEGUN.load(SeqCst) == BLOCKS as u32).then_some(())
         });
         *ON.lock().unwrap() = Some((kernel, buffer, host.clone()));
-        let mut was_alone = None;
-        until("the handler's end", || {
-            was_alone = WAS_ALONE.lock().unwrap().take();
-            was_alone.is_some()
-        });
-        assert_eq!(was_alone, Some(true), "{mode} in {memory}: another was lent its memory");
+        let was_alone = until("the handler's end", || WAS_ALONE.lock().unwrap().take());
+        assert!(was_alone, "{mode} in {memory}: another was lent its memory");
         until("the buffer's memory is given back", || {
             drop(host.launch::<Belated>(LaunchConfig::default().blocks(1))); // looks who has left
-            host.reclaim_buffers(LONG) == Ok(0)
+            (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
         });
     }
 }
@@ -290,12 +268,12 @@ ring_kernel! {
     fn handle(ctx: &GridContext, request: &BufferRef<u64>, _response: &Output<[u32; 1]>) {
         let view = ctx.view(request).expect("a buffer");
         if ctx.block() == 0 {
-            until("a view", || HAS_VIEW.load(SeqCst));
+            until("a view", || HAS_VIEW.load(SeqCst).then_some(()));
             std::panic::resume_unwind(Box::new("on purpose"));
         }
         if ctx.block() + 1 == ctx.blocks() {
             HAS_VIEW.store(true, SeqCst);
-            until("the word to write", || MAY_WRITE.load(SeqCst));
+            until("the word to write", || MAY_WRITE.load(SeqCst).then_some(()));
             assert!((0..view.len()).all(|i| view.set(i, u64::MAX)));
             HAS_WRITTEN.store(true, SeqCst);
         }
@@ -328,7 +306,7 @@ fn a_lost_grid_keeps_its_memory_until_its_last_block_has_left() {
             assert_eq!(host.reclaim_buffers(LONG), Ok(1), "{mode} in {memory}: it is viewed");
             let (others, kernels) = (crowd(&host), fill(&host));
             MAY_WRITE.store(true, SeqCst);
-            until("the last block writes", || HAS_WRITTEN.load(SeqCst));
+            until("the last block writes", || HAS_WRITTEN.load(SeqCst).then_some(()));
             let mut found = [0; 512];
             for other in &others {
                 other.download(0, &mut found, LONG).unwrap();
@@ -337,7 +315,7 @@ fn a_lost_grid_keeps_its_memory_until_its_last_block_has_left() {
             drop((kernels, others, kernel));
             until("the buffers' memory is given back", || {
                 drop(host.launch::<Belated>(LaunchConfig::default().blocks(1)));
-                host.reclaim_buffers(LONG) == Ok(0)
+                (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
             });
             assert!(!IS_PAST.load(SeqCst), "a block of a lost grid went past a barrier");
         }

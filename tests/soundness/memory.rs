@@ -2,7 +2,9 @@
 //! exchanged.
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
-use ring_host::{Channel, KernelHandle, LaunchConfig, RecvTimeoutError, Runtime, TryRecvError};
+use ring_host::{
+    Channel, Kernel, KernelHandle, LaunchConfig, RecvTimeoutError, Runtime, TryRecvError,
+};
 use ring_tests::{LONG, WAYS, cpu_with};
 use std::mem;
 
@@ -11,10 +13,15 @@ pub(crate) fn small_device() -> Runtime {
     cpu_with(64 << 10, 64 << 10)
 }
 
-fn launched(host: &Runtime) -> KernelHandle<Echo> {
-    let mut kernel = host.launch::<Echo>(LaunchConfig::default().capacity(16)).unwrap();
+/// An active kernel with small rings.
+pub(crate) fn launched<K: Kernel>(host: &Runtime, launch: LaunchConfig) -> KernelHandle<K> {
+    let mut kernel = host.launch::<K>(launch.capacity(16)).unwrap_or_else(|e| panic!("{e}"));
     kernel.activate(LONG).unwrap();
     kernel
+}
+
+fn echo(host: &Runtime) -> KernelHandle<Echo> {
+    launched(host, LaunchConfig::default())
 }
 
 fn exchange(channel: &mut Channel<Echo>, seeds: std::ops::Range<u64>) {
@@ -39,7 +46,7 @@ pub(crate) fn fill(host: &Runtime) -> Vec<KernelHandle<Echo>> {
 #[test]
 fn a_forgotten_kernel_keeps_its_memory() {
     let host = small_device();
-    let mut kernel = launched(&host);
+    let mut kernel = echo(&host);
     let mut channel = kernel.take_channel(0).unwrap();
     mem::forget(kernel); // nobody can terminate it now
     exchange(&mut channel, 0..40);
@@ -55,7 +62,7 @@ fn a_forgotten_kernel_keeps_its_memory() {
 #[test]
 fn forgotten_halves_keep_what_they_use() {
     let host = small_device();
-    let mut kernel = launched(&host);
+    let mut kernel = echo(&host);
     let (sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
     mem::forget(sender);
     kernel.terminate(LONG).unwrap();
@@ -87,7 +94,7 @@ fn kernels_outlive_their_runtime() {
 #[test]
 fn exchanged_channels_stay_what_they_are() {
     let host = small_device();
-    let (mut one, mut other) = (launched(&host), launched(&host));
+    let (mut one, mut other) = (echo(&host), echo(&host));
     one.send(EchoMessage::from_seed(1), LONG).unwrap();
     other.send(EchoMessage::from_seed(2), LONG).unwrap();
     mem::swap(one.channel(0).unwrap(), other.channel(0).unwrap());

@@ -56,6 +56,21 @@ impl Progress {
     }
 }
 
+/// Calls until there is something.
+///
+/// # Panics
+/// If there is nothing for [`LONG`].
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
 /// All modes and memories that make sense together.
 pub const WAYS: [(Mode, Memory); 8] = [
     (Mode::Persistent, Memory::Mapped),

@@ -1,7 +1,7 @@
 //! Bad input: every refusal is an error that names the value and the limit, and leaves nothing
 //! behind.
 
-use crate::faults::{in_child, is_child, names, promptly, ptx, until};
+use crate::faults::{in_child, is_child, names, promptly, ptx};
 use ring_device::ring_kernel;
 use ring_host::error::{ArenaKind, ChannelLimit, NoPinned, ThreadLimit, WindowLimit};
 use ring_host::image::{ImageError, NotPtx};
@@ -13,7 +13,7 @@ use ring_host::{
     RuntimeConfig, SendTimeoutError, State, TryRecvError, TrySendError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, with_ptx};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, until, with_ptx};
 use std::time::{Duration, Instant};
 
 fn refused<K: Kernel>(runtime: &Runtime, launch: LaunchConfig) -> LaunchError {

@@ -10,7 +10,7 @@ use ring_host::{
     Runtime, RuntimeConfig,
 };
 use ring_tests::kernels::of_examples;
-use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, opened};
+use ring_tests::{LONG, WAYS, cpu, cpu_with, gpu, on_each_device, opened, until};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -313,7 +313,7 @@ fn a_kernel_that_has_ended_holds_nothing() {
     let buffer = numbered(&host, 2);
     kernel.send(buffer.reference(), LONG).unwrap();
     drop((buffer, kernel));
-    crate::faults::until("the dropped kernel has left", || {
+    until("the dropped kernel has left", || {
         drop(host.launch::<Undeclared>(LaunchConfig::default()));
         (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
     });

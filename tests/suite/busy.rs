@@ -1,14 +1,14 @@
 //! A host that does not get its processor while a device is probed: the report says so, the next probe decides
 //! anew, and what is asked for by name is tried.
 
-use crate::faults::{in_child, until};
+use crate::faults::in_child;
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
 use ring_host::kernels::VectorAdd;
 use ring_host::probe::{Cause, Lack, Probe};
 use ring_host::{AskedBy, Evidence, Obstacle};
 use ring_host::{LaunchConfig, LaunchError, Memory, Mode, PayloadMemory, Runtime, RuntimeConfig};
-use ring_tests::{LONG, WAYS, active, exchange, opened};
+use ring_tests::{LONG, WAYS, active, exchange, opened, until};
 
 fn open(device: &Quirks) -> Runtime {
     Runtime::over(device.clone(), RuntimeConfig::default()).unwrap()

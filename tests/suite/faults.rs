@@ -12,7 +12,7 @@ use ring_host::{
     TryRecvError, TrySendError,
 };
 use ring_tests::kernels::{bears_panics, config, of_examples, traps};
-use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, with_ptx};
+use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, until, with_ptx};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,18 +27,6 @@ pub(crate) fn promptly<T>(what: &str, call: impl FnOnce() -> T) -> T {
     let took = begun.elapsed();
     assert!(took < PROMPT, "{what} took {took:?}");
     done
-}
-
-/// Calls until there is something, or panics after [`LONG`].
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < LONG, "{what}: not within {LONG:?}");
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }
 
 /// Asserts that a message names all of these.

@@ -1,7 +1,7 @@
 //! Leases: a kernel leaves the device when its host does not renew them, and a host that died or was
 //! stopped leaves a device that works.
 
-use crate::faults::{CHILD, answers, in_child, is_child, names, until};
+use crate::faults::{CHILD, answers, in_child, is_child, names};
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
@@ -10,7 +10,7 @@ use ring_host::{
     RuntimeConfig, State, TrySendError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{CallError, LONG, WAYS, active, cpu, exchange, gpu, on_each_device};
+use ring_tests::{CallError, LONG, WAYS, active, cpu, exchange, gpu, on_each_device, until};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The life cycle: launch, activate, deactivate, terminate, drop; of one kernel, of many at once, a
 //! thousand times over; and handles, halves and runtimes that go in any order.
 
-use crate::faults::{in_child, names, promptly, until};
+use crate::faults::{in_child, names, promptly};
 use ring_device::ring_kernel;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -10,7 +10,7 @@ use ring_host::{
     TrySendError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device};
+use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device, until};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

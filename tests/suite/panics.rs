@@ -1,12 +1,11 @@
 //! What a channel whose handler panics leaves for the other channels of its launch: they end as if it had
 //! nothing to do, and need not wait for it.
 
-use crate::faults::until;
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::{
     Budgets, DeviceFault, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime, RuntimeConfig,
 };
-use ring_tests::{LONG, Unlucky};
+use ring_tests::{LONG, Unlucky, until};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The payload arena: where it lies, and that its contents are those that were written. And a write whose wait ended
 //! early: it lands before anything that is sent after it, and over no result.
 
-use crate::faults::{names, until};
+use crate::faults::names;
 use futures_util::SinkExt;
 use ring_host::device::{Quirks, cpu::Cpu};
 use ring_host::error::{ArenaKind, DriverReason};
@@ -11,7 +11,7 @@ use ring_host::{
     PayloadMemory, Runtime, RuntimeConfig, SendTimeoutError, State, TrySendError,
 };
 use ring_tests::{
-    CallError, LONG, WAYS, cpu, cpu_with, on_each_device, opened as opened_with, over,
+    CallError, LONG, WAYS, cpu, cpu_with, on_each_device, opened as opened_with, over, until,
 };
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Devices with things taken away: what the probe finds, what is selected, and that messages are answered all
 //! the same, or an error says why not.
 
-use crate::faults::{is_left_behind, names, promptly, until};
+use crate::faults::{is_left_behind, names, promptly};
 use ring_host::device::quirks::{Lines, NAMES};
 use ring_host::device::{self, Driver, Quirks, cpu::Cpu};
 use ring_host::error::{DriverReason, NoPinned};
@@ -13,7 +13,7 @@ use ring_host::{
     RuntimeConfig, State, TryRecvError, TrySendError,
 };
 use ring_shared::layout::Doorbell;
-use ring_tests::{LONG, Progress, WAYS, active, gpu, kernels, opened};
+use ring_tests::{LONG, Progress, WAYS, active, gpu, kernels, opened, until};
 use std::time::{Duration, Instant};
 
 /// Messages of a soak.

@@ -1,7 +1,7 @@
 //! `Runtime::recover`: after each fault either kernels can be launched again, or an error says that the
 //! process has to be started again.
 
-use crate::faults::{answers, gpu_alone, is_left_behind, names, until};
+use crate::faults::{answers, gpu_alone, is_left_behind, names};
 use ring_device::ring_kernel;
 use ring_host::device::cpu::Cpu;
 use ring_host::device::quirks::Quirks;
@@ -12,7 +12,7 @@ use ring_host::{
     RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device};
+use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device, until};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Calls of the driver that are refused: each in its turn, alone or with all that follow. Each time an error
 //! names it, or it is done without; nothing is left behind, and afterwards all works.
 
-use crate::faults::{names, promptly, until};
+use crate::faults::{names, promptly};
 use ring_host::device::{Driver, Quirks, cpu::Cpu};
 use ring_host::error::DriverReason;
 use ring_host::kernels::{Echo, EchoMessage};
@@ -9,7 +9,7 @@ use ring_host::{
     ControlError, Device, DeviceFault, KernelHandle, Kernels, LaunchConfig, LaunchError, Memory,
     Mode, OpenError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
-use ring_tests::{LONG, WAYS, over};
+use ring_tests::{LONG, WAYS, over, until};
 use std::ops::Bound;
 
 /// Memory for one kernel of [`launch`] and not for two.

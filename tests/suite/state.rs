@@ -1,14 +1,14 @@
 //! What a kernel of scope `InOrder` keeps: exact and in order in every mode and memory, over
 //! deactivation and relaunches, a channel's own, and the host's only while no message is taken.
 
-use crate::faults::{on_each_device_alone, until};
+use crate::faults::on_each_device_alone;
 use ring_example_kernels::{Book, BookState, Fill, Order, TICKS};
 use ring_host::{
     Budgets, ChannelError, ControlError, KernelHandle, LaunchConfig, Mode, Runtime, StateError,
     TryRecvError,
 };
 use ring_tests::kernels::of_examples;
-use ring_tests::{LONG, Progress, WAYS, cpu};
+use ring_tests::{LONG, Progress, WAYS, cpu, until};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

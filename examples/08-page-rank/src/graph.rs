@@ -101,7 +101,7 @@ impl Edges {
     }
 
     /// How many edges lead to each vertex.
-    fn in_degrees(&self) -> Vec<u32> {
+    pub fn in_degrees(&self) -> Vec<u32> {
         self.degrees(|(_, target)| target)
     }
 
@@ -109,16 +109,6 @@ impl Edges {
         let mut degrees = vec![0; self.vertices as usize];
         self.edges.iter().for_each(|edge| degrees[end(*edge) as usize] += 1);
         degrees
-    }
-
-    /// The vertices by falling in-degree; and where each is among these.
-    pub fn by_in_degree(&self) -> (Vec<u32>, Vec<u32>) {
-        let degrees = self.in_degrees();
-        let mut order: Vec<u32> = (0..self.vertices).collect();
-        order.sort_by_key(|v| std::cmp::Reverse(degrees[*v as usize]));
-        let mut number = vec![0; order.len()];
-        order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
-        (order, number)
     }
 
     /// The ranks after so many iterations, in double precision.
@@ -137,6 +127,15 @@ impl Edges {
         }
         ranks
     }
+}
+
+/// The vertices by falling degree; and where each is among these.
+pub fn by_degree(degrees: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut order: Vec<u32> = (0..degrees.len() as u32).collect();
+    order.sort_by_key(|v| std::cmp::Reverse(degrees[*v as usize]));
+    let mut number = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
+    (order, number)
 }
 
 /// A graph as [`Ranking`](ring_example_kernels::Ranking) wants it.
@@ -161,7 +160,7 @@ impl Layout {
     pub fn new(graph: &Edges, most: u32) -> Layout {
         let n = graph.vertices as usize;
         let in_degrees = graph.in_degrees();
-        let (order, number) = graph.by_in_degree();
+        let (order, number) = by_degree(&in_degrees);
 
         // All rows one after the other, the sources of each in rising order: lanes side by side then read what lies close together.
         let mut rows = vec![0u32; n + 1];

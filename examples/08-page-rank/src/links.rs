@@ -1,7 +1,7 @@
 //! PageRank by messages: a graph of three kernels, to which the host sends runs of edges, iteration after iteration
 //! (`ring_example_kernels::rank_links`).
 
-use crate::graph::Edges;
+use crate::graph::{Edges, by_degree};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_example_kernels::rank_links::{
     Contribution, ContributionSender, ConvergenceChecker, HEAD, Head, Iterated, ONE, RUN,
@@ -67,7 +67,7 @@ impl Layout {
     fn new(graph: &Edges, channels: Channels) -> Layout {
         let n = graph.vertices() as usize;
         let degrees = graph.out_degrees();
-        let (order, name) = graph.by_in_degree();
+        let (order, name) = by_degree(&graph.in_degrees());
         let edge = |(source, target): &(u32, u32)| {
             u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
         };

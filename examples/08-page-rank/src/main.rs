@@ -65,10 +65,14 @@ fn main() -> Done<()> {
     }
     let mut words = words.iter().map(String::as_str);
     let device = words.next().unwrap_or("auto").parse()?;
-    let graph = match &file {
-        Some(path) => read(path, words.next())?,
-        None => generate(words.next(), words.next())?,
+    let (graph, from) = match &file {
+        Some(path) => (read(path, words.next())?, path.display().to_string()),
+        None => {
+            let (graph, kind) = generate(words.next(), words.next())?;
+            (graph, format!("{kind:?}"))
+        }
     };
+    println!("{} vertices, {} edges, {from}", graph.vertices(), graph.edges().len());
     let ranks = if by_links {
         let options = RuntimeConfig::default();
         let options =
@@ -90,20 +94,16 @@ fn read(path: &Path, word: Option<&str>) -> Done<Edges> {
     if let Some(word) = word {
         return Err(format!("'{word}' and --file: a graph is generated or read, not both").into());
     }
-    let graph = files::read(path)?;
-    println!("{} vertices, {} edges, {}", graph.vertices(), graph.edges().len(), path.display());
-    Ok(graph)
+    Ok(files::read(path)?)
 }
 
-fn generate(log: Option<&str>, kind: Option<&str>) -> Done<Edges> {
+fn generate(log: Option<&str>, kind: Option<&str>) -> Done<(Edges, Kind)> {
     let kind = match kind {
         None | Some("rmat") => Kind::Rmat,
         Some("uniform") => Kind::Uniform,
         Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
     };
-    let graph = Edges::generate(kind, log.map_or(Ok(16), str::parse)?, EDGES, 1)?;
-    println!("{} vertices, {} edges, {kind:?}", graph.vertices(), graph.edges().len());
-    Ok(graph)
+    Ok((Edges::generate(kind, log.map_or(Ok(16), str::parse)?, EDGES, 1)?, kind))
 }
 
 /// The vertices of the highest ranks, with these, the highest first.
@@ -279,7 +279,7 @@ fn a_graph_is_generated_or_read_not_both() {
     assert_eq!(read(&path, None).unwrap().vertices(), 12);
     let error = read(&path, Some("16")).unwrap_err().to_string();
     assert!(error.starts_with("'16' and --file"), "{error}");
-    assert_eq!(generate(Some("4"), Some("uniform")).unwrap().vertices(), 16);
+    assert_eq!(generate(Some("4"), Some("uniform")).unwrap().0.vertices(), 16);
     assert!(generate(Some("4"), Some("grid")).is_err());
 }
 

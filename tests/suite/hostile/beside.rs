@@ -2,14 +2,14 @@
 //! is tested, or those of the host, against which the device is.
 
 use super::{Random, WINDOWS, comes_from_lines, on_each_probed_device};
-use crate::faults::{promptly, until};
+use crate::faults::promptly;
 use ring_host::device::quirks::{Lines, MemoryProbe};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory, Mode,
     PayloadError, Runtime,
 };
-use ring_tests::{CallError, LONG, WAYS};
+use ring_tests::{CallError, LONG, WAYS, until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};

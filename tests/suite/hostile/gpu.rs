@@ -1,13 +1,13 @@
 //! Code on a GPU that writes whatever it likes into its lines.
 
 use super::comes_from_lines;
-use crate::faults::{answers, in_child, promptly, ptx, until};
+use crate::faults::{answers, in_child, promptly, ptx};
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
     ControlError, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError, Runtime,
     SendTimeoutError,
 };
-use ring_tests::{LONG, gpu, with_ptx};
+use ring_tests::{LONG, gpu, until, with_ptx};
 use std::time::{Duration, Instant};
 
 /// For a second, thread 0 of each block writes numbers of all sizes into words of its channel that belong

@@ -1,7 +1,6 @@
 //! A device that nothing runs on, whose lines the test writes, between two calls of the host.
 
 use super::{LITTLE, WINDOWS};
-use crate::faults::until;
 use crate::sequences::seed::count;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
@@ -15,7 +14,7 @@ use ring_host::{
 use ring_shared::layout::Command;
 use ring_shared::ring::{CONTROL, Control};
 use ring_tests::hostile::Bed;
-use ring_tests::{LONG, WAYS, over};
+use ring_tests::{LONG, WAYS, over, until};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,6 @@
 //! all before it.
 
 use super::{WINDOWS, comes_from_lines, on_each_probed_device};
-use crate::faults::until;
 use ring_host::device::quirks::Lines;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
@@ -11,7 +10,7 @@ use ring_host::{
 };
 use ring_shared::layout::Doorbell;
 use ring_shared::ring::{CONTROL, Control};
-use ring_tests::LONG;
+use ring_tests::{LONG, until};
 use std::time::Duration;
 
 const CAPACITY: u32 = 64;

@@ -22,9 +22,10 @@ pub fn read(mut lines: Lines<impl BufRead>) -> Result<Edges, String> {
         let vertex = |v: u64| u32::try_from(v).ok().filter(|v| *v < MOST_VERTICES);
         let (Some(from), Some(to)) = (vertex(source), vertex(target)) else {
             return Err(at(format!(
-                "vertex {}: the highest number is {}, as a graph has 2^26 vertices at most; number them anew, without gaps",
+                "vertex {}: the highest number is {}, as a graph has 2^{} vertices at most; number them anew, without gaps",
                 source.max(target),
-                MOST_VERTICES - 1
+                MOST_VERTICES - 1,
+                MOST_VERTICES.ilog2()
             )));
         };
         if edges.len() == MOST_EDGES {

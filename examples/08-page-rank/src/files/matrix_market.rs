@@ -128,7 +128,10 @@ fn square(rows: u64, columns: u64) -> Result<u32, String> {
     }
     match u32::try_from(rows) {
         Ok(vertices @ 1..=MOST_VERTICES) => Ok(vertices),
-        _ => Err(format!("{rows} vertices: a graph has 1 to 2^26, take a part of it")),
+        _ => {
+            let most = MOST_VERTICES.ilog2();
+            Err(format!("{rows} vertices: a graph has 1 to 2^{most}, take a part of it"))
+        }
     }
 }
 
