@@ -153,7 +153,7 @@ fn by_grid(ctx: &GridContext<'_>, what: &BufferRef<u32>) -> [u32; 2] {
         }
         return [0; 2];
     };
-    let sum = ctx.sum_later(touch(&words, what.len(), ctx.each(words.len())));
+    let sum = ctx.sum(touch(&words, what.len(), ctx.each(words.len())));
     let mut count = 1;
     if let (Some(longs), [_, false]) = (longs, missing) {
         assert_eq!(2 * longs.len(), words.len());
@@ -163,7 +163,6 @@ fn by_grid(ctx: &GridContext<'_>, what: &BufferRef<u32>) -> [u32; 2] {
         assert!(longs.get(longs.len()).is_none());
         count += longs.len() as u32;
     }
-    let sum = sum.get();
     assert_eq!(ctx.sum(count), count * ctx.blocks() as u32);
     [1, sum]
 }

@@ -48,12 +48,9 @@ const RETURN: u8 = 0;
 const SYNC: u8 = 1;
 const SUM: u8 = 2;
 const MAX: u8 = 3;
-const SUM_LATER: u8 = 4;
-/// The sum is asked for behind another barrier.
-const SUM_LATE: u8 = 5;
-const PANIC: u8 = 6;
+const PANIC: u8 = 4;
 /// Of the block and its warps alone.
-const WITHIN: u8 = 7;
+const WITHIN: u8 = 5;
 
 /// One step; what it found, which is the number of blocks if they meet.
 fn step(ctx: &GridContext<'_>, step: u8) -> u64 {
@@ -62,12 +59,6 @@ fn step(ctx: &GridContext<'_>, step: u8) -> u64 {
         SYNC => ctx.sync(),
         SUM => return ctx.sum(1),
         MAX => return ctx.max(ctx.block() as u64 + 1),
-        SUM_LATER => return ctx.sum_later(1u64).get(),
-        SUM_LATE => {
-            let sum = ctx.sum_later(1u64);
-            ctx.sync();
-            return sum.get();
-        }
         PANIC => std::panic::resume_unwind(Box::new("on purpose")),
         _ => {
             ctx.sync_block();
@@ -119,7 +110,7 @@ impl Courses {
     fn answer(&self) -> Option<[u32; 2]> {
         let same = self.steps == [self.steps[0]; BLOCKS];
         let done: Vec<u8> = self.steps[0].into_iter().take_while(|step| *step != RETURN).collect();
-        let quiet = !done.iter().any(|step| [SUM_LATE, PANIC].contains(step));
+        let quiet = !done.contains(&PANIC);
         (same && quiet).then_some([done.len() as u32; 2])
     }
 }
@@ -158,36 +149,6 @@ fn whatever_its_blocks_do_a_grid_answers_or_ends() {
         Ok(())
     });
     run.unwrap_or_else(|error| panic!("{error}"));
-}
-
-/// What the panics of late sums said.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-ring_kernel! {
-    /// Asks for a sum behind another barrier, to which the blocks bring something else, and goes on. Answers a later sum.
-    struct Belated { name: "belated", }
-
-    fn handle(ctx: &GridContext, request: &u64, response: &Output<[u32; 1]>) {
-        let sum = ctx.sum_later(*request);
-        let greatest = ctx.max(u64::MAX);
-        let panic = catch_unwind(AssertUnwindSafe(|| sum.get())).expect_err("another barrier's");
-        SAID.lock().unwrap().push((*panic.downcast_ref::<&str>().expect("words")).to_owned());
-        let sum = ctx.sum_later(*request);
-        assert_eq!((sum.get(), greatest), (request * BLOCKS as u64, u64::MAX));
-        response.set(0, 0, ctx.sum(1u32));
-    }
-}
-
-#[test]
-fn a_handler_that_catches_what_a_late_sum_says_goes_on() {
-    let mut kernel = launched::<Belated>(&cpu(), LaunchConfig::default());
-    for n in 0..3 {
-        kernel.send(n, LONG).unwrap();
-        assert_eq!(kernel.recv(LONG), Ok([BLOCKS as u32]));
-    }
-    let said = SAID.lock().unwrap();
-    assert_eq!(said.len(), 3 * BLOCKS);
-    assert!(said.iter().all(|said| said == "a sum was asked for behind the next barrier"));
 }
 
 /// What [`Felling`]'s last block drops.
@@ -250,7 +211,7 @@ fn a_grid_whose_handler_drops_its_kernel_keeps_its_memory() {
         let was_alone = until("the handler's end", || WAS_ALONE.lock().unwrap().take());
         assert!(was_alone, "{mode} in {memory}: another was lent its memory");
         until("the buffer's memory is given back", || {
-            drop(host.launch::<Belated>(LaunchConfig::default().blocks(1))); // looks who has left
+            drop(host.launch::<Erring>(LaunchConfig::default().blocks(1))); // looks who has left
             (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
         });
     }
@@ -314,7 +275,7 @@ fn a_lost_grid_keeps_its_memory_until_its_last_block_has_left() {
             }
             drop((kernels, others, kernel));
             until("the buffers' memory is given back", || {
-                drop(host.launch::<Belated>(LaunchConfig::default().blocks(1)));
+                drop(host.launch::<Erring>(LaunchConfig::default().blocks(1)));
                 (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
             });
             assert!(!IS_PAST.load(SeqCst), "a block of a lost grid went past a barrier");

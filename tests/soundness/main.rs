@@ -7,7 +7,7 @@ mod grid;
 mod handlers;
 mod memory;
 
-use ring_device::{Adder, Fours, Sum};
+use ring_device::{Adder, Fours};
 use ring_host::device::Driver;
 use ring_host::kernels::Echo;
 use ring_host::{
@@ -75,7 +75,6 @@ assert_impl_all!(Words<'static, u32>: Send, Sync, Copy);
 
 // The same of the blocks of a grid: a barrier is come to by the threads of the launch, each by its own context.
 assert_not_impl_any!(GridContext<'static>: Send, Sync, Clone);
-assert_not_impl_any!(Sum<'static, 'static, u64>: Send, Sync, Clone);
 
 // Elements of buffers are atomics too. A buffer is given back once; references are plain bytes.
 assert_impl_all!(View<'static, f64>: Send, Sync, Copy);

@@ -66,6 +66,7 @@ pub const BENCH: Module = Module {
         "bench_times_8",
         "bench_sink_64",
         "bench_grid_64",
+        "bench_grid_64_writes",
         "bench_flag",
         "bench_once",
         "bench_count",

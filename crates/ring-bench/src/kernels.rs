@@ -2,7 +2,7 @@
 //! [`ring_device::Echo`].
 
 use bytemuck::{Pod, Zeroable};
-use ring_device::ring_kernel;
+use ring_device::{GridContext, Output, ring_kernel};
 
 ring_kernel! {
     /// Answers 16 bytes, each word increased by one, by one thread.
@@ -65,35 +65,55 @@ ring_kernel! {
 }
 
 ring_kernel! {
-    /// Answers 64 bytes by all blocks of a grid, behind as many barriers of it as the first word says. If the second word is not
-    /// zero, each block writes a word of the payload before each barrier, and one before the answer: then there is something that
-    /// the others, and the host, must see.
+    /// Answers 64 bytes by all blocks of a grid, behind as many barriers of it as the first word says, or, if the second word is not
+    /// zero, behind as many sums, each of what the one before has come to: zero. No block reads memory that another one writes.
     pub struct Grid64 {
         name: "grid_64",
         entry: "bench_grid_64",
+    }
+
+    fn handle(ctx: &GridContext, request: &[u32; 16], response: &Output<[u32; 16]>) {
+        let mut sum = 0u32;
+        for _ in 0..request[0] {
+            match request[1] {
+                0 => ctx.sync(),
+                _ => sum = ctx.sum(sum),
+            }
+        }
+        increase(ctx, request, response, 1 + sum);
+    }
+}
+
+ring_kernel! {
+    /// Answers 64 bytes as [`Grid64`] does, behind as many barriers. Each block writes a word of the payload before each of them, and one
+    /// before the answer: then there is something that the others, and the host, must see.
+    pub struct Grid64Writes {
+        name: "grid_64_writes",
+        entry: "bench_grid_64_writes",
         uses_payload: true,
     }
 
     fn handle(ctx: &GridContext, request: &[u32; 16], response: &Output<[u32; 16]>) {
-        if request[1] == 0 {
-            for _ in 0..request[0] {
+        let Some(words) = ctx.payload().words::<u32>(0, ctx.blocks() as u64) else { return };
+        for round in 0..=request[0] {
+            if ctx.thread() == 0 {
+                words.set(ctx.block(), round);
+            }
+            if round < request[0] {
                 ctx.sync();
             }
-        } else if let Some(words) = ctx.payload().words::<u32>(0, ctx.blocks() as u64) {
-            for round in 0..=request[0] {
-                if ctx.thread() == 0 {
-                    words.set(ctx.block(), round);
-                }
-                if round < request[0] {
-                    ctx.sync();
-                }
-            }
         }
-        let mut i = ctx.thread();
-        while let Some(word) = request.get(i) {
-            response.set(0, i, word.wrapping_add(1));
-            i += ctx.threads();
-        }
+        increase(ctx, request, response, 1);
+    }
+}
+
+/// Answers each word increased by so much.
+#[inline(always)]
+fn increase(ctx: &GridContext<'_>, request: &[u32; 16], response: &Output<[u32; 16]>, by: u32) {
+    let mut i = ctx.thread();
+    while let Some(word) = request.get(i) {
+        response.set(0, i, word.wrapping_add(by));
+        i += ctx.threads();
     }
 }
 

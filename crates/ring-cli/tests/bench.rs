@@ -160,7 +160,7 @@ fn every_scope_and_size_is_printed_and_written() {
     let rows = |name: &str| report[name].as_array().expect("a list").clone();
     let ids: Vec<_> = rows("scopes").iter().map(|row| row["id"].clone()).collect();
     let expected = "echo_64 echo_64_warp echo_64_block sum_64 echo_256 echo_1024 echo_4096 \
-                    add_10 add_25 add_100 grid grid_4 grid_writes grid_writes_4";
+                    add_10 add_25 add_100 grid grid_4 grid_sums_4 grid_writes grid_writes_4";
     assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
     for row in rows("scopes") {
         assert_eq!(row["device"], "cpu");

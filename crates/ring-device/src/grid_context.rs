@@ -4,11 +4,10 @@ use crate::block::{self, Cooperate, Threads};
 use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
-use crate::memory::grid::{GridMemory, Progress, Trouble};
+use crate::memory::grid::{GridMemory, Meeting, Progress, Trouble};
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
-use core::marker::PhantomData;
 use core::ops::Range;
 use ring_shared::{BufferRef, Element, Element32};
 
@@ -146,7 +145,7 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn sync(&self) {
         self.block.sync();
-        self.meet(None);
+        self.meet(0, |_| {});
         self.block.sync();
     }
 
@@ -192,14 +191,6 @@ impl<'a> GridContext<'a> {
         self.reduce(value, T::ZERO, T::plus)
     }
 
-    /// The same [`sum`](Self::sum), which is a barrier here and is had later, by [`Sum::get`]: what a thread reads in between comes while
-    /// the sum is on its way.
-    #[inline(always)]
-    pub fn sum_later<T: Number>(&self, value: T) -> Sum<'_, 'a, T> {
-        self.bring(value, T::ZERO, &T::plus);
-        Sum { ctx: self, at: self.progress.get(), of: PhantomData }
-    }
-
     /// The greatest of what the threads of the grid bring, for all of them; a NaN counts only where all bring it. A
     /// barrier, as [`sync`](Self::sync) is.
     #[inline(always)]
@@ -207,34 +198,22 @@ impl<'a> GridContext<'a> {
         self.reduce(value, T::LEAST, T::greater)
     }
 
-    /// What the threads of the grid bring, taken together two by two; `nothing` changes nothing.
+    /// A barrier, to which each block brings what its threads bring, taken together two by two; `nothing` changes nothing. What all
+    /// blocks have brought, taken together: each block does so for itself, in the same order.
     #[inline(always)]
     fn reduce<T: Number>(&self, value: T, nothing: T, both: impl Fn(T, T) -> T) -> T {
-        self.bring(value, nothing, &both);
-        self.of_grid(self.progress.get(), nothing, &both)
-    }
-
-    /// A barrier, to which each block brings what its threads bring, taken together.
-    #[inline(always)]
-    fn bring<T: Number>(&self, value: T, nothing: T, both: &impl Fn(T, T) -> T) {
-        let [of_block, _] = &self.block.memory().grid.sums;
-        self.keep(of_block, self.reduce_warp(value, both));
+        let [of_block, of_grid] = &self.block.memory().grid.sums;
+        self.keep(of_block, self.reduce_warp(value, &both));
         self.block.sync();
-        let is_first = self.block.is_first_warp();
-        let value = is_first.then(|| self.of_all(of_block, nothing, both).to_word());
-        self.meet(value);
+        let mut brings = nothing;
+        if self.block.is_first_warp() {
+            brings = self.of_all(of_block, nothing, &both);
+        }
+        let mut own = nothing;
+        self.meet(brings.to_word(), |word| own = both(own, T::from_word(word)));
+        self.keep(of_grid, self.reduce_warp(own, &both));
         self.block.sync();
-    }
-
-    /// Behind that barrier, which is the last one of `at`: what all blocks have brought, taken together.
-    #[inline(always)]
-    fn of_grid<T: Number>(&self, at: Progress, nothing: T, both: &impl Fn(T, T) -> T) -> T {
-        let [_, of_grid] = &self.block.memory().grid.sums;
-        let brought = self.grid.brought(*self.block, at);
-        let own = brought.map(T::from_word).fold(nothing, both);
-        self.keep(of_grid, self.reduce_warp(own, both));
-        self.block.sync();
-        self.of_all(of_grid, nothing, both)
+        self.of_all(of_grid, nothing, &both)
     }
 
     /// The first thread of a warp: keeps what the warp brings.
@@ -283,70 +262,46 @@ impl<'a> GridContext<'a> {
         value
     }
 
-    /// All threads, behind a barrier of the block: the next barrier of the grid, where each block brings the value that thread 0 has,
-    /// if there is any. A barrier of the block must follow.
+    /// All threads, behind a barrier of the block: the next barrier of the grid, where the block brings the value that its first warp has.
+    /// `each` is told of what some blocks bring, in each thread of others. A barrier of the block must follow.
     #[inline(always)]
-    fn meet(&self, value: Option<u64>) {
-        let before = self.progress.get();
-        let at = Progress { barriers: before.barriers + 1, ..before };
+    fn meet(&self, value: u64, mut each: impl FnMut(u64)) {
+        let at = self.progress.get().meeting();
         self.progress.set(at);
-        if !self.block.is_first_warp() {
+        let (threads, grid) = (*self.block, self.grid);
+        if threads.blocks() == 1 {
+            if threads.thread() == 0 {
+                each(value);
+            }
             return;
         }
-        let (mut releases, acquires) = (value.is_some(), value.is_some() || self.shares_memory);
-        if let Some(value) = value
-            && self.block.is_lane_0()
-        {
-            self.grid.bring(*self.block, at, value);
-        }
-        if self.shares_memory {
+        if self.block.is_first_warp() {
             // No handler writes other memory than what it has asked for.
-            releases |= self.block.memory().signals.uses_payload.get();
+            let releases = self.shares_memory && self.block.memory().signals.uses_payload.get();
+            grid.come(threads, at, (Meeting::Barrier, value), releases);
         }
-        if let Err(why) = self.grid.meet(*self.block, at, releases, acquires) {
+        let all =
+            grid.meet(threads, (Meeting::Barrier, at), self.shares_memory, |_, value| each(value));
+        if let Err(why) = all {
             give_up(self.block, why);
         }
     }
 }
 
-/// A sum of the grid's threads that is had [later](GridContext::sum_later).
-pub struct Sum<'c, 'a, T> {
-    ctx: &'c GridContext<'a>,
-    at: Progress,
-    of: PhantomData<T>,
-}
-
-impl<T: Number> Sum<'_, '_, T> {
-    /// The sum. All threads of the grid must ask for it together, before the next barrier of the grid.
-    ///
-    /// # Panics
-    /// Behind another barrier: the blocks have brought something else by then.
-    #[inline(always)]
-    pub fn get(self) -> T {
-        assert!(self.at == self.ctx.progress.get(), "a sum was asked for behind the next barrier");
-        self.ctx.of_grid(self.at, T::ZERO, &T::plus)
-    }
-}
-
-impl<T> fmt::Debug for Sum<'_, '_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sum").finish_non_exhaustive()
-    }
-}
-
-/// The first warp of a block whose grid has not met: all threads of the block end at the next barrier. Block 0 tells the host.
+/// A warp of a block whose grid has not met: all threads of the block end at the next barrier. Block 0 tells the host.
 #[cold]
 pub(crate) fn give_up(block: ThreadBlock<'_>, why: Trouble) {
     let memory = block.memory();
-    memory.grid.note_trouble(*block, why);
     if Threads::WARP > 1 {
-        if block.is_lane_0() {
+        if block.is_lane_0() && memory.grid.note_trouble(*block, why) {
             memory.life.panicked.set(true);
             // SAFETY: the thread is one of a block that runs a handler.
             unsafe { fell_out(block) };
         }
         block.warp_sync();
     } else {
+        memory.grid.note_trouble(*block, why);
+        memory.grid.fall_out(*block); // a handler that catches what unwinds is not met any more
         block.unwind();
     }
 }

@@ -154,6 +154,16 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         let _ = (block, payload, room);
     }
 
+    /// A warp: the block is about to handle this message, and nothing else first; nobody else does anything meanwhile.
+    ///
+    /// # Safety
+    /// `messages` has one request, which nobody writes until it is handled.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn announce(block: ThreadBlock<'_>, messages: Messages) {
+        let _ = (block, messages);
+    }
+
     /// Messages that a group handles in the time of one.
     #[doc(hidden)]
     fn parallelism(block: ThreadBlock<'_>) -> u32;

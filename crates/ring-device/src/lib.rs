@@ -80,7 +80,7 @@ pub use dispatch::run;
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub use dispatch::unwound;
-pub use grid_context::{GridContext, Number, Sum};
+pub use grid_context::{GridContext, Number};
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;

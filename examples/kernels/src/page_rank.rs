@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use ring_device::{BufferRef, GridContext, Sum, View};
+use ring_device::{BufferRef, GridContext, View};
 
 /// Lanes of a slice: as many as a GPU's warp has.
 pub const SLICE: usize = 32;
@@ -77,6 +77,19 @@ struct Turn<'a> {
     damping: f32,
 }
 
+/// What a thread has of a long row: of 32 bits each, for it stays in registers.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The sources of its first edges.
+    sources: [u32; AT_ONCE],
+    /// Where its further edges begin in `sources` of the graph, and where the row ends.
+    edges: (u32, u32),
+    /// What part of the vertex's rank each of its edges carries.
+    part: f32,
+    /// The vertex's rank before.
+    rank: f32,
+}
+
 /// What a lane has of a slice: of 32 bits each, for it stays in registers.
 #[derive(Clone, Copy)]
 struct Piece {
@@ -128,21 +141,19 @@ impl Graph<'_> {
         }
     }
 
-    /// What comes along the edges whose sources are at `at`, and every `step`th from there on up to `end`. All sources are read before
-    /// what they contribute, which a thread then waits for once.
+    /// The sources at `at`, and at every `step`th place from there on, before `end`. All are read before what they contribute, which a
+    /// thread then waits for once.
     #[inline(always)]
-    fn read<const N: usize>(
+    fn named<const N: usize>(
         &self,
         sources: &View<'_, u32>,
         (at, end, step): (usize, usize, usize),
-        from: View<'_, f32>,
-    ) -> [f32; N] {
+    ) -> [u32; N] {
         let nobody = self.ranks.len() as u32;
-        let source = |k: usize| match sources.get(at + step * k) {
+        core::array::from_fn(|k| match sources.get(at + step * k) {
             Some(source) if at + step * k < end => source,
             _ => nobody,
-        };
-        contributed(core::array::from_fn(source), from)
+        })
     }
 
     /// What comes along the other edges of a piece.
@@ -152,23 +163,41 @@ impl Graph<'_> {
         let (mut at, end) = (begin + SLICE * STEPS, self.columns.len().min(begin + SLICE * steps));
         let mut sum = 0.0;
         while at < end {
-            sum += added(self.read::<AT_ONCE>(&self.columns, (at, end, SLICE), from));
+            let sources = self.named::<AT_ONCE>(&self.columns, (at, end, SLICE));
+            sum += added(contributed(sources, from));
             at += SLICE * AT_ONCE;
         }
         sum
     }
 
-    /// What comes along all edges of long row `v`, by the calling thread's share of them.
+    /// The calling thread's part of long row `v`, if that is one.
     #[inline(always)]
-    fn along(&self, ctx: &GridContext<'_>, v: usize, from: View<'_, f32>) -> f32 {
+    fn part(&self, ctx: &GridContext<'_>, v: usize) -> Part {
         let row = |v: usize| self.rows.get(v).unwrap_or(0) as usize;
-        let (mut at, end) = (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)));
-        let mut sum = 0.0;
-        while at < end {
-            sum += added(self.read::<AT_ONCE>(&self.sources, (at, end, ctx.threads()), from));
+        let (begin, end) = (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)));
+        Part {
+            sources: self.named(&self.sources, (begin, end, ctx.threads())),
+            edges: ((begin + ctx.threads() * AT_ONCE) as u32, end as u32),
+            part: self.parts.get(v).unwrap_or(0.0),
+            rank: self.ranks.get(v).unwrap_or(0.0),
+        }
+    }
+
+    /// What comes along the edges of a thread's part of a long row.
+    #[inline(always)]
+    fn along(&self, ctx: &GridContext<'_>, part: &Part, from: View<'_, f32>) -> f32 {
+        let (mut at, end) = (part.edges.0 as usize, part.edges.1 as usize);
+        let (mut sum, mut sources) = (0.0, part.sources);
+        loop {
+            let of = contributed(sources, from);
+            if at >= end {
+                return sum + added(of);
+            }
+            // On their way while what the ones before contribute is.
+            sources = self.named(&self.sources, (at, end, ctx.threads()));
+            sum += added(of);
             at += ctx.threads() * AT_ONCE;
         }
-        sum
     }
 }
 
@@ -188,7 +217,7 @@ fn added<const N: usize>(of: [f32; N]) -> f32 {
     (four[0] + four[1]) + (four[2] + four[3])
 }
 
-/// Edges that a thread reads at once beyond the first ones of a slice.
+/// Edges that a thread reads at once: of a long row, or beyond the first ones of a slice.
 const AT_ONCE: usize = 4;
 
 /// What an iteration adds up in all: the ranks that have no edge to go along, and by how much ranks have changed.
@@ -208,22 +237,28 @@ impl Turn<'_> {
     }
 }
 
-/// One iteration. `kept` is the calling lane's piece of its warp's first slice, which stays in registers from one iteration to the next
-/// where a slice has as many lanes as a warp; `first` is what comes along its first edges.
+/// One iteration. `kept` is what the calling thread has of its block's first long row, and of its warp's first slice, which stays in
+/// registers from one iteration to the next, the slice where it has as many lanes as a warp; `first` is what comes along the slice's
+/// first edges.
 #[inline(always)]
 fn iterate<'a>(
     ctx: &'a GridContext<'a>,
     (graph, long, slices): (&Graph<'_>, usize, usize),
-    (kept, first): (&mut Piece, [f32; STEPS]),
+    ((kept_part, kept), first): ((&mut Part, &mut Piece), [f32; STEPS]),
     turn: Turn<'_>,
-) -> Sum<'a, 'a, Totals> {
+) -> Totals {
     let mut totals = [0.0; 2];
     let mut v = ctx.block();
     while v < long {
-        let [part, before] = [&graph.parts, &graph.ranks].map(|of| of.get(v).unwrap_or(0.0));
-        let sum = ctx.sum_block(graph.along(ctx, v, turn.from));
+        let is_kept = v == ctx.block();
+        let part = if is_kept { *kept_part } else { graph.part(ctx, v) };
+        let sum = ctx.sum_block(graph.along(ctx, &part, turn.from));
         if ctx.thread() == 0 {
-            graph.ranks.set(v, turn.set(v, sum, (part, before), &mut totals));
+            let rank = turn.set(v, sum, (part.part, part.rank), &mut totals);
+            graph.ranks.set(v, rank);
+            if is_kept {
+                kept_part.rank = rank;
+            }
         }
         v += ctx.blocks();
     }
@@ -254,7 +289,7 @@ fn iterate<'a>(
         }
         slice += warps;
     }
-    ctx.sum_later(totals)
+    ctx.sum(totals)
 }
 
 /// A view of so many elements.
@@ -309,21 +344,22 @@ ring_device::ring_kernel! {
                 totals[0] += even;
             }
         }
-        let mut sum = ctx.sum_later(totals);
+        let mut sum = ctx.sum(totals);
+        let mut kept_part = graph.part(ctx, ctx.block());
         let mut kept = graph.piece(ctx.index() / ctx.lanes(), ctx.lane());
         let shape = (&graph, request.long as usize, graph.slices.len() / 4);
         let mut iterations = 0;
         let change = loop {
             // On its way while the sum is.
             let first = contributed(kept.sources, from);
-            let [dangling, change] = sum.get();
+            let [dangling, change] = sum;
             let is_done = iterations > 0 && change <= request.tolerance;
             if is_done || iterations == request.iterations {
                 break change;
             }
             let base = (1.0 - request.damping + request.damping * dangling) * even;
             let turn = Turn { from, to, base, damping: request.damping };
-            sum = iterate(ctx, shape, (&mut kept, first), turn);
+            sum = iterate(ctx, shape, ((&mut kept_part, &mut kept), first), turn);
             (from, to) = (to, from);
             iterations += 1;
         };

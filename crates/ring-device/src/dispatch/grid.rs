@@ -32,7 +32,7 @@ pub(super) fn dismiss<K: Kernel>(block: ThreadBlock<'_>) {
         && block.thread() == 0
     {
         let cells = &block.memory().grid;
-        let at = cells.progress().end();
+        let at = cells.progress().next();
         grid.leave(*block, at);
         grid.tell_end(cells, at);
     }

@@ -317,6 +317,13 @@ impl<K: Kernel> Channel<'_, K> {
                 m.inbox.answers_inline.set(line_is_free);
                 m.telemetry.unseen.set(m.telemetry.tally(poller).before.get());
             }
+            if <K::Scope as Scope<K>>::IS_GRID {
+                self.warp_sync();
+                if self.may_answer_staged() {
+                    // SAFETY: the request is in the window, and the block, which finds the same, handles it before anything else.
+                    unsafe { <K::Scope as Scope<K>>::announce(self.block, self.window()) };
+                }
+            }
         }
     }
 

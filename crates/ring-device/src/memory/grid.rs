@@ -1,7 +1,9 @@
 //! Where the blocks of a kernel of scope [`Grid`](crate::Grid) meet, in device memory, and what each of them keeps of that.
 //!
 //! Block 0 tells the others of a request, all meet at barriers of the handler, and block 0 waits until the handler has returned in
-//! all. All blocks count messages and barriers, and so know what counters show when all have come: none is ever cleared.
+//! all. A barrier is a meeting, and so is the handlers' return. All blocks count meetings. Each writes the number of the meeting that it
+//! has come to, and what it brings, where those that wait for it read it: there is no counter that all add to, and what a block brings
+//! is there as soon as it is known that the block has come.
 
 use super::boot;
 use crate::block::cell::Cell;
@@ -22,6 +24,12 @@ pub const MAX_GRID_BLOCKS: u32 = 1024;
 /// Most copies of a request that block 0 writes: blocks that all polled one line would wait for each other.
 const MOST_COPIES: usize = 32;
 
+/// Copies of what a block brings to a meeting: polls of all blocks at one line would delay the stores to it.
+const PLACES: usize = 4;
+
+/// How many of them are used: as many as threads of a warp can write.
+const USED: usize = if PLACES < Threads::WARP as usize { PLACES } else { Threads::WARP as usize };
+
 /// Atoms of all copies, if one copy has no more.
 const ATOMS_OF_COPIES: usize = 2048;
 
@@ -34,7 +42,7 @@ const END: u32 = 1 << 31;
 /// The stamp that says that the kernel is lost.
 const LOST: u32 = u32::MAX;
 
-/// Looks at a counter for each look at what else may have happened.
+/// Looks at a block for each look at what else may have happened.
 const LOOKS: u32 = 64;
 
 /// Why blocks did not meet.
@@ -59,51 +67,66 @@ impl Trouble {
     }
 }
 
-/// A counter on a line of its own.
-#[repr(C, align(128))]
-struct Counter(AtomicU64);
+/// What a block comes to a meeting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub(crate) enum Meeting {
+    /// A barrier of the handler.
+    Barrier = 1,
+    /// The handler has returned.
+    Return = 2,
+    /// The same; it has used memory that other blocks or the host see.
+    ReturnUsed = 3,
+}
 
-/// A word of each block.
+impl Meeting {
+    /// Whether a block that has come for that meets those that have come for this.
+    #[inline(always)]
+    pub fn meets(self, kind: u32) -> bool {
+        (self as u32 == Meeting::Barrier as u32) == (kind == Meeting::Barrier as u32)
+    }
+}
+
+/// What each block has.
 type Each<T> = [T; MAX_GRID_BLOCKS as usize];
 
-/// The beginning of the memory; the copies of a request lie behind it. Counters are of all launches.
+/// The beginning of the memory; the copies of a request lie behind it.
 #[repr(C, align(128))]
 struct Places {
-    /// Blocks that have come to barriers: at the `n`th, `n` times their number.
-    arrived: Counter,
-    /// Handlers that have returned, in the lower half: for each message those of all blocks but the first. In the upper half those of them that
-    /// have asked for memory which the host reads behind the answer, and what the lower half carries.
-    returned: Counter,
     /// Number of a [`Trouble`], if there is one.
-    lost: Counter,
-    /// What each block brings to even and to odd barriers: none is replaced before all have seen it.
-    brought: [Each<AtomicU64>; 2],
-    /// Where each block has left the launch before: the last stamp and barriers, and messages.
-    left: Each<[Atom; 2]>,
+    lost: Lost,
+    /// What each block brings to even and to odd meetings, stamped with the meeting's number: a value, and the kind of the [`Meeting`].
+    /// A block brings something to the next but one when all have come to the next, and so have seen this. In copies, each for some
+    /// of the blocks that read it.
+    brought: [[Each<Atom>; PLACES]; 2],
+    /// Where each block has left the launch before: the last stamp, and meetings.
+    left: Each<Atom>,
 }
+
+/// On a line of its own.
+#[repr(C, align(128))]
+struct Lost(AtomicU64);
 
 /// How far a block has come: in all blocks the same, where they meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// The last stamp: that of a message, or of the end of a launch.
     pub stamp: u32,
-    /// Barriers.
-    pub barriers: u64,
-    /// Messages.
-    pub messages: u64,
+    /// Meetings, wrapping.
+    pub meetings: u32,
 }
 
 impl Progress {
-    /// At the next message.
+    /// At the next message, or at the end of the launch.
     #[inline(always)]
     pub fn next(self) -> Progress {
-        Progress { messages: self.messages + 1, ..self.end() }
+        Progress { stamp: self.stamp.wrapping_add(1) % STAMPS, ..self }
     }
 
-    /// At the end of the launch.
+    /// At the next meeting.
     #[inline(always)]
-    pub fn end(self) -> Progress {
-        Progress { stamp: self.stamp.wrapping_add(1) % STAMPS, ..self }
+    pub fn meeting(self) -> Progress {
+        Progress { meetings: self.meetings.wrapping_add(1), ..self }
     }
 }
 
@@ -141,14 +164,14 @@ pub(crate) struct GridCells {
     pub(super) at: Cell<u64>,
     /// Bytes of a copy of a request, and how many there are.
     copies: [Cell<u64>; 2],
-    /// How far the block has come, while no handler runs: stamp, barriers, messages.
-    progress: [Cell<u64>; 3],
-    /// Of block 0: the handlers that have returned, as it has seen them last.
-    returned: Cell<u64>,
+    /// How far the block has come, while no handler runs: stamp, meetings.
+    progress: [Cell<u64>; 2],
     /// Number of a [`Trouble`], if there is one.
     trouble: Cell<u64>,
     /// There is a request; else the launch ends.
     pub has_request: Cell<bool>,
+    /// Of block 0: the others have been told of the message that it handles next.
+    pub has_told: Cell<bool>,
     /// What warps bring to a sum of the block, and to one of the grid.
     pub sums: [[Cell<u64>; MOST_WARPS]; 2],
 }
@@ -169,12 +192,10 @@ impl GridCells {
         (at != 0).then(|| unsafe { &*with_exposed_provenance(at) })
     }
 
-    /// The first warp of a block, which has found why the blocks do not meet.
+    /// One thread, which has found why the blocks do not meet; whether it is the first of its block to.
     #[inline(always)]
-    pub fn note_trouble(&self, threads: Threads, why: Trouble) {
-        if threads.is_lane_0() {
-            self.trouble.set(why as u64);
-        }
+    pub fn note_trouble(&self, threads: Threads, why: Trouble) -> bool {
+        threads.compare_and_swap(self.trouble.word(), 0, why as u64)
     }
 
     /// Whether the block is one of a grid, and not its first.
@@ -192,16 +213,15 @@ impl GridCells {
     /// How far the block has come, while no handler runs.
     #[inline(always)]
     pub fn progress(&self) -> Progress {
-        let [stamp, barriers, messages] = &self.progress;
-        Progress { stamp: stamp.get() as u32, barriers: barriers.get(), messages: messages.get() }
+        let [stamp, meetings] = &self.progress;
+        Progress { stamp: stamp.get() as u32, meetings: meetings.get() as u32 }
     }
 
     /// Thread 0: the block has come so far.
     #[inline(always)]
-    pub fn set_progress(&self, Progress { stamp, barriers, messages }: Progress) {
+    pub fn set_progress(&self, Progress { stamp, meetings }: Progress) {
         self.progress[0].set(stamp.into());
-        self.progress[1].set(barriers);
-        self.progress[2].set(messages);
+        self.progress[1].set(meetings.into());
     }
 
     /// Any thread: the block takes part no more, for the trouble that was found, or for a panic. The others find that where they
@@ -273,20 +293,18 @@ impl<'a> GridMemory<'a> {
         cells.at.set(self.at.expose_provenance() as u64);
         cells.copies[0].set(16 * stride::<Q>() as u64);
         cells.copies[1].set(copies::<Q>() as u64);
-        cells.returned.set(Gpu::look(&self.places().returned.0));
+        cells.has_told.set(false);
         let left = self.places().left.get(threads.block_index() as usize);
-        let [[stamp, barriers], [messages, _]] = left
-            .map_or([[0; 2]; 2], |[counts, more]| [Gpu::load_whole(counts), Gpu::load_whole(more)]);
-        cells.set_progress(Progress { stamp: stamp as u32, barriers, messages });
+        let [stamp, meetings] = left.map_or([0; 2], Gpu::load_whole);
+        cells.set_progress(Progress { stamp: stamp as u32, meetings: meetings as u32 });
     }
 
     /// Thread 0 of a block, when it leaves the launch.
     #[inline(always)]
     pub fn leave(self, threads: Threads, at: Progress) {
-        if let Some([counts, more]) = self.places().left.get(threads.block_index() as usize) {
+        if let Some(left) = self.places().left.get(threads.block_index() as usize) {
             // Read by the same block in the next launch.
-            Gpu::store_whole(counts, [at.stamp.into(), at.barriers]);
-            Gpu::store_whole(more, [at.messages, 0]);
+            Gpu::store_whole(left, [at.stamp.into(), at.meetings.into()]);
         }
     }
 
@@ -296,22 +314,27 @@ impl<'a> GridMemory<'a> {
         cells.tell_stamp(at.stamp | END);
     }
 
-    /// All threads of block 0: tell the others of a request.
+    /// Threads `first..` of `step` of block 0: tell the others of a request.
     ///
     /// By the rules of PTX a fence would have to stand before it, for what the host has written before it sent the request, and other
     /// blocks before they answered the one before, to be seen by all that acquire it in `receive`. It would take about 0.4 us. This
     /// relies on a GPU whose threads all see in L2, or in the host's memory, what one of them has seen there: all that was written
-    /// before has come there when this block's thread has seen the request, or the counter of blocks. What this block has written
-    /// itself, it has fenced before its answer.
+    /// before has come there when this block's thread has seen the request, or that the other blocks have returned. What this block
+    /// has written itself, it has fenced before its answer.
     ///
     /// # Safety
     /// `request` is readable, whole words of it up to the end of its slot; nobody writes it now.
     #[inline(always)]
-    pub unsafe fn tell<Q>(self, threads: Threads, stamp: u32, request: *const Q) {
+    pub unsafe fn tell<Q>(
+        self,
+        (threads, first, step): (Threads, u32, u32),
+        stamp: u32,
+        request: *const Q,
+    ) {
         let words = size_of::<Q>().next_multiple_of(16) / 4;
         let others = threads.blocks().saturating_sub(1) as usize;
         let copies = if others < copies::<Q>() { others } else { copies::<Q>() };
-        let mut t = threads.thread() as usize;
+        let mut t = first as usize;
         while t < copies * pieces::<Q>() {
             let (copy, k) = (t / pieces::<Q>(), t % pieces::<Q>());
             let word = |w: usize| match 3 * k + w < words {
@@ -321,7 +344,7 @@ impl<'a> GridMemory<'a> {
             };
             let payload = [word(0), word(1), word(2)];
             Gpu::store_whole(self.atom::<Q>(copy, k), stamped(payload, stamp));
-            t += threads.threads() as usize;
+            t += step as usize;
         }
     }
 
@@ -374,123 +397,77 @@ impl<'a> GridMemory<'a> {
         true
     }
 
-    /// One thread of a block, before it arrives at a barrier and releases: what the block brings there.
+    /// The first warp of a block, when all its threads have come to a meeting, the last one of `at`: the block brings a value there. If
+    /// it `releases`, what the block has seen before is seen behind the meeting by all that acquire.
     #[inline(always)]
-    pub fn bring(self, threads: Threads, at: Progress, value: u64) {
-        let values = &self.places().brought[at.barriers as usize % 2];
-        if let Some(own) = values.get(threads.block_index() as usize) {
-            own.store(value, Relaxed);
+    pub fn come(
+        self,
+        threads: Threads,
+        at: Progress,
+        (meeting, value): (Meeting, u64),
+        releases: bool,
+    ) {
+        let copies = &self.places().brought[at.meetings as usize % 2];
+        let own = copies.get(threads.lane() as usize);
+        let Some(own) = own.and_then(|copy| copy.get(threads.block_index() as usize)) else {
+            return;
+        };
+        let words = [value as u32, (value >> 32) as u32, meeting as u32];
+        let words = stamped(words, at.meetings);
+        match releases {
+            // SYNC: releases to the acquire in `meet` of every block.
+            true => Gpu::publish(own, words),
+            false => Gpu::store_whole(own, words),
         }
     }
 
-    /// All threads of a block that has met the others at the last barrier, and acquired, behind a barrier of the block: what some
-    /// blocks have brought there, always the same ones for a thread.
-    #[inline(always)]
-    pub fn brought(self, threads: Threads, at: Progress) -> impl Iterator<Item = u64> + use<'a> {
-        let values = &self.places().brought[at.barriers as usize % 2];
-        let of = (threads.thread()..threads.blocks()).step_by(threads.threads() as usize);
-        of.map_while(|of| values.get(of as usize)).map(|value| value.load(Relaxed))
-    }
-
-    /// The first warp of a block, when all its threads have come to a barrier, the last one of `at`: waits until all blocks have. What
-    /// a block that `releases` has seen before is seen behind it by all that acquire.
+    /// All threads of a block, each of which has come to that meeting of `at`: wait for the blocks, each thread for some, always for the
+    /// same ones, and for no more than one at a time; `each` is told by what kind of meeting a block has come, and of what it brings. A
+    /// warp returns when those that its threads wait for are there, so that a barrier of the block must follow.
     #[inline(always)]
     pub fn meet(
         self,
         threads: Threads,
-        at: Progress,
-        releases: bool,
+        (meeting, at): (Meeting, Progress),
         acquires: bool,
+        mut each: impl FnMut(u32, u64),
     ) -> Result<(), Trouble> {
-        let (places, blocks) = (self.places(), u64::from(threads.blocks()));
-        if blocks == 1 {
-            return Ok(());
-        }
-        if threads.is_lane_0() {
-            // SYNC: releases to the acquire in `wait` of every block.
-            Gpu::add(&places.arrived.0, 1, releases);
-        }
-        let all = at.barriers * blocks;
-        // Handlers that have returned for this message are not to be there while others wait.
-        let before = ((at.messages - 1) * (blocks - 1)) as u32;
-        let is_missed = || Gpu::look(&places.returned.0) as u32 != before;
-        self.wait(threads, &places.arrived.0, acquires, |came| came >= all, is_missed).map(drop)
-    }
-
-    /// One thread of a block but the first, when its handler has returned in all threads. If it has used memory that other blocks or the
-    /// host see, this is released to who acquires it in `await_all`.
-    #[inline(always)]
-    pub fn handler_returned(self, has_used: bool) {
-        // SYNC: releases to the acquire in `wait` of block 0.
-        Gpu::add(&self.places().returned.0, 1 | u64::from(has_used) << 32, has_used);
-    }
-
-    /// The first warp of block 0, when its handler has returned: waits until all others have, and acquires, if asked, what they have
-    /// released; whether one of them has used memory that other blocks or the host see.
-    #[inline(always)]
-    pub fn await_all(
-        self,
-        threads: Threads,
-        cells: &GridCells,
-        at: Progress,
-        acquires: bool,
-    ) -> Result<bool, Trouble> {
-        let (places, blocks) = (self.places(), u64::from(threads.blocks()));
-        if blocks == 1 {
-            return Ok(false);
-        }
-        let all = (at.messages * (blocks - 1)) as u32;
-        // Nobody is to wait at a barrier which this block has not come to.
-        let is_missed = || Gpu::look(&places.arrived.0) > at.barriers * blocks;
-        let is_all = |came| came as u32 == all;
-        let came = self.wait(threads, &places.returned.0, acquires, is_all, is_missed)?;
-        let before = threads.broadcast(cells.returned.get());
-        if threads.is_lane_0() {
-            cells.returned.set(came);
-        }
-        Ok(came.wrapping_sub(before) >> 32 != 0)
-    }
-
-    /// A warp: its first thread waits until a counter shows that all blocks have come, and then for what it shows; or finds why they do
-    /// not.
-    #[inline(always)]
-    fn wait(
-        self,
-        threads: Threads,
-        counter: &AtomicU64,
-        acquires: bool,
-        is_all: impl Fn(u64) -> bool,
-        is_missed: impl Fn() -> bool,
-    ) -> Result<u64, Trouble> {
-        let (mut looks, mut is_late, mut trouble, mut came) = (0u32, false, 0, 0);
-        while threads.is_lane_0() {
-            came = match acquires {
-                // SYNC: acquires what all blocks have released with what they added.
-                true => Gpu::load_acquire(counter),
-                false => Gpu::look(counter),
-            };
-            if is_all(came) {
-                break;
-            }
-            if is_late {
-                trouble = Trouble::Missed as u64; // it was so before this look, which does not show all
-                break;
-            }
-            looks = looks.saturating_add(1);
-            if looks.is_multiple_of(LOOKS) {
-                trouble = Gpu::look(&self.places().lost.0);
-                if trouble != 0 {
-                    break;
+        let (places, blocks) = (self.places(), threads.blocks());
+        let copies = &places.brought[at.meetings as usize % 2][..USED];
+        let brought = &copies[threads.block_index() as usize % copies.len()];
+        let mut first = threads.thread() - threads.lane();
+        while first < blocks {
+            let of = first + threads.lane();
+            let waits = of < blocks;
+            let Some(atom) = brought.get(if waits { of as usize } else { 0 }) else { break };
+            let mut looks = 0u32;
+            let words = loop {
+                let words = match acquires {
+                    // SYNC: acquires what that block has released in `come`.
+                    true => Gpu::observe(atom),
+                    false => Gpu::load_whole(atom),
+                };
+                if threads.all(!waits || stamp_of(words) == at.meetings) {
+                    break words;
                 }
-                is_late = is_missed();
-                Gpu::release(); // a fence, on a GPU: the next look comes behind this one
+                looks = looks.saturating_add(1);
+                if looks.is_multiple_of(LOOKS) {
+                    let lost = threads.broadcast(Gpu::look(&places.lost.0));
+                    if let Some(trouble) = Trouble::from_word(lost) {
+                        return Err(trouble);
+                    }
+                }
+                threads.pause(looks, true);
+            };
+            let [low, high, kind] = payload_of(words);
+            if !threads.all(!waits || meeting.meets(kind)) {
+                return Err(Trouble::Missed);
             }
-            threads.pause(looks, true);
+            if waits {
+                each(kind, u64::from(low) | u64::from(high) << 32);
+            }
+            first += threads.threads();
         }
-        threads.warp_sync();
-        match Trouble::from_word(threads.broadcast(trouble)) {
-            None => Ok(threads.broadcast(came)),
-            Some(trouble) => Err(trouble),
-        }
+        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Each message is handled by all blocks of a grid.
 
 use super::zero;
-use crate::block::Cooperate;
+use crate::block::{Cooperate, Threads};
 use crate::context::{Output, Payload};
 use crate::grid_context::{GridContext, give_up};
 use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
-use crate::memory::grid::{GridMemory, grid_bytes};
+use crate::memory::grid::{GridMemory, Meeting, grid_bytes};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -43,6 +43,20 @@ impl<K: GridHandler> Scope<K> for Grid {
     }
 
     #[inline(always)]
+    unsafe fn announce(block: ThreadBlock<'_>, messages: Messages) {
+        let Some(grid) = GridMemory::of::<K>(block) else { return }; // `resume::check` has found it
+        let (threads, cells) = (*block, &block.memory().grid);
+        let warp = (threads, threads.lane(), Threads::WARP);
+        // SAFETY: the caller's request, which nobody writes now.
+        unsafe {
+            grid.tell::<K::Request>(warp, cells.progress().next().stamp, messages.request(0))
+        };
+        if threads.is_lane_0() {
+            cells.has_told.set(true);
+        }
+    }
+
+    #[inline(always)]
     unsafe fn prepare(messages: Messages, n: u32, first: u32, step: u32) {
         let words = n as usize * 4 * K::Response::SLOT_ATOMS;
         // SAFETY: the caller's promise.
@@ -60,12 +74,13 @@ impl<K: GridHandler> Scope<K> for Grid {
                 block.sync();
             }
             at = at.next();
-            if threads.blocks() > 1 {
+            if threads.blocks() > 1 && !(m == 0 && cells.has_told.get()) {
                 if K::USES_PAYLOAD && m > 0 {
                     block.fence_device(); // what this block has written for the message before, which is not answered yet
                 }
+                let all = (threads, threads.thread(), threads.threads());
                 // SAFETY: request `m < n`, a slot that nobody writes now.
-                unsafe { grid.tell::<K::Request>(threads, at.stamp, messages.request(m)) };
+                unsafe { grid.tell::<K::Request>(all, at.stamp, messages.request(m)) };
             }
             // SAFETY: response `m < n`, zeroed, shared by this block only.
             let response = unsafe { Output::new(messages.response(m)) };
@@ -73,16 +88,22 @@ impl<K: GridHandler> Scope<K> for Grid {
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler.
             K::handle(&ctx, unsafe { &*messages.request(m) }, &response);
             block.sync();
-            at = ctx.progress();
+            at = ctx.progress().meeting();
             if block.is_first_warp() {
                 if block.is_lane_0() {
                     cells.set_progress(at);
+                    cells.has_told.set(false);
                 }
-                match grid.await_all(threads, cells, at, K::USES_PAYLOAD) {
-                    Ok(false) => {}
-                    Ok(true) => block.memory().signals.uses_payload.set(true), // in another block
-                    Err(why) => give_up(block, why),
+                grid.come(threads, at, (Meeting::Return, 0), false); // who waits at a barrier finds it
+            }
+            let uses_payload = &block.memory().signals.uses_payload;
+            let all = grid.meet(threads, (Meeting::Return, at), K::USES_PAYLOAD, |kind, _| {
+                if K::USES_PAYLOAD && kind == Meeting::ReturnUsed as u32 {
+                    uses_payload.set(true); // in another block
                 }
+            });
+            if let Err(why) = all {
+                give_up(block, why);
             }
             m += 1;
         }
@@ -120,18 +141,19 @@ impl<K: GridHandler> Scope<K> for Grid {
             // SAFETY: a request, plain bytes, aligned, that nobody writes during the handler.
             K::handle(&ctx, unsafe { &*request.cast::<K::Request>() }, &nothing);
             block.sync();
-            at = ctx.progress();
-            if block.thread() == 0 {
+            at = ctx.progress().meeting();
+            if block.is_first_warp() {
                 let uses_payload = &block.memory().signals.uses_payload;
-                let has_used = K::USES_PAYLOAD && uses_payload.get();
-                if has_used {
+                let has_used = K::USES_PAYLOAD && threads.agreed(uses_payload.get());
+                let meeting = if has_used { Meeting::ReturnUsed } else { Meeting::Return };
+                if has_used && block.is_lane_0() {
                     uses_payload.set(false); // no handler runs
                 }
-                grid.handler_returned(has_used);
+                grid.come(threads, at, (meeting, 0), has_used);
             }
         }
         if block.thread() == 0 {
-            grid.leave(threads, at.end());
+            grid.leave(threads, at.next());
         }
     }
 }

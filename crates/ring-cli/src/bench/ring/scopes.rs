@@ -8,9 +8,11 @@ use crate::bench::report::{Found, Latency, Report, Shape, Throughput, Whose};
 use crate::bench::settings::{Settings, TIMEOUT};
 use crate::bench::stats::Times;
 use crate::bench::turns::{Rated, Trips};
-use ring_bench::kernels::{Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Grid64, Sum64};
+use ring_bench::kernels::{
+    Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Grid64, Grid64Writes, Sum64,
+};
 use ring_host::kernels::{Echo, INLINE_ELEMENTS, VectorAdd};
-use ring_host::{LaunchConfig, PayloadMemory};
+use ring_host::{Kernel, LaunchConfig, PayloadMemory};
 use std::time::Instant;
 
 /// The sweep of its rates.
@@ -21,7 +23,7 @@ pub const CHANNELS: u32 = 8;
 const CPU_CHANNELS: u32 = 4;
 
 /// Round trips at depth 1, all with the default launch.
-const TRIPS: [Trips; 14] = [
+const TRIPS: [Trips; 15] = [
     ("echo_64", "echo, 64 bytes, a thread", round),
     ("echo_64_warp", "echo, 64 bytes, a warp", measured::<Echo64Warp>),
     ("echo_64_block", "echo, 64 bytes, the block", measured::<Echo64Block>),
@@ -32,10 +34,11 @@ const TRIPS: [Trips; 14] = [
     ("add_10", "vector_add, 10 elements", added::<10>),
     ("add_25", "vector_add, 25 elements", added::<25>),
     ("add_100", "vector_add, 100, by payload", added::<100>),
-    ("grid", "64 bytes, a grid", grid::<0, false>),
-    ("grid_4", "64 bytes, a grid, 4 barriers", grid::<4, false>),
-    ("grid_writes", "64 bytes, a grid, each block writes", grid::<0, true>),
-    ("grid_writes_4", "64 bytes, a grid, 4 barriers, writes", grid::<4, true>),
+    ("grid", "64 bytes, a grid", grid::<Grid64, 0, 0>),
+    ("grid_4", "64 bytes, a grid, 4 barriers", grid::<Grid64, 4, 0>),
+    ("grid_sums_4", "64 bytes, a grid, 4 sums", grid::<Grid64, 4, 1>),
+    ("grid_writes", "64 bytes, a grid, each block writes", grid::<Grid64Writes, 0, 0>),
+    ("grid_writes_4", "64 bytes, a grid, 4 barriers, writes", grid::<Grid64Writes, 4, 0>),
 ];
 
 /// Round trips of a warp's messages by their bytes, as names for programs.
@@ -88,18 +91,21 @@ fn measured<K: Measured>(context: &Context<'_>, pages: usize, times: &mut Times)
     })
 }
 
-/// A round of commands to a grid of one block for each multiprocessor, all of which meet at so many barriers; each block writes a
-/// word of device memory before each of them and before the answer, or nothing.
-fn grid<const BARRIERS: u32, const WRITES: bool>(
+/// A round of commands to a grid of one block for each multiprocessor, all of which meet at so many barriers, or at so many sums if
+/// `SUMS` is not zero. What a payload holds lies in device memory.
+fn grid<K, const MEETINGS: u32, const SUMS: u32>(
     context: &Context<'_>,
     pages: usize,
     times: &mut Times,
-) -> Found<()> {
+) -> Found<()>
+where
+    K: Kernel<Request = [u32; 16], Response = [u32; 16]>,
+{
     let launch = LaunchConfig::default().payload_memory(PayloadMemory::Device);
-    let launch = own::<Grid64>(context.kernels, launch);
-    round_of::<Grid64>(context, pages, launch, times, |kernel, i| {
+    let launch = own::<K>(context.kernels, launch);
+    round_of::<K>(context, pages, launch, times, |kernel, i| {
         let mut request = [i as u32; 16];
-        (request[0], request[1]) = (BARRIERS, WRITES.into());
+        (request[0], request[1]) = (MEETINGS, SUMS);
         let (answer, time) = exchange(kernel, request)?;
         match answer == request.map(|word| word.wrapping_add(1)) {
             true => Ok(time),
@@ -139,7 +145,6 @@ mod tests {
     use super::*;
     use crate::bench::example;
     use crate::interrupt::Interrupt;
-    use ring_host::Kernel;
 
     #[test]
     fn all_rows_have_the_default_launch() {
