@@ -178,7 +178,7 @@ impl<'a> GridContext<'a> {
         let [of_block, _] = &self.block.memory().grid.sums;
         self.keep(of_block, self.reduce_warp(value, &T::plus));
         self.block.sync();
-        let sum = self.of_all(of_block, T::ZERO, &T::plus);
+        let sum = self.of_warps(of_block, self.block.warps(), T::ZERO, &T::plus);
         self.block.sync(); // before another one is kept
         sum
     }
@@ -207,13 +207,14 @@ impl<'a> GridContext<'a> {
         self.block.sync();
         let mut brings = nothing;
         if self.block.is_first_warp() {
-            brings = self.of_all(of_block, nothing, &both);
+            brings = self.of_warps(of_block, self.block.warps(), nothing, &both);
         }
         let mut own = nothing;
         self.meet(brings.to_word(), |word| own = both(own, T::from_word(word)));
         self.keep(of_grid, self.reduce_warp(own, &both));
         self.block.sync();
-        self.of_all(of_grid, nothing, &both)
+        let have_met = self.block.blocks().div_ceil(Threads::WARP).min(self.block.warps());
+        self.of_warps(of_grid, have_met, nothing, &both)
     }
 
     /// The first thread of a warp: keeps what the warp brings.
@@ -226,22 +227,25 @@ impl<'a> GridContext<'a> {
         }
     }
 
-    /// All threads of a warp, behind a barrier of the block: what all warps have kept, taken together.
+    /// All threads of a warp, behind a barrier of the block: what the first `n` warps have kept, taken together. There are no more
+    /// warps than a warp has threads on a GPU, and on a CPU there is one.
     #[inline(always)]
-    fn of_all<T: Number>(
+    fn of_warps<T: Number>(
         &self,
         sums: &[block::cell::Cell<u64>],
+        n: u32,
         nothing: T,
         both: &impl Fn(T, T) -> T,
     ) -> T {
+        let lanes = n.next_power_of_two(); // side by side, each of the same warps as those beside them
+        let of = self.block.lane() % lanes;
         let mut own = nothing;
-        // There are no more warps than a warp has threads, on a GPU; on a CPU there is one.
-        if self.block.lane() < self.block.warps()
-            && let Some(sum) = sums.get(self.block.lane() as usize)
+        if of < n
+            && let Some(sum) = sums.get(of as usize)
         {
             own = T::from_word(sum.get());
         }
-        self.reduce_warp(own, both)
+        self.reduce_lanes(own, lanes, both)
     }
 
     /// The same of the threads of a warp.

@@ -21,8 +21,9 @@ use ring_shared::ring::{payload_of, stamp_of, stamped};
 /// Most blocks of a kernel of scope [`Grid`](crate::Grid).
 pub const MAX_GRID_BLOCKS: u32 = 1024;
 
-/// Most copies of a request that block 0 writes: blocks that all polled one line would wait for each other.
-const MOST_COPIES: usize = 32;
+/// Most copies of a request that block 0 writes: blocks that all polled one line would wait for each other, and one warp writes all
+/// copies before the last block finds its own. On an H200 a command takes 3.8 us by 8 of them, 3.9 by 16 and 4.1 by 32.
+const MOST_COPIES: usize = 8;
 
 /// Copies of what a block brings to a meeting: polls of all blocks at one line would delay the stores to it.
 const PLACES: usize = 4;
@@ -271,9 +272,17 @@ impl<'a> GridMemory<'a> {
         fits.then(|| GridMemory { at: with_exposed_provenance(at as usize), of: PhantomData })
     }
 
+    /// The one that the block has entered, which `of` has found to be enough.
+    #[inline(always)]
+    pub fn entered(block: ThreadBlock<'a>) -> Option<GridMemory<'a>> {
+        let at = block.memory().grid.at.get() as usize;
+        (at != 0).then(|| GridMemory { at: with_exposed_provenance(at), of: PhantomData })
+    }
+
     #[inline(always)]
     fn places(self) -> &'a Places {
-        // SAFETY: `of` found room for it there, aligned, which is this kernel's own for as long as it runs; atomics only.
+        // SAFETY: `of` found room for it there, aligned, which is this kernel's own for as long as it runs; no block enters another.
+        // Atomics only.
         unsafe { &*self.at }
     }
 
@@ -337,11 +346,10 @@ impl<'a> GridMemory<'a> {
         let mut t = first as usize;
         while t < copies * pieces::<Q>() {
             let (copy, k) = (t / pieces::<Q>(), t % pieces::<Q>());
-            let word = |w: usize| match 3 * k + w < words {
-                // SAFETY: a word of the request's slot.
-                true => unsafe { request.cast::<u32>().add(3 * k + w).read() },
-                false => 0,
-            };
+            // Behind the last word it is read once more: less than a branch takes.
+            // SAFETY: a word of the request's slot, which has some.
+            let word =
+                |w: usize| unsafe { request.cast::<u32>().add((3 * k + w).min(words - 1)).read() };
             let payload = [word(0), word(1), word(2)];
             Gpu::store_whole(self.atom::<Q>(copy, k), stamped(payload, stamp));
             t += step as usize;

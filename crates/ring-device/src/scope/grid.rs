@@ -44,7 +44,7 @@ impl<K: GridHandler> Scope<K> for Grid {
 
     #[inline(always)]
     unsafe fn announce(block: ThreadBlock<'_>, messages: Messages) {
-        let Some(grid) = GridMemory::of::<K>(block) else { return }; // `resume::check` has found it
+        let Some(grid) = GridMemory::entered(block) else { return }; // `resume::check` has found it
         let (threads, cells) = (*block, &block.memory().grid);
         let warp = (threads, threads.lane(), Threads::WARP);
         // SAFETY: the caller's request, which nobody writes now.
@@ -65,7 +65,7 @@ impl<K: GridHandler> Scope<K> for Grid {
 
     #[inline(always)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
-        let Some(grid) = GridMemory::of::<K>(block) else { return }; // `resume::check` has found it
+        let Some(grid) = GridMemory::entered(block) else { return }; // `resume::check` has found it
         let (threads, cells) = (*block, &block.memory().grid);
         let mut at = cells.progress();
         let mut m = 0;
@@ -120,7 +120,7 @@ impl<K: GridHandler> Scope<K> for Grid {
         payload: Payload<'_>,
         (request, response): (*mut u8, *mut u8),
     ) {
-        let Some(grid) = GridMemory::of::<K>(block) else { return };
+        let Some(grid) = GridMemory::entered(block) else { return };
         let (threads, cells) = (*block, &block.memory().grid);
         let mut at = cells.progress();
         loop {
