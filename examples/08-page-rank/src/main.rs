@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(60);
 const EDGES: usize = 16;
 
 /// Rows of more edges are each for a block.
-const MOST: u32 = 512;
+const MOST: u32 = 1024;
 
 const DAMPING: f32 = 0.85;
 

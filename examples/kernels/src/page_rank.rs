@@ -156,47 +156,46 @@ impl Graph<'_> {
         })
     }
 
+    /// What comes along the edges whose sources are at `at`, and at every `step`th place from there on, before `end`, by `N` at once.
+    #[inline(always)]
+    fn along<const N: usize>(
+        &self,
+        sources: &View<'_, u32>,
+        (mut at, end, step): (usize, usize, usize),
+        from: View<'_, f32>,
+    ) -> f32 {
+        let mut sum = 0.0;
+        while at < end {
+            sum += added(contributed(self.named::<N>(sources, (at, end, step)), from));
+            at += step * N;
+        }
+        sum
+    }
+
     /// What comes along the other edges of a piece.
     #[inline(always)]
     fn more(&self, piece: &Piece, from: View<'_, f32>) -> f32 {
         let (begin, steps) = (piece.edges.0 as usize, piece.edges.1 as usize);
-        let (mut at, end) = (begin + SLICE * STEPS, self.columns.len().min(begin + SLICE * steps));
-        let mut sum = 0.0;
-        while at < end {
-            let sources = self.named::<AT_ONCE>(&self.columns, (at, end, SLICE));
-            sum += added(contributed(sources, from));
-            at += SLICE * AT_ONCE;
-        }
-        sum
+        let (at, end) = (begin + SLICE * STEPS, self.columns.len().min(begin + SLICE * steps));
+        self.along::<4>(&self.columns, (at, end, SLICE), from)
+    }
+
+    /// Where the calling thread's edges of long row `v`, if that is one, begin and end in `sources`, and how far apart they are.
+    #[inline(always)]
+    fn edges(&self, ctx: &GridContext<'_>, v: usize) -> (usize, usize, usize) {
+        let row = |v: usize| self.rows.get(v).unwrap_or(0) as usize;
+        (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)), ctx.threads())
     }
 
     /// The calling thread's part of long row `v`, if that is one.
     #[inline(always)]
     fn part(&self, ctx: &GridContext<'_>, v: usize) -> Part {
-        let row = |v: usize| self.rows.get(v).unwrap_or(0) as usize;
-        let (begin, end) = (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)));
+        let (begin, end, step) = self.edges(ctx, v);
         Part {
-            sources: self.named(&self.sources, (begin, end, ctx.threads())),
-            edges: ((begin + ctx.threads() * AT_ONCE) as u32, end as u32),
+            sources: self.named(&self.sources, (begin, end, step)),
+            edges: ((begin + step * AT_ONCE) as u32, end as u32),
             part: self.parts.get(v).unwrap_or(0.0),
             rank: self.ranks.get(v).unwrap_or(0.0),
-        }
-    }
-
-    /// What comes along the edges of a thread's part of a long row.
-    #[inline(always)]
-    fn along(&self, ctx: &GridContext<'_>, part: &Part, from: View<'_, f32>) -> f32 {
-        let (mut at, end) = (part.edges.0 as usize, part.edges.1 as usize);
-        let (mut sum, mut sources) = (0.0, part.sources);
-        loop {
-            let of = contributed(sources, from);
-            if at >= end {
-                return sum + added(of);
-            }
-            // On their way while what the ones before contribute is.
-            sources = self.named(&self.sources, (at, end, ctx.threads()));
-            sum += added(of);
-            at += ctx.threads() * AT_ONCE;
         }
     }
 }
@@ -217,8 +216,8 @@ fn added<const N: usize>(of: [f32; N]) -> f32 {
     (four[0] + four[1]) + (four[2] + four[3])
 }
 
-/// Edges that a thread reads at once: of a long row, or beyond the first ones of a slice.
-const AT_ONCE: usize = 4;
+/// Edges of a long row that a thread reads at once.
+const AT_ONCE: usize = 8;
 
 /// What an iteration adds up in all: the ranks that have no edge to go along, and by how much ranks have changed.
 type Totals = [f32; 2];
@@ -238,39 +237,44 @@ impl Turn<'_> {
 }
 
 /// One iteration. `kept` is what the calling thread has of its block's first long row, and of its warp's first slice, which stays in
-/// registers from one iteration to the next, the slice where it has as many lanes as a warp; `first` is what comes along the slice's
-/// first edges.
+/// registers from one iteration to the next, the slice where it has as many lanes as a warp; `first` is what comes along the first edges
+/// of both.
 #[inline(always)]
 fn iterate<'a>(
     ctx: &'a GridContext<'a>,
     (graph, long, slices): (&Graph<'_>, usize, usize),
-    ((kept_part, kept), first): ((&mut Part, &mut Piece), [f32; STEPS]),
+    (part, kept): (&mut Part, &mut Piece),
+    first: [f32; 2],
     turn: Turn<'_>,
 ) -> Totals {
     let mut totals = [0.0; 2];
-    let mut v = ctx.block();
-    while v < long {
-        let is_kept = v == ctx.block();
-        let part = if is_kept { *kept_part } else { graph.part(ctx, v) };
-        let sum = ctx.sum_block(graph.along(ctx, &part, turn.from));
-        if ctx.thread() == 0 {
-            let rank = turn.set(v, sum, (part.part, part.rank), &mut totals);
-            graph.ranks.set(v, rank);
-            if is_kept {
-                kept_part.rank = rank;
-            }
-        }
-        v += ctx.blocks();
-    }
-    let (warp, warps) = (ctx.index() / ctx.lanes(), ctx.size() / ctx.lanes());
+    let (warp, warps) = (turn_of(ctx), ctx.size() / ctx.lanes());
     let mut slice = warp;
     if ctx.lanes() == SLICE {
-        let sum = added(first) + graph.more(kept, turn.from);
-        let sum = ctx.sum_of(sum, kept.lanes as usize);
+        let sum = ctx.sum_of(first[1] + graph.more(kept, turn.from), kept.lanes as usize);
         if let Some(row) = kept.row_of(ctx.lane()) {
             kept.rank = turn.set(row, sum, (kept.part, kept.rank), &mut totals);
         }
         slice += warps;
+    }
+    if ctx.block() < long {
+        let others = (part.edges.0 as usize, part.edges.1 as usize, ctx.threads());
+        let others = graph.along::<AT_ONCE>(&graph.sources, others, turn.from);
+        let sum = ctx.sum_block(first[0] + others);
+        if ctx.thread() == 0 {
+            part.rank = turn.set(ctx.block(), sum, (part.part, part.rank), &mut totals);
+        }
+    }
+    let mut v = ctx.block() + ctx.blocks();
+    while v < long {
+        let edges = graph.edges(ctx, v);
+        let sum = ctx.sum_block(graph.along::<AT_ONCE>(&graph.sources, edges, turn.from));
+        if ctx.thread() == 0 {
+            let of_vertex = |values: &View<'_, f32>| values.get(v).unwrap_or(0.0);
+            let before = (of_vertex(&graph.parts), of_vertex(&graph.ranks));
+            graph.ranks.set(v, turn.set(v, sum, before, &mut totals));
+        }
+        v += ctx.blocks();
     }
     while slice < slices {
         let mut sum = 0.0;
@@ -290,6 +294,13 @@ fn iterate<'a>(
         slice += warps;
     }
     ctx.sum(totals)
+}
+
+/// The number of the calling warp where slices are shared out: warps side by side are of different blocks, the last block first, since
+/// the first ones have the longest rows.
+#[inline(always)]
+fn turn_of(ctx: &GridContext<'_>) -> usize {
+    ctx.thread() / ctx.lanes() * ctx.blocks() + (ctx.blocks() - 1 - ctx.block())
 }
 
 /// A view of so many elements.
@@ -346,12 +357,12 @@ ring_device::ring_kernel! {
         }
         let mut sum = ctx.sum(totals);
         let mut kept_part = graph.part(ctx, ctx.block());
-        let mut kept = graph.piece(ctx.index() / ctx.lanes(), ctx.lane());
+        let mut kept = graph.piece(turn_of(ctx), ctx.lane());
         let shape = (&graph, request.long as usize, graph.slices.len() / 4);
         let mut iterations = 0;
         let change = loop {
-            // On its way while the sum is.
-            let first = contributed(kept.sources, from);
+            let first_of_part = contributed(kept_part.sources, from);
+            let first = [added(first_of_part), added(contributed(kept.sources, from))];
             let [dangling, change] = sum;
             let is_done = iterations > 0 && change <= request.tolerance;
             if is_done || iterations == request.iterations {
@@ -359,12 +370,15 @@ ring_device::ring_kernel! {
             }
             let base = (1.0 - request.damping + request.damping * dangling) * even;
             let turn = Turn { from, to, base, damping: request.damping };
-            sum = iterate(ctx, shape, ((&mut kept_part, &mut kept), first), turn);
+            sum = iterate(ctx, shape, (&mut kept_part, &mut kept), first, turn);
             (from, to) = (to, from);
             iterations += 1;
         };
         if let (true, Some(row)) = (ctx.lanes() == SLICE, kept.row_of(ctx.lane())) {
             graph.ranks.set(row, kept.rank);
+        }
+        if ctx.thread() == 0 && ctx.block() < request.long as usize {
+            graph.ranks.set(ctx.block(), kept_part.rank);
         }
         if ctx.index() == 0 {
             response.set(offset_of!(Ranked, iterations), 0, iterations);
