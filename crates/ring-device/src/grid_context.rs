@@ -237,7 +237,8 @@ impl<'a> GridContext<'a> {
         nothing: T,
         both: &impl Fn(T, T) -> T,
     ) -> T {
-        let lanes = n.next_power_of_two(); // side by side, each of the same warps as those beside them
+        // So many threads side by side add up what all `n` warps have kept; each such group of the warp does, so all threads have it.
+        let lanes = n.next_power_of_two();
         let of = self.block.lane() % lanes;
         let mut own = nothing;
         if of < n
@@ -267,7 +268,7 @@ impl<'a> GridContext<'a> {
     }
 
     /// All threads, behind a barrier of the block: the next barrier of the grid, where the block brings the value that its first warp has.
-    /// `each` is told of what some blocks bring, in each thread of others. A barrier of the block must follow.
+    /// Each thread waits for some of the blocks, and calls `each` with what each of those brings; a barrier of the block must follow.
     #[inline(always)]
     fn meet(&self, value: u64, mut each: impl FnMut(u64)) {
         let at = self.progress.get().meeting();

@@ -248,8 +248,7 @@ fn iterate<'a>(
     turn: Turn<'_>,
 ) -> Totals {
     let mut totals = [0.0; 2];
-    let (warp, warps) = (turn_of(ctx), ctx.size() / ctx.lanes());
-    let mut slice = warp;
+    let (mut slice, warps) = (turn_of(ctx), ctx.size() / ctx.lanes());
     if ctx.lanes() == SLICE {
         let sum = ctx.sum_of(first[1] + graph.more(kept, turn.from), kept.lanes as usize);
         if let Some(row) = kept.row_of(ctx.lane()) {

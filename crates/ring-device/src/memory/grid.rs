@@ -185,12 +185,11 @@ impl GridCells {
         self.trouble.set(0);
     }
 
-    /// The memory where blocks meet, if the block is one of a grid.
+    /// The memory that the block has entered, which `GridMemory::of` has found to be enough; none if it is not one of a grid.
     #[inline(always)]
-    fn places(&self) -> Option<&Places> {
+    pub fn memory(&self) -> Option<GridMemory<'_>> {
         let at = self.at.get() as usize;
-        // SAFETY: `GridMemory::enter` stored the address of memory that `GridMemory::of` has checked; it holds atomics only.
-        (at != 0).then(|| unsafe { &*with_exposed_provenance(at) })
+        (at != 0).then(|| GridMemory { at: with_exposed_provenance(at), of: PhantomData })
     }
 
     /// One thread, which has found why the blocks do not meet; whether it is the first of its block to.
@@ -229,9 +228,9 @@ impl GridCells {
     /// would wait for it.
     #[inline(always)]
     pub fn fall_out(&self, threads: Threads) {
-        let Some(places) = self.places() else { return };
+        let Some(grid) = self.memory() else { return };
         let why = self.trouble().unwrap_or(Trouble::Panicked);
-        places.lost.0.store(why as u64, Relaxed);
+        grid.places().lost.0.store(why as u64, Relaxed);
         if threads.block_index() == 0 {
             self.tell_stamp(LOST);
         }
@@ -270,13 +269,6 @@ impl<'a> GridMemory<'a> {
             && bytes >= <K::Scope as Scope<K>>::STATE_BYTES as u64
             && block.blocks() <= MAX_GRID_BLOCKS;
         fits.then(|| GridMemory { at: with_exposed_provenance(at as usize), of: PhantomData })
-    }
-
-    /// The one that the block has entered, which `of` has found to be enough.
-    #[inline(always)]
-    pub fn entered(block: ThreadBlock<'a>) -> Option<GridMemory<'a>> {
-        let at = block.memory().grid.at.get() as usize;
-        (at != 0).then(|| GridMemory { at: with_exposed_provenance(at), of: PhantomData })
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use crate::block::{Cooperate, Threads};
 use crate::context::{Output, Payload};
 use crate::grid_context::{GridContext, give_up};
 use crate::kernel::{Group, Kernel, Messages, Scope, sealed::Sealed};
-use crate::memory::grid::{GridMemory, Meeting, grid_bytes};
+use crate::memory::grid::{Meeting, grid_bytes};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -44,8 +44,8 @@ impl<K: GridHandler> Scope<K> for Grid {
 
     #[inline(always)]
     unsafe fn announce(block: ThreadBlock<'_>, messages: Messages) {
-        let Some(grid) = GridMemory::entered(block) else { return }; // `resume::check` has found it
         let (threads, cells) = (*block, &block.memory().grid);
+        let Some(grid) = cells.memory() else { return }; // `resume::check` has found it
         let warp = (threads, threads.lane(), Threads::WARP);
         // SAFETY: the caller's request, which nobody writes now.
         unsafe {
@@ -65,8 +65,8 @@ impl<K: GridHandler> Scope<K> for Grid {
 
     #[inline(always)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32) {
-        let Some(grid) = GridMemory::entered(block) else { return }; // `resume::check` has found it
         let (threads, cells) = (*block, &block.memory().grid);
+        let Some(grid) = cells.memory() else { return }; // `resume::check` has found it
         let mut at = cells.progress();
         let mut m = 0;
         while m < n {
@@ -120,8 +120,8 @@ impl<K: GridHandler> Scope<K> for Grid {
         payload: Payload<'_>,
         (request, response): (*mut u8, *mut u8),
     ) {
-        let Some(grid) = GridMemory::entered(block) else { return };
         let (threads, cells) = (*block, &block.memory().grid);
+        let Some(grid) = cells.memory() else { return };
         let mut at = cells.progress();
         loop {
             if block.is_first_warp() {
