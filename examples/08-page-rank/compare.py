@@ -19,8 +19,8 @@ import numpy as np
 ITERATIONS, DAMPING = 20, np.float32(0.85)
 
 SOURCE = r"""
-struct Graph { const unsigned *rows, *sources; const uint4 *slices; const unsigned *columns; const float *parts; float *ranks;
-               float *totals; unsigned vertices, rows_long, slice_count; float damping; };
+struct Graph { const uint4 *longs, *shorts, *columns; const float *parts; float *ranks, *totals; unsigned long_count, short_count,
+               vertices, nobody; float damping; };
 
 __device__ float2 sum_block(float2 v) {
     __shared__ float2 of_warp[32];
@@ -35,14 +35,6 @@ __device__ float2 sum_block(float2 v) {
     }
     __syncthreads();
     return all;
-}
-
-__device__ void set(const Graph &g, unsigned v, float sum, float base, float *to, float2 &totals) {
-    float rank = base + g.damping * sum, part = g.parts[v];
-    totals.y += fabsf(rank - g.ranks[v]);
-    g.ranks[v] = rank;
-    to[v] = rank * part;
-    if (part == 0) totals.x += rank;
 }
 
 __device__ void total(const Graph &g, float2 totals, int k) {
@@ -62,31 +54,84 @@ extern "C" __global__ void begin(Graph g, float *to) {
     total(g, totals, 0);
 }
 
-extern "C" __global__ void iterate(Graph g, const float *__restrict__ from, float *to, int k) {
-    float base = (1 - g.damping + g.damping * g.totals[2 * k]) / g.vertices;
-    float2 totals = {0, 0};
-    for (unsigned v = blockIdx.x; v < g.rows_long; v += gridDim.x) {
-        float sum = 0;
-        #pragma unroll 8
-        for (unsigned e = g.rows[v] + threadIdx.x; e < g.rows[v + 1]; e += blockDim.x) sum += from[g.sources[e]];
-        sum = sum_block(make_float2(sum, 0)).x;
-        if (threadIdx.x == 0) set(g, v, sum, base, to, totals);
+struct Piece { uint4 sources[4]; unsigned row, lanes; float part, rank; };
+
+// What a lane has of a slice behind so many fours.
+__device__ Piece read(const Graph &g, uint4 slice, unsigned before) {
+    Piece piece;
+    unsigned lane = threadIdx.x % 32;
+    #pragma unroll
+    for (unsigned k = 0; k < 4; k++)
+        piece.sources[k] = g.columns[before + k < slice.y ? slice.x + 32 * (before + k) + lane : g.nobody];
+    piece.lanes = slice.w >> 8;
+    piece.row = lane >> piece.lanes < (slice.w & 255) ? slice.z + (lane >> piece.lanes) : ~0u;
+    unsigned v = min(piece.row, g.vertices - 1);
+    piece.part = g.parts[v];
+    piece.rank = g.ranks[v];
+    return piece;
+}
+
+// What comes along the edges of a piece.
+__device__ void along(const Graph &g, const Piece &piece, const float *from, float *of) {
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint4 s = piece.sources[i];
+        of[4 * i] = from[min(s.x, g.vertices)], of[4 * i + 1] = from[min(s.y, g.vertices)];
+        of[4 * i + 2] = from[min(s.z, g.vertices)], of[4 * i + 3] = from[min(s.w, g.vertices)];
     }
-    unsigned lane = threadIdx.x % 32, first = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    for (unsigned s = first; s < g.slice_count; s += gridDim.x * blockDim.x / 32) {
-        uint4 slice = g.slices[s];
-        unsigned at = slice.x + lane, end = slice.x + 32 * slice.y, of_row = slice.w >> 8, row = lane >> of_row;
-        bool is_row = row < (slice.w & 255);
+}
+
+__device__ float added(const float *of) {
+    float sum = 0;
+    #pragma unroll
+    for (int i = 0; i < 16; i++) sum += of[i];
+    return sum;
+}
+
+__device__ void set(const Graph &g, const Piece &piece, float sum, float base, float *to, float2 &totals) {
+    float rank = base + g.damping * sum;
+    totals.y += fabsf(rank - piece.rank);
+    g.ranks[piece.row] = rank;
+    to[piece.row] = rank * piece.part;
+    if (piece.part == 0) totals.x += rank;
+}
+
+// One iteration. While what comes along a piece's edges is on its way, the next piece is read.
+extern "C" __global__ void iterate(Graph g, const float *from, float *to, int k) {
+    float base = (1 - g.damping + g.damping * g.totals[2 * k]) / g.vertices, of[16];
+    float2 totals = {0, 0};
+    uint4 none = {0, 0, 0, 0};
+    unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    unsigned step = gridDim.x * warps, at = warp * gridDim.x + (gridDim.x - 1 - blockIdx.x);
+    uint4 now = at < g.short_count ? g.shorts[at] : none, next = at + step < g.short_count ? g.shorts[at + step] : none;
+    Piece ahead = read(g, now, 0);
+    for (unsigned v = blockIdx.x; v < g.long_count; v += gridDim.x) {
+        uint4 slice = g.longs[v];
+        Piece piece = read(g, slice, 4 * warp);
         float sum = 0;
-        for (; at < end; at += 16 * 32) {
-            unsigned source[16];
-            #pragma unroll
-            for (int i = 0; i < 16; i++) source[i] = at + 32 * i < end ? g.columns[at + 32 * i] : g.vertices;
-            #pragma unroll
-            for (int i = 0; i < 16; i++) sum += from[source[i]];
+        for (unsigned before = 4 * warp; before < slice.y; before += 4 * warps) {
+            along(g, piece, from, of);
+            piece = read(g, slice, before + 4 * warps);
+            sum += added(of);
         }
-        for (unsigned d = (1u << of_row) / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
-        if (is_row && lane % (1 << of_row) == 0) set(g, slice.z + row, sum, base, to, totals);
+        sum = sum_block(make_float2(sum, 0)).x;
+        if (threadIdx.x == 0) set(g, piece, sum, base, to, totals);
+    }
+    for (; at < g.short_count; at += step) {
+        Piece piece = ahead;
+        along(g, piece, from, of);
+        float sum = 0;
+        for (unsigned before = 4; before < now.y; before += 4) {
+            ahead = read(g, now, before);
+            sum += added(of);
+            along(g, ahead, from, of);
+        }
+        ahead = read(g, next, 0);
+        now = next;
+        next = at + 2 * step < g.short_count ? g.shorts[at + 2 * step] : none;
+        sum += added(of);
+        for (unsigned d = (1u << piece.lanes) / 2; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+        if (lane % (1u << piece.lanes) == 0 && piece.row != ~0u) set(g, piece, sum, base, to, totals);
     }
     total(g, totals, k + 1);
 }
@@ -98,39 +143,30 @@ class Graph:
 
     def __init__(self, folder):
         self.name = Path(folder).name
-        read = lambda name, kind: cp.asarray(np.fromfile(Path(folder, name), kind))
-        for name in ("rows", "sources", "slices", "columns"):
-            setattr(self, name, read(name, np.uint32))
-        self.parts = read("parts", np.float32)
-        self.right = np.fromfile(Path(folder, "ranks"), np.float32)
-        self.vertices, self.long = np.fromfile(Path(folder, "numbers"), np.uint32).tolist()
-        n = self.vertices
+        read = lambda name, kind: np.fromfile(Path(folder, name), kind)
+        slices, shares = read("slices", np.uint32).reshape(-1, 4), read("shares", np.uint32)
+        is_long = np.repeat(np.arange(len(shares) - 1) % 2 == 0, np.diff(shares.astype(np.int64)))
+        # In the order of their rows: from the longest to the shortest.
+        self.longs, self.shorts = (cp.asarray(of[np.argsort(of[:, 2])].ravel()) for of in (slices[is_long], slices[~is_long]))
+        self.columns = cp.asarray(read("columns", np.uint32))
+        self.parts = cp.asarray(read("parts", np.float32))
+        self.edges = read("edges", np.uint32).reshape(-1, 2)
+        self.right = read("ranks", np.float32)
+        n = self.vertices = len(self.right)
         self.ranks = cp.zeros(n, cp.float32)
         self.ends = [cp.zeros(n + 1, cp.float32) for _ in range(2)]
         self.totals = cp.zeros(2 * (ITERATIONS + 1), cp.float32)
 
     def value(self):
-        kind = np.dtype([(f"p{i}", np.uint64) for i in range(7)] + [(f"n{i}", np.uint32) for i in range(3)] + [("d", np.float32)])
-        memory = (self.rows, self.sources, self.slices, self.columns, self.parts, self.ranks, self.totals)
-        of = tuple(m.data.ptr for m in memory) + (self.vertices, self.long, self.slices.size // 4, DAMPING)
-        return np.array([of], kind)
+        kind = np.dtype([(f"p{i}", np.uint64) for i in range(6)] + [(f"n{i}", np.uint32) for i in range(4)] + [("d", np.float32), ("_", np.uint32)])
+        memory = (self.longs, self.shorts, self.columns, self.parts, self.ranks, self.totals)
+        counts = (self.longs.size // 4, self.shorts.size // 4, self.vertices, self.columns.size // 4 - 1)
+        return np.array([tuple(m.data.ptr for m in memory) + counts + (DAMPING, 0)], kind)
 
     def matrix(self):
         """Row `v` has what each of its sources contributes."""
-        n, long = self.vertices, self.long
-        sources, rows = [self.sources[: int(self.rows[-1])]], [np.repeat(np.arange(long), np.diff(self.rows.get().astype(np.int64)))]
-        slices = self.slices.get().astype(np.int64).reshape(-1, 4)
-        for shape in np.unique(slices[:, [1, 3]], axis=0):
-            of = slices[(slices[:, [1, 3]] == shape).all(axis=1)]
-            each = np.arange(32 * shape[0])
-            source = self.columns[cp.asarray((of[:, :1] + each).ravel())]
-            row = cp.asarray((of[:, 2:3] + (each % 32 >> (shape[1] >> 8))).ravel())
-            is_edge = source != n
-            sources.append(source[is_edge])
-            rows.append(row[is_edge])
-        sources = cp.concatenate([s.astype(cp.int32) for s in sources])
-        rows = cp.concatenate([cp.asarray(r).astype(cp.int32) for r in rows])
-        matrix = sparse.csr_matrix((self.parts[sources], (rows, sources)), shape=(n, n))
+        source, target = (cp.asarray(self.edges[:, k].astype(np.int32)) for k in range(2))
+        matrix = sparse.csr_matrix((self.parts[source], (target, source)), shape=(self.vertices,) * 2)
         matrix.sum_duplicates()
         return matrix
 
@@ -154,7 +190,7 @@ def compare(graph, module):
     best = {}
     with stream:
         for threads in (128, 256, 512):
-            most = -(-graph.slices.size // 4 * 32 // threads)
+            most = -(-graph.shorts.size // 4 * 32 // threads)
             for blocks in sorted({min(most, multiprocessors * k) for k in (1, 2, 4, 8, 16)}):
                 def run():
                     graph.totals.fill(0)

@@ -147,6 +147,53 @@ impl<T: Element> View<'_, T> {
     }
 }
 
+impl<'a, T: Element> View<'a, T> {
+    /// The elements, or `None` if there are none.
+    #[inline(always)]
+    pub fn elements(&self) -> Option<Elements<'a, T>> {
+        (self.count > 0).then(|| Elements { at: self.at, last: self.count - 1, of: PhantomData })
+    }
+}
+
+/// The elements of a [`View`], one at least, read without a branch, as [`Fours`] are.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements<'a, T> {
+    at: u64,
+    /// The index of the last one.
+    last: u32,
+    of: PhantomData<(&'a AtomicU32, T)>,
+}
+
+impl<T: Element> Elements<'_, T> {
+    /// How many there are.
+    #[inline(always)]
+    #[expect(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> u32 {
+        self.last + 1
+    }
+
+    /// Element `k`, or the last one if there are not so many. No branch depends on which: a GPU's thread goes on until it uses what it
+    /// reads, and so can have many reads on their way.
+    #[inline(always)]
+    pub fn nearest(&self, k: u32) -> T {
+        let at = self.at as usize + size_of::<T>() * k.min(self.last) as usize;
+        // SAFETY: one of the elements that `view` checked, as for `View::get`.
+        unsafe { T::load(with_exposed_provenance(at)) }
+    }
+
+    /// Sets element `k`; whether there is one. Otherwise nothing is set.
+    #[inline(always)]
+    pub fn set(&self, k: u32, value: T) -> bool {
+        let is_inside = k <= self.last;
+        if is_inside {
+            let at = self.at as usize + size_of::<T>() * k as usize;
+            // SAFETY: as for `nearest`.
+            unsafe { T::store(with_exposed_provenance_mut(at), value) };
+        }
+        is_inside
+    }
+}
+
 impl View<'_, u64> {
     /// Adds to element `i`, wrapping; whether there is one. Threads of several blocks may add to the same element at once: nothing
     /// of it is lost. They may not set it at the same time. Whoever reads it finds all that was added where something else orders
@@ -229,6 +276,13 @@ pub struct Fours<'a, T> {
 }
 
 impl<T: Element32> Fours<'_, T> {
+    /// How many fours these are.
+    #[inline(always)]
+    #[expect(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> u32 {
+        self.last + 1
+    }
+
     /// Elements `4 k` to `4 k + 3`, or the last four if there are not so many. No branch depends on which: a GPU's thread goes on until
     /// it uses what it reads, and so can have many reads on their way.
     #[inline(always)]

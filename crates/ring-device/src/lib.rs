@@ -67,7 +67,7 @@ mod page_probe;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use block::Hooks;
-pub use buffers::{Adder, Fours, View};
+pub use buffers::{Adder, Elements, Fours, View};
 pub use bytemuck;
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(feature = "rust-cuda")]

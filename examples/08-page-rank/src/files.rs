@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> Result<Edges, String> {
 mod tests {
     use super::*;
     use crate::links::{self, Channels};
-    use crate::{DAMPING, ITERATIONS, Layout, MOST, ONCE, error, rank};
+    use crate::{DAMPING, ITERATIONS, Layout, MOST, ONCE, active, error, grid, rank};
     use proptest::collection::vec;
     use proptest::prelude::*;
     use ring_example_kernels::PageRank;
@@ -104,11 +104,11 @@ mod tests {
         let launch = LaunchConfig::default().kernels(kernels);
         let few = Channels { senders: 2, aggregators: 3, slots: 1024 };
         ring_tests::on_each_device(|host| {
+            let mut kernel = active(host, launch.clone().blocks(2)).unwrap();
             for graph in [matrix(MATRIX).unwrap(), list(LIST).unwrap()] {
-                let layout = Layout::new(&graph, MOST);
-                let of_grid = launch.clone().blocks(2);
+                let layout = Layout::new(&graph, MOST, grid(&kernel));
                 let (ranks, ranked, _) =
-                    rank(host, of_grid, &layout, (ITERATIONS, 0.0), ONCE).unwrap();
+                    rank(host, &mut kernel, &layout, (ITERATIONS, 0.0), ONCE).unwrap();
                 let right = graph.reference(DAMPING.into(), ranked.iterations);
                 assert!(error(&ranks, &right) < 1e-6, "{ranks:?}");
                 assert_eq!(crate::highest(&ranks, 2), [(2, ranks[2]), (0, ranks[0])]);

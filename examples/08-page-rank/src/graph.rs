@@ -1,7 +1,10 @@
 //! Graphs, among them some made on the spot, seeded; and how they lie in memory for a grid.
 
-use ring_example_kernels::{SLICE, STEPS};
+use ring_example_kernels::{FOURS, NOBODY, SLICE};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// The most vertices of a graph: the edges of more would take gigabytes.
@@ -132,10 +135,16 @@ impl Edges {
 /// The vertices by falling degree; and where each is among these.
 pub fn by_degree(degrees: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..degrees.len() as u32).collect();
-    order.sort_by_key(|v| std::cmp::Reverse(degrees[*v as usize]));
+    order.sort_by_key(|v| Reverse(degrees[*v as usize]));
+    let number = numbers(&order);
+    (order, number)
+}
+
+/// Where each vertex is in an order.
+fn numbers(order: &[u32]) -> Vec<u32> {
     let mut number = vec![0; order.len()];
     order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
-    (order, number)
+    number
 }
 
 /// A graph as [`Ranking`](ring_example_kernels::Ranking) wants it.
@@ -144,75 +153,80 @@ pub struct Layout {
     /// The vertex of the graph that each new one is.
     pub order: Vec<u32>,
     /// See there.
-    pub rows: Vec<u32>,
-    /// Likewise.
-    pub sources: Vec<u32>,
-    /// Likewise.
     pub slices: Vec<u32>,
     /// Likewise.
     pub columns: Vec<u32>,
     /// Likewise.
+    pub shares: Vec<u32>,
+    /// Likewise.
     pub parts: Vec<f32>,
 }
 
+/// Some rows that follow each other, and how many lanes each of them has.
+type Rows = (Range<usize>, usize);
+
 impl Layout {
-    /// Rows of more edges than `most` are not in slices.
-    pub fn new(graph: &Edges, most: u32) -> Layout {
-        let n = graph.vertices as usize;
+    /// The layout of a graph for a grid of so many blocks, and warps in each. Rows of more edges than `most` are each for all warps of a
+    /// block.
+    pub fn new(graph: &Edges, most: usize, (blocks, warps): (usize, usize)) -> Layout {
         let in_degrees = graph.in_degrees();
         let (order, number) = by_degree(&in_degrees);
 
         // All rows one after the other, the sources of each in rising order: lanes side by side then read what lies close together.
-        let mut rows = vec![0u32; n + 1];
-        (0..n).for_each(|v| rows[v + 1] = rows[v] + in_degrees[order[v] as usize]);
         let mut edges: Vec<(u32, u32)> =
             graph.edges.iter().map(|(s, t)| (number[*t as usize], number[*s as usize])).collect();
         edges.sort_unstable();
-        let row = |v: usize| &edges[rows[v] as usize..rows[v + 1] as usize];
+        let sources: Vec<u32> = edges.iter().map(|(_, source)| *source).collect();
+        let mut left = sources.as_slice();
+        let rows = order.iter().map(|v| {
+            let (row, others) = left.split_at(in_degrees[*v as usize] as usize);
+            left = others;
+            row
+        });
+        let rows: Vec<&[u32]> = rows.collect();
 
-        let long = (0..n).take_while(|v| row(*v).len() > most as usize).count();
-        let (mut slices, mut columns) = (Vec::new(), Vec::new());
-        let mut first = long;
-        while first < n {
-            let lanes = |v: usize| row(v).len().div_ceil(STEPS).next_power_of_two().clamp(1, SLICE);
-            let of_row = lanes(first);
-            let end = (first + SLICE / of_row).min(n);
-            let end = (first..end).find(|v| lanes(*v) != of_row).unwrap_or(end);
-            let (begin, steps) = (columns.len(), row(first).len().div_ceil(of_row));
-            let shape = (end - first) as u32 + 256 * of_row.ilog2();
-            slices.extend([begin as u32, steps as u32, first as u32, shape]);
-            columns.resize(begin + SLICE * steps, graph.vertices);
-            for v in first..end {
-                for (k, (_, source)) in row(v).iter().enumerate() {
-                    let lane = (v - first) * of_row + k % of_row;
-                    columns[begin + SLICE * (k / of_row) + lane] = *source;
-                }
-            }
-            first = end;
-        }
-        let sources = edges[..rows[long] as usize].iter().map(|(_, source)| *source).collect();
-        rows.truncate(long + 1);
         let degrees = graph.out_degrees();
         let part = |v: &u32| match degrees[*v as usize] {
             0 => 0.0,
             degree => 1.0 / degree as f32,
         };
         let parts = order.iter().map(part).collect();
-        Layout { order, rows, sources, slices, columns, parts }
+        let (slices, columns, shares) = (Vec::new(), Vec::new(), Vec::new());
+        let mut layout = Layout { order, slices, columns, shares, parts };
+        for (long, short) in dealt(&rows, most, (blocks, warps)) {
+            layout.shares.push(layout.slices.len() as u32 / 4);
+            long.into_iter().for_each(|of| layout.add_slice(&rows, of));
+            layout.shares.push(layout.slices.len() as u32 / 4);
+            short.into_iter().for_each(|of| layout.add_slice(&rows, of));
+        }
+        layout.shares.push(layout.slices.len() as u32 / 4);
+        layout.columns.extend([NOBODY; 4]);
+        layout
     }
 
-    /// How many rows are not in slices.
-    pub fn long(&self) -> u32 {
-        self.rows.len() as u32 - 1
+    /// Adds a slice.
+    fn add_slice(&mut self, rows: &[&[u32]], (of, lanes): Rows) {
+        let (begin, fours) = (self.columns.len(), fours(rows[of.start], lanes));
+        let shape = of.len() as u32 + 256 * lanes.ilog2();
+        self.slices.extend([begin as u32 / 4, fours as u32, of.start as u32, shape]);
+        self.columns.resize(begin + 4 * SLICE * fours, NOBODY);
+        for (k, row) in rows[of].iter().enumerate() {
+            for (edge, source) in row.iter().enumerate() {
+                let (lane, step) = (k * lanes + edge % lanes, edge / lanes);
+                self.columns[begin + 4 * (SLICE * (step / 4) + lane) + step % 4] = *source;
+            }
+        }
     }
 
-    /// Writes it into a folder, an array in each file, and the ranks that were found; by the new numbers of vertices.
-    pub fn save(&self, folder: &Path, ranks: &[f32]) -> std::io::Result<()> {
+    /// Writes it into a folder, an array in each file, with the edges of the graph and the ranks that were found; by the new numbers of
+    /// vertices.
+    pub fn save(&self, graph: &Edges, folder: &Path, ranks: &[f32]) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
         let of = |name, words: &[u32]| fs::write(folder.join(name), bytemuck::cast_slice(words));
-        of("numbers", &[self.order.len() as u32, self.long()])?;
-        of("rows", &self.rows)?;
-        of("sources", &self.sources)?;
+        of("shares", &self.shares)?;
+        let number = numbers(&self.order);
+        let edge = |(s, t): &(u32, u32)| [number[*s as usize], number[*t as usize]];
+        of("edges", &graph.edges.iter().flat_map(edge).collect::<Vec<u32>>())?;
         of("slices", &self.slices)?;
         of("columns", &self.columns)?;
         fs::write(folder.join("parts"), bytemuck::cast_slice(&self.parts))?;
@@ -221,43 +235,106 @@ impl Layout {
     }
 }
 
+/// How many fours of edges a lane has of a row.
+fn fours(row: &[u32], lanes: usize) -> usize {
+    row.len().div_ceil(4 * lanes)
+}
+
+/// Each block's slices, those for all its warps and those for one each: of rows from the longest to the shortest, each dealt to the block
+/// that has least to do so far.
+fn dealt(
+    rows: &[&[u32]],
+    most: usize,
+    (blocks, warps): (usize, usize),
+) -> Vec<(Vec<Rows>, Vec<Rows>)> {
+    let mut shares = vec![(Vec::new(), Vec::new()); blocks];
+    let mut idle: BinaryHeap<_> = (0..blocks).map(|block| Reverse((0, block))).collect();
+    let mut next = |work: usize| {
+        let Reverse((done, block)) = idle.pop()?;
+        idle.push(Reverse((done + work, block)));
+        Some(block)
+    };
+    // A warp reads so many fours of a lane at once, and something else each time.
+    let work = |fours: usize| fours + fours.div_ceil(FOURS).max(1);
+    let long = rows.iter().take_while(|row| row.len() > most).count();
+    for v in 0..long {
+        let of_warp = fours(rows[v], SLICE).div_ceil(warps);
+        if let Some(block) = next(warps * work(of_warp)) {
+            shares[block].0.push((v..v + 1, SLICE));
+        }
+    }
+    let lanes = |row: &[u32]| row.len().div_ceil(4 * FOURS).next_power_of_two().clamp(1, SLICE);
+    let mut first = long;
+    while first < rows.len() {
+        let of_row = lanes(rows[first]);
+        let end = rows.len().min(first + SLICE / of_row);
+        let end = (first..end).find(|v| lanes(rows[*v]) != of_row).unwrap_or(end);
+        if let Some(block) = next(work(fours(rows[first], of_row))) {
+            shares[block].1.push((first..end, of_row));
+        }
+        first = end;
+    }
+    shares
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring_example_kernels::AT_ONCE;
 
     #[test]
-    fn each_edge_is_in_its_row_once() {
-        for kind in [Kind::Uniform, Kind::Rmat] {
+    fn each_edge_is_in_its_row_once_and_each_slice_some_blocks() {
+        for (kind, most, blocks) in [
+            (Kind::Uniform, 10, 3),
+            (Kind::Uniform, AT_ONCE, 100),
+            (Kind::Rmat, 40, 1),
+            (Kind::Rmat, AT_ONCE, 2),
+        ] {
             let graph = Edges::generate(kind, 8, 16, 7).unwrap();
-            let layout = Layout::new(&graph, 40);
-            let name = |v: u32| layout.order[v as usize];
-            let mut found = Vec::new();
-            for v in 0..layout.long() {
-                let row = layout.rows[v as usize] as usize..layout.rows[v as usize + 1] as usize;
-                assert!(row.len() > 40);
-                found.extend(layout.sources[row].iter().map(|s| (name(*s), name(v))));
-            }
-            let mut next = layout.long();
-            for slice in layout.slices.chunks(4) {
-                let [begin, steps, first, shape] = [0, 1, 2, 3].map(|k| slice[k] as usize);
-                let (rows, of_row) = (shape % 256, 1 << (shape / 256));
-                assert_eq!(first, next as usize);
-                assert!(rows > 0 && rows * of_row <= SLICE && (steps <= STEPS || of_row == SLICE));
-                let columns = &layout.columns[begin..begin + steps * SLICE];
-                for (k, source) in columns.iter().enumerate().filter(|(_, s)| **s != graph.vertices)
-                {
-                    assert!(k % SLICE / of_row < rows);
-                    found.push((name(*source), name(next + (k % SLICE / of_row) as u32)));
+            let layout = Layout::new(&graph, most, (blocks, 4));
+            let slices: Vec<&[u32]> = layout.slices.chunks(4).collect();
+            let (ends, shares) = ([0, slices.len() as u32], &layout.shares);
+            assert_eq!([shares[0], shares[2 * blocks]], ends);
+            assert!(shares.is_sorted() && shares.len() == 2 * blocks + 1);
+            let name = |v: usize| layout.order[v];
+            let (mut found, mut rows_found) = (Vec::new(), Vec::new());
+            for (k, share) in shares.windows(2).enumerate() {
+                for slice in &slices[share[0] as usize..share[1] as usize] {
+                    let [begin, fours, first, shape] = [0, 1, 2, 3].map(|k| slice[k] as usize);
+                    let (rows, lanes) = (shape % 256, 1 << (shape / 256));
+                    assert!(rows * lanes <= SLICE && (rows == 1 || fours <= FOURS), "{slice:?}");
+                    let of_slice = &layout.columns[4 * begin..4 * (begin + SLICE * fours)];
+                    let mut degrees = vec![0; rows];
+                    for (at, source) in of_slice.iter().enumerate().filter(|(_, s)| **s != NOBODY) {
+                        let row = at / 4 % SLICE / lanes;
+                        degrees[row] += 1;
+                        found.push((name(*source as usize), name(first + row)));
+                    }
+                    let is_long = k % 2 == 0;
+                    assert!(degrees.iter().all(|n| (*n > most) == is_long), "{slice:?}");
+                    rows_found.extend(first..first + rows);
                 }
-                next += rows as u32;
             }
-            assert_eq!(next, graph.vertices);
-            assert!(kind == Kind::Uniform || layout.long() > 0);
             let mut edges = graph.edges.clone();
             edges.sort_unstable();
             found.sort_unstable();
-            assert!(found == edges, "{kind:?}");
+            assert!(found == edges, "{kind:?}, {most}");
+            rows_found.sort_unstable();
+            assert!(rows_found.into_iter().eq(0..graph.vertices as usize), "{kind:?}, {most}");
         }
+    }
+
+    #[test]
+    fn blocks_have_as_much_to_do_as_others() {
+        let graph = Edges::generate(Kind::Rmat, 14, 16, 7).unwrap();
+        let layout = Layout::new(&graph, AT_ONCE, (7, 4));
+        let fours = |share: &[u32]| {
+            let slices = &layout.slices[4 * share[0] as usize..4 * share[2] as usize];
+            slices.chunks(4).map(|slice| slice[1]).sum::<u32>()
+        };
+        let shares: Vec<u32> = layout.shares.windows(3).step_by(2).map(fours).collect();
+        let [least, most] = [shares.iter().min().unwrap(), shares.iter().max().unwrap()];
+        assert!(most - least < least / 10, "{shares:?}");
     }
 
     #[test]

@@ -214,7 +214,7 @@ pub fn run(
 mod tests {
     use super::*;
     use crate::graph::Kind;
-    use crate::{EDGES, ITERATIONS, error};
+    use crate::{ITERATIONS, OF_VERTEX, error};
 
     fn launch() -> LaunchConfig {
         LaunchConfig::default().kernels(ring_tests::kernels::of_examples::<ContributionSender>())
@@ -232,7 +232,7 @@ mod tests {
         ring_tests::on_each_device(|host| {
             for kind in [Kind::Uniform, Kind::Rmat] {
                 for log in [4, 8, 10] {
-                    let graph = Edges::generate(kind, log, EDGES, 5).unwrap();
+                    let graph = Edges::generate(kind, log, OF_VERTEX, 5).unwrap();
                     let right = graph.reference(DAMPING.into(), ITERATIONS);
                     let found = FEW.map(|channels| {
                         rank(host, &launch(), &graph, channels, (ITERATIONS, -1.0)).unwrap()
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn it_stops_where_the_ranks_change_by_no_more_than_is_tolerated() {
-        let graph = Edges::generate(Kind::Rmat, 8, EDGES, 3).unwrap();
+        let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 3).unwrap();
         assert!(graph.edges().iter().all(|edge| edge.0 < graph.vertices()));
         ring_tests::on_each_device(|host| {
             let found = rank(host, &launch(), &graph, FEW[1], (100, 1e-9)).unwrap();

@@ -1,6 +1,6 @@
 //! PageRank: all iterations over a graph in one message, which the whole device handles.
 //!
-//! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--save FOLDER]`,
+//! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--long N] [--save FOLDER]`,
 //! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--slots N`) each contribution of a
 //! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
 //!
@@ -14,18 +14,18 @@ mod links;
 
 use files::Format;
 use graph::{Edges, Kind, Layout};
-use ring_example_kernels::{PTX, PageRank, Ranked, Ranking};
-use ring_host::{Buffer, Element, Kernels, LaunchConfig, Runtime, RuntimeConfig};
+use ring_example_kernels::{PTX, PageRank, Ranked, Ranking, SLICE};
+use ring_host::{Buffer, Element, KernelHandle, Kernels, LaunchConfig, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Edges of each vertex, on average.
-const EDGES: usize = 16;
+const OF_VERTEX: usize = 16;
 
 /// Rows of more edges are each for a block.
-const MOST: u32 = 1024;
+const MOST: usize = 1024;
 
 const DAMPING: f32 = 0.85;
 
@@ -43,7 +43,7 @@ fn main() -> Done<()> {
     let mut words = Vec::new();
     let (mut launch, mut folder) = (LaunchConfig::default().kernels(KERNELS), None);
     let mut channels = links::Channels { senders: 32, aggregators: 48, slots: 1 << 13 };
-    let (mut by_links, mut file) = (false, None);
+    let (mut by_links, mut file, mut most) = (false, None, MOST);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} wants a value"));
@@ -58,6 +58,7 @@ fn main() -> Done<()> {
             "--senders" => channels.senders = value()?.parse()?,
             "--aggregators" => channels.aggregators = value()?.parse()?,
             "--slots" => channels.slots = value()?.parse()?,
+            "--long" => most = value()?.parse()?,
             "--save" => folder = Some(PathBuf::from(value()?)),
             "--file" => file = Some(PathBuf::from(value()?)),
             _ => words.push(arg),
@@ -80,7 +81,7 @@ fn main() -> Done<()> {
         let host = Runtime::open_with(device, options)?;
         links::run(&host, &launch, &graph, channels, ITERATIONS)?
     } else {
-        by_grid(&Runtime::open(device)?, launch, &graph, folder.as_deref())?
+        by_grid(&Runtime::open(device)?, launch, (&graph, most), folder.as_deref())?
     };
     if let Some(path) = file {
         let first = Format::of(&path).first();
@@ -103,7 +104,7 @@ fn generate(log: Option<&str>, kind: Option<&str>) -> Done<(Edges, Kind)> {
         Some("uniform") => Kind::Uniform,
         Some(other) => return Err(format!("'{other}' is neither rmat nor uniform").into()),
     };
-    Ok((Edges::generate(kind, log.map_or(Ok(16), str::parse)?, EDGES, 1)?, kind))
+    Ok((Edges::generate(kind, log.map_or(Ok(16), str::parse)?, OF_VERTEX, 1)?, kind))
 }
 
 /// The vertices of the highest ranks, with these, the highest first.
@@ -118,11 +119,13 @@ fn highest(ranks: &[f32], most: usize) -> Vec<(u32, f32)> {
 fn by_grid(
     host: &Runtime,
     launch: LaunchConfig,
-    graph: &Edges,
+    (graph, most): (&Edges, usize),
     folder: Option<&Path>,
 ) -> Done<Vec<f32>> {
-    let layout = Layout::new(graph, MOST);
-    let (ranks, ranked, times) = rank(host, launch, &layout, (ITERATIONS, 0.0), ENOUGH)?;
+    let mut kernel = active(host, launch)?;
+    let layout = Layout::new(graph, most, grid(&kernel));
+    let (ranks, ranked, times) = rank(host, &mut kernel, &layout, (ITERATIONS, 0.0), ENOUGH)?;
+    kernel.terminate(LONG)?;
     let error = error(&ranks, &graph.reference(DAMPING.into(), ranked.iterations));
     let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
     println!(
@@ -132,7 +135,7 @@ fn by_grid(
     );
     assert!(error < 1e-5, "the ranks are {error:.1e} off");
     if let Some(folder) = folder {
-        layout.save(folder, &ranks)?;
+        layout.save(graph, folder, &ranks)?;
     }
     Ok(ranks)
 }
@@ -149,40 +152,47 @@ fn filled<T: Element>(host: &Runtime, elements: &[T]) -> Done<Buffer<T>> {
     Ok(buffer)
 }
 
+/// The kernel, ready for messages.
+fn active(host: &Runtime, launch: LaunchConfig) -> Done<KernelHandle<PageRank>> {
+    let mut kernel = host.launch(launch)?;
+    kernel.activate(LONG)?;
+    Ok(kernel)
+}
+
+/// The blocks of a kernel, and the warps of each.
+fn grid(kernel: &KernelHandle<PageRank>) -> (usize, usize) {
+    (kernel.blocks() as usize, kernel.threads() as usize / SLICE)
+}
+
 /// The ranks of a graph's vertices; how many iterations that took; and how long it was from each message to its answer, in rising
 /// order: a first one, and more until they have taken `enough`.
 fn rank(
     host: &Runtime,
-    launch: LaunchConfig,
+    kernel: &mut KernelHandle<PageRank>,
     layout: &Layout,
     (iterations, tolerance): (u32, f32),
     enough: Duration,
 ) -> Done<(Vec<f32>, Ranked, Vec<Duration>)> {
     let n = layout.order.len();
-    let rows = filled(host, &layout.rows)?;
-    let sources = filled(host, &layout.sources)?;
     let slices = filled(host, &layout.slices)?;
     let columns = filled(host, &layout.columns)?;
     let parts = filled(host, &layout.parts)?;
     let ranks = host.buffer::<f32>(n)?;
-    let contributions = [host.buffer::<f32>(n + 1)?, host.buffer::<f32>(n + 1)?];
+    let contributions = || host.buffer::<f32>(n + 1);
+    let contributions = [contributions()?, contributions()?];
 
-    let mut kernel = host.launch::<PageRank>(launch)?;
-    kernel.activate(LONG)?;
+    let shares = filled(host, &layout.shares)?;
     let ranking = Ranking {
-        rows: rows.reference(),
-        sources: sources.reference(),
         slices: slices.reference(),
         columns: columns.reference(),
+        shares: shares.reference(),
         parts: parts.reference(),
         ranks: ranks.reference(),
         contributions: [contributions[0].reference(), contributions[1].reference()],
         vertices: n as u32,
-        long: layout.long(),
         iterations,
         damping: DAMPING,
         tolerance,
-        unused: 0,
     };
     let (mut ranked, mut times) = (Ranked::default(), Vec::new());
     let first = Instant::now();
@@ -198,7 +208,6 @@ fn rank(
     }
     let mut found = vec![0.0; n];
     ranks.download(0, &mut found, LONG)?;
-    kernel.terminate(LONG)?;
     let mut by_vertex = vec![0.0; n];
     layout.order.iter().zip(found).for_each(|(v, rank)| by_vertex[*v as usize] = rank);
     Ok((by_vertex, ranked, times))
@@ -212,12 +221,13 @@ fn ranks_are_those_of_the_reference_on_every_device() {
     let kernels = ring_tests::kernels::of_examples::<PageRank>();
     let launch = LaunchConfig::default().kernels(kernels).blocks(3);
     ring_tests::on_each_device(|host| {
+        let mut kernel = active(host, launch.clone()).unwrap();
         for kind in [Kind::Uniform, Kind::Rmat] {
-            for (log, most) in [(4, 10), (10, 24), (10, 200), (12, 2000)] {
-                let graph = Edges::generate(kind, log, EDGES, 5).unwrap();
-                let layout = Layout::new(&graph, most);
+            for (log, most) in [(4, 10), (10, 8), (10, 24), (10, 200), (12, MOST)] {
+                let graph = Edges::generate(kind, log, OF_VERTEX, 5).unwrap();
+                let layout = Layout::new(&graph, most, grid(&kernel));
                 let (ranks, ranked, _) =
-                    rank(host, launch.clone(), &layout, (ITERATIONS, 0.0), ONCE).unwrap();
+                    rank(host, &mut kernel, &layout, (ITERATIONS, 0.0), ONCE).unwrap();
                 // A small graph's ranks may change no more, in single precision, before that.
                 assert!((1..=ITERATIONS).contains(&ranked.iterations), "{ranked:?}");
                 let error = error(&ranks, &graph.reference(DAMPING.into(), ranked.iterations));
@@ -232,8 +242,10 @@ fn it_stops_when_ranks_change_no_more() {
     let kernels = ring_tests::kernels::of_examples::<PageRank>();
     let launch = LaunchConfig::default().kernels(kernels).blocks(2);
     ring_tests::on_each_device(|host| {
-        let layout = Layout::new(&Edges::generate(Kind::Rmat, 8, EDGES, 2).unwrap(), MOST);
-        let (_, ranked, _) = rank(host, launch.clone(), &layout, (1000, 1e-4), ONCE).unwrap();
+        let mut kernel = active(host, launch.clone()).unwrap();
+        let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 2).unwrap();
+        let layout = Layout::new(&graph, MOST, grid(&kernel));
+        let (_, ranked, _) = rank(host, &mut kernel, &layout, (1000, 1e-4), ONCE).unwrap();
         assert!(ranked.iterations < 100 && ranked.change <= 1e-4, "{ranked:?}");
     });
 }
@@ -243,22 +255,27 @@ fn what_is_no_graph_is_answered_and_harms_nothing() {
     let kernels = ring_tests::kernels::of_examples::<PageRank>();
     let launch = LaunchConfig::default().kernels(kernels).blocks(2);
     ring_tests::on_each_device(|host| {
-        let layout = Layout::new(&Edges::generate(Kind::Rmat, 8, EDGES, 2).unwrap(), 24);
-        let rank = |layout: &Layout| rank(host, launch.clone(), layout, (5, 0.0), ONCE).unwrap();
+        let mut kernel = active(host, launch.clone()).unwrap();
+        let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 2).unwrap();
+        let (blocks, warps) = grid(&kernel);
+        let layout = Layout::new(&graph, 24, (blocks, warps));
+        let mut rank = |layout: &Layout| rank(host, &mut kernel, layout, (5, 0.0), ONCE);
         // Sources and places that are beyond the buffers contribute nothing.
         let mut beyond = layout.clone();
-        beyond.columns.fill(u32::MAX);
-        beyond.sources.fill(u32::MAX - 3);
+        beyond.columns.fill(u32::MAX - 3);
         beyond.slices[..4].fill(u32::MAX);
-        beyond.rows[1..].fill(u32::MAX);
-        let (ranks, ranked, _) = rank(&beyond);
+        beyond.shares = vec![0, u32::MAX - 1, u32::MAX, 3, 5];
+        let (ranks, ranked, _) = rank(&beyond).unwrap();
         assert!(ranked.iterations > 0 && ranks.iter().all(|rank| rank.is_finite()), "{ranked:?}");
         // What is not a number stays none, and no iteration is the last one for that.
         let mut unknown = layout.clone();
         unknown.parts[0] = f32::NAN;
-        let (ranks, ranked, _) = rank(&unknown);
+        let (ranks, ranked, _) = rank(&unknown).unwrap();
         assert!(ranked.iterations == 5 && ranked.change.is_nan(), "{ranked:?}");
         assert!(ranks.iter().any(|rank| rank.is_nan()));
+        // What is for another grid is refused.
+        let error = rank(&Layout::new(&graph, 24, (blocks + 1, warps))).unwrap_err();
+        assert_eq!(error.to_string(), "the kernel refused the buffers");
     });
 }
 
@@ -267,8 +284,9 @@ fn a_graph_without_edges_has_even_ranks() {
     let kernels = ring_tests::kernels::of_examples::<PageRank>();
     let launch = LaunchConfig::default().kernels(kernels).blocks(2);
     ring_tests::on_each_device(|host| {
-        let layout = Layout::new(&Edges::new(100, Vec::new()).unwrap(), MOST);
-        let (ranks, ..) = rank(host, launch.clone(), &layout, (3, 0.0), ONCE).unwrap();
+        let mut kernel = active(host, launch.clone()).unwrap();
+        let layout = Layout::new(&Edges::new(100, Vec::new()).unwrap(), MOST, grid(&kernel));
+        let (ranks, ..) = rank(host, &mut kernel, &layout, (3, 0.0), ONCE).unwrap();
         assert!(ranks.iter().all(|rank| (rank - 0.01).abs() < 1e-7), "{ranks:?}");
     });
 }

@@ -18,7 +18,7 @@ pub use graph::{
 };
 pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
-pub use page_rank::{PageRank, Ranked, Ranking, SLICE, STEPS};
+pub use page_rank::{AT_ONCE, FOURS, NOBODY, PageRank, Ranked, Ranking, SLICE};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use wave::{Membrane, Steps, Wave};
 

@@ -2,343 +2,341 @@
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use ring_device::{BufferRef, GridContext, View};
+use ring_device::{BufferRef, Elements, Fours, GridContext};
 
 /// Lanes of a slice: as many as a GPU's warp has.
 pub const SLICE: usize = 32;
 
-/// Edges that a lane has of a slice, one for each step, where a row is not longer than all lanes have.
-pub const STEPS: usize = 16;
+/// Fours of edges that a lane has of a slice at once.
+pub const FOURS: usize = 4;
 
-/// A graph, and how far to go. Vertices are numbered by falling in-degree, and row `v` of the matrix names the sources of the edges
-/// that lead to vertex `v`. The rows below `long`, which are the longest, lie one after the other (compressed sparse rows), and a block
-/// adds up each of them. The others lie in slices, which a warp adds up: a slice has some rows, each for 1, 2, 4, 8, 16 or 32 lanes
-/// side by side, so that no lane has more than [`STEPS`] edges unless the row is longer than all lanes have. A lane's edges are every
-/// [`SLICE`]th, from its own number on; where it has none, `columns` names vertex `vertices`, which contributes nothing.
+/// Edges of a slice at once: more are read after these.
+pub const AT_ONCE: usize = SLICE * 4 * FOURS;
+
+/// What is named where there is no edge, or no row.
+pub const NOBODY: u32 = u32::MAX;
+
+/// A graph, and how far to go. Vertices are numbered by falling in-degree, and row `v` of the matrix names the sources of the edges that
+/// lead to vertex `v`.
+///
+/// Rows lie in slices, each of which is a block's. Some have one row, a long one, and all warps of the block add that up, [`AT_ONCE`] edges
+/// each by turns. Any other slice is for a warp: it has some rows, each for 1, 2, 4, 8, 16 or 32 lanes side by side.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct Ranking {
-    /// Where each long row begins in `sources`, and the end: `long + 1`.
-    pub rows: BufferRef<u32>,
-    /// The sources of the long rows.
-    pub sources: BufferRef<u32>,
-    /// Of each slice four numbers: where it begins in `columns`, how many steps it has, its first row, and how many rows it has, plus
-    /// 256 times the binary logarithm of a row's lanes.
+    /// Of each slice four numbers: where it begins in `columns`, counted in fours; how many fours each lane has; its first row; and how
+    /// many rows it has, plus 256 times the binary logarithm of a row's lanes.
     pub slices: BufferRef<u32>,
-    /// The sources of the slices.
+    /// Of each slice the first fours of sources of all lanes, the second ones, and so on; the last four of all is of [`NOBODY`].
     pub columns: BufferRef<u32>,
     /// What part of a vertex's rank each of its edges carries: one over its out-degree, or 0 if it has none. `vertices`.
     pub parts: BufferRef<f32>,
+    /// Where the slices of each block begin, those for all its warps and then those for one each, and the end of all: `2 blocks + 1`.
+    pub shares: BufferRef<u32>,
     /// The ranks: behind the answer. `vertices`.
     pub ranks: BufferRef<f32>,
-    /// What each vertex contributes along an edge, by turns. `vertices + 1` each.
+    /// What each vertex contributes along an edge, by turns; and 0 behind these, for [`NOBODY`]. `vertices + 1` each.
     pub contributions: [BufferRef<f32>; 2],
     /// Vertices.
     pub vertices: u32,
-    /// Rows, the first ones, that are not in slices.
-    pub long: u32,
     /// Iterations at most.
     pub iterations: u32,
     /// Part of the rank that goes along edges, 0.85 usually.
     pub damping: f32,
     /// It stops when the ranks change by no more than this in an iteration, in all (L1). 0: when they do not change at all.
     pub tolerance: f32,
-    /// Not used: whole atoms.
-    pub unused: u32,
 }
 
 /// What came of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct Ranked {
-    /// Iterations; 0 if a buffer was refused, or does not fit.
+    /// Iterations; 0 if a buffer was refused, or does not fit the graph or the grid.
     pub iterations: u32,
     /// By how much the ranks changed in the last one, in all.
     pub change: f32,
 }
 
-/// The views of a [`Ranking`].
+/// The elements of a [`Ranking`]'s buffers.
 #[derive(Clone, Copy)]
 struct Graph<'a> {
-    rows: View<'a, u32>,
-    sources: View<'a, u32>,
-    slices: View<'a, u32>,
-    columns: View<'a, u32>,
-    parts: View<'a, f32>,
-    ranks: View<'a, f32>,
+    slices: Fours<'a, u32>,
+    columns: Fours<'a, u32>,
+    parts: Elements<'a, f32>,
+    ranks: Elements<'a, f32>,
 }
 
-/// What one iteration goes by: what came with edges of the iteration before, and what each vertex gets in any case.
+/// What one iteration goes by: what vertices contribute, where they put what they contribute to the next one, and the rank that each
+/// vertex gets in any case.
 #[derive(Clone, Copy)]
 struct Turn<'a> {
-    from: View<'a, f32>,
-    to: View<'a, f32>,
+    from: Elements<'a, f32>,
+    to: Elements<'a, f32>,
     base: f32,
     damping: f32,
 }
 
-/// What a thread has of a long row: of 32 bits each, for it stays in registers.
+/// The slices of the calling warp, one after the other, over and over: those that it has with the other warps of its block, and then
+/// those that it has for itself, or one that is none.
 #[derive(Clone, Copy)]
-struct Part {
-    /// The sources of its first edges.
-    sources: [u32; AT_ONCE],
-    /// Where its further edges begin in `sources` of the graph, and where the row ends.
-    edges: (u32, u32),
+struct Walk {
+    /// The slices of the block: where those for all its warps begin, those for one each, and those of the next block.
+    begin: u32,
+    own: u32,
+    end: u32,
+    /// The number of the warp in the block, and how many there are.
+    warp: (u32, u32),
+    /// The calling thread's number in its warp, and how many lanes this one has.
+    lane: (u32, u32),
+}
+
+/// What a thread has of a slice at once, but for what comes along its edges.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    /// The sources of the edges.
+    sources: [[u32; 4]; FOURS],
+    row: u32,
+    /// Its lane, and the binary logarithm of the lanes of a row.
+    lane: u32,
+    lanes: u32,
     /// What part of the vertex's rank each of its edges carries.
     part: f32,
     /// The vertex's rank before.
     rank: f32,
+    /// Whether the row is for all warps of the block.
+    is_long: bool,
+    /// Whether it is the thread's first or last piece of the row, and its last one of all.
+    begins: bool,
+    ends: bool,
+    is_last: bool,
 }
 
-/// What a lane has of a slice: of 32 bits each, for it stays in registers.
+/// A thread's walk through its slices: how far it has read.
 #[derive(Clone, Copy)]
-struct Piece {
-    /// The sources of its first edges.
-    sources: [u32; STEPS],
-    /// Where its edges begin in `columns`, and how many there may be.
-    edges: (u32, u32),
-    /// Lanes of a row.
-    lanes: u32,
-    /// The row, if there is one.
-    row: Option<u32>,
-    /// What part of that vertex's rank each of its edges carries.
-    part: f32,
-    /// The vertex's rank before.
-    rank: f32,
+struct Reader {
+    /// The piece that it has read.
+    piece: Piece,
+    /// Where the next one is: its slice, of what shape that is, how many fours of each lane lie before it, and which lane it is of.
+    slice: u32,
+    shape: [u32; 4],
+    fours: u32,
+    lane: u32,
+    /// The shape of the slice behind that one.
+    next: [u32; 4],
 }
 
-impl Piece {
-    /// The row, if that lane, whose piece it is, is the last one of it.
+impl Walk {
     #[inline(always)]
-    fn row_of(&self, lane: usize) -> Option<usize> {
-        let last = self.lanes - 1;
-        self.row.filter(|_| lane as u32 & last == last).map(|row| row as usize)
+    fn new(ctx: &GridContext<'_>, shares: Elements<'_, u32>, slices: u32) -> Self {
+        let share = |k: u32| shares.nearest(2 * ctx.block() as u32 + k).min(slices);
+        let [begin, own, end] = [0, 1, 2].map(share);
+        let (lane, lanes) = (ctx.lane() as u32, ctx.lanes() as u32);
+        let warp = (ctx.thread() as u32 / lanes, ctx.threads() as u32 / lanes);
+        Walk { begin, own, end, warp, lane: (lane, lanes) }
+    }
+
+    /// Whether a slice is for all warps of the block.
+    #[inline(always)]
+    fn is_long(&self, slice: u32) -> bool {
+        slice < self.own
+    }
+
+    /// The first slice that the warp has for itself.
+    #[inline(always)]
+    fn own(&self) -> u32 {
+        self.own.saturating_add(self.warp.0)
+    }
+
+    /// The first slice.
+    #[inline(always)]
+    fn first(&self) -> u32 {
+        if self.is_long(self.begin) { self.begin } else { self.own() }
+    }
+
+    /// The slice behind another in the same iteration, if there is one.
+    #[inline(always)]
+    fn next(&self, slice: u32) -> Option<u32> {
+        if self.is_long(slice) {
+            let next = slice + 1;
+            Some(if self.is_long(next) { next } else { self.own() })
+        } else {
+            let next = slice.saturating_add(self.warp.1);
+            (next < self.end).then_some(next)
+        }
+    }
+
+    /// The slice behind another.
+    #[inline(always)]
+    fn after(&self, slice: u32) -> u32 {
+        self.next(slice).unwrap_or(self.first())
+    }
+
+    /// How many fours of each lane of a slice lie before the warp's first ones, and how many from these to its next ones.
+    #[inline(always)]
+    fn fours(&self, slice: u32) -> (u32, u32) {
+        let (warp, warps) = if self.is_long(slice) { self.warp } else { (0, 1) };
+        (FOURS as u32 * warp, FOURS as u32 * warps)
     }
 }
 
 impl Graph<'_> {
-    /// What lane `lane` has of a slice.
+    /// The shape of a slice; that of one that is none has no rows.
     #[inline(always)]
-    fn piece(&self, slice: usize, lane: usize) -> Piece {
-        let [begin, steps, first, shape] = self.slices.get4(4 * slice).unwrap_or([0; 4]);
-        let (begin, of_row) = (begin.wrapping_add(lane as u32), (shape >> 8).min(SLICE.ilog2()));
-        let nobody = self.ranks.len() as u32;
-        let source = |k: usize| match self.columns.get(begin as usize + SLICE * k) {
-            Some(source) if (k as u32) < steps => source,
-            _ => nobody,
+    fn shape(&self, walk: &Walk, slice: u32) -> [u32; 4] {
+        let [begin, fours, first, rows] =
+            if slice < walk.end { self.slices.nearest(slice) } else { [0; 4] };
+        [begin, fours.min(self.columns.len()), first, rows]
+    }
+
+    /// What lane `lane` has of a slice behind so many fours.
+    #[inline(always)]
+    fn piece(&self, [begin, fours, first, rows]: [u32; 4], before: u32, lane: u32) -> Piece {
+        let at = begin.wrapping_add(SLICE as u32 * before).wrapping_add(lane);
+        let sources = core::array::from_fn(|k| {
+            let is_there = before + (k as u32) < fours;
+            self.columns.nearest(if is_there {
+                at.wrapping_add((SLICE * k) as u32)
+            } else {
+                NOBODY
+            })
+        });
+        let lanes = (rows >> 8).min(SLICE.ilog2());
+        let k = lane >> lanes;
+        let row = if k < rows & 0xff { first.wrapping_add(k) } else { NOBODY };
+        let (part, rank) = (self.parts.nearest(row), self.ranks.nearest(row));
+        Piece { sources, row, lane, lanes, part, rank, ..Piece::default() }
+    }
+}
+
+impl Reader {
+    /// At the beginning of a walk, the first piece read.
+    #[inline(always)]
+    fn new(graph: &Graph<'_>, walk: &Walk) -> Reader {
+        let slice = walk.first();
+        let (shape, next) = (graph.shape(walk, slice), graph.shape(walk, walk.after(slice)));
+        let (fours, lane) = (walk.fours(slice).0, walk.lane.0);
+        let mut reader = Reader { piece: Piece::default(), slice, shape, fours, lane, next };
+        reader.read(graph, walk);
+        reader
+    }
+
+    /// Reads the next piece; and the shape of a slice, if it is the last piece of one.
+    #[inline(always)]
+    fn read(&mut self, graph: &Graph<'_>, walk: &Walk) {
+        let is_long = walk.is_long(self.slice);
+        let (first, step) = walk.fours(self.slice);
+        let is_first = self.fours == first;
+        let fours = self.fours + step;
+        let is_end = fours >= self.shape[1];
+        let lane = self.lane + walk.lane.1;
+        let is_last_lane = lane >= SLICE as u32;
+        let piece = graph.piece(self.shape, self.fours, self.lane);
+        self.piece = Piece {
+            is_long,
+            // Where a warp has fewer lanes than a row, a thread has several pieces of that row.
+            begins: is_first && self.lane & ((1 << piece.lanes) - 1) < walk.lane.1,
+            ends: is_end && (is_last_lane || !is_long),
+            is_last: is_end && is_last_lane && walk.next(self.slice).is_none(),
+            ..piece
         };
-        let k = lane as u32 >> of_row;
-        let row = (k < shape & 0xff).then_some(first.wrapping_add(k));
-        let of_vertex =
-            |values: &View<'_, f32>| row.and_then(|row| values.get(row as usize)).unwrap_or(0.0);
-        Piece {
-            sources: core::array::from_fn(source),
-            edges: (begin, steps),
-            lanes: 1 << of_row,
-            row,
-            part: of_vertex(&self.parts),
-            rank: of_vertex(&self.ranks),
-        }
-    }
-
-    /// The sources at `at`, and at every `step`th place from there on, before `end`. All are read before what they contribute, which a
-    /// thread then waits for once.
-    #[inline(always)]
-    fn named<const N: usize>(
-        &self,
-        sources: &View<'_, u32>,
-        (at, end, step): (usize, usize, usize),
-    ) -> [u32; N] {
-        let nobody = self.ranks.len() as u32;
-        core::array::from_fn(|k| match sources.get(at + step * k) {
-            Some(source) if at + step * k < end => source,
-            _ => nobody,
-        })
-    }
-
-    /// What comes along the edges whose sources are at `at`, and at every `step`th place from there on, before `end`, by `N` at once.
-    #[inline(always)]
-    fn along<const N: usize>(
-        &self,
-        sources: &View<'_, u32>,
-        (mut at, end, step): (usize, usize, usize),
-        from: View<'_, f32>,
-    ) -> f32 {
-        let mut sum = 0.0;
-        while at < end {
-            sum += added(contributed(self.named::<N>(sources, (at, end, step)), from));
-            at += step * N;
-        }
-        sum
-    }
-
-    /// What comes along the other edges of a piece.
-    #[inline(always)]
-    fn more(&self, piece: &Piece, from: View<'_, f32>) -> f32 {
-        let (begin, steps) = (piece.edges.0 as usize, piece.edges.1 as usize);
-        let (at, end) = (begin + SLICE * STEPS, self.columns.len().min(begin + SLICE * steps));
-        self.along::<4>(&self.columns, (at, end, SLICE), from)
-    }
-
-    /// Where the calling thread's edges of long row `v`, if that is one, begin and end in `sources`, and how far apart they are.
-    #[inline(always)]
-    fn edges(&self, ctx: &GridContext<'_>, v: usize) -> (usize, usize, usize) {
-        let row = |v: usize| self.rows.get(v).unwrap_or(0) as usize;
-        (row(v) + ctx.thread(), self.sources.len().min(row(v + 1)), ctx.threads())
-    }
-
-    /// The calling thread's part of long row `v`, if that is one.
-    #[inline(always)]
-    fn part(&self, ctx: &GridContext<'_>, v: usize) -> Part {
-        let (begin, end, step) = self.edges(ctx, v);
-        Part {
-            sources: self.named(&self.sources, (begin, end, step)),
-            edges: ((begin + step * AT_ONCE) as u32, end as u32),
-            part: self.parts.get(v).unwrap_or(0.0),
-            rank: self.ranks.get(v).unwrap_or(0.0),
+        self.lane = if is_last_lane { walk.lane.0 } else { lane };
+        if is_last_lane && is_end {
+            self.slice = walk.after(self.slice);
+            self.shape = self.next;
+            self.fours = walk.fours(self.slice).0;
+            self.next = graph.shape(walk, walk.after(self.slice));
+        } else if is_last_lane {
+            self.fours = fours;
         }
     }
 }
 
-/// What some vertices contribute to each that they have an edge to.
+/// The sum of some numbers.
 #[inline(always)]
-fn contributed<const N: usize>(sources: [u32; N], from: View<'_, f32>) -> [f32; N] {
-    sources.map(|source| from.get(source as usize).unwrap_or(0.0))
+fn added(of: [[f32; 4]; FOURS]) -> f32 {
+    let [a, b, c, d] =
+        of.into_iter().reduce(|a, b| core::array::from_fn(|j| a[j] + b[j])).unwrap_or_default();
+    (a + b) + (c + d)
 }
-
-/// The sum of what came along some edges, a multiple of 4 of them.
-#[inline(always)]
-fn added<const N: usize>(of: [f32; N]) -> f32 {
-    let mut four = [0.0; 4];
-    for k in 0..N / 4 {
-        four = core::array::from_fn(|j| four[j] + of[4 * k + j]);
-    }
-    (four[0] + four[1]) + (four[2] + four[3])
-}
-
-/// Edges of a long row that a thread reads at once.
-const AT_ONCE: usize = 8;
 
 /// What an iteration adds up in all: the ranks that have no edge to go along, and by how much ranks have changed.
 type Totals = [f32; 2];
 
-impl Turn<'_> {
-    /// Gives a vertex, whose rank was `before`, a new one; which.
-    #[inline(always)]
-    fn set(&self, v: usize, sum: f32, (part, before): (f32, f32), totals: &mut Totals) -> f32 {
-        let rank = self.base + self.damping * sum;
-        self.to.set(v, rank * part);
-        if part == 0.0 {
-            totals[0] += rank;
-        }
-        totals[1] += (rank - before).abs();
-        rank
-    }
-}
-
-/// One iteration. `kept` is what the calling thread has of its block's first long row, and of its warp's first slice, which stays in
-/// registers from one iteration to the next, the slice where it has as many lanes as a warp; `first` is what comes along the first edges
-/// of both.
+/// One iteration. The next piece is read while what comes along the edges of one is on its way; the last piece is followed by the first
+/// one of the next iteration.
 #[inline(always)]
 fn iterate<'a>(
     ctx: &'a GridContext<'a>,
-    (graph, long, slices): (&Graph<'_>, usize, usize),
-    (part, kept): (&mut Part, &mut Piece),
-    first: [f32; 2],
+    (graph, walk): (&Graph<'_>, &Walk),
+    reader: &mut Reader,
     turn: Turn<'_>,
 ) -> Totals {
-    let mut totals = [0.0; 2];
-    let (mut slice, warps) = (turn_of(ctx), ctx.size() / ctx.lanes());
-    if ctx.lanes() == SLICE {
-        let sum = ctx.sum_of(first[1] + graph.more(kept, turn.from), kept.lanes as usize);
-        if let Some(row) = kept.row_of(ctx.lane()) {
-            kept.rank = turn.set(row, sum, (kept.part, kept.rank), &mut totals);
-        }
-        slice += warps;
-    }
-    if ctx.block() < long {
-        let others = (part.edges.0 as usize, part.edges.1 as usize, ctx.threads());
-        let others = graph.along::<AT_ONCE>(&graph.sources, others, turn.from);
-        let sum = ctx.sum_block(first[0] + others);
-        if ctx.thread() == 0 {
-            part.rank = turn.set(ctx.block(), sum, (part.part, part.rank), &mut totals);
-        }
-    }
-    let mut v = ctx.block() + ctx.blocks();
-    while v < long {
-        let edges = graph.edges(ctx, v);
-        let sum = ctx.sum_block(graph.along::<AT_ONCE>(&graph.sources, edges, turn.from));
-        if ctx.thread() == 0 {
-            let of_vertex = |values: &View<'_, f32>| values.get(v).unwrap_or(0.0);
-            let before = (of_vertex(&graph.parts), of_vertex(&graph.ranks));
-            graph.ranks.set(v, turn.set(v, sum, before, &mut totals));
-        }
-        v += ctx.blocks();
-    }
-    while slice < slices {
-        let mut sum = 0.0;
-        let mut lane = ctx.lane();
-        while lane < SLICE {
-            let piece = graph.piece(slice, lane);
-            sum += added(contributed(piece.sources, turn.from)) + graph.more(&piece, turn.from);
-            sum = ctx.sum_of(sum, piece.lanes as usize);
-            if (lane as u32 + 1).is_multiple_of(piece.lanes) {
-                if let Some(row) = piece.row_of(lane) {
-                    graph.ranks.set(row, turn.set(row, sum, (piece.part, piece.rank), &mut totals));
+    let (mut totals, mut sum) = ([0.0; 2], 0.0);
+    loop {
+        let piece = reader.piece;
+        let along = piece.sources.map(|four| four.map(|source| turn.from.nearest(source)));
+        reader.read(graph, walk);
+        sum = if piece.begins { 0.0 } else { sum } + added(along);
+        if piece.ends {
+            let last = (1 << piece.lanes) - 1;
+            let is_mine = if piece.is_long {
+                sum = ctx.sum_block(sum);
+                ctx.thread() == 0
+            } else {
+                sum = ctx.sum_of(sum, 1 << piece.lanes);
+                piece.lane & last == last
+            };
+            if is_mine && piece.row != NOBODY {
+                let rank = turn.base + turn.damping * sum;
+                turn.to.set(piece.row, rank * piece.part);
+                graph.ranks.set(piece.row, rank);
+                if reader.piece.row == piece.row {
+                    reader.piece.rank = rank; // it was read before
                 }
-                sum = 0.0; // of the next row, where a thread has several lanes
+                if piece.part == 0.0 {
+                    totals[0] += rank;
+                }
+                totals[1] += (rank - piece.rank).abs();
             }
-            lane += ctx.lanes();
         }
-        slice += warps;
+        if piece.is_last {
+            return ctx.sum(totals);
+        }
     }
-    ctx.sum(totals)
-}
-
-/// The number of the calling warp where slices are shared out: warps side by side are of different blocks, the last block first, since
-/// the first ones have the longest rows.
-#[inline(always)]
-fn turn_of(ctx: &GridContext<'_>) -> usize {
-    ctx.thread() / ctx.lanes() * ctx.blocks() + (ctx.blocks() - 1 - ctx.block())
-}
-
-/// A view of so many elements.
-fn sized(view: Option<View<'_, f32>>, n: usize) -> Option<View<'_, f32>> {
-    view.filter(|view| view.len() == n)
 }
 
 ring_device::ring_kernel! {
     /// Ranks the vertices of a graph, by all blocks of a grid.
     pub struct PageRank {
         name: "page_rank",
-        threads: 256,
+        threads: 384,
         uses_payload: true,
     }
 
     fn handle(ctx: &GridContext, request: &Ranking, response: &Output<Ranked>) {
-        let vertices = request.vertices as usize;
-        let [from, to] = request.contributions;
-        let ends = (sized(ctx.view(&from), vertices + 1), sized(ctx.view(&to), vertices + 1));
-        let of_vertices =
-            (sized(ctx.view(&request.parts), vertices), sized(ctx.view(&request.ranks), vertices));
-        let edges = (
-            ctx.view(&request.rows),
-            ctx.view(&request.sources),
-            ctx.view(&request.slices),
-            ctx.view(&request.columns),
-        );
-        let all = match (edges, of_vertices, ends) {
+        let vertices = request.vertices;
+        let fours = |of: &BufferRef<u32>| ctx.view(of).and_then(|view| view.fours());
+        let elements = |of: &BufferRef<f32>, n: u32| {
+            ctx.view(of).and_then(|view| view.elements()).filter(|of| of.len() == n)
+        };
+        let shares = ctx.view(&request.shares).and_then(|view| view.elements());
+        let [from, to] = request.contributions.map(|of| elements(&of, vertices.wrapping_add(1)));
+        let all = match (
+            (fours(&request.slices), fours(&request.columns), shares),
+            (elements(&request.parts, vertices), elements(&request.ranks, vertices)),
+            (from, to),
+        ) {
             (
-                (Some(rows), Some(sources), Some(slices), Some(columns)),
+                (Some(slices), Some(columns), Some(shares)),
                 (Some(parts), Some(ranks)),
                 (Some(from), Some(to)),
-            ) if request.long <= request.vertices => {
-                Some((Graph { rows, sources, slices, columns, parts, ranks }, from, to))
+            ) if shares.len() as usize == 2 * ctx.blocks() + 1 => {
+                Some((Graph { slices, columns, parts, ranks }, shares, from, to))
             }
             _ => None,
         };
-        let is_missing = ctx.max(u32::from(all.is_none() || vertices == 0)) != 0;
-        let (Some((graph, mut from, mut to)), false) = (all, is_missing) else {
+        let is_missing = ctx.max(u32::from(all.is_none())) != 0;
+        let (Some((graph, shares, mut from, mut to)), false) = (all, is_missing) else {
             if ctx.index() == 0 {
                 ctx.refuse();
             }
@@ -346,22 +344,23 @@ ring_device::ring_kernel! {
         };
         let even = 1.0 / vertices as f32;
         let mut totals = [0.0; 2];
-        for v in ctx.each(vertices) {
-            let part = graph.parts.get(v).unwrap_or(0.0);
-            graph.ranks.set(v, even);
-            from.set(v, even * part);
+        for v in ctx.each(vertices as usize) {
+            let part = graph.parts.nearest(v as u32);
+            graph.ranks.set(v as u32, even);
+            from.set(v as u32, even * part);
             if part == 0.0 {
                 totals[0] += even;
             }
         }
+        if ctx.index() == 0 {
+            from.set(vertices, 0.0);
+            to.set(vertices, 0.0);
+        }
         let mut sum = ctx.sum(totals);
-        let mut kept_part = graph.part(ctx, ctx.block());
-        let mut kept = graph.piece(turn_of(ctx), ctx.lane());
-        let shape = (&graph, request.long as usize, graph.slices.len() / 4);
+        let walk = Walk::new(ctx, shares, graph.slices.len());
+        let mut reader = Reader::new(&graph, &walk);
         let mut iterations = 0;
         let change = loop {
-            let first_of_part = contributed(kept_part.sources, from);
-            let first = [added(first_of_part), added(contributed(kept.sources, from))];
             let [dangling, change] = sum;
             let is_done = iterations > 0 && change <= request.tolerance;
             if is_done || iterations == request.iterations {
@@ -369,16 +368,10 @@ ring_device::ring_kernel! {
             }
             let base = (1.0 - request.damping + request.damping * dangling) * even;
             let turn = Turn { from, to, base, damping: request.damping };
-            sum = iterate(ctx, shape, (&mut kept_part, &mut kept), first, turn);
+            sum = iterate(ctx, (&graph, &walk), &mut reader, turn);
             (from, to) = (to, from);
             iterations += 1;
         };
-        if let (true, Some(row)) = (ctx.lanes() == SLICE, kept.row_of(ctx.lane())) {
-            graph.ranks.set(row, kept.rank);
-        }
-        if ctx.thread() == 0 && ctx.block() < request.long as usize {
-            graph.ranks.set(ctx.block(), kept_part.rank);
-        }
         if ctx.index() == 0 {
             response.set(offset_of!(Ranked, iterations), 0, iterations);
             response.set(offset_of!(Ranked, change), 0, change);

@@ -80,7 +80,6 @@ pub struct Grid {
     /// Blocks: one for each channel, or those of a kernel of scope `Grid`.
     pub blocks: u32,
     /// Threads a block.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub threads: u32,
     /// All blocks at once or none.
     #[cfg_attr(not(any(feature = "cuda", feature = "quirks")), allow(dead_code))]

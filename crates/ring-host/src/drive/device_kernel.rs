@@ -2,7 +2,9 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::retry::retry;
-use crate::device::{Cells, CopyKind, LaunchSlot, MemoryCopy, Occupancy, Reservation, RunState};
+use crate::device::{
+    Cells, CopyKind, Grid, LaunchSlot, MemoryCopy, Occupancy, Reservation, RunState,
+};
 use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
@@ -29,6 +31,8 @@ pub(crate) struct DeviceKernel {
     clock_khz: u32,
     /// How threads wait for messages.
     pub patience: Patience,
+    /// What is launched.
+    pub grid: Grid,
     region: ManuallyDrop<Region>,
     /// Renewed while the host uses the kernel.
     lease: Mutex<Option<Lease>>,
@@ -50,13 +54,14 @@ impl DeviceKernel {
         name: &'static str,
         (clock_khz, patience): (u32, Patience),
         (region, lease): (Region, Option<Lease>),
-        (launch_slot, reservation): (Arc<dyn LaunchSlot>, Reservation),
+        (grid, launch_slot, reservation): (Grid, Arc<dyn LaunchSlot>, Reservation),
     ) -> DeviceKernel {
         let start = region.plan.start;
         DeviceKernel {
             name,
             clock_khz,
             patience,
+            grid,
             received: (0..region.plan.channels).map(|_| Padded(AtomicU64::new(start))).collect(),
             region: ManuallyDrop::new(region),
             lease: Mutex::new(lease),

@@ -14,7 +14,7 @@ use self::device::{Device, Worker};
 use self::launch_slot::{Fake, refused};
 use crate::deadline::Patience;
 use crate::device::cpu::Cpu;
-use crate::device::{Demand, Driver, LaunchSlot, Launched, Occupancy, Resources};
+use crate::device::{Demand, Driver, Grid, LaunchSlot, Launched, Occupancy, Resources};
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::selection::Candidate;
 use crate::drive::{Drive, DriveConfig};
@@ -96,7 +96,8 @@ impl Bed {
         let reservation = occupancy.reserve(demand).expect("an empty device");
         let place = Arc::clone(&launch_slot) as Arc<dyn LaunchSlot>;
         let clock = (CLOCK, Patience::Yield);
-        let device = DeviceKernel::new("echo", clock, (region, None), (place, reservation));
+        let grid = Grid { blocks: plan.channels, threads: 1, cooperative: false };
+        let device = DeviceKernel::new("echo", clock, (region, None), (grid, place, reservation));
         let core = Arc::new(KernelCore::new(device, drive));
         let selection = Candidate::for_probe(config.mode, config.memory).selection;
         let kernel = KernelHandle::new(Arc::clone(&core), selection, false);

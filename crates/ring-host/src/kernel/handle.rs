@@ -220,6 +220,16 @@ impl<K: Kernel> KernelHandle<K> {
         rests.ok_or(ControlError::Staying { kernel, waited })
     }
 
+    /// Blocks that are launched: one for each channel, or those of a grid.
+    pub fn blocks(&self) -> u32 {
+        self.core.device.grid.blocks
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.core.device.grid.threads
+    }
+
     /// Number of channels.
     pub fn channels(&self) -> u32 {
         self.core.device.region().plan.channels

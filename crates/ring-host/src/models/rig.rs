@@ -277,7 +277,8 @@ impl Rig {
         let share = Occupancy::new(1, block).reserve(demand).unwrap();
         let clock = (1_000_000, Patience::Yield);
         let launch_slot = Arc::clone(place);
-        let device = DeviceKernel::new("alone", clock, (region, None), (launch_slot, share));
+        let grid = Grid { blocks: 1, threads: 1, cooperative: false };
+        let device = DeviceKernel::new("alone", clock, (region, None), (grid, launch_slot, share));
         let core = Arc::new(KernelCore::new(device, drive));
         if config.is_resident() {
             // SAFETY: a thread of the model plays it.

@@ -226,7 +226,8 @@ impl RuntimeCore {
         });
         let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
         let clock = (info.clock_khz, self.patience());
-        let device = DeviceKernel::new(K::NAME, clock, (region, lease), (launch_slot, reservation));
+        let launched = (grid, launch_slot, reservation);
+        let device = DeviceKernel::new(K::NAME, clock, (region, lease), launched);
         let core = Arc::new(KernelCore::new(device, drive));
         let answers = <K::Scope as Scope<K>>::PORTS.is_none();
         self.launched.add(&core, presence.as_ref(), answers);
