@@ -23,6 +23,11 @@ pub trait Kernel: Sized + 'static {
     /// scope [`Block`](crate::Block). Without it what the handler sees of that memory may be old, and every view of a
     /// buffer is refused.
     const USES_PAYLOAD: bool = false;
+    /// Whether a GPU's multiprocessor that has a block of this kernel leaves its L1 cache as much memory as it can: 192 KiB in
+    /// place of 28 on compute capability 9.0. That pays where a handler reads much device memory here and there, as one that
+    /// follows the edges of a graph does. No other block that needs block-shared memory has room beside it then, and all ring
+    /// kernels' blocks do: such a kernel has its multiprocessors for itself.
+    const PREFERS_L1: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
     // The compiler shows these lines where a type does not fit.

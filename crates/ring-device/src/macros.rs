@@ -64,6 +64,7 @@
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
+///         prefers_l1: false,     // see Kernel::PREFERS_L1; behind `uses_payload` only
 ///     }
 ///
 ///     fn handle(state: &mut Counts, request: &u64) -> u64 {
@@ -159,7 +160,7 @@ macro_rules! ring_kernel {
         $(threads: $threads:expr,)?
         $(slot_bytes: $slot:expr,)?
         $(ports: { $($ports:tt)* } $(,)?)?
-        $(uses_payload: $payload:expr $(,)?)?
+        $(uses_payload: $payload:expr $(, prefers_l1: $l1:expr)? $(,)?)?
     } $($handler:tt)*) => {
         $(#[$doc])*
         #[derive(Debug)]
@@ -174,6 +175,7 @@ macro_rules! ring_kernel {
                     const ENTRY: &'static ::core::primitive::str =
                         $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)));
                     const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
+                    const PREFERS_L1: ::core::primitive::bool = $crate::__or!([$($($l1)?)?] false);
                     const THREADS: ::core::primitive::u32 =
                         $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
                 ]
@@ -195,7 +197,7 @@ macro_rules! ring_kernel {
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., ports: { .. }, uses_payload: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };

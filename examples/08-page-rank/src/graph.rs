@@ -257,9 +257,8 @@ fn dealt(
     // A warp reads so many fours of a lane at once, and something else each time.
     let work = |fours: usize| fours + fours.div_ceil(FOURS).max(1);
     let long = rows.iter().take_while(|row| row.len() > most).count();
-    for v in 0..long {
-        let of_warp = fours(rows[v], SLICE).div_ceil(warps);
-        if let Some(block) = next(warps * work(of_warp)) {
+    for (v, row) in rows[..long].iter().enumerate() {
+        if let Some(block) = next(warps * work(fours(row, SLICE).div_ceil(warps))) {
             shares[block].0.push((v..v + 1, SLICE));
         }
     }

@@ -311,6 +311,7 @@ ring_device::ring_kernel! {
         name: "page_rank",
         threads: 384,
         uses_payload: true,
+        prefers_l1: true,
     }
 
     fn handle(ctx: &GridContext, request: &Ranking, response: &Output<Ranked>) {

@@ -59,6 +59,9 @@ pub struct Program<'a> {
     /// Bytes of dynamic block-shared memory that a GPU's block of so many threads wants.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub shared_bytes: fn(u32) -> u32,
+    /// Whether a GPU's multiprocessor that has a block leaves its L1 cache what the block does not want of block-shared memory.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub prefers_l1: bool,
     /// The same code compiled for the host.
     pub cpu: CpuEntry,
 }

@@ -10,7 +10,7 @@ pub(crate) const LAYOUT_PROBE: &str = "ring_layout_probe";
 
 /// The kernel, whose parameter is the address of room for the table.
 pub(crate) fn layout_probe(image: &Image) -> Program<'_> {
-    Program { entry: LAYOUT_PROBE, image, shared_bytes: |_| 0, cpu }
+    Program { entry: LAYOUT_PROBE, image, shared_bytes: |_| 0, prefers_l1: false, cpu }
 }
 
 /// # Safety

@@ -159,6 +159,12 @@ impl Occupancy {
         }
     }
 
+    /// The block, taking all shared memory of a multiprocessor.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub fn with_all_shared(&self, block: Resources) -> Resources {
+        Resources { shared_bytes: self.0.each.shared_bytes, ..block }
+    }
+
     /// Reserves room for a kernel, if all its blocks become resident whatever the device does, and if
     /// the kernels that are still to be placed, or to be launched again, do so beside it.
     pub fn reserve(&self, demand: Demand) -> Result<Reservation, Crowded> {

@@ -12,6 +12,7 @@ pub(crate) fn program<K: Kernel>(image: &Image) -> Program<'_> {
         entry: K::ENTRY,
         image,
         shared_bytes: ring_device::shared_bytes::<K>,
+        prefers_l1: K::PREFERS_L1,
         cpu: cpu_entry::<K>,
     }
 }

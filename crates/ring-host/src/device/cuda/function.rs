@@ -20,6 +20,8 @@ pub(super) struct CudaFunction {
     pub raw: RawFunction,
     /// Bytes of dynamic block-shared memory that a block of so many threads wants.
     pub shared_bytes: fn(u32) -> u32,
+    /// Whether no block that needs shared memory is to have room beside one of the function's, for the L1 cache has what it leaves.
+    pub prefers_l1: bool,
     /// Most bytes of shared memory that a block may ask for.
     pub most_shared: u32,
     pub occupancy: Occupancy,
@@ -108,6 +110,7 @@ impl Function for CudaFunction {
         );
         // A device may allocate in larger units than those assumed; the driver knows.
         let block = self.occupancy.at_most(self.on_one_multiprocessor(threads, dynamic)?, block);
+        let block = if self.prefers_l1 { self.occupancy.with_all_shared(block) } else { block };
         Ok(Limits { threads: most, blocks: self.occupancy.holds(block), block })
     }
 

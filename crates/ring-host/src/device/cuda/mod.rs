@@ -294,11 +294,16 @@ impl Driver for Cuda {
 
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError> {
         let raw = self.modules.function(program.image, program.entry)?;
+        if program.prefers_l1 {
+            let _bound = Bound::new(self.context)?;
+            module::prefer_l1(raw)?;
+        }
         let deferred_free = Arc::clone(&self.deferred_free);
         Ok(Arc::new(function::CudaFunction {
             context: self.context,
             raw,
             shared_bytes: program.shared_bytes,
+            prefers_l1: program.prefers_l1,
             most_shared: self.info.shared_bytes,
             occupancy: self.occupancy.clone(),
             reserved_shared: self.reserved_shared,

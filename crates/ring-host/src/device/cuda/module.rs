@@ -70,6 +70,15 @@ unsafe fn all_shared_memory(function: sys::CUfunction) -> Result<(), DriverError
     check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function, which, WHOLE) })
 }
 
+/// Asks for no more shared memory of a multiprocessor than a block of the function needs, wherever it comes to an idle one: the L1
+/// cache has the rest. The kernel's room is reserved as if its blocks took all of it. A context must be bound.
+pub(super) fn prefer_l1(function: RawFunction) -> Result<(), DriverError> {
+    let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    let least = sys::CUshared_carveout_enum::CU_SHAREDMEM_CARVEOUT_MAX_L1 as i32;
+    // SAFETY: a loaded function.
+    check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function.0, which, least) })
+}
+
 /// Lets the function be launched with all the dynamic shared memory that a block may have: `most` bytes, less what it
 /// declares. Without that it is 48 KiB.
 ///

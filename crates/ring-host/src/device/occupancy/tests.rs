@@ -189,3 +189,19 @@ fn what_is_admitted_fits_in_every_placement() {
     // The bound is of use: mostly it is what the worst placement leaves.
     assert!(exact > 2000 && admitted > 1000 && refused > 100, "{exact} {admitted} {refused}");
 }
+
+#[test]
+fn a_block_that_takes_all_shared_memory_has_its_multiprocessor_for_itself() {
+    let device = Occupancy::new(132, H200);
+    let whole = device.with_all_shared(ring(64, 256));
+    assert_eq!(device.holds(whole), 132);
+    let some = device.reserve(demand("grid", 100, whole)).unwrap();
+    some.placed();
+    let echo = ring(64, 64);
+    let beside = device.reserve(demand("echo", 32 * device.0.each.holds(echo), echo)).unwrap();
+    let error = device.reserve(demand("echo", 1, echo)).unwrap_err();
+    assert_eq!((error.fit, error.resource, error.taken), (0, Resource::SharedMemory, 233_472));
+    drop(beside);
+    let error = device.reserve(demand("grid", 33, whole)).unwrap_err();
+    assert_eq!((error.fit, error.needed), (32, 233_472));
+}
