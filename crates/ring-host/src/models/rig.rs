@@ -2,7 +2,8 @@
 
 use crate::deadline::Patience;
 use crate::device::{
-    CopyLane, Demand, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState, Sealed,
+    CopyLane, Demand, Grid, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState,
+    Sealed,
 };
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::report::{AskedBy, Evidence, Selection, Why};
