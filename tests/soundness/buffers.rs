@@ -51,6 +51,21 @@ fn explore<T: Element>(view: &View<'_, T>) -> Found {
     found
 }
 
+/// The same of what is read and written without a branch.
+fn explore_elements(view: &View<'_, u32>) {
+    let n = view.len();
+    let Some(elements) = view.elements() else { return assert!(n == 0) };
+    assert_eq!(elements.len() as usize, n);
+    let last = view.get(n - 1);
+    for k in [n - 1, n, n + 1, 1 << 30, u32::MAX as usize] {
+        assert_eq!(Some(elements.nearest(k as u32)), last, "{k} of {n}");
+        assert_eq!(elements.set(k as u32, elements.nearest(k as u32)), k < n, "{k} of {n}");
+    }
+    for k in 0..n {
+        assert_eq!(Some(elements.nearest(k as u32)), view.get(k), "{k} of {n}");
+    }
+}
+
 /// The same of what is read and written by fours.
 fn explore_fours(view: &View<'_, u32>, [.., offset, _]: &Bits) {
     let (n, is_aligned) = (view.len(), offset.is_multiple_of(4)); // buffers begin at a multiple of 16
@@ -78,6 +93,7 @@ fn explore_fours(view: &View<'_, u32>, [.., offset, _]: &Bits) {
 fn explored(ctx: &ThreadContext<'_>, bits: &Bits) -> [Found; 2] {
     let words = ctx.view::<u32>(&bytemuck::cast(*bits));
     words.iter().for_each(|words| explore_fours(words, bits));
+    words.iter().for_each(explore_elements);
     let longs = ctx.view::<u64>(&bytemuck::cast(*bits));
     let adder = ctx.adder(&bytemuck::cast(*bits));
     assert_eq!(adder.map(|adder| adder.len()), longs.map(|longs| longs.len()));

@@ -65,18 +65,26 @@ const WHOLE: i32 = sys::CUshared_carveout_enum::CU_SHAREDMEM_CARVEOUT_MAX_SHARED
 /// # Safety
 /// The function is loaded, and a context bound.
 unsafe fn all_shared_memory(function: sys::CUfunction) -> Result<(), DriverError> {
+    // SAFETY: the caller's promise.
+    unsafe { carve_out(function, WHOLE) }
+}
+
+/// Asks for a part of the L1 cache to be shared memory.
+///
+/// # Safety
+/// The function is loaded, and a context bound.
+unsafe fn carve_out(function: sys::CUfunction, part: i32) -> Result<(), DriverError> {
     let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     // SAFETY: the caller's promise.
-    check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function, which, WHOLE) })
+    check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function, which, part) })
 }
 
 /// Asks for no more shared memory of a multiprocessor than a block of the function needs, wherever it comes to an idle one: the L1
 /// cache has the rest. The kernel's room is reserved as if its blocks took all of it. A context must be bound.
 pub(super) fn prefer_l1(function: RawFunction) -> Result<(), DriverError> {
-    let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     let least = sys::CUshared_carveout_enum::CU_SHAREDMEM_CARVEOUT_MAX_L1 as i32;
-    // SAFETY: a loaded function.
-    check("cuFuncSetAttribute", unsafe { api::cuFuncSetAttribute(function.0, which, least) })
+    // SAFETY: a loaded function, and the caller has a context bound.
+    unsafe { carve_out(function.0, least) }
 }
 
 /// Lets the function be launched with all the dynamic shared memory that a block may have: `most` bytes, less what it
