@@ -112,6 +112,7 @@ pub const EXAMPLES: Module = Module {
         "ring_Ripple",
         "ring_Wave",
         "ring_PageRank",
+        "ring_RunSplitter",
         "ring_ContributionSender",
         "ring_RankAggregator",
         "ring_ConvergenceChecker",

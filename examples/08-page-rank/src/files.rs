@@ -102,7 +102,7 @@ mod tests {
     fn samples_are_ranked_as_by_the_reference_by_grid_and_by_links() {
         let kernels = ring_tests::kernels::of_examples::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels);
-        let few = Channels { senders: 2, aggregators: 3, slots: 1024 };
+        let few = Channels { senders: 2, aggregators: 3, checkers: 2, slots: 1024 };
         ring_tests::on_each_device(|host| {
             let mut kernel = active(host, launch.clone().blocks(2)).unwrap();
             for graph in [matrix(MATRIX).unwrap(), list(LIST).unwrap()] {

@@ -1,31 +1,57 @@
-//! PageRank by messages: a graph of three kernels, to which the host sends runs of edges, iteration after iteration
+//! PageRank by messages: a graph of kernels, to which the host sends spans of edges, iteration after iteration
 //! (`ring_example_kernels::rank_links`).
 
 use crate::graph::{Edges, by_degree};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_example_kernels::rank_links::{
-    Contribution, ContributionSender, ConvergenceChecker, HEAD, Head, Iterated, ONE, RUN,
-    RankAggregator, Row, Run, base, board_len, part, row,
+    AGGREGATORS, CHECKERS, Contribution, ContributionSender, ConvergenceChecker, GROUP, HEAD, Head,
+    Iterated, Mark, ONE, RUNS, RankAggregator, Row, Run, RunSplitter, SPAN, Span, base, board_len,
+    part, row,
 };
-use ring_host::{BufferRef, GraphBuilder, LaunchConfig, Route, Runtime, Sender};
+use ring_host::{GraphBuilder, LaunchConfig, Route, Runtime, Sender};
 use std::time::{Duration, Instant};
 
-/// How many channels there are of senders, and of aggregators, and how long the links are between them.
+/// How many channels there are of senders, aggregators and checkers, and how long the links are from senders to aggregators.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels {
     /// Each sends the contributions of every so manieth run.
     pub senders: u32,
-    /// Each adds those to every so manieth vertex.
+    /// Each adds those to every so manieth group of vertices.
     pub aggregators: u32,
-    /// Slots of each link from one to another.
+    /// Each makes the new ranks of the vertices of every so manieth aggregator.
+    pub checkers: u32,
+    /// Slots of each link from a sender to an aggregator.
     pub slots: u32,
 }
 
+/// Slots of each link from the splitter to a sender.
+const RUN_SLOTS: u32 = 4096;
+
+/// Slots of each link from an aggregator to a checker.
+const MARK_SLOTS: u32 = 256;
+
 impl Channels {
-    /// Bytes that all links from senders to aggregators take.
+    /// Bytes that the links take, of one kernel to another each.
     pub fn bytes(&self) -> usize {
-        let links = self.senders as usize * self.aggregators as usize;
-        links * self.slots as usize * size_of::<Contribution>()
+        let [senders, aggregators, checkers] =
+            [self.senders, self.aggregators, self.checkers].map(|n| n as usize);
+        senders * RUN_SLOTS as usize * size_of::<Run>()
+            + senders * aggregators * self.slots as usize * size_of::<Contribution>()
+            + aggregators * checkers * MARK_SLOTS as usize * size_of::<Mark>()
+    }
+
+    /// Whether the kernels can do with so many, and if not, why.
+    fn check(&self) -> Result<(), String> {
+        let most = [
+            ("senders", self.senders, RUNS),
+            ("aggregators", self.aggregators, AGGREGATORS),
+            // Each has an aggregator, so that it has something to tell.
+            ("checkers", self.checkers, CHECKERS.min(self.aggregators)),
+        ];
+        match most.into_iter().find(|(_, n, most)| !(1..=*most).contains(n)) {
+            Some((of, n, most)) => Err(format!("{n} {of}: there must be 1 to {most}")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -52,7 +78,8 @@ fn number(units: u64) -> f64 {
     units as f64 / ONE as f64
 }
 
-/// A graph as the kernels want it. Vertices are numbered by falling in-degree: of the ones with many edges each aggregator has as many.
+/// A graph as the kernels want it. Vertices are numbered so that each group of them, and each aggregator, has as many of those with many
+/// edges.
 #[derive(Debug)]
 struct Layout {
     /// The vertex of the graph that each new one is.
@@ -61,20 +88,38 @@ struct Layout {
     edges: Vec<u64>,
     /// The board before the first iteration.
     board: Vec<u64>,
+    /// Ranks of vertices without edges, in all.
+    dangling: u64,
+}
+
+/// What part of a rank goes along edges, in units of 2^-64.
+fn damping() -> u64 {
+    (f64::from(DAMPING) * 2f64.powi(64)) as u64
+}
+
+/// The places that vertices have, the first one first, if groups are dealt one each by turns.
+fn dealt(vertices: usize) -> impl Iterator<Item = usize> {
+    let group = GROUP as usize;
+    (0..group).flat_map(move |k| (k..vertices).step_by(group))
 }
 
 impl Layout {
     fn new(graph: &Edges, channels: Channels) -> Layout {
         let n = graph.vertices() as usize;
         let degrees = graph.out_degrees();
-        let (order, name) = by_degree(&graph.in_degrees());
+        let (by_degree, _) = by_degree(&graph.in_degrees());
+        let (mut order, mut name) = (vec![0; n], vec![0; n]);
+        for (old, new) in by_degree.into_iter().zip(dealt(n)) {
+            order[new] = old;
+            name[old as usize] = new as u32;
+        }
         let edge = |(source, target): &(u32, u32)| {
             u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
         };
         let mut edges: Vec<u64> = graph.edges().iter().map(edge).collect();
         edges.sort_unstable();
 
-        let (even, damping) = (ONE / n as u64, (f64::from(DAMPING) * 2f64.powi(64)) as u64);
+        let even = ONE / n as u64;
         let mut board = vec![0; board_len(n)];
         let mut dangling = 0;
         for (v, old) in order.iter().enumerate() {
@@ -88,14 +133,14 @@ impl Layout {
             board[row(Row::Shares, n) + v] = part(even, its);
         }
         let head = Head {
+            senders: channels.senders.into(),
             aggregators: channels.aggregators.into(),
-            marks: u64::from(channels.senders) * u64::from(channels.aggregators),
-            damping,
-            base: base(damping, dangling, n as u64),
+            checkers: channels.checkers.into(),
+            damping: damping(),
             ..Head::default()
         };
         board[..HEAD].copy_from_slice(&bytemuck::cast::<Head, [u64; HEAD]>(head));
-        Layout { order, edges, board }
+        Layout { order, edges, board, dangling }
     }
 }
 
@@ -107,28 +152,42 @@ pub fn rank(
     channels: Channels,
     (iterations, tolerance): (u32, f64),
 ) -> Done<Found> {
+    channels.check()?;
     let layout = Layout::new(graph, channels);
     let mut links = GraphBuilder::new();
+    let splitter = links.kernel::<RunSplitter>(launch.clone());
     let sender = links.kernel::<ContributionSender>(launch.clone().channels(channels.senders));
     let aggregator = links.kernel::<RankAggregator>(launch.clone().channels(channels.aggregators));
-    let checker = links.kernel::<ConvergenceChecker>(launch.clone());
-    links.feed(sender);
+    let checker = links.kernel::<ConvergenceChecker>(launch.clone().channels(channels.checkers));
+    links.feed(splitter);
+    links.link_with(splitter, RunSplitter::RUNS, sender, Route::ByKey, RUN_SLOTS);
     let to = ContributionSender::CONTRIBUTIONS;
     links.link_with(sender, to, aggregator, Route::ByKey, channels.slots);
-    links.link(aggregator, RankAggregator::MARKS, checker, Route::ToAll);
+    links.link_with(aggregator, RankAggregator::MARKS, checker, Route::ByKey, MARK_SLOTS);
     let iterated = links.read(checker, ConvergenceChecker::ITERATED);
     let mut links = host.launch_graph(&links)?;
     let (edges, board) = (filled(host, &layout.edges)?, filled(host, &layout.board)?);
     links.activate(LONG)?;
-    let mut senders = links.senders(sender)?;
-    let mut iterated = links.receiver(iterated, 0)?;
+    let mut splitter = links.sender(splitter, 0)?;
+    let checkers = 0..channels.checkers;
+    let mut iterated =
+        checkers.map(|c| links.receiver(iterated, c)).collect::<Result<Vec<_>, _>>()?;
 
     let all = edges.reference().slice(0..layout.edges.len()).ok_or("too many edges")?;
-    let (mut last, mut times) = (Iterated::default(), Vec::new());
+    let (mut last, mut times) =
+        (Iterated { dangling: layout.dangling, ..Iterated::default() }, Vec::new());
     while last.iterations < u64::from(iterations) {
         let begun = Instant::now();
-        send(&mut senders, all, board.reference())?;
-        last = iterated.recv(LONG)?;
+        let base = base(damping(), last.dangling, layout.order.len() as u64);
+        send(&mut splitter, Span { edges: all, board: board.reference(), base })?;
+        let mut sum = Iterated::default();
+        for of_checker in &mut iterated {
+            let Iterated { iterations, change, dangling } = of_checker.recv(LONG)?;
+            sum.iterations = iterations;
+            sum.change += change;
+            sum.dangling += dangling;
+        }
+        last = sum;
         times.push(begun.elapsed());
         if number(last.change) <= tolerance {
             break;
@@ -145,42 +204,14 @@ pub fn rank(
     Ok(Found { ranks, last, times })
 }
 
-/// Sends all edges in runs, one to each sender in turn, and behind them to each the last run, which has none.
-fn send(
-    senders: &mut [Sender<ContributionSender>],
-    edges: BufferRef<u64>,
-    board: BufferRef<u64>,
-) -> Done<()> {
-    let (n, run, step) = (edges.len(), RUN as usize, senders.len());
-    let runs = n.div_ceil(run);
-    // The `k`th of the runs of sender `s`.
-    let of = |s: usize, k: usize| {
-        let first = ((s + k * step) * run).min(n);
-        Run { edges: edges.slice(first..(first + run).min(n)).unwrap_or(edges), board }
-    };
-    let mut sent = vec![0; step];
-    let begun = Instant::now();
-    loop {
-        let (mut is_done, mut is_idle) = (true, true);
-        for (s, sender) in senders.iter_mut().enumerate() {
-            let left = runs.saturating_sub(s).div_ceil(step) + 1 - sent[s];
-            if left > 0 {
-                let new = sender.try_send_each(left, |k| of(s, sent[s] + k))?;
-                sent[s] += new;
-                is_done &= new == left;
-                is_idle &= new == 0;
-            }
-        }
-        if is_done {
-            return Ok(());
-        }
-        if is_idle {
-            if begun.elapsed() > LONG {
-                return Err("the senders take no runs".into());
-            }
-            std::thread::yield_now();
-        }
+/// Sends all edges in spans, and behind them the last span, which has none.
+fn send(to: &mut Sender<RunSplitter>, all: Span) -> Done<()> {
+    let (n, span) = (all.edges.len(), SPAN as usize);
+    for first in (0..n).step_by(span).chain([n]) {
+        let edges = all.edges.slice(first..(first + span).min(n)).ok_or("no such edges")?;
+        to.send(Span { edges, ..all }, LONG)?;
     }
+    Ok(())
 }
 
 /// Ranks a graph's vertices, and prints how fast and how well.
@@ -198,11 +229,12 @@ pub fn run(
     let (times, edges) = (&found.times, graph.edges().len() as f64);
     let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
     println!(
-        "{} iterations by {} senders and {} aggregators, of {p50:.1?} each (p99 {p99:.1?}); {:.0} million contributions a second (p50); \
+        "{} iterations by {} senders, {} aggregators and {} checkers, of {p50:.1?} each (p99 {p99:.1?}); {:.0} million contributions a second (p50); \
          ranks are {error:.1e} off in all (L1), and changed by {:.1e} in the last iteration",
         found.last.iterations,
         channels.senders,
         channels.aggregators,
+        channels.checkers,
         edges / p50.as_secs_f64() / 1e6,
         number(found.last.change),
     );
@@ -222,9 +254,9 @@ mod tests {
 
     /// Links have room for what one run may emit, at least.
     const FEW: [Channels; 3] = [
-        Channels { senders: 1, aggregators: 1, slots: 256 },
-        Channels { senders: 2, aggregators: 3, slots: 1024 },
-        Channels { senders: 4, aggregators: 2, slots: 4096 },
+        Channels { senders: 1, aggregators: 1, checkers: 1, slots: 256 },
+        Channels { senders: 2, aggregators: 3, checkers: 2, slots: 1024 },
+        Channels { senders: 4, aggregators: 2, checkers: 1, slots: 4096 },
     ];
 
     #[test]

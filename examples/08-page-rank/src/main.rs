@@ -1,7 +1,7 @@
 //! PageRank: all iterations over a graph in one message, which the whole device handles.
 //!
 //! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--long N] [--save FOLDER]`,
-//! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--slots N`) each contribution of a
+//! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--checkers N`, `--slots N`) each contribution of a
 //! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
 //!
 //! `[device] --file PATH` ranks a graph that is not generated but read, and prints its ten vertices of the highest rank. A file whose name
@@ -42,7 +42,8 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> Done<()> {
     let mut words = Vec::new();
     let (mut launch, mut folder) = (LaunchConfig::default().kernels(KERNELS), None);
-    let mut channels = links::Channels { senders: 32, aggregators: 48, slots: 1 << 13 };
+    let mut channels =
+        links::Channels { senders: 32, aggregators: 64, checkers: 16, slots: 1 << 13 };
     let (mut by_links, mut file, mut most) = (false, None, MOST);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -57,6 +58,7 @@ fn main() -> Done<()> {
             },
             "--senders" => channels.senders = value()?.parse()?,
             "--aggregators" => channels.aggregators = value()?.parse()?,
+            "--checkers" => channels.checkers = value()?.parse()?,
             "--slots" => channels.slots = value()?.parse()?,
             "--long" => most = value()?.parse()?,
             "--save" => folder = Some(PathBuf::from(value()?)),

@@ -1,21 +1,24 @@
 //! PageRank by messages: each contribution of a vertex to another is one, from kernel to kernel.
 //!
 //! ```text
-//!   runs of edges                       contributions, by target                 marks
-//! host =========> ContributionSender ===========================> RankAggregator =====> ConvergenceChecker ---> host
+//!       spans of edges          runs of edges                     contributions, by target            marks, by aggregator
+//! host ===============> RunSplitter =========> ContributionSender =======================> RankAggregator ===============>
+//!                                                                                            ConvergenceChecker ===> host
 //! ```
 //!
-//! **An iteration.** The host sends all edges in runs, to any channel of the senders, and behind them to each channel a run without
-//! edges. For this one a sender emits a mark to each aggregator. Links keep the order, so that a mark comes behind all contributions
-//! of its sender. An aggregator adds contributions, many at once, and passes marks on; what a kernel emits keeps the order of what it
-//! is emitted for, so that the checker has a mark when the contributions before it are added. With the last mark of all the checker
-//! makes the new ranks, and tells the host.
+//! **An iteration.** The host sends all edges in spans, and behind them a span without edges. The splitter cuts each into runs, which
+//! senders take by turns, and emits a run without edges to each sender for the last one. For this a sender emits a mark to each
+//! aggregator. Links keep the order, so that a mark comes behind all contributions of its sender. An aggregator adds contributions,
+//! many at once, and passes marks on; what a kernel emits keeps the order of what it is emitted for, so that a checker has a mark
+//! when the contributions before it are added. Each checker has the vertices of some aggregators. With the last mark of these it
+//! makes their new ranks, and tells the host, which begins the next iteration with what vertices without edges have in all.
 //!
 //! **Sums.** Contributions come in any order, and are added by many threads at once. Ranks are fixed-point numbers in units of one
 //! over [`ONE`], whose sum is the same in any order: the ranks of a graph are always the same, to the last bit.
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
+use core::num::NonZeroU32;
 use ring_device::{Adder, BlockContext, BufferRef, View};
 
 /// All ranks together: 1.
@@ -24,26 +27,45 @@ pub const ONE: u64 = 1 << 60;
 /// Most edges of a [`Run`]: the stage of a warp has room for so many contributions. A multiple of a warp's threads.
 pub const RUN: u32 = 224;
 
+/// Most runs of a [`Span`], and most senders.
+pub const RUNS: u32 = 224;
+
+/// Most edges of a [`Span`].
+pub const SPAN: u32 = RUNS * RUN;
+
+/// Vertices side by side that one aggregator has: what it and its checker do with them is one access of a warp.
+pub const GROUP: u32 = 32;
+
+/// Most channels of the aggregator: a sender emits a mark to each for one run.
+pub const AGGREGATORS: u32 = RUN;
+
+/// Most channels of the checker.
+pub const CHECKERS: u32 = 32;
+
 /// The words at the beginning of a board. The host writes them before the first iteration.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Head {
-    /// Channels of the aggregator.
+    /// Channels of the senders, [`RUNS`] at most.
+    pub senders: u64,
+    /// Channels of the aggregator, [`AGGREGATORS`] at most. Aggregator `a` of these has groups `a`, `a + aggregators` and so on.
     pub aggregators: u64,
-    /// Marks with which an iteration ends: one for each sender and aggregator.
-    pub marks: u64,
+    /// Channels of the checker, [`CHECKERS`] at most. Checker `c` of these has aggregators `c`, `c + checkers` and so on.
+    pub checkers: u64,
     /// Part of a rank that goes along edges, in units of 2^-64.
     pub damping: u64,
-    /// What each vertex gets in any case, in units of one over [`ONE`].
-    pub base: u64,
+    /// Of each checker.
+    pub tallies: [Tally; CHECKERS as usize],
+}
+
+/// What a checker counts. Zero before the first iteration.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Tally {
     /// Marks that came in this iteration.
     pub arrived: u64,
-    /// Iterations so far.
-    pub iterations: u64,
-    /// By how much the ranks changed in the last one, in all.
-    pub change: u64,
-    /// Ranks of vertices without edges, in all.
-    pub dangling: u64,
+    /// What its last iteration has come to.
+    pub last: Iterated,
 }
 
 /// Words of a [`Head`].
@@ -77,25 +99,43 @@ const ROWS: usize = 4;
 /// Edges along which contributions are to be sent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct Run {
-    /// The edges, [`RUN`] at most: the target in the lower half, the source in the upper one. None of them: this is the last run
+pub struct Span {
+    /// The edges, [`SPAN`] at most: the target in the lower half, the source in the upper one. None of them: this is the last span
     /// of the iteration.
     pub edges: BufferRef<u64>,
     /// A [`Head`], and behind it the rows.
     pub board: BufferRef<u64>,
+    /// Of the last span: what each vertex gets in any case, in units of one over [`ONE`].
+    pub base: u64,
+}
+
+/// Edges along which one sender is to send contributions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Run {
+    /// The edges, [`RUN`] at most; none of them: this is the sender's last run of the iteration.
+    pub edges: BufferRef<u64>,
+    /// See [`Span::board`].
+    pub board: BufferRef<u64>,
+    /// See [`Span::base`].
+    pub base: u64,
+    /// Which sender gets it: this one, if senders are counted over and over.
+    pub sender: u32,
+    /// 0.
+    pub padding: u32,
 }
 
 /// What a vertex gets along an edge.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Contribution {
-    /// See [`Run::board`].
+    /// See [`Span::board`].
     pub board: BufferRef<u64>,
-    /// Which vertex gets it; of a mark, which channel.
+    /// Which vertex gets it; of a mark, the first one of its aggregator.
     pub target: u32,
     /// 1 if it is a mark, else 0.
     pub is_mark: u32,
-    /// How much, in units of one over [`ONE`].
+    /// How much, in units of one over [`ONE`]; of a mark, see [`Span::base`].
     pub share: u64,
 }
 
@@ -103,8 +143,14 @@ pub struct Contribution {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Mark {
-    /// See [`Run::board`].
+    /// See [`Span::board`].
     pub board: BufferRef<u64>,
+    /// See [`Span::base`].
+    pub base: u64,
+    /// Which aggregator.
+    pub aggregator: u32,
+    /// 0.
+    pub padding: u32,
 }
 
 /// What an iteration has come to. Ranks are in units of one over [`ONE`].
@@ -113,9 +159,9 @@ pub struct Mark {
 pub struct Iterated {
     /// Iterations so far.
     pub iterations: u64,
-    /// By how much the ranks changed, in all.
+    /// By how much the ranks of a checker's vertices changed, in all.
     pub change: u64,
-    /// Ranks of vertices without edges, in all.
+    /// Ranks of those of its vertices that have no edge, in all.
     pub dangling: u64,
 }
 
@@ -152,11 +198,61 @@ fn contribute(board: Adder<'_>, v: usize, share: u64) -> bool {
     v < n && board.add(row(Row::Sums, n) + v, share)
 }
 
-/// A word of the head.
+/// Index of a word of the head.
 macro_rules! head {
     ($field:ident) => {
         offset_of!(Head, $field) / 8
     };
+}
+
+/// The vertices of a checker, and where it counts.
+#[derive(Clone, Copy)]
+struct Class {
+    /// Index of the words of its tally.
+    tally: usize,
+    /// Its first aggregator, how far it is from one to the next, and how many it has.
+    first: u32,
+    step: u32,
+    count: NonZeroU32,
+    /// How many aggregators there are in all, and how many marks come from the class's in an iteration.
+    aggregators: NonZeroU32,
+    marks: u64,
+}
+
+impl Class {
+    /// That of the aggregator from which a mark came; `None` if the board's head is none.
+    #[inline(always)]
+    fn of(board: &Board<'_>, aggregator: u32) -> Option<Class> {
+        let word = |at: usize| u32::try_from(board.word(at)).ok().and_then(NonZeroU32::new);
+        let (aggregators, checkers) = (word(head!(aggregators))?, word(head!(checkers))?);
+        if checkers.get() > CHECKERS
+            || aggregators.get() > AGGREGATORS
+            || aggregator >= aggregators.get()
+        {
+            return None;
+        }
+        let first = aggregator % checkers;
+        let tally = head!(tallies) + size_of::<Tally>() / 8 * first as usize;
+        let count = NonZeroU32::new((aggregators.get() - first).div_ceil(checkers.get()))?;
+        let marks = board.word(head!(senders)).wrapping_mul(count.get().into());
+        Some(Class { tally, first, step: checkers.get(), count, aggregators, marks })
+    }
+
+    /// Its vertex of that number, by groups: behind the last one there are numbers that are no vertex's.
+    #[inline(always)]
+    fn vertex(&self, number: u32) -> usize {
+        let (group, k) = (number / GROUP, number % GROUP);
+        let (turn, nth) = (group / self.count, group % self.count);
+        let aggregator = self.first + self.step * nth;
+        (GROUP * (aggregator + self.aggregators.get() * turn) + k) as usize
+    }
+
+    /// A number that is greater than those of all its vertices.
+    #[inline(always)]
+    fn numbers(&self, vertices: usize) -> u32 {
+        let groups = (vertices as u32).div_ceil(GROUP);
+        groups.div_ceil(self.aggregators.get()) * self.count.get() * GROUP
+    }
 }
 
 /// What the checker reads of a vertex.
@@ -192,10 +288,11 @@ impl<'a> Board<'a> {
         self.words.set(row(of, self.vertices) + v, word);
     }
 
-    /// Makes the new ranks of every `step`th vertex from `first` on. By how much they changed, and how much vertices without edges have.
+    /// Makes the new ranks of every `step`th vertex of a class from its `first` on. By how much they changed, and how much vertices
+    /// without edges have.
     #[inline(always)]
-    fn update(&self, first: usize, step: usize) -> [u64; 2] {
-        let (damping, base) = (self.word(head!(damping)), self.word(head!(base)));
+    fn update(&self, class: &Class, base: u64, first: usize, step: usize) -> [u64; 2] {
+        let damping = self.word(head!(damping));
         let mut totals = [0; 2];
         let read = |v: usize| Vertex {
             sum: self.get(Row::Sums, v),
@@ -215,46 +312,79 @@ impl<'a> Board<'a> {
             self.set(Row::Shares, v, part(rank, vertex.part));
             self.set(Row::Ranks, v, rank);
         };
-        let mut v = first;
-        while v < self.vertices {
+        let (mut number, step, end) = (first as u32, step as u32, class.numbers(self.vertices));
+        while number < end {
             // Of four, so that a thread waits for memory once.
-            let [second, third, fourth] = [v + step, v + 2 * step, v + 3 * step];
-            let found = [read(v), read(second), read(third), read(fourth)];
-            set(v, found[0]);
-            set(second, found[1]);
-            set(third, found[2]);
-            set(fourth, found[3]);
-            v += 4 * step;
+            let [a, b, c, d] = [0, 1, 2, 3].map(|k| class.vertex(number + k * step));
+            let found = [read(a), read(b), read(c), read(d)];
+            set(a, found[0]);
+            set(b, found[1]);
+            set(c, found[2]);
+            set(d, found[3]);
+            number += 4 * step;
         }
         totals
     }
 
-    /// All threads of the block: makes the new ranks of all vertices, and what the next iteration begins with.
+    /// All threads of the block: makes the new ranks of a class's vertices.
     #[inline(always)]
-    fn iterate(&self, ctx: &BlockContext<'_>) -> Iterated {
+    fn iterate(&self, ctx: &BlockContext<'_>, class: &Class, base: u64) -> Iterated {
+        let at = |offset: usize| class.tally + (offset_of!(Tally, last) + offset) / 8;
+        let iterations = at(offset_of!(Iterated, iterations));
+        let (change, dangling) =
+            (at(offset_of!(Iterated, change)), at(offset_of!(Iterated, dangling)));
         let set = |word: usize, value: u64| {
             if ctx.thread() == 0 {
                 self.words.set(word, value);
             }
         };
-        set(head!(change), 0);
-        set(head!(dangling), 0);
+        let before = self.word(iterations);
+        set(change, 0);
+        set(dangling, 0);
+        ctx.sync(); // all have read how many iterations there were
+        set(iterations, before + 1);
+        let totals = self.update(class, base, ctx.thread(), ctx.threads());
+        self.words.add(change, totals[0]);
+        self.words.add(dangling, totals[1]);
         ctx.sync();
-        let [change, dangling] = self.update(ctx.thread(), ctx.threads());
-        self.words.add(head!(change), change);
-        self.words.add(head!(dangling), dangling);
-        ctx.sync();
-        let iterated = Iterated {
-            iterations: self.word(head!(iterations)) + 1,
-            change: self.word(head!(change)),
-            dangling: self.word(head!(dangling)),
+        Iterated {
+            iterations: before + 1,
+            change: self.word(change),
+            dangling: self.word(dangling),
+        }
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Cuts spans of edges into runs.
+    pub struct RunSplitter {
+        name: "run_splitter",
+        ports: {
+            /// Runs.
+            RUNS: [Run; RUNS] by |run| run.sender,
+        },
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &WarpContext, span: &Span, out: &mut Ports) {
+        let Span { edges, board, base } = *span;
+        let head = Board::new(ctx.view(&board));
+        let (Some(head), true) = (head, edges.len() <= SPAN as usize) else {
+            if ctx.thread() == 0 {
+                ctx.refuse();
+            }
+            return;
         };
-        let damping = self.word(head!(damping));
-        ctx.sync(); // all have read it
-        set(head!(arrived), 0);
-        set(head!(iterations), iterated.iterations);
-        set(head!(base), base(damping, iterated.dangling, self.vertices as u64));
-        iterated
+        let runs = match edges.len() as u32 {
+            0 => head.word(head!(senders)).min(RUNS.into()) as u32,
+            n => n.div_ceil(RUN),
+        };
+        let all = edges.len();
+        out.emit_each(RunSplitter::RUNS, runs, |k| {
+            let (first, end) = ((RUN * k) as usize, (RUN * (k + 1)) as usize);
+            let edges = edges.slice(first.min(all)..end.min(all)).unwrap_or(edges);
+            Run { edges, board, base, sender: k, padding: 0 }
+        });
     }
 }
 
@@ -264,7 +394,7 @@ ring_device::ring_kernel! {
         name: "contribution_sender",
         ports: {
             /// Contributions, and marks.
-            CONTRIBUTIONS: [Contribution; RUN] by |contribution| contribution.target,
+            CONTRIBUTIONS: [Contribution; RUN] by |contribution| contribution.target / GROUP,
         },
         uses_payload: true,
     }
@@ -286,9 +416,9 @@ ring_device::ring_kernel! {
             let (source, target) = ((edge >> 32) as usize, edge as u32);
             Contribution {
                 board: run.board,
-                target: if is_mark == 0 { target } else { k },
+                target: if is_mark == 0 { target } else { GROUP * k },
                 is_mark,
-                share: board.get(Row::Shares, source),
+                share: if is_mark == 0 { board.get(Row::Shares, source) } else { run.base },
             }
         });
     }
@@ -300,7 +430,7 @@ ring_device::ring_kernel! {
         name: "rank_aggregator",
         ports: {
             /// Marks.
-            MARKS: [Mark; 1],
+            MARKS: [Mark; 1] by |mark| mark.aggregator,
         },
         uses_payload: true,
     }
@@ -308,7 +438,8 @@ ring_device::ring_kernel! {
     fn handle(ctx: &ThreadContext, contribution: &Contribution, out: &mut Ports) {
         let Contribution { board, target, is_mark, share } = *contribution;
         if is_mark != 0 {
-            out.emit(RankAggregator::MARKS, Mark { board });
+            let aggregator = target / GROUP;
+            out.emit(RankAggregator::MARKS, Mark { board, base: share, aggregator, padding: 0 });
             return;
         }
         let is_added = match ctx.adder(&board) {
@@ -322,31 +453,34 @@ ring_device::ring_kernel! {
 }
 
 ring_device::ring_kernel! {
-    /// Counts marks. With the last one it makes the new ranks, and says by how much they changed.
+    /// Counts marks. With the last one of an iteration it makes new ranks, and says by how much they changed.
     pub struct ConvergenceChecker {
         name: "convergence_checker",
         ports: {
-            /// What each iteration has come to.
+            /// What each iteration has come to, for the vertices of one channel.
             ITERATED: [Iterated; 1],
         },
         uses_payload: true,
     }
 
     fn handle(ctx: &BlockContext, mark: &Mark, out: &mut Ports) {
-        let Some(board) = Board::new(ctx.view(&mark.board)) else {
+        let board = Board::new(ctx.view(&mark.board));
+        let class = board.and_then(|board| Class::of(&board, mark.aggregator));
+        let (Some(board), Some(class)) = (board, class) else {
             if ctx.thread() == 0 {
                 ctx.refuse();
             }
             return;
         };
-        let arrived = board.word(head!(arrived)) + 1;
-        let is_last = arrived == board.word(head!(marks));
+        let arrived = board.word(class.tally) + 1;
+        let is_last = arrived == class.marks;
         ctx.sync(); // all have read it
+        if ctx.thread() == 0 {
+            board.words.set(class.tally, if is_last { 0 } else { arrived });
+        }
         if is_last {
-            let iterated = board.iterate(ctx);
+            let iterated = board.iterate(ctx, &class, mark.base);
             out.emit(ConvergenceChecker::ITERATED, iterated);
-        } else if ctx.thread() == 0 {
-            board.words.set(head!(arrived), arrived);
         }
     }
 }

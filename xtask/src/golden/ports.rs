@@ -13,7 +13,7 @@ use super::place::{Access, Place, Strength};
 use ring_ptx::Statement;
 
 /// The kernels.
-const KERNELS: [&str; 21] = [
+const KERNELS: [&str; 22] = [
     "ring_Absorber",
     "ring_Copier",
     "ring_WarpCopier",
@@ -29,6 +29,7 @@ const KERNELS: [&str; 21] = [
     "ring_Tape",
     "ring_Split",
     "ring_WordCount",
+    "ring_RunSplitter",
     "ring_ContributionSender",
     "ring_RankAggregator",
     "ring_ConvergenceChecker",
