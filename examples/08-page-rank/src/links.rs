@@ -27,8 +27,9 @@ pub struct Channels {
 /// Slots of each link from the splitter to a sender.
 const RUN_SLOTS: u32 = 4096;
 
-/// Slots of each link from an aggregator to a checker.
-const MARK_SLOTS: u32 = 256;
+/// Slots of each link from an aggregator to a checker. Any contribution may be a mark for all that is known, so that no more of them are
+/// under way than there are slots.
+const MARK_SLOTS: u32 = 4096;
 
 impl Channels {
     /// Bytes that the links take, of one kernel to another each.
