@@ -316,4 +316,72 @@ mod tests {
             assert_eq!(found.last.dangling, found.ranks.iter().sum());
         });
     }
+
+    #[test]
+    fn groups_are_dealt_one_vertex_each_by_turns() {
+        let group = GROUP as usize;
+        for n in [1, 31, 32, 33, 100, 1024] {
+            let places: Vec<usize> = dealt(n).collect();
+            let groups = n.div_ceil(group);
+            assert!(places[..groups].iter().enumerate().all(|(g, place)| *place == g * group));
+            let mut sorted = places;
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..n), "{n}");
+        }
+    }
+
+    #[test]
+    fn more_channels_than_the_kernels_can_do_with_are_refused_by_name_and_number() {
+        let refused = |change: fn(&mut Channels)| {
+            let mut channels = FEW[1];
+            change(&mut channels);
+            channels.check().unwrap_err()
+        };
+        assert_eq!(refused(|of| of.senders = 0), "0 senders: there must be 1 to 224");
+        assert_eq!(refused(|of| of.senders = 225), "225 senders: there must be 1 to 224");
+        assert_eq!(refused(|of| of.aggregators = 300), "300 aggregators: there must be 1 to 224");
+        assert_eq!(refused(|of| of.checkers = 4), "4 checkers: there must be 1 to 3");
+        let many = |of: &mut Channels| (of.aggregators, of.checkers) = (100, 33);
+        assert_eq!(refused(many), "33 checkers: there must be 1 to 32");
+        assert!(FEW.iter().all(|channels| channels.check().is_ok()));
+    }
+
+    #[test]
+    fn a_board_whose_head_is_none_is_refused_and_harms_nothing() {
+        let good = Head { senders: 1, aggregators: 3, checkers: 2, ..Head::default() };
+        let heads = [
+            (good, 3),
+            (Head { aggregators: 0, ..good }, 0),
+            (Head { aggregators: u64::MAX, ..good }, 0),
+            (Head { aggregators: 1 << 20, ..good }, 0),
+            (Head { checkers: 0, ..good }, 0),
+            (Head { checkers: u64::from(CHECKERS) + 1, ..good }, 0),
+            (Head { checkers: 1 << 40 | 1, ..good }, 0),
+        ];
+        ring_tests::on_each_device(|host| {
+            let mut links = GraphBuilder::new();
+            let checker = links.kernel::<ConvergenceChecker>(launch());
+            links.feed(checker);
+            links.read(checker, ConvergenceChecker::ITERATED);
+            let mut links = host.launch_graph(&links).unwrap();
+            let mut boards = Vec::new();
+            for (head, aggregator) in heads {
+                let mut board = vec![0; board_len(40)];
+                board[..HEAD].copy_from_slice(&bytemuck::cast::<Head, [u64; HEAD]>(head));
+                let board = filled(host, &board).unwrap();
+                boards.push((board, aggregator));
+            }
+            links.activate(LONG).unwrap();
+            let mut to = links.sender(checker, 0).unwrap();
+            for (board, aggregator) in &boards {
+                let board = board.reference();
+                let mark = Mark { board, base: 1, aggregator: *aggregator, padding: 0 };
+                to.send(mark, LONG).unwrap();
+            }
+            links.drain(LONG).unwrap();
+            let telemetry = links.kernel(checker).unwrap().telemetry();
+            assert_eq!(telemetry.refused, heads.len() as u64);
+            links.terminate(LONG).unwrap();
+        });
+    }
 }
