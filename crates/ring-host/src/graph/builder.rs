@@ -246,7 +246,9 @@ impl GraphBuilder {
         Node { index: self.members.len() - 1, graph: self.id, of: PhantomData }
     }
 
-    /// Lets the host send messages to the channels of a kernel, beside those that come by links.
+    /// Lets the host send messages to the channels of a kernel, beside those that come by links. Requests that the host sends are read
+    /// across the bus: where many channels are to have small ones, a kernel before them, of a channel or two, whose handler emits
+    /// many of them for one request of the host's, feeds them sooner.
     pub fn feed<K: WithPorts>(&mut self, to: Node<K>) -> &mut Self {
         if self.owns(to)
             && let Some(member) = self.members.get_mut(to.index)
@@ -272,7 +274,8 @@ impl GraphBuilder {
         self.declare_link(from, port, to, route, None)
     }
 
-    /// The same, by rings of so many slots, a power of two.
+    /// The same, by rings of so many slots, a power of two. A channel takes as many requests at a time as surely have room in all its
+    /// outputs, whatever their handlers emit: a short link holds up all requests, even if a handler seldom emits to it.
     pub fn link_with<K, const P: usize, C>(
         &mut self,
         from: Node<K>,
