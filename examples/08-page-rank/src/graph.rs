@@ -132,16 +132,15 @@ impl Edges {
     }
 }
 
-/// The vertices by falling degree; and where each is among these.
-pub fn by_degree(degrees: &[u32]) -> (Vec<u32>, Vec<u32>) {
+/// The vertices by falling degree.
+pub fn by_degree(degrees: &[u32]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..degrees.len() as u32).collect();
     order.sort_by_key(|v| Reverse(degrees[*v as usize]));
-    let number = numbers(&order);
-    (order, number)
+    order
 }
 
 /// Where each vertex is in an order.
-fn numbers(order: &[u32]) -> Vec<u32> {
+pub fn numbers(order: &[u32]) -> Vec<u32> {
     let mut number = vec![0; order.len()];
     order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
     number
@@ -170,7 +169,8 @@ impl Layout {
     /// block.
     pub fn new(graph: &Edges, most: usize, (blocks, warps): (usize, usize)) -> Layout {
         let in_degrees = graph.in_degrees();
-        let (order, number) = by_degree(&in_degrees);
+        let order = by_degree(&in_degrees);
+        let number = numbers(&order);
 
         // All rows one after the other, the sources of each in rising order: lanes side by side then read what lies close together.
         let mut edges: Vec<(u32, u32)> =

@@ -1,7 +1,7 @@
 //! PageRank by messages: a graph of kernels, to which the host sends spans of edges, iteration after iteration
 //! (`ring_example_kernels::rank_links`).
 
-use crate::graph::{Edges, by_degree};
+use crate::graph::{Edges, by_degree, numbers};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_example_kernels::rank_links::{
     AGGREGATORS, CHECKERS, Contribution, ContributionSender, ConvergenceChecker, GROUP, HEAD, Head,
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 /// How many channels there are of senders, aggregators and checkers, and how long the links are from senders to aggregators.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels {
-    /// Each sends the contributions of every so manieth run.
+    /// Run `r` of a span goes to sender `r % senders`.
     pub senders: u32,
-    /// Each adds those to every so manieth group of vertices.
+    /// Group `g` of the vertices is aggregator `g % aggregators`'s, which adds what they get.
     pub aggregators: u32,
-    /// Each makes the new ranks of the vertices of every so manieth aggregator.
+    /// The vertices of aggregator `a` are checker `a % checkers`'s, which makes their new ranks.
     pub checkers: u32,
     /// Slots of each link from a sender to an aggregator.
     pub slots: u32,
@@ -27,8 +27,8 @@ pub struct Channels {
 /// Slots of each link from the splitter to a sender.
 const RUN_SLOTS: u32 = 4096;
 
-/// Slots of each link from an aggregator to a checker. Any contribution may be a mark for all that is known, so that no more of them are
-/// under way than there are slots.
+/// Slots of each link from an aggregator to a checker. An aggregator takes as many contributions at a time as have room here if each of
+/// them is a mark, though few are: a short link would hold up all of them.
 const MARK_SLOTS: u32 = 4096;
 
 impl Channels {
@@ -108,12 +108,10 @@ impl Layout {
     fn new(graph: &Edges, channels: Channels) -> Layout {
         let n = graph.vertices() as usize;
         let degrees = graph.out_degrees();
-        let (by_degree, _) = by_degree(&graph.in_degrees());
-        let (mut order, mut name) = (vec![0; n], vec![0; n]);
-        for (old, new) in by_degree.into_iter().zip(dealt(n)) {
-            order[new] = old;
-            name[old as usize] = new as u32;
-        }
+        let mut order = vec![0; n];
+        let by_degree = by_degree(&graph.in_degrees());
+        by_degree.into_iter().zip(dealt(n)).for_each(|(old, new)| order[new] = old);
+        let name = numbers(&order);
         let edge = |(source, target): &(u32, u32)| {
             u64::from(name[*source as usize]) << 32 | u64::from(name[*target as usize])
         };
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_whose_head_is_none_is_refused_and_harms_nothing() {
+    fn a_board_with_an_invalid_head_is_refused_and_stays_as_it_is() {
         let good = Head { senders: 1, aggregators: 3, checkers: 2, ..Head::default() };
         let heads = [
             (good, 3),
@@ -368,12 +366,11 @@ mod tests {
             for (head, aggregator) in heads {
                 let mut board = vec![0; board_len(40)];
                 board[..HEAD].copy_from_slice(&bytemuck::cast::<Head, [u64; HEAD]>(head));
-                let board = filled(host, &board).unwrap();
-                boards.push((board, aggregator));
+                boards.push((filled(host, &board).unwrap(), board, aggregator));
             }
             links.activate(LONG).unwrap();
             let mut to = links.sender(checker, 0).unwrap();
-            for (board, aggregator) in &boards {
+            for (board, _, aggregator) in &boards {
                 let board = board.reference();
                 let mark = Mark { board, base: 1, aggregator: *aggregator, padding: 0 };
                 to.send(mark, LONG).unwrap();
@@ -382,6 +379,11 @@ mod tests {
             let telemetry = links.kernel(checker).unwrap().telemetry();
             assert_eq!(telemetry.refused, heads.len() as u64);
             links.terminate(LONG).unwrap();
+            for (board, words, _) in &boards {
+                let mut found = vec![u64::MAX; words.len()];
+                board.download(0, &mut found, LONG).unwrap();
+                assert_eq!(&found, words);
+            }
         });
     }
 }

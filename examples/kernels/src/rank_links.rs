@@ -1,9 +1,13 @@
 //! PageRank by messages: each contribution of a vertex to another is one, from kernel to kernel.
 //!
 //! ```text
-//!       spans of edges          runs of edges                     contributions, by target            marks, by aggregator
-//! host ===============> RunSplitter =========> ContributionSender =======================> RankAggregator ===============>
-//!                                                                                            ConvergenceChecker ===> host
+//!      spans of edges             runs of edges
+//! host ===============> RunSplitter ==============> ContributionSender
+//!                                                           ||
+//!                                                           || contributions, by target
+//!                                                           \/
+//! host <============= ConvergenceChecker <========== RankAggregator
+//!      iterations                        marks, by aggregator
 //! ```
 //!
 //! **An iteration.** The host sends all edges in spans, and behind them a span without edges. The splitter cuts each into runs, which
@@ -119,7 +123,7 @@ pub struct Run {
     pub board: BufferRef<u64>,
     /// See [`Span::base`].
     pub base: u64,
-    /// Which sender gets it: this one, if senders are counted over and over.
+    /// Which of the span's runs it is: it goes to the sender of this number, modulo how many there are.
     pub sender: u32,
     /// 0.
     pub padding: u32,
@@ -220,7 +224,7 @@ struct Class {
 }
 
 impl Class {
-    /// That of the aggregator from which a mark came; `None` if the board's head is none.
+    /// That of the aggregator from which a mark came; `None` if the numbers in the board's head cannot be, or there is no such aggregator.
     #[inline(always)]
     fn of(board: &Board<'_>, aggregator: u32) -> Option<Class> {
         let word = |at: usize| u32::try_from(board.word(at)).ok().and_then(NonZeroU32::new);
@@ -238,7 +242,7 @@ impl Class {
         Some(Class { tally, first, step: checkers.get(), count, aggregators, marks })
     }
 
-    /// Its vertex of that number, by groups: behind the last one there are numbers that are no vertex's.
+    /// Its vertex of that number, group after group. Some numbers below [`numbers`](Self::numbers) give a vertex that is not there.
     #[inline(always)]
     fn vertex(&self, number: u32) -> usize {
         let (group, k) = (number / GROUP, number % GROUP);
@@ -247,7 +251,7 @@ impl Class {
         (GROUP * (aggregator + self.aggregators.get() * turn) + k) as usize
     }
 
-    /// A number that is greater than those of all its vertices.
+    /// How many numbers to go through for all its vertices.
     #[inline(always)]
     fn numbers(&self, vertices: usize) -> u32 {
         let groups = (vertices as u32).div_ceil(GROUP);

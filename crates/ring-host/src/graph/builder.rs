@@ -247,8 +247,8 @@ impl GraphBuilder {
     }
 
     /// Lets the host send messages to the channels of a kernel, beside those that come by links. Requests that the host sends are read
-    /// across the bus: where many channels are to have small ones, a kernel before them, of a channel or two, whose handler emits
-    /// many of them for one request of the host's, feeds them sooner.
+    /// across the bus. Where many channels take small requests, it is faster to feed one kernel before them, of a channel or two, whose
+    /// handler emits many of those for each request of the host.
     pub fn feed<K: WithPorts>(&mut self, to: Node<K>) -> &mut Self {
         if self.owns(to)
             && let Some(member) = self.members.get_mut(to.index)
