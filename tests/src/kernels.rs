@@ -13,6 +13,9 @@ pub const VARIABLE: &str = "RING_TEST_PTX";
 // SAFETY: `cargo xtask ptx` made it of the crate whose kernels are launched with it.
 const EXAMPLES: Kernels = unsafe { Kernels::new(PTX) };
 
+// SAFETY: likewise.
+const WHOLE_DEVICE: Kernels = unsafe { Kernels::new(ring_whole_device_kernels::PTX) };
+
 /// The files. What they are is written to standard error, past a harness that keeps what tests print.
 /// Ends the process if one cannot be used: no test may run other PTX than was asked for.
 pub fn files() -> &'static KernelFiles {
@@ -45,6 +48,11 @@ pub fn config() -> RuntimeConfig {
 /// PTX with `K`, which is a kernel of the examples.
 pub fn of_examples<K: Kernel>() -> Kernels {
     files().with_entry(K::ENTRY, EXAMPLES)
+}
+
+/// PTX with `K`, which is a kernel of those examples that a whole device computes.
+pub fn of_whole_device<K: Kernel>() -> Kernels {
+    files().with_entry(K::ENTRY, WHOLE_DEVICE)
 }
 
 /// Whether a panic of `K`, which is a kernel of the examples, is a trap on a GPU: the process then loses all

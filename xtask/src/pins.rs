@@ -18,7 +18,7 @@ pub struct Module {
     /// Whether all its entry points are made by `ring_kernel!`, which is why the crate names no unstable
     /// feature.
     pub by_macro: bool,
-    /// Whether handlers in it are meant to panic.
+    /// Whether handlers in it may panic.
     pub panics: bool,
     /// Folders of all crates of this workspace that become part of it.
     pub crates: &'static [&'static str],
@@ -110,18 +110,32 @@ pub const EXAMPLES: Module = Module {
         "ring_WordCount",
         "ring_GridSum",
         "ring_Ripple",
+        "ring_Saxpy",
+    ],
+};
+
+/// The kernels of the examples that `ring bench` measures too.
+pub const WHOLE_DEVICE: Module = Module {
+    package: "ring-whole-device-kernels",
+    feature: None,
+    by_macro: true,
+    // Where they divide, the compiler does not see that the divisor is not zero.
+    panics: true,
+    crates: &["crates/ring-shared", "crates/ring-device", "examples/whole-device"],
+    ptx: "examples/whole-device/kernels.ptx",
+    cubins: &[],
+    entries: &[
         "ring_Wave",
         "ring_PageRank",
         "ring_RunSplitter",
         "ring_ContributionSender",
         "ring_RankAggregator",
         "ring_ConvergenceChecker",
-        "ring_Saxpy",
     ],
 };
 
 /// Every module.
-pub const MODULES: [&Module; 3] = [&BUILT_IN, &BENCH, &EXAMPLES];
+pub const MODULES: [&Module; 4] = [&BUILT_IN, &BENCH, &EXAMPLES, &WHOLE_DEVICE];
 
 impl Module {
     /// What cargo is to compile.

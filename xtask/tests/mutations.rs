@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ring_device::BlockMemory;
 use xtask::golden::{self, BLOCK, Violation, code};
-use xtask::pins::{BENCH, BUILT_IN, EXAMPLES, MODULES, Module};
+use xtask::pins::{BENCH, BUILT_IN, EXAMPLES, MODULES, Module, WHOLE_DEVICE};
 use xtask::{Workspace, workspace};
 
 fn read(module: &Module) -> String {
@@ -332,7 +332,8 @@ const HARMLESS: [(&str, Harmless); 7] = [
 #[test]
 fn every_weaker_fence_or_look_is_refused() {
     let mut used = [0; HARMLESS.len()];
-    for module in [&BUILT_IN, &EXAMPLES, &BENCH] {
+    // Kernels with ports and grids, of which the last module is made, have tests of their own.
+    for (module, least) in [(&BUILT_IN, 40), (&EXAMPLES, 40), (&BENCH, 40), (&WHOLE_DEVICE, 1)] {
         let (mut refused, mut missed) = (0, Vec::new());
         for piece in pieces(module) {
             let lines = &piece.lines;
@@ -367,7 +368,7 @@ fn every_weaker_fence_or_look_is_refused() {
             }
         }
         assert!(missed.is_empty(), "{}: not refused:\n{}", module.ptx, missed.join("\n"));
-        assert!(refused > 40, "{}: only {refused} changes were tried", module.ptx);
+        assert!(refused > least, "{}: only {refused} changes were tried", module.ptx);
         println!("{}: {refused} changes refused", module.ptx);
     }
     println!("harmless: {used:?}");

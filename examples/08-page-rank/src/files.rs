@@ -62,12 +62,14 @@ pub fn read(path: &Path) -> Result<Edges, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Layout;
+    use crate::grid::{MOST, ONCE, active, grid, rank};
     use crate::links::{self, Channels};
-    use crate::{DAMPING, ITERATIONS, Layout, MOST, ONCE, active, error, grid, rank};
+    use crate::{DAMPING, ITERATIONS, error};
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use ring_example_kernels::PageRank;
     use ring_host::LaunchConfig;
+    use ring_whole_device_kernels::PageRank;
     use std::fmt::Write;
 
     const MATRIX: &str = include_str!("../graphs/small.mtx");
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn samples_are_ranked_as_by_the_reference_by_grid_and_by_links() {
-        let kernels = ring_tests::kernels::of_examples::<PageRank>();
+        let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels);
         let few = Channels { senders: 2, aggregators: 3, checkers: 2, slots: 1024 };
         ring_tests::on_each_device(|host| {

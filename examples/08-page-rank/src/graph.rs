@@ -1,6 +1,6 @@
 //! Graphs, among them some made on the spot, seeded; and how they lie in memory for a grid.
 
-use ring_example_kernels::{FOURS, NOBODY, SLICE};
+use ring_whole_device_kernels::{FOURS, NOBODY, SLICE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs;
@@ -146,7 +146,7 @@ pub fn numbers(order: &[u32]) -> Vec<u32> {
     number
 }
 
-/// A graph as [`Ranking`](ring_example_kernels::Ranking) wants it.
+/// A graph as [`Ranking`](ring_whole_device_kernels::Ranking) wants it.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The vertex of the graph that each new one is.
@@ -279,7 +279,7 @@ fn dealt(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring_example_kernels::AT_ONCE;
+    use ring_whole_device_kernels::AT_ONCE;
 
     #[test]
     fn each_edge_is_in_its_row_once_and_each_slice_some_blocks() {

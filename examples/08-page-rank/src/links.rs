@@ -1,14 +1,14 @@
 //! PageRank by messages: a graph of kernels, to which the host sends spans of edges, iteration after iteration
-//! (`ring_example_kernels::rank_links`).
+//! (`ring_whole_device_kernels::rank_links`).
 
 use crate::graph::{Edges, by_degree, numbers};
 use crate::{DAMPING, Done, LONG, filled};
-use ring_example_kernels::rank_links::{
+use ring_host::{GraphBuilder, LaunchConfig, Route, Runtime, Sender};
+use ring_whole_device_kernels::rank_links::{
     AGGREGATORS, CHECKERS, Contribution, ContributionSender, ConvergenceChecker, GROUP, HEAD, Head,
     Iterated, Mark, ONE, RUNS, RankAggregator, Row, Run, RunSplitter, SPAN, Span, base, board_len,
     part, row,
 };
-use ring_host::{GraphBuilder, LaunchConfig, Route, Runtime, Sender};
 use std::time::{Duration, Instant};
 
 /// How many channels there are of senders, aggregators and checkers, and how long the links are from senders to aggregators.
@@ -248,7 +248,8 @@ mod tests {
     use crate::{ITERATIONS, OF_VERTEX, error};
 
     fn launch() -> LaunchConfig {
-        LaunchConfig::default().kernels(ring_tests::kernels::of_examples::<ContributionSender>())
+        LaunchConfig::default()
+            .kernels(ring_tests::kernels::of_whole_device::<ContributionSender>())
     }
 
     /// Links have room for what one run may emit, at least.

@@ -5,11 +5,8 @@ mod fragile;
 mod graph;
 mod grid;
 mod order_book;
-mod page_rank;
 pub mod pipeline;
-pub mod rank_links;
 mod saxpy;
-mod wave;
 
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 pub use graph::{
@@ -18,9 +15,7 @@ pub use graph::{
 };
 pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
-pub use page_rank::{AT_ONCE, FOURS, NOBODY, PageRank, Ranked, Ranking, SLICE};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
-pub use wave::{Membrane, Steps, Wave};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,0 +1,14 @@
+//! The kernels of the examples that a whole device computes with: PageRank by a grid, PageRank by messages between kernels, and a
+//! wave equation. They are a device crate of their own so that `ring bench` loads no others.
+#![no_std]
+
+mod page_rank;
+pub mod rank_links;
+mod wave;
+
+pub use page_rank::{AT_ONCE, FOURS, NOBODY, PageRank, Ranked, Ranking, SLICE};
+pub use wave::{Membrane, Steps, Wave};
+
+/// Their PTX, built by `cargo xtask ptx` and checked in.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX: &str = include_str!("../kernels.ptx");
