@@ -2,7 +2,7 @@
 
 use crate::graph::Layout;
 use crate::{DAMPING, Done, LONG, filled};
-use ring_host::{KernelHandle, LaunchConfig, Runtime};
+use ring_host::{Buffer, KernelHandle, LaunchConfig, Runtime};
 use ring_whole_device_kernels::{PageRank, Ranked, Ranking, SLICE};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,73 @@ pub fn grid(kernel: &KernelHandle<PageRank>) -> (usize, usize) {
     (kernel.blocks() as usize, kernel.threads() as usize / SLICE)
 }
 
+/// A graph in buffers of a runtime, as [`PageRank`] ranks it.
+#[derive(Debug)]
+pub struct Matrix {
+    /// The vertex of the graph that each new one is.
+    order: Vec<u32>,
+    slices: Buffer<u32>,
+    columns: Buffer<u32>,
+    shares: Buffer<u32>,
+    parts: Buffer<f32>,
+    ranks: Buffer<f32>,
+    contributions: [Buffer<f32>; 2],
+}
+
+impl Matrix {
+    /// A graph of that layout.
+    ///
+    /// # Errors
+    /// When there is no room for its buffers, or a copy fails.
+    pub fn new(host: &Runtime, layout: &Layout) -> Done<Matrix> {
+        let n = layout.order.len();
+        let contributions = || host.buffer::<f32>(n + 1);
+        Ok(Matrix {
+            order: layout.order.clone(),
+            slices: filled(host, &layout.slices)?,
+            columns: filled(host, &layout.columns)?,
+            shares: filled(host, &layout.shares)?,
+            parts: filled(host, &layout.parts)?,
+            ranks: host.buffer::<f32>(n)?,
+            contributions: [contributions()?, contributions()?],
+        })
+    }
+
+    /// The message that ranks it: so many iterations, or until the ranks change by no more than `tolerance` in one, in all (L1).
+    #[must_use]
+    pub fn message(&self, iterations: u32, tolerance: f32) -> Ranking {
+        Ranking {
+            slices: self.slices.reference(),
+            columns: self.columns.reference(),
+            shares: self.shares.reference(),
+            parts: self.parts.reference(),
+            ranks: self.ranks.reference(),
+            contributions: self.contributions.each_ref().map(|buffer| buffer.reference()),
+            vertices: self.order.len() as u32,
+            iterations,
+            damping: DAMPING,
+            tolerance,
+        }
+    }
+
+    /// The ranks of the graph's vertices, behind an answer.
+    ///
+    /// # Errors
+    /// When a copy fails.
+    pub fn ranks(&self) -> Done<Vec<f32>> {
+        let mut found = vec![0.0; self.order.len()];
+        self.ranks.download(0, &mut found, LONG)?;
+        let mut by_vertex = vec![0.0; found.len()];
+        self.order.iter().zip(found).for_each(|(v, rank)| by_vertex[*v as usize] = rank);
+        Ok(by_vertex)
+    }
+}
+
 /// The ranks of a graph's vertices; how many iterations that took; and how long it was from each message to its answer, in rising
 /// order: a first one, and more until they have taken `enough`.
+///
+/// # Errors
+/// When there is no room for the graph, or the kernel refuses it or does not answer.
 pub fn rank(
     host: &Runtime,
     kernel: &mut KernelHandle<PageRank>,
@@ -30,27 +95,8 @@ pub fn rank(
     (iterations, tolerance): (u32, f32),
     enough: Duration,
 ) -> Done<(Vec<f32>, Ranked, Vec<Duration>)> {
-    let n = layout.order.len();
-    let slices = filled(host, &layout.slices)?;
-    let columns = filled(host, &layout.columns)?;
-    let parts = filled(host, &layout.parts)?;
-    let ranks = host.buffer::<f32>(n)?;
-    let contributions = || host.buffer::<f32>(n + 1);
-    let contributions = [contributions()?, contributions()?];
-
-    let shares = filled(host, &layout.shares)?;
-    let ranking = Ranking {
-        slices: slices.reference(),
-        columns: columns.reference(),
-        shares: shares.reference(),
-        parts: parts.reference(),
-        ranks: ranks.reference(),
-        contributions: [contributions[0].reference(), contributions[1].reference()],
-        vertices: n as u32,
-        iterations,
-        damping: DAMPING,
-        tolerance,
-    };
+    let matrix = Matrix::new(host, layout)?;
+    let ranking = matrix.message(iterations, tolerance);
     let (mut ranked, mut times) = (Ranked::default(), Vec::new());
     let first = Instant::now();
     while times.is_empty() || first.elapsed() < enough {
@@ -63,11 +109,7 @@ pub fn rank(
     if ranked.iterations == 0 {
         return Err("the kernel refused the buffers".into());
     }
-    let mut found = vec![0.0; n];
-    ranks.download(0, &mut found, LONG)?;
-    let mut by_vertex = vec![0.0; n];
-    layout.order.iter().zip(found).for_each(|(v, rank)| by_vertex[*v as usize] = rank);
-    Ok((by_vertex, ranked, times))
+    Ok((matrix.ranks()?, ranked, times))
 }
 
 /// No time: one message is enough.

@@ -3,7 +3,10 @@
 
 use crate::graph::{Edges, by_degree, numbers};
 use crate::{DAMPING, Done, LONG, filled};
-use ring_host::{GraphBuilder, LaunchConfig, Route, Runtime, Sender};
+use ring_host::{
+    Buffer, BufferRef, Graph, GraphBuilder, Kernel, LaunchConfig, Node, PortReader, PortReceiver,
+    Route, Runtime, Sender,
+};
 use ring_whole_device_kernels::rank_links::{
     AGGREGATORS, CHECKERS, Contribution, ContributionSender, ConvergenceChecker, GROUP, HEAD, Head,
     Iterated, Mark, ONE, RUNS, RankAggregator, Row, Run, RunSplitter, SPAN, Span, base, board_len,
@@ -31,8 +34,16 @@ const RUN_SLOTS: u32 = 4096;
 /// them is a mark, though few are: a short link would hold up all of them.
 const MARK_SLOTS: u32 = 4096;
 
+/// As many as are fast on an H200: 113 blocks in all.
+impl Default for Channels {
+    fn default() -> Channels {
+        Channels { senders: 32, aggregators: 64, checkers: 16, slots: 1 << 13 }
+    }
+}
+
 impl Channels {
     /// Bytes that the links take, of one kernel to another each.
+    #[must_use]
     pub fn bytes(&self) -> usize {
         let [senders, aggregators, checkers] =
             [self.senders, self.aggregators, self.checkers].map(|n| n as usize);
@@ -75,7 +86,8 @@ impl Found {
 }
 
 /// What a number of units is.
-fn number(units: u64) -> f64 {
+#[must_use]
+pub fn number(units: u64) -> f64 {
     units as f64 / ONE as f64
 }
 
@@ -143,7 +155,147 @@ impl Layout {
     }
 }
 
+/// The kernels that rank a graph, declared and linked.
+#[derive(Debug)]
+pub struct Links {
+    channels: Channels,
+    graph: GraphBuilder,
+    splitter: Node<RunSplitter>,
+    iterated: PortReader<Iterated>,
+}
+
+impl Links {
+    /// With so many channels. `launch` says for an entry point how its kernel is launched.
+    ///
+    /// # Errors
+    /// When the kernels cannot do with so many channels.
+    pub fn new(
+        launch: impl Fn(&'static str) -> LaunchConfig,
+        channels: Channels,
+    ) -> Result<Links, String> {
+        channels.check()?;
+        let mut links = GraphBuilder::new();
+        let splitter = links.kernel::<RunSplitter>(launch(RunSplitter::ENTRY));
+        let of = |entry, channels| launch(entry).channels(channels);
+        let sender =
+            links.kernel::<ContributionSender>(of(ContributionSender::ENTRY, channels.senders));
+        let aggregator =
+            links.kernel::<RankAggregator>(of(RankAggregator::ENTRY, channels.aggregators));
+        let checker =
+            links.kernel::<ConvergenceChecker>(of(ConvergenceChecker::ENTRY, channels.checkers));
+        links.feed(splitter);
+        links.link_with(splitter, RunSplitter::RUNS, sender, Route::ByKey, RUN_SLOTS);
+        let to = ContributionSender::CONTRIBUTIONS;
+        links.link_with(sender, to, aggregator, Route::ByKey, channels.slots);
+        links.link_with(aggregator, RankAggregator::MARKS, checker, Route::ByKey, MARK_SLOTS);
+        let iterated = links.read(checker, ConvergenceChecker::ITERATED);
+        Ok(Links { channels, graph: links, splitter, iterated })
+    }
+
+    /// What is to be launched.
+    #[must_use]
+    pub fn graph(&self) -> &GraphBuilder {
+        &self.graph
+    }
+}
+
+/// A graph in buffers of a runtime, as the kernels rank it.
+#[derive(Debug)]
+pub struct Board {
+    layout: Layout,
+    edges: Buffer<u64>,
+    board: Buffer<u64>,
+}
+
+impl Board {
+    /// Of a graph, for so many channels.
+    ///
+    /// # Errors
+    /// When there is no room for its buffers, or a copy fails.
+    pub fn new(host: &Runtime, graph: &Edges, channels: Channels) -> Done<Board> {
+        let layout = Layout::new(graph, channels);
+        let (edges, board) = (filled(host, &layout.edges)?, filled(host, &layout.board)?);
+        Ok(Board { layout, edges, board })
+    }
+
+    /// The ranks of the graph's vertices, in units of one over [`ONE`].
+    ///
+    /// # Errors
+    /// When a copy fails.
+    pub fn ranks(&self) -> Done<Vec<u64>> {
+        let mut found = vec![0; self.layout.order.len()];
+        self.board.download(row(Row::Ranks, found.len()), &mut found, LONG)?;
+        let mut ranks = vec![0; found.len()];
+        self.layout.order.iter().zip(found).for_each(|(v, rank)| ranks[*v as usize] = rank);
+        Ok(ranks)
+    }
+}
+
+/// The launched kernels, and the graph that they rank.
+#[derive(Debug)]
+pub struct Ranker<'a> {
+    links: Graph,
+    splitter: Sender<RunSplitter>,
+    iterated: Vec<PortReceiver<Iterated>>,
+    board: &'a Board,
+    all: BufferRef<u64>,
+    /// What the last iteration has come to.
+    last: Iterated,
+}
+
+impl<'a> Ranker<'a> {
+    /// Begins to rank a graph of these channels by kernels that were launched as declared: no iteration was yet.
+    ///
+    /// # Errors
+    /// When the kernels are not those, or a copy fails.
+    pub fn new(declared: &Links, mut links: Graph, board: &'a Board) -> Done<Ranker<'a>> {
+        board.board.upload(0, &board.layout.board, LONG)?;
+        links.activate(LONG)?;
+        let splitter = links.sender(declared.splitter, 0)?;
+        let checkers = 0..declared.channels.checkers;
+        let iterated = checkers
+            .map(|c| links.receiver(declared.iterated, c))
+            .collect::<Result<Vec<_>, _>>()?;
+        let all = board.edges.reference().slice(0..board.layout.edges.len());
+        let all = all.ok_or("too many edges")?;
+        let last = Iterated { dangling: board.layout.dangling, ..Iterated::default() };
+        Ok(Ranker { links, splitter, iterated, board, all, last })
+    }
+
+    /// One iteration, and what it has come to.
+    ///
+    /// # Errors
+    /// When the kernels take no message, or do not answer.
+    pub fn iterate(&mut self) -> Done<Iterated> {
+        let base = base(damping(), self.last.dangling, self.board.layout.order.len() as u64);
+        let board = self.board.board.reference();
+        send(&mut self.splitter, Span { edges: self.all, board, base })?;
+        let mut sum = Iterated::default();
+        for of_checker in &mut self.iterated {
+            let Iterated { iterations, change, dangling } = of_checker.recv(LONG)?;
+            sum.iterations = iterations;
+            sum.change += change;
+            sum.dangling += dangling;
+        }
+        self.last = sum;
+        Ok(sum)
+    }
+
+    /// Ends the kernels.
+    ///
+    /// # Errors
+    /// When they do not end.
+    pub fn end(mut self) -> Done<()> {
+        self.links.drain(LONG)?;
+        self.links.terminate(LONG)?;
+        Ok(())
+    }
+}
+
 /// Ranks a graph's vertices: so many iterations, or until the ranks change by no more than `tolerance` in one, in all (L1).
+///
+/// # Errors
+/// When the kernels are not launched, or do not answer.
 pub fn rank(
     host: &Runtime,
     launch: &LaunchConfig,
@@ -151,56 +303,23 @@ pub fn rank(
     channels: Channels,
     (iterations, tolerance): (u32, f64),
 ) -> Done<Found> {
-    channels.check()?;
-    let layout = Layout::new(graph, channels);
-    let mut links = GraphBuilder::new();
-    let splitter = links.kernel::<RunSplitter>(launch.clone());
-    let sender = links.kernel::<ContributionSender>(launch.clone().channels(channels.senders));
-    let aggregator = links.kernel::<RankAggregator>(launch.clone().channels(channels.aggregators));
-    let checker = links.kernel::<ConvergenceChecker>(launch.clone().channels(channels.checkers));
-    links.feed(splitter);
-    links.link_with(splitter, RunSplitter::RUNS, sender, Route::ByKey, RUN_SLOTS);
-    let to = ContributionSender::CONTRIBUTIONS;
-    links.link_with(sender, to, aggregator, Route::ByKey, channels.slots);
-    links.link_with(aggregator, RankAggregator::MARKS, checker, Route::ByKey, MARK_SLOTS);
-    let iterated = links.read(checker, ConvergenceChecker::ITERATED);
-    let mut links = host.launch_graph(&links)?;
-    let (edges, board) = (filled(host, &layout.edges)?, filled(host, &layout.board)?);
-    links.activate(LONG)?;
-    let mut splitter = links.sender(splitter, 0)?;
-    let checkers = 0..channels.checkers;
-    let mut iterated =
-        checkers.map(|c| links.receiver(iterated, c)).collect::<Result<Vec<_>, _>>()?;
-
-    let all = edges.reference().slice(0..layout.edges.len()).ok_or("too many edges")?;
-    let (mut last, mut times) =
-        (Iterated { dangling: layout.dangling, ..Iterated::default() }, Vec::new());
-    while last.iterations < u64::from(iterations) {
+    let declared = Links::new(|_| launch.clone(), channels)?;
+    let links = host.launch_graph(declared.graph())?;
+    let board = Board::new(host, graph, channels)?;
+    let mut ranker = Ranker::new(&declared, links, &board)?;
+    let mut times = Vec::new();
+    while ranker.last.iterations < u64::from(iterations) {
         let begun = Instant::now();
-        let base = base(damping(), last.dangling, layout.order.len() as u64);
-        send(&mut splitter, Span { edges: all, board: board.reference(), base })?;
-        let mut sum = Iterated::default();
-        for of_checker in &mut iterated {
-            let Iterated { iterations, change, dangling } = of_checker.recv(LONG)?;
-            sum.iterations = iterations;
-            sum.change += change;
-            sum.dangling += dangling;
-        }
-        last = sum;
+        let last = ranker.iterate()?;
         times.push(begun.elapsed());
         if number(last.change) <= tolerance {
             break;
         }
     }
     times.sort_unstable();
-    links.drain(LONG)?;
-    links.terminate(LONG)?;
-
-    let mut found = vec![0; layout.order.len()];
-    board.download(row(Row::Ranks, found.len()), &mut found, LONG)?;
-    let mut ranks = vec![0; found.len()];
-    layout.order.iter().zip(found).for_each(|(v, rank)| ranks[*v as usize] = rank);
-    Ok(Found { ranks, last, times })
+    let last = ranker.last;
+    ranker.end()?;
+    Ok(Found { ranks: board.ranks()?, last, times })
 }
 
 /// Sends all edges in spans, and behind them the last span, which has none.
@@ -211,34 +330,6 @@ fn send(to: &mut Sender<RunSplitter>, all: Span) -> Done<()> {
         to.send(Span { edges, ..all }, LONG)?;
     }
     Ok(())
-}
-
-/// Ranks a graph's vertices, and prints how fast and how well.
-pub fn run(
-    host: &Runtime,
-    launch: &LaunchConfig,
-    graph: &Edges,
-    channels: Channels,
-    iterations: u32,
-) -> Done<Vec<f32>> {
-    let found = rank(host, launch, graph, channels, (iterations, 0.0))?;
-    let ranks = found.ranks();
-    let right = graph.reference(DAMPING.into(), found.last.iterations as u32);
-    let error = crate::error(&ranks, &right);
-    let (times, edges) = (&found.times, graph.edges().len() as f64);
-    let [p50, p99] = [times[times.len() / 2], times[times.len() * 99 / 100]];
-    println!(
-        "{} iterations by {} senders, {} aggregators and {} checkers, of {p50:.1?} each (p99 {p99:.1?}); {:.0} million contributions a second (p50); \
-         ranks are {error:.1e} off in all (L1), and changed by {:.1e} in the last iteration",
-        found.last.iterations,
-        channels.senders,
-        channels.aggregators,
-        channels.checkers,
-        edges / p50.as_secs_f64() / 1e6,
-        number(found.last.change),
-    );
-    assert!(error < 1e-5, "the ranks are {error:.1e} off");
-    Ok(ranks)
 }
 
 #[cfg(test)]
