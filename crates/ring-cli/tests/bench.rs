@@ -45,7 +45,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
-        ("/sections", json!(["load", "scopes", "graphs", "modes", "cpu", "growth"])),
+        ("/sections", json!(["load", "scopes", "graphs", "compute", "modes", "cpu", "growth"])),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
         ("/latency/0/id", json!("ring")),
@@ -65,7 +65,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (37, 32), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (38, 33), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -74,16 +74,16 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("32 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("33 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names = ["latency", "load", "throughput", "bandwidth", "scopes", "graphs"];
+    let names = ["latency", "load", "throughput", "bandwidth", "scopes", "graphs", "compute"];
     let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 32 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 33 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -210,6 +210,36 @@ fn graphs_are_printed_and_written() {
     for part in ["<h2>Graphs</h2>", "Round trips against kernels", "Messages against links"] {
         assert!(page.contains(part), "'{part}' is not in the page");
     }
+}
+
+#[test]
+fn whole_computations_are_printed_and_written() {
+    let says = [
+        "us: from a message to its answer",
+        "PageRank, R-MAT 2^10, a grid",
+        "PageRank, R-MAT 2^10, by messages",
+        "wave, 64 x 64, 20 steps",
+        "million contributions a second",
+        "PageRank, R-MAT 2^12 32 1,024",
+        "2 senders, 2 aggregators and 1 checker",
+    ];
+    let (report, page) = quick("compute", "--only compute", &says);
+    assert_eq!((&report["sections"], &report["wrong"]), (&json!(["compute"]), &json!([])));
+    let rows = |name: &str| report[name].as_array().expect("a list").clone();
+    let ids: Vec<_> = rows("compute").iter().map(|row| row["id"].clone()).collect();
+    let expected = "page_rank_rmat page_rank_uniform page_rank_links wave";
+    assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
+    for row in rows("compute") {
+        assert_eq!(row["device"], "cpu");
+        for figure in ["p50", "p90", "p99", "max"] {
+            let us = row["times"][figure].as_f64();
+            assert!(us.is_some_and(|us| us > 0.0), "{figure}: {row:#}");
+        }
+    }
+    let rates = rows("throughput");
+    assert_eq!((rates.len(), &rates[0]["sweep"]), (1, &json!("contributions")));
+    assert!(rates[0]["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{rates:#?}");
+    assert!(page.contains("<h2>Whole computations</h2>"), "{page}");
 }
 
 #[test]

@@ -46,6 +46,13 @@ pub struct Bench {
     pub html: Option<PathBuf>,
 }
 
+impl Bench {
+    /// Whether that section is asked for.
+    pub fn measures(&self, section: Section) -> bool {
+        self.only.is_empty() || self.only.contains(&section)
+    }
+}
+
 /// A number of round trips.
 fn samples(text: &str) -> Result<u64, String> {
     whole(text, 100..=100_000_000)

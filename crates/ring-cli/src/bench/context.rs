@@ -104,10 +104,14 @@ impl Context<'_> {
     /// [`Cores::pin`] counts.
     pub fn resident<K: Kernel>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
         self.check_interrupt()?;
-        let launched = self.cores.on(1, || self.runtime.launch::<K>(launch));
-        let mut kernel = launched.map_err(|error| not_launched(&error))?;
-        kernel.activate(TIMEOUT).map_err(wrong)?;
-        Ok(kernel)
+        activated(self.cores.on(1, || self.runtime.launch::<K>(launch)))
+    }
+
+    /// A kernel of several blocks that takes messages. On the CPU device the system places its threads, of which each
+    /// needs a processor.
+    pub fn grid<K: Kernel>(&self, launch: LaunchConfig) -> Found<KernelHandle<K>> {
+        self.check_interrupt()?;
+        activated(self.runtime.launch::<K>(launch))
     }
 
     /// A graph that waits to be activated. On the CPU device the system places its threads.
@@ -133,6 +137,12 @@ impl Context<'_> {
         let launch = launch.payload_bytes((pages * PAGE).saturating_sub(least));
         self.runtime.launch::<Echo>(launch).map(Some).map_err(wrong)
     }
+}
+
+fn activated<K: Kernel>(launched: Result<KernelHandle<K>, LaunchError>) -> Found<KernelHandle<K>> {
+    let mut kernel = launched.map_err(|error| not_launched(&error))?;
+    kernel.activate(TIMEOUT).map_err(wrong)?;
+    Ok(kernel)
 }
 
 /// Why a kernel was not launched.

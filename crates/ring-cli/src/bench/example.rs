@@ -8,6 +8,7 @@ use super::report::{
     Copies, Found, Growth, Latency, Many, OnDevice, Report, Rounds, Shape, Skipped, Stop,
     Throughput, Way, Whose,
 };
+use super::ring::compute::{LARGEST, SWEEP};
 use super::section::Section;
 use super::settings::Settings;
 use super::stats::{Rates, Times};
@@ -156,6 +157,18 @@ fn graphs() -> (Vec<Latency>, Vec<Throughput>) {
     (trips.map(trip).into(), rates.into())
 }
 
+/// Figures of whole computations.
+fn compute() -> (Vec<Latency>, Throughput) {
+    let trips = [
+        ("page_rank_rmat", 95.0),
+        ("page_rank_uniform", 106.0),
+        ("page_rank_links", 350.0),
+        ("wave", 1810.0),
+    ];
+    let row = row(SWEEP, LARGEST, 64, 32, 6000.0);
+    (trips.map(trip).into(), Throughput { whose: Whose::Ours, ..row })
+}
+
 /// Options as if none had been given.
 pub fn options() -> Bench {
     Bench {
@@ -273,6 +286,9 @@ pub fn report() -> Report {
     let (trips, rates) = graphs();
     report.graphs = trips;
     report.throughput.extend(rates);
+    let (trips, rate) = compute();
+    report.compute = trips;
+    report.throughput.push(rate);
     report.took = 1.5;
     report
 }

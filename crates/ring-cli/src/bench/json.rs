@@ -87,6 +87,7 @@ mod tests {
         let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
         let expected = [
             "at",
+            "compute",
             "copies",
             "device",
             "graphs",
@@ -129,6 +130,10 @@ mod tests {
             ("/throughput/13/sweep", json!("scopes")),
             ("/throughput/25/sweep", json!("links")),
             ("/throughput/25/capacity", json!(16384)),
+            ("/compute/2/id", json!("page_rank_links")),
+            ("/compute/2/times/count", json!(1000)),
+            ("/throughput/36/sweep", json!("contributions")),
+            ("/throughput/36/rate/median", json!(6000e6)),
             ("/throughput/0/rate/median", json!(130e6)),
             ("/throughput/12/rate/refused", json!("no more than 512 threads")),
             ("/modes/1/times/refused", json!("graphs fail <here>")),

@@ -70,7 +70,8 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let failure = |source| Failure::Open { device, source };
     let begun = Instant::now();
     let looks_for = [KernelFiles::BUILT_IN_ENTRY].into_iter();
-    let looks_for = looks_for.chain(measured::entries()).chain(baselines::entries()).collect();
+    let looks_for = looks_for.chain(measured::entries()).chain(baselines::entries());
+    let looks_for = looks_for.chain(ring::compute::entries()).collect();
     let kernels = &KernelSource::read(&options.ptx, device, looks_for)?;
     let image = kernels.built_in().image().map_err(OpenError::from).map_err(failure)?;
     let (driver, why) = device::open(device, &image).map_err(failure)?;
@@ -79,6 +80,9 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
     let mut config = RuntimeConfig { kernels: kernels.built_in(), ..RuntimeConfig::default() };
     if kind == DeviceKind::Cuda {
         (config.pinned_bytes, config.device_bytes) = LARGE;
+        if options.measures(Section::Compute) {
+            config.device_bytes += ring::compute::device_bytes();
+        }
     }
     let runtime = Runtime::open_with(device, config).map_err(failure)?;
     let (cores, settings) = (Cores::find(), Settings::of(options));
@@ -110,9 +114,8 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
 fn choose(options: &Bench, report: &mut Report) {
     let gpu = report.machine.is_gpu();
     for section in Section::all().iter().copied() {
-        let asked = options.only.is_empty() || options.only.contains(&section);
         match () {
-            () if !asked => {}
+            () if !options.measures(section) => {}
             () if section.needs_gpu() && !gpu => {
                 let why = format!("it needs a GPU, and this is {}", report.machine.device.name);
                 report.skipped.push(Skipped { section, why });
@@ -159,6 +162,7 @@ fn measure(
             Section::Bandwidth => comparison::bandwidth(&context, report),
             Section::Scopes => ring::scopes::measure(&context, report),
             Section::Graphs => ring::graphs::measure(&context, report),
+            Section::Compute => ring::compute::measure(&context, report),
             Section::Modes => report.ways = ring::modes::ways(&context),
             Section::Many => report.many = Some(ring::many::many(&context)),
             Section::Cpu => cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report),
@@ -180,6 +184,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
         Section::Bandwidth => settings.repeats,
         Section::Scopes => ring::scopes::steps(settings),
         Section::Graphs => ring::graphs::steps(settings),
+        Section::Compute => ring::compute::steps(settings),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,
         Section::Cpu => cpu::STEPS,

@@ -335,6 +335,8 @@ pub struct Report {
     pub scopes: Vec<Latency>,
     /// Round trips through chains of kernels.
     pub graphs: Vec<Latency>,
+    /// Messages of whole computations.
+    pub compute: Vec<Latency>,
     /// Modes and memories.
     #[serde(rename = "modes")]
     pub ways: Vec<Way>,
@@ -364,6 +366,7 @@ impl Report {
             copies: Vec::new(),
             scopes: Vec::new(),
             graphs: Vec::new(),
+            compute: Vec::new(),
             ways: Vec::new(),
             many: None,
             growth: Vec::new(),
@@ -378,7 +381,7 @@ impl Report {
             Ok(rates) => !rates.samples().is_empty(),
             Err(stop) => *stop != Stop::Interrupted,
         };
-        for rows in [&mut self.latency, &mut self.scopes, &mut self.graphs] {
+        for rows in [&mut self.latency, &mut self.scopes, &mut self.graphs, &mut self.compute] {
             rows.retain(|row| match &row.times {
                 Ok(times) => times.count() > 0,
                 Err(stop) => *stop != Stop::Interrupted,
@@ -415,7 +418,9 @@ impl Report {
                 all.push(Wrong { what, why: why.clone() });
             }
         };
-        for row in self.latency.iter().chain(&self.scopes).chain(&self.graphs) {
+        let trips =
+            self.latency.iter().chain(&self.scopes).chain(&self.graphs).chain(&self.compute);
+        for row in trips {
             note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
         }
         for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {

@@ -23,6 +23,8 @@ pub enum Section {
     Scopes,
     /// kernels that send messages to each other: one through chains of 1 to 5, and messages a second over links
     Graphs,
+    /// whole computations: PageRank by a grid and by messages between kernels, and a wave equation
+    Compute,
     /// round trip and throughput of every mode in every memory
     Modes,
     /// round trips of 16 kernels at once, beside those of one (GPU)

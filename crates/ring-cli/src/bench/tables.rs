@@ -1,5 +1,6 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
+mod compute;
 mod graphs;
 mod load;
 mod scopes;
@@ -35,13 +36,14 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 8] {
+pub fn parts(report: &Report) -> [Part; 9] {
     [
         latency(report),
         load::load(report),
         throughput(report),
         scopes::scopes(report),
         graphs::graphs(report),
+        compute::compute(report),
         ways(report),
         many(report),
         growth(report),

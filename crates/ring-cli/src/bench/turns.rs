@@ -31,9 +31,17 @@ impl Rated {
 }
 
 impl Context<'_> {
-    /// Measures round trips of all kinds.
-    pub fn trips(&self, what: &str, rounds: u64, kinds: &[Trips]) -> Vec<Latency> {
-        let row = |(id, name, _): &Trips| Latency::new(id, name, self.device());
+    /// Measures round trips of all kinds, which are [`Trips`] or what keeps something from round to round.
+    pub fn trips<R>(
+        &self,
+        what: &str,
+        rounds: u64,
+        kinds: &[(&'static str, &'static str, R)],
+    ) -> Vec<Latency>
+    where
+        R: Fn(&Context<'_>, usize, &mut Times) -> Found<()>,
+    {
+        let row = |(id, name, _): &(&'static str, &str, R)| Latency::new(id, name, self.device());
         let mut rows: Vec<Latency> = kinds.iter().map(row).collect();
         for round in 1..=rounds {
             self.steps.next(&format!("{what}, round {round} of {rounds}"));

@@ -33,7 +33,8 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, load, throughput, scopes, graphs, ways, many, growth] = tables::parts(report);
+    let [latency, load, throughput, scopes, graphs, compute, ways, many, growth] =
+        tables::parts(report);
     let parts = [
         table::wrong(report),
         table::part(&tables::targets(report), ""),
@@ -42,6 +43,7 @@ pub fn page(report: &Report) -> String {
         table::part(&throughput, &plots::throughput(report)),
         table::part(&scopes, &plots::scopes(report)),
         table::part(&graphs, &plots::graphs(report)),
+        table::part(&compute, ""),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),
         table::part(&growth, &plots::growth(report)),
@@ -173,12 +175,26 @@ mod tests {
     }
 
     #[test]
+    fn whole_computations_are_tables() {
+        let page = page(&example::report());
+        for part in [
+            "<h2>Whole computations</h2>",
+            "<h3>Whole computations, million contributions a second</h3>",
+            "page_rank_rmat &lt;there &amp; back&gt;",
+            "32 senders, 64 aggregators and 16 checkers",
+        ] {
+            assert!(page.contains(part), "'{part}' is not in the page");
+        }
+    }
+
+    #[test]
     fn nothing_measured_is_a_page_too() {
         let mut report = example::report();
         (report.latency, report.throughput) = (Vec::new(), Vec::new());
         (report.on_device, report.copies) = (Vec::new(), Vec::new());
         (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
         (report.load, report.scopes, report.graphs) = (None, Vec::new(), Vec::new());
+        report.compute = Vec::new();
         let page = page(&report);
         assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
     }

@@ -1,5 +1,6 @@
 //! Measurements of this runtime, through its public interface.
 
+pub mod compute;
 pub mod graphs;
 pub mod growth;
 pub mod latency;

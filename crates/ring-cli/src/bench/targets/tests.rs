@@ -23,6 +23,7 @@ fn each_is_judged_by_its_own_figures() {
         ("load_1", Verdict::NeedsGpu),
         ("scope_block", Verdict::NeedsGpu),
         ("graph_more", Verdict::NeedsGpu),
+        ("compute_page_rank", Verdict::NeedsGpu),
     ] {
         let target = found(&all, id);
         assert_eq!(target.verdict(), verdict, "{target:?}");
@@ -203,6 +204,23 @@ fn a_graph_that_stopped_or_has_no_room_is_not_passed_over() {
 }
 
 #[test]
+fn whole_computations_are_judged_on_the_gpu_that_the_bounds_are_for() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let verdicts = verdicts_of_an_h200(&mut report, "compute_");
+    assert_eq!(verdicts, [("compute_page_rank", Verdict::Met)]);
+    let of = |report: &Report| found(&targets(report), "compute_page_rank").measured.clone();
+    let met = of(&report).unwrap();
+    assert_eq!(met.figures, "6000.000 M/s, PageRank, R-MAT 2^20");
+    let row = report.throughput.last_mut().unwrap();
+    row.rate = Err(Stop::Refused("no room".to_owned()));
+    assert_eq!(of(&report).unwrap_err(), "PageRank, R-MAT 2^20: no room");
+    // Over another graph there are other bounds.
+    report.throughput.last_mut().unwrap().name = "PageRank, R-MAT 2^12";
+    assert_eq!(of(&report).unwrap_err(), "the section compute was not measured");
+}
+
+#[test]
 fn the_best_of_the_others_counts() {
     let report = example::report();
     let rate = |name| {
@@ -282,9 +300,10 @@ fn nothing_measured_is_nothing_met() {
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many, report.load) = (Vec::new(), None, None);
     (report.scopes, report.graphs) = (Vec::new(), Vec::new());
+    report.compute = Vec::new();
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (32, all.len() - 32), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (33, all.len() - 33), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");
