@@ -437,6 +437,57 @@ mod tests {
     }
 
     #[test]
+    fn senders_and_aggregators_beyond_the_limits_are_refused_before_anything_is_emitted() {
+        let good = Head { senders: 2, aggregators: 3, checkers: 1, ..Head::default() };
+        let heads = [
+            Head { senders: 0, ..good },
+            Head { senders: u64::from(RUNS) + 1, ..good },
+            Head { senders: 1 << 32 | 2, ..good },
+            Head { aggregators: 0, ..good },
+            Head { aggregators: u64::from(AGGREGATORS) + 1, ..good },
+            Head { aggregators: 1 << 32 | 3, ..good },
+            good,
+        ];
+        ring_tests::on_each_device(|host| {
+            let mut links = GraphBuilder::new();
+            let splitter = links.kernel::<RunSplitter>(launch());
+            let sender = links.kernel::<ContributionSender>(launch());
+            links.feed(splitter);
+            links.feed(sender);
+            let runs = links.read(splitter, RunSplitter::RUNS);
+            let marks = links.read(sender, ContributionSender::CONTRIBUTIONS);
+            let mut links = host.launch_graph(&links).unwrap();
+            let boards = heads.map(|head| {
+                let mut board = vec![0; board_len(40)];
+                board[..HEAD].copy_from_slice(&bytemuck::cast::<Head, [u64; HEAD]>(head));
+                filled(host, &board).unwrap()
+            });
+            let edges = filled(host, &[0u64]).unwrap().reference().slice(0..0).unwrap();
+            links.activate(LONG).unwrap();
+            let mut runs = links.receiver(runs, 0).unwrap();
+            let mut marks = links.receiver(marks, 0).unwrap();
+            let mut to_splitter = links.sender(splitter, 0).unwrap();
+            let mut to_sender = links.sender(sender, 0).unwrap();
+            for board in boards.each_ref().map(Buffer::reference) {
+                to_splitter.send(Span { edges, board, base: 1 }, LONG).unwrap();
+                let run = Run { edges, board, base: 1, sender: 0, padding: 0 };
+                to_sender.send(run, LONG).unwrap();
+            }
+            let of_runs: Vec<Run> = (0..8).map(|_| runs.recv(LONG).unwrap()).collect();
+            assert!(of_runs.iter().map(|run| run.sender).eq([0, 1, 0, 1, 0, 1, 0, 1]));
+            let of_marks: Vec<_> = (0..12).map(|_| marks.recv(LONG).unwrap().target).collect();
+            assert!(of_marks.chunks(3).all(|targets| targets == [0, GROUP, 2 * GROUP]));
+            links.drain(LONG).unwrap();
+            let refused = [
+                links.kernel(splitter).unwrap().telemetry().refused,
+                links.kernel(sender).unwrap().telemetry().refused,
+            ];
+            assert_eq!(refused, [3, 3]);
+            links.terminate(LONG).unwrap();
+        });
+    }
+
+    #[test]
     fn a_board_with_an_invalid_head_is_refused_and_stays_as_it_is() {
         let good = Head { senders: 1, aggregators: 3, checkers: 2, ..Head::default() };
         let heads = [

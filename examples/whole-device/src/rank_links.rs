@@ -227,12 +227,9 @@ impl Class {
     /// That of the aggregator from which a mark came; `None` if the numbers in the board's head cannot be, or there is no such aggregator.
     #[inline(always)]
     fn of(board: &Board<'_>, aggregator: u32) -> Option<Class> {
-        let word = |at: usize| u32::try_from(board.word(at)).ok().and_then(NonZeroU32::new);
-        let (aggregators, checkers) = (word(head!(aggregators))?, word(head!(checkers))?);
-        if checkers.get() > CHECKERS
-            || aggregators.get() > AGGREGATORS
-            || aggregator >= aggregators.get()
-        {
+        let aggregators = board.count(head!(aggregators), AGGREGATORS)?;
+        let checkers = board.count(head!(checkers), CHECKERS)?;
+        if aggregator >= aggregators.get() {
             return None;
         }
         let first = aggregator % checkers;
@@ -278,6 +275,13 @@ impl<'a> Board<'a> {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         self.words.get(at).unwrap_or(0)
+    }
+
+    /// The word at an index, if it is 1 to `most`.
+    #[inline(always)]
+    fn count(&self, at: usize, most: u32) -> Option<NonZeroU32> {
+        let count = u32::try_from(self.word(at)).ok().and_then(NonZeroU32::new)?;
+        (count.get() <= most).then_some(count)
     }
 
     /// A vertex's word of a row; 0 if there is no such vertex.
@@ -373,14 +377,15 @@ ring_device::ring_kernel! {
     fn handle(ctx: &WarpContext, span: &Span, out: &mut Ports) {
         let Span { edges, board, base } = *span;
         let head = Board::new(ctx.view(&board));
-        let (Some(head), true) = (head, edges.len() <= SPAN as usize) else {
+        let senders = head.and_then(|head| head.count(head!(senders), RUNS));
+        let (Some(senders), true) = (senders, edges.len() <= SPAN as usize) else {
             if ctx.thread() == 0 {
                 ctx.refuse();
             }
             return;
         };
         let runs = match edges.len() as u32 {
-            0 => head.word(head!(senders)).min(RUNS.into()) as u32,
+            0 => senders.get(),
             n => n.div_ceil(RUN),
         };
         let all = edges.len();
@@ -405,14 +410,15 @@ ring_device::ring_kernel! {
 
     fn handle(ctx: &WarpContext, run: &Run, out: &mut Ports) {
         let (edges, board) = (ctx.view(&run.edges), Board::new(ctx.view(&run.board)));
-        let (Some(edges), Some(board)) = (edges, board) else {
+        let aggregators = board.and_then(|board| board.count(head!(aggregators), AGGREGATORS));
+        let (Some(edges), Some(board), Some(aggregators)) = (edges, board, aggregators) else {
             if ctx.thread() == 0 {
                 ctx.refuse();
             }
             return;
         };
         let (n, is_mark) = match edges.len() {
-            0 => (board.word(head!(aggregators)) as u32, 1),
+            0 => (aggregators.get(), 1),
             n => (n as u32, 0),
         };
         out.emit_each(ContributionSender::CONTRIBUTIONS, n, |k| {
