@@ -410,17 +410,21 @@ ring_device::ring_kernel! {
 
     fn handle(ctx: &WarpContext, run: &Run, out: &mut Ports) {
         let (edges, board) = (ctx.view(&run.edges), Board::new(ctx.view(&run.board)));
-        let aggregators = board.and_then(|board| board.count(head!(aggregators), AGGREGATORS));
-        let (Some(edges), Some(board), Some(aggregators)) = (edges, board, aggregators) else {
+        let all = edges.zip(board).and_then(|(edges, board)| {
+            // A contribution for each edge, or a mark for each aggregator: only for these the head is read.
+            let n = match edges.len() {
+                0 => board.count(head!(aggregators), AGGREGATORS)?.get(),
+                n => n as u32,
+            };
+            Some((edges, board, n))
+        });
+        let Some((edges, board, n)) = all else {
             if ctx.thread() == 0 {
                 ctx.refuse();
             }
             return;
         };
-        let (n, is_mark) = match edges.len() {
-            0 => (aggregators.get(), 1),
-            n => (n as u32, 0),
-        };
+        let is_mark = u32::from(edges.is_empty());
         out.emit_each(ContributionSender::CONTRIBUTIONS, n, |k| {
             let edge = edges.get(k as usize).unwrap_or(u64::MAX);
             let (source, target) = ((edge >> 32) as usize, edge as u32);
