@@ -11,7 +11,6 @@
 // along its edges, and an even share of the sum before. Only the first part goes along edges; what the second would have brought is the share
 // times the sum of the parts of the vertex's sources, its weight.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>

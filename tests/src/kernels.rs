@@ -50,7 +50,7 @@ pub fn of_examples<K: Kernel>() -> Kernels {
     files().with_entry(K::ENTRY, EXAMPLES)
 }
 
-/// PTX with `K`, which is a kernel of those examples that a whole device computes.
+/// PTX with `K`, which is a kernel of `ring_whole_device_kernels`.
 pub fn of_whole_device<K: Kernel>() -> Kernels {
     files().with_entry(K::ENTRY, WHOLE_DEVICE)
 }

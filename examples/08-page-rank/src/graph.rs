@@ -141,9 +141,14 @@ pub fn by_degree(degrees: &[u32]) -> Vec<u32> {
 
 /// Where each vertex is in an order.
 pub fn numbers(order: &[u32]) -> Vec<u32> {
-    let mut number = vec![0; order.len()];
-    order.iter().zip(0..).for_each(|(old, new)| number[*old as usize] = new);
-    number
+    by_vertex(order, 0..)
+}
+
+/// What each vertex has, of what there is in an order of them.
+pub fn by_vertex<T: Clone + Default>(order: &[u32], of: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all = vec![T::default(); order.len()];
+    order.iter().zip(of).for_each(|(v, its)| all[*v as usize] = its);
+    all
 }
 
 /// A graph as [`Ranking`](ring_whole_device_kernels::Ranking) wants it.

@@ -1,6 +1,6 @@
 //! PageRank by one grid: all iterations in one message.
 
-use crate::graph::Layout;
+use crate::graph::{Layout, by_vertex};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_host::{Buffer, KernelHandle, LaunchConfig, Runtime};
 use ring_whole_device_kernels::{PageRank, Ranked, Ranking, SLICE};
@@ -77,9 +77,7 @@ impl Matrix {
     pub fn ranks(&self) -> Done<Vec<f32>> {
         let mut found = vec![0.0; self.order.len()];
         self.ranks.download(0, &mut found, LONG)?;
-        let mut by_vertex = vec![0.0; found.len()];
-        self.order.iter().zip(found).for_each(|(v, rank)| by_vertex[*v as usize] = rank);
-        Ok(by_vertex)
+        Ok(by_vertex(&self.order, found))
     }
 }
 

@@ -21,8 +21,8 @@ pub const DAMPING: f32 = 0.85;
 /// Iterations of a ranking.
 pub const ITERATIONS: u32 = 20;
 
-// SAFETY: the PTX that was made of the crate whose kernel is launched.
 /// The kernels.
+// SAFETY: the PTX that was made of the crate whose kernels are launched.
 pub const KERNELS: Kernels = unsafe { Kernels::new(PTX) };
 
 /// What was asked for, or why it was not done.
@@ -39,6 +39,21 @@ pub fn highest(ranks: &[f32], most: usize) -> Vec<(u32, f32)> {
 /// By how much ranks are off in all: the L1 norm of the difference.
 pub fn error(ranks: &[f32], right: &[f64]) -> f64 {
     ranks.iter().zip(right).map(|(rank, right)| (f64::from(*rank) - right).abs()).sum()
+}
+
+/// By how much ranks may be off in all.
+const MOST_OFF: f64 = 1e-5;
+
+/// The same, if it is less than 1e-5.
+///
+/// # Errors
+/// When it is not, or when there are not as many ranks.
+pub fn check(ranks: &[f32], right: &[f64]) -> Result<f64, String> {
+    let off = error(ranks, right);
+    match ranks.len() == right.len() && off < MOST_OFF {
+        true => Ok(off),
+        false => Err(format!("the ranks are {off:.1e} off in all (L1)")),
+    }
 }
 
 /// A buffer with these elements; one at least.

@@ -1,7 +1,7 @@
 //! PageRank by messages: a graph of kernels, to which the host sends spans of edges, iteration after iteration
 //! (`ring_whole_device_kernels::rank_links`).
 
-use crate::graph::{Edges, by_degree, numbers};
+use crate::graph::{Edges, by_degree, by_vertex, numbers};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_host::{
     Buffer, BufferRef, Graph, GraphBuilder, Kernel, LaunchConfig, Node, PortReader, PortReceiver,
@@ -81,8 +81,14 @@ pub struct Found {
 impl Found {
     /// The ranks as numbers.
     pub fn ranks(&self) -> Vec<f32> {
-        self.ranks.iter().map(|rank| number(*rank) as f32).collect()
+        as_numbers(&self.ranks)
     }
+}
+
+/// Ranks in units of one over [`ONE`] as numbers.
+#[must_use]
+pub fn as_numbers(ranks: &[u64]) -> Vec<f32> {
+    ranks.iter().map(|rank| number(*rank) as f32).collect()
 }
 
 /// What a number of units is.
@@ -225,9 +231,7 @@ impl Board {
     pub fn ranks(&self) -> Done<Vec<u64>> {
         let mut found = vec![0; self.layout.order.len()];
         self.board.download(row(Row::Ranks, found.len()), &mut found, LONG)?;
-        let mut ranks = vec![0; found.len()];
-        self.layout.order.iter().zip(found).for_each(|(v, rank)| ranks[*v as usize] = rank);
-        Ok(ranks)
+        Ok(by_vertex(&self.layout.order, found))
     }
 }
 

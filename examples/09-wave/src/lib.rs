@@ -13,8 +13,8 @@ pub const COURANT: f32 = 0.25;
 /// By how much a field may be off (L2), as a part of what it has in all at the beginning. No point may be off by more than that.
 const MOST_OFF: f64 = 1e-3;
 
-// SAFETY: the PTX that was made of the crate whose kernel is launched.
 /// The kernel.
+// SAFETY: the PTX that was made of the crate whose kernel is launched.
 pub const KERNELS: Kernels = unsafe { Kernels::new(PTX) };
 
 /// What was asked for, or why it was not done.

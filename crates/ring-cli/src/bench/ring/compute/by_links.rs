@@ -6,7 +6,7 @@ use crate::bench::report::{Found, Stop};
 use crate::bench::stats::Times;
 use example_page_rank::KERNELS;
 use example_page_rank::graph::Kind;
-use example_page_rank::links::{Board, Channels, Links, Ranker, number};
+use example_page_rank::links::{Board, Channels, Links, Ranker, as_numbers};
 use ring_host::LaunchConfig;
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
@@ -82,8 +82,7 @@ impl ByLinks {
         for _ in 0..CHECKED {
             launched.iterate()?;
         }
-        let ranks = loaded.board.ranks().map_err(wrong)?;
-        let ranks: Vec<f32> = ranks.into_iter().map(|rank| number(rank) as f32).collect();
+        let ranks = as_numbers(&loaded.board.ranks().map_err(wrong)?);
         check_ranks(&ranks, &loaded.right)?;
         Ok((loaded, launched))
     }
