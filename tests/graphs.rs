@@ -1,5 +1,7 @@
 //! Graphs of kernels: what goes in comes out once, in order, whatever the way.
 
+#[path = "graphs/devices.rs"]
+mod devices;
 #[path = "graphs/ends.rs"]
 mod ends;
 #[path = "graphs/recovery.rs"]

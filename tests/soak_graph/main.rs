@@ -1,10 +1,11 @@
 //! A long load on a graph: two sources, copies of copies by key over four channels, and eight channels that check on the device
 //! that the messages of each stream come in order, with none left out or doubled. Now and then the graph is drained, all is
-//! counted, and it goes on. `soak_graph [auto|cpu|cuda:0] [MESSAGES] [SEED]`, where messages between kernels count as well.
+//! counted, and it goes on. `soak_graph [auto|cpu|cuda:0] [MESSAGES] [SEED]`, where messages between kernels count as well. On two
+//! devices, `cpu,cpu` or `cuda:0,cuda:1`, the second four channels are on the second one, so that links go both ways.
 
 use ring_example_kernels::{Copier, Item, Verified, Verifier};
 use ring_host::{
-    Device, Graph, GraphBuilder, Kernel, LaunchConfig, Node, Route, Runtime, Sender, TrySendError,
+    Device, Devices, Graph, GraphBuilder, Kernel, LaunchConfig, Node, Route, Sender, TrySendError,
 };
 use ring_tests::kernels::{config, of_examples};
 use ring_tests::{LONG, mixed};
@@ -23,21 +24,25 @@ const SAY_EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
+    let devices = arguments.next().unwrap_or("auto".into());
+    let devices: Vec<Device> = devices.split(',').map(str::parse).collect::<Result<_, _>>()?;
     let messages: u64 = arguments.next().map_or(Ok(10_000_000), |n| n.parse())?;
     let seed: u64 = arguments.next().map_or(Ok(1), |n| n.parse())?;
-    let host = Runtime::open_with(device, config())?;
-    println!("device {}, {messages} messages, seed {seed}", host.device().name);
+    let devices = Devices::open_with(&devices, config())?;
+    let names: Vec<&str> = devices.iter().map(|host| host.device().name.as_str()).collect();
+    println!("{}, {messages} messages, seed {seed}", names.join(" and "));
 
     let mut graph = GraphBuilder::new();
     let first = graph.kernel::<Copier>(example::<Copier>().channels(SOURCES as u32));
     let second = graph.kernel::<Copier>(example::<Copier>().channels(4));
     let verifier = graph.kernel::<Verifier>(example::<Verifier>().channels(8));
+    graph.place(second, devices.len() - 1);
     graph.feed(first).link(first, Copier::COPIES, second, Route::ByKey);
     graph.link(second, Copier::COPIES, verifier, Route::ByKey);
     graph.read(first, Copier::NONE);
     graph.read(second, Copier::NONE);
-    let mut graph = host.launch_graph(&graph)?;
+    let mut graph = devices.launch_graph(&graph)?;
+    graph.links().iter().for_each(|link| println!("{link}"));
     graph.activate(LONG)?;
     let mut senders = graph.senders(first)?;
 

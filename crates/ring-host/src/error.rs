@@ -15,7 +15,7 @@ pub use buffer::BufferError;
 pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
-pub use graph::{GraphError, RecoverGraphError};
+pub use graph::{DevicesError, GraphError, RecoverGraphError};
 pub use launch::LaunchError;
 pub use limit::{
     ArenaKind, BlockLimit, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit,
@@ -59,6 +59,9 @@ pub enum Error {
     /// Recovering a graph.
     #[error(transparent)]
     RecoverGraph(#[from] RecoverGraphError),
+    /// Opening several devices.
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
     /// Changing a kernel's state.
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -48,6 +48,7 @@ mod deadline;
 mod device;
 #[cfg(feature = "quirks")]
 pub mod device;
+mod devices;
 mod drive;
 pub mod error;
 #[cfg(test)]
@@ -64,15 +65,20 @@ mod sync;
 
 pub use buffers::buffer::Buffer;
 pub use deadline::Deadline;
-pub use device::{Crowded, Device, DeviceInfo, DeviceKind, Opened, UnknownDevice, UnknownName};
+pub use device::{
+    Crowded, Device, DeviceInfo, DeviceKind, NoPeer, Opened, UnknownDevice, UnknownName,
+};
 pub use device::{image, platform, probe};
+pub use devices::Devices;
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    BufferError, ChannelError, ControlError, DeviceFault, Error, GraphError, LaunchError, Obstacle,
-    OpenError, PayloadError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal,
-    SendTimeoutError, StateError, TryRecvError, TrySendError, WaitedFor,
+    BufferError, ChannelError, ControlError, DeviceFault, DevicesError, Error, GraphError,
+    LaunchError, Obstacle, OpenError, PayloadError, RecoverError, RecoverGraphError,
+    RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError, TrySendError, WaitedFor,
 };
-pub use graph::{Graph, GraphBuilder, GraphNode, Node, PortReader, PortReceiver, Route};
+pub use graph::{
+    Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
+};
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
 pub use kernel::channel::{Channel, Receiver, Sender, TryIter};

@@ -59,8 +59,8 @@ pub(crate) struct Flow {
     pub decision: Cell<Decision>,
     /// Set by that lane: the host has asked the channel to become inactive, which it does when its inputs are empty.
     pub drains: Cell<bool>,
-    /// Whether a ring leads to the host. Set before the channel begins.
-    pub has_host: Cell<bool>,
+    /// Whether a ring leads to the host or to another device. Set before the channel begins.
+    pub leaves_device: Cell<bool>,
     /// Set by that lane: whether what all threads are to handle together is one message that came inline, and no stream.
     pub is_inline: Cell<bool>,
     /// What is wrong, and with which chunk: all before it have their places then. Set by the worker that has it, or before the
@@ -97,7 +97,7 @@ impl Flow {
     pub fn begin(&self) {
         self.decision.set(Decision::Continue);
         self.drains.set(false);
-        self.has_host.set(false);
+        self.leaves_device.set(false);
         self.wrong.set(Decision::Continue);
         self.turn.store(0, Relaxed);
         self.chunks.store(0, Relaxed);

@@ -128,7 +128,7 @@ pub(crate) unsafe fn begin_input(at: *mut Input, link: &Link, atoms: usize) -> O
     // SAFETY: the caller's promise.
     let ring = unsafe { ring_of(link, atoms) }?;
     let far = Far::from_u32(link.far.load(Relaxed));
-    if far == Far::Channel {
+    if far.is_on_device() {
         ring.reset();
     }
     // SAFETY: the caller's room.

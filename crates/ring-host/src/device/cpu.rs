@@ -6,7 +6,7 @@ pub(crate) use entry::program;
 
 use super::{
     Cells, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped,
-    MemoryCopy, Occupancy, Program, Resources, RunState, Sealed, pages,
+    MemoryCopy, NoPeer, Occupancy, Program, Resources, RunState, Sealed, pages,
 };
 use crate::device::image::ImageError;
 use crate::device::probe::Probed;
@@ -112,6 +112,14 @@ impl Driver for Cpu {
 
     fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError> {
         Ok(Arc::new(CpuCopyLane))
+    }
+
+    fn sees(&self, host: NonNull<u8>) -> Result<u64, DriverError> {
+        Ok(host.as_ptr().expose_provenance() as u64)
+    }
+
+    fn reach(&self, other: &dyn Driver) -> Result<(), NoPeer> {
+        if other.info().kind == DeviceKind::Cpu { Ok(()) } else { Err(NoPeer::Kinds) }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

@@ -3,6 +3,7 @@
 //! Two implementations: [`cpu`](super::cpu), threads that run the handlers compiled for the host, and
 //! `cuda`; and `quirks`, which wraps either and takes things away.
 
+use super::peers::NoPeer;
 use super::{DeviceInfo, Occupancy, Resources, pages};
 use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::probe::{NoQuickPages, Probed, QuickPages};
@@ -265,6 +266,17 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
 
     /// Makes a lane for copies that are no kernel's. It is dropped when none is under way.
     fn copy_lane(&self) -> Result<Arc<dyn CopyLane>, DriverError>;
+
+    /// Where its kernels see pinned memory of another device of the process.
+    fn sees(&self, host: NonNull<u8>) -> Result<u64, DriverError>;
+
+    /// The index of a GPU; CPU threads have none.
+    fn index(&self) -> Option<usize> {
+        None
+    }
+
+    /// Lets its kernels reach the memory of another device, for the rest of the process. Why they cannot, if so.
+    fn reach(&self, other: &dyn Driver) -> Result<(), NoPeer>;
 
     /// Whether that is the context of the driver's that its memory belongs to.
     #[cfg(feature = "cuda")]

@@ -12,6 +12,7 @@ pub(crate) mod layout_probe;
 mod occupancy;
 mod open;
 pub(crate) mod pages;
+mod peers;
 pub mod platform;
 pub mod probe;
 #[cfg(feature = "quirks")]
@@ -26,5 +27,6 @@ pub use driver::{
 pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};
 pub use open::{Opened, open};
+pub use peers::NoPeer;
 #[cfg(feature = "quirks")]
 pub use quirks::Quirks;

@@ -1,6 +1,9 @@
 //! Why a graph was not launched, or has no such end.
 
-use super::{ArenaKind, ChannelError, ControlError, DeviceFault, LaunchError};
+use super::{
+    ArenaKind, ChannelError, ControlError, DeviceFault, DriverError, LaunchError, OpenError,
+};
+use crate::device::Device;
 use crate::mode::{Memory, Mode};
 use ring_shared::ring::MAX_CAPACITY;
 
@@ -136,6 +139,40 @@ pub enum GraphError {
         /// The memory asked for.
         memory: Memory,
     },
+    /// A kernel is placed on a device that there is not.
+    #[error(
+        "kernel {kernel} is placed on device {device}, but the graph is launched on {devices} (numbers from 0)"
+    )]
+    NoDevice {
+        /// The kernel.
+        kernel: &'static str,
+        /// The number of its device.
+        device: usize,
+        /// How many there are.
+        devices: usize,
+    },
+    /// A device does not see the pinned memory of another one, by which a link would go.
+    #[error(
+        "device {device} does not see the pinned memory of device {of}, by which a link would go: {source}"
+    )]
+    Unseen {
+        /// The device.
+        device: usize,
+        /// The other one.
+        of: usize,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// On one of several devices something went wrong.
+    #[error("on device {number} ({name}): {source}")]
+    OnDevice {
+        /// The number of the device.
+        number: usize,
+        /// Its name.
+        name: String,
+        /// What went wrong.
+        source: Box<GraphError>,
+    },
     /// A kernel was not launched.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -162,4 +199,33 @@ pub enum RecoverGraphError {
     /// All kernels have left, and could not be launched again. The graph has none until it is recovered.
     #[error("all kernels of the graph have left, but it was not launched again: {0}")]
     Launch(GraphError),
+}
+
+/// Why several devices were not opened together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DevicesError {
+    /// None was named.
+    #[error("no device was named: name one at least")]
+    None,
+    /// One was not opened.
+    #[error("device {number}, which is {device}: {source}")]
+    Open {
+        /// Its number, from 0.
+        number: usize,
+        /// What was named.
+        device: Device,
+        /// Why.
+        source: OpenError,
+    },
+    /// Two are the same GPU, perhaps by another name.
+    #[error("devices {first} and {second} are the same GPU ({name}): name each once")]
+    Twice {
+        /// The number of the first.
+        first: usize,
+        /// The number of the other one.
+        second: usize,
+        /// The name of the GPU.
+        name: String,
+    },
 }

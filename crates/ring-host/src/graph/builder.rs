@@ -133,6 +133,8 @@ pub(super) struct Member {
     pub launch: LaunchConfig,
     /// The host feeds it.
     pub is_fed: bool,
+    /// The number of its device.
+    pub device: usize,
 }
 
 /// What a port is linked to.
@@ -150,6 +152,16 @@ pub(super) struct DeclaredLink {
     pub to: Target,
     /// Slots of a ring, if they were chosen.
     pub slots: Option<u32>,
+}
+
+impl DeclaredLink {
+    /// The kernel that reads it, if the host does not.
+    pub fn reader(self, graph: &GraphBuilder) -> Option<&Member> {
+        match self.to {
+            Target::Kernel { index, .. } => Some(&graph.members[index]),
+            Target::Host => None,
+        }
+    }
 }
 
 /// Declares a graph: kernels, and links between them. What does not fit together by type does not compile; all else is checked
@@ -242,8 +254,21 @@ impl GraphBuilder {
     /// the host feeds it, if it does.
     pub fn kernel<K: WithPorts>(&mut self, launch: LaunchConfig) -> Node<K> {
         let kernel = Arc::new(Declared::<K>(PhantomData));
-        self.members.push(Member { kernel, launch, is_fed: false });
+        self.members.push(Member { kernel, launch, is_fed: false, device: 0 });
         Node { index: self.members.len() - 1, graph: self.id, of: PhantomData }
+    }
+
+    /// Puts a kernel on the device of that number among those that the graph is [launched](crate::Devices::launch_graph) on; else it is
+    /// on the first one, whose number is 0. A link from one device to another has its slots in the memory of the device that reads
+    /// them, if each reaches the memory of the other one, and else in pinned memory, which takes several times as long:
+    /// [`Graph::links`](crate::Graph::links) says where each lies, and why.
+    pub fn place<K: WithPorts>(&mut self, kernel: Node<K>, device: usize) -> &mut Self {
+        if self.owns(kernel)
+            && let Some(member) = self.members.get_mut(kernel.index)
+        {
+            member.device = device;
+        }
+        self
     }
 
     /// Lets the host send messages to the channels of a kernel, beside those that come by links. Requests that the host sends are read

@@ -3,8 +3,10 @@
 use super::builder::{GraphBuilder, Node, PortReader};
 use super::kernel::GraphNode;
 use super::launched::Launched;
+use super::links::LinkInfo;
 use super::receiver::PortReceiver;
 use crate::deadline::Deadline;
+use crate::devices::Devices;
 use crate::error::{ChannelError, ControlError, DeviceFault, GraphError};
 use crate::kernel::channel::Sender;
 use crate::kernel::handle::{KernelHandle, Status, Summary};
@@ -18,8 +20,8 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub struct Graph {
     pub(super) declared: GraphBuilder,
-    /// What it was launched on.
-    pub(super) host: Weak<RuntimeCore>,
+    /// What it was launched on, by devices.
+    pub(super) hosts: Vec<Weak<RuntimeCore>>,
     pub(super) place: Place,
 }
 
@@ -39,13 +41,41 @@ impl Runtime {
     /// ([`ImageError::Busy`](crate::image::ImageError::Busy)): a program that launches several things [prepares](Self::prepare) all
     /// code first.
     pub fn launch_graph(&self, graph: &GraphBuilder) -> Result<Graph, GraphError> {
-        let (declared, host) = (graph.snapshot(), Arc::downgrade(&self.core));
-        let place = Place::OnDevice(Launched::new(self, &declared)?);
-        Ok(Graph { declared, host, place })
+        Graph::launch(&self.clone().into(), graph)
+    }
+}
+
+impl Devices {
+    /// Checks a graph and launches all its kernels, each on the device that it was [placed](GraphBuilder::place) on, which then wait
+    /// to be [activated](Graph::activate). If one cannot be launched, none stays.
+    ///
+    /// The code of its kernels is loaded before the first of them is launched, as [`Runtime::launch_graph`] does.
+    pub fn launch_graph(&self, graph: &GraphBuilder) -> Result<Graph, GraphError> {
+        Graph::launch(self, graph)
     }
 }
 
 impl Graph {
+    fn launch(devices: &Devices, graph: &GraphBuilder) -> Result<Graph, GraphError> {
+        let declared = graph.snapshot();
+        let place = Place::OnDevice(Launched::new(devices, &declared)?);
+        Ok(Graph { declared, hosts: Graph::cores(devices), place })
+    }
+
+    /// What a launch on these devices remembers of them.
+    pub(super) fn cores(devices: &Devices) -> Vec<Weak<RuntimeCore>> {
+        devices.iter().map(|host| Arc::downgrade(&host.core)).collect()
+    }
+
+    /// Its links, those of each kernel in the order of its ports: where each lies, and why there; nothing after a
+    /// [`recover`](Self::recover) that could not launch it.
+    pub fn links(&self) -> &[LinkInfo] {
+        match &self.place {
+            Place::OnDevice(launched) => &launched.links,
+            Place::TakenDown(_) => &[],
+        }
+    }
+
     /// Lets all kernels take messages, those first that others feed.
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
@@ -172,7 +202,7 @@ impl Graph {
         let ring = read.rings.get_mut(channel as usize);
         let ring = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
         let at = ring.take().ok_or(ChannelError::Taken(channel))?;
-        let (core, ring) = (kernels[read.from].core(), memory.ring(at, read.shape));
+        let (core, ring) = (kernels[read.from].core(), memory[read.device].ring(at, read.shape));
         Ok(PortReceiver::new(Arc::clone(core), channel, (Arc::clone(memory), ring)))
     }
 }

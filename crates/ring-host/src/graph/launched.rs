@@ -2,21 +2,25 @@
 
 use super::builder::GraphBuilder;
 use super::kernel::GraphKernel;
-use super::plan::{GraphPlan, check};
+use super::links::LinkInfo;
+use super::plan::{GraphPlan, Room, check};
 use crate::device::DeviceKind;
+use crate::devices::Devices;
 use crate::error::{ControlError, GraphError};
+use crate::kernel::core::Peer;
 use crate::kernel::handle::Summary;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Exhausted;
-use crate::memory::links::{LinkMemory, LinkShape};
+use crate::memory::links::{GraphMemory, LinkMemory, LinkShape};
 use crate::mode::{Memory, Mode};
-use crate::runtime::Runtime;
 use std::sync::Arc;
 
 /// Rings of a port that the host reads, until each is taken.
 #[derive(Debug)]
 pub(super) struct Read {
     pub from: usize,
+    /// The number of the kernel's device, which has the rings.
+    pub device: usize,
     pub shape: LinkShape,
     /// For each channel, where its ring lies.
     pub rings: Vec<Option<usize>>,
@@ -29,52 +33,64 @@ pub(super) struct Launched {
     /// The kernels, each before those that it feeds.
     pub order: Vec<usize>,
     pub reads: Vec<Option<Read>>,
-    pub memory: Arc<LinkMemory>,
+    pub memory: GraphMemory,
+    pub links: Vec<LinkInfo>,
 }
 
 impl Launched {
     /// Checks a graph and launches all its kernels. If one cannot be launched, none stays.
-    pub fn new(host: &Runtime, graph: &GraphBuilder) -> Result<Launched, GraphError> {
-        let order = check(graph)?;
+    pub fn new(devices: &Devices, graph: &GraphBuilder) -> Result<Launched, GraphError> {
+        let hosts = &devices.hosts;
+        let order = check(graph, hosts.len())?;
         let launch_of = |index: usize| launch_config(graph, index);
         // All code is loaded before anything runs: the driver loads nothing beside a resident kernel.
         for (index, member) in graph.members.iter().enumerate() {
-            member.kernel.prepare(host, &launch_of(index))?;
+            let prepared = member.kernel.prepare(&hosts[member.device], &launch_of(index));
+            prepared.map_err(|error| on(devices, member.device, error.into()))?;
         }
-        let (device, free) = (host.device(), host.core.device.free());
-        let shared = (device.kind == DeviceKind::Cuda).then_some(device.shared_bytes);
-        let plan = GraphPlan::fitting(graph, &order, shared, free)?;
-        let memory = LinkMemory::new(
-            (host.core.pinned.as_ref(), plan.pinned_bytes),
-            (&host.core.device, plan.device_bytes),
-        );
-        let memory = Arc::new(memory.map_err(|none| {
-            let Exhausted { which, needed, free, arena } = none;
-            GraphError::Arena { which, needed, free, arena }
-        })?);
-        plan.write(&memory);
+        let rooms: Vec<Room> = hosts
+            .iter()
+            .map(|host| {
+                let info = host.device();
+                let shared = (info.kind == DeviceKind::Cuda).then_some(info.shared_bytes);
+                Room { shared, free: host.core.device.free() }
+            })
+            .collect();
+        let peers = |one, other| devices.are_peers(one, other);
+        let plan = GraphPlan::fitting(graph, &order, &rooms, &peers)?;
+        let memory = memory(devices, &plan)?;
+        let drivers: Vec<_> = hosts.iter().map(|host| &*host.core.driver).collect();
+        plan.write(&memory, &drivers)?;
+        for link in plan.links.iter().filter(|link| link.to.is_some_and(|to| to.1 != link.from.1)) {
+            tracing::info!(%link, "link from one device to another");
+        }
         let mut kernels: Vec<Box<dyn GraphKernel>> = Vec::new();
         for (index, member) in graph.members.iter().enumerate() {
             let links = plan.links_of(index, &memory);
             // If it fails, those before it leave as they are dropped.
-            kernels.push(member.kernel.launch(host, &launch_of(index), &links)?);
+            let launched = member.kernel.launch(&hosts[member.device], &launch_of(index), &links);
+            kernels.push(launched.map_err(|error| on(devices, member.device, error.into()))?);
         }
         for (index, kernel) in kernels.iter().enumerate() {
+            let device = |index: usize| graph.members[index].device;
             let others = kernels.iter().enumerate().filter(|(other, _)| *other != index);
-            kernel
-                .core()
-                .set_peers(others.map(|(_, kernel)| Arc::downgrade(kernel.core())).collect());
+            let others = others.map(|(other, kernel)| Peer {
+                core: Arc::downgrade(kernel.core()),
+                is_elsewhere: device(other) != device(index),
+            });
+            kernel.core().set_peers(others.collect());
         }
-        let order = plan.order.clone();
+        let (order, links) = (plan.order.clone(), plan.links.clone());
         let reads = plan.into_reads().into_iter().zip(&graph.links);
         let reads = reads.map(|(read, link)| {
             read.map(|(rings, shape)| Read {
                 from: link.from,
+                device: graph.members[link.from].device,
                 shape,
                 rings: rings.into_iter().map(Some).collect(),
             })
         });
-        Ok(Launched { kernels, order, reads: reads.collect(), memory })
+        Ok(Launched { kernels, order, reads: reads.collect(), memory, links })
     }
 
     /// Commands each kernel, also behind one that fails, those first that feed others; what each has handled, in the order in
@@ -92,6 +108,31 @@ impl Launched {
             }
         }
         first_error.map_or(Ok(summaries), Err)
+    }
+}
+
+/// What each device has for the links.
+fn memory(devices: &Devices, plan: &GraphPlan) -> Result<GraphMemory, GraphError> {
+    let each = devices.hosts.iter().zip(&plan.needs).enumerate().map(|(number, (host, needs))| {
+        let core = &host.core;
+        let memory =
+            LinkMemory::new((core.pinned.as_ref(), needs.pinned), (&core.device, needs.device));
+        memory.map_err(|none| {
+            let Exhausted { which, needed, free, arena } = none;
+            on(devices, number, GraphError::Arena { which, needed, free, arena })
+        })
+    });
+    each.collect()
+}
+
+/// An error of a device, which names it if there are several.
+fn on(devices: &Devices, number: usize, error: GraphError) -> GraphError {
+    match devices.len() {
+        1 => error,
+        _ => {
+            let name = devices[number].device().name.clone();
+            GraphError::OnDevice { number, name, source: Box::new(error) }
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The checks of a graph, and where each of its rings lies.
 
 use super::builder::{DeclaredLink, GraphBuilder, Route, Target};
+use super::links::{LinkInfo, LinkPath};
+use crate::device::Driver;
 use crate::error::GraphError;
-use crate::memory::links::{KernelLinks, LinkMemory, LinkShape, table_bytes};
+use crate::memory::links::{GraphMemory, KernelLinks, LinkShape, Place, table_bytes};
 use crate::mode::{Memory, Mode};
-use ring_shared::layout::{Far, Link, Placement, PortLinks, Routing};
+use ring_shared::layout::{Far, LINE, Link, PortLinks, Routing};
 use ring_shared::ring::MAX_CAPACITY;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,9 +16,31 @@ use std::sync::atomic::Ordering::Relaxed;
 struct PlannedRing {
     shape: LinkShape,
     far: Far,
-    /// Offset in the memory that it lies in.
-    at: usize,
+    /// Where it lies, in what the device `to` has.
+    place: Place,
+    /// The devices of the kernels that write and read it; of one that the host reads twice the first.
+    from: usize,
+    to: usize,
 }
+
+/// What a device has for a graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Most bytes of shared memory of a GPU's block.
+    pub shared: Option<u32>,
+    /// Free bytes of device memory.
+    pub free: usize,
+}
+
+/// Bytes that a graph needs on a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    pub pinned: usize,
+    pub device: usize,
+}
+
+/// Whether two devices reach the memory of each other, and if not, why.
+pub(super) type Peers<'a> = &'a dyn Fn(usize, usize) -> Result<(), crate::NoPeer>;
 
 /// The rings of one channel, as numbers in the plan's list: those that it reads, and those that it writes, by ports.
 #[derive(Clone, Debug, Default)]
@@ -37,26 +61,32 @@ pub(super) struct GraphPlan {
     /// For each link that the host reads, where its rings lie, by channels, and what they are like.
     reads: Vec<Option<(Vec<usize>, LinkShape)>>,
     is_fed: Vec<bool>,
-    pub pinned_bytes: usize,
-    pub device_bytes: usize,
+    /// For each kernel, the number of its device.
+    devices: Vec<usize>,
+    /// For each device.
+    pub needs: Vec<Needs>,
+    /// For each link, as it is told of.
+    pub links: Vec<LinkInfo>,
     /// The kernels, each before those that it feeds.
     pub order: Vec<usize>,
 }
 
 impl GraphPlan {
     /// For a graph that was [checked](check), with the `order` found there, and whose kernels have as many channels as can be
-    /// resident; a GPU's blocks may have so many bytes of `shared` memory. Rings between kernels that nobody chose slots for have as
-    /// many as fit half of the `free` bytes on the device.
+    /// resident, on devices that have such `rooms`. Rings between kernels that nobody chose slots for have as many as fit half of the
+    /// free bytes on each device.
     pub fn fitting(
         graph: &GraphBuilder,
         order: &[usize],
-        shared: Option<u32>,
-        free: usize,
+        rooms: &[Room],
+        peers: Peers<'_>,
     ) -> Result<GraphPlan, GraphError> {
         let mut slots = GraphBuilder::DEFAULT_SLOTS;
         loop {
-            let plan = GraphPlan::new(graph, order.to_vec(), shared, slots)?;
-            if plan.device_bytes <= free / 2 || slots <= GraphBuilder::LEAST_SLOTS {
+            let plan = GraphPlan::new(graph, order.to_vec(), rooms, peers, slots)?;
+            let mut each = plan.needs.iter().zip(rooms);
+            let fits = each.all(|(needs, room)| needs.device <= room.free / 2);
+            if fits || slots <= GraphBuilder::LEAST_SLOTS {
                 return Ok(plan);
             }
             slots /= 2;
@@ -67,7 +97,8 @@ impl GraphPlan {
     fn new(
         graph: &GraphBuilder,
         order: Vec<usize>,
-        shared: Option<u32>,
+        rooms: &[Room],
+        peers: Peers<'_>,
         slots: u32,
     ) -> Result<GraphPlan, GraphError> {
         let channels: Vec<Vec<ChannelRings>> = graph
@@ -83,8 +114,9 @@ impl GraphPlan {
             tables: Vec::new(),
             reads: vec![None; graph.links.len()],
             is_fed: graph.members.iter().map(|member| member.is_fed).collect(),
-            pinned_bytes: 0,
-            device_bytes: 0,
+            devices: graph.members.iter().map(|member| member.device).collect(),
+            needs: vec![Needs::default(); rooms.len()],
+            links: Vec::new(),
             order,
         };
         for from in 0..graph.members.len() {
@@ -92,24 +124,32 @@ impl GraphPlan {
                 let is_it = |link: &DeclaredLink| (link.from, link.port) == (from, port);
                 let number = graph.links.iter().position(is_it);
                 let number = number.expect("every port has a link");
-                plan.place(graph, number, slots);
+                plan.place(graph, number, slots, peers);
             }
         }
-        plan.place_tables(graph, shared)?;
+        plan.place_tables(graph, rooms)?;
         Ok(plan)
     }
 
     /// Places the rings of a link, of so many slots if nobody chose.
-    fn place(&mut self, graph: &GraphBuilder, number: usize, slots: u32) {
+    fn place(&mut self, graph: &GraphBuilder, number: usize, slots: u32, peers: Peers<'_>) {
         let link = graph.links[number];
-        let port = graph.members[link.from].kernel.ports()[link.port];
+        let member = &graph.members[link.from];
+        let port = member.kernel.ports()[link.port];
         let capacity = link.slots.unwrap_or(slots);
         let shape = LinkShape { capacity, slot_bytes: port.slot_bytes() as u32 };
-        let bytes = shape.bytes().unwrap_or(usize::MAX / 2);
-        let mut read = Vec::new();
+        let (from, reader) = (member.device, link.reader(graph));
+        let to = reader.map_or(from, |reader| reader.device);
+        let path = match (reader, peers(from, to)) {
+            (None, _) => LinkPath::Host,
+            (Some(_), _) if from == to => LinkPath::Device,
+            (Some(_), Ok(())) => LinkPath::Peer,
+            (Some(_), Err(why)) => LinkPath::Pinned(why),
+        };
+        let (mut read, before) = (Vec::new(), self.rings.len());
         for channel in 0..self.channels[link.from].len() {
             let first = self.channels[link.from][channel].outputs.len();
-            let (to, routing) = match link.to {
+            let (consumers, routing) = match link.to {
                 Target::Host => (vec![None], Routing::All),
                 Target::Kernel { index, route } => {
                     let all = 0..self.channels[index].len();
@@ -124,19 +164,17 @@ impl GraphPlan {
                     }
                 }
             };
-            for consumer in to {
-                let (far, at) = match consumer {
-                    Some(_) => (Far::Channel, &mut self.device_bytes),
-                    None => (Far::Host, &mut self.pinned_bytes),
-                };
-                let ring = PlannedRing { shape, far, at: *at };
-                *at = at.saturating_add(bytes);
+            for consumer in consumers {
+                let (far, place) = self.place_ring(&path, shape, (from, to));
                 let number = self.rings.len();
-                self.rings.push(ring);
+                self.rings.push(PlannedRing { shape, far, place, from, to });
                 self.channels[link.from][channel].outputs.push(number);
-                match consumer {
-                    Some((kernel, channel)) => self.channels[kernel][channel].inputs.push(number),
-                    None => read.push(ring.at),
+                match (consumer, place) {
+                    (Some((kernel, channel)), _) => {
+                        self.channels[kernel][channel].inputs.push(number);
+                    }
+                    (None, Place::Pinned(at)) => read.push(at),
+                    (None, _) => {} // never: the host reads pinned memory
                 }
             }
             let rings = &mut self.channels[link.from][channel];
@@ -147,15 +185,47 @@ impl GraphPlan {
         if link.to == Target::Host {
             self.reads[number] = Some((read, shape));
         }
+        self.links.push(LinkInfo {
+            from: (member.kernel.name(), from, port.name),
+            to: reader.map(|reader| (reader.kernel.name(), reader.device)),
+            rings: self.rings.len() - before,
+            slots: capacity,
+            path,
+        });
+    }
+
+    /// Places a ring from a kernel on one device to a kernel on another one, or on the same.
+    fn place_ring(
+        &mut self,
+        path: &LinkPath,
+        shape: LinkShape,
+        (from, to): (usize, usize),
+    ) -> (Far, Place) {
+        let bytes = shape.bytes().unwrap_or(usize::MAX / 2);
+        let take = |of: &mut usize, bytes: usize| {
+            let at = *of;
+            *of = at.saturating_add(bytes);
+            at
+        };
+        match path {
+            LinkPath::Device => {
+                (Far::Channel, Place::Device(take(&mut self.needs[to].device, bytes)))
+            }
+            LinkPath::Peer => {
+                let at = take(&mut self.needs[to].device, bytes);
+                let credit = take(&mut self.needs[from].device, LINE);
+                (Far::Peer, Place::Split(at, credit))
+            }
+            LinkPath::Pinned(_) | LinkPath::Host => {
+                (Far::Host, Place::Pinned(take(&mut self.needs[to].pinned, bytes)))
+            }
+        }
     }
 
     /// Places what each channel is told, and checks that it has room for its rings.
-    fn place_tables(
-        &mut self,
-        graph: &GraphBuilder,
-        shared: Option<u32>,
-    ) -> Result<(), GraphError> {
+    fn place_tables(&mut self, graph: &GraphBuilder, rooms: &[Room]) -> Result<(), GraphError> {
         for (member, channels) in graph.members.iter().zip(&self.channels) {
+            let (shared, needs) = (rooms[member.device].shared, &mut self.needs[member.device]);
             let mut tables = Vec::new();
             let block = shared.map(|bytes| (member.kernel.wants(&member.launch).1, bytes));
             for rings in channels {
@@ -168,8 +238,8 @@ impl GraphPlan {
                     let kernel = member.kernel.name();
                     return Err(GraphError::TooManyLinks { kernel, inputs, outputs });
                 }
-                tables.push(self.pinned_bytes);
-                self.pinned_bytes = self.pinned_bytes.saturating_add(table_bytes(inputs, outputs));
+                tables.push(needs.pinned);
+                needs.pinned = needs.pinned.saturating_add(table_bytes(inputs, outputs));
             }
             self.tables.push(tables.into());
         }
@@ -177,18 +247,19 @@ impl GraphPlan {
     }
 
     /// Writes what each channel is told, but for the rings by which the host feeds it.
-    pub fn write(&self, memory: &LinkMemory) {
-        let placement = |ring: &PlannedRing| match ring.far {
-            Far::Channel => memory.device_placement(ring.at, ring.shape),
-            Far::Host => memory.pinned_placement(ring.at, ring.shape),
-        };
-        let describe = |link: &Link, number: usize| {
-            let ring = &self.rings[number];
-            let place: Placement = placement(ring);
-            link.ring.describe(&place);
-            link.far.store(ring.far.to_u32(), Relaxed);
+    pub fn write(&self, memory: &GraphMemory, drivers: &[&dyn Driver]) -> Result<(), GraphError> {
+        let describe = |link: &Link, number: usize, device: usize| {
+            let PlannedRing { shape, far, place, from, to } = self.rings[number];
+            let other = (device != to).then(|| drivers[device]);
+            let placement = memory[to].placement((place, shape), &memory[from], other);
+            let unseen = |source| GraphError::Unseen { device, of: to, source };
+            link.ring.describe(&placement.map_err(unseen)?);
+            link.far.store(far.to_u32(), Relaxed);
+            Ok::<_, GraphError>(())
         };
         for (kernel, channels) in self.channels.iter().enumerate() {
+            let device = self.devices[kernel];
+            let memory = &memory[device];
             for (rings, table) in channels.iter().zip(self.tables[kernel].iter().copied()) {
                 let fed = usize::from(self.is_fed[kernel]);
                 let links = memory.links(table);
@@ -198,16 +269,18 @@ impl GraphPlan {
                     word.store(port.to_word(), Relaxed);
                 }
                 for (k, number) in rings.inputs.iter().chain(&rings.outputs).enumerate() {
-                    describe(memory.link(table, fed + k), *number);
+                    describe(memory.link(table, fed + k), *number, device)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// The links of a kernel.
-    pub fn links_of(&self, kernel: usize, memory: &Arc<LinkMemory>) -> KernelLinks {
+    pub fn links_of(&self, kernel: usize, memory: &GraphMemory) -> KernelLinks {
         KernelLinks {
             memory: Arc::clone(memory),
+            device: self.devices[kernel],
             tables: Arc::clone(&self.tables[kernel]),
             is_fed: self.is_fed[kernel],
         }
@@ -219,23 +292,27 @@ impl GraphPlan {
     }
 }
 
-/// Checks what does not depend on the device; the kernels, each before those that it feeds.
-pub(super) fn check(graph: &GraphBuilder) -> Result<Vec<usize>, GraphError> {
+/// Checks what depends on how many devices there are, and on nothing else of them; the kernels, each before those that it feeds.
+pub(super) fn check(graph: &GraphBuilder, devices: usize) -> Result<Vec<usize>, GraphError> {
     if let Some(wrong) = &graph.wrong {
         return Err(wrong.clone());
     }
     if graph.members.is_empty() {
         return Err(GraphError::Empty);
     }
-    check_members(graph)?;
+    check_members(graph, devices)?;
     check_links(graph)?;
     order(graph)
 }
 
 /// Checks each kernel for itself.
-fn check_members(graph: &GraphBuilder) -> Result<(), GraphError> {
+fn check_members(graph: &GraphBuilder, devices: usize) -> Result<(), GraphError> {
     for (index, member) in graph.members.iter().enumerate() {
         let kernel = member.kernel.name();
+        let device = member.device;
+        if device >= devices {
+            return Err(GraphError::NoDevice { kernel, device, devices });
+        }
         let (mode, memory) = member.launch.asked();
         let is_resident = matches!(mode, Mode::Auto | Mode::Persistent)
             && matches!(memory, Memory::Auto | Memory::Mapped);
@@ -349,8 +426,9 @@ mod tests {
             Some(slots) => graph.link_with(first, Relay::ON, last, Route::Pairwise, slots),
         };
         graph.read(last, Relay::ON);
-        let order = check(&graph).unwrap();
-        let plan = GraphPlan::fitting(&graph, &order, None, free).unwrap();
+        let order = check(&graph, 1).unwrap();
+        let room = Room { shared: None, free };
+        let plan = GraphPlan::fitting(&graph, &order, &[room], &|_, _| Ok(())).unwrap();
         let of = |far| plan.rings.iter().find(|ring| ring.far == far).unwrap().shape.capacity;
         (of(Far::Channel), of(Far::Host))
     }
@@ -381,8 +459,9 @@ mod tests {
             let last = graph.kernel::<Relay>(LaunchConfig::default().channels(channels));
             graph.feed(first).link(first, Relay::ON, last, Route::ToAll);
             graph.read(last, Relay::ON);
-            let order = check(&graph).unwrap();
-            GraphPlan::fitting(&graph, &order, Some(shared), usize::MAX).map(|_| ())
+            let order = check(&graph, 1).unwrap();
+            let room = Room { shared: Some(shared), free: usize::MAX };
+            GraphPlan::fitting(&graph, &order, &[room], &|_, _| Ok(())).map(|_| ())
         };
         let [small, large] = [48 << 10, 227 << 10];
         assert!(plan(100, small).is_ok() && plan(300, large).is_ok());

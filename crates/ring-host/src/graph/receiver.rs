@@ -4,7 +4,7 @@ use crate::deadline::{Deadline, wait};
 use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::channel::idle_polls::IdlePolls;
 use crate::kernel::core::KernelCore;
-use crate::memory::links::LinkMemory;
+use crate::memory::links::GraphMemory;
 use ring_shared::ring::Corrupt;
 use ring_shared::{Inbox, Message, Ring};
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct PortReceiver<M> {
     core: Arc<KernelCore>,
     /// Where the ring lies.
-    _memory: Arc<LinkMemory>,
+    _memory: GraphMemory,
     channel: u32,
     inbox: Inbox,
     /// The end was returned, and nothing follows it.
@@ -30,7 +30,7 @@ impl<M: Message> PortReceiver<M> {
     pub(super) fn new(
         core: Arc<KernelCore>,
         channel: u32,
-        (memory, ring): (Arc<LinkMemory>, Ring),
+        (memory, ring): (GraphMemory, Ring),
     ) -> PortReceiver<M> {
         let (inbox, idle_polls) = (Inbox::new(ring), IdlePolls::new());
         let (over, of) = (false, PhantomData);

@@ -1,8 +1,10 @@
 //! Going on after a fault, all kernels of a graph together.
 
 use super::handle::{Graph, Place};
+use super::kernel::GraphKernel;
 use super::launched::Launched;
 use crate::deadline::Deadline;
+use crate::devices::Devices;
 use crate::error::{DeviceFault, RecoverGraphError};
 use crate::kernel::handle::Summary;
 use crate::runtime::Runtime;
@@ -76,15 +78,30 @@ impl Graph {
         host: &Runtime,
         deadline: impl Into<Deadline>,
     ) -> Result<Vec<Summary>, RecoverGraphError> {
-        let is_host = self.host.as_ptr() == Arc::as_ptr(&host.core);
+        self.recover_on(&host.clone().into(), deadline)
+    }
+
+    /// The same of a graph on several devices: those that it was launched on, or others, as many. Of kernels on a device that is lost
+    /// the others are made to leave; then [recover the devices](Devices::recover) first.
+    pub fn recover_on(
+        &mut self,
+        devices: &Devices,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Vec<Summary>, RecoverGraphError> {
+        let has = |number: usize| {
+            let (old, new) = (self.hosts.get(number), devices.get(number));
+            old.zip(new).is_some_and(|(old, new)| old.as_ptr() == Arc::as_ptr(&new.core))
+        };
+        let has: Vec<bool> = self.declared.members.iter().map(|of| has(of.device)).collect();
         let counts = match &mut self.place {
-            Place::OnDevice(launched) => launched.leave(is_host, deadline.into())?,
+            Place::OnDevice(launched) => launched.leave(&has, deadline.into())?,
             Place::TakenDown(counts) => counts.clone(),
         };
         // Before it is launched again, so that there is room for it.
         drop(replace(&mut self.place, Place::TakenDown(counts.clone())));
-        let launched = Launched::new(host, &self.declared).map_err(RecoverGraphError::Launch)?;
-        self.host = Arc::downgrade(&host.core);
+        let launched = Launched::new(devices, &self.declared);
+        let launched = launched.map_err(RecoverGraphError::Launch)?;
+        self.hosts = Graph::cores(devices);
         self.place = Place::OnDevice(launched);
         tracing::info!(kernels = counts.len(), "graph recovered");
         Ok(counts)
@@ -92,36 +109,32 @@ impl Graph {
 }
 
 impl Launched {
-    /// Makes all kernels leave, lost or not; what they had handled. Where the device is gone, by a runtime that does not have
-    /// it any more, they have left.
+    /// Makes all kernels leave, lost or not; what they had handled. Where the device is gone, they have left; it is an error if the
+    /// kernel still `has` it.
     fn leave(
         &mut self,
-        is_host: bool,
+        has: &[bool],
         deadline: Deadline,
     ) -> Result<Vec<Summary>, RecoverGraphError> {
         for kernel in &self.kernels {
             let _ = kernel.core().check(); // what is lost is known from here on
         }
-        let faults = self.kernels.iter().filter_map(|kernel| kernel.core().device.fault());
-        match faults.map(own).find(|fault| matches!(fault, DeviceFault::Device { .. })) {
-            Some(fault) if is_host => Err(RecoverGraphError::Device(fault)),
-            Some(_) => Ok(self.kernels.iter().map(|kernel| kernel.summary()).collect()),
-            None => {
-                let left = self.each(|kernel| kernel.leave(deadline));
-                for kernel in &self.kernels {
-                    // One may have been lost while others left: their ends are to name it.
-                    let _ = kernel.core().check_peers();
-                }
-                left.map_err(RecoverGraphError::Staying)
-            }
+        let gone = |kernel: &dyn GraphKernel| {
+            let fault = kernel.core().device.fault();
+            fault.filter(|fault| matches!(fault, DeviceFault::Device { .. }))
+        };
+        let mut faults = self.kernels.iter().zip(has).filter(|(_, has)| **has);
+        if let Some(fault) = faults.find_map(|(kernel, _)| gone(&**kernel)) {
+            return Err(RecoverGraphError::Device(fault));
         }
+        let left = self.each(|kernel| match gone(kernel) {
+            Some(_) => Ok(kernel.summary()),
+            None => kernel.leave(deadline),
+        });
+        for kernel in &self.kernels {
+            // One may have been lost while others left: their ends are to name it.
+            let _ = kernel.core().check_peers();
+        }
+        left.map_err(RecoverGraphError::Staying)
     }
-}
-
-/// The fault of the kernel that was lost by itself.
-fn own(mut fault: DeviceFault) -> DeviceFault {
-    while let DeviceFault::Graph { lost, .. } = fault {
-        fault = *lost;
-    }
-    fault
 }

@@ -15,7 +15,15 @@ pub(crate) struct KernelCore {
     pub device: DeviceKernel,
     pub drive: Drive,
     /// The other kernels of its graph: it can do no more when one of them is lost.
-    peers: OnceLock<Box<[Weak<KernelCore>]>>,
+    peers: OnceLock<Box<[Peer]>>,
+}
+
+/// Another kernel of the same graph.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub core: Weak<KernelCore>,
+    /// It is on another device, of whose faults this kernel's driver knows nothing.
+    pub is_elsewhere: bool,
 }
 
 impl KernelCore {
@@ -24,20 +32,28 @@ impl KernelCore {
     }
 
     /// Says which the other kernels of its graph are; the first time counts.
-    pub fn set_peers(&self, peers: Box<[Weak<KernelCore>]>) {
+    pub fn set_peers(&self, peers: Box<[Peer]>) {
         let _ = self.peers.set(peers);
     }
 
     /// A fault of its own, which was remembered, if a kernel of its graph is lost.
     pub fn check_peers(&self) -> Result<(), DeviceFault> {
-        for peer in self.peers.get().into_iter().flatten().filter_map(Weak::upgrade) {
+        for Peer { core, is_elsewhere } in self.peers.get().into_iter().flatten() {
+            let Some(peer) = core.upgrade() else { continue };
             let lost = match peer.device.fault() {
                 Some(DeviceFault::Graph { .. }) => continue, // for the same reason
                 Some(fault) => fault,
-                None => match peer.device.check_channels() {
-                    Ok(()) => continue,
-                    Err(fault) => fault,
-                },
+                None => {
+                    let asked = if *is_elsewhere && !peer.device.has_ended() {
+                        peer.ask_driver().map(drop)
+                    } else {
+                        Ok(())
+                    };
+                    match asked.and_then(|()| peer.device.check_channels()) {
+                        Ok(()) => continue,
+                        Err(fault) => fault,
+                    }
+                }
             };
             let kernel = self.device.name;
             return Err(self.device.fail(DeviceFault::Graph { kernel, lost: Box::new(lost) }));
@@ -67,9 +83,7 @@ impl KernelCore {
         if kernel.has_ended() {
             return Ok(());
         }
-        kernel.launch_slot().note_processed(kernel.processed());
-        let ended = kernel.is_over(kernel.launch_slot().state());
-        let ended = ended.map_err(|fault| kernel.fail(fault))?;
+        let ended = self.ask_driver()?;
         kernel.check_channels()?;
         self.check_peers()?;
         if !ended {
@@ -83,6 +97,14 @@ impl KernelCore {
             kernel.set_ended();
         }
         Ok(())
+    }
+
+    /// Whether its launch is over, as the driver says; or the fault of its device, which is remembered.
+    fn ask_driver(&self) -> Result<bool, DeviceFault> {
+        let kernel = &self.device;
+        kernel.launch_slot().note_processed(kernel.processed());
+        let ended = kernel.is_over(kernel.launch_slot().state());
+        ended.map_err(|fault| kernel.fail(fault))
     }
 
     /// The same without asking the driver: by what is known already, and by each channel's status.

@@ -1,17 +1,20 @@
-//! The memory of a graph's links: in pinned memory what each channel is told of its rings, and the rings that the host reads; in
-//! device memory the rings from channel to channel. It stays until the last kernel that knows it has left the device.
+//! The memory of a graph's links, a part for each of its devices: in pinned memory what each channel there is told of its rings, the
+//! rings that the host reads, and those from devices that do not reach this one's memory; in device memory the other rings from
+//! channel to channel, and the credit lines of those to other devices. All of it stays until the last kernel of the graph has left.
 
 use super::arena::{Arena, Exhausted, Suballocation};
-use crate::error::ArenaKind;
+use crate::device::Driver;
+use crate::error::{ArenaKind, DriverError};
 use ring_shared::layout::{CreditLine, Doorbell, LINE, Link, Links, Placement};
 use ring_shared::{Ring, atomics::Atom};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The parts of that memory.
+/// What a device has of that memory.
 #[derive(Debug)]
 pub(crate) struct LinkMemory {
-    pinned: Suballocation,
+    /// None where nothing is to lie there.
+    pinned: Option<Suballocation>,
     host: NonNull<u8>,
     bytes: usize,
     device: Option<Suballocation>,
@@ -21,6 +24,20 @@ pub(crate) struct LinkMemory {
 unsafe impl Send for LinkMemory {}
 // SAFETY: as above.
 unsafe impl Sync for LinkMemory {}
+
+/// What all devices of a graph have.
+pub(crate) type GraphMemory = Arc<[LinkMemory]>;
+
+/// Where a ring lies: as offsets in what one device has, and in what its producer's has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// In pinned memory.
+    Pinned(usize),
+    /// In device memory.
+    Device(usize),
+    /// In device memory, but for its credit line: that is in the memory of the producer's device, at the second offset.
+    Split(usize, usize),
+}
 
 /// What a ring of a link is like.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +57,7 @@ impl LinkShape {
     fn placement(&self, at: u64) -> Placement {
         Placement {
             lines: at,
-            credit: at + LINE as u64,
+            credit: at + LINE as u64, // unused where the credit line is elsewhere
             slots: at + 2 * LINE as u64,
             start: 0,
             capacity: self.capacity,
@@ -64,8 +81,14 @@ impl LinkMemory {
     ) -> Result<LinkMemory, Exhausted> {
         let which = ArenaKind::Pinned;
         let none = Exhausted { which, needed: pinned_bytes, free: 0, arena: 0 };
-        let pinned = pinned.ok_or(none)?.alloc(pinned_bytes)?;
-        let host = pinned.pinned().ok_or(none)?.host;
+        let pinned = match pinned_bytes {
+            0 => None,
+            bytes => Some(pinned.ok_or(none)?.alloc(bytes)?),
+        };
+        let host = match &pinned {
+            None => NonNull::dangling(),
+            Some(pinned) => pinned.pinned().ok_or(none)?.host,
+        };
         let device = match device_bytes {
             0 => None,
             bytes => Some(device.alloc(bytes)?),
@@ -96,17 +119,36 @@ impl LinkMemory {
 
     /// Where the device sees what lies at offset `at` of the pinned memory.
     pub fn device_at(&self, at: usize) -> u64 {
-        self.pinned.device() + at as u64
+        self.pinned.as_ref().map_or(0, Suballocation::device) + at as u64
     }
 
-    /// A ring at offset `at` of the pinned memory, as the device sees it.
-    pub fn pinned_placement(&self, at: usize, shape: LinkShape) -> Placement {
-        shape.placement(self.device_at(at))
+    /// The same of another device.
+    fn seen_at(&self, at: usize, driver: &dyn Driver) -> Result<u64, DriverError> {
+        Ok(driver.sees(self.host)? + at as u64)
     }
 
-    /// A ring at offset `at` of the device memory.
-    pub fn device_placement(&self, at: usize, shape: LinkShape) -> Placement {
-        shape.placement(self.device.as_ref().map_or(0, Suballocation::device) + at as u64)
+    /// Where the device memory begins.
+    fn device(&self) -> u64 {
+        self.device.as_ref().map_or(0, Suballocation::device)
+    }
+
+    /// A ring whose place is in this memory, and whose producer's device has `producer`; as the device of this memory sees it, or
+    /// another one whose `driver` is given.
+    pub fn placement(
+        &self,
+        (place, shape): (Place, LinkShape),
+        producer: &LinkMemory,
+        driver: Option<&dyn Driver>,
+    ) -> Result<Placement, DriverError> {
+        Ok(match (place, driver) {
+            (Place::Pinned(at), None) => shape.placement(self.device_at(at)),
+            (Place::Pinned(at), Some(driver)) => shape.placement(self.seen_at(at, driver)?),
+            (Place::Device(at), _) => shape.placement(self.device() + at as u64),
+            (Place::Split(at, credit), _) => {
+                let ring = shape.placement(self.device() + at as u64);
+                Placement { credit: producer.device() + credit as u64, ..ring }
+            }
+        })
     }
 
     /// A ring at offset `at` of the pinned memory, as the host sees it. Whoever uses it keeps the memory alive.
@@ -125,9 +167,18 @@ impl LinkMemory {
 /// The links of one kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelLinks {
-    pub memory: Arc<LinkMemory>,
+    pub memory: GraphMemory,
+    /// The kernel's device.
+    pub device: usize,
     /// For each channel, where its table is.
     pub tables: Arc<[usize]>,
     /// Whether the host feeds it: its first input is the ring of requests.
     pub is_fed: bool,
+}
+
+impl KernelLinks {
+    /// What the kernel's device has of the memory.
+    pub fn own(&self) -> &LinkMemory {
+        &self.memory[self.device]
+    }
 }

@@ -182,11 +182,11 @@ impl Region {
     pub fn connect(&mut self, links: KernelLinks) {
         for (channel, table) in (0..self.plan.channels).zip(links.tables.iter().copied()) {
             if links.is_fed {
-                let link = links.memory.link(table, 0);
+                let link = links.own().link(table, 0);
                 link.ring.describe(&self.placement(channel, Direction::Requests));
                 link.far.store(Far::Host.to_u32(), Relaxed);
             }
-            self.channel(channel).links.store(links.memory.device_at(table), Relaxed);
+            self.channel(channel).links.store(links.own().device_at(table), Relaxed);
         }
         self._links = Some(links);
     }

@@ -36,8 +36,10 @@ shared_struct! {
 pub enum Far {
     /// A channel of the same device: the ring is in its memory.
     Channel,
-    /// The host.
+    /// The host, or a channel of another device that is reached through the host's memory: the ring is there.
     Host,
+    /// A channel of another device: the line and the slots are in the consumer's memory, and the credit line in the producer's.
+    Peer,
 }
 
 impl Far {
@@ -48,7 +50,18 @@ impl Far {
 
     /// What that number means: the host, unless it says otherwise.
     pub const fn from_u32(n: u32) -> Far {
-        if n == Far::Channel as u32 { Far::Channel } else { Far::Host }
+        match n {
+            0 => Far::Channel,
+            2 => Far::Peer,
+            _ => Far::Host,
+        }
+    }
+
+    /// Whether the slots are in the memory of a device. There they are accessed by GPU scope also from another device: a fence of
+    /// system scope orders them, and single accesses of that scope take a warp several times as long.
+    #[inline(always)]
+    pub const fn is_on_device(self) -> bool {
+        !matches!(self, Far::Host)
     }
 }
 
@@ -101,7 +114,7 @@ mod tests {
             let links = PortLinks { first: 7, count: u16::MAX, routing };
             assert_eq!(PortLinks::from_word(links.to_word()), links);
         }
-        for far in [Far::Channel, Far::Host] {
+        for far in [Far::Channel, Far::Host, Far::Peer] {
             assert_eq!(Far::from_u32(far.to_u32()), far);
         }
     }

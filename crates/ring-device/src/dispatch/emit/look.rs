@@ -58,7 +58,7 @@ pub(super) struct Watch<'a> {
     /// Whether one look shows all rings. If not, each lane looks at its inputs one after the other.
     pub is_narrow: bool,
     /// Whether a ring leads to the host.
-    has_host: bool,
+    leaves_device: bool,
     pub inputs: u32,
     pub outputs: u32,
     /// The input in which messages were found last.
@@ -119,7 +119,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
             at,
             other,
             is_narrow,
-            has_host: self.flow().has_host.get(),
+            leaves_device: self.flow().leaves_device.get(),
             inputs,
             outputs,
             input: 0,
@@ -184,7 +184,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// The first warp: a fence for both sides of all rings.
     #[inline(always)]
     pub(super) fn fence_links(&self, watch: &Watch<'_>) {
-        if watch.has_host {
+        if watch.leaves_device {
             self.fence();
         } else {
             self.fence_device();
@@ -417,7 +417,7 @@ impl Watch<'_> {
         seen: 0,
         unseen: 0,
         is_narrow: false,
-        has_host: false,
+        leaves_device: false,
         inputs: 0,
         outputs: 0,
         input: 0,

@@ -67,7 +67,7 @@ impl<K: Kernel> Channel<'_, K> {
         let mut fits = true;
         let note = |far: Option<Far>| match far {
             Some(Far::Channel) => {}
-            Some(Far::Host) => flow.has_host.set(true),
+            Some(Far::Host | Far::Peer) => flow.leaves_device.set(true),
             None => flow.wrong.set(Decision::BadConfig),
         };
         let mut k = self.thread();

@@ -343,9 +343,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         };
         let slots = slots.and_then(|slots| slots.of(Self::atoms_of_port(port)));
         let Some(slots) = slots else { return }; // never: it was checked
-        match far {
-            Far::Channel => self.write_to_one::<Gpu>(area, port, (slots, index), emitted),
-            Far::Host => self.write_to_one::<System>(area, port, (slots, index), emitted),
+        match far.is_on_device() {
+            true => self.write_to_one::<Gpu>(area, port, (slots, index), emitted),
+            false => self.write_to_one::<System>(area, port, (slots, index), emitted),
         }
     }
 

@@ -318,7 +318,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 match far {
                     // SYNC: releases slots to the consumer's look, behind the fence.
                     Far::Channel => Gpu::store_whole(atom, control),
-                    Far::Host => System::store_whole(atom, control),
+                    Far::Host | Far::Peer => System::store_whole(atom, control),
                 }
                 watch.known.next += u64::from(n); // of the lane's one output, where it keeps that
             }

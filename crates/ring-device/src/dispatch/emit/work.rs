@@ -15,7 +15,6 @@ use crate::memory::signals::Decision;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
-use ring_shared::layout::Far;
 use ring_shared::ring::SlotsOf;
 
 /// Looks at whose turn it is for each at whether it is over: the next worker waits for this one.
@@ -68,9 +67,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let (stages, step) = (worker.area.stages, &worker.step);
         let slots = step.slots.and_then(|slots| slots.of(Self::REQUEST_ATOMS));
         let Some(slots) = slots else { return }; // never: it was checked
-        match step.far {
-            Far::Channel => self.read_slots::<Gpu>(chunk, slots, stages),
-            Far::Host => self.read_slots::<System>(chunk, slots, stages),
+        match step.far.is_on_device() {
+            true => self.read_slots::<Gpu>(chunk, slots, stages),
+            false => self.read_slots::<System>(chunk, slots, stages),
         }
         self.warp_sync();
     }

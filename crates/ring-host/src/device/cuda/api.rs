@@ -68,6 +68,8 @@ calls! {
     cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice);
     cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
     cuCtxGetId(context: CUcontext, id: *mut c_ulonglong);
+    cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
+    cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
     cuCtxPushCurrent_v2(context: CUcontext);
     cuCtxPopCurrent_v2(context: *mut CUcontext);
     cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);

@@ -1,5 +1,5 @@
 use super::api::{self, Code};
-use crate::device::RunState;
+use crate::device::{NoPeer, RunState};
 use crate::error::{DriverError, DriverReason};
 use cudarc::driver::sys::{self, CUresult as E};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +73,7 @@ pub(super) enum End {
 /// after it cannot be seen in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
+    device: sys::CUdevice,
     raw: sys::CUcontext,
     /// The driver's number of it; no two in a process have the same.
     number: u64,
@@ -95,7 +96,7 @@ impl Context {
         // SAFETY: a context that was just retained; the pointer is to a local.
         check("cuCtxGetId", unsafe { api::cuCtxGetId(raw, &mut number) })?;
         let reset = Box::leak(Box::new(AtomicBool::new(false))); // one for each opening of a device
-        Ok(Context { raw, number, reset })
+        Ok(Context { device, raw, number, reset })
     }
 
     /// Fails if it was reset.
@@ -112,6 +113,25 @@ impl Context {
             self.reset.store(true, Ordering::Relaxed);
         }
         check("cuCtxPushCurrent", DESTROYED)
+    }
+
+    /// Lets kernels of this context reach the memory of another device's. It waits for no kernel, on driver 580.
+    pub fn reach(self, peer: Context) -> Result<(), NoPeer> {
+        const ENABLED_BEFORE: Code = E::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED as Code;
+        let mut can = 0;
+        // SAFETY: the pointer is to a local.
+        let found = unsafe { api::cuDeviceCanAccessPeer(&mut can, self.device, peer.device) };
+        check("cuDeviceCanAccessPeer", found).map_err(NoPeer::Refused)?;
+        if can == 0 {
+            return Err(NoPeer::Apart);
+        }
+        peer.is_ours().map_err(NoPeer::Refused)?;
+        let _bound = Bound::new(self).map_err(NoPeer::Refused)?;
+        // SAFETY: the handle of a primary context, which the driver keeps, and which was not reset.
+        match unsafe { api::cuCtxEnablePeerAccess(peer.raw, 0) } {
+            ENABLED_BEFORE => Ok(()),
+            done => check("cuCtxEnablePeerAccess", done).map_err(NoPeer::Refused),
+        }
     }
 
     /// Whether `raw` is a handle of this context, which serves.

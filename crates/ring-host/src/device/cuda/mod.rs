@@ -25,7 +25,7 @@ mod quick;
 mod stream;
 
 use self::call::{Bound, End, check};
-use super::{CopyLane, Driver, Function, Mapped, Occupancy, Program, Resources, Sealed};
+use super::{CopyLane, Driver, Function, Mapped, NoPeer, Occupancy, Program, Resources, Sealed};
 use crate::device::image::{Image, ImageError, Loaded};
 #[cfg(not(target_os = "linux"))]
 use crate::device::probe::NoQuickPages;
@@ -35,6 +35,7 @@ use crate::error::{DriverError, DriverReason, OpenError, Requirement};
 use crate::sync::lock;
 use cudarc::driver::sys::{self, CUdevice_attribute as A};
 use std::ffi::{CStr, c_int};
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// Oldest driver that knows the 16-byte access (PTX 8.4), as CUDA version.
@@ -278,6 +279,21 @@ impl Driver for Cuda {
 
     fn is_context(&self, context: sys::CUcontext) -> bool {
         self.context.is(context)
+    }
+
+    fn sees(&self, host: NonNull<u8>) -> Result<u64, DriverError> {
+        let _bound = Bound::new(self.context)?;
+        pinned::device_address(host)
+    }
+
+    fn index(&self) -> Option<usize> {
+        Some(self.index)
+    }
+
+    fn reach(&self, other: &dyn Driver) -> Result<(), NoPeer> {
+        let index = other.index().ok_or(NoPeer::Kinds)?;
+        let other = lock(&OPEN).iter().find(|(i, _)| *i == index).map(|(_, cuda)| cuda.context);
+        self.context.reach(other.ok_or(NoPeer::Apart)?)
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

@@ -55,7 +55,8 @@ fn allocate_pages(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> 
 
 /// Registers whole pages of the process's own. A context must be bound.
 pub(super) fn register(host: NonNull<u8>, bytes: usize, maps: bool) -> Result<(), DriverError> {
-    let flags = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
+    let maps = if maps { sys::CU_MEMHOSTREGISTER_DEVICEMAP } else { 0 };
+    let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | maps; // for all devices of the process
     // SAFETY: whole pages of ours, as many bytes.
     let done = unsafe { api::cuMemHostRegister_v2(host.as_ptr().cast(), bytes, flags) };
     check("cuMemHostRegister", done)?;
@@ -72,7 +73,8 @@ pub(super) fn device_address(host: NonNull<u8>) -> Result<u64, DriverError> {
 }
 
 fn allocate(bytes: usize, maps: bool) -> Result<NonNull<u8>, DriverError> {
-    let flags = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
+    let maps = if maps { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
+    let flags = sys::CU_MEMHOSTALLOC_PORTABLE | maps;
     let mut host = std::ptr::null_mut();
     // SAFETY: the pointer is to a local; the memory is new, and as long as asked for.
     unsafe {

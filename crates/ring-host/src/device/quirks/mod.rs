@@ -12,7 +12,7 @@ mod state;
 pub use memory_probe::{Lines, MemoryProbe};
 pub use names::NAMES;
 
-use super::{CopyLane, Driver, Function, Mapped, Occupancy, Program, Sealed};
+use super::{CopyLane, Driver, Function, Mapped, NoPeer, Occupancy, Program, Sealed};
 use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::{Probed, QuickPages};
@@ -138,6 +138,9 @@ setters! { of Quirks;
     /// Some pages of pinned memory are said to be read sooner than others, so request lines lie in such. A GPU keeps
     /// those that it has.
     quick_pages() => faults.quick_pages = true;
+
+    /// Its kernels do not reach the memory of other devices. Those of others still reach its own.
+    no_peers() => faults.peers = true;
 
     /// Launches are accepted, and nothing runs, from when the device has been probed: whoever has a
     /// [`memory_probe`](Self::memory_probe) can be the device. They last until [`MemoryProbe::end`].
@@ -283,6 +286,18 @@ impl Driver for Quirks {
         // A course of its own, and those of kernels stay as they are.
         let seed = faults.late.map(|seed| !seed);
         Ok(Arc::new(QuirkyCopyLane::new(inner, (faults, state), seed)))
+    }
+
+    fn sees(&self, host: NonNull<u8>) -> Result<u64, DriverError> {
+        self.inner.sees(host)
+    }
+
+    fn index(&self) -> Option<usize> {
+        self.inner.index()
+    }
+
+    fn reach(&self, other: &dyn Driver) -> Result<(), NoPeer> {
+        if self.faults.peers { Err(NoPeer::TakenAway) } else { self.inner.reach(other) }
     }
 
     #[cfg(feature = "cuda")]

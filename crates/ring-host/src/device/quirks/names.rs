@@ -51,6 +51,7 @@ names! {
     "refused-allocation", "the first memory that is asked for is refused"
         => refused_allocations(1..=1);
     "refused-launches", "the second launch is refused, and the third" => refused_launches(2..=3);
+    "no-peers", "kernels do not reach the memory of other devices" => no_peers();
     "quick-pages", "some pages of pinned memory are said to be read sooner" => quick_pages();
 }
 

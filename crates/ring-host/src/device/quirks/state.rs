@@ -53,6 +53,7 @@ pub(super) struct Faults {
     pub launches: Option<Numbers>,
     pub idle: bool,
     pub quick_pages: bool,
+    pub peers: bool,
     /// In that many probes the host is busy.
     pub busy_probes: u64,
 }
