@@ -45,7 +45,10 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     for (pointer, expected) in [
         ("/device", json!("cpu")),
         ("/machine/kernels", json!("compiled for the host")),
-        ("/sections", json!(["load", "scopes", "graphs", "compute", "modes", "cpu", "growth"])),
+        (
+            "/sections",
+            json!(["load", "scopes", "graphs", "peers", "compute", "modes", "cpu", "growth"]),
+        ),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
         ("/latency/0/id", json!("ring")),
@@ -65,7 +68,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (38, 33), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (43, 38), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -74,16 +77,17 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("33 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("38 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names = ["latency", "load", "throughput", "bandwidth", "scopes", "graphs", "compute"];
+    let names =
+        ["latency", "load", "throughput", "bandwidth", "scopes", "graphs", "peers", "compute"];
     let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 33 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 38 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -210,6 +214,31 @@ fn graphs_are_printed_and_written() {
     for part in ["<h2>Graphs</h2>", "Round trips against kernels", "Messages against links"] {
         assert!(page.contains(part), "'{part}' is not in the page");
     }
+}
+
+#[test]
+fn kernels_of_two_devices_are_printed_and_written() {
+    let says = [
+        "each reaches the memory of the other",
+        "kernels of the first, the second, the first",
+        "a kernel of each device by way of the host",
+        "Two devices, million messages a second: links beside each other",
+        "times_8 2 64 0 16384",
+    ];
+    let (report, page) = quick("peers", "--only peers", &says);
+    assert_eq!((&report["sections"], &report["wrong"]), (&json!(["peers"]), &json!([])));
+    let rows = |name: &str| report[name].as_array().expect("a list").clone();
+    let ids: Vec<_> = rows("peers").iter().map(|row| row["id"].clone()).collect();
+    let expected = "peers_0 peers_000 peers_01 peers_010 peers_by_host";
+    assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
+    for row in rows("peers") {
+        let us = row["times"]["p50"].as_f64();
+        assert!(row["device"] == "cpu" && us.is_some_and(|us| us > 0.0), "{row:#}");
+    }
+    let rates = rows("throughput");
+    assert_eq!((rates.len(), &rates[0]["sweep"]), (2, &json!("across")));
+    assert!(rates[0]["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{rates:#?}");
+    assert!(page.contains("<h2>Two devices</h2>"), "{page}");
 }
 
 #[test]

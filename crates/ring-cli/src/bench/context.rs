@@ -13,8 +13,8 @@ use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
 use ring_host::{
-    DeviceKind, Graph, GraphBuilder, GraphError, Kernel, KernelHandle, LaunchConfig, LaunchError,
-    Runtime,
+    DeviceKind, Devices, Graph, GraphBuilder, GraphError, Kernel, KernelHandle, LaunchConfig,
+    LaunchError, Runtime,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +30,8 @@ const SPACER_SLOTS: u32 = 16;
 pub struct Context<'a> {
     /// The device.
     pub runtime: &'a Runtime,
+    /// The same with a second device behind it, if there is one: graphs may have kernels on both.
+    pub devices: &'a Devices,
     /// Where the kernels are taken from that are not built in.
     pub kernels: &'a KernelSource,
     /// The same GPU, for bare kernels.
@@ -117,7 +119,7 @@ impl Context<'_> {
     /// A graph that waits to be activated. On the CPU device the system places its threads.
     pub fn graph(&self, graph: &GraphBuilder) -> Found<Graph> {
         self.check_interrupt()?;
-        self.runtime.launch_graph(graph).map_err(|error| match error {
+        self.devices.launch_graph(graph).map_err(|error| match error {
             GraphError::Launch(error) => not_launched(&error),
             GraphError::Fault(fault) => wrong(fault),
             error => Stop::Refused(error.to_string()),

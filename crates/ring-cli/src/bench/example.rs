@@ -16,7 +16,7 @@ use crate::args::Bench;
 use crate::interrupt::Interrupt;
 use crate::kernels::KernelSource;
 use crate::progress::Steps;
-use ring_host::{Device, Memory, Mode, Runtime};
+use ring_host::{Device, Devices, Memory, Mode, Runtime};
 use std::time::Duration;
 
 fn times(us: f64) -> Times {
@@ -157,6 +157,23 @@ fn graphs() -> (Vec<Latency>, Vec<Throughput>) {
     (trips.map(trip).into(), rates.into())
 }
 
+/// Figures of two devices.
+fn peers() -> (Vec<Latency>, Vec<Throughput>) {
+    let trips = [
+        ("peers_0", 2.3),
+        ("peers_000", 3.1),
+        ("peers_01", 3.0),
+        ("peers_010", 3.6),
+        ("peers_by_host", 4.6),
+    ];
+    let rates = [(1, 400.0), (8, 3000.0), (64, 5200.0)].map(|(links, m)| {
+        let row = row("across", "times_8", links, 64, m);
+        let shape = Shape { capacity: 16_384, answer_bytes: 0, ..row.shape };
+        Throughput { whose: Whose::Ours, shape, ..row }
+    });
+    (trips.map(trip).into(), rates.into())
+}
+
 /// Figures of whole computations.
 fn compute() -> (Vec<Latency>, Throughput) {
     let trips = [
@@ -190,11 +207,13 @@ fn shipped() -> KernelSource {
 
 /// Lets `work` measure the CPU device.
 pub fn with(interrupt: Interrupt, work: impl FnOnce(&Context<'_>)) {
-    let runtime = Runtime::open(Device::Cpu).unwrap();
+    let devices = [1, 2].map(|_| Runtime::open(Device::Cpu).unwrap());
+    let devices = Devices::of(devices).unwrap();
     let (cores, steps) = (Cores::find(), Steps::new(0, interrupt));
     let settings = Settings::of(&options());
     work(&Context {
-        runtime: &runtime,
+        runtime: &devices[0],
+        devices: &devices,
         kernels: &shipped(),
         gpu: None,
         cores: &cores,
@@ -285,6 +304,9 @@ pub fn report() -> Report {
     report.throughput.extend(rates);
     let (trips, rates) = graphs();
     report.graphs = trips;
+    report.throughput.extend(rates);
+    let (trips, rates) = peers();
+    report.peers = trips;
     report.throughput.extend(rates);
     let (trips, rate) = compute();
     report.compute = trips;

@@ -45,7 +45,7 @@ use cores::Cores;
 use machine::Machine;
 use report::{Report, Skipped, Stop};
 use ring_host::device;
-use ring_host::{Device, DeviceKind, KernelFiles, OpenError, Runtime, RuntimeConfig};
+use ring_host::{Device, DeviceKind, Devices, KernelFiles, OpenError, Runtime, RuntimeConfig};
 use settings::Settings;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -85,16 +85,23 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
         }
     }
     let runtime = Runtime::open_with(device, config).map_err(failure)?;
+    let second = options.measures(Section::Peers).then(|| second(&runtime, device, config));
     let (cores, settings) = (Cores::find(), Settings::of(options));
-    let machine = Machine::look(&runtime, kernels, &cores);
+    let mut machine = Machine::look(&runtime, kernels, &cores);
+    machine.facts.extend(second.iter().flatten().map(|devices| ("second device", told(devices))));
     write!(out, "{}", text::machine(&machine, &settings))?;
     out.flush()?;
     let mut report = Report::new(machine, settings.clone());
-    choose(options, &mut report);
+    choose(options, second.as_ref(), &mut report);
     // Loaded before anything is resident: the driver loads nothing then.
     let gpu = opened(&runtime, device, kernels);
     let gpu = gpu.map_err(|stop| Failure::Baselines(stop.why().to_owned()))?;
-    measure((&runtime, kernels), gpu, &cores, &settings, interrupt, &mut report)?;
+    let devices = second.and_then(Result::ok).unwrap_or_else(|| runtime.clone().into());
+    if kind == DeviceKind::Cuda && devices.len() > 1 {
+        let prepared = measured::prepare(&devices[1], kernels);
+        prepared.map_err(|error| Failure::Baselines(error.to_string()))?;
+    }
+    measure((&devices, kernels), gpu, &cores, &settings, interrupt, &mut report)?;
     report.took = begun.elapsed().as_secs_f64();
     write!(out, "{}", text::report(&report))?;
     if let Some(path) = &options.json {
@@ -111,7 +118,7 @@ pub fn run(options: &Bench, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 /// What is measured, and what is left out.
-fn choose(options: &Bench, report: &mut Report) {
+fn choose(options: &Bench, second: Option<&Result<Devices, String>>, report: &mut Report) {
     let gpu = report.machine.is_gpu();
     for section in Section::all().iter().copied() {
         match () {
@@ -120,8 +127,34 @@ fn choose(options: &Bench, report: &mut Report) {
                 let why = format!("it needs a GPU, and this is {}", report.machine.device.name);
                 report.skipped.push(Skipped { section, why });
             }
-            () => report.sections.push(section),
+            () => match second {
+                Some(Err(why)) if section == Section::Peers => {
+                    report.skipped.push(Skipped { section, why: why.clone() });
+                }
+                _ => report.sections.push(section),
+            },
         }
+    }
+}
+
+/// The device with a second one of the same kind behind it; why there is none.
+fn second(first: &Runtime, device: Device, config: RuntimeConfig) -> Result<Devices, String> {
+    let other = match (first.device().kind, device) {
+        (DeviceKind::Cuda, Device::Cuda(1..)) => Device::Cuda(0),
+        (DeviceKind::Cuda, _) => Device::Cuda(1),
+        _ => Device::Cpu,
+    };
+    let why = |error: &dyn std::fmt::Display| format!("it needs a second device: {error}");
+    let second = Runtime::open_with(other, config).map_err(|error| why(&error))?;
+    Devices::of([first.clone(), second]).map_err(|error| why(&error))
+}
+
+/// The second device, and whether the two reach each other's memory.
+fn told(devices: &Devices) -> String {
+    let name = &devices[1].device().name;
+    match devices.reach(0, 1).and_then(|()| devices.reach(1, 0)) {
+        Ok(()) => format!("{name}; each reaches the memory of the other"),
+        Err(why) => format!("{name}; links go by pinned memory: {why}"),
     }
 }
 
@@ -136,7 +169,7 @@ fn opened(runtime: &Runtime, device: Device, kernels: &KernelSource) -> Result<O
 }
 
 fn measure(
-    (runtime, kernels): (&Runtime, &KernelSource),
+    (devices, kernels): (&Devices, &KernelSource),
     gpu: Option<Gpu>,
     cores: &Cores,
     settings: &Settings,
@@ -144,13 +177,14 @@ fn measure(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let source = |source| Failure::Open { device: Device::Cpu, source };
-    let cpu_runtime = Runtime::open(Device::Cpu).map_err(source)?;
+    let cpu = Devices::from(Runtime::open(Device::Cpu).map_err(source)?);
     let sections = report.sections.clone();
     let steps = sections.iter().map(|section| steps_of(*section, settings)).sum();
     let steps = Steps::new(steps, interrupt);
     let gpu = gpu.map(Mutex::new);
     let (gpu, steps) = (gpu.as_ref(), &steps);
-    let context = Context { runtime, kernels, gpu, cores, settings, steps, interrupt };
+    let runtime = &devices[0];
+    let context = Context { runtime, devices, kernels, gpu, cores, settings, steps, interrupt };
     for section in sections {
         match section {
             Section::Latency => comparison::latency(&context, report),
@@ -162,10 +196,14 @@ fn measure(
             Section::Bandwidth => comparison::bandwidth(&context, report),
             Section::Scopes => ring::scopes::measure(&context, report),
             Section::Graphs => ring::graphs::measure(&context, report),
+            Section::Peers => ring::graphs::measure_across(&context, report),
             Section::Compute => ring::compute::measure(&context, report),
             Section::Modes => report.ways = ring::modes::ways(&context),
             Section::Many => report.many = Some(ring::many::many(&context)),
-            Section::Cpu => cpu::measure(&Context { runtime: &cpu_runtime, ..context }, report),
+            Section::Cpu => {
+                let context = Context { runtime: &cpu[0], devices: &cpu, ..context };
+                cpu::measure(&context, report);
+            }
             Section::Growth => report.growth = ring::growth::growth(&context),
         }
         if interrupt.requested() {
@@ -184,6 +222,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
         Section::Bandwidth => settings.repeats,
         Section::Scopes => ring::scopes::steps(settings),
         Section::Graphs => ring::graphs::steps(settings),
+        Section::Peers => ring::graphs::steps_across(settings),
         Section::Compute => ring::compute::steps(settings),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,

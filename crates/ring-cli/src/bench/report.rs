@@ -335,6 +335,8 @@ pub struct Report {
     pub scopes: Vec<Latency>,
     /// Round trips through chains of kernels.
     pub graphs: Vec<Latency>,
+    /// Round trips through kernels of two devices.
+    pub peers: Vec<Latency>,
     /// Messages of whole computations.
     pub compute: Vec<Latency>,
     /// Modes and memories.
@@ -366,6 +368,7 @@ impl Report {
             copies: Vec::new(),
             scopes: Vec::new(),
             graphs: Vec::new(),
+            peers: Vec::new(),
             compute: Vec::new(),
             ways: Vec::new(),
             many: None,
@@ -381,7 +384,8 @@ impl Report {
             Ok(rates) => !rates.samples().is_empty(),
             Err(stop) => *stop != Stop::Interrupted,
         };
-        for rows in [&mut self.latency, &mut self.scopes, &mut self.graphs, &mut self.compute] {
+        let Report { latency, scopes, graphs, peers, compute, .. } = self;
+        for rows in [latency, scopes, graphs, peers, compute] {
             rows.retain(|row| match &row.times {
                 Ok(times) => times.count() > 0,
                 Err(stop) => *stop != Stop::Interrupted,
@@ -418,9 +422,8 @@ impl Report {
                 all.push(Wrong { what, why: why.clone() });
             }
         };
-        let trips =
-            self.latency.iter().chain(&self.scopes).chain(&self.graphs).chain(&self.compute);
-        for row in trips {
+        let trips = [&self.latency, &self.scopes, &self.graphs, &self.peers, &self.compute];
+        for row in trips.into_iter().flatten() {
             note(format!("{}: {}", row.device, row.name), row.times.as_ref().err());
         }
         for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {

@@ -23,6 +23,9 @@ pub enum Section {
     Scopes,
     /// kernels that send messages to each other: one through chains of 1 to 5, and messages a second over links
     Graphs,
+    /// kernels of two devices that send messages to each other: through chains, and messages a second over links (two
+    /// GPUs, or the CPU device)
+    Peers,
     /// whole computations: PageRank by a grid and by messages between kernels, and a wave equation
     Compute,
     /// round trip and throughput of every mode in every memory

@@ -3,6 +3,7 @@
 mod compute;
 mod graphs;
 mod load;
+mod peers;
 mod scopes;
 
 use super::report::{Found, Latency, Report, Throughput, Whose};
@@ -36,13 +37,14 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 9] {
+pub fn parts(report: &Report) -> [Part; 10] {
     [
         latency(report),
         load::load(report),
         throughput(report),
         scopes::scopes(report),
         graphs::graphs(report),
+        peers::peers(report),
         compute::compute(report),
         ways(report),
         many(report),

@@ -3,6 +3,7 @@
 mod compute;
 mod graphs;
 mod load;
+mod peers;
 mod scopes;
 
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
@@ -150,7 +151,8 @@ pub fn targets(report: &Report) -> Vec<Target> {
         any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
     ];
     let of_an_h200 = load::load(report).into_iter().chain(scopes::scopes(report));
-    let of_an_h200 = of_an_h200.chain(graphs::graphs(report)).chain(compute::compute(report));
+    let of_an_h200 = of_an_h200.chain(graphs::graphs(report)).chain(peers::peers(report));
+    let of_an_h200 = of_an_h200.chain(compute::compute(report));
     let of_an_h200 =
         of_an_h200.map(|(id, what, sense, bound, measured)| gpu(id, what, sense, bound, measured));
     all.extend(of_an_h200);

@@ -33,7 +33,7 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, load, throughput, scopes, graphs, compute, ways, many, growth] =
+    let [latency, load, throughput, scopes, graphs, peers, compute, ways, many, growth] =
         tables::parts(report);
     let parts = [
         table::wrong(report),
@@ -43,6 +43,7 @@ pub fn page(report: &Report) -> String {
         table::part(&throughput, &plots::throughput(report)),
         table::part(&scopes, &plots::scopes(report)),
         table::part(&graphs, &plots::graphs(report)),
+        table::part(&peers, ""),
         table::part(&compute, ""),
         table::part(&ways, ""),
         table::part(&many, &plots::many(report)),

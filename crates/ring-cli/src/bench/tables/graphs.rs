@@ -27,7 +27,7 @@ const COUNTS: &str = "what counts are messages that the last kernel handled, fro
                       until the graph was drained; times_8 emits eight for each, pass_64 one";
 
 /// Rows of a sweep: the kernel that emits to the links, and how many there are.
-fn rates(report: &Report, sweep: &str) -> Table {
+pub fn rates(report: &Report, sweep: &str) -> Table {
     let rows: Vec<&Throughput> = report.sweep(sweep).collect();
     Table::of(
         rows,

@@ -23,6 +23,7 @@ fn each_is_judged_by_its_own_figures() {
         ("load_1", Verdict::NeedsGpu),
         ("scope_block", Verdict::NeedsGpu),
         ("graph_more", Verdict::NeedsGpu),
+        ("peers_way", Verdict::NeedsGpu),
         ("compute_page_rank", Verdict::NeedsGpu),
     ] {
         let target = found(&all, id);
@@ -204,6 +205,27 @@ fn a_graph_that_stopped_or_has_no_room_is_not_passed_over() {
 }
 
 #[test]
+fn kernels_of_two_devices_are_judged_by_what_the_second_adds() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let verdicts = verdicts_of_an_h200(&mut report, "peers_");
+    let expected = [
+        ("peers_way", Verdict::WithinNoise),
+        ("peers_host", Verdict::WithinNoise),
+        ("peers_links_1", Verdict::Met),
+        ("peers_links_8", Verdict::Met),
+        ("peers_links_64", Verdict::WithinNoise),
+    ];
+    assert_eq!(verdicts, expected);
+    let of = |report: &Report, id| found(&targets(report), id).measured.clone();
+    let way = of(&report, "peers_way").unwrap();
+    assert!((way.value - 0.65).abs() < 0.01, "{}", way.value);
+    assert!(way.figures.ends_with(" / 2 us, there and back behind a kernel"), "{}", way.figures);
+    report.peers.retain(|row| row.id != "peers_0");
+    assert_eq!(of(&report, "peers_way").unwrap_err(), "the section peers was not measured");
+}
+
+#[test]
 fn whole_computations_are_judged_on_the_gpu_that_the_bounds_are_for() {
     let mut report = example::report();
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
@@ -300,10 +322,11 @@ fn nothing_measured_is_nothing_met() {
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many, report.load) = (Vec::new(), None, None);
     (report.scopes, report.graphs) = (Vec::new(), Vec::new());
+    report.peers = Vec::new();
     report.compute = Vec::new();
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (33, all.len() - 33), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (38, all.len() - 38), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");

@@ -18,19 +18,48 @@ pub const CHAINS: [(&str, u32); 4] =
 /// One message at a time, all with the default launch.
 const TRIPS: [Trips; 6] = [
     ("echo", "a kernel that answers, no graph", latency::round),
-    ("graph_1", "one kernel", |context, pages, times| round(context, pages, &[1], times)),
-    ("graph_2", "two kernels", |context, pages, times| round(context, pages, &[2], times)),
-    ("graph_3", "three kernels", |context, pages, times| round(context, pages, &[3], times)),
-    ("graph_5", "five kernels", |context, pages, times| round(context, pages, &[5], times)),
+    ("graph_1", "one kernel", |context, pages, times| round(context, pages, &[&[0]], times)),
+    ("graph_2", "two kernels", |context, pages, times| round(context, pages, &[&[0; 2]], times)),
+    ("graph_3", "three kernels", |context, pages, times| round(context, pages, &[&[0; 3]], times)),
+    ("graph_5", "five kernels", |context, pages, times| round(context, pages, &[&[0; 5]], times)),
     ("graph_by_host", "two kernels by way of the host", |context, pages, times| {
-        round(context, pages, &[1, 1], times)
+        round(context, pages, &[&[0], &[0]], times)
+    }),
+];
+
+/// The same with kernels of two devices.
+const ACROSS: [Trips; 5] = [
+    ("peers_0", "a kernel of the first device", |context, pages, times| {
+        round(context, pages, &[&[0]], times)
+    }),
+    ("peers_000", "three kernels of the first device", |context, pages, times| {
+        round(context, pages, &[&[0, 0, 0]], times)
+    }),
+    ("peers_01", "a kernel of each device", |context, pages, times| {
+        round(context, pages, &[&[0, 1]], times)
+    }),
+    ("peers_010", "kernels of the first, the second, the first", |context, pages, times| {
+        round(context, pages, &[&[0, 1, 0]], times)
+    }),
+    ("peers_by_host", "a kernel of each device by way of the host", |context, pages, times| {
+        round(context, pages, &[&[0], &[1]], times)
     }),
 ];
 
 /// Measures all, a round of each in turn.
 pub fn trips(context: &Context<'_>) -> Vec<Latency> {
-    let rows = context.trips("graphs, round trips", context.settings.rounds, &TRIPS);
-    let is_other = |row: &Latency| matches!(row.id, "echo" | "graph_by_host");
+    timed(context, "graphs, round trips", &TRIPS)
+}
+
+/// Those of kernels of two devices.
+pub fn across(context: &Context<'_>) -> Vec<Latency> {
+    timed(context, "peers, round trips", &ACROSS)
+}
+
+fn timed(context: &Context<'_>, what: &'static str, trips: &[Trips]) -> Vec<Latency> {
+    let rows = context.trips(what, context.settings.rounds, trips);
+    let others = ["echo", "graph_by_host", "peers_by_host"];
+    let is_other = |row: &Latency| others.contains(&row.id);
     let whose = |row: &Latency| if is_other(row) { Whose::Baseline } else { Whose::Ours };
     rows.into_iter().map(|row| Latency { whose: whose(&row), ..row }).collect()
 }
@@ -39,12 +68,14 @@ pub fn trips(context: &Context<'_>) -> Vec<Latency> {
 type Ends = (Node<Pass64>, PortReader<Words>);
 type Launched = (Sender<Pass64>, PortReceiver<Words>);
 
-/// A round of messages that go through chains of so many kernels each, from one to the next by the host. All kernels
-/// are one graph.
-fn round(context: &Context<'_>, pages: usize, chains: &[u64], times: &mut Times) -> Found<()> {
+/// Chains, each with the numbers of the devices that its kernels are on.
+type Chains<'a> = &'a [&'a [usize]];
+
+/// A round of messages that go through such chains, from one to the next by the host. All kernels are one graph.
+fn round(context: &Context<'_>, pages: usize, chains: Chains<'_>, times: &mut Times) -> Found<()> {
     let spacer = context.spacer(pages)?;
     let mut graph = GraphBuilder::new();
-    let ends: Vec<Ends> = chains.iter().map(|n| chain(context, &mut graph, *n)).collect();
+    let ends: Vec<Ends> = chains.iter().map(|on| chain(context, &mut graph, on)).collect();
     let mut graph = context.graph(&graph)?;
     graph.activate(TIMEOUT).map_err(wrong)?;
     let launched = ends.into_iter();
@@ -52,7 +83,7 @@ fn round(context: &Context<'_>, pages: usize, chains: &[u64], times: &mut Times)
         launched.map(|(first, last)| Ok((graph.sender(first, 0)?, graph.receiver(last, 0)?)));
     let launched: Result<Vec<Launched>, GraphError> = launched.collect();
     let mut launched = launched.map_err(wrong)?;
-    let kernels = chains.iter().sum();
+    let kernels = chains.iter().map(|on| on.len() as u64).sum();
     context.timed(times, |i| {
         pause(i);
         trip(&mut launched, kernels, i)
@@ -61,14 +92,14 @@ fn round(context: &Context<'_>, pages: usize, chains: &[u64], times: &mut Times)
     spacer.map_or(Ok(()), ended)
 }
 
-/// Declares a chain of so many kernels, fed and read by the host.
-fn chain(context: &Context<'_>, graph: &mut GraphBuilder, kernels: u64) -> Ends {
+/// Declares a chain of kernels on those devices, one at least, fed and read by the host.
+fn chain(context: &Context<'_>, graph: &mut GraphBuilder, on: &[usize]) -> Ends {
     let first = kernel::<Pass64>(context, graph, 1);
-    graph.feed(first);
+    graph.feed(first).place(first, on[0]);
     let mut last = first;
-    for _ in 1..kernels {
+    for device in &on[1..] {
         let next = kernel::<Pass64>(context, graph, 1);
-        graph.link(last, Pass64::ON, next, Route::Pairwise);
+        graph.place(next, *device).link(last, Pass64::ON, next, Route::Pairwise);
         last = next;
     }
     (first, graph.read(last, Pass64::ON))
@@ -110,7 +141,7 @@ mod tests {
     #[test]
     fn a_message_is_timed_through_every_chain() {
         example::with(Interrupt::never(), |context| {
-            for (id, _, round) in TRIPS {
+            for (id, _, round) in TRIPS.into_iter().chain(ACROSS) {
                 let mut times = Times::new();
                 round(context, 1, &mut times).unwrap_or_else(|stop| panic!("{id}: {stop:?}"));
                 assert!(times.count() > 0, "{id}");

@@ -22,6 +22,10 @@ pub const SLOTS: [u32; 2] = [GraphBuilder::DEFAULT_SLOTS, 4096];
 const FEW: [u32; 2] = [1, 8];
 const CPU_FEW: [u32; 2] = [1, 2];
 
+/// The sweep of links from one device to another, and how many there are at most.
+pub const ACROSS: &str = "across";
+pub const MANY_ACROSS: u32 = 64;
+
 /// Links that two channels feed, one behind the other, of which the host feeds the first; and where there are as many as can be.
 const GROUP: u32 = 4;
 const LARGE_GROUP: u32 = 8;
@@ -88,20 +92,9 @@ fn beside(links: u32) -> Rate {
     if links == 1 { by_key } else { several } // to one channel, which is each key's
 }
 
-/// Links beside each other, more than one channel can feed: in groups.
+/// Links beside each other.
 fn several(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut lines = Lines::new(context, shape);
-    let most = if shape.channels < MANY { GROUP } else { LARGE_GROUP };
-    let mut left = shape.channels;
-    while left > 0 {
-        let group = most.min(left);
-        let first = lines.first();
-        let feeder = lines.times_8(first, 1);
-        let last = lines.times_8(feeder, group);
-        lines.end(first, (last, Times8::OUT), (Route::Pairwise, group));
-        left -= group;
-    }
-    lines.rate(TIMES * TIMES * TIMES)
+    Lines::new(context, shape).several()
 }
 
 /// One link from a kernel that emits one message for each, and has two inputs.
@@ -114,13 +107,20 @@ fn one_for_one(context: &Context<'_>, shape: &Shape) -> Found<f64> {
     lines.rate(TIMES * TIMES)
 }
 
+/// Links from the first device to the second, of which the first has all kernels but the sinks.
+pub fn across(context: &Context<'_>) -> Vec<Rated> {
+    let few = if context.is_cpu() { CPU_FEW } else { FEW };
+    let links = few.into_iter().chain((!context.is_cpu()).then_some(MANY_ACROSS));
+    let rate: Rate = |context, shape| {
+        let lines = Lines { sinks_on: 1, ..Lines::new(context, shape) };
+        if shape.channels == 1 { lines.one() } else { lines.several() }
+    };
+    links.map(|links| rated(context, ACROSS, (Times8::NAME, links, SLOTS[0], rate))).collect()
+}
+
 /// Links from one channel: the key of a message says which.
 fn by_key(context: &Context<'_>, shape: &Shape) -> Found<f64> {
-    let mut lines = Lines::new(context, shape);
-    let first = lines.first();
-    let last = lines.times_8(first, 1);
-    lines.end(first, (last, Times8::OUT), (Route::ByKey, shape.channels));
-    lines.rate(TIMES * TIMES)
+    Lines::new(context, shape).one()
 }
 
 /// The same from a kernel that emits one message for each.
@@ -140,12 +140,37 @@ struct Lines<'a> {
     graph: GraphBuilder,
     /// Of each line.
     ends: Vec<Ends>,
+    /// The number of the device that the sinks are on.
+    sinks_on: usize,
 }
 
 impl<'a> Lines<'a> {
     /// None.
     fn new(context: &'a Context<'a>, shape: &'a Shape) -> Lines<'a> {
-        Lines { context, shape, graph: GraphBuilder::new(), ends: Vec::new() }
+        Lines { context, shape, graph: GraphBuilder::new(), ends: Vec::new(), sinks_on: 0 }
+    }
+
+    /// The rate of links beside each other, more than one channel can feed: in groups.
+    fn several(mut self) -> Found<f64> {
+        let most = if self.shape.channels < MANY { GROUP } else { LARGE_GROUP };
+        let mut left = self.shape.channels;
+        while left > 0 {
+            let group = most.min(left);
+            let first = self.first();
+            let feeder = self.times_8(first, 1);
+            let last = self.times_8(feeder, group);
+            self.end(first, (last, Times8::OUT), (Route::Pairwise, group));
+            left -= group;
+        }
+        self.rate(TIMES * TIMES * TIMES)
+    }
+
+    /// That of links from one channel, by key.
+    fn one(mut self) -> Found<f64> {
+        let first = self.first();
+        let last = self.times_8(first, 1);
+        self.end(first, (last, Times8::OUT), (Route::ByKey, self.shape.channels));
+        self.rate(TIMES * TIMES)
     }
 
     /// Begins a line: a kernel of one channel, which the host feeds.
@@ -180,7 +205,7 @@ impl<'a> Lines<'a> {
     {
         let capacity = self.shape.capacity;
         let sink = kernel::<Sink64>(self.context, &mut self.graph, channels);
-        self.graph.link_with(from, port, sink, route, capacity);
+        self.graph.place(sink, self.sinks_on).link_with(from, port, sink, route, capacity);
         // A step has as many messages as surely have room there, whether any is wrong or not.
         let wrong = self.graph.read_with(sink, Sink64::WRONG, capacity);
         self.ends.push((first, sink, wrong));

@@ -11,7 +11,7 @@ use crate::bench::settings::Settings;
 use ring_host::{GraphBuilder, LaunchConfig, Node, WithPorts};
 
 pub use chains::CHAINS;
-pub use links::{BY_KEY, KEYS, LINKS, MANY, MANY_NEED, SLOTS};
+pub use links::{ACROSS, BY_KEY, KEYS, LINKS, MANY, MANY_ACROSS, MANY_NEED, SLOTS};
 
 /// Words of a message.
 type Words = [u64; 8];
@@ -25,6 +25,19 @@ pub fn steps(settings: &Settings) -> u64 {
 pub fn measure(context: &Context<'_>, report: &mut Report) {
     report.graphs = chains::trips(context);
     report.throughput.extend(links::rates(context));
+}
+
+/// Measures kernels of two devices likewise.
+pub fn measure_across(context: &Context<'_>, report: &mut Report) {
+    report.peers = chains::across(context);
+    let repeats = context.settings.repeats;
+    let rates = context.rates("peers, links", repeats, links::across(context));
+    report.throughput.extend(rates);
+}
+
+/// Steps of it.
+pub fn steps_across(settings: &Settings) -> u64 {
+    settings.rounds + settings.repeats
 }
 
 /// A kernel of a graph by the default launch, with so many channels.
