@@ -19,6 +19,9 @@ pub enum Failure {
         /// Why.
         source: OpenError,
     },
+    /// Several devices were not opened, or no ring was made through them.
+    #[error("no ring through these devices: {0}")]
+    Devices(Box<ring_host::Error>),
     /// The device was not opened; why has been printed.
     #[error("cannot open device {0}")]
     Unopened(Device),
@@ -152,6 +155,9 @@ impl Failure {
             }
             Failure::Open { .. } => {
                 "`ring doctor` says what is missing; --device cpu needs no GPU and no driver."
+            }
+            Failure::Devices(_) => {
+                "`ring doctor` says which GPUs there are; --devices cpu,cpu needs none."
             }
             Failure::Unopened(_) => "The end of the report says what to do.",
             Failure::KernelFile(_) => {

@@ -31,6 +31,28 @@ fn several_small_channels_pass() {
 }
 
 #[test]
+fn a_ring_through_several_devices_passes() {
+    let ran = ring("validate --devices cpu,cpu,cpu --messages 20000").ends(0).says(&[
+        "device 2 cpu: CPU threads",
+        "pass_64.ON on device 2 -> pass_64 on device 0: 1 rings of 16384 slots, in the memory of both devices",
+        "pass_64.ON on device 0 -> host: ",
+        "soak 20,000 messages over 1 channel: passed",
+        "0 lost, 0 duplicated, 0 reordered, 0 corrupt",
+        "passed a ring through 3 devices",
+    ]);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    ring("validate --devices all --messages 20000").ends(0).says(&["passed a ring through"]);
+}
+
+#[test]
+fn devices_that_are_not_there_or_come_twice_are_named() {
+    let ran = ring("validate --devices cpu,cuda:4711").ends(1);
+    assert!(ran.err.contains("device 1, which is cuda:4711: "), "{}", ran.err);
+    let ran = ring("validate --devices cpu,cpu --device cpu").ends(2);
+    assert!(ran.err.contains("cannot be used with"), "{}", ran.err);
+}
+
+#[test]
 fn the_soak_can_be_left_out() {
     let ran = ring("validate --device cpu --messages 0");
     ran.ends(0).says(&["3/3 passed", "soak skipped (--messages 0)"]);

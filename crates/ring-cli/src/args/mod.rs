@@ -16,6 +16,7 @@ pub use emulation::{Emulate, Emulation};
 pub use init::Init;
 pub use new::New;
 pub use validate::Validate;
+pub use values::DeviceList;
 
 use clap::{Parser, Subcommand};
 

@@ -1,7 +1,7 @@
 //! Options of `ring validate`.
 
 use super::Emulate;
-use super::values::{Milliseconds, number, processing, seconds, small_number};
+use super::values::{DeviceList, Milliseconds, number, processing, seconds, small_number};
 use clap::Args;
 use ring_host::{Budgets, Device, LaunchConfig, Memory, Mode, Processing};
 use std::path::PathBuf;
@@ -13,6 +13,10 @@ pub struct Validate {
     /// auto (GPU or CPU), cpu, cuda, cuda:N
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub device: Device,
+
+    /// A ring through several instead: all, cuda:0,cuda:1
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "emulate", "ptx"])]
+    pub devices: Option<DeviceList>,
 
     /// Messages of the soak, 0 for none
     #[arg(long, value_name = "N", default_value = "1_000_000", value_parser = number)]
@@ -118,7 +122,7 @@ mod tests {
         let options = validate(&[]).unwrap();
         assert!(matches!(options.device, Device::Auto));
         assert_eq!((options.messages, options.emulate), (1_000_000, None));
-        assert_eq!(options.ptx.len(), 0);
+        assert_eq!((options.ptx.len(), options.devices), (0, None));
         assert_eq!(options.timeout, Duration::from_secs(10));
         let launch = format!("{:?}", options.kernel.launch());
         let default = LaunchConfig::default().threads(LaunchConfig::DEFAULT_THREADS);
@@ -197,6 +201,7 @@ mod tests {
             ["--idle-budget", "soon"],
             ["--iterations", "1.5"],
             ["--emulate", "wsl3"],
+            ["--devices", "cpu,gpu"],
         ];
         for [option, value] in lines {
             let joined = format!("{option}={value}");

@@ -1,6 +1,6 @@
 //! Values of options, as they are written.
 
-use ring_host::Processing;
+use ring_host::{Device, Processing, UnknownDevice};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -49,6 +49,28 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 fn duration(text: &str, unit: f64) -> Option<Duration> {
     let number: f64 = plain(text)?.parse().ok()?;
     Duration::try_from_secs_f64(number * unit).ok().filter(|duration| *duration <= LONGEST)
+}
+
+/// Several devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceList {
+    /// All GPUs, or CPU threads if there is none.
+    All,
+    /// These, in this order.
+    These(Vec<Device>),
+}
+
+impl FromStr for DeviceList {
+    type Err = UnknownDevice;
+
+    fn from_str(list: &str) -> Result<DeviceList, UnknownDevice> {
+        match list {
+            "all" => Ok(DeviceList::All),
+            list => {
+                list.split(',').map(str::parse).collect::<Result<_, _>>().map(DeviceList::These)
+            }
+        }
+    }
 }
 
 /// A time written as a number of milliseconds. It may be 0: what that means is for others to say.

@@ -32,6 +32,7 @@ mod targets;
 mod text;
 mod turns;
 
+pub use measured::shipped;
 pub use section::Section;
 
 use crate::args::Bench;

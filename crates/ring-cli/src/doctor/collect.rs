@@ -1,6 +1,6 @@
 //! Collects the facts that the doctor reports.
 
-use super::facts::{Facts, Found, Library, Seen, Way};
+use super::facts::{Facts, Found, Library, Pair, Seen, Way};
 use super::sharing::Sharing;
 use crate::args::Emulation;
 use crate::host::{self, Host};
@@ -9,8 +9,8 @@ use ring_host::image::Image;
 use ring_host::kernels::VectorAdd;
 use ring_host::platform::{library_folders, wsl_signs};
 use ring_host::{
-    Device, DeviceKind, Kernels, LaunchConfig, LaunchError, Memory, Mode, OpenError, Refusal,
-    Runtime, Selection,
+    Device, DeviceKind, Devices, Kernels, LaunchConfig, LaunchError, Memory, Mode, OpenError,
+    Refusal, Runtime, RuntimeConfig, Selection,
 };
 use ring_host::{MEMORY_VARIABLE, MODE_VARIABLE};
 
@@ -39,6 +39,10 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
             }
         }
     }
+    let peers = match (&counted, asked) {
+        (_, Device::Cpu) | (Ok(..=1) | Err(_), _) => Ok(Vec::new()),
+        _ => peers(),
+    };
     Facts {
         asked,
         emulated: emulation.map(Emulation::to_string),
@@ -54,6 +58,7 @@ pub fn collect(asked: Device, emulation: Option<&Emulation>) -> Facts {
         device,
         seen,
         sharing,
+        peers,
         forced: forced(),
     }
 }
@@ -65,6 +70,16 @@ fn count() -> Result<usize, OpenError> {
         Err(error) => Err(error),
         Ok(_) => Ok(usize::MAX),
     }
+}
+
+/// Opens all GPUs, and sees which reach the memory of which.
+fn peers() -> Result<Vec<Pair>, String> {
+    let devices = Devices::open_all(RuntimeConfig::default()).map_err(|error| error.to_string())?;
+    let all = 0..devices.len();
+    let pairs = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
+    let pairs = pairs.filter(|(from, to)| from != to);
+    let lacks = |from, to| devices.reach(from, to).err().map(ToString::to_string);
+    Ok(pairs.map(|(from, to)| Pair { from, to, lacks: lacks(from, to) }).collect())
 }
 
 /// Whether the driver's library was loaded to count.

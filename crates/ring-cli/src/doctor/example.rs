@@ -46,6 +46,7 @@ pub fn gpu() -> Facts {
             users: Vec::new(),
             trips: Ok(RoundTrips { count: 20_000, median: US(2), longest: US(30), late: 0 }),
         }),
+        peers: Ok(Vec::new()),
         forced: Vec::new(),
     }
 }

@@ -31,6 +31,8 @@ pub struct Facts {
     pub seen: Option<Seen>,
     /// Whether others use the GPU; only where kernels stay on one.
     pub sharing: Option<Sharing>,
+    /// Of each two GPUs of several whether one reaches the memory of the other; or why that is not known.
+    pub peers: Result<Vec<Pair>, String>,
     /// What the environment forces: variable and value.
     pub forced: Vec<(&'static str, String)>,
 }
@@ -40,6 +42,17 @@ impl Facts {
     pub fn opened(&self) -> bool {
         self.seen.is_some()
     }
+}
+
+/// Two GPUs, by their indices.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The one whose kernels want to reach the memory.
+    pub from: usize,
+    /// The one that has the memory.
+    pub to: usize,
+    /// Why they do not reach it, if so.
+    pub lacks: Option<String>,
 }
 
 /// The driver's library.

@@ -1,7 +1,7 @@
 //! The report as one JSON object: keys in snake case, times in microseconds.
 
 use super::advice::Advice;
-use super::facts::{Facts, Seen};
+use super::facts::{Facts, Pair, Seen};
 use super::sharing::Sharing;
 use crate::reasons::each;
 use ring_host::platform::LIBRARY;
@@ -58,6 +58,7 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> Value {
         "device": facts.device,
         "probe": seen.map(probe),
         "sharing": facts.sharing.as_ref().map(sharing),
+        "peers": { "pairs": facts.peers.as_ref().ok().map(|pairs| pairs.iter().map(pair).collect::<Vec<_>>()), "error": facts.peers.as_ref().err() },
         "choice": choice,
         "ways": seen.map(|seen| seen.ways.iter().map(way).collect::<Vec<_>>()),
         "to_do": to_do,
@@ -119,6 +120,10 @@ fn found<T>(mut what: Value, fact: &Result<T, Lack>) -> Value {
     what
 }
 
+fn pair(Pair { from, to, lacks }: &Pair) -> Value {
+    json!({ "from": from, "to": to, "reaches": lacks.is_none(), "error": lacks })
+}
+
 fn sharing(found: &Sharing) -> Value {
     let trips = found.trips.as_ref();
     json!({
@@ -161,6 +166,7 @@ mod tests {
             "gpus",
             "machine",
             "opened",
+            "peers",
             "probe",
             "sharing",
             "to_do",
@@ -199,6 +205,7 @@ mod tests {
             ("/ways/0/works", json!(true)),
             ("/ways/1/refused", json!("copied between launches")),
             ("/to_do", json!([])),
+            ("/peers", json!({ "pairs": [], "error": null })),
             ("/sharing/other_processes", json!([])),
             ("/sharing/round_trips/longest_us", json!(30.0)),
             ("/sharing/round_trips/of_1_ms_or_longer", json!(0)),

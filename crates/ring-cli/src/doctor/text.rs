@@ -1,7 +1,7 @@
 //! The report as text.
 
 use super::advice::Advice;
-use super::facts::{Facts, Found, Library, Seen};
+use super::facts::{Facts, Found, Library, Pair, Seen};
 use super::sharing::Sharing;
 use crate::reasons::{by_reason, each, listed};
 use crate::text::{grouped, plural, wrapped};
@@ -24,6 +24,7 @@ pub fn report(facts: &Facts, to_do: &[Advice]) -> String {
         facts.sharing.iter().for_each(|found| sharing(&mut page, found));
         choice(&mut page, seen);
     }
+    peers(&mut page, facts);
     page.section("What to do");
     if to_do.is_empty() {
         page.item(&super::advice::nothing(facts));
@@ -155,6 +156,27 @@ fn sharing(page: &mut Page, sharing: &Sharing) {
     }
 }
 
+/// Nothing where there are not several GPUs.
+fn peers(page: &mut Page, facts: &Facts) {
+    let pairs = match &facts.peers {
+        Ok(pairs) if pairs.is_empty() => return,
+        pairs => pairs,
+    };
+    page.section("Kernels of one GPU in the memory of another");
+    match pairs {
+        Err(why) => page.fact("not known", why),
+        Ok(pairs) => {
+            for Pair { from, to, lacks } in pairs {
+                let found = match lacks {
+                    None => "yes: links between the two lie in their memory".to_owned(),
+                    Some(why) => format!("no: {why}; links go by pinned memory"),
+                };
+                page.fact(&format!("cuda:{from} in cuda:{to}"), found);
+            }
+        }
+    }
+}
+
 fn choice(page: &mut Page, seen: &Seen) {
     page.section("What happens (kernels with payload, mode and memory auto)");
     match &seen.choice {
@@ -235,6 +257,26 @@ mod tests {
         ] {
             assert!(words.contains(part), "'{part}' is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn of_several_gpus_it_is_shown_which_reach_the_memory_of_which() {
+        let mut facts = example::gpu();
+        assert!(!report(&facts, &[]).contains("memory of another"));
+        let no = Some("the driver says that the two GPUs are no peers".to_owned());
+        let pair = |from, to, lacks| Pair { from, to, lacks };
+        facts.peers = Ok(vec![pair(0, 1, None), pair(1, 0, no)]);
+        let text = report(&facts, &[]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let shown = words(&text);
+        for part in [
+            "cuda:0 in cuda:1 yes: links between the two lie in their memory",
+            "cuda:1 in cuda:0 no: the driver says that the two GPUs are no peers; links go by pinned memory",
+        ] {
+            assert!(shown.contains(part), "'{part}' is not in:\n{text}");
+        }
+        facts.peers = Err("device 1, which is cuda:1: lost".to_owned());
+        assert!(words(&report(&facts, &[])).contains("not known device 1, which is cuda:1: lost"));
     }
 
     #[test]

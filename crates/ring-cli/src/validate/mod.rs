@@ -1,5 +1,6 @@
-//! `ring validate`: sums, round trips, and a soak, on one device.
+//! `ring validate`: sums, round trips, and a soak, on one device; or a soak through several.
 
+mod around;
 mod inputs;
 mod report;
 mod round_trip;
@@ -31,6 +32,9 @@ const CASES: usize = vectors::CASES.len() + 1;
 /// Opens the device and runs every check on it, reporting to `out`. An error if one failed.
 pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
     let (device, interrupt) = (options.device, Interrupt::listen());
+    if let Some(list) = &options.devices {
+        return around::run(list, options, interrupt, out);
+    }
     let failure = |source| Failure::Open { device, source };
     let emulation = options.emulate.as_ref().and_then(Emulate::names);
     let kernels = KernelSource::read(&options.ptx, device, vec![KernelFiles::BUILT_IN_ENTRY])?;

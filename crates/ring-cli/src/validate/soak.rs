@@ -5,7 +5,8 @@ mod flow;
 use super::tally::Wrong;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use flow::{BATCH, Flow, Port};
+pub use flow::Port;
+use flow::{BATCH, Flow};
 use ring_host::kernels::EchoMessage;
 use std::time::{Duration, Instant};
 
