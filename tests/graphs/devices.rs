@@ -51,6 +51,9 @@ fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
     let pinned = LinkPath::Pinned(NoPeer::TakenAway);
     test(&two_cpus(), &LinkPath::Peer);
     test(&with(Quirks::no_peers), &pinned);
+    if cfg!(miri) {
+        return; // the rest differs in what the host says only
+    }
     let neither = [0, 1].map(|_| {
         let quirky = Quirks::of(Cpu::open()).no_peers();
         opened(&quirky, RuntimeConfig::default())
@@ -219,8 +222,7 @@ fn a_device_lost_while_a_link_is_full_ends_the_kernels_of_the_other_by_name() {
     graph.activate(LONG).unwrap();
     let mut sender = graph.sender(first, 0).unwrap();
     let mut receiver = graph.receiver(last, 0).unwrap();
-    let is_it =
-        |fault: &DeviceFault| matches!(lost(fault), DeviceFault::Device { kernel: "pass", .. });
+    let is_it = |fault: &DeviceFault| matches!(lost(fault), DeviceFault::Device { kernel: "pass", device, .. } if device.starts_with("CPU"));
     let mut sent = 0;
     let short = Duration::from_millis(if cfg!(miri) { 2000 } else { 100 });
     while sent < 95 {

@@ -371,7 +371,7 @@ fn a_trap_on_a_gpu_is_reported_by_every_handle() {
         let ControlError::Fault(fault @ DeviceFault::Device { .. }) = error else {
             panic!("{error}")
         };
-        let DeviceFault::Device { kernel: "echo", source } = &fault else { panic!("{fault}") };
+        let DeviceFault::Device { kernel: "echo", source, .. } = &fault else { panic!("{fault}") };
         let code = source.code;
         names(&fault, &["kernel echo", "the device faulted", &code.to_string(), "is gone"]);
         assert_ne!(code, 0);

@@ -280,6 +280,7 @@ mod tests {
         };
         let fault = || DeviceFault::Device {
             kernel: "echo",
+            device: "cuda:0, NVIDIA H200".into(),
             source: Box::new(error(
                 "cuStreamQuery",
                 700,

@@ -27,6 +27,8 @@ struct Padded(AtomicU64);
 #[derive(Debug)]
 pub(crate) struct DeviceKernel {
     pub name: &'static str,
+    /// The index of a GPU, and the device's name.
+    device: Arc<str>,
     /// The device's nominal clock, in kHz.
     clock_khz: u32,
     /// How threads wait for messages.
@@ -51,7 +53,7 @@ pub(crate) struct DeviceKernel {
 
 impl DeviceKernel {
     pub fn new(
-        name: &'static str,
+        (name, device): (&'static str, Arc<str>),
         (clock_khz, patience): (u32, Patience),
         (region, lease): (Region, Option<Lease>),
         (grid, launch_slot, reservation): (Grid, Arc<dyn LaunchSlot>, Reservation),
@@ -59,6 +61,7 @@ impl DeviceKernel {
         let start = region.plan.start;
         DeviceKernel {
             name,
+            device,
             clock_khz,
             patience,
             grid,
@@ -289,7 +292,8 @@ impl DeviceKernel {
 
     /// The fault for an error after which nothing runs on the device any more.
     pub fn device_fault(&self, error: DriverError) -> DeviceFault {
-        DeviceFault::Device { kernel: self.name, source: Box::new(error) }
+        let (kernel, device) = (self.name, Arc::clone(&self.device));
+        DeviceFault::Device { kernel, device, source: Box::new(error) }
     }
 
     /// The fault for a kernel that ended without a word.

@@ -3,16 +3,19 @@
 use super::DriverError;
 use ring_shared::layout::Exit;
 use ring_shared::ring::Corrupt;
+use std::sync::Arc;
 
 /// Why a kernel can answer no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceFault {
-    /// The device stopped with an error. On a GPU every kernel of the process is gone with it.
-    #[error("kernel {kernel}: the device faulted ({}: {source}); every kernel on it is gone", source.code)]
+    /// The device stopped with an error. Every kernel that the process has on it is gone.
+    #[error("kernel {kernel}: the device faulted ({}: {source}); every kernel on it is gone ({device})", source.code)]
     Device {
         /// The kernel whose handle noticed.
         kernel: &'static str,
+        /// The device: the index of a GPU, and a name.
+        device: Arc<str>,
         /// What the driver said.
         source: Box<DriverError>,
     },

@@ -157,6 +157,7 @@ fn what_all_channels_handled_is_told() {
     assert_eq!(bed.core.check(), Ok(()));
     assert_eq!(bed.launch_slot.processed(), Some(3));
     bed.launch_slot.fault();
-    let fault = DeviceFault::Device { kernel: "echo", source: Box::new(refused()) };
+    let fault =
+        DeviceFault::Device { kernel: "echo", device: "fake".into(), source: Box::new(refused()) };
     assert_eq!(bed.core.check(), Err(fault));
 }

@@ -97,7 +97,12 @@ impl Bed {
         let place = Arc::clone(&launch_slot) as Arc<dyn LaunchSlot>;
         let clock = (CLOCK, Patience::Yield);
         let grid = Grid { blocks: plan.channels, threads: 1, cooperative: false };
-        let device = DeviceKernel::new("echo", clock, (region, None), (grid, place, reservation));
+        let device = DeviceKernel::new(
+            ("echo", "fake".into()),
+            clock,
+            (region, None),
+            (grid, place, reservation),
+        );
         let core = Arc::new(KernelCore::new(device, drive));
         let selection = Candidate::for_probe(config.mode, config.memory).selection;
         let kernel = KernelHandle::new(Arc::clone(&core), selection, false);

@@ -279,7 +279,12 @@ impl Rig {
         let clock = (1_000_000, Patience::Yield);
         let launch_slot = Arc::clone(place);
         let grid = Grid { blocks: 1, threads: 1, cooperative: false };
-        let device = DeviceKernel::new("alone", clock, (region, None), (grid, launch_slot, share));
+        let device = DeviceKernel::new(
+            ("alone", "model".into()),
+            clock,
+            (region, None),
+            (grid, launch_slot, share),
+        );
         let core = Arc::new(KernelCore::new(device, drive));
         if config.is_resident() {
             // SAFETY: a thread of the model plays it.

@@ -227,7 +227,12 @@ impl RuntimeCore {
         let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
         let clock = (info.clock_khz, self.patience());
         let launched = (grid, launch_slot, reservation);
-        let device = DeviceKernel::new(K::NAME, clock, (region, lease), launched);
+        let name = match self.driver.index() {
+            Some(index) => format!("cuda:{index}, {}", info.name),
+            None => info.name.clone(),
+        };
+        let named = (K::NAME, name.into());
+        let device = DeviceKernel::new(named, clock, (region, lease), launched);
         let core = Arc::new(KernelCore::new(device, drive));
         let answers = <K::Scope as Scope<K>>::PORTS.is_none();
         self.launched.add(&core, presence.as_ref(), answers);
