@@ -2,7 +2,8 @@
 
 use crate::{MANY, config, pump};
 use ring_example_kernels::{Copier, Item, Pass, TOO_MUCH, Tally};
-use ring_host::device::{Quirks, cpu::Cpu};
+use ring_host::device::{self, Quirks, cpu::Cpu};
+use ring_host::image::Image;
 use ring_host::{
     ControlError, Device, DeviceFault, DeviceKind, Devices, DevicesError, GraphBuilder, GraphError,
     LinkPath, NoPeer, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
@@ -60,11 +61,18 @@ fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
     });
     test(&Devices::of(neither).unwrap(), &pinned);
     if let Some(two) = two_gpus() {
+        let code = Image::built_in();
         let path = match two.reach(0, 1).and_then(|()| two.reach(1, 0)) {
             Ok(()) => LinkPath::Peer,
             Err(why) => LinkPath::Pinned(why.clone()),
         };
         test(&two, &path);
+        // The same without: as on machines whose GPUs are no peers.
+        let of = |index| {
+            let (driver, _) = device::open(Device::Cuda(index), &code).unwrap();
+            Runtime::over(Quirks::of(driver).no_peers(), kernels::config()).unwrap()
+        };
+        test(&Devices::of([0, 1].map(of)).unwrap(), &pinned);
     }
 }
 

@@ -41,6 +41,8 @@ fn a_ring_through_several_devices_passes() {
         "passed a ring through 3 devices",
     ]);
     assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let ran = ring("validate --devices cpu,cpu --messages 20000 --emulate no-peers");
+    ran.ends(0).says(&["in pinned memory: it was taken away", "passed a ring through 2 devices"]);
     ring("validate --devices all --messages 20000").ends(0).says(&["passed a ring through"]);
 }
 

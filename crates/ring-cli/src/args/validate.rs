@@ -15,7 +15,7 @@ pub struct Validate {
     pub device: Device,
 
     /// A ring through several instead: all, cuda:0,cuda:1
-    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "emulate", "ptx"])]
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "ptx"])]
     pub devices: Option<DeviceList>,
 
     /// Messages of the soak, 0 for none

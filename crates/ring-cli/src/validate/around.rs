@@ -2,16 +2,19 @@
 
 use super::report;
 use super::soak::{Port, soak};
-use crate::args::{DeviceList, Validate};
+use crate::args::{DeviceList, Emulate, Emulation, Validate};
 use crate::bench::shipped;
 use crate::failure::Failure;
+use crate::host;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::text::wrapped;
 use ring_bench::kernels::Pass64;
+use ring_host::error::DevicesError;
 use ring_host::kernels::EchoMessage;
 use ring_host::{
-    Devices, Error, Graph, GraphBuilder, LaunchConfig, PortReceiver, Route, RuntimeConfig, Sender,
+    Device, DeviceKind, Devices, Error, Graph, GraphBuilder, Kernels, LaunchConfig, PortReceiver,
+    Route, RuntimeConfig, Sender,
 };
 use std::io::Write;
 
@@ -22,15 +25,14 @@ pub fn run(
     interrupt: Interrupt,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let config = RuntimeConfig::default();
-    let devices = match list {
-        DeviceList::All => Devices::open_all(config),
-        DeviceList::These(devices) => Devices::open_with(devices, config),
-    };
     let failure = |error: Error| Failure::Devices(Box::new(error));
-    let devices = devices.map_err(|error| failure(error.into()))?;
-    for (number, host) in devices.iter().enumerate() {
-        let (kind, name) = (crate::host::kind(host.device()), &host.device().name);
+    let emulation = options.emulate.as_ref().and_then(Emulate::names);
+    let devices = opened(list, emulation).map_err(|error| failure(error.into()))?;
+    if let Some(emulation) = emulation {
+        writeln!(out, "emulating {emulation} on each")?;
+    }
+    for (number, device) in devices.iter().enumerate() {
+        let (kind, name) = (host::kind(device.device()), &device.device().name);
         writeln!(out, "{}", wrapped(&format!("device {number}  "), &format!("{kind}: {name}")))?;
     }
     let (mut graph, ends) = launched(&devices).map_err(failure)?;
@@ -65,6 +67,34 @@ pub fn run(
         Ok(()) => Ok(writeln!(out, "passed  a ring through {} devices", devices.len())?),
         Err(_) => Err(Failure::Checks { failed: 1, of: 1 }), // why has been printed
     }
+}
+
+/// Opens the devices, each with things taken away if so asked.
+fn opened(list: &DeviceList, emulation: Option<&Emulation>) -> Result<Devices, DevicesError> {
+    let config = RuntimeConfig::default();
+    let all = match list {
+        DeviceList::All => Devices::open_all(config)?,
+        DeviceList::These(devices) if emulation.is_none() => {
+            return Devices::open_with(devices, config);
+        }
+        DeviceList::These(devices) => return emulated(devices, emulation),
+    };
+    match (emulation, all[0].device().kind) {
+        (None, _) => Ok(all),
+        (_, DeviceKind::Cuda) => {
+            emulated(&(0..all.len()).map(Device::Cuda).collect::<Vec<_>>(), emulation)
+        }
+        _ => emulated(&[Device::Cpu], emulation),
+    }
+}
+
+fn emulated(devices: &[Device], emulation: Option<&Emulation>) -> Result<Devices, DevicesError> {
+    let open = |(number, device): (usize, &Device)| {
+        let host = host::open(*device, emulation, Kernels::BUILT_IN);
+        let of = |source| DevicesError::Open { number, device: *device, source };
+        host.and_then(|host| host.runtime).map_err(of)
+    };
+    Devices::of(devices.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?)
 }
 
 /// The ends of the ring on the host.

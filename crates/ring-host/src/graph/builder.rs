@@ -260,7 +260,7 @@ impl GraphBuilder {
 
     /// Puts a kernel on the device of that number among those that the graph is [launched](crate::Devices::launch_graph) on; else it is
     /// on the first one, whose number is 0. A link from one device to another has its slots in the memory of the device that reads
-    /// them, if each reaches the memory of the other one, and else in pinned memory, which takes several times as long:
+    /// them, if each reaches the memory of the other one, and else in pinned memory, so that each message crosses the bus twice:
     /// [`Graph::links`](crate::Graph::links) says where each lies, and why.
     pub fn place<K: WithPorts>(&mut self, kernel: Node<K>, device: usize) -> &mut Self {
         if self.owns(kernel)
