@@ -6,7 +6,7 @@ use ring_host::device::{self, Quirks, cpu::Cpu};
 use ring_host::image::Image;
 use ring_host::{
     ControlError, Device, DeviceFault, DeviceKind, Devices, DevicesError, GraphBuilder, GraphError,
-    LinkPath, NoPeer, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
+    Health, LinkPath, NoPeer, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
     SendTimeoutError,
 };
 use ring_tests::{LONG, Progress, certainly, cpu, cpu_with, gpu, kernels, opened};
@@ -176,6 +176,11 @@ fn chain() -> (GraphBuilder, ring_host::Node<Tally>, ring_host::PortReader<Item>
     (graph, first, last)
 }
 
+/// Whether each device serves.
+fn health(devices: &Devices) -> Vec<Health> {
+    devices.iter().map(Runtime::health).collect()
+}
+
 /// The fault that lies behind that of a kernel of the graph.
 fn lost(fault: &DeviceFault) -> &DeviceFault {
     match fault {
@@ -259,6 +264,7 @@ fn a_device_lost_while_a_link_is_full_ends_the_kernels_of_the_other_by_name() {
     assert!(matches!(&end, RecvTimeoutError::Fault(fault) if is_it(fault)), "{end}");
     let drained = graph.drain(LONG).unwrap_err();
     assert!(matches!(&drained, ControlError::Fault(fault) if is_it(fault)), "{drained}");
+    assert_eq!(health(&devices), [Health::Serving, Health::Lost]);
     // With the devices that it was launched on it cannot come back; with others it does.
     let refused = graph.recover_on(&devices, LONG).unwrap_err();
     assert!(matches!(refused, RecoverGraphError::Device(DeviceFault::Device { .. })), "{refused}");
@@ -282,7 +288,9 @@ fn a_device_that_is_reset_comes_back_with_its_neighbour() {
         (graph.sender(first, 0).unwrap(), graph.receiver(last, 0).unwrap());
     while sender.send(Item::default(), LONG).is_ok() && receiver.recv(LONG).is_ok() {}
     assert!(matches!(graph.recover_on(&devices, LONG), Err(RecoverGraphError::Device(_))));
+    assert_eq!(health(&devices), [Health::Serving, Health::Reset]);
     let found = devices.recover(LONG).unwrap();
+    assert_eq!(health(&devices), [Health::Serving; 2]);
     assert_eq!(found.iter().map(|found| found.reopened).collect::<Vec<_>>(), [false, true]);
     assert_eq!((devices.reach(0, 1), devices.reach(1, 0)), (Ok(()), Ok(())));
     graph.recover_on(&devices, LONG).unwrap();

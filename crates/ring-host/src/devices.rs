@@ -118,7 +118,7 @@ impl Devices {
         self.hosts.get(number)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All of them, in the order of their numbers. [`Runtime::device`] says what each is, and [`Runtime::health`] whether it serves.
     pub fn iter(&self) -> std::slice::Iter<'_, Runtime> {
         self.hosts.iter()
     }

@@ -66,7 +66,7 @@ mod sync;
 pub use buffers::buffer::Buffer;
 pub use deadline::Deadline;
 pub use device::{
-    Crowded, Device, DeviceInfo, DeviceKind, NoPeer, Opened, UnknownDevice, UnknownName,
+    Crowded, Device, DeviceInfo, DeviceKind, Health, NoPeer, Opened, UnknownDevice, UnknownName,
 };
 pub use device::{image, platform, probe};
 pub use devices::Devices;

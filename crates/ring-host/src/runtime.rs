@@ -15,7 +15,7 @@ use self::findings::Findings;
 use crate::device::image::Image;
 use crate::device::platform::wsl_signs;
 use crate::device::probe::{NoQuickPages, QuickPages};
-use crate::device::{self, Device, DeviceInfo, Driver, Opened};
+use crate::device::{self, Device, DeviceInfo, Driver, Health, Opened};
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::Candidate;
@@ -139,6 +139,12 @@ impl Runtime {
     /// The device.
     pub fn device(&self) -> &DeviceInfo {
         self.core.driver.info()
+    }
+
+    /// Whether it serves, as the driver says now. A kernel that is lost by itself says so where it is waited for; other kernels
+    /// of the device go on.
+    pub fn health(&self) -> Health {
+        self.core.driver.health()
     }
 
     /// Why this device was chosen.

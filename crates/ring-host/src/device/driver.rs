@@ -4,7 +4,7 @@
 //! `cuda`; and `quirks`, which wraps either and takes things away.
 
 use super::peers::NoPeer;
-use super::{DeviceInfo, Occupancy, Resources, pages};
+use super::{DeviceInfo, Health, Occupancy, Resources, pages};
 use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::probe::{NoQuickPages, Probed, QuickPages};
 use crate::error::{DriverError, OpenError};
@@ -282,6 +282,11 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     #[cfg(feature = "cuda")]
     fn is_context(&self, _: cudarc::driver::sys::CUcontext) -> bool {
         false
+    }
+
+    /// Whether it serves. Asks the driver, and changes nothing.
+    fn health(&self) -> Health {
+        Health::Serving
     }
 
     /// The device that serves from now on, if this one was reset by another user of the process;

@@ -78,6 +78,28 @@ pub enum DeviceKind {
     Cuda,
 }
 
+/// Whether a device serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Health {
+    /// Kernels run on it, and can be launched.
+    Serving,
+    /// Another user of the process has reset it, and what ran there is gone: [`Runtime::recover`](crate::Runtime::recover) opens it anew.
+    Reset,
+    /// It has faulted, and what ran there is gone. The driver serves this process on it no more; it is to be started again.
+    Lost,
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Health::Serving => "serving",
+            Health::Reset => "reset",
+            Health::Lost => "lost",
+        })
+    }
+}
+
 /// A device and its limits, as read when it was opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -24,7 +24,7 @@ pub use driver::{
     Cells, CopyKind, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits,
     Mapped, MemoryCopy, Program, RunState,
 };
-pub use info::{Device, DeviceInfo, DeviceKind, UnknownDevice, UnknownName};
+pub use info::{Device, DeviceInfo, DeviceKind, Health, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};
 pub use open::{Opened, open};
 pub use peers::NoPeer;

@@ -30,7 +30,7 @@ use crate::device::image::{Image, ImageError, Loaded};
 #[cfg(not(target_os = "linux"))]
 use crate::device::probe::NoQuickPages;
 use crate::device::probe::{Probed, QuickPages};
-use crate::device::{DeviceInfo, DeviceKind};
+use crate::device::{DeviceInfo, DeviceKind, Health};
 use crate::error::{DriverError, DriverReason, OpenError, Requirement};
 use crate::sync::lock;
 use cudarc::driver::sys::{self, CUdevice_attribute as A};
@@ -294,6 +294,14 @@ impl Driver for Cuda {
         let index = other.index().ok_or(NoPeer::Kinds)?;
         let other = lock(&OPEN).iter().find(|(i, _)| *i == index).map(|(_, cuda)| cuda.context);
         self.context.reach(other.ok_or(NoPeer::Apart)?)
+    }
+
+    fn health(&self) -> Health {
+        match self.context.end() {
+            None => Health::Serving,
+            Some(End::Reset) => Health::Reset,
+            Some(End::Faulted) => Health::Lost,
+        }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {

@@ -16,7 +16,7 @@ use super::{CopyLane, Driver, Function, Mapped, NoPeer, Occupancy, Program, Seal
 use crate::device::image::{Image, ImageError, Loaded};
 use crate::device::layout_probe::LAYOUT_PROBE;
 use crate::device::probe::{Probed, QuickPages};
-use crate::device::{DeviceInfo, DeviceKind};
+use crate::device::{DeviceInfo, DeviceKind, Health};
 use crate::error::{DriverError, OpenError};
 use crate::setters::setters;
 use copy_lane::QuirkyCopyLane;
@@ -303,6 +303,14 @@ impl Driver for Quirks {
     #[cfg(feature = "cuda")]
     fn is_context(&self, context: cudarc::driver::sys::CUcontext) -> bool {
         self.inner.is_context(context)
+    }
+
+    fn health(&self) -> Health {
+        match self.state.fault() {
+            None => self.inner.health(),
+            Some(_) if self.state.was_reset() => Health::Reset,
+            Some(_) => Health::Lost,
+        }
     }
 
     fn recovered(&self) -> Result<Option<Arc<dyn Driver>>, OpenError> {
