@@ -6,10 +6,11 @@ use ring_host::device::{self, Quirks, cpu::Cpu};
 use ring_host::image::Image;
 use ring_host::{
     ControlError, Device, DeviceFault, DeviceKind, Devices, DevicesError, GraphBuilder, GraphError,
-    Health, LinkPath, NoPeer, RecoverGraphError, RecvTimeoutError, Route, Runtime, RuntimeConfig,
-    SendTimeoutError,
+    Health, LaunchConfig, LaunchError, LinkPath, NoPeer, RecoverGraphError, RecvTimeoutError,
+    Route, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::{LONG, Progress, certainly, cpu, cpu_with, gpu, kernels, opened};
+use ring_whole_device_kernels::Wave;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ fn two_gpus() -> Option<Devices> {
     two.clone()
 }
 
-/// Runs a test on two devices: CPU threads that reach each other's memory, both ways, one way, and not at all; and GPUs, if there are two.
+/// Runs a test on two devices: CPU threads that reach each other's memory, both ways, one way, and not at all; CPU
+/// threads and a GPU, if there is one; and two GPUs.
 /// It is told how a link from the first to the second goes.
 fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
     let pinned = LinkPath::Pinned(NoPeer::TakenAway);
@@ -60,6 +62,12 @@ fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
         opened(&quirky, RuntimeConfig::default())
     });
     test(&Devices::of(neither).unwrap(), &pinned);
+    if let Some(gpu) = gpu() {
+        gpu.prepare::<Pass>(&config::<Pass>()).unwrap();
+        let kinds = LinkPath::Pinned(NoPeer::Kinds);
+        test(&Devices::of([cpu(), gpu.clone()]).unwrap(), &kinds);
+        test(&Devices::of([gpu, cpu()]).unwrap(), &kinds);
+    }
     if let Some(two) = two_gpus() {
         let code = Image::built_in();
         let path = match two.reach(0, 1).and_then(|()| two.reach(1, 0)) {
@@ -362,6 +370,20 @@ fn a_device_without_room_for_its_links_is_named_and_nothing_stays() {
         assert!(told.starts_with("on device 1 (CPU threads") && told.contains(which), "{told}");
         assert_eq!(devices.iter().map(has_room).collect::<Vec<_>>(), before);
     }
+}
+
+#[test]
+fn a_device_that_does_not_load_a_kernels_code_is_named() {
+    let devices = two_cpus();
+    let mut graph = GraphBuilder::new();
+    let first = graph.kernel::<Pass>(config::<Pass>());
+    let others = LaunchConfig::default().kernels(kernels::of_whole_device::<Wave>()); // it has no such kernel
+    let second = graph.kernel::<Pass>(others);
+    graph.feed(first).place(second, 1).link(first, Pass::ON, second, Route::Pairwise);
+    graph.read(second, Pass::ON);
+    let refused = devices.launch_graph(&graph).map(drop).unwrap_err();
+    let GraphError::OnDevice { number: 1, source, .. } = &refused else { panic!("{refused}") };
+    assert!(matches!(**source, GraphError::Launch(LaunchError::Image { .. })), "{refused:?}");
 }
 
 /// Whether there is room for a graph of one kernel still.

@@ -6,7 +6,7 @@ use crate::runtime::{Runtime, RuntimeConfig};
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Several open devices of one process, numbered from 0: GPUs, or CPU threads, which may be named several times. Kernels of a
+/// Several open devices of one process, numbered from 0: GPUs, and CPU threads, which may be named several times. Kernels of a
 /// [graph](crate::GraphBuilder::place) may be on any of them, and send messages from one to another without the host.
 ///
 /// Each is a [`Runtime`] of its own, by which kernels that stand alone are launched. When the devices are opened each is let to reach
@@ -137,16 +137,16 @@ impl Devices {
         self.reach(one, other).and_then(|()| self.reach(other, one)).map_err(NoPeer::clone)
     }
 
-    /// Makes sure of each device that kernels can be launched on it again, as [`Runtime::recover`] does. A device that was
-    /// reset is opened anew, and the others are let to reach it.
+    /// Makes sure of each device that kernels can be launched on it again, as [`Runtime::recover`] does, also behind one of which that is
+    /// an error: the first one is returned. A device that was reset is opened anew, and the others are let to reach it.
     pub fn recover(
         &mut self,
         deadline: impl Into<crate::Deadline>,
     ) -> Result<Vec<crate::Recovery>, crate::RecoverError> {
         let deadline = deadline.into();
-        let found = self.hosts.iter_mut().map(|host| host.recover(deadline)).collect();
+        let found: Vec<_> = self.hosts.iter_mut().map(|host| host.recover(deadline)).collect();
         self.lacks = lacks(&self.hosts);
-        found
+        found.into_iter().collect()
     }
 }
 

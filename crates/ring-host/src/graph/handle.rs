@@ -102,7 +102,7 @@ impl Graph {
         deadline: impl Into<Deadline>,
     ) -> Result<Vec<Summary>, ControlError> {
         let deadline = deadline.into();
-        self.launched()?.each(|kernel| kernel.terminate(deadline))
+        self.launched()?.each(|_, kernel| kernel.terminate(deadline))
     }
 
     /// Whether all kernels can still answer; if not, why not. Each wait of a sender or a receiver asks it now and then.

@@ -93,16 +93,16 @@ impl Launched {
         Ok(Launched { kernels, order, reads: reads.collect(), memory, links })
     }
 
-    /// Commands each kernel, also behind one that fails, those first that feed others; what each has handled, in the order in
+    /// Commands each kernel, of which it is told the number, also behind one that fails, those first that feed others; what each has handled, in the order in
     /// which they were declared, or the first error.
     pub fn each(
         &mut self,
-        mut command: impl FnMut(&mut dyn GraphKernel) -> Result<Summary, ControlError>,
+        mut command: impl FnMut(usize, &mut dyn GraphKernel) -> Result<Summary, ControlError>,
     ) -> Result<Vec<Summary>, ControlError> {
         let mut summaries = vec![Summary { processed: 0, unhandled: 0 }; self.kernels.len()];
         let mut first_error = None;
         for index in &self.order {
-            match command(&mut *self.kernels[*index]) {
+            match command(*index, &mut *self.kernels[*index]) {
                 Ok(summary) => summaries[*index] = summary,
                 Err(error) => _ = first_error.get_or_insert(error),
             }

@@ -2,7 +2,7 @@
 
 use super::builder::{DeclaredLink, GraphBuilder, Route, Target};
 use super::links::{LinkInfo, LinkPath};
-use crate::device::Driver;
+use crate::device::{Driver, NoPeer};
 use crate::error::GraphError;
 use crate::memory::links::{GraphMemory, KernelLinks, LinkShape, Place, table_bytes};
 use crate::mode::{Memory, Mode};
@@ -16,20 +16,26 @@ use std::sync::atomic::Ordering::Relaxed;
 struct PlannedRing {
     shape: LinkShape,
     far: Far,
-    /// Where it lies, in what the device `to` has.
+    /// Where it lies, in what the device `holder` has.
     place: Place,
-    /// The devices of the kernels that write and read it; of one that the host reads twice the first.
+    holder: usize,
+    /// The device of the kernel that writes it.
     from: usize,
-    to: usize,
 }
 
 /// What a device has for a graph.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Most bytes of shared memory of a GPU's block.
+    /// Most bytes of shared memory of a GPU's block; CPU threads have none.
     pub shared: Option<u32>,
     /// Free bytes of device memory.
     pub free: usize,
+}
+
+impl Room {
+    fn is_gpu(&self) -> bool {
+        self.shared.is_some()
+    }
 }
 
 /// Bytes that a graph needs on a device.
@@ -40,7 +46,7 @@ pub(super) struct Needs {
 }
 
 /// Whether two devices reach the memory of each other, and if not, why.
-pub(super) type Peers<'a> = &'a dyn Fn(usize, usize) -> Result<(), crate::NoPeer>;
+pub(super) type Peers<'a> = &'a dyn Fn(usize, usize) -> Result<(), NoPeer>;
 
 /// The rings of one channel, as numbers in the plan's list: those that it reads, and those that it writes, by ports.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +130,7 @@ impl GraphPlan {
                 let is_it = |link: &DeclaredLink| (link.from, link.port) == (from, port);
                 let number = graph.links.iter().position(is_it);
                 let number = number.expect("every port has a link");
-                plan.place(graph, number, slots, peers);
+                plan.place(graph, number, slots, (rooms, peers));
             }
         }
         plan.place_tables(graph, rooms)?;
@@ -132,7 +138,13 @@ impl GraphPlan {
     }
 
     /// Places the rings of a link, of so many slots if nobody chose.
-    fn place(&mut self, graph: &GraphBuilder, number: usize, slots: u32, peers: Peers<'_>) {
+    fn place(
+        &mut self,
+        graph: &GraphBuilder,
+        number: usize,
+        slots: u32,
+        (rooms, peers): (&[Room], Peers<'_>),
+    ) {
         let link = graph.links[number];
         let member = &graph.members[link.from];
         let port = member.kernel.ports()[link.port];
@@ -145,6 +157,11 @@ impl GraphPlan {
             (Some(_), _) if from == to => LinkPath::Device,
             (Some(_), Ok(())) => LinkPath::Peer,
             (Some(_), Err(why)) => LinkPath::Pinned(why),
+        };
+        let holder = match path {
+            // CPU threads see the pinned memory of a GPU, and a GPU sees none of theirs.
+            LinkPath::Pinned(NoPeer::Kinds) if rooms[from].is_gpu() => from,
+            _ => to,
         };
         let (mut read, before) = (Vec::new(), self.rings.len());
         for channel in 0..self.channels[link.from].len() {
@@ -165,9 +182,9 @@ impl GraphPlan {
                 }
             };
             for consumer in consumers {
-                let (far, place) = self.place_ring(&path, shape, (from, to));
+                let (far, place) = self.place_ring(&path, shape, (from, holder));
                 let number = self.rings.len();
-                self.rings.push(PlannedRing { shape, far, place, from, to });
+                self.rings.push(PlannedRing { shape, far, place, holder, from });
                 self.channels[link.from][channel].outputs.push(number);
                 match (consumer, place) {
                     (Some((kernel, channel)), _) => {
@@ -194,12 +211,12 @@ impl GraphPlan {
         });
     }
 
-    /// Places a ring from a kernel on one device to a kernel on another one, or on the same.
+    /// Places a ring from a kernel on one device, which another one holds, or the same.
     fn place_ring(
         &mut self,
         path: &LinkPath,
         shape: LinkShape,
-        (from, to): (usize, usize),
+        (from, holder): (usize, usize),
     ) -> (Far, Place) {
         let bytes = shape.bytes().unwrap_or(usize::MAX / 2);
         let take = |of: &mut usize, bytes: usize| {
@@ -209,15 +226,15 @@ impl GraphPlan {
         };
         match path {
             LinkPath::Device => {
-                (Far::Channel, Place::Device(take(&mut self.needs[to].device, bytes)))
+                (Far::Channel, Place::Device(take(&mut self.needs[holder].device, bytes)))
             }
             LinkPath::Peer => {
-                let at = take(&mut self.needs[to].device, bytes);
+                let at = take(&mut self.needs[holder].device, bytes);
                 let credit = take(&mut self.needs[from].device, LINE);
                 (Far::Peer, Place::Split(at, credit))
             }
             LinkPath::Pinned(_) | LinkPath::Host => {
-                (Far::Host, Place::Pinned(take(&mut self.needs[to].pinned, bytes)))
+                (Far::Host, Place::Pinned(take(&mut self.needs[holder].pinned, bytes)))
             }
         }
     }
@@ -249,10 +266,10 @@ impl GraphPlan {
     /// Writes what each channel is told, but for the rings by which the host feeds it.
     pub fn write(&self, memory: &GraphMemory, drivers: &[&dyn Driver]) -> Result<(), GraphError> {
         let describe = |link: &Link, number: usize, device: usize| {
-            let PlannedRing { shape, far, place, from, to } = self.rings[number];
-            let other = (device != to).then(|| drivers[device]);
-            let placement = memory[to].placement((place, shape), &memory[from], other);
-            let unseen = |source| GraphError::Unseen { device, of: to, source };
+            let PlannedRing { shape, far, place, holder, from } = self.rings[number];
+            let other = (device != holder).then(|| drivers[device]);
+            let placement = memory[holder].placement((place, shape), &memory[from], other);
+            let unseen = |source| GraphError::Unseen { device, of: holder, source };
             link.ring.describe(&placement.map_err(unseen)?);
             link.far.store(far.to_u32(), Relaxed);
             Ok::<_, GraphError>(())

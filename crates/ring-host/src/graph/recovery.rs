@@ -1,7 +1,6 @@
 //! Going on after a fault, all kernels of a graph together.
 
 use super::handle::{Graph, Place};
-use super::kernel::GraphKernel;
 use super::launched::Launched;
 use crate::deadline::Deadline;
 use crate::devices::Devices;
@@ -92,9 +91,10 @@ impl Graph {
             let (old, new) = (self.hosts.get(number), devices.get(number));
             old.zip(new).is_some_and(|(old, new)| old.as_ptr() == Arc::as_ptr(&new.core))
         };
-        let has: Vec<bool> = self.declared.members.iter().map(|of| has(of.device)).collect();
+        let on = self.declared.members.iter().map(|of| (of.device, has(of.device)));
+        let on: Vec<(usize, bool)> = on.collect();
         let counts = match &mut self.place {
-            Place::OnDevice(launched) => launched.leave(&has, deadline.into())?,
+            Place::OnDevice(launched) => launched.leave(&on, deadline.into())?,
             Place::TakenDown(counts) => counts.clone(),
         };
         // Before it is launched again, so that there is room for it.
@@ -109,27 +109,29 @@ impl Graph {
 }
 
 impl Launched {
-    /// Makes all kernels leave, lost or not; what they had handled. Where the device is gone, they have left; it is an error if the
-    /// kernel still `has` it.
+    /// Makes all kernels leave, lost or not; what they had handled. Each is `on` the device of a number, and it is said whether that is to
+    /// serve on: if it is gone, that is an error then, and else its kernels have left.
     fn leave(
         &mut self,
-        has: &[bool],
+        on: &[(usize, bool)],
         deadline: Deadline,
     ) -> Result<Vec<Summary>, RecoverGraphError> {
         for kernel in &self.kernels {
             let _ = kernel.core().check(); // what is lost is known from here on
         }
-        let gone = |kernel: &dyn GraphKernel| {
-            let fault = kernel.core().device.fault();
-            fault.filter(|fault| matches!(fault, DeviceFault::Device { .. }))
-        };
-        let mut faults = self.kernels.iter().zip(has).filter(|(_, has)| **has);
-        if let Some(fault) = faults.find_map(|(kernel, _)| gone(&**kernel)) {
-            return Err(RecoverGraphError::Device(fault));
+        let mut gone = Vec::new();
+        for (kernel, (device, serves_on)) in self.kernels.iter().zip(on) {
+            match kernel.core().device.fault() {
+                Some(fault @ DeviceFault::Device { .. }) if *serves_on => {
+                    return Err(RecoverGraphError::Device(fault));
+                }
+                Some(DeviceFault::Device { .. }) => gone.push(*device),
+                _ => {} // another kernel of the device may know more
+            }
         }
-        let left = self.each(|kernel| match gone(kernel) {
-            Some(_) => Ok(kernel.summary()),
-            None => kernel.leave(deadline),
+        let left = self.each(|index, kernel| match gone.contains(&on[index].0) {
+            true => Ok(kernel.summary()),
+            false => kernel.leave(deadline),
         });
         for kernel in &self.kernels {
             // One may have been lost while others left: their ends are to name it.
