@@ -362,7 +362,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
         self.write_atoms(area, port, emitted, |t, words| S::store(slots.atom(first, t), words));
     }
 
-    /// All threads of a warp: writes the messages of a port to the output that was chosen for each: other channels.
+    /// All threads of a warp: writes the messages of a port to the output that was chosen for each: other channels. By the scope of the
+    /// GPU also where one of another device is reached through the host's memory: the fence before they are told of has that of the
+    /// system then.
     #[inline(always)]
     fn write_to_chosen(&self, area: Area, port: usize, links: PortLinks, emitted: &Emitted) {
         let (total, atoms) = (emitted.totals[port], Self::atoms_of_port(port));
