@@ -70,7 +70,7 @@ fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
     }
     if let Some(two) = two_gpus() {
         let code = Image::built_in();
-        let path = match two.reach(0, 1).and_then(|()| two.reach(1, 0)) {
+        let path = match two.are_peers(0, 1) {
             Ok(()) => LinkPath::Peer,
             Err(why) => LinkPath::Pinned(why.clone()),
         };

@@ -132,9 +132,12 @@ impl Devices {
         self.lacks[from * self.len() + to].as_ref().map_or(Ok(()), Err)
     }
 
-    /// Whether links from one device to the other lie in the memory of both: each reaches the other.
-    pub(crate) fn are_peers(&self, one: usize, other: usize) -> Result<(), NoPeer> {
-        self.reach(one, other).and_then(|()| self.reach(other, one)).map_err(NoPeer::clone)
+    /// Whether each of two devices reaches the memory of the other, so that links between them lie there; if not, why.
+    ///
+    /// # Panics
+    /// If there is no device of one of these numbers.
+    pub fn are_peers(&self, one: usize, other: usize) -> Result<(), &NoPeer> {
+        self.reach(one, other).and_then(|()| self.reach(other, one))
     }
 
     /// Makes sure of each device that kernels can be launched on it again, as [`Runtime::recover`] does, also behind one of which that is

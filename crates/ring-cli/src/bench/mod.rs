@@ -153,7 +153,7 @@ fn second(first: &Runtime, device: Device, config: RuntimeConfig) -> Result<Devi
 /// The second device, and whether the two reach each other's memory.
 fn told(devices: &Devices) -> String {
     let name = &devices[1].device().name;
-    match devices.reach(0, 1).and_then(|()| devices.reach(1, 0)) {
+    match devices.are_peers(0, 1) {
         Ok(()) => format!("{name}; each reaches the memory of the other"),
         Err(why) => format!("{name}; links go by pinned memory: {why}"),
     }

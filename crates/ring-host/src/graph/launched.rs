@@ -56,7 +56,7 @@ impl Launched {
                 Room { shared, free: host.core.device.free() }
             })
             .collect();
-        let peers = |one, other| devices.are_peers(one, other);
+        let peers = |one, other| devices.are_peers(one, other).map_err(Clone::clone);
         let plan = GraphPlan::fitting(graph, &order, &rooms, &peers)?;
         let memory = memory(devices, &plan)?;
         let drivers: Vec<_> = hosts.iter().map(|host| &*host.core.driver).collect();

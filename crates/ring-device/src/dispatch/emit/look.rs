@@ -57,7 +57,7 @@ pub(super) struct Watch<'a> {
     pub unseen: u64,
     /// Whether one look shows all rings. If not, each lane looks at its inputs one after the other.
     pub is_narrow: bool,
-    /// Whether a ring leads to the host.
+    /// Whether a ring leads to the host or to another device.
     leaves_device: bool,
     pub inputs: u32,
     pub outputs: u32,
