@@ -4,6 +4,8 @@
 mod devices;
 #[path = "graphs/ends.rs"]
 mod ends;
+#[path = "graphs/grids.rs"]
+mod grids;
 #[path = "graphs/recovery.rs"]
 mod recovery;
 #[path = "graphs/replies.rs"]

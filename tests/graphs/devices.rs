@@ -15,34 +15,25 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Two CPU devices.
-fn two_cpus() -> Devices {
+pub(crate) fn two_cpus() -> Devices {
     Devices::of([cpu(), cpu()]).unwrap()
 }
 
 /// A CPU device, and one with quirks.
-fn with(quirks: impl FnOnce(Quirks) -> Quirks) -> Devices {
+pub(crate) fn with(quirks: impl FnOnce(Quirks) -> Quirks) -> Devices {
     let quirky = quirks(Quirks::of(Cpu::open()));
     Devices::of([cpu(), opened(&quirky, RuntimeConfig::default())]).unwrap()
 }
 
 /// The first two GPUs, with the code of all kernels loaded, if there are so many.
-fn two_gpus() -> Option<Devices> {
+pub(crate) fn two_gpus() -> Option<Devices> {
     static TWO: OnceLock<Option<Devices>> = OnceLock::new();
     let two = TWO.get_or_init(|| {
-        let first = gpu()?;
-        match Runtime::open_with(Device::Cuda(1), kernels::config()) {
-            Ok(second) => {
-                let two = Devices::of([first, second]).unwrap();
-                for host in &two {
-                    host.prepare::<Pass>(&config::<Pass>()).unwrap();
-                }
-                Some(two)
-            }
-            Err(error) => {
-                eprintln!("SKIPPED ON TWO GPUS: {error}");
-                None
-            }
+        let two = ring_tests::two_gpus()?;
+        for host in &two {
+            host.prepare::<Pass>(&config::<Pass>()).unwrap();
         }
+        Some(two)
     });
     two.clone()
 }

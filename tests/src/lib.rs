@@ -10,7 +10,7 @@ use ring_device::ring_kernel;
 use ring_host::device::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime, RuntimeConfig,
+    Device, Devices, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime, RuntimeConfig,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -98,6 +98,23 @@ pub fn gpu() -> Option<Runtime> {
             SAID.call_once(|| eprintln!("SKIPPED ON A GPU, run on the CPU device only: {error}"));
             let required = std::env::var_os("RING_TEST_GPU").is_some_and(|v| v == "required");
             assert!(!required, "RING_TEST_GPU=required, but {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The first two GPUs, if there are so many.
+///
+/// # Panics
+/// If one cannot be opened.
+pub fn two_gpus() -> Option<Devices> {
+    let first = gpu()?;
+    match Runtime::open_with(Device::Cuda(1), kernels::config()) {
+        Ok(second) => Some(Devices::of([first, second]).expect("two of them")),
+        Err(error @ OpenError::OutOfRange { .. }) => {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| eprintln!("SKIPPED ON TWO GPUS: {error}"));
             None
         }
         Err(error) => panic!("{error}"),

@@ -67,6 +67,8 @@ pub const BENCH: Module = Module {
         "bench_sink_64",
         "bench_grid_64",
         "bench_grid_64_writes",
+        "bench_meet_64",
+        "bench_meet_64_writes",
         "bench_flag",
         "bench_once",
         "bench_count",
@@ -110,6 +112,8 @@ pub const EXAMPLES: Module = Module {
         "ring_WordCount",
         "ring_GridSum",
         "ring_Ripple",
+        "ring_Meetings",
+        "ring_Passing",
         "ring_Saxpy",
     ],
 };
@@ -127,6 +131,7 @@ pub const WHOLE_DEVICE: Module = Module {
     entries: &[
         "ring_Wave",
         "ring_PageRank",
+        "ring_PageRankOfTwo",
         "ring_RunSplitter",
         "ring_ContributionSender",
         "ring_RankAggregator",

@@ -2,7 +2,7 @@
 //! [`ring_device::Echo`].
 
 use bytemuck::{Pod, Zeroable};
-use ring_device::{GridContext, Output, ring_kernel};
+use ring_device::{BufferRef, GridContext, Output, ring_kernel};
 
 ring_kernel! {
     /// Answers 16 bytes, each word increased by one, by one thread.
@@ -101,6 +101,49 @@ ring_kernel! {
             }
             if round < request[0] {
                 ctx.sync();
+            }
+        }
+        increase(ctx, request, response, 1);
+    }
+}
+
+ring_kernel! {
+    /// Answers 64 bytes by the grids of several devices, behind as many barriers of all of them as the first word says. No device reads
+    /// memory that another one writes.
+    pub struct Meet64 {
+        name: "meet_64",
+        entry: "bench_meet_64",
+    }
+
+    fn handle(ctx: &GridContext, request: &[u32; 16], response: &Output<[u32; 16]>) {
+        for _ in 0..request[0] {
+            ctx.sync_devices();
+        }
+        increase(ctx, request, response, 1);
+    }
+}
+
+ring_kernel! {
+    /// Answers 64 bytes as [`Meet64`] does, behind as many barriers. Each block writes a word of another device's before each of them, and
+    /// one before the answer: words 4 to 7 are the reference of as many words as there are blocks.
+    pub struct Meet64Writes {
+        name: "meet_64_writes",
+        entry: "bench_meet_64_writes",
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &[u32; 16], response: &Output<[u32; 16]>) {
+        let reference: BufferRef<u32> = bytemuck::cast([request[4], request[5], request[6], request[7]]);
+        let words = ctx.view(&reference);
+        if ctx.max_devices(u32::from(words.is_none())) != 0 {
+            return; // in all blocks of all devices alike: the answer is zeros
+        }
+        for round in 0..=request[0] {
+            if ctx.thread() == 0 && let Some(words) = words {
+                words.set(ctx.block(), round);
+            }
+            if round < request[0] {
+                ctx.sync_devices();
             }
         }
         increase(ctx, request, response, 1);

@@ -4,11 +4,17 @@ use crate::block::{self, Cooperate, Threads};
 use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
-use crate::memory::grid::{GridMemory, Meeting, Progress, Trouble};
+use crate::memory::devices::{DevicesMemory, MeetingOfDevices};
+use crate::memory::grid::{GridMemory, Meeting};
+use crate::memory::meeting::{Progress, Trouble};
+use crate::memory::signals::Life;
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
+use core::ptr::with_exposed_provenance;
+use ring_shared::atomics::Ordering::Relaxed;
+use ring_shared::layout::ControlBlock;
 use ring_shared::{BufferRef, Element, Element32};
 
 /// Seen by a [`GridHandler`](crate::GridHandler): the calling thread's place in the grid, and where the grid meets.
@@ -149,6 +155,34 @@ impl<'a> GridContext<'a> {
         self.block.sync();
     }
 
+    /// How many devices the kernel has a grid on, 1 if it is on one: [`sync_devices`](Self::sync_devices),
+    /// [`sum_devices`](Self::sum_devices) and [`max_devices`](Self::max_devices) are of all of them, all else is of one grid.
+    #[inline(always)]
+    pub fn devices(&self) -> usize {
+        self.of_devices().map_or(1, |all| all.count() as usize)
+    }
+
+    /// The number of the device that the calling thread runs on, below [`devices`](Self::devices).
+    #[inline(always)]
+    pub fn device(&self) -> usize {
+        self.of_devices().map_or(0, |all| all.own() as usize)
+    }
+
+    #[inline(always)]
+    fn of_devices(&self) -> Option<DevicesMemory<'a>> {
+        self.block.memory().grid.devices.all()
+    }
+
+    /// As [`sync`](Self::sync), of the threads of all [`devices`](Self::devices): what they wrote before, to the memory of any of these
+    /// devices, is seen after by all.
+    #[inline(always)]
+    pub fn sync_devices(&self) {
+        self.block.sync();
+        let met = self.meet_devices(0, |_| {});
+        self.block.sync();
+        self.have_met(met);
+    }
+
     /// The value that another thread of the calling warp brings: the one of that lane, counted on around the warp, so that
     /// `lane().wrapping_sub(1)` and `lane() + 1` name the neighbours. All of its threads must call it together. On the CPU device a
     /// warp has one thread, which gets its own value.
@@ -188,20 +222,37 @@ impl<'a> GridContext<'a> {
     /// barrier, as [`sync`](Self::sync) is.
     #[inline(always)]
     pub fn sum<T: Number>(&self, value: T) -> T {
-        self.reduce(value, T::ZERO, T::plus)
+        self.reduce::<T, false>(value, T::ZERO, T::plus)
+    }
+
+    /// As [`sum`](Self::sum), of the threads of all [`devices`](Self::devices): each gets the same.
+    #[inline(always)]
+    pub fn sum_devices<T: Number>(&self, value: T) -> T {
+        self.reduce::<T, true>(value, T::ZERO, T::plus)
     }
 
     /// The greatest of what the threads of the grid bring, for all of them; a NaN counts only where all bring it. A
     /// barrier, as [`sync`](Self::sync) is.
     #[inline(always)]
     pub fn max<T: Number>(&self, value: T) -> T {
-        self.reduce(value, T::LEAST, T::greater)
+        self.reduce::<T, false>(value, T::LEAST, T::greater)
     }
 
-    /// A barrier, to which each block brings what its threads bring, taken together two by two; `nothing` changes nothing. What all
-    /// blocks have brought, taken together: each block does so for itself, in the same order.
+    /// As [`max`](Self::max), of the threads of all [`devices`](Self::devices).
     #[inline(always)]
-    fn reduce<T: Number>(&self, value: T, nothing: T, both: impl Fn(T, T) -> T) -> T {
+    pub fn max_devices<T: Number>(&self, value: T) -> T {
+        self.reduce::<T, true>(value, T::LEAST, T::greater)
+    }
+
+    /// A barrier, of the grid or `OF_DEVICES`, to which each block brings what its threads bring, taken together two by two; `nothing`
+    /// changes nothing. What all blocks have brought, taken together: each block does so for itself, in the same order.
+    #[inline(always)]
+    fn reduce<T: Number, const OF_DEVICES: bool>(
+        &self,
+        value: T,
+        nothing: T,
+        both: impl Fn(T, T) -> T,
+    ) -> T {
         let [of_block, of_grid] = &self.block.memory().grid.sums;
         self.keep(of_block, self.reduce_warp(value, &both));
         self.block.sync();
@@ -210,10 +261,18 @@ impl<'a> GridContext<'a> {
             brings = self.of_warps(of_block, self.block.warps(), nothing, &both);
         }
         let mut own = nothing;
-        self.meet(brings.to_word(), |word| own = both(own, T::from_word(word)));
+        let each = |word| own = both(own, T::from_word(word));
+        let (mut blocks, mut met) = (self.block.blocks(), None);
+        if OF_DEVICES {
+            blocks = self.of_devices().map_or(blocks, |all| all.blocks());
+            met = self.meet_devices(brings.to_word(), each);
+        } else {
+            self.meet(brings.to_word(), each);
+        }
         self.keep(of_grid, self.reduce_warp(own, &both));
         self.block.sync();
-        let have_met = self.block.blocks().div_ceil(Threads::WARP).min(self.block.warps());
+        self.have_met(met);
+        let have_met = blocks.div_ceil(Threads::WARP).min(self.block.warps());
         self.of_warps(of_grid, have_met, nothing, &both)
     }
 
@@ -291,6 +350,48 @@ impl<'a> GridContext<'a> {
             give_up(self.block, why);
         }
     }
+
+    /// The same of the next barrier of all devices, at which the grid of a kernel on one device meets as it does elsewhere. Behind the
+    /// barrier of the block that must follow, [`have_met`](Self::have_met) is told of the meeting.
+    #[inline(always)]
+    fn meet_devices(&self, value: u64, each: impl FnMut(u64)) -> Option<MeetingOfDevices> {
+        let Some(all) = self.of_devices() else {
+            self.meet(value, each);
+            return None;
+        };
+        let (threads, grid, memory) = (*self.block, self.grid, self.block.memory());
+        let at = self.progress.get();
+        let meeting = all.next(at);
+        if self.block.is_first_warp() {
+            // No handler writes other memory than what it has asked for.
+            let releases = self.shares_memory && memory.signals.uses_payload.get();
+            all.come(threads, meeting, value, releases);
+        }
+        let is_ahead = |block| grid.has_come(threads, block, at);
+        let lacks_device = || lacks_device(&memory.life);
+        let met = all.meet(threads, meeting, self.shares_memory, (is_ahead, lacks_device), each);
+        if let Err(why) = met {
+            give_up(self.block, why);
+        }
+        Some(meeting)
+    }
+
+    /// All threads, behind the barrier of the block at which a meeting ends.
+    #[inline(always)]
+    fn have_met(&self, met: Option<MeetingOfDevices>) {
+        if let (Some(met), Some(all), 0) = (met, self.of_devices(), self.block.thread()) {
+            all.have_met(met);
+        }
+    }
+}
+
+/// Whether the host says that a device is lost that has another grid of the kernel.
+#[cold]
+fn lacks_device(life: &Life) -> bool {
+    let control = with_exposed_provenance::<ControlBlock>(life.control.get() as usize);
+    // SAFETY: `run` stored the address of the control block, all atomics and padding, that its caller promised, before it called a
+    // handler.
+    unsafe { &(*control).host.lacks_device }.load(Relaxed) != 0
 }
 
 /// A warp of a block whose grid has not met: all threads of the block end at the next barrier. Block 0 tells the host.

@@ -1,8 +1,10 @@
 //! Several open devices, for graphs whose kernels are on more than one.
 
+use crate::buffers::buffer::Buffer;
 use crate::device::{Device, DeviceKind, NoPeer};
-use crate::error::{DevicesError, OpenError};
+use crate::error::{BufferError, DevicesError, OpenError};
 use crate::runtime::{Runtime, RuntimeConfig};
+use ring_shared::Element;
 use std::ops::Index;
 use std::sync::Arc;
 
@@ -138,6 +140,28 @@ impl Devices {
     /// If there is no device of one of these numbers.
     pub fn are_peers(&self, one: usize, other: usize) -> Result<(), &NoPeer> {
         self.reach(one, other).and_then(|()| self.reach(other, one))
+    }
+
+    /// Lends a buffer to another device: the same memory as a buffer of that one's, which its kernels view by a reference of its own.
+    /// The buffer stays until what was lent is [given back](Buffer#giving-it-back) and reclaimed there.
+    ///
+    /// What kernels of one device write there, kernels of another see behind [`sync_devices`](crate::GridContext::sync_devices), or if
+    /// they were told by a message behind the answer of the first. It is [added](crate::View::add) to by kernels of one device at a
+    /// time. Reads of another device's memory take several times as long as writes: write there what is to be read here.
+    ///
+    /// # Panics
+    /// If there is no device of that number.
+    pub fn lend<T: Element>(
+        &self,
+        buffer: &Arc<Buffer<T>>,
+        to: usize,
+    ) -> Result<Buffer<T>, BufferError> {
+        let is_owner =
+            |host: &Runtime| host.core.buffers_if_any().is_some_and(|all| buffer.is_of(&all));
+        let from = self.iter().position(is_owner).ok_or(BufferError::Elsewhere)?;
+        let lacks = |why: &NoPeer| BufferError::NoPeer { from, to, why: why.clone() };
+        self.reach(to, from).map_err(lacks)?;
+        Arc::clone(buffer).lent(&self[to])
     }
 
     /// Makes sure of each device that kernels can be launched on it again, as [`Runtime::recover`] does, also behind one of which that is

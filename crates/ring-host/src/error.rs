@@ -5,6 +5,7 @@ mod command;
 mod driver;
 mod fault;
 mod graph;
+mod grids;
 mod launch;
 mod limit;
 mod message;
@@ -16,6 +17,7 @@ pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
 pub use graph::{DevicesError, GraphError, RecoverGraphError};
+pub use grids::GridsError;
 pub use launch::LaunchError;
 pub use limit::{
     ArenaKind, BlockLimit, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit,
@@ -59,6 +61,9 @@ pub enum Error {
     /// Recovering a graph.
     #[error(transparent)]
     RecoverGraph(#[from] RecoverGraphError),
+    /// Launching grids on several devices.
+    #[error(transparent)]
+    Grids(#[from] GridsError),
     /// Opening several devices.
     #[error(transparent)]
     Devices(#[from] DevicesError),

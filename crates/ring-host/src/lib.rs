@@ -54,6 +54,7 @@ pub mod error;
 #[cfg(test)]
 mod fake;
 mod graph;
+mod grids;
 mod kernel;
 mod memory;
 mod mode;
@@ -73,12 +74,13 @@ pub use devices::Devices;
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
     BufferError, ChannelError, ControlError, DeviceFault, DevicesError, Error, GraphError,
-    LaunchError, Obstacle, OpenError, PayloadError, RecoverError, RecoverGraphError,
+    GridsError, LaunchError, Obstacle, OpenError, PayloadError, RecoverError, RecoverGraphError,
     RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
     Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
 };
+pub use grids::Grids;
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
 pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
@@ -91,11 +93,11 @@ pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, HasPort,
-    HasState, InOrder, InOrderHandler, Kernel, MAX_GRID_BLOCKS, Number, Output, Payload, Placed,
-    Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, View, Warp, WarpContext, WarpHandler,
-    WithPorts, Word, Words,
+    HasState, InOrder, InOrderHandler, Kernel, MAX_BLOCKS_OF_DEVICES, MAX_GRID_BLOCKS, Number,
+    Output, Payload, Placed, Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, View, Warp,
+    WarpContext, WarpHandler, WithPorts, Word, Words,
 };
-pub use ring_shared::layout::{Exit, Processing, State};
+pub use ring_shared::layout::{Exit, MAX_DEVICES, Processing, State};
 pub use ring_shared::{BufferRef, Element, Element32, Message};
 pub use runtime::recovery::Recovery;
 pub use runtime::{MEMORY_VARIABLE, MODE_VARIABLE, Runtime, RuntimeConfig};

@@ -24,7 +24,7 @@ use crate::kernel::embedded::Kernels;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
-use crate::memory::links::KernelLinks;
+use crate::memory::links::Partners;
 use crate::mode::{Memory, Mode};
 use ring_device::{Kernel, Scope};
 use std::sync::Arc;
@@ -204,23 +204,25 @@ impl Runtime {
         if <K::Scope as Scope<K>>::PORTS.is_some() {
             return Err(LaunchError::Ports { kernel: K::NAME });
         }
-        self.launch_linked(&launch, None)
+        self.launch_with(&launch, Partners::None)
     }
 
-    /// The same of a kernel that is one of a graph, if it has links.
-    pub(crate) fn launch_linked<K: Kernel>(
+    /// The same of a kernel that meets others on the device, or grids of its own on other devices.
+    pub(crate) fn launch_with<K: Kernel>(
         &self,
         launch: &LaunchConfig,
-        links: Option<&KernelLinks>,
+        partners: Partners<'_>,
     ) -> Result<KernelHandle<K>, LaunchError> {
         let mut refused = Vec::new();
         for mut chosen in self.chosen::<K>(launch)? {
             chosen.selection.refused.extend(refused.iter().cloned());
             let (mode, memory) = (chosen.selection.mode, chosen.selection.memory);
-            if links.is_some() && (mode, memory) != (Mode::Persistent, Memory::Mapped) {
+            if !matches!(partners, Partners::None)
+                && (mode, memory) != (Mode::Persistent, Memory::Mapped)
+            {
                 return Err(LaunchError::NotResident { kernel: K::NAME, mode, memory });
             }
-            match self.core.start::<K>(launch, chosen, links) {
+            match self.core.start::<K>(launch, chosen, partners) {
                 // The driver refused; another way may do without what it refused.
                 Err(LaunchError::Driver(error)) => {
                     tracing::warn!(kernel = K::NAME, %mode, %memory, %error, "not launched so");

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use ring_device::{Message, Output};
+use ring_device::{BufferRef, Message, Output};
 
 /// What a grid is to do with the numbers below `n`, and where it goes astray, for tests of that.
 #[repr(C)]
@@ -139,6 +139,115 @@ ring_device::ring_kernel! {
         let sum = ctx.sum(sum);
         if ctx.thread() == 0 {
             set(response, 0, sum);
+        }
+    }
+}
+
+/// What the grids of several devices do together, and where they go astray, for tests of that.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub struct Meeting {
+    /// What the device brings to a sum.
+    pub brings: u64,
+    /// Barriers of all devices before anything else, each behind one of the device.
+    pub barriers: u32,
+    /// Number of an [`Astray`], in this device's grid.
+    pub astray: u32,
+}
+
+/// What they have found.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub struct Met {
+    /// The sum of what all devices bring.
+    pub sum: u64,
+    /// The greatest of it.
+    pub greatest: u64,
+    /// The blocks of all devices.
+    pub blocks: u64,
+    /// The number of the device.
+    pub device: u32,
+    /// How many there are.
+    pub devices: u32,
+}
+
+ring_device::ring_kernel! {
+    /// Adds up what several devices bring.
+    pub struct Meetings { name: "meetings", }
+
+    fn handle(ctx: &GridContext, request: &Meeting, response: &Output<Met>) {
+        let is = |way: Astray, block: usize| request.astray == way as u32 && ctx.block() == block;
+        let last = ctx.blocks() - 1;
+        for _ in 0..request.barriers {
+            ctx.sync();
+            ctx.sync_devices();
+        }
+        if is(Astray::FirstMisses, 0) || is(Astray::LastMisses, last) {
+            return;
+        }
+        if ctx.thread() == ctx.threads() / 2 {
+            let panics = is(Astray::FirstPanics, 0) || is(Astray::LastPanics, last);
+            assert!(!panics, "a request that the handler cannot bear");
+        }
+        if is(Astray::LastWaits, last) {
+            ctx.sync(); // where the others meet other devices
+        }
+        let brings = if ctx.index() == 0 { request.brings } else { 0 };
+        let sum = ctx.sum_devices(brings);
+        let greatest = ctx.max_devices(brings);
+        let blocks = ctx.sum_devices(u64::from(ctx.thread() == 0));
+        if ctx.index() == 0 {
+            set(response, offset_of!(Met, sum), sum);
+            set(response, offset_of!(Met, greatest), greatest);
+            set(response, offset_of!(Met, blocks), blocks);
+            response.set(offset_of!(Met, device), 0, ctx.device() as u32);
+            response.set(offset_of!(Met, devices), 0, ctx.devices() as u32);
+        }
+    }
+}
+
+/// Rounds in which each device passes words to the next one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Passes {
+    /// The device's own words, and as many more, by turns.
+    pub own: [BufferRef<u32>; 2],
+    /// Those of the next device, lent to this one.
+    pub next: [BufferRef<u32>; 2],
+    /// Rounds.
+    pub rounds: u64,
+}
+
+ring_device::ring_kernel! {
+    /// Passes each word to the next device, by one more, again and again: each round reads what another device has written in the round
+    /// before. Answers how many words there are; 0 if one of the devices does not see its words.
+    pub struct Passing {
+        name: "passing",
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &Passes, response: &Output<u64>) {
+        let [own, next] = [request.own, request.next].map(|of| of.map(|of| ctx.view(&of)));
+        let sees = own.iter().chain(&next).all(Option::is_some);
+        let misses = ctx.max_devices(u32::from(!sees)) != 0;
+        let ([Some(mut own), Some(mut other_own)], [Some(mut other_next), Some(mut next)], false) =
+            (own, next, misses)
+        else {
+            if ctx.thread() == 0 {
+                ctx.refuse();
+            }
+            return; // in all blocks of all devices alike
+        };
+        for _ in 0..request.rounds {
+            for i in ctx.each(own.len()) {
+                next.set(i, own.get(i).unwrap_or_default().wrapping_add(1));
+            }
+            ctx.sync_devices();
+            (own, other_own) = (other_own, own);
+            (next, other_next) = (other_next, next);
+        }
+        if ctx.thread() == 0 {
+            set(response, 0, own.len() as u64);
         }
     }
 }

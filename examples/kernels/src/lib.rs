@@ -13,7 +13,9 @@ pub use graph::{
     Absorbed, Absorber, BlockCopier, Copier, Counter, Discard, Item, Pass, STREAMS, TOO_MUCH,
     Tally, Verified, Verifier, WarpCopier,
 };
-pub use grid::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
+pub use grid::{
+    Astray, Found, GridSum, Meeting, Meetings, Met, Numbers, Passes, Passing, Ripple, Rounds,
+};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 

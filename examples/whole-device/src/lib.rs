@@ -6,7 +6,9 @@ mod page_rank;
 pub mod rank_links;
 mod wave;
 
-pub use page_rank::{AT_ONCE, FOURS, NOBODY, PageRank, Ranked, Ranking, SLICE};
+pub use page_rank::{
+    AT_ONCE, FOURS, HalfRanking, NOBODY, PageRank, PageRankOfTwo, Ranked, Ranking, SLICE,
+};
 pub use wave::{Membrane, Steps, Wave};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.

@@ -1,8 +1,8 @@
-//! PageRank by one grid: all iterations in one message.
+//! PageRank by a grid, or by one on each of two devices: all iterations in one message.
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use ring_device::{BufferRef, Elements, Fours, GridContext};
+use ring_device::{BufferRef, Elements, Fours, GridContext, Output};
 
 /// Lanes of a slice: as many as a GPU's warp has.
 pub const SLICE: usize = 32;
@@ -47,6 +47,17 @@ pub struct Ranking {
     pub tolerance: f32,
 }
 
+/// The same for one of two devices: the rows of some of the vertices, and where the other device reads what these contribute.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct HalfRanking {
+    /// As for one device. `slices`, `columns` and `shares` are of the device's own rows, and so is what is found in `ranks` behind the
+    /// answer; `parts` are of all vertices.
+    pub own: Ranking,
+    /// `contributions` of the other device, [lent](../../ring_host/struct.Devices.html#method.lend) to this one.
+    pub others: [BufferRef<f32>; 2],
+}
+
 /// What came of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -66,12 +77,13 @@ struct Graph<'a> {
     ranks: Elements<'a, f32>,
 }
 
-/// What one iteration goes by: what vertices contribute, where they put what they contribute to the next one, and the rank that each
-/// vertex gets in any case.
+/// What one iteration goes by: what vertices contribute, where they put what they contribute to the next one, on this device and on
+/// the other one if there is one, and the rank that each vertex gets in any case.
 #[derive(Clone, Copy)]
 struct Turn<'a> {
     from: Elements<'a, f32>,
     to: Elements<'a, f32>,
+    others: Option<Elements<'a, f32>>,
     base: f32,
     damping: f32,
 }
@@ -262,6 +274,12 @@ fn added(of: [[f32; 4]; FOURS]) -> f32 {
 /// What an iteration adds up in all: the ranks that have no edge to go along, and by how much ranks have changed.
 type Totals = [f32; 2];
 
+/// The sum of what all threads bring, of this device or of both.
+#[inline(always)]
+fn sum(ctx: &GridContext<'_>, of_two: bool, totals: Totals) -> Totals {
+    if of_two { ctx.sum_devices(totals) } else { ctx.sum(totals) }
+}
+
 /// One iteration. The next piece is read while what comes along the edges of one is on its way; the last piece is followed by the first
 /// one of the next iteration.
 #[inline(always)]
@@ -289,6 +307,9 @@ fn iterate<'a>(
             if is_mine && piece.row != NOBODY {
                 let rank = turn.base + turn.damping * sum;
                 turn.to.set(piece.row, rank * piece.part);
+                if let Some(others) = turn.others {
+                    others.set(piece.row, rank * piece.part);
+                }
                 graph.ranks.set(piece.row, rank);
                 if reader.piece.row == piece.row {
                     reader.piece.rank = rank; // it was read before
@@ -300,8 +321,93 @@ fn iterate<'a>(
             }
         }
         if piece.is_last {
-            return ctx.sum(totals);
+            return self::sum(ctx, turn.others.is_some(), totals);
         }
+    }
+}
+
+/// Ranks the vertices: by this device's grid, or by the grids of two if there are `others` where this one tells the other device what its
+/// own vertices contribute.
+#[inline(always)]
+fn rank(
+    ctx: &GridContext<'_>,
+    request: &Ranking,
+    others: Option<&[BufferRef<f32>; 2]>,
+    response: &Output<Ranked>,
+) {
+    let vertices = request.vertices;
+    let fours = |of: &BufferRef<u32>| ctx.view(of).and_then(|view| view.fours());
+    let elements = |of: &BufferRef<f32>, n: u32| {
+        ctx.view(of).and_then(|view| view.elements()).filter(|of| of.len() == n)
+    };
+    let shares = ctx.view(&request.shares).and_then(|view| view.elements());
+    let [from, to] = request.contributions.map(|of| elements(&of, vertices.wrapping_add(1)));
+    let all = match (
+        (fours(&request.slices), fours(&request.columns), shares),
+        (elements(&request.parts, vertices), elements(&request.ranks, vertices)),
+        (from, to),
+    ) {
+        (
+            (Some(slices), Some(columns), Some(shares)),
+            (Some(parts), Some(ranks)),
+            (Some(from), Some(to)),
+        ) if shares.len() as usize == 2 * ctx.blocks() + 1 => {
+            Some((Graph { slices, columns, parts, ranks }, shares, from, to))
+        }
+        _ => None,
+    };
+    // The other device writes to `from` and `to` by turns, as this one does to its own.
+    let [mut others_from, mut others_to] = match others {
+        None => [None; 2],
+        Some(others) => others.map(|of| elements(&of, vertices.wrapping_add(1))),
+    };
+    let is_none =
+        all.is_none() || others.is_some() && (others_from.is_none() || others_to.is_none());
+    let is_missing = match others {
+        None => ctx.max(u32::from(is_none)),
+        Some(_) => ctx.max_devices(u32::from(is_none || ctx.devices() != 2)),
+    };
+    let (Some((graph, shares, mut from, mut to)), 0) = (all, is_missing) else {
+        if ctx.index() == 0 {
+            ctx.refuse();
+        }
+        return; // in all blocks of all devices alike
+    };
+    let even = 1.0 / vertices as f32;
+    let is_first = others.is_none() || ctx.device() == 0; // each device has the ranks of all vertices now
+    let mut totals = [0.0; 2];
+    for v in ctx.each(vertices as usize) {
+        let part = graph.parts.nearest(v as u32);
+        graph.ranks.set(v as u32, even);
+        from.set(v as u32, even * part);
+        if part == 0.0 && is_first {
+            totals[0] += even;
+        }
+    }
+    if ctx.index() == 0 {
+        from.set(vertices, 0.0);
+        to.set(vertices, 0.0);
+    }
+    let mut totals = sum(ctx, others.is_some(), totals);
+    let walk = Walk::new(ctx, shares, graph.slices.len());
+    let mut reader = Reader::new(&graph, &walk);
+    let mut iterations = 0;
+    let change = loop {
+        let [dangling, change] = totals;
+        let is_done = iterations > 0 && change <= request.tolerance;
+        if is_done || iterations == request.iterations {
+            break change;
+        }
+        let base = (1.0 - request.damping + request.damping * dangling) * even;
+        let turn = Turn { from, to, others: others_to, base, damping: request.damping };
+        totals = iterate(ctx, (&graph, &walk), &mut reader, turn);
+        (from, to) = (to, from);
+        (others_from, others_to) = (others_to, others_from);
+        iterations += 1;
+    };
+    if ctx.index() == 0 {
+        response.set(offset_of!(Ranked, iterations), 0, iterations);
+        response.set(offset_of!(Ranked, change), 0, change);
     }
 }
 
@@ -315,67 +421,20 @@ ring_device::ring_kernel! {
     }
 
     fn handle(ctx: &GridContext, request: &Ranking, response: &Output<Ranked>) {
-        let vertices = request.vertices;
-        let fours = |of: &BufferRef<u32>| ctx.view(of).and_then(|view| view.fours());
-        let elements = |of: &BufferRef<f32>, n: u32| {
-            ctx.view(of).and_then(|view| view.elements()).filter(|of| of.len() == n)
-        };
-        let shares = ctx.view(&request.shares).and_then(|view| view.elements());
-        let [from, to] = request.contributions.map(|of| elements(&of, vertices.wrapping_add(1)));
-        let all = match (
-            (fours(&request.slices), fours(&request.columns), shares),
-            (elements(&request.parts, vertices), elements(&request.ranks, vertices)),
-            (from, to),
-        ) {
-            (
-                (Some(slices), Some(columns), Some(shares)),
-                (Some(parts), Some(ranks)),
-                (Some(from), Some(to)),
-            ) if shares.len() as usize == 2 * ctx.blocks() + 1 => {
-                Some((Graph { slices, columns, parts, ranks }, shares, from, to))
-            }
-            _ => None,
-        };
-        let is_missing = ctx.max(u32::from(all.is_none())) != 0;
-        let (Some((graph, shares, mut from, mut to)), false) = (all, is_missing) else {
-            if ctx.index() == 0 {
-                ctx.refuse();
-            }
-            return; // in all blocks alike
-        };
-        let even = 1.0 / vertices as f32;
-        let mut totals = [0.0; 2];
-        for v in ctx.each(vertices as usize) {
-            let part = graph.parts.nearest(v as u32);
-            graph.ranks.set(v as u32, even);
-            from.set(v as u32, even * part);
-            if part == 0.0 {
-                totals[0] += even;
-            }
-        }
-        if ctx.index() == 0 {
-            from.set(vertices, 0.0);
-            to.set(vertices, 0.0);
-        }
-        let mut sum = ctx.sum(totals);
-        let walk = Walk::new(ctx, shares, graph.slices.len());
-        let mut reader = Reader::new(&graph, &walk);
-        let mut iterations = 0;
-        let change = loop {
-            let [dangling, change] = sum;
-            let is_done = iterations > 0 && change <= request.tolerance;
-            if is_done || iterations == request.iterations {
-                break change;
-            }
-            let base = (1.0 - request.damping + request.damping * dangling) * even;
-            let turn = Turn { from, to, base, damping: request.damping };
-            sum = iterate(ctx, (&graph, &walk), &mut reader, turn);
-            (from, to) = (to, from);
-            iterations += 1;
-        };
-        if ctx.index() == 0 {
-            response.set(offset_of!(Ranked, iterations), 0, iterations);
-            response.set(offset_of!(Ranked, change), 0, change);
-        }
+        rank(ctx, request, None, response);
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Ranks the vertices of a graph, by the grids of two devices, each with some of the rows.
+    pub struct PageRankOfTwo {
+        name: "page_rank_of_two",
+        threads: 384,
+        uses_payload: true,
+        prefers_l1: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &HalfRanking, response: &Output<Ranked>) {
+        rank(ctx, &request.own, Some(&request.others), response);
     }
 }

@@ -56,6 +56,17 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::ResponseSlot => const { &[stores(RELAXED, &[128])] },
         // One thread's, while the host keeps away; `order` has the fence before it.
         Place::State => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
+        // An atom of each block of all devices, and the word which says that one is lost.
+        Place::Meetings => {
+            const {
+                &[
+                    stores(STRONG, &[128]),
+                    reads(STRONG, &[128]),
+                    stores(ORDERED, &[64]),
+                    reads(RELAXED, &[64]),
+                ]
+            }
+        }
         // Words that handlers of several threads share.
         Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
         // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before.
@@ -124,6 +135,7 @@ fn why(access: &Access) -> &'static str {
         | Place::BlockBoot
         | Place::BlockWord
         | Place::Private => "access of the device's own memory that is not on the list",
+        Place::Meetings => "access of memory where devices meet that is not on the list",
         Place::OtherWord => "access of a word that a kernel does not touch",
         Place::Acknowledgement => "access of an acknowledgement that is not on the list",
         Place::ResponseCredit | Place::RequestCredit => {

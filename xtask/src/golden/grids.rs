@@ -8,18 +8,23 @@ use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
 /// The kernels.
-const KERNELS: [&str; 6] = [
+const KERNELS: [&str; 11] = [
     "ring_GridSum",
     "ring_Ripple",
     "ring_Wave",
     "ring_PageRank",
+    "ring_PageRankOfTwo",
+    "ring_Meetings",
+    "ring_Passing",
     "bench_grid_64",
     "bench_grid_64_writes",
+    "bench_meet_64",
+    "bench_meet_64_writes",
 ];
 
 /// Functions that any ring kernel calls when its handler cannot go on: by the last part of their names, as a compiler mangles it. They
 /// tell the other blocks of a grid, if there are any.
-const FUNCTIONS: [&str; 3] = ["8panicked", "8fell_out", "7give_up"];
+const FUNCTIONS: [&str; 4] = ["8panicked", "8fell_out", "8fall_out", "7give_up"];
 
 /// Whether the function of that name is a kernel of scope `Grid`, or tells the blocks of one.
 #[must_use]
@@ -114,6 +119,41 @@ mod tests {
             "fence.acq_rel.cluster;",
         ] {
             assert!(is_found(bad), "{bad}");
+        }
+    }
+
+    /// What is found in such a kernel that has an address in `%rd1` from where the addresses lie at which devices meet.
+    fn found_where_devices_meet(body: &str) -> Vec<String> {
+        let ptx = format!(
+            ".extern .shared .align 16 .b8 gpu_launch_sized_workgroup_mem[];\n.visible .entry \
+             ring_GridSum(.param .b64 p)\n{{\nld.relaxed.cta.shared.b64 %rd1, [gpu_launch_sized_workgroup_mem+{}];\n{body}\nret;\n}}\n",
+            ring_device::BlockMemory::DEVICES[0]
+        );
+        let found = check_code(&EXAMPLES, &ptx).into_iter().map(|one| one.why.to_string());
+        found.filter(|why| why.contains("access") || why.contains("scope")).collect()
+    }
+
+    #[test]
+    fn accesses_where_devices_meet_are_of_system_scope() {
+        for good in [
+            "st.relaxed.sys.global.b128 [%rd1+128], %a;",
+            "st.release.sys.global.b128 [%rd1+128], %a;",
+            "ld.relaxed.sys.global.b128 %a, [%rd1+128];",
+            "ld.acquire.sys.global.b128 %a, [%rd1+128];",
+            "ld.relaxed.sys.global.b64 %rd2, [%rd1];",
+            "st.release.sys.global.b64 [%rd1], %rd2;",
+        ] {
+            assert_eq!(found_where_devices_meet(good), Vec::<String>::new(), "{good}");
+        }
+        for bad in [
+            "st.relaxed.gpu.global.b128 [%rd1+128], %a;",
+            "ld.acquire.gpu.global.b128 %a, [%rd1+128];",
+            "ld.relaxed.gpu.global.b64 %rd2, [%rd1];",
+            "st.relaxed.sys.global.b64 [%rd1], %rd2;",
+            "st.global.b64 [%rd1], %rd2;",
+            "red.relaxed.sys.global.add.u64 [%rd1], %rd2;",
+        ] {
+            assert!(!found_where_devices_meet(bad).is_empty(), "{bad}");
         }
     }
 }

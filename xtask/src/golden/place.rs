@@ -38,6 +38,8 @@ pub enum Place {
     ResponseSlot,
     /// What a handler keeps from message to message, in device memory.
     State,
+    /// Where grids of several devices meet, in the memory of each.
+    Meetings,
     /// The payload arena, in device memory.
     Payload,
     /// An entry of the table of buffers, in device memory.
@@ -62,7 +64,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether both host and device see it while a kernel runs.
+    /// Whether both host and device see it while a kernel runs, or several devices do.
     #[must_use]
     pub fn is_seen_by_both(self) -> bool {
         !matches!(
@@ -159,6 +161,7 @@ fn place(value: Value) -> Place {
         Ok(BlockMemory::REQUEST_SLOTS) => Place::RequestSlot,
         Ok(BlockMemory::RESPONSE_SLOTS) => Place::ResponseSlot,
         Ok(BlockMemory::STATE | BlockMemory::GRID) => Place::State,
+        Ok(at) if at == BlockMemory::DEVICES[0] => Place::Meetings,
         Ok(BlockMemory::PAYLOAD) => Place::Payload,
         Ok(BlockMemory::BUFFERS) => Place::BufferTable,
         _ => Place::Unknown,

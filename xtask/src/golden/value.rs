@@ -336,6 +336,9 @@ impl Values {
         }
         let at = self.get(from, known)?;
         Some(match at.base {
+            Base::Block if is_of_devices(at) => {
+                Value { base: Base::Told(BlockMemory::DEVICES[0] as i64), home: 0, stride: 0 }
+            }
             Base::Block if at.is_exact() => match known.kept.get(&at.home) {
                 Some(kept) => *kept,
                 None if known.lines.contains(&at.home) => {
@@ -355,6 +358,12 @@ impl Values {
             _ => Value::ANY,
         })
     }
+}
+
+/// Whether a word of block memory is one of those with the addresses where the grids of several devices meet.
+fn is_of_devices(at: Value) -> bool {
+    let [first, behind] = BlockMemory::DEVICES.map(|at| at as i64);
+    (first..behind).contains(&at.home) && at.home % 8 == 0 && at.stride.is_multiple_of(8)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) fn dismiss<K: Kernel>(block: ThreadBlock<'_>) {
     {
         let cells = &block.memory().grid;
         let at = cells.progress().next();
-        grid.leave(*block, at);
+        grid.leave(*block, cells, at);
         grid.tell_end(cells, at);
     }
 }

@@ -24,7 +24,7 @@ use crate::block::Cooperate;
 use crate::buffers::UNREAD;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::claims::Claims;
-use crate::memory::grid::Trouble;
+use crate::memory::meeting::Trouble;
 use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
 use crate::thread_block::ThreadBlock;
@@ -146,6 +146,7 @@ pub(crate) unsafe fn fell_out(block: ThreadBlock<'_>) {
     }
     let why = match m.grid.trouble() {
         Some(Trouble::Missed) => Exit::MissedBarrier,
+        Some(Trouble::Elsewhere) => Exit::OtherDevice,
         _ => Exit::HandlerPanicked,
     };
     let epoch = Command::from_word(m.life.acknowledged.get()).epoch;

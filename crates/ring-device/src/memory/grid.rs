@@ -6,6 +6,8 @@
 //! is there as soon as it is known that the block has come.
 
 use super::boot;
+use super::devices::DevicesCells;
+use super::meeting::{LOOKS, MAX_GRID_BLOCKS, PLACES, Progress, Trouble, USED};
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, MOST_WARPS, Threads};
 use crate::kernel::{Kernel, Scope};
@@ -15,58 +17,21 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{Atom, AtomicU64, Gpu, MemoryScope};
-use ring_shared::layout::ChannelBlock;
+use ring_shared::layout::{ChannelBlock, DevicesLine};
 use ring_shared::ring::{payload_of, stamp_of, stamped};
-
-/// Most blocks of a kernel of scope [`Grid`](crate::Grid).
-pub const MAX_GRID_BLOCKS: u32 = 1024;
 
 /// Most copies of a request that block 0 writes: blocks that all polled one line would wait for each other, and one warp writes all
 /// copies before the last block finds its own. On an H200 a command takes 3.8 us by 8 of them, 3.9 by 16 and 4.1 by 32.
 const MOST_COPIES: usize = 8;
 
-/// Copies of what a block brings to a meeting: polls of all blocks at one line would delay the stores to it.
-const PLACES: usize = 4;
-
-/// How many of them are used: as many as threads of a warp can write.
-const USED: usize = if PLACES < Threads::WARP as usize { PLACES } else { Threads::WARP as usize };
-
 /// Atoms of all copies, if one copy has no more.
 const ATOMS_OF_COPIES: usize = 2048;
-
-/// Stamps are below this number, and then from zero on again.
-const STAMPS: u32 = 1 << 30;
 
 /// A stamp with this bit says that the launch ends.
 const END: u32 = 1 << 31;
 
 /// The stamp that says that the kernel is lost.
 const LOST: u32 = u32::MAX;
-
-/// Looks at a block for each look at what else may have happened.
-const LOOKS: u32 = 64;
-
-/// Why blocks did not meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub(crate) enum Trouble {
-    /// A handler has returned where another one waits at a barrier.
-    Missed = 1,
-    /// A handler has panicked.
-    Panicked = 2,
-}
-
-impl Trouble {
-    /// The one of that number, if it is one.
-    #[inline(always)]
-    fn from_word(word: u64) -> Option<Trouble> {
-        match word {
-            0 => None,
-            1 => Some(Trouble::Missed),
-            _ => Some(Trouble::Panicked),
-        }
-    }
-}
 
 /// What a block comes to a meeting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,42 +59,22 @@ type Each<T> = [T; MAX_GRID_BLOCKS as usize];
 /// The beginning of the memory; the copies of a request lie behind it.
 #[repr(C, align(128))]
 struct Places {
+    /// Where blocks meet those of other devices, as the host has written it before the first launch.
+    devices: DevicesLine,
     /// Number of a [`Trouble`], if there is one.
     lost: Lost,
     /// What each block brings to even and to odd meetings, stamped with the meeting's number: a value, and the kind of the [`Meeting`].
     /// A block brings something to the next but one when all have come to the next, and so have seen this. In copies, each for some
     /// of the blocks that read it.
     brought: [[Each<Atom>; PLACES]; 2],
-    /// Where each block has left the launch before: the last stamp, and meetings.
+    /// Where each block has left the launch before: the last stamp, meetings, and in the upper half of that word meetings with blocks of
+    /// other devices.
     left: Each<Atom>,
 }
 
 /// On a line of its own.
 #[repr(C, align(128))]
 struct Lost(AtomicU64);
-
-/// How far a block has come: in all blocks the same, where they meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
-    /// The last stamp: that of a message, or of the end of a launch.
-    pub stamp: u32,
-    /// Meetings, wrapping.
-    pub meetings: u32,
-}
-
-impl Progress {
-    /// At the next message, or at the end of the launch.
-    #[inline(always)]
-    pub fn next(self) -> Progress {
-        Progress { stamp: self.stamp.wrapping_add(1) % STAMPS, ..self }
-    }
-
-    /// At the next meeting.
-    #[inline(always)]
-    pub fn meeting(self) -> Progress {
-        Progress { meetings: self.meetings.wrapping_add(1), ..self }
-    }
-}
 
 /// Atoms of a copy of a request, each with twelve bytes of it and a stamp.
 const fn pieces<Q>() -> usize {
@@ -169,6 +114,8 @@ pub(crate) struct GridCells {
     progress: [Cell<u64>; 2],
     /// Number of a [`Trouble`], if there is one.
     trouble: Cell<u64>,
+    /// What the grid meets of other devices.
+    pub devices: DevicesCells,
     /// There is a request; else the launch ends.
     pub has_request: Cell<bool>,
     /// Of block 0: the others have been told of the message that it handles next.
@@ -231,6 +178,9 @@ impl GridCells {
         let Some(grid) = self.memory() else { return };
         let why = self.trouble().unwrap_or(Trouble::Panicked);
         grid.places().lost.0.store(why as u64, Relaxed);
+        if let Some(all) = self.devices.all() {
+            all.fall_out(why);
+        }
         if threads.block_index() == 0 {
             self.tell_stamp(LOST);
         }
@@ -298,14 +248,16 @@ impl<'a> GridMemory<'a> {
         let left = self.places().left.get(threads.block_index() as usize);
         let [stamp, meetings] = left.map_or([0; 2], Gpu::load_whole);
         cells.set_progress(Progress { stamp: stamp as u32, meetings: meetings as u32 });
+        cells.devices.enter(threads, &self.places().devices, (meetings >> 32) as u32);
     }
 
     /// Thread 0 of a block, when it leaves the launch.
     #[inline(always)]
-    pub fn leave(self, threads: Threads, at: Progress) {
+    pub fn leave(self, threads: Threads, cells: &GridCells, at: Progress) {
         if let Some(left) = self.places().left.get(threads.block_index() as usize) {
+            let meetings = u64::from(at.meetings) | u64::from(cells.devices.meetings()) << 32;
             // Read by the same block in the next launch.
-            Gpu::store_whole(left, [at.stamp.into(), at.meetings.into()]);
+            Gpu::store_whole(left, [at.stamp.into(), meetings]);
         }
     }
 
@@ -419,6 +371,15 @@ impl<'a> GridMemory<'a> {
             true => Gpu::publish(own, words),
             false => Gpu::store_whole(own, words),
         }
+    }
+
+    /// Any thread: whether a block has come to the meeting behind the last one of `at`.
+    pub fn has_come(self, threads: Threads, block: u32, at: Progress) -> bool {
+        let next = at.meeting().meetings;
+        let copies = &self.places().brought[next as usize % 2][..USED];
+        let brought = &copies[threads.block_index() as usize % copies.len()];
+        // SYNC: acquires what that block has released in `come`.
+        brought.get(block as usize).is_some_and(|atom| stamp_of(Gpu::observe(atom)) == next)
     }
 
     /// All threads of a block, each of which has come to that meeting of `at`: wait for the blocks, each thread for some, always for the

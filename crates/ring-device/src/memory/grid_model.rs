@@ -7,7 +7,8 @@
 
 extern crate std;
 
-use super::grid::{Meeting, Progress};
+use super::grid::Meeting;
+use super::meeting::Progress;
 use super::model::explore;
 use std::vec::Vec;
 

@@ -6,6 +6,9 @@ pub(crate) mod budget;
 pub(crate) mod claims;
 #[cfg(test)]
 mod claims_model;
+pub(crate) mod devices;
+#[cfg(test)]
+mod devices_model;
 pub(crate) mod end;
 pub(crate) mod flow;
 #[cfg(test)]
@@ -16,6 +19,7 @@ mod grid_model;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod links;
+pub(crate) mod meeting;
 #[cfg(test)]
 mod model;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -3,7 +3,7 @@
 
 use super::{BlockMemory, boot};
 use core::mem::offset_of;
-use ring_shared::layout::{ChannelBlock, ConfigLine};
+use ring_shared::layout::{ChannelBlock, ConfigLine, MAX_DEVICES};
 
 #[doc(hidden)]
 impl BlockMemory {
@@ -29,6 +29,12 @@ impl BlockMemory {
     pub const STATE: usize = Self::told(boot::RINGS, offset_of!(ChannelBlock, state));
     /// `grid.at`, where the blocks of a grid keep the address of the memory where they meet, which is the state's.
     pub const GRID: usize = offset_of!(BlockMemory, grid.at);
+    /// `grid.devices.places`, where the blocks of a grid keep the addresses of the memory where they meet those of other devices, and what
+    /// lies behind it.
+    pub const DEVICES: [usize; 2] = [
+        offset_of!(BlockMemory, grid.devices.places),
+        offset_of!(BlockMemory, grid.devices.places) + 8 * MAX_DEVICES,
+    ];
     /// Where the host leaves the address of the payload arena.
     pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
     /// `life.buffers`, where handlers leave what the host says: the address of the table of buffers.

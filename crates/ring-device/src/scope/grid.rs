@@ -104,6 +104,10 @@ impl<K: GridHandler> Scope<K> for Grid {
             });
             if let Err(why) = all {
                 give_up(block, why);
+            } else if block.is_first_warp()
+                && let Some(devices) = cells.devices.all()
+            {
+                devices.tell_return(threads, at);
             }
             m += 1;
         }
@@ -153,7 +157,7 @@ impl<K: GridHandler> Scope<K> for Grid {
             }
         }
         if block.thread() == 0 {
-            grid.leave(threads, at.next());
+            grid.leave(threads, cells, at.next());
         }
     }
 }

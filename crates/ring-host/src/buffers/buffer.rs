@@ -107,6 +107,26 @@ impl<T: Element> Buffer<T> {
         unsafe { self.buffers.download(from, bytemuck::cast_slice_mut(values), deadline.into()) }
     }
 
+    /// Whether it is one of those buffers' table.
+    pub(crate) fn is_of(&self, buffers: &Arc<Buffers>) -> bool {
+        Arc::ptr_eq(&self.buffers, buffers)
+    }
+
+    /// Where its device sees it, and each device that reaches the memory of that.
+    pub(crate) fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// The same memory as a buffer of another runtime, which keeps this one.
+    pub(crate) fn lent(self: Arc<Self>, to: &Runtime) -> Result<Buffer<T>, BufferError> {
+        let (device, length, bytes) =
+            (self.device, self.reference.len(), size_of::<T>() * self.len());
+        let deadline = MADE.into();
+        let buffers = to.core.buffers(deadline)?;
+        let taken = buffers.lend(device, bytes, Box::new(self), deadline)?;
+        Ok(Buffer::new(buffers, taken, length as u32))
+    }
+
     /// Device address of `count` elements from `offset` on, if they are in the buffer.
     fn at(&self, offset: usize, count: usize) -> Result<u64, BufferError> {
         let length = self.len();

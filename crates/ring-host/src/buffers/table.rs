@@ -32,7 +32,6 @@ pub(super) enum BufferMemory {
     /// A part of an arena.
     Own(Suballocation),
     /// Somebody else's at that address, which this keeps.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     Lent { device: u64, _slice: Box<dyn Any + Send + Sync> },
 }
 
@@ -199,7 +198,6 @@ impl Buffers {
     }
 
     /// Makes a buffer of memory that somebody lends, as it is.
-    #[cfg(feature = "cuda")]
     pub(super) fn lend(
         &self,
         device: u64,

@@ -1,6 +1,7 @@
 //! Why a buffer was not made, read or written.
 
 use super::DriverError;
+use crate::device::NoPeer;
 use ring_shared::layout::MAX_BUFFERS;
 use std::time::Duration;
 
@@ -49,6 +50,21 @@ pub enum BufferError {
         "the lent memory is not of the primary context of the runtime's device; allocate it there"
     )]
     Foreign,
+    /// It is a buffer of none of the devices.
+    #[error("the buffer is of none of these devices; make it by `devices[..].buffer`")]
+    Elsewhere,
+    /// Kernels of the device that it is lent to do not reach its memory.
+    #[error(
+        "kernels of device {to} do not reach the memory of device {from}, which has the buffer: {why}; copy it by the host"
+    )]
+    NoPeer {
+        /// The device that has the buffer.
+        from: usize,
+        /// The device that it was to be lent to.
+        to: usize,
+        /// Why not.
+        why: NoPeer,
+    },
     /// The copy did not end in time. It may still be under way: the next copies wait for it.
     #[error("a copy of {bytes} bytes did not end within {waited:?}; wait longer")]
     Timeout {

@@ -63,8 +63,8 @@ pub enum DeviceFault {
         /// What it wrote.
         corrupt: Corrupt,
     },
-    /// Another kernel of its graph is lost.
-    #[error("kernel {kernel} can do no more, for a kernel of its graph is lost: {lost}")]
+    /// Another kernel of its graph, or its grid on another device, is lost.
+    #[error("kernel {kernel} can do no more, for what it meets on the devices is lost: {lost}")]
     Graph {
         /// The kernel.
         kernel: &'static str,
@@ -88,6 +88,16 @@ pub enum DeviceFault {
         /// What the driver said last.
         source: Box<DriverError>,
     },
+}
+
+impl DeviceFault {
+    /// Whether a kernel was lost because another one was, which it met on the devices.
+    pub(crate) fn is_of_others(&self) -> bool {
+        matches!(
+            self,
+            DeviceFault::Graph { .. } | DeviceFault::Left { exit: Exit::OtherDevice, .. }
+        )
+    }
 }
 
 /// Why there is no such channel.
@@ -121,6 +131,7 @@ fn meaning(exit: Exit) -> &'static str {
             "its handler returned in one block of the grid, and waited at a barrier of the grid in another one: all must reach \
              the same calls of sync, sum and max"
         }
+        Exit::OtherDevice => "the grid of another device is lost, which it meets",
         Exit::NoSuchChannel => {
             "the key of a message names a channel that the link does not lead to; nothing of what was emitted for the requests handled together was sent"
         }

@@ -169,9 +169,9 @@ pub enum LaunchError {
         /// Why not.
         source: PayloadError,
     },
-    /// A kernel of a graph would run otherwise than it can, because the environment asks for it.
+    /// A kernel of a graph, or one with grids on several devices, would run otherwise than it can, because the environment asks for it.
     #[error(
-        "kernel {kernel} is one of a graph, which runs persistent in mapped memory, but the environment asks for mode {mode} and memory {memory} (RING_MODE, RING_MEMORY)"
+        "kernel {kernel} meets others on its devices, and so runs persistent in mapped memory, but the environment asks for mode {mode} and memory {memory} (RING_MODE, RING_MEMORY)"
     )]
     NotResident {
         /// The kernel.

@@ -3,7 +3,7 @@
 use super::kernel::GraphKernel;
 use crate::error::{GraphError, LaunchError};
 use crate::kernel::launch::LaunchConfig;
-use crate::memory::links::KernelLinks;
+use crate::memory::links::{KernelLinks, Partners};
 use crate::runtime::Runtime;
 use ring_device::ports::PortShape;
 use ring_device::{HasPort, Port, WithPorts, messages_a_chunk};
@@ -118,7 +118,7 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
         launch: &LaunchConfig,
         links: &KernelLinks,
     ) -> Result<Box<dyn GraphKernel>, LaunchError> {
-        Ok(Box::new(runtime.launch_linked::<K>(launch, Some(links))?))
+        Ok(Box::new(runtime.launch_with::<K>(launch, Partners::Graph(links))?))
     }
 
     fn wants(&self, launch: &LaunchConfig) -> (u32, u32) {

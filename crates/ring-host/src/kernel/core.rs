@@ -41,7 +41,6 @@ impl KernelCore {
         for Peer { core, is_elsewhere } in self.peers.get().into_iter().flatten() {
             let Some(peer) = core.upgrade() else { continue };
             let lost = match peer.device.fault() {
-                Some(DeviceFault::Graph { .. }) => continue, // for the same reason
                 Some(fault) => fault,
                 None => {
                     let asked = if *is_elsewhere && !peer.device.has_ended() {
@@ -55,6 +54,9 @@ impl KernelCore {
                     }
                 }
             };
+            if lost.is_of_others() {
+                continue; // the one that was lost first is another one
+            }
             let kernel = self.device.name;
             return Err(self.device.fail(DeviceFault::Graph { kernel, lost: Box::new(lost) }));
         }

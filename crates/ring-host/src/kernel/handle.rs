@@ -251,6 +251,12 @@ impl<K: Kernel> KernelHandle<K> {
         self.slot(channel)?.as_mut().ok_or(ChannelError::Taken(channel))
     }
 
+    /// Answers of channel 0 that are there and not received, as far as the host knows; none if it was taken out.
+    pub(crate) fn answers_there(&self) -> u64 {
+        let channel = self.channels.first().and_then(Option::as_ref);
+        channel.map_or(0, |channel| channel.receiver.len() as u64)
+    }
+
     /// Takes a channel out, to use it on another thread.
     pub fn take_channel(&mut self, channel: u32) -> Result<Channel<K>, ChannelError> {
         self.slot(channel)?.take().ok_or(ChannelError::Taken(channel))

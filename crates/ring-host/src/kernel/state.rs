@@ -108,13 +108,22 @@ where
     }
 }
 
-/// Makes the device memory that every channel keeps zero, if there is any. The kernel was not launched yet.
-pub(crate) fn clear_state(kernel: &DeviceKernel, deadline: Deadline) -> Result<(), LaunchError> {
+/// Makes the device memory that every channel keeps zero, if there is any, but for its first words. The kernel was not launched yet.
+pub(crate) fn clear_state(
+    kernel: &DeviceKernel,
+    head: &[u64],
+    deadline: Deadline,
+) -> Result<(), LaunchError> {
     let region = kernel.region();
     let (bytes, (staging, room)) = (region.plan.state_bytes, region.staging());
-    // SAFETY: the staging is this kernel's, as long as that, and no copy uses it yet.
-    unsafe { staging.as_ptr().write_bytes(0, room.min(bytes.next_multiple_of(4))) };
+    let head: &[u8] = bytemuck::cast_slice(head);
     for channel in 0..region.plan.channels {
+        let room = room.min(bytes.next_multiple_of(4));
+        // SAFETY: the staging is this kernel's, as long as that, and no copy uses it now.
+        unsafe { staging.as_ptr().write_bytes(0, room) };
+        assert!(head.len() <= room, "{} bytes in a state of {bytes}", head.len());
+        // SAFETY: as above; other memory.
+        unsafe { staging.as_ptr().copy_from_nonoverlapping(head.as_ptr(), head.len()) };
         let mut done = 0;
         while done < bytes {
             let part = room.min(bytes - done).next_multiple_of(4);
@@ -123,6 +132,10 @@ pub(crate) fn clear_state(kernel: &DeviceKernel, deadline: Deadline) -> Result<(
                 PayloadError::Driver(error) => LaunchError::Driver(error),
                 source => LaunchError::State { kernel: kernel.name, source },
             })?;
+            if done == 0 {
+                // SAFETY: as above.
+                unsafe { staging.as_ptr().write_bytes(0, head.len()) };
+            }
             done += part;
         }
     }

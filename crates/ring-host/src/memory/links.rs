@@ -7,6 +7,7 @@ use crate::device::Driver;
 use crate::error::{ArenaKind, DriverError};
 use ring_shared::layout::{CreditLine, Doorbell, LINE, Link, Links, Placement};
 use ring_shared::{Ring, atomics::Atom};
+use std::fmt::Debug;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -162,6 +163,26 @@ impl LinkMemory {
             unsafe { Ring::from_raw(parts, (1, 1), (shape.capacity, shape.slot_bytes / 16), 0) };
         ring.expect("the graph was checked")
     }
+}
+
+/// What a kernel is launched to meet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Partners<'a> {
+    /// The host only.
+    None,
+    /// Other kernels of a graph.
+    Graph(&'a KernelLinks),
+    /// Its own grids on other devices.
+    Grids(&'a GridsMemory),
+}
+
+/// What a grid has to meet those of other devices.
+#[derive(Clone, Debug)]
+pub(crate) struct GridsMemory {
+    /// A [`DevicesLine`](ring_shared::layout::DevicesLine).
+    pub line: [u64; LINE / 8],
+    /// The memory of all devices that it names.
+    pub memory: Arc<dyn Debug + Send + Sync>,
 }
 
 /// The links of one kernel.

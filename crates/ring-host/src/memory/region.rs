@@ -81,7 +81,7 @@ pub(crate) struct Region {
     /// What keeps the links of a kernel with ports.
     _links: Option<KernelLinks>,
     /// What keeps buffers.
-    _used: Option<Arc<dyn Debug + Send + Sync>>,
+    _used: Vec<Arc<dyn Debug + Send + Sync>>,
 }
 
 impl Region {
@@ -124,7 +124,7 @@ impl Region {
             payload,
             state,
             _links: None,
-            _used: None,
+            _used: Vec::new(),
         };
         region.initialise();
         Ok(region)
@@ -310,7 +310,7 @@ impl Region {
 
     /// Keeps something that the kernel uses for as long as it has this memory.
     pub fn keep(&mut self, used: Arc<dyn Debug + Send + Sync>) {
-        self._used = Some(used);
+        self._used.push(used);
     }
 
     /// Device address of the payload arena.

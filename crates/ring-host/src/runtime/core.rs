@@ -20,7 +20,7 @@ use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::kernel::state::clear_state;
 use crate::memory::arena::{Arena, Exhausted};
-use crate::memory::links::KernelLinks;
+use crate::memory::links::Partners;
 use crate::memory::plan::Plan;
 use crate::memory::region::Region;
 use crate::mode::{Memory, Mode, PayloadMemory, nanoseconds};
@@ -181,7 +181,7 @@ impl RuntimeCore {
         &self,
         launch: &LaunchConfig,
         chosen: Candidate,
-        links: Option<&KernelLinks>,
+        partners: Partners<'_>,
     ) -> Result<KernelHandle<K>, LaunchError> {
         let config = launch.drive_config(&chosen);
         let (mode, memory) = (config.mode, config.memory);
@@ -209,8 +209,14 @@ impl RuntimeCore {
         };
         let region = self.region(plan, launch);
         let mut region = region.map_err(|none| none.of_kernel(K::NAME))?;
-        if let Some(links) = links {
-            region.connect(links.clone());
+        let mut head: &[u64] = &[];
+        match partners {
+            Partners::None => {}
+            Partners::Graph(links) => region.connect(links.clone()),
+            Partners::Grids(grids) => {
+                head = &grids.line;
+                region.keep(Arc::clone(&grids.memory));
+            }
         }
         let presence = buffers.map(|buffers| buffers.presence());
         if let Some(presence) = &presence {
@@ -237,7 +243,7 @@ impl RuntimeCore {
         let answers = <K::Scope as Scope<K>>::PORTS.is_none();
         self.launched.add(&core, presence.as_ref(), answers);
         // Before the launch: the blocks of a grid meet there.
-        clear_state(&core.device, STATE_CLEARED.into())?;
+        clear_state(&core.device, head, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;
         let kernel = K::NAME;
         match chosen.of_probe {

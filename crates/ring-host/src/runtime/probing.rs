@@ -15,6 +15,7 @@ use crate::error::{DriverError, LaunchError, SendTimeoutError};
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Arena;
+use crate::memory::links::Partners;
 use crate::mode::{Budgets, Memory, Mode, PayloadMemory};
 use ring_device::kernels::{Echo, EchoMessage};
 use std::sync::Arc;
@@ -88,7 +89,7 @@ fn start(
     let launch = launch.payload_bytes(64).payload_memory(PayloadMemory::Device); // it is tried whether copies wait
     let launch = launch.lease(Duration::MAX); // no thread for that: a probe ends by itself
     let chosen = Candidate::for_probe(mode, memory);
-    let mut kernel = core.start::<Echo>(&launch, chosen, None).map_err(not_launched)?;
+    let mut kernel = core.start::<Echo>(&launch, chosen, Partners::None).map_err(not_launched)?;
     kernel.activate(LIMIT)?;
     Ok(kernel)
 }

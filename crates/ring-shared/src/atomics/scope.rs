@@ -20,6 +20,11 @@ pub trait MemoryScope: sealed::Sealed + Copy + core::fmt::Debug {
     fn load_whole(atom: &Atom) -> [u64; 2];
     /// Writes an atom so that whoever sees its new `hi` sees its new `lo`. On a GPU it orders nothing else.
     fn store_whole(atom: &Atom, words: [u64; 2]);
+    /// Writes an atom as [`store_whole`](Self::store_whole) does, and releases what was written before it, by the calling thread and by
+    /// those that it has met. On a GPU this takes less than a fence in front of it, which acquires too.
+    fn publish(atom: &Atom, words: [u64; 2]);
+    /// Reads a word. On a GPU it orders nothing else.
+    fn look(word: &AtomicU64) -> u64;
     /// Reads an atom as [`load_whole`](Self::load_whole) does, and acquires what was written before it.
     fn observe(atom: &Atom) -> [u64; 2];
     /// Orders what this thread has read and written for each [`store_whole`](Self::store_whole) that follows.
@@ -38,40 +43,6 @@ pub struct System;
 /// The threads of one GPU, `.gpu`: a ring in its memory that no other side touches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gpu;
-
-impl Gpu {
-    /// Writes an atom as [`store_whole`](MemoryScope::store_whole) does, and releases what was written before it, by the calling thread
-    /// and by those that it has met. On a GPU this takes less than a fence in front of it, which acquires too.
-    #[inline(always)]
-    pub fn publish(atom: &Atom, words: [u64; 2]) {
-        #[cfg(not(target_arch = "nvptx64"))]
-        atom.publish(words);
-        #[cfg(target_arch = "nvptx64")]
-        store_atom!("release.gpu", atom, words);
-    }
-
-    /// Reads a word. On a GPU it orders nothing else.
-    #[cfg(not(target_arch = "nvptx64"))]
-    #[inline(always)]
-    pub fn look(word: &AtomicU64) -> u64 {
-        word.load(Ordering::Acquire)
-    }
-
-    /// Reads a word. On a GPU it orders nothing else.
-    #[cfg(target_arch = "nvptx64")]
-    #[inline(always)]
-    pub fn look(word: &AtomicU64) -> u64 {
-        let value: u64;
-        // SAFETY: 8 readable bytes, aligned, an atomic cell.
-        unsafe {
-            core::arch::asm!(
-                "ld.relaxed.gpu.global.b64 {value}, [{at}];",
-                value = out(reg64) value, at = in(reg64) word, options(nostack, preserves_flags)
-            );
-        }
-        value
-    }
-}
 
 mod sealed {
     pub trait Sealed {}
@@ -105,6 +76,16 @@ impl<S: sealed::Sealed + Copy + core::fmt::Debug> MemoryScope for S {
     #[inline(always)]
     fn observe(atom: &Atom) -> [u64; 2] {
         atom.observe()
+    }
+
+    #[inline(always)]
+    fn publish(atom: &Atom, words: [u64; 2]) {
+        atom.publish(words);
+    }
+
+    #[inline(always)]
+    fn look(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Acquire)
     }
 
     #[inline(always)]
@@ -150,6 +131,26 @@ macro_rules! scope {
             fn observe(atom: &Atom) -> [u64; 2] {
                 // SYNC: acquires what the other end had a `release` before its `store_whole` for.
                 load_atom!(concat!("acquire.", $ptx), atom)
+            }
+
+            #[inline(always)]
+            fn publish(atom: &Atom, words: [u64; 2]) {
+                // SYNC: releases to the `observe` of whoever finds the new words.
+                store_atom!(concat!("release.", $ptx), atom, words);
+            }
+
+            #[inline(always)]
+            fn look(word: &AtomicU64) -> u64 {
+                let value: u64;
+                // SAFETY: 8 readable bytes, aligned, an atomic cell.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("ld.relaxed.", $ptx, ".global.b64 {value}, [{at}];"),
+                        value = out(reg64) value, at = in(reg64) word,
+                        options(nostack, preserves_flags)
+                    );
+                }
+                value
             }
 
             #[inline(always)]

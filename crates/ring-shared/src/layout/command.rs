@@ -12,6 +12,11 @@ impl HostLine {
         // SYNC: releases all that the host wrote before to a channel's look at the command.
         self.command.store(command.to_word(), Release);
     }
+
+    /// Tells the blocks of a grid that one is lost which they meet on another device.
+    pub fn lack_device(&self) {
+        self.lacks_device.store(1, Release);
+    }
 }
 
 impl StatusLine {

@@ -56,6 +56,8 @@ pub enum Exit {
     NoSuchChannel = 10,
     /// The handler of a kernel of scope `Grid` returned in one block, and waited at a barrier of the grid in another one.
     MissedBarrier = 11,
+    /// Another device's grid of the same kernel is lost.
+    OtherDevice = 12,
 }
 
 impl Exit {
@@ -129,7 +131,9 @@ shared_struct! {
         pub command @ 16: AtomicU64,
         /// Changed by the host again and again: it is alive. See [`ConfigLine::lease`].
         pub renewed @ 24: AtomicU64,
-        pad @ 32: [AtomicU64; 12],
+        /// Not 0 once a device is lost that has another grid of the kernel: what would wait for it is to end.
+        pub lacks_device @ 32: AtomicU64,
+        pad @ 40: [AtomicU64; 11],
     }
 }
 
@@ -186,7 +190,7 @@ mod tests {
         let c = Command { epoch: u32::MAX, state: State::Inactive as u32 };
         assert_eq!(Command::from_word(c.to_word()), c);
         (0..6).for_each(|n| assert_eq!(State::from_u32(n).unwrap() as u32, n));
-        (0..12).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
+        (0..13).for_each(|n| assert_eq!(Exit::from_u32(n).unwrap() as u32, n));
         (0..3).for_each(|n| assert_eq!(Processing::from_u32(n).unwrap() as u32, n));
         assert_eq!(State::from_u32(6), None);
         assert_eq!(Processing::from_u32(3), None);

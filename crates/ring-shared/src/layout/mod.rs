@@ -12,6 +12,7 @@ mod channel;
 #[cfg(not(target_arch = "nvptx64"))]
 mod command;
 mod control;
+mod devices;
 #[cfg(not(target_arch = "nvptx64"))]
 mod initial;
 mod links;
@@ -25,6 +26,9 @@ pub use channel::{
 pub use control::{
     Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, UNLIMITED,
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub use devices::DevicesSetup;
+pub use devices::{DevicesLine, MAX_DEVICES};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use initial::{Budgets, ChannelSetup, KernelSetup};
 pub use links::{Far, Link, Links, MAX_PORTS, PortLinks, Routing};

@@ -2,8 +2,8 @@
 //! the offset of each field, asserts size, alignment and offsets, and makes them rows of [`table`].
 
 use super::{
-    BufferEntry, ChannelBlock, ConfigLine, ControlBlock, CreditLine, Doorbell, HostLine, Link,
-    Links, RingDescriptor, StatusLine, Times,
+    BufferEntry, ChannelBlock, ConfigLine, ControlBlock, CreditLine, DevicesLine, Doorbell,
+    HostLine, Link, Links, RingDescriptor, StatusLine, Times,
 };
 use crate::atomics::Atom;
 use core::fmt;
@@ -73,7 +73,7 @@ const FIRST: &[Row] = &[
     Row { of: "Atom", field: "", bytes: size_of::<Atom>() as u64 },
 ];
 
-const PARTS: [&[Row]; 13] = [
+const PARTS: [&[Row]; 14] = [
     FIRST,
     HostLine::ROWS,
     ConfigLine::ROWS,
@@ -87,6 +87,7 @@ const PARTS: [&[Row]; 13] = [
     Links::ROWS,
     Link::ROWS,
     BufferEntry::ROWS,
+    DevicesLine::ROWS,
 ];
 
 /// How many rows there are.
