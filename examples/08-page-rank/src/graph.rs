@@ -209,6 +209,40 @@ impl Layout {
         layout
     }
 
+    /// Its parts for several grids, each of so many of the blocks.
+    ///
+    /// # Panics
+    /// If these are more blocks than it has.
+    pub fn split(&self, blocks: &[usize]) -> Vec<Layout> {
+        let mut first = 0;
+        let part = |blocks: &usize| {
+            let shares = &self.shares[2 * first..=2 * (first + blocks)];
+            first += blocks;
+            let [begin, end] = [shares[0], shares[2 * blocks]].map(|slice| 4 * slice as usize);
+            // Columns are in the order of slices.
+            let column = |slice: usize| {
+                self.slices.get(slice).map_or(self.columns.len() - 4, |c| 4 * *c as usize)
+            };
+            let (mut slices, columns) =
+                (self.slices[begin..end].to_vec(), &self.columns[column(begin)..column(end)]);
+            slices.iter_mut().step_by(4).for_each(|at| *at -= column(begin) as u32 / 4);
+            Layout {
+                order: self.order.clone(),
+                slices,
+                columns: columns.iter().copied().chain([NOBODY; 4]).collect(),
+                shares: shares.iter().map(|share| share - shares[0]).collect(),
+                parts: self.parts.clone(),
+            }
+        };
+        blocks.iter().map(part).collect()
+    }
+
+    /// The rows that it has.
+    pub fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+        let rows = |slice: &[u32; 4]| slice[2] as usize..(slice[2] + slice[3] % 256) as usize;
+        self.slices.as_chunks().0.iter().flat_map(rows)
+    }
+
     /// Adds a slice.
     fn add_slice(&mut self, rows: &[&[u32]], (of, lanes): Rows) {
         let (begin, fours) = (self.columns.len(), fours(rows[of.start], lanes));

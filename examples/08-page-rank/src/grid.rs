@@ -4,6 +4,7 @@ use crate::graph::{Layout, by_vertex};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_host::{Buffer, KernelHandle, LaunchConfig, Runtime};
 use ring_whole_device_kernels::{PageRank, Ranked, Ranking, SLICE};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rows of more edges are each for a block.
@@ -31,7 +32,7 @@ pub struct Matrix {
     shares: Buffer<u32>,
     parts: Buffer<f32>,
     ranks: Buffer<f32>,
-    contributions: [Buffer<f32>; 2],
+    contributions: [Arc<Buffer<f32>>; 2],
 }
 
 impl Matrix {
@@ -41,7 +42,7 @@ impl Matrix {
     /// When there is no room for its buffers, or a copy fails.
     pub fn new(host: &Runtime, layout: &Layout) -> Done<Matrix> {
         let n = layout.order.len();
-        let contributions = || host.buffer::<f32>(n + 1);
+        let contributions = || host.buffer::<f32>(n + 1).map(Arc::new);
         Ok(Matrix {
             order: layout.order.clone(),
             slices: filled(host, &layout.slices)?,
@@ -75,9 +76,19 @@ impl Matrix {
     /// # Errors
     /// When a copy fails.
     pub fn ranks(&self) -> Done<Vec<f32>> {
+        Ok(by_vertex(&self.order, self.rows()?))
+    }
+
+    /// The same by rows.
+    pub(crate) fn rows(&self) -> Done<Vec<f32>> {
         let mut found = vec![0.0; self.order.len()];
         self.ranks.download(0, &mut found, LONG)?;
-        Ok(by_vertex(&self.order, found))
+        Ok(found)
+    }
+
+    /// What vertices contribute, by turns.
+    pub(crate) fn contributions(&self) -> &[Arc<Buffer<f32>>; 2] {
+        &self.contributions
     }
 }
 
@@ -95,19 +106,31 @@ pub fn rank(
 ) -> Done<(Vec<f32>, Ranked, Vec<Duration>)> {
     let matrix = Matrix::new(host, layout)?;
     let ranking = matrix.message(iterations, tolerance);
+    let exchange = || {
+        kernel.send(ranking, LONG)?;
+        Ok(kernel.recv(LONG)?)
+    };
+    let (ranked, times) = repeated(exchange, enough)?;
+    Ok((matrix.ranks()?, ranked, times))
+}
+
+/// The answer to messages that are sent until they have taken `enough`, one at least, and how long each took, in rising order.
+pub(crate) fn repeated(
+    mut exchange: impl FnMut() -> Done<Ranked>,
+    enough: Duration,
+) -> Done<(Ranked, Vec<Duration>)> {
     let (mut ranked, mut times) = (Ranked::default(), Vec::new());
     let first = Instant::now();
     while times.is_empty() || first.elapsed() < enough {
         let begun = Instant::now();
-        kernel.send(ranking, LONG)?;
-        ranked = kernel.recv(LONG)?;
+        ranked = exchange()?;
         times.push(begun.elapsed());
     }
     times.sort_unstable();
-    if ranked.iterations == 0 {
-        return Err("the kernel refused the buffers".into());
+    match ranked.iterations {
+        0 => Err("the kernel refused the buffers".into()),
+        _ => Ok((ranked, times)),
     }
-    Ok((matrix.ranks()?, ranked, times))
 }
 
 /// No time: one message is enough.

@@ -1,9 +1,10 @@
-//! PageRank, twice: by a grid ([`grid`]), and by messages between kernels ([`links`]).
+//! PageRank by a grid ([`grid`]), by the grids of two devices ([`two`]), and by messages between kernels ([`links`]).
 
 pub mod files;
 pub mod graph;
 pub mod grid;
 pub mod links;
+pub mod two;
 
 use ring_host::{Buffer, Element, Kernels, Runtime};
 use ring_whole_device_kernels::PTX;

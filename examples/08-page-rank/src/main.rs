@@ -1,7 +1,7 @@
 //! PageRank: all iterations over a graph in one message, which the whole device handles.
 //!
 //! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--long N] [--save FOLDER]`,
-//! where the device is auto, cpu or cuda. With `--by links` (`--senders N`, `--aggregators N`, `--checkers N`, `--slots N`) each contribution of a
+//! where the device is auto, cpu or cuda, or two such as `cuda:0,cuda:1`, which then rank it together. With `--by links` (`--senders N`, `--aggregators N`, `--checkers N`, `--slots N`) each contribution of a
 //! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
 //!
 //! `[device] --file PATH` ranks a graph that is not generated but read, and prints its ten vertices of the highest rank. A file whose name
@@ -12,8 +12,9 @@ use example_page_rank::files::{self, Format};
 use example_page_rank::graph::{Edges, Kind, Layout};
 use example_page_rank::grid::{MOST, active, grid, rank};
 use example_page_rank::links::{self, Channels};
+use example_page_rank::two;
 use example_page_rank::{DAMPING, Done, ITERATIONS, KERNELS, LONG, OF_VERTEX, check, highest};
-use ring_host::{LaunchConfig, Runtime, RuntimeConfig};
+use ring_host::{Device, Devices, LaunchConfig, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,7 +48,8 @@ fn main() -> Done<()> {
         }
     }
     let mut words = words.iter().map(String::as_str);
-    let device = words.next().unwrap_or("auto").parse()?;
+    let named = words.next().unwrap_or("auto").split(',').map(str::parse);
+    let named = named.collect::<Result<Vec<Device>, _>>()?;
     let (graph, from) = match &file {
         Some(path) => (read(path, words.next())?, path.display().to_string()),
         None => {
@@ -56,14 +58,21 @@ fn main() -> Done<()> {
         }
     };
     println!("{} vertices, {} edges, {from}", graph.vertices(), graph.edges().len());
-    let ranks = if links {
+    let ranks = if let [_, _] = named[..] {
+        if links || folder.is_some() {
+            return Err("two devices rank by grids, and save nothing".into());
+        }
+        by_two(&Devices::open(&named)?, launch, (&graph, most))?
+    } else if let [_, _, _, ..] = named[..] {
+        return Err(format!("{} devices: name one or two", named.len()).into());
+    } else if links {
         let options = RuntimeConfig::default();
         let options =
             RuntimeConfig { device_bytes: options.device_bytes + channels.bytes(), ..options };
-        let host = Runtime::open_with(device, options)?;
+        let host = Runtime::open_with(named[0], options)?;
         by_links(&host, &launch, &graph, channels)?
     } else {
-        by_grid(&Runtime::open(device)?, launch, (&graph, most), folder.as_deref())?
+        by_grid(&Runtime::open(named[0])?, launch, (&graph, most), folder.as_deref())?
     };
     if let Some(path) = file {
         let first = Format::of(&path).first();
@@ -100,17 +109,37 @@ fn by_grid(
     let layout = Layout::new(graph, most, grid(&kernel));
     let (ranks, ranked, times) = rank(host, &mut kernel, &layout, (ITERATIONS, 0.0), ENOUGH)?;
     kernel.terminate(LONG)?;
-    let error = check(&ranks, &graph.reference(DAMPING.into(), ranked.iterations))?;
-    let [p50, p99] = percentiles(&times);
-    println!(
-        "{} iterations in {p50:.1?} (p99 {p99:.1?}, {} times); ranks are {error:.1e} off in all (L1)",
-        ranked.iterations,
-        times.len()
-    );
+    print(graph, &ranks, ranked.iterations, &times)?;
     if let Some(folder) = folder {
         layout.save(graph, folder, &ranks)?;
     }
     Ok(ranks)
+}
+
+/// The same by two devices.
+fn by_two(
+    devices: &Devices,
+    launch: LaunchConfig,
+    (graph, most): (&Edges, usize),
+) -> Done<Vec<f32>> {
+    let mut grids = two::active(devices, launch)?;
+    let layout = Layout::new(graph, most, two::grid(&grids));
+    let (ranks, ranked, times) =
+        two::rank(devices, &mut grids, &layout, (ITERATIONS, 0.0), ENOUGH)?;
+    grids.terminate(LONG)?;
+    print(graph, &ranks, ranked.iterations, &times)?;
+    Ok(ranks)
+}
+
+/// Prints how fast ranks were found, and how well.
+fn print(graph: &Edges, ranks: &[f32], iterations: u32, times: &[Duration]) -> Done<()> {
+    let error = check(ranks, &graph.reference(DAMPING.into(), iterations))?;
+    let [p50, p99] = percentiles(times);
+    println!(
+        "{iterations} iterations in {p50:.1?} (p99 {p99:.1?}, {} times); ranks are {error:.1e} off in all (L1)",
+        times.len()
+    );
+    Ok(())
 }
 
 /// The same by messages.
