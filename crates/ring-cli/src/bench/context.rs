@@ -13,8 +13,8 @@ use crate::kernels::KernelSource;
 use crate::progress::Steps;
 use ring_host::kernels::Echo;
 use ring_host::{
-    DeviceKind, Devices, Graph, GraphBuilder, GraphError, Kernel, KernelHandle, LaunchConfig,
-    LaunchError, Runtime,
+    DeviceKind, Devices, Graph, GraphBuilder, GraphError, GridHandler, Grids, GridsError, Kernel,
+    KernelHandle, LaunchConfig, LaunchError, Runtime,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -126,6 +126,18 @@ impl Context<'_> {
         })
     }
 
+    /// Grids of a kernel on both devices that take messages, likewise.
+    pub fn grids<K: GridHandler>(&self, launch: LaunchConfig) -> Found<Grids<K>> {
+        self.check_interrupt()?;
+        let launched = self.devices.launch_grids::<K>(launch);
+        let mut grids = launched.map_err(|error| match error {
+            GridsError::Launch(error) => not_launched(&error),
+            error => Stop::Refused(error.to_string()),
+        })?;
+        grids.activate(TIMEOUT).map_err(wrong)?;
+        Ok(grids)
+    }
+
     /// An idle kernel that occupies so many pages of the runtime's pinned memory, so that the next kernel's memory
     /// begins behind them.
     pub fn spacer(&self, pages: usize) -> Found<Option<KernelHandle<Echo>>> {
@@ -163,6 +175,12 @@ pub fn ended<K: Kernel>(mut kernel: KernelHandle<K>) -> Found<()> {
 /// Ends a graph, likewise.
 pub fn ended_graph(mut graph: Graph) -> Found<()> {
     let summaries = graph.terminate(TIMEOUT).map_err(wrong)?;
+    none_left(summaries.iter().map(|summary| summary.unhandled).sum())
+}
+
+/// Ends grids of several devices, likewise.
+pub fn ended_grids<K: GridHandler>(mut grids: Grids<K>) -> Found<()> {
+    let summaries = grids.terminate(TIMEOUT).map_err(wrong)?;
     none_left(summaries.iter().map(|summary| summary.unhandled).sum())
 }
 

@@ -165,6 +165,12 @@ fn peers() -> (Vec<Latency>, Vec<Throughput>) {
         ("peers_01", 3.0),
         ("peers_010", 3.6),
         ("peers_by_host", 4.6),
+        ("grids", 4.6),
+        ("grids_4", 9.4),
+        ("grids_writes", 6.0),
+        ("grids_writes_4", 15.6),
+        ("page_rank_one", 8000.0),
+        ("page_rank_two", 4100.0),
     ];
     let rates = [(1, 400.0), (8, 3000.0), (64, 5200.0)].map(|(links, m)| {
         let row = row("across", "times_8", links, 64, m);

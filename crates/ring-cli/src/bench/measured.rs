@@ -3,7 +3,7 @@
 use crate::kernels::KernelSource;
 use ring_bench::kernels::{
     DIGEST_WORDS, Digest, Echo16, Echo64Block, Echo64Warp, Echo256, Echo1024, Echo4096, Grid64,
-    Grid64Writes, Pass64, Sink64, Sum64, Times8,
+    Grid64Writes, Meet64, Meet64Writes, Pass64, Sink64, Sum64, Times8,
 };
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{Kernel, Kernels, LaunchConfig, LaunchError, Runtime};
@@ -21,6 +21,8 @@ macro_rules! each_own {
             Echo64Block,
             Grid64,
             Grid64Writes,
+            Meet64,
+            Meet64Writes,
             Echo256,
             Echo1024,
             Echo4096,

@@ -197,7 +197,10 @@ fn measure(
             Section::Bandwidth => comparison::bandwidth(&context, report),
             Section::Scopes => ring::scopes::measure(&context, report),
             Section::Graphs => ring::graphs::measure(&context, report),
-            Section::Peers => ring::graphs::measure_across(&context, report),
+            Section::Peers => {
+                ring::graphs::measure_across(&context, report);
+                ring::grids::measure(&context, report);
+            }
             Section::Compute => ring::compute::measure(&context, report),
             Section::Modes => report.ways = ring::modes::ways(&context),
             Section::Many => report.many = Some(ring::many::many(&context)),
@@ -223,7 +226,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
         Section::Bandwidth => settings.repeats,
         Section::Scopes => ring::scopes::steps(settings),
         Section::Graphs => ring::graphs::steps(settings),
-        Section::Peers => ring::graphs::steps_across(settings),
+        Section::Peers => ring::graphs::steps_across(settings) + ring::grids::steps(settings),
         Section::Compute => ring::compute::steps(settings),
         Section::Modes => ring::modes::STEPS,
         Section::Many => ring::many::STEPS,

@@ -110,7 +110,7 @@ mod tests {
             "16 at once, driven by 16 host threads: p50 2.00 to 2.75 us",
             "round trip / launch and poll, p50 <= 0.25 0.200 met 2.000 / 10.",
             "us; runs gave 0.200 to 0.200",
-            "not measured; 31 more need a GPU",
+            "not measured; 33 more need a GPU",
             "left out many: it needs a GPU",
             "WRONG head/tail 1 x 64 bytes: an answer is wrong",
         ] {

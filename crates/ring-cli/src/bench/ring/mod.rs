@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod graphs;
+pub mod grids;
 pub mod growth;
 pub mod latency;
 pub mod many;

@@ -3,11 +3,12 @@
 use super::{Asked, Ratio, Sense, million_a_second, timed};
 use crate::bench::report::{Report, Throughput};
 use crate::bench::ring::graphs::{ACROSS, MANY_ACROSS};
+use crate::bench::ring::grids::BARRIERS;
 use crate::bench::section::Section;
 use crate::bench::spread::of_runs;
 
 /// All of them.
-pub fn peers(report: &Report) -> [Asked; 5] {
+pub fn peers(report: &Report) -> [Asked; 7] {
     use Sense::{AtLeast, AtMost};
     let [one, eight, many] = [1, 8, MANY_ACROSS].map(|links| across(report, links));
     [
@@ -16,6 +17,14 @@ pub fn peers(report: &Report) -> [Asked; 5] {
         ("peers_links_1", "1 link to another GPU, M messages/s", AtLeast, 320.0, one),
         ("peers_links_8", "8 links to another GPU, M messages/s", AtLeast, 2300.0, eight),
         ("peers_links_64", "64 links to another GPU, M messages/s", AtLeast, 5000.0, many),
+        (
+            "peers_barrier",
+            "a barrier of the grids of 2 GPUs, p50, us",
+            AtMost,
+            3.0,
+            barrier(report),
+        ),
+        ("peers_page_rank", "PageRank, 2^22 vertices, 1 GPU / 2", AtLeast, 1.5, page_rank(report)),
     ]
 }
 
@@ -29,6 +38,28 @@ fn way(report: &Report) -> Result<Ratio, String> {
     let runs: Vec<f64> = rounds.map(|(one, three)| half(*one, *three)).collect();
     let found = Ratio { value: half(least, most), figures, spread: None };
     Ok(found.within(of_runs(&runs)))
+}
+
+/// What a barrier adds to a message that grids of both devices handle, in which each block writes to the other device before.
+fn barrier(report: &Report) -> Result<Ratio, String> {
+    let trip = |id| timed(report, (Section::Peers, &report.peers), id);
+    let ((none, least), (four, most)) = (trip("grids_writes")?, trip("grids_writes_4")?);
+    let each = |none: f64, four: f64| (four - none) / f64::from(BARRIERS);
+    let figures = format!("({most:.3} - {least:.3}) / {BARRIERS} us");
+    let rounds = none.rounds.p50.iter().zip(&four.rounds.p50);
+    let runs: Vec<f64> = rounds.map(|(none, four)| each(*none, *four)).collect();
+    let found = Ratio { value: each(least, most), figures, spread: None };
+    Ok(found.within(of_runs(&runs)))
+}
+
+/// How much faster two devices are than one.
+fn page_rank(report: &Report) -> Result<Ratio, String> {
+    let trip = |id| timed(report, (Section::Peers, &report.peers), id);
+    let ((one, slow), (two, fast)) = (trip("page_rank_one")?, trip("page_rank_two")?);
+    let figures = format!("{slow:.0} / {fast:.0} us");
+    let rounds = one.rounds.p50.iter().zip(&two.rounds.p50);
+    let runs: Vec<f64> = rounds.map(|(one, two)| one / two).collect();
+    Ok(Ratio { value: slow / fast, figures, spread: None }.within(of_runs(&runs)))
 }
 
 /// Through a kernel of each.

@@ -215,12 +215,18 @@ fn kernels_of_two_devices_are_judged_by_what_the_second_adds() {
         ("peers_links_1", Verdict::Met),
         ("peers_links_8", Verdict::Met),
         ("peers_links_64", Verdict::WithinNoise),
+        ("peers_barrier", Verdict::Met),
+        ("peers_page_rank", Verdict::Met),
     ];
     assert_eq!(verdicts, expected);
     let of = |report: &Report, id| found(&targets(report), id).measured.clone();
     let way = of(&report, "peers_way").unwrap();
     assert!((way.value - 0.65).abs() < 0.01, "{}", way.value);
     assert!(way.figures.ends_with(" / 2 us, there and back behind a kernel"), "{}", way.figures);
+    let barrier = of(&report, "peers_barrier").unwrap();
+    assert!((barrier.value - 2.4).abs() < 0.01, "{}", barrier.value);
+    let faster = of(&report, "peers_page_rank").unwrap();
+    assert!((faster.value - 1.95).abs() < 0.01 && faster.figures == "8004 / 4100 us", "{faster:?}");
     report.peers.retain(|row| row.id != "peers_0");
     assert_eq!(of(&report, "peers_way").unwrap_err(), "the section peers was not measured");
 }
@@ -326,7 +332,7 @@ fn nothing_measured_is_nothing_met() {
     report.compute = Vec::new();
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (38, all.len() - 38), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (40, all.len() - 40), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");

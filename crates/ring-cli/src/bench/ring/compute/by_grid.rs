@@ -1,6 +1,6 @@
 //! PageRank by a grid: all iterations in one message.
 
-use super::{check_ranks, generated, not_made, once, reference, timed};
+use super::{NONE, check_iterations, check_ranks, generated, not_made, once, reference, timed};
 use crate::bench::context::{Context, ended, wrong};
 use crate::bench::report::Found;
 use crate::bench::ring::latency::exchange;
@@ -12,9 +12,6 @@ use ring_host::{Kernel, KernelHandle, LaunchConfig};
 use ring_whole_device_kernels::PageRank;
 use std::cell::OnceCell;
 use std::time::Duration;
-
-/// A tolerance that is never kept: all iterations that were asked for.
-const NONE: f32 = -1.0;
 
 /// A generated graph.
 pub struct ByGrid {
@@ -52,10 +49,8 @@ impl ByGrid {
 /// Ranks the graph once; how long that took.
 fn ranked(kernel: &mut KernelHandle<PageRank>, matrix: &Matrix) -> Found<Duration> {
     let (answer, time) = exchange(kernel, matrix.message(ITERATIONS, NONE))?;
-    match answer.iterations == ITERATIONS && answer.change.is_finite() {
-        true => Ok(time),
-        false => Err(wrong(format!("{answer:?} is no answer to {ITERATIONS} iterations"))),
-    }
+    check_iterations(answer)?;
+    Ok(time)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod by_grid;
 mod by_links;
+mod by_two;
 mod wave;
 
 use super::latency;
@@ -12,14 +13,15 @@ use crate::bench::settings::Settings;
 use crate::bench::stats::Times;
 use by_grid::ByGrid;
 use by_links::ByLinks;
+use by_two::ByTwo;
 use example_page_rank::graph::{Edges, Kind};
 use example_page_rank::links::Channels;
-use example_page_rank::{DAMPING, OF_VERTEX};
+use example_page_rank::{DAMPING, ITERATIONS, OF_VERTEX};
 use ring_host::{BufferError, Kernel};
 use ring_whole_device_kernels::rank_links::{
     Contribution, ContributionSender, ConvergenceChecker, RankAggregator, RunSplitter,
 };
-use ring_whole_device_kernels::{PageRank, Wave};
+use ring_whole_device_kernels::{PageRank, PageRankOfTwo, Ranked, Wave};
 use std::cell::OnceCell;
 use std::error::Error;
 use std::time::Duration;
@@ -83,9 +85,10 @@ pub fn channels(is_cpu: bool) -> Channels {
 }
 
 /// Entries of the kernels.
-pub fn entries() -> [&'static str; 6] {
+pub fn entries() -> [&'static str; 7] {
     [
         PageRank::ENTRY,
+        PageRankOfTwo::ENTRY,
         RunSplitter::ENTRY,
         ContributionSender::ENTRY,
         RankAggregator::ENTRY,
@@ -113,8 +116,38 @@ pub fn measure(context: &Context<'_>, report: &mut Report) {
     report.throughput.push(sizes.rate(context));
 }
 
+/// The binary logarithm of the vertices that one device ranks, and two.
+const OF_TWO: u32 = 22;
+const CPU_OF_TWO: u32 = 10;
+
+/// What measures a round of a graph's ranking by one device, and by two.
+pub fn of_two(is_cpu: bool) -> [(&'static str, &'static str, Work); 2] {
+    let log = if is_cpu { CPU_OF_TWO } else { OF_TWO };
+    let (one, two) = (ByGrid::new(Kind::Rmat, log), ByTwo::new(Kind::Rmat, log));
+    [
+        (
+            "page_rank_one",
+            if is_cpu {
+                "PageRank, R-MAT 2^10, one device"
+            } else {
+                "PageRank, R-MAT 2^22, one device"
+            },
+            Box::new(move |context, _, times| one.round(context, times)),
+        ),
+        (
+            "page_rank_two",
+            if is_cpu {
+                "PageRank, R-MAT 2^10, both devices"
+            } else {
+                "PageRank, R-MAT 2^22, both devices"
+            },
+            Box::new(move |context, _, times| two.round(context, times)),
+        ),
+    ]
+}
+
 /// What measures a round.
-type Work = Box<dyn Fn(&Context<'_>, usize, &mut Times) -> Found<()>>;
+pub type Work = Box<dyn Fn(&Context<'_>, usize, &mut Times) -> Found<()>>;
 
 impl Sizes {
     /// Round trips.
@@ -164,6 +197,17 @@ fn generated(kind: Kind, log: u32) -> Found<Edges> {
 /// Its ranks after so many iterations, in double precision.
 fn reference(graph: &Edges, iterations: u32) -> Vec<f64> {
     graph.reference(DAMPING.into(), iterations)
+}
+
+/// A tolerance that is never kept: all iterations that were asked for.
+const NONE: f32 = -1.0;
+
+/// An error if that is no answer to a message that asked for all iterations.
+fn check_iterations(answer: Ranked) -> Found<()> {
+    match answer.iterations == ITERATIONS && answer.change.is_finite() {
+        true => Ok(()),
+        false => Err(wrong(format!("{answer:?} is no answer to {ITERATIONS} iterations"))),
+    }
 }
 
 /// An error if these are not the ranks.
