@@ -3,13 +3,15 @@
 //! Each block tells all devices when it comes to such a meeting, by a store to the memory of each, and waits for the blocks of all
 //! devices where its own device is told of them: no block reads the memory of another device.
 
-use super::meeting::{LOOKS, MAX_GRID_BLOCKS, PLACES, Progress, STAMPS, Trouble, USED};
+use super::meeting::{
+    LOOKS, MAX_GRID_BLOCKS, PLACES, Progress, STAMPS, Trouble, USED, wait_for_all,
+};
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use core::ptr::with_exposed_provenance;
 use ring_shared::atomics::{Atom, AtomicU64, Gpu, MemoryScope, System};
 use ring_shared::layout::{DevicesLine, MAX_DEVICES};
-use ring_shared::ring::{payload_of, stamp_of, stamped};
+use ring_shared::ring::{stamp_of, stamped};
 
 /// Most blocks of a kernel's grids on all its devices.
 pub const MAX_BLOCKS_OF_DEVICES: u32 = 2 * MAX_GRID_BLOCKS;
@@ -183,9 +185,8 @@ impl<'a> DevicesMemory<'a> {
         }
     }
 
-    /// All threads of a block, each of which has come to that meeting: wait for the blocks of all devices, each thread for some, and for
-    /// no more than one at a time; `each` is told of what a block brings. A warp returns when those that its threads wait for are there,
-    /// so that a barrier of the block must follow. `is_ahead` says of a block of the own device whether it has come to the grid's next
+    /// All threads of a block, each of which has come to that meeting: wait for the blocks of all devices, as [`wait_for_all`] does;
+    /// `each` is told of what a block brings. `is_ahead` says of a block of the own device whether it has come to the grid's next
     /// meeting, and `lacks_device` whether the host says that a device is lost: both are asked seldom.
     #[inline(always)]
     pub fn meet(
@@ -196,52 +197,26 @@ impl<'a> DevicesMemory<'a> {
         (is_ahead, lacks_device): (impl Fn(u32) -> bool, impl Fn() -> bool),
         mut each: impl FnMut(u64),
     ) -> Result<(), Trouble> {
-        let (own, blocks) = (self.places(self.own() as usize), self.blocks());
+        let own = self.places(self.own() as usize);
         let copies = &own.brought[meeting.number as usize % 2][..USED];
         let brought = &copies[threads.block_index() as usize % copies.len()];
-        let mut first = threads.thread() - threads.lane();
-        while first < blocks {
-            let of = first + threads.lane();
-            let waits = of < blocks;
-            let Some(atom) = brought.get(if waits { of as usize } else { 0 }) else { break };
-            let mut looks = 0u32;
-            let words = loop {
-                let words = match acquires {
-                    // SYNC: acquires what that block has released in `come`.
-                    true => System::observe(atom),
-                    false => System::load_whole(atom),
-                };
-                if threads.all(!waits || stamp_of(words) == meeting.number) {
-                    break words;
-                }
-                looks = looks.saturating_add(1);
-                if looks.is_multiple_of(LOOKS) {
-                    let trouble = || Trouble::from_word(threads.broadcast(System::look(&own.lost)));
-                    if let Some(trouble) = trouble() {
-                        return Err(trouble);
-                    }
-                    if looks.is_multiple_of(RARELY * LOOKS) {
-                        if threads.agreed(lacks_device()) {
-                            // Before the host has found that, the grid that it is about has told its own blocks.
-                            return Err(trouble().unwrap_or(Trouble::Elsewhere));
-                        }
-                        if self.is_missed(threads, meeting, brought, &is_ahead) {
-                            return Err(Trouble::Missed);
-                        }
-                    }
-                }
-                threads.pause(looks, true);
-            };
-            let [low, high, message] = payload_of(words);
-            if !threads.all(!waits || message == meeting.at.stamp) {
-                return Err(Trouble::Missed);
+        let lost = || Trouble::from_word(threads.broadcast(System::look(&own.lost)));
+        let trouble = |looks: u32| {
+            let is_rare = || looks.is_multiple_of(RARELY * LOOKS);
+            if let Some(trouble) = lost() {
+                Some(trouble)
+            } else if is_rare() && threads.agreed(lacks_device()) {
+                // Before the host has found that, the grid that it is about has told its own blocks.
+                Some(lost().unwrap_or(Trouble::Elsewhere))
+            } else if is_rare() && self.is_missed(threads, meeting, brought, &is_ahead) {
+                Some(Trouble::Missed)
+            } else {
+                None
             }
-            if waits {
-                each(u64::from(low) | u64::from(high) << 32);
-            }
-            first += threads.threads();
-        }
-        Ok(())
+        };
+        let meets = |message| message == meeting.at.stamp;
+        let how = (self.blocks(), meeting.number, acquires);
+        wait_for_all::<System>(threads, brought, how, (trouble, meets), |_, value| each(value))
     }
 
     /// All threads of a warp that waits at a meeting: whether it cannot take place. Then a device has returned from the message without

@@ -7,7 +7,7 @@
 
 use super::boot;
 use super::devices::DevicesCells;
-use super::meeting::{LOOKS, MAX_GRID_BLOCKS, PLACES, Progress, Trouble, USED};
+use super::meeting::{MAX_GRID_BLOCKS, PLACES, Progress, Trouble, USED, wait_for_all};
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, MOST_WARPS, Threads};
 use crate::kernel::{Kernel, Scope};
@@ -382,53 +382,21 @@ impl<'a> GridMemory<'a> {
         brought.get(block as usize).is_some_and(|atom| stamp_of(Gpu::observe(atom)) == next)
     }
 
-    /// All threads of a block, each of which has come to that meeting of `at`: wait for the blocks, each thread for some, always for the
-    /// same ones, and for no more than one at a time; `each` is told by what kind of meeting a block has come, and of what it brings. A
-    /// warp returns when those that its threads wait for are there, so that a barrier of the block must follow.
+    /// All threads of a block, each of which has come to that meeting of `at`: wait for the blocks, as [`wait_for_all`] does; `each` is
+    /// told by what kind of meeting a block has come, and of what it brings.
     #[inline(always)]
     pub fn meet(
         self,
         threads: Threads,
         (meeting, at): (Meeting, Progress),
         acquires: bool,
-        mut each: impl FnMut(u32, u64),
+        each: impl FnMut(u32, u64),
     ) -> Result<(), Trouble> {
-        let (places, blocks) = (self.places(), threads.blocks());
+        let places = self.places();
         let copies = &places.brought[at.meetings as usize % 2][..USED];
         let brought = &copies[threads.block_index() as usize % copies.len()];
-        let mut first = threads.thread() - threads.lane();
-        while first < blocks {
-            let of = first + threads.lane();
-            let waits = of < blocks;
-            let Some(atom) = brought.get(if waits { of as usize } else { 0 }) else { break };
-            let mut looks = 0u32;
-            let words = loop {
-                let words = match acquires {
-                    // SYNC: acquires what that block has released in `come`.
-                    true => Gpu::observe(atom),
-                    false => Gpu::load_whole(atom),
-                };
-                if threads.all(!waits || stamp_of(words) == at.meetings) {
-                    break words;
-                }
-                looks = looks.saturating_add(1);
-                if looks.is_multiple_of(LOOKS) {
-                    let lost = threads.broadcast(Gpu::look(&places.lost.0));
-                    if let Some(trouble) = Trouble::from_word(lost) {
-                        return Err(trouble);
-                    }
-                }
-                threads.pause(looks, true);
-            };
-            let [low, high, kind] = payload_of(words);
-            if !threads.all(!waits || meeting.meets(kind)) {
-                return Err(Trouble::Missed);
-            }
-            if waits {
-                each(kind, u64::from(low) | u64::from(high) << 32);
-            }
-            first += threads.threads();
-        }
-        Ok(())
+        let lost = |_| Trouble::from_word(threads.broadcast(Gpu::look(&places.lost.0)));
+        let how = (threads.blocks(), at.meetings, acquires);
+        wait_for_all::<Gpu>(threads, brought, how, (lost, |kind| meeting.meets(kind)), each)
     }
 }

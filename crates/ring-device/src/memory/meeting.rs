@@ -1,6 +1,8 @@
 //! What meetings of a grid's blocks and meetings of several devices' blocks have in common.
 
 use crate::block::{Cooperate, Threads};
+use ring_shared::atomics::{Atom, MemoryScope};
+use ring_shared::ring::{payload_of, stamp_of};
 
 /// Most blocks of a kernel of scope [`Grid`](crate::Grid).
 pub const MAX_GRID_BLOCKS: u32 = 1024;
@@ -64,4 +66,51 @@ impl Progress {
     pub fn meeting(self) -> Progress {
         Progress { meetings: self.meetings.wrapping_add(1), ..self }
     }
+}
+
+/// All threads of a block: wait until the first `blocks` atoms have that stamp, each thread for some of them, always the same ones, and for
+/// no more than one at a time. `each` is told of what an atom brings: its third word, by which `meets` tells whether the block has come to
+/// this meeting, and the value in the first two. `trouble` says with every [`LOOKS`]th look, of which it is told, whether it cannot take
+/// place. A warp returns when those that its threads wait for are there, so that a barrier of the block must follow.
+#[inline(always)]
+pub(crate) fn wait_for_all<S: MemoryScope>(
+    threads: Threads,
+    brought: &[Atom],
+    (blocks, stamp, acquires): (u32, u32, bool),
+    (trouble, meets): (impl Fn(u32) -> Option<Trouble>, impl Fn(u32) -> bool),
+    mut each: impl FnMut(u32, u64),
+) -> Result<(), Trouble> {
+    let mut first = threads.thread() - threads.lane();
+    while first < blocks {
+        let of = first + threads.lane();
+        let waits = of < blocks;
+        let Some(atom) = brought.get(if waits { of as usize } else { 0 }) else { break };
+        let mut looks = 0u32;
+        let words = loop {
+            let words = match acquires {
+                // SYNC: acquires what that block has released in `come`.
+                true => S::observe(atom),
+                false => S::load_whole(atom),
+            };
+            if threads.all(!waits || stamp_of(words) == stamp) {
+                break words;
+            }
+            looks = looks.saturating_add(1);
+            if looks.is_multiple_of(LOOKS)
+                && let Some(trouble) = trouble(looks)
+            {
+                return Err(trouble);
+            }
+            threads.pause(looks, true);
+        };
+        let [low, high, third] = payload_of(words);
+        if !threads.all(!waits || meets(third)) {
+            return Err(Trouble::Missed);
+        }
+        if waits {
+            each(third, u64::from(low) | u64::from(high) << 32);
+        }
+        first += threads.threads();
+    }
+    Ok(())
 }
