@@ -373,6 +373,14 @@ fn grids_that_cannot_be_are_refused_by_numbers_and_names() {
         "{error}"
     );
     assert!(apart.lend(&buffer, 0).is_ok(), "its own");
+    // What was lent is memory of the device that it was lent from, to whatever device it is lent again.
+    let quirky = Quirks::of(Cpu::open()).no_peers();
+    let three = [apart[0].clone(), cpu(), opened(&quirky, RuntimeConfig::default())];
+    let three = Devices::of(three).unwrap();
+    let lent = Arc::new(three.lend(&buffer, 1).unwrap());
+    let error = three.lend(&lent, 2).unwrap_err();
+    assert!(matches!(error, BufferError::NoPeer { from: 0, to: 2, .. }), "{error}");
+    assert!(three.lend(&lent, 0).is_ok());
 }
 
 #[test]

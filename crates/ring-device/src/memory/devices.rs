@@ -29,9 +29,11 @@ type Each<T> = [T; MAX_BLOCKS_OF_DEVICES as usize];
 /// same layout.
 #[repr(C, align(128))]
 struct Places {
-    /// Number of a [`Trouble`], if a grid is lost.
+    /// Number of a [`Trouble`], if the device's own grid is lost: written by that.
     lost: AtomicU64,
-    pad: [AtomicU64; 15],
+    /// The same, if a grid of another device is lost: written by that.
+    lost_elsewhere: AtomicU64,
+    pad: [AtomicU64; 14],
     /// What each block brings to even and to odd meetings, stamped with the meeting's number: a value, and the number of the message.
     /// A block brings something to the next but one when all have come to the next, and so have seen this. In copies, each for some
     /// of the blocks that read it.
@@ -200,7 +202,8 @@ impl<'a> DevicesMemory<'a> {
         let own = self.places(self.own() as usize);
         let copies = &own.brought[meeting.number as usize % 2][..USED];
         let brought = &copies[threads.block_index() as usize % copies.len()];
-        let lost = || Trouble::from_word(threads.broadcast(System::look(&own.lost)));
+        let look = |at| Trouble::from_word(threads.broadcast(System::look(at)));
+        let lost = || look(&own.lost).or_else(|| look(&own.lost_elsewhere));
         let trouble = |looks: u32| {
             let is_rare = || looks.is_multiple_of(RARELY * LOOKS);
             if let Some(trouble) = lost() {
@@ -280,7 +283,7 @@ impl<'a> DevicesMemory<'a> {
         let mut device = 0;
         while device < self.count() {
             if device != self.own() {
-                let lost = &self.places(device as usize).lost;
+                let lost = &self.places(device as usize).lost_elsewhere;
                 // SYNC: releases what its own blocks were told, by way of that device's exit and of the host, to `lacks_device`.
                 System::store_release(lost, Trouble::Elsewhere as u64);
             }

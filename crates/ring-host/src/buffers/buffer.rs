@@ -48,6 +48,8 @@ const MADE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Buffer<T: Element> {
     buffers: Arc<Buffers>,
+    /// The buffers of the runtime whose device has the memory: others, if it is lent from one device to another.
+    owner: Arc<Buffers>,
     /// Taken when it is dropped.
     taken: Option<Taken>,
     /// Device address.
@@ -57,10 +59,10 @@ pub struct Buffer<T: Element> {
 }
 
 impl<T: Element> Buffer<T> {
-    fn new(buffers: Arc<Buffers>, taken: Taken, length: u32) -> Buffer<T> {
+    fn new((buffers, owner): (Arc<Buffers>, Arc<Buffers>), taken: Taken, length: u32) -> Buffer<T> {
         let reference = BufferRef::from_parts(taken.entry, taken.generation, 0, length);
         let device = taken.memory.device();
-        Buffer { buffers, taken: Some(taken), device, reference, of: PhantomData }
+        Buffer { buffers, owner, taken: Some(taken), device, reference, of: PhantomData }
     }
 
     /// The reference to all of it, for messages.
@@ -107,9 +109,9 @@ impl<T: Element> Buffer<T> {
         unsafe { self.buffers.download(from, bytemuck::cast_slice_mut(values), deadline.into()) }
     }
 
-    /// Whether it is one of those buffers' table.
+    /// Whether its memory is of the device of these buffers.
     pub(crate) fn is_of(&self, buffers: &Arc<Buffers>) -> bool {
-        Arc::ptr_eq(&self.buffers, buffers)
+        Arc::ptr_eq(&self.owner, buffers)
     }
 
     /// Where its device sees it, and each device that reaches the memory of that.
@@ -122,9 +124,9 @@ impl<T: Element> Buffer<T> {
         let (device, length, bytes) =
             (self.device, self.reference.len(), size_of::<T>() * self.len());
         let deadline = MADE.into();
-        let buffers = to.core.buffers(deadline)?;
+        let (buffers, owner) = (to.core.buffers(deadline)?, Arc::clone(&self.owner));
         let taken = buffers.lend(device, bytes, Box::new(self), deadline)?;
-        Ok(Buffer::new(buffers, taken, length as u32))
+        Ok(Buffer::new((buffers, owner), taken, length as u32))
     }
 
     /// Device address of `count` elements from `offset` on, if they are in the buffer.
@@ -164,7 +166,7 @@ impl Runtime {
         let deadline = MADE.into();
         let buffers = self.core.buffers(deadline)?;
         let taken = buffers.make(bytes, deadline)?;
-        Ok(Buffer::new(buffers, taken, short))
+        Ok(Buffer::new((Arc::clone(&buffers), buffers), taken, short))
     }
 
     /// Makes memory of cudarc's a buffer, as it is: kernels of this runtime view it. The runtime has the slice until the
@@ -184,7 +186,7 @@ impl Runtime {
         let buffers = self.core.buffers(deadline)?;
         let device = slice.device_ptr(slice.stream()).0;
         let taken = buffers.lend(device, bytes, Box::new(slice), deadline)?;
-        Ok(Buffer::new(buffers, taken, short))
+        Ok(Buffer::new((Arc::clone(&buffers), buffers), taken, short))
     }
 
     /// Makes the memory of buffers that were [given back](Buffer#giving-it-back) free for others, as far as no kernel can use it
