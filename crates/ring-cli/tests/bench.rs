@@ -68,7 +68,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (43, 38), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (45, 40), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -77,7 +77,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("38 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("40 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn sections_are_named_and_chosen() {
     let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 38 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 40 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -222,6 +222,8 @@ fn kernels_of_two_devices_are_printed_and_written() {
         "each reaches the memory of the other",
         "kernels of the first, the second, the first",
         "a kernel of each device by way of the host",
+        "64 bytes, grids of both, 4 barriers",
+        "PageRank, R-MAT 2^10, both devices",
         "Two devices, million messages a second: links beside each other",
         "times_8 2 64 0 16384",
     ];
@@ -229,7 +231,8 @@ fn kernels_of_two_devices_are_printed_and_written() {
     assert_eq!((&report["sections"], &report["wrong"]), (&json!(["peers"]), &json!([])));
     let rows = |name: &str| report[name].as_array().expect("a list").clone();
     let ids: Vec<_> = rows("peers").iter().map(|row| row["id"].clone()).collect();
-    let expected = "peers_0 peers_000 peers_01 peers_010 peers_by_host";
+    let expected = "peers_0 peers_000 peers_01 peers_010 peers_by_host grids grids_4 grids_writes grids_writes_4 \
+                    page_rank_one page_rank_two";
     assert_eq!(ids, expected.split_whitespace().map(Value::from).collect::<Vec<_>>());
     for row in rows("peers") {
         let us = row["times"]["p50"].as_f64();
