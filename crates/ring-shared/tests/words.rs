@@ -15,7 +15,7 @@ fn zeroed<T>() -> Memory {
 fn an_exit_by_a_budget_is_a_yield_and_no_other_is() {
     let yields = [Exit::TimeSpent, Exit::IterationsSpent, Exit::Idle];
     let exits: Vec<Exit> = (0..20).filter_map(Exit::from_u32).collect();
-    assert_eq!(exits.len(), 12);
+    assert_eq!(exits.len(), 13);
     for exit in exits {
         assert_eq!(exit.is_yield(), yields.contains(&exit), "{exit:?}");
     }
