@@ -218,3 +218,21 @@ fn lacks(hosts: &[Runtime]) -> Box<[Option<NoPeer>]> {
     };
     pairs.map(lack).collect()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_that_lent_to_each_other_leave_nothing_behind() {
+        let devices = Devices::open(&[Device::Cpu, Device::Cpu]).unwrap();
+        let own = [0, 1].map(|device| Arc::new(devices[device].buffer::<u32>(10).unwrap()));
+        let of = |device: usize| devices[device].core.buffers_if_any().unwrap();
+        let left = [0, 1].map(|device| Arc::downgrade(&of(device)));
+        let lent = [devices.lend(&own[0], 1).unwrap(), devices.lend(&own[1], 0).unwrap()];
+        let itself = devices.lend(&own[0], 0).unwrap();
+        drop((itself, lent, own));
+        drop(devices);
+        assert!(left.iter().all(|buffers| buffers.upgrade().is_none()));
+    }
+}

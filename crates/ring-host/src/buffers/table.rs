@@ -262,7 +262,7 @@ impl Buffers {
     }
 
     /// Reclaims what no kernel can use any more; how many buffers that were given back are left.
-    pub(super) fn reclaim(&self, deadline: Deadline) -> Result<usize, BufferError> {
+    pub(crate) fn reclaim(&self, deadline: Deadline) -> Result<usize, BufferError> {
         self.reclaim_by(&mut *self.copier(deadline)?, deadline)?;
         Ok(lock(&self.0.given_back).len())
     }
