@@ -143,7 +143,7 @@ impl Devices {
     }
 
     /// Lends a buffer to another device: the same memory as a buffer of that one's, which its kernels view by a reference of its own.
-    /// The buffer stays until what was lent is [given back](Buffer#giving-it-back) and reclaimed there.
+    /// The memory stays until both buffers are [given back](Buffer#giving-it-back) and reclaimed.
     ///
     /// What kernels of one device write there, kernels of another see behind [`sync_devices`](crate::GridContext::sync_devices), or if
     /// they were told by a message behind the answer of the first. It is [added](crate::View::add) to by kernels of one device at a
@@ -153,7 +153,7 @@ impl Devices {
     /// If there is no device of that number.
     pub fn lend<T: Element>(
         &self,
-        buffer: &Arc<Buffer<T>>,
+        buffer: &Buffer<T>,
         to: usize,
     ) -> Result<Buffer<T>, BufferError> {
         let is_owner =
@@ -161,7 +161,7 @@ impl Devices {
         let from = self.iter().position(is_owner).ok_or(BufferError::Elsewhere)?;
         let lacks = |why: &NoPeer| BufferError::NoPeer { from, to, why: why.clone() };
         self.reach(to, from).map_err(lacks)?;
-        Arc::clone(buffer).lent(&self[to])
+        buffer.lent(&self[to])
     }
 
     /// Makes sure of each device that kernels can be launched on it again, as [`Runtime::recover`] does, also behind one of which that is
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn devices_that_lent_to_each_other_leave_nothing_behind() {
         let devices = Devices::open(&[Device::Cpu, Device::Cpu]).unwrap();
-        let own = [0, 1].map(|device| Arc::new(devices[device].buffer::<u32>(10).unwrap()));
+        let own = [0, 1].map(|device| devices[device].buffer::<u32>(10).unwrap());
         let of = |device: usize| devices[device].core.buffers_if_any().unwrap();
         let left = [0, 1].map(|device| Arc::downgrade(&of(device)));
         let lent = [devices.lend(&own[0], 1).unwrap(), devices.lend(&own[1], 0).unwrap()];

@@ -9,7 +9,7 @@ use core::ops::Range;
 /// What a buffer is made of: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`. Threads of a GPU read and write each by one
 /// access. On the CPU device an element of 8 bytes takes two: threads that read and write the same one at once may
 /// find halves of two values there.
-pub trait Element: Pod + sealed::Sealed + Send + Sync {
+pub trait Element: Pod + sealed::Sealed {
     /// Reads one, relaxed.
     ///
     /// # Safety

@@ -4,7 +4,6 @@ use crate::graph::{Layout, by_vertex};
 use crate::{DAMPING, Done, LONG, filled};
 use ring_host::{Buffer, KernelHandle, LaunchConfig, Runtime};
 use ring_whole_device_kernels::{PageRank, Ranked, Ranking, SLICE};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rows of more edges are each for a block.
@@ -32,7 +31,7 @@ pub struct Matrix {
     shares: Buffer<u32>,
     parts: Buffer<f32>,
     ranks: Buffer<f32>,
-    contributions: [Arc<Buffer<f32>>; 2],
+    contributions: [Buffer<f32>; 2],
 }
 
 impl Matrix {
@@ -42,7 +41,7 @@ impl Matrix {
     /// When there is no room for its buffers, or a copy fails.
     pub fn new(host: &Runtime, layout: &Layout) -> Done<Matrix> {
         let n = layout.order.len();
-        let contributions = || host.buffer::<f32>(n + 1).map(Arc::new);
+        let contributions = || host.buffer::<f32>(n + 1);
         Ok(Matrix {
             order: layout.order.clone(),
             slices: filled(host, &layout.slices)?,
@@ -87,7 +86,7 @@ impl Matrix {
     }
 
     /// What vertices contribute, by turns.
-    pub(crate) fn contributions(&self) -> &[Arc<Buffer<f32>>; 2] {
+    pub(crate) fn contributions(&self) -> &[Buffer<f32>; 2] {
         &self.contributions
     }
 }

@@ -130,9 +130,12 @@ impl Context<'_> {
     pub fn grids<K: GridHandler>(&self, launch: LaunchConfig) -> Found<Grids<K>> {
         self.check_interrupt()?;
         let launched = self.devices.launch_grids::<K>(launch);
-        let mut grids = launched.map_err(|error| match error {
-            GridsError::Launch(error) => not_launched(&error),
-            error => Stop::Refused(error.to_string()),
+        let mut grids = launched.map_err(|error| match &error {
+            GridsError::OnDevice { source, .. } => match &**source {
+                GridsError::Launch(error) => not_launched(error),
+                _ => Stop::Refused(error.to_string()),
+            },
+            _ => Stop::Refused(error.to_string()),
         })?;
         grids.activate(TIMEOUT).map_err(wrong)?;
         Ok(grids)

@@ -119,14 +119,14 @@ impl<T: Element> Buffer<T> {
         self.device
     }
 
-    /// The same memory as a buffer of another runtime, which keeps this one.
-    pub(crate) fn lent(self: Arc<Self>, to: &Runtime) -> Result<Buffer<T>, BufferError> {
-        let (device, length, bytes) =
-            (self.device, self.reference.len(), size_of::<T>() * self.len());
+    /// The same memory as a buffer of another runtime. It stays until both are given back and reclaimed.
+    pub(crate) fn lent(&self, to: &Runtime) -> Result<Buffer<T>, BufferError> {
+        let taken = self.taken.as_ref().expect("it is taken when it is dropped");
         let deadline = MADE.into();
-        let (buffers, owner) = (to.core.buffers(deadline)?, Arc::clone(&self.owner));
-        let taken = buffers.lend(device, bytes, Box::new(self), deadline)?;
-        Ok(Buffer::new((buffers, owner), taken, length as u32))
+        let buffers = to.core.buffers(deadline)?;
+        let bytes = size_of::<T>() * self.len();
+        let taken = buffers.lend(Arc::clone(&taken.memory), bytes, deadline)?;
+        Ok(Buffer::new((buffers, Arc::clone(&self.owner)), taken, self.len() as u32))
     }
 
     /// Device address of `count` elements from `offset` on, if they are in the buffer.
@@ -177,6 +177,7 @@ impl Runtime {
         &self,
         slice: Arc<cudarc::driver::CudaSlice<T>>,
     ) -> Result<Buffer<T>, BufferError> {
+        use super::table::BufferMemory;
         use cudarc::driver::DevicePtr;
         let (short, bytes) = size::<T>(slice.len())?;
         if !self.core.driver.is_context(slice.context().cu_ctx()) {
@@ -185,7 +186,8 @@ impl Runtime {
         let deadline = MADE.into();
         let buffers = self.core.buffers(deadline)?;
         let device = slice.device_ptr(slice.stream()).0;
-        let taken = buffers.lend(device, bytes, Box::new(slice), deadline)?;
+        let memory = Arc::new(BufferMemory::Lent { device, _slice: Box::new(slice) });
+        let taken = buffers.lend(memory, bytes, deadline)?;
         Ok(Buffer::new((Arc::clone(&buffers), buffers), taken, short))
     }
 

@@ -32,6 +32,7 @@ pub(super) enum BufferMemory {
     /// A part of an arena.
     Own(Suballocation),
     /// Somebody else's at that address, which this keeps.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     Lent { device: u64, _slice: Box<dyn Any + Send + Sync> },
 }
 
@@ -56,7 +57,8 @@ impl Debug for BufferMemory {
 pub(super) struct Taken {
     pub entry: u32,
     pub generation: u32,
-    pub memory: BufferMemory,
+    /// Of several buffers if it is lent from one device to another.
+    pub memory: Arc<BufferMemory>,
 }
 
 /// A buffer that was given back.
@@ -194,19 +196,17 @@ impl Buffers {
             // were begun before.
             unsafe { copier.zero(at, bytes, deadline) }
         };
-        self.enter(bytes, deadline, || Ok(BufferMemory::Own(self.alloc(bytes)?)), zeroed)
+        self.enter(bytes, deadline, || Ok(Arc::new(BufferMemory::Own(self.alloc(bytes)?))), zeroed)
     }
 
     /// Makes a buffer of memory that somebody lends, as it is.
     pub(super) fn lend(
         &self,
-        device: u64,
+        memory: Arc<BufferMemory>,
         bytes: usize,
-        slice: Box<dyn Any + Send + Sync>,
         deadline: Deadline,
     ) -> Result<Taken, BufferError> {
-        let memory = || Ok(BufferMemory::Lent { device, _slice: slice });
-        self.enter(bytes, deadline, memory, |_, _| Ok(()))
+        self.enter(bytes, deadline, || Ok(memory), |_, _| Ok(()))
     }
 
     /// Enters a buffer in the table, after it was made ready.
@@ -214,7 +214,7 @@ impl Buffers {
         &self,
         bytes: usize,
         deadline: Deadline,
-        memory: impl FnOnce() -> Result<BufferMemory, BufferError>,
+        memory: impl FnOnce() -> Result<Arc<BufferMemory>, BufferError>,
         ready: impl FnOnce(&mut Copier, u64) -> Result<(), BufferError>,
     ) -> Result<Taken, BufferError> {
         let mut copier = self.copier(deadline)?;
@@ -262,7 +262,7 @@ impl Buffers {
     }
 
     /// Reclaims what no kernel can use any more; how many buffers that were given back are left.
-    pub(crate) fn reclaim(&self, deadline: Deadline) -> Result<usize, BufferError> {
+    pub(super) fn reclaim(&self, deadline: Deadline) -> Result<usize, BufferError> {
         self.reclaim_by(&mut *self.copier(deadline)?, deadline)?;
         Ok(lock(&self.0.given_back).len())
     }

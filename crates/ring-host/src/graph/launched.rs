@@ -7,13 +7,12 @@ use super::plan::{GraphPlan, Room, check};
 use crate::device::DeviceKind;
 use crate::devices::Devices;
 use crate::error::{ControlError, GraphError};
-use crate::kernel::core::Peer;
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::Summary;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Exhausted;
 use crate::memory::links::{GraphMemory, LinkMemory, LinkShape};
 use crate::mode::{Memory, Mode};
-use std::sync::Arc;
 
 /// Rings of a port that the host reads, until each is taken.
 #[derive(Debug)]
@@ -71,15 +70,9 @@ impl Launched {
             let launched = member.kernel.launch(&hosts[member.device], &launch_of(index), &links);
             kernels.push(launched.map_err(|error| on(devices, member.device, error.into()))?);
         }
-        for (index, kernel) in kernels.iter().enumerate() {
-            let device = |index: usize| graph.members[index].device;
-            let others = kernels.iter().enumerate().filter(|(other, _)| *other != index);
-            let others = others.map(|(other, kernel)| Peer {
-                core: Arc::downgrade(kernel.core()),
-                is_elsewhere: device(other) != device(index),
-            });
-            kernel.core().set_peers(others.collect());
-        }
+        let cores = kernels.iter().zip(&graph.members);
+        let cores = cores.map(|(kernel, member)| (kernel.core(), member.device));
+        KernelCore::introduce(&cores.collect::<Vec<_>>());
         let (order, links) = (plan.order.clone(), plan.links.clone());
         let reads = plan.into_reads().into_iter().zip(&graph.links);
         let reads = reads.map(|(read, link)| {

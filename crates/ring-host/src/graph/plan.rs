@@ -5,7 +5,6 @@ use super::links::{LinkInfo, LinkPath};
 use crate::device::{Driver, NoPeer};
 use crate::error::GraphError;
 use crate::memory::links::{GraphMemory, KernelLinks, LinkShape, Place, table_bytes};
-use crate::mode::{Memory, Mode};
 use ring_shared::layout::{Far, LINE, Link, PortLinks, Routing};
 use ring_shared::ring::MAX_CAPACITY;
 use std::sync::Arc;
@@ -330,10 +329,8 @@ fn check_members(graph: &GraphBuilder, devices: usize) -> Result<(), GraphError>
         if device >= devices {
             return Err(GraphError::NoDevice { kernel, device, devices });
         }
-        let (mode, memory) = member.launch.asked();
-        let is_resident = matches!(mode, Mode::Auto | Mode::Persistent)
-            && matches!(memory, Memory::Auto | Memory::Mapped);
-        if !is_resident {
+        if !member.launch.may_be_resident() {
+            let (mode, memory) = member.launch.asked();
             return Err(GraphError::NotResident { kernel, mode, memory });
         }
         let feeds = |link: &DeclaredLink| matches!(link.to, Target::Kernel { index: to, .. } if to == index);

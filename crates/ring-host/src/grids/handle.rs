@@ -3,6 +3,7 @@
 use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{
     ControlError, DeviceFault, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
+    WaitedFor,
 };
 use crate::kernel::handle::{KernelHandle, Summary};
 use ring_device::GridHandler;
@@ -165,11 +166,7 @@ impl<K: GridHandler> Grids<K> {
         deadline: impl Into<Deadline>,
     ) -> Result<(), SendTimeoutError<()>> {
         let deadline = deadline.into();
-        let waited_for = match self.try_send(requests) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused.waits_for()?,
-        };
-        let mut last = waited_for;
+        let mut last = WaitedFor::Room;
         let look = || match self.try_send(requests) {
             Ok(()) => Ok(Some(())),
             Err(refused) => refused.waits_for().map(|what| {

@@ -4,7 +4,7 @@ use super::handle::Grids;
 use crate::buffers::buffer::Buffer;
 use crate::devices::Devices;
 use crate::error::GridsError;
-use crate::kernel::core::Peer;
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::links::{GridsMemory, Partners};
@@ -32,10 +32,8 @@ impl Devices {
         if devices > MAX_DEVICES {
             return Err(GridsError::TooManyDevices { kernel, devices });
         }
-        let (mode, memory) = launch.asked();
-        let is_resident = matches!(mode, Mode::Auto | Mode::Persistent)
-            && matches!(memory, Memory::Auto | Memory::Mapped);
-        if !is_resident {
+        if !launch.may_be_resident() {
+            let (mode, memory) = launch.asked();
             return Err(GridsError::NotResident { kernel, mode, memory });
         }
         for (from, to) in (0..devices).flat_map(|from| (0..devices).map(move |to| (from, to))) {
@@ -68,14 +66,8 @@ impl Devices {
             let launched = host.launch_with::<K>(&launch, Partners::Grids(&grids));
             kernels.push(launched.map_err(|error| on(self, own, error.into()))?);
         }
-        for (own, kernel) in kernels.iter().enumerate() {
-            let others = kernels.iter().enumerate().filter(|(other, _)| *other != own);
-            let others = others.map(|(_, kernel)| Peer {
-                core: Arc::downgrade(kernel.core()),
-                is_elsewhere: true,
-            });
-            kernel.core().set_peers(others.collect());
-        }
+        let cores = kernels.iter().map(KernelHandle::core).zip(0..);
+        KernelCore::introduce(&cores.collect::<Vec<_>>());
         Ok(Grids::new(kernels))
     }
 }

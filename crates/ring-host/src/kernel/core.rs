@@ -7,23 +7,23 @@ use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{ControlError, DeviceFault};
 use ring_shared::layout::{Command, State};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What a kernel's handle and its channels' halves have in common.
 #[derive(Debug)]
 pub(crate) struct KernelCore {
     pub device: DeviceKernel,
     pub drive: Drive,
-    /// The other kernels of its graph: it can do no more when one of them is lost.
+    /// The other kernels of its graph, or its grids on other devices: it can do no more when one of them is lost.
     peers: OnceLock<Box<[Peer]>>,
 }
 
-/// Another kernel of the same graph.
+/// Another kernel of the same graph, or another grid of the same kernel.
 #[derive(Debug)]
-pub(crate) struct Peer {
-    pub core: Weak<KernelCore>,
+struct Peer {
+    core: Weak<KernelCore>,
     /// It is on another device, of whose faults this kernel's driver knows nothing.
-    pub is_elsewhere: bool,
+    is_elsewhere: bool,
 }
 
 impl KernelCore {
@@ -31,12 +31,19 @@ impl KernelCore {
         KernelCore { device, drive, peers: OnceLock::new() }
     }
 
-    /// Says which the other kernels of its graph are; the first time counts.
-    pub fn set_peers(&self, peers: Box<[Peer]>) {
-        let _ = self.peers.set(peers);
+    /// Tells each of some kernels, which are on those devices, which the others are; the first time counts.
+    pub fn introduce(kernels: &[(&Arc<KernelCore>, usize)]) {
+        for (index, (kernel, device)) in kernels.iter().enumerate() {
+            let others = kernels.iter().enumerate().filter(|(other, _)| *other != index);
+            let others = others.map(|(_, (other, on))| Peer {
+                core: Arc::downgrade(other),
+                is_elsewhere: on != device,
+            });
+            let _ = kernel.peers.set(others.collect());
+        }
     }
 
-    /// A fault of its own, which was remembered, if a kernel of its graph is lost.
+    /// A fault of its own, which was remembered, if a kernel that it meets on the devices is lost.
     pub fn check_peers(&self) -> Result<(), DeviceFault> {
         for Peer { core, is_elsewhere } in self.peers.get().into_iter().flatten() {
             let Some(peer) = core.upgrade() else { continue };

@@ -247,6 +247,12 @@ impl LaunchConfig {
         (self.mode, self.memory)
     }
 
+    /// Whether it may be persistent in mapped memory, as what kernels meet on their devices has to be.
+    pub(crate) fn may_be_resident(&self) -> bool {
+        matches!(self.mode, Mode::Auto | Mode::Persistent)
+            && matches!(self.memory, Memory::Auto | Memory::Mapped)
+    }
+
     /// What a launch may spend in that mode and memory, as the device counts it.
     pub(crate) fn wire_budgets(&self, mode: Mode, memory: Memory) -> layout::Budgets {
         let Budgets { time, iterations, idle } = self.budgets;

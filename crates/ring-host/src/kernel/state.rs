@@ -116,13 +116,13 @@ pub(crate) fn clear_state(
 ) -> Result<(), LaunchError> {
     let region = kernel.region();
     let (bytes, (staging, room)) = (region.plan.state_bytes, region.staging());
-    let head: &[u8] = bytemuck::cast_slice(head);
+    let (head, zeroed): (&[u8], _) =
+        (bytemuck::cast_slice(head), room.min(bytes.next_multiple_of(4)));
+    assert!(head.len() <= zeroed, "{} bytes in a state of {bytes}", head.len());
+    // SAFETY: the staging is this kernel's, as long as that, and no copy uses it yet.
+    unsafe { staging.as_ptr().write_bytes(0, zeroed) };
     for channel in 0..region.plan.channels {
-        let room = room.min(bytes.next_multiple_of(4));
-        // SAFETY: the staging is this kernel's, as long as that, and no copy uses it now.
-        unsafe { staging.as_ptr().write_bytes(0, room) };
-        assert!(head.len() <= room, "{} bytes in a state of {bytes}", head.len());
-        // SAFETY: as above; other memory.
+        // SAFETY: as above, and no copy uses it now; other memory.
         unsafe { staging.as_ptr().copy_from_nonoverlapping(head.as_ptr(), head.len()) };
         let mut done = 0;
         while done < bytes {

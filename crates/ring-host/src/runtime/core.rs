@@ -45,9 +45,6 @@ const TABLE_MADE: Duration = Duration::from_secs(5);
 /// How long it may take to clear a new kernel's state.
 const STATE_CLEARED: Duration = Duration::from_secs(5);
 
-/// How long buffers that were given back are reclaimed when nobody uses the runtime any more.
-const LAST_RECLAIM: Duration = Duration::from_millis(100);
-
 /// A loaded function, what it may be launched with, and what memory a launch needs.
 type Ready = (Arc<dyn Function>, Limits, Plan);
 
@@ -263,16 +260,6 @@ impl RuntimeCore {
         match self.driver.info().kind {
             DeviceKind::Cpu => Patience::Yield,
             DeviceKind::Cuda => Patience::Spin,
-        }
-    }
-}
-
-impl Drop for RuntimeCore {
-    /// Buffers that were given back may keep those of another device, which lent them, and that one's in turn may keep these: nobody
-    /// but this would free either.
-    fn drop(&mut self) {
-        if let Some(buffers) = self.buffers_if_any() {
-            let _ = buffers.reclaim(LAST_RECLAIM.into());
         }
     }
 }

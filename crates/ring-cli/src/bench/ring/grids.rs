@@ -9,7 +9,6 @@ use crate::bench::stats::Times;
 use crate::bench::turns::Trips;
 use ring_bench::kernels::{Meet64, Meet64Writes};
 use ring_host::{Buffer, BufferRef, Devices, GridHandler, Grids, LaunchConfig};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A message, and an answer.
@@ -50,10 +49,10 @@ pub fn steps(settings: &Settings) -> u64 {
 
 /// Of each device a word for each block, which the blocks of the other one write.
 fn words(devices: &Devices, blocks: u32) -> Found<[Buffer<u32>; 2]> {
-    let own = [0, 1].map(|device| devices[device].buffer(blocks as usize).map(Arc::new));
+    let own = [0, 1].map(|device| devices[device].buffer(blocks as usize));
     let [first, second] = own.map(|buffer| buffer.map_err(wrong));
     let (first, second) = (first?, second?);
-    let lend = |buffer, to| devices.lend(buffer, to).map_err(wrong);
+    let lend = |buffer: &_, to| devices.lend(buffer, to).map_err(wrong);
     Ok([lend(&second, 0)?, lend(&first, 1)?])
 }
 
