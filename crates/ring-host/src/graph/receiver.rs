@@ -40,14 +40,13 @@ impl<M: Message> PortReceiver<M> {
     /// The next message, or [`Empty`](TryRecvError::Empty) if there is none yet.
     #[inline]
     pub fn try_recv(&mut self) -> Result<M, TryRecvError> {
-        if !self.over
-            && let Some(message) = self.inbox.pop_short()
-        {
-            return Ok(message);
-        }
-        let message = self.take(Inbox::pop)?;
+        let short = if self.over { None } else { self.inbox.pop_short() };
+        let message = match short {
+            Some(message) => message,
+            None => self.take(Inbox::pop)?,
+        };
         // Now, and not when the next look finds nothing: by then the caller may have sent a request, and the kernel would have to
-        // send what that leads to by slots.
+        // send what that leads to by slots. Until it knows, each of its looks goes across the bus.
         self.inbox.publish_if_empty();
         Ok(message)
     }
@@ -139,5 +138,40 @@ impl<M: Message> PortReceiver<M> {
             self.over = true;
             self.core.device.corrupt(self.channel, corrupt)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, GraphBuilder, LaunchConfig, Runtime};
+    use std::time::Duration;
+
+    ring_device::ring_kernel! {
+        /// Emits what it gets.
+        pub struct On {
+            ports: { ON: [u64; 1] },
+        }
+
+        fn handle(message: &u64, out: &mut Ports) {
+            out.emit(On::ON, *message);
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn the_kernel_is_told_at_once_of_the_last_message_that_was_there() {
+        let mut graph = GraphBuilder::new();
+        let on = graph.kernel::<On>(LaunchConfig::default());
+        let read = graph.feed(on).read(on, On::ON);
+        let mut graph = Runtime::open(Device::Cpu).unwrap().launch_graph(&graph).unwrap();
+        graph.activate(LONG).unwrap();
+        let mut sender = graph.sender(on, 0).unwrap();
+        let mut receiver = graph.receiver(read, 0).unwrap();
+        for number in 0..100 {
+            sender.send(number, LONG).unwrap();
+            assert_eq!(receiver.recv(LONG), Ok(number));
+            assert!(receiver.inbox.is_settled(), "behind message {number}");
+        }
     }
 }
