@@ -69,6 +69,8 @@ pub(crate) struct Flow {
     pub wrong_at: Cell<u64>,
     /// Set by the first warp: chunks that workers may take.
     pub chunks: AtomicU32,
+    /// Set by the first warp where there is no stream: the worker that has the next chunk.
+    pub worker: AtomicU32,
     /// Where messages are handled one after the other: the number of the next chunk. Set by the worker that has that before.
     pub turn: AtomicU32,
     /// Of each worker the number of its next chunk: it is done with those before, of which all that was emitted is in slots. Set by
@@ -101,6 +103,7 @@ impl Flow {
         self.wrong.set(Decision::Continue);
         self.turn.store(0, Relaxed);
         self.chunks.store(0, Relaxed);
+        self.worker.store(0, Relaxed);
         for (me, next) in self.next.iter().enumerate() {
             next.store(me as u32, Relaxed); // workers take chunks in turns
         }

@@ -276,7 +276,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// all there and there is room for what it emits, and notes that; what is to do next, if it is not taken.
     #[inline(always)]
     pub(super) fn take_inline(&self, watch: &Watch<'_>, look: Look) -> Result<(), Decision> {
-        match self.room_for(watch, 1) {
+        match self.room_for(watch, 1, 0) {
             None => Err(Decision::CorruptRing),
             Some(0) => Err(Decision::Wait),
             // Or it is on its way.
@@ -443,7 +443,8 @@ impl<K: Kernel> Channel<'_, K> {
     /// channel as a message asks for, and nothing is sent.
     #[inline(always)]
     fn send_by_slots(&self, watch: &mut Watch<'_>) -> bool {
-        let (worker, number) = (&self.worker(0), watch.chunks.wrapping_sub(1)); // of no chunk to come
+        let (worker, next) = (&self.worker(0), self.chunks_begun());
+        let number = next.wrapping_sub(1); // of no chunk to come
         self.place_behind_sent(watch, number);
         self.warp_sync();
         let this = self.optimization_barrier();
@@ -457,7 +458,7 @@ impl<K: Kernel> Channel<'_, K> {
             this.write_emissions(worker, &emitted, index);
         }
         this.warp_sync();
-        if place.is_none() || !this.note_ends(watch, watch.chunks, worker.area) {
+        if place.is_none() || !this.note_ends(watch, next, worker.area) {
             return false; // never: nobody else has a turn
         }
         this.fence_links(watch);

@@ -64,7 +64,7 @@ impl<K: Kernel> Channel<'_, K> {
                         }
                         decision
                     }
-                    n => match this.room_for(watch, n) {
+                    n => match this.room_for(watch, n, 0) {
                         None => Decision::CorruptRing,
                         Some(0) => Decision::Wait,
                         Some(n) => {
@@ -72,8 +72,7 @@ impl<K: Kernel> Channel<'_, K> {
                                 // Before slots are read that the look vouches for, or written.
                                 this.fence_links(watch);
                             }
-                            this.begin_steps(watch);
-                            this.begin_step(watch, n);
+                            this.begin_steps(watch, n);
                             Decision::Continue
                         }
                     },

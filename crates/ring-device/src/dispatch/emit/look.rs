@@ -69,20 +69,6 @@ pub(super) struct Watch<'a> {
     /// due, in ticks: the low halves, which come round after two seconds.
     asked: u32,
     between: u32,
-    /// Of the stream: steps that have begun, and those of which consumers and producers were told; and messages that are under way.
-    pub begun: u32,
-    pub told: u32,
-    pub under_way: u32,
-    /// Of the next step to tell of: messages of which was told.
-    pub part: u32,
-    /// Turns, the last ones, in which nothing was found.
-    pub fruitless: u32,
-    /// Of the launch: chunks that workers may take, and those of which was told; and the worker that has the next one.
-    pub chunks: u32,
-    pub done: u32,
-    pub worker: u32,
-    /// Why no more steps begin, if so: the stream ends when those under way are done.
-    pub stop: Decision,
 }
 
 impl<'c, K: Kernel> Channel<'c, K> {
@@ -141,15 +127,6 @@ impl<'c, K: Kernel> Channel<'c, K> {
             unseen: self.memory().telemetry.seen.get(),
             asked: (began as u32).wrapping_sub(between), // the first look is at the host, too
             between,
-            begun: 0,
-            told: 0,
-            under_way: 0,
-            part: 0,
-            fruitless: 0,
-            chunks: 0,
-            done: 0,
-            worker: 0,
-            stop: Decision::Continue,
         }
     }
 
@@ -358,8 +335,8 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// The first warp: for how many of `wanted` requests, a step's at most, there is room in all outputs, beside those under way,
     /// whatever their handlers emit; `None` if an output's ring is corrupt. By what is known, where one look shows all rings.
     #[inline(always)]
-    pub(super) fn room_for(&self, watch: &Watch<'_>, wanted: u32) -> Option<u32> {
-        let (wanted, under_way) = (wanted.min(MOST_OF_STEP), watch.under_way);
+    pub(super) fn room_for(&self, watch: &Watch<'_>, wanted: u32, under_way: u32) -> Option<u32> {
+        let wanted = wanted.min(MOST_OF_STEP);
         let (mut k, step) = self.outputs_of_lane(watch);
         let mut room = wanted;
         while k < watch.outputs {
@@ -424,15 +401,6 @@ impl Watch<'_> {
         turns: 0,
         asked: 0,
         between: 0,
-        begun: 0,
-        told: 0,
-        under_way: 0,
-        part: 0,
-        fruitless: 0,
-        chunks: 0,
-        done: 0,
-        worker: 0,
-        stop: Decision::Continue,
     };
 
     /// The lane that an input belongs to.

@@ -5,6 +5,7 @@
 use super::Area;
 use super::known::Look;
 use super::look::Watch;
+use super::stream::Steps;
 use super::work::Chunk;
 use super::worker::Worker;
 use crate::block::Cooperate;
@@ -96,12 +97,13 @@ impl<'c, K: Kernel> Channel<'c, K> {
     /// All threads: handles the steps of a stream, a chunk between two barriers.
     #[inline(always)]
     fn handle_steps(&self, watch: &mut Watch<'_>) {
-        let (mut number, mut worker) = (watch.done, self.worker(0));
+        let (mut steps, mut worker) = (self.first_step(), self.worker(0));
+        let mut number = steps.done;
         loop {
             let this = self.optimization_barrier();
             let mut chunk = None;
             if this.is_first_warp() {
-                chunk = this.next_chunk(watch, &mut worker, number);
+                chunk = this.next_chunk(watch, &mut steps, &mut worker, number);
                 if this.is_lane_0() {
                     this.brought().store(chunk.map_or(0, |chunk| chunk.n), Relaxed);
                 }
@@ -126,6 +128,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
     fn next_chunk(
         &self,
         watch: &mut Watch<'_>,
+        steps: &mut Steps,
         worker: &mut Worker<'c>,
         number: u32,
     ) -> Option<Chunk> {
@@ -138,7 +141,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 this.bring_chunk(worker, &chunk);
                 return Some(chunk);
             }
-            this.tend(watch);
+            this.tend(watch, steps);
             if this.agreed(this.memory().progress.end.get() != Decision::Continue) {
                 return None;
             }
