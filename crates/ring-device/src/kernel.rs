@@ -144,6 +144,24 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
         let _ = (block, payload, stages, n, then);
     }
 
+    /// One thread, where [one thread](Emitters::Thread) handles a request and they are not [in order](Self::EMITS_IN_ORDER): handles
+    /// a request; `stage` then says what was emitted. False if the handler emitted more than the kernel declares.
+    ///
+    /// # Safety
+    /// `request` is a request, at a multiple of 16, that nobody writes meanwhile, and `stage` a stage of this thread alone, which may
+    /// be the one that has the request.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn emit_one(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        request: *const u8,
+        stage: *mut u8,
+    ) -> bool {
+        let _ = (block, payload, request, stage);
+        true
+    }
+
     /// Whether all blocks of the launch handle each message, and not one block of a channel.
     #[doc(hidden)]
     const IS_GRID: bool = false;

@@ -302,12 +302,25 @@ pub(crate) unsafe fn handle_stage<K: WithPorts>(
     stage: *mut u8,
     handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
 ) -> bool {
-    // SAFETY: stages begin at multiples of 16. Told, the compiler moves 16 bytes by one access of block-shared memory.
-    unsafe { core::hint::assert_unchecked(stage.addr().is_multiple_of(16)) };
+    // SAFETY: the caller's promise.
+    unsafe { handle_request(block, stage, stage, handle) }
+}
+
+/// The same, where the request is in another stage.
+///
+/// # Safety
+/// As for [`handle_stage`], with `request` in place of the one in `stage`.
+#[inline(always)]
+pub(crate) unsafe fn handle_request<K: WithPorts>(
+    block: ThreadBlock<'_>,
+    request: *const u8,
+    stage: *mut u8,
+    handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
+) -> bool {
     // SAFETY: the caller's promise.
     let mut out = unsafe { Ports::new(block, stage) };
     // SAFETY: plain bytes, aligned, which nobody writes now: messages lie behind them.
-    handle(unsafe { &*stage.cast_const().cast() }, &mut out);
+    handle(unsafe { &*request.cast() }, &mut out);
     // SAFETY: the caller's promise.
     unsafe { out.finish() }
 }

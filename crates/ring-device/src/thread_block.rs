@@ -80,6 +80,13 @@ impl<'a> ThreadBlock<'a> {
         ThreadBlock { threads, memory: self.memory, of: PhantomData }
     }
 
+    /// The same, where the calling thread is `lane` of the first warp.
+    #[inline(always)]
+    pub(crate) fn optimization_barrier_of_first_warp(&self, lane: u32) -> Self {
+        let threads = self.threads.of_first_warp(lane);
+        ThreadBlock { threads, memory: self.memory, of: PhantomData }
+    }
+
     /// All threads of the block: waits for all of them; what they wrote before is seen after. If a handler has
     /// panicked on a GPU, they end here.
     #[inline(always)]

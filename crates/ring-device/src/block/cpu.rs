@@ -219,6 +219,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn of_first_warp(self, _: u32) -> Self {
+        self
+    }
+
+    #[inline(always)]
     fn opaque32(self, n: u32) -> u32 {
         n
     }

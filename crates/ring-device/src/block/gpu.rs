@@ -236,6 +236,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn of_first_warp(self, lane: u32) -> Self {
+        Threads { thread: ptx::opaque32(lane) }
+    }
+
+    #[inline(always)]
     fn opaque32(self, n: u32) -> u32 {
         ptx::opaque32(n)
     }

@@ -144,6 +144,8 @@ pub(crate) trait Cooperate: Copy {
     /// The same thread, of whose index the compiler knows nothing: it would compute what it can from it before
     /// a loop begins, and keep it in registers, of which a block of many threads has few.
     fn optimization_barrier(self) -> Self;
+    /// The same thread, which is `lane` of the first warp: to read it from its register takes longer.
+    fn of_first_warp(self, lane: u32) -> Self;
     /// The same number, of which the compiler knows nothing.
     fn opaque32(self, n: u32) -> u32;
     /// The same address, of which the compiler knows nothing.

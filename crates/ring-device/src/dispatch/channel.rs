@@ -61,6 +61,13 @@ impl<'a, K: Kernel> Channel<'a, K> {
         Channel::new(self.block.optimization_barrier())
     }
 
+    /// A thread of the first warp, of which `lane` is the number there: the same, as
+    /// [`optimization_barrier`](Self::optimization_barrier) says.
+    #[inline(always)]
+    pub fn optimization_barrier_of_first_warp(&self, lane: u32) -> Self {
+        Channel::new(self.block.optimization_barrier_of_first_warp(lane))
+    }
+
     /// The calling thread.
     #[inline(always)]
     pub fn threads_of_block(&self) -> Threads {

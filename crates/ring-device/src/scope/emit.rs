@@ -4,7 +4,7 @@ use crate::block::{Cooperate, Threads};
 use crate::context::{Payload, ThreadContext};
 use crate::emissions::{PortShape, Stages};
 use crate::kernel::{Group, Messages, Scope, sealed::Sealed};
-use crate::ports::{Ports, WithPorts, handle_stage};
+use crate::ports::{Ports, WithPorts, handle_request};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -76,13 +76,24 @@ impl<K: EmitHandler> Scope<K> for Emit {
         }
         while m < n {
             let stage = stages.stage(stride, m);
-            let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-                K::handle(&ThreadContext::new(block, payload), request, out);
-            };
             // SAFETY: stage `m < n`, with a request; each stage has one thread.
-            fits &= unsafe { handle_stage::<K>(block, stage, handle) };
+            fits &= unsafe { <Self as Scope<K>>::emit_one(block, payload, stage, stage) };
             m += Threads::WARP;
         }
         then(fits);
+    }
+
+    #[inline(always)]
+    unsafe fn emit_one(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        request: *const u8,
+        stage: *mut u8,
+    ) -> bool {
+        let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
+            K::handle(&ThreadContext::new(block, payload), request, out);
+        };
+        // SAFETY: the caller's promise.
+        unsafe { handle_request::<K>(block, request, stage, handle) }
     }
 }

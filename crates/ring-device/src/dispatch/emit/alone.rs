@@ -4,6 +4,7 @@
 
 use super::known::Look;
 use super::look::Watch;
+use super::registers::OwnStage;
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::emissions::Stages;
@@ -21,6 +22,17 @@ const PORTS_AT_ONCE: usize = if Threads::WARP > 1 { Threads::WARP as usize / 8 }
 /// For each port, if it has one output: its line, and which message is the next one there.
 type Places = [(*const Doorbell, u64); MAX_PORTS];
 
+/// How a message that came inline is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// By the ends of the rings: it may not be all there, or there may be no room for what it emits.
+    ByEnds,
+    /// By the look, which shows all of it, and that all outputs are idle.
+    ByLook,
+    /// Likewise, and it is [handled in registers](Channel::IN_REGISTERS): each port has one output.
+    InRegisters,
+}
+
 /// The counts of one message of each port.
 const ONE_EACH: u64 = 0x0101_0101_0101_0101;
 
@@ -31,14 +43,15 @@ type Targets = [(u32, u32); MAX_PORTS];
 impl<K: Kernel> Channel<'_, K> {
     /// The first warp, while there is no stream: takes the message of the chosen input that came inline, if it is all there and
     /// there is room for what it emits, handles it, and sends what it emits. What is to do next, and whether a message was taken.
-    /// `is_whole`: the look shows all of it, and that all outputs are idle.
     #[inline(always)]
     pub(super) fn take_alone(
         &self,
         watch: &mut Watch<'_>,
         look: Look,
-        is_whole: bool,
+        how: Taken,
     ) -> (Decision, bool) {
+        let (is_whole, in_registers) = (how != Taken::ByEnds, how == Taken::InRegisters);
+        let words = if in_registers { self.gather(look, 8 * watch.input) } else { [0; _] };
         if is_whole {
             self.stage(watch, look, 8 * watch.input);
             if let Some(credit) = watch.credit
@@ -51,24 +64,39 @@ impl<K: Kernel> Channel<'_, K> {
             return (why, false);
         }
         self.begin_taken(watch);
-        let this = self.optimization_barrier();
+        let this = self.optimization_barrier_of_first_warp(watch.lane);
+        let (request, mut own) = (watch.stages.aligned(), OwnStage::UNINIT);
+        if in_registers {
+            Self::zero_ends(&mut own);
+        }
+        let stages = if in_registers { own.stages() } else { request };
         let (is_direct, places) = (is_whole && watch.is_direct, this.places(watch));
         let (mut took, mut fits, mut is_sent) = (0, true, false);
-        let began = this.ticks();
-        let send = |its| {
+        // What is in registers is not written to memory because of the clock.
+        let began = if in_registers { this.ticks_of_handler() } else { this.ticks() };
+        let mut send = |its| {
             took = this.ticks_of_handler().wrapping_sub(began);
             fits = its;
-            if is_direct {
-                is_sent = this.send_direct(watch, its, places);
+            if in_registers || is_direct {
+                is_sent = this.send_direct(watch, stages, its, places);
+                if in_registers && !is_sent {
+                    this.keep_emitted(stages, request);
+                }
             }
         };
-        // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
-        unsafe {
-            <K::Scope as Scope<K>>::emit(this.block, this.payload(), watch.stages, 1, send);
+        if !in_registers {
+            // SAFETY: the first stage, of this warp alone while there is no stream, with a request in it.
+            unsafe { <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, 1, send) };
+        } else if this.is_lane_0() {
+            // SAFETY: the lanes have put these words there, and a barrier of the warp was behind that.
+            unsafe { Self::assume_request(request, words) };
+            let (from, to) = (request.stage(0, 0).cast_const(), stages.stage(0, 0));
+            // SAFETY: the request in the first stage, which nobody writes now, and a stage of this lane alone.
+            send(unsafe { <K::Scope as Scope<K>>::emit_one(this.block, this.payload(), from, to) });
         }
         this.exit_if_warp_panicked();
         this.warp_sync();
-        let (decision, is_inline) = match is_direct && this.agreed(is_sent) {
+        let (decision, is_inline) = match (in_registers || is_direct) && this.agreed(is_sent) {
             true => (Decision::Wait, true),
             false => this.send_emitted(watch, fits, is_whole),
         };
@@ -117,7 +145,7 @@ impl<K: Kernel> Channel<'_, K> {
     }
 
     /// Whether all ports' messages may go inline at the same time, each by eight lanes.
-    const FIT_ONE_PASS: bool = {
+    pub(super) const FIT_ONE_PASS: bool = {
         let (mut fit, mut p) = (Self::PORTS.len() <= PORTS_AT_ONCE && Threads::WARP > 1, 0);
         while p < Self::PORTS.len() {
             fit &= Self::PORTS[p].inline_atoms > 0;
@@ -138,7 +166,8 @@ impl<K: Kernel> Channel<'_, K> {
     }
 
     /// Whether one thread handles the message, the one that sends it if it goes directly.
-    const BY_ONE_THREAD: bool = matches!(<K::Scope as Scope<K>>::EMITTERS, Emitters::Thread);
+    pub(super) const BY_ONE_THREAD: bool =
+        matches!(<K::Scope as Scope<K>>::EMITTERS, Emitters::Thread);
 
     /// Where the message of each port goes, if each has one output.
     #[inline(always)]
@@ -158,7 +187,13 @@ impl<K: Kernel> Channel<'_, K> {
     /// stage, if that is one message of each port at most; what it returns is whether it has. What others return means nothing. Where
     /// one thread handles, it calls this as soon as it has: what it has written is in registers yet.
     #[inline(always)]
-    fn send_direct(&self, watch: &Watch<'_>, mut fits: bool, places: Places) -> bool {
+    fn send_direct(
+        &self,
+        watch: &Watch<'_>,
+        stages: Stages,
+        mut fits: bool,
+        places: Places,
+    ) -> bool {
         if !Self::BY_ONE_THREAD {
             self.exit_if_warp_panicked();
             self.warp_sync();
@@ -168,7 +203,7 @@ impl<K: Kernel> Channel<'_, K> {
             return false;
         }
         // SAFETY: the counts behind the messages: the thread that handled has written them, this one, or before a barrier.
-        let counts = unsafe { Self::counts_of(watch.stages, 0).cast::<u64>().read() };
+        let counts = unsafe { Self::counts_of(stages, 0).cast::<u64>().read() };
         if !fits || counts & !ONE_EACH != 0 {
             return false;
         }
@@ -180,7 +215,7 @@ impl<K: Kernel> Channel<'_, K> {
                 let (line, next) = places[port];
                 // SAFETY: the line of an output.
                 let atoms = unsafe { &(*line).atoms };
-                let message = Self::message_at(watch.stages, Self::offset_of(port, 0, 0) as u32);
+                let message = Self::message_at(stages, Self::offset_of(port, 0, 0) as u32);
                 let (atoms_of_line, words) = (Self::PORTS[port].inline_atoms, 4 * Self::PORTS[port].atoms);
                 let word = |k: usize| match k < words {
                     // SAFETY: a word of the message, or of the room for it.

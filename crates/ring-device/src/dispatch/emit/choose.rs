@@ -1,6 +1,7 @@
 //! What the first warp does while there is no stream: it looks for messages and obeys the host; messages that come inline it
 //! handles by itself.
 
+use super::alone::Taken;
 use super::judge::Shown;
 use super::look::{CORRUPT, INLINE, Watch};
 use crate::block::Cooperate;
@@ -28,11 +29,18 @@ impl<K: Kernel> Channel<'_, K> {
             }
             let look;
             if active && watch.is_narrow && !Self::TOGETHER {
-                let seen = this.look_until_shown(watch, drains);
+                let seen = match this.look_until_shown(watch, drains) {
+                    Ok(seen) => seen,
+                    Err(Decision::Wait) => {
+                        looks = 0;
+                        continue;
+                    }
+                    Err(decision) => break decision,
+                };
                 look = seen.look;
                 match this.judge(watch, seen) {
                     Shown::Nothing if !drains => continue,
-                    Shown::Message => match this.take_alone(watch, look, true) {
+                    Shown::Message => match this.take_alone(watch, look, Taken::ByLook) {
                         (Decision::Wait, _) => {
                             looks = 0;
                             continue;
@@ -57,7 +65,7 @@ impl<K: Kernel> Channel<'_, K> {
                     CORRUPT => Decision::CorruptRing,
                     INLINE if Self::TOGETHER => this.take_together(watch, look),
                     INLINE => {
-                        let (decision, was_taken) = this.take_alone(watch, look, false);
+                        let (decision, was_taken) = this.take_alone(watch, look, Taken::ByEnds);
                         if was_taken && decision == Decision::Wait {
                             looks = 0;
                             continue;

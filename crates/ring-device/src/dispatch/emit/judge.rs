@@ -1,11 +1,13 @@
 //! How the first warp judges a look that shows all rings: by votes of its lanes, and without a load as long as nothing has come.
 
+use super::alone::Taken;
 use super::known::Look;
 use super::look::Watch;
 use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
 use crate::memory::links::{Lane, NARROW};
+use crate::memory::signals::Decision;
 
 /// The votes of lanes that look at outputs.
 const OUTPUTS: u32 = 0xffff_0000;
@@ -37,21 +39,42 @@ pub(super) struct Seen {
 }
 
 impl<K: Kernel> Channel<'_, K> {
-    /// The first warp, where one look shows all rings: looks until there is something new, or until it is time to look at the host's
-    /// command, or `once`; what the last look shows. How far apart two looks are is how late a message is seen: in between is nothing
-    /// that need not be.
+    /// The first warp, where one look shows all rings: looks until there is something new that is to be judged, or until it is time
+    /// to look at the host's command, or `once`; what the last look shows, or what is to do next. How far apart two looks are is how late a
+    /// message is seen: in between is nothing that need not be. A message that is all there, at the input that had the last one, is
+    /// taken as soon as it is seen, if it is handled [in registers](Self::IN_REGISTERS).
     #[inline(always)]
-    pub(super) fn look_until_shown(&self, watch: &mut Watch<'_>, once: bool) -> Seen {
+    pub(super) fn look_until_shown(
+        &self,
+        watch: &mut Watch<'_>,
+        once: bool,
+    ) -> Result<Seen, Decision> {
+        // The votes of lanes that look neither at the input that had the last message nor at an output; and the vote by which
+        // something of the other input is seen, which may be its turn.
+        let others = !(OUTPUTS | 0xff << (8 * watch.input));
+        let other = match watch.inputs {
+            1 => 0,
+            _ => 1 << Lane::of_control(watch.input ^ 1),
+        };
+        let in_registers = Self::IN_REGISTERS && watch.is_direct;
         loop {
             let this = self.optimization_barrier();
-            let look = this.begin_look(watch);
             this.note_look(watch);
+            let look = this.begin_look(watch);
             let whole = this.ballot(watch.known.is_whole(look));
             let is_quiet = watch.known.is_quiet(look);
             // Both votes at once: the second does not wait for what the first says.
             let stirred = this.ballot(!is_quiet | watch.is_late());
+            if in_registers && whole | others == u32::MAX && stirred & other == 0 {
+                watch.known.consumed = watch.known.next; // of an input this means nothing
+                let (decision, _) = this.take_alone(watch, look, Taken::InRegisters);
+                if decision != Decision::Wait || watch.is_late() {
+                    return Err(decision);
+                }
+                continue;
+            }
             if stirred != 0 || once {
-                return Seen { look, whole, is_quiet };
+                return Ok(Seen { look, whole, is_quiet });
             }
         }
     }

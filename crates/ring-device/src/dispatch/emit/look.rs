@@ -145,7 +145,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         Look { is_idle, words }
     }
 
-    /// The first warp, while a look is under way: notes when it began.
+    /// The first warp, when a look begins: notes when that is.
     #[inline(always)]
     pub(super) fn note_look(&self, watch: &mut Watch<'_>) {
         watch.unseen = watch.seen;

@@ -42,6 +42,7 @@ mod judge;
 mod known;
 mod look;
 mod open;
+mod registers;
 mod route;
 mod stream;
 mod together;

@@ -66,7 +66,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         // SAFETY: the stages of the one worker, with as many requests in them; all threads come here, with a barrier before and
         // after.
         unsafe {
-            let stages = area.stages;
+            let stages = area.stages.aligned();
             <K::Scope as Scope<K>>::emit(self.block, self.payload(), stages, n, |its| fits = its);
         }
         self.sync();

@@ -47,7 +47,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
         // SAFETY: the stages of this worker, with as many requests in them as the chunk has; the warp synchronises before and
         // after. In order, it is this worker's turn.
         unsafe {
-            let (stages, n) = (worker.area.stages, chunk.n);
+            let (stages, n) = (worker.area.stages.aligned(), chunk.n);
             <K::Scope as Scope<K>>::emit(this.block, this.payload(), stages, n, |its| fits = its);
         }
         this.exit_if_warp_panicked();
