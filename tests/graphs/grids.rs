@@ -385,9 +385,12 @@ fn grids_that_cannot_be_are_refused_by_numbers_and_names() {
     let three = [apart[0].clone(), cpu(), opened(&quirky, RuntimeConfig::default())];
     let three = Devices::of(three).unwrap();
     let lent = three.lend(&buffer, 1).unwrap();
-    let error = three.lend(&lent, 2).unwrap_err();
-    assert!(matches!(error, BufferError::NoPeer { from: 0, to: 2, .. }), "{error}");
-    assert!(three.lend(&lent, 0).is_ok());
+    let twice = three.lend(&lent, 1).unwrap();
+    for lent in [&lent, &twice] {
+        let error = three.lend(lent, 2).unwrap_err();
+        assert!(matches!(error, BufferError::NoPeer { from: 0, to: 2, .. }), "{error}");
+        assert!(three.lend(lent, 0).is_ok());
+    }
 }
 
 #[test]
