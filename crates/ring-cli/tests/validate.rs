@@ -44,6 +44,8 @@ fn a_ring_through_several_devices_passes() {
     let ran = ring("validate --devices cpu,cpu --messages 20000 --emulate no-peers");
     ran.ends(0).says(&["in pinned memory: it was taken away", "passed a ring through 2 devices"]);
     ring("validate --devices all --messages 20000").ends(0).says(&["passed a ring through"]);
+    let none = ring("validate --devices cpu,cpu --messages 0");
+    none.ends(0).says(&["soak skipped (--messages 0)", "passed kernels on 2 devices"]);
 }
 
 #[test]

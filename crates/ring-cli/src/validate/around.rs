@@ -39,8 +39,18 @@ pub fn run(
     for link in graph.links() {
         writeln!(out, "{}", wrapped("link      ", &link.to_string()))?;
     }
-    let (messages, timeout) = (options.messages.max(1), options.timeout);
+    let (messages, timeout) = (options.messages, options.timeout);
     graph.activate(timeout)?;
+    if messages == 0 {
+        graph.drain(timeout)?;
+        graph.terminate(timeout)?;
+        writeln!(out, "soak    skipped (--messages 0)")?;
+        return Ok(writeln!(
+            out,
+            "passed  kernels on {} devices, launched and ended",
+            devices.len()
+        )?);
+    }
     let progress = &mut Progress::new(messages);
     let (soaked, went) = soak(vec![ends], messages, timeout, interrupt, progress);
     let counted = graph.drain(timeout).and_then(|()| graph.terminate(timeout));
