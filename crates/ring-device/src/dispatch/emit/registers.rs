@@ -14,7 +14,8 @@ use ring_shared::ring::payload_of;
 /// Words of the messages that come inline, at most: seven atoms of three.
 const WORDS: usize = 21;
 
-/// A stage of one lane. The compiler keeps it in registers as long as it knows where each access goes.
+/// A stage of one lane. The compiler keeps it in registers where it knows of each access where that goes, and else in the thread's local
+/// memory.
 #[repr(C, align(16))]
 pub(super) struct OwnStage([MaybeUninit<Piece>; 32]);
 
