@@ -290,26 +290,12 @@ impl<'a, K: WithPorts> Ports<'a, K> {
     }
 }
 
-/// Calls `handle` with the request in `stage` and with where to emit messages, which then are there; false for a thread that has
-/// emitted too many.
+/// Calls `handle` with a request and with where to emit messages, which then are in `stage`; false for a thread that has emitted too
+/// many.
 ///
 /// # Safety
-/// `stage` is a stage of `K`, at a multiple of 16, with a request in it, which only the calling thread uses now, or those that [handle with
-/// it](Scope::EMITTERS), all of which are here.
-#[inline(always)]
-pub(crate) unsafe fn handle_stage<K: WithPorts>(
-    block: ThreadBlock<'_>,
-    stage: *mut u8,
-    handle: impl FnOnce(&K::Request, &mut Ports<'_, K>),
-) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { handle_request(block, stage, stage, handle) }
-}
-
-/// The same, where the request is in another stage.
-///
-/// # Safety
-/// As for [`handle_stage`], with `request` in place of the one in `stage`.
+/// `request` is a request, at a multiple of 16, which nobody writes now, and `stage` a stage of `K`, likewise, which may be the one that
+/// has the request. Only the calling thread uses them now, or those that [handle with it](Scope::EMITTERS), all of which are here.
 #[inline(always)]
 pub(crate) unsafe fn handle_request<K: WithPorts>(
     block: ThreadBlock<'_>,
@@ -325,11 +311,11 @@ pub(crate) unsafe fn handle_request<K: WithPorts>(
     unsafe { out.finish() }
 }
 
-/// Handles the `n` requests in `stages` one after the other, each as [`handle_stage`] does, with `between` before all but the first.
+/// Handles the `n` requests in `stages` one after the other, each as [`handle_request`] does, with `between` before all but the first.
 /// False for a thread that has emitted too many for one of them.
 ///
 /// # Safety
-/// As for [`handle_stage`], of each of them.
+/// As for [`handle_request`], of each of them.
 #[inline(always)]
 pub(crate) unsafe fn handle_in_turn<K: WithPorts>(
     block: ThreadBlock<'_>,
@@ -344,8 +330,9 @@ pub(crate) unsafe fn handle_in_turn<K: WithPorts>(
         if m > 0 {
             between();
         }
+        let stage = stages.stage(stride, m);
         // SAFETY: stage `m < n`; the caller's promise.
-        fits &= unsafe { handle_stage::<K>(block, stages.stage(stride, m), &mut handle) };
+        fits &= unsafe { handle_request::<K>(block, stage, stage, &mut handle) };
         m += 1;
     }
     fits

@@ -44,7 +44,7 @@ pub fn run(
     if messages == 0 {
         graph.drain(timeout)?;
         graph.terminate(timeout)?;
-        writeln!(out, "soak    skipped (--messages 0)")?;
+        writeln!(out, "{}", report::NO_SOAK)?;
         return Ok(writeln!(
             out,
             "passed  kernels on {} devices, launched and ended",

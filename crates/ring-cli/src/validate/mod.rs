@@ -61,7 +61,7 @@ pub fn run(options: &Validate, out: &mut impl Write) -> Result<(), Failure> {
 
     let mut left_out = results.len() < CASES;
     if options.messages == 0 {
-        writeln!(out, "soak    skipped (--messages 0)")?;
+        writeln!(out, "{}", report::NO_SOAK)?;
     } else if !left_out {
         let soaked = soak_channels(&host, options, interrupt, out, &mut ways);
         let soaked =

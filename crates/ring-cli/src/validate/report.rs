@@ -47,6 +47,9 @@ pub fn cases(cases: &[Case]) -> String {
     table.to_string()
 }
 
+/// What is said in place of a soak's result where no message was asked for.
+pub const NO_SOAK: &str = "soak    skipped (--messages 0)";
+
 /// What came of the soak, what was wrong below it.
 pub fn soak(soaked: &Soaked, messages: u64, channels: u32, passed: &Result<(), String>) -> String {
     let Soaked { lost, duplicated, reordered, corrupt, time, .. } = soaked;
