@@ -2,7 +2,7 @@
 """What else ranks the same graph on the same GPU, for comparison with the resident grid: a kernel for each iteration, launched one by
 one and as one CUDA graph, by the same arithmetic over the same memory; and cuSPARSE, as CuPy calls it.
 
-    cargo run --release -p example-page-rank -- cuda 14 rmat --save FOLDER
+    cargo run --release -p ring-page-rank -- cuda 14 rmat --save FOLDER
     python3 examples/08-page-rank/compare.py FOLDER...
 
 Each figure is the median over many runs, from the call to the answer on the host, in microseconds.

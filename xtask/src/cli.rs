@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Result, Workspace, assemble, budget, build, callgrind, check, deny, fuzz, mutants, rust_cuda,
-    sanitize, setup, undefined,
+    Result, Workspace, assemble, budget, build, callgrind, check, deny, docs_rs, fuzz,
+    mutants, package, rust_cuda, sanitize, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -70,6 +70,10 @@ pub enum Task {
         #[arg(long)]
         advisories: bool,
     },
+    /// The documentation of all crates, as docs.rs builds it
+    Docs,
+    /// Package what is published, look into it, and try it as somebody who has only the packages
+    Package(package::Options),
     /// Count ring-host's crates, time its build from nothing
     Budget {
         /// Only count
@@ -109,6 +113,8 @@ pub fn run(args: &[String]) -> Result {
         Task::Mutants(options) => mutants::run(ws, &options),
         Task::Callgrind => callgrind::run(ws),
         Task::Deny { advisories } => deny::run(ws, advisories),
+        Task::Docs => docs_rs::run(ws),
+        Task::Package(options) => package::run(ws, &options),
         Task::Budget { no_time } => budget::run(ws, !no_time),
     }
 }

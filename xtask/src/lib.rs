@@ -16,6 +16,8 @@
 //! - [`mutants`] changes the code bit by bit, and looks whether a test fails,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
+//! - [`docs_rs`] builds the documentation as docs.rs does,
+//! - [`package`] packages what is published, and tries it,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
 //!
 //! What compiles a crate to PTX is `ring-builder`, the same that users' build scripts call.
@@ -29,6 +31,7 @@ pub mod callgrind;
 pub mod check;
 pub mod cli;
 pub mod deny;
+pub mod docs_rs;
 pub mod fuzz;
 pub mod golden;
 pub mod inputs;
@@ -36,6 +39,7 @@ pub mod installed;
 pub mod lock;
 pub mod manifest;
 pub mod mutants;
+pub mod package;
 pub mod pins;
 pub mod rust_cuda;
 pub mod sanitize;

@@ -50,3 +50,8 @@ pub use builder::{Builder, Built, Compiler};
 pub use error::BuildError;
 pub use rust_cuda::RustCudaError;
 pub use toolchain::Toolchain;
+
+/// The example in the package's README compiles and runs as it is printed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,13 +86,6 @@ pub enum Failure {
     /// A folder that is no clone of ring.
     #[error("{} is no clone of ring: it lacks crates/ring-host", .0.display())]
     NoClone(PathBuf),
-    /// The clone that the command was built in is there no more, and no other source was given.
-    #[error(
-        "it is not known where to take ring from: the clone that this command was built in ({}) is there \
-         no more, and ring is in no public registry",
-        .0.display()
-    )]
-    CloneGone(PathBuf),
     /// There is no package to add kernels to.
     #[error("{}: {why}", folder.display())]
     NoPackage {
@@ -185,7 +178,6 @@ impl Failure {
             }
             Failure::Exists(_) => "Give another name, or remove what is there.",
             Failure::NoClone(_) => "Give --ring the folder of a clone, a git URL, or a version.",
-            Failure::CloneGone(_) => "Give --ring the folder of a clone, or a git URL.",
             Failure::NoPackage { .. } => {
                 "Give the folder of the package that is to launch kernels; `ring new FOLDER` writes a new one."
             }
@@ -239,8 +231,7 @@ mod tests {
     #[test]
     fn projects_are_refused_with_what_is_in_their_way() {
         let why = "there is no Cargo.toml".to_owned();
-        let cases: [(Failure, &[&str]); 4] = [
-            (Failure::CloneGone("a/b".into()), &["a/b", "no public registry", "--ring", "git URL"]),
+        let cases: [(Failure, &[&str]); 3] = [
             (
                 Failure::NoPackage { folder: "a".into(), why },
                 &["a: there is no", "`ring new FOLDER`"],

@@ -99,3 +99,8 @@ pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.
 pub const MIN_THREADS: u32 = 32;
+
+/// The example in the package's README compiles and runs as it is printed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,6 +42,8 @@
 //! be able to do; CUDA and CPU; `Quirks`), `memory` (arenas, and how a kernel's memory is laid out), `drive`
 //! (what keeps kernels answering that are not simply resident), `kernel`, and `runtime` on top of them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod buffers;
 mod deadline;
 #[cfg(not(feature = "quirks"))]
@@ -112,3 +114,8 @@ pub mod kernels {
         pub use ring_device::kernels::VectorError;
     }
 }
+
+/// The example in the package's README compiles and runs as it is printed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -37,3 +37,8 @@ pub use header::{Header, header};
 pub use signature::{Signature, entries, signature};
 pub use statement::{Statement, statements};
 pub use trap::{ABI_ENTRY, traps_on_panic};
+
+/// The example in the package's README compiles and runs as it is printed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -27,6 +27,7 @@
 //! [`MAX_CAPACITY`](ring::MAX_CAPACITY); messages up to [`MAX_MESSAGE_BYTES`] bytes.
 #![cfg_attr(not(any(test, feature = "std", loom)), no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod atomics;
 pub mod buffer;
@@ -51,3 +52,8 @@ pub const ABI_VERSION: u32 = 11;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");
+
+/// The example in the package's README compiles and runs as it is printed.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,20 +1,20 @@
 //! PageRank: all iterations over a graph in one message, which the whole device handles.
 //!
-//! `cargo run --release -p example-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--long N] [--save FOLDER]`,
+//! `cargo run --release -p ring-page-rank -- [device [log2 of vertices [rmat|uniform]]] [--blocks N] [--threads N] [--long N] [--save FOLDER]`,
 //! where the device is auto, cpu or cuda, or two such as `cuda:0,cuda:1`, which then rank it together. With `--by links` (`--senders N`, `--aggregators N`, `--checkers N`, `--slots N`) each contribution of a
 //! vertex to another is a message from kernel to kernel. What is saved `compare.py` ranks by other means.
 //!
 //! `[device] --file PATH` ranks a graph that is not generated but read, and prints its ten vertices of the highest rank. A file whose name
 //! ends in `.mtx` is a Matrix Market file, a square matrix by coordinates; any other is a list of edges, `source target` a line. Two are
-//! in `graphs`: `cargo run --release -p example-page-rank -- cpu --file examples/08-page-rank/graphs/small.mtx`.
+//! in `graphs`: `cargo run --release -p ring-page-rank -- cpu --file examples/08-page-rank/graphs/small.mtx`.
 
-use example_page_rank::files::{self, Format};
-use example_page_rank::graph::{Edges, Kind, Layout};
-use example_page_rank::grid::{MOST, active, grid, rank};
-use example_page_rank::links::{self, Channels};
-use example_page_rank::two;
-use example_page_rank::{DAMPING, Done, ITERATIONS, KERNELS, LONG, OF_VERTEX, check, highest};
 use ring_host::{Device, Devices, LaunchConfig, Runtime, RuntimeConfig};
+use ring_page_rank::files::{self, Format};
+use ring_page_rank::graph::{Edges, Kind, Layout};
+use ring_page_rank::grid::{MOST, active, grid, rank};
+use ring_page_rank::links::{self, Channels};
+use ring_page_rank::two;
+use ring_page_rank::{DAMPING, Done, ITERATIONS, KERNELS, LONG, OF_VERTEX, check, highest};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

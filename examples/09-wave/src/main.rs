@@ -1,10 +1,10 @@
 //! A wave on a square membrane, by finite differences: the whole device takes a thousand dependent steps in one message. A graph
 //! would launch a kernel for each of them.
 //!
-//! `cargo run --release -p example-wave -- [device [side [steps]]] [--blocks N] [--threads N]`, where the device is auto, cpu or cuda.
+//! `cargo run --release -p ring-wave -- [device [side [steps]]] [--blocks N] [--threads N]`, where the device is auto, cpu or cuda.
 
-use example_wave::{Done, Field, KERNELS, LONG};
 use ring_host::{LaunchConfig, Runtime};
+use ring_wave::{Done, Field, KERNELS, LONG};
 use ring_whole_device_kernels::{Membrane, Wave};
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ pub struct Init {
     #[arg(value_name = "PATH", default_value = ".")]
     pub path: PathBuf,
 
-    /// Clone, git URL or version [default: the clone built from]
+    /// Clone, git URL, version [default: its own clone or version]
     #[arg(long, value_name = "FROM")]
     pub ring: Option<Source>,
 }

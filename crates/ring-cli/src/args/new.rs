@@ -10,7 +10,7 @@ pub struct New {
     #[arg(value_name = "FOLDER")]
     pub folder: Folder,
 
-    /// Clone, git URL or version [default: the clone built from]
+    /// Clone, git URL, version [default: its own clone or version]
     #[arg(long, value_name = "FROM")]
     pub ring: Option<Source>,
 }

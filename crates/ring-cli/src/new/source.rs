@@ -19,14 +19,14 @@ pub enum Source {
 }
 
 impl Source {
-    /// What was asked for, or else the clone that this command was built in.
+    /// What was asked for, or else the clone that this command was built in; where it was built in none, as from a
+    /// registry, its own version.
     pub fn chosen(wish: Option<&Source>) -> Result<Source, Failure> {
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
         Source::chosen_or(wish, built_in.unwrap_or(Path::new("")))
     }
 
-    /// What was asked for, or else that clone. If it is there no more, nothing can be written that builds:
-    /// the crates of ring are in no public registry.
+    /// What was asked for, or else that clone, if it is one.
     pub(super) fn chosen_or(wish: Option<&Source>, clone: &Path) -> Result<Source, Failure> {
         match wish {
             Some(Source::Folder(folder)) if !is_clone(folder) => {
@@ -34,7 +34,7 @@ impl Source {
             }
             Some(source) => Ok(source.clone()),
             None if is_clone(clone) => Ok(Source::Folder(clone.to_owned())),
-            None => Err(Failure::CloneGone(clone.to_owned())),
+            None => Ok(Source::Version(env!("CARGO_PKG_VERSION").to_owned())),
         }
     }
 
@@ -71,8 +71,8 @@ impl Source {
     pub fn note(&self) -> Option<String> {
         match self {
             Source::Version(version) => Some(format!(
-                "ring is not published: version {version} must be in a registry of your own, or it does \
-                 not build (--ring takes the folder of a clone or a git URL too)"
+                "ring {version} is taken from the registry; if cargo does not find it there, --ring takes the \
+                 folder of a clone or a git URL"
             )),
             _ => None,
         }
@@ -153,14 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_clone_it_says_what_to_give() {
-        let said = Source::chosen_or(None, Path::new("/ring/none")).unwrap_err().message();
-        for part in ["/ring/none", "--ring", "clone", "git URL"] {
-            assert!(said.contains(part), "{part} is not in: {said}");
+    fn without_a_clone_it_is_this_version_and_a_note_says_what_else_there_is() {
+        let source = Source::chosen_or(None, Path::new("/ring/none")).unwrap();
+        assert_eq!(source, Source::Version(env!("CARGO_PKG_VERSION").to_owned()));
+        let note = source.note().unwrap();
+        for part in [env!("CARGO_PKG_VERSION"), "registry", "--ring", "clone", "git URL"] {
+            assert!(note.contains(part), "{part} is not in: {note}");
         }
         let git = Source::Git("https://host/ring".to_owned());
         assert_eq!(Source::chosen_or(Some(&git), Path::new("/ring/none")).unwrap(), git);
         assert!(git.note().is_none());
-        assert!(Source::Version("1.0.0".to_owned()).note().unwrap().contains("not published"));
     }
 }

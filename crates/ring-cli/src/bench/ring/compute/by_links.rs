@@ -4,10 +4,10 @@ use super::{check_ranks, generated, hosted, not_made, once, reference, timed};
 use crate::bench::context::{Context, wrong};
 use crate::bench::report::{Found, Stop};
 use crate::bench::stats::Times;
-use example_page_rank::KERNELS;
-use example_page_rank::graph::Kind;
-use example_page_rank::links::{Board, Channels, Links, Ranker, as_numbers};
 use ring_host::LaunchConfig;
+use ring_page_rank::KERNELS;
+use ring_page_rank::graph::Kind;
+use ring_page_rank::links::{Board, Channels, Links, Ranker, as_numbers};
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 

@@ -4,11 +4,11 @@ use super::{NONE, check_iterations, check_ranks, generated, not_made, once, refe
 use crate::bench::context::{Context, ended_grids, wrong};
 use crate::bench::report::Found;
 use crate::bench::stats::Times;
-use example_page_rank::graph::{Kind, Layout};
-use example_page_rank::grid::MOST;
-use example_page_rank::two::{Halves, exchange, grid};
-use example_page_rank::{ITERATIONS, KERNELS};
 use ring_host::{Grids, Kernel, LaunchConfig};
+use ring_page_rank::graph::{Kind, Layout};
+use ring_page_rank::grid::MOST;
+use ring_page_rank::two::{Halves, exchange, grid};
+use ring_page_rank::{ITERATIONS, KERNELS};
 use ring_whole_device_kernels::PageRankOfTwo;
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};

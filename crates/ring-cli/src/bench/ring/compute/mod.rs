@@ -14,10 +14,10 @@ use crate::bench::stats::Times;
 use by_grid::ByGrid;
 use by_links::ByLinks;
 use by_two::ByTwo;
-use example_page_rank::graph::{Edges, Kind};
-use example_page_rank::links::Channels;
-use example_page_rank::{DAMPING, ITERATIONS, OF_VERTEX};
 use ring_host::{BufferError, Kernel};
+use ring_page_rank::graph::{Edges, Kind};
+use ring_page_rank::links::Channels;
+use ring_page_rank::{DAMPING, ITERATIONS, OF_VERTEX};
 use ring_whole_device_kernels::rank_links::{
     Contribution, ContributionSender, ConvergenceChecker, RankAggregator, RunSplitter,
 };
@@ -212,7 +212,7 @@ fn check_iterations(answer: Ranked) -> Found<()> {
 
 /// An error if these are not the ranks.
 fn check_ranks(ranks: &[f32], right: &[f64]) -> Found<()> {
-    example_page_rank::check(ranks, right).map(|_| ()).map_err(wrong)
+    ring_page_rank::check(ranks, right).map(|_| ()).map_err(wrong)
 }
 
 /// What is in the cell, or what is made for it.
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn all_kernels_are_in_the_module() {
-        let image = example_page_rank::KERNELS.image().unwrap();
+        let image = ring_page_rank::KERNELS.image().unwrap();
         for entry in entries() {
             image.check_entry(entry).unwrap();
         }
