@@ -127,7 +127,7 @@ mod moves {
     /// Reads four atoms, each once.
     #[inline]
     pub(crate) fn load_four<S: MemoryScope>(atoms: &[Atom; 4]) -> [Bytes; 4] {
-        atoms.each_ref().map(Atom::load)
+        atoms.each_ref().map(S::load)
     }
 
     /// Writes four atoms.
