@@ -1,11 +1,11 @@
-//! Cubins of the PTX, and `cargo xtask ptxas`: what each architecture's assembler makes of it.
+//! What `ptxas` makes of PTX: cubins, and what each kernel takes.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
-use crate::pins::{MODULES, Module};
-use crate::setup::ptxas::{self, Ptxas};
+use crate::pins::Module;
+use crate::setup::ptxas::Ptxas;
 use crate::{Result, Workspace, pins, shell, workspace};
 
 /// What `ptxas -v` says of one kernel.
@@ -21,52 +21,6 @@ pub struct Usage {
     pub stack: u32,
     /// Bytes of spilled registers, stores and loads together.
     pub spills: u32,
-}
-
-/// Assembles the checked-in PTX for every architecture and prints what it takes.
-///
-/// # Errors
-/// When `ptxas` is missing or refuses the PTX, or when a kernel has a stack frame or spills.
-pub fn run(ws: &Workspace) -> Result {
-    let ptxas = ptxas::find(ws)?;
-    let scratch = ws.target("ptxas");
-    fs_err::create_dir_all(&scratch)?;
-    println!("ptxas {}", ptxas.release);
-    println!(
-        "{:<8}{:<28}{:>10}{:>8}{:>8}{:>8}",
-        "arch", "kernel", "registers", "shared", "stack", "spills"
-    );
-    let mut bad = Vec::new();
-    let mut assembled = 0;
-    let each = pins::ARCHITECTURES.iter().flat_map(|arch| MODULES.map(|module| (*arch, module)));
-    for (arch, module) in each {
-        let Some(usages) = assemble(&ptxas, &ws.ptx(module), &scratch, arch)? else {
-            println!("sm_{arch:<5}(this ptxas does not know it)");
-            continue;
-        };
-        assembled += 1;
-        let ptx = fs_err::read_to_string(ws.ptx(module))?;
-        // A function that is called and costs nothing of its own is not worth a row.
-        for usage in usages.iter().filter(|u| u.registers > 0 || u.stack > 0 || u.spills > 0) {
-            let Usage { name, registers, shared, stack, spills } = usage;
-            println!("sm_{arch:<5}{name:<28}{registers:>10}{shared:>8}{stack:>8}{spills:>8}");
-            // A kernel with ports has no more registers than there are for the threads of a default launch. What does not fit
-            // them is spilled, and stated here; its PTX itself has no local memory, which the rules for PTX see to.
-            if (*stack > 0 || *spills > 0) && !has_limit(&ptx, name) {
-                bad.push(format!("sm_{arch} {name}: {stack} bytes of stack, {spills} of spills"));
-            }
-        }
-    }
-    ensure!(assembled > 0, "ptxas knows none of the architectures");
-    ensure!(bad.is_empty(), "local memory in a kernel:\n{}", bad.join("\n"));
-    Ok(())
-}
-
-/// Whether that kernel of a module has a limit of registers.
-fn has_limit(ptx: &str, kernel: &str) -> bool {
-    let entry = ptx.split_once(&format!(".entry {kernel}("));
-    let head = entry.and_then(|(_, entry)| entry.split_once("\n{"));
-    head.is_some_and(|(head, _)| head.contains(".maxnreg"))
 }
 
 /// Assembles `ptx` for `arch`; nothing when this `ptxas` does not know that architecture.
@@ -163,13 +117,7 @@ fn before(line: &str, unit: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Usage, has_limit, parse};
-
-    #[test]
-    fn a_limit_is_that_of_its_kernel() {
-        let ptx = ".entry k(\n)\n{\n}\n.entry k2(\n)\n.maxnreg 128\n{\n}\n";
-        assert!(!has_limit(ptx, "k") && has_limit(ptx, "k2") && !has_limit(ptx, "k3"));
-    }
+    use super::{Usage, parse};
 
     #[test]
     fn reads_kernels_and_called_functions() {

@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Result, Workspace, assemble, budget, build, callgrind, check, deny, docs_rs, fuzz,
-    mutants, package, rust_cuda, sanitize, setup, undefined,
+    Result, Workspace, budget, build, callgrind, check, deny, docs_rs, fuzz, mutants, package,
+    resources, rust_cuda, sanitize, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -28,8 +28,12 @@ pub enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Assemble the checked-in PTX for every architecture, print its resources
-    Ptxas,
+    /// Assemble the checked-in PTX for every architecture, write what each kernel takes to xtask/ptxas.txt
+    Ptxas {
+        /// Write nothing, but see that the table is of the PTX that is in the clone
+        #[arg(long)]
+        check: bool,
+    },
     /// Compile the same by Rust-CUDA, where its tools are; check and assemble what comes out, compare resources
     RustCuda,
     /// Model-check the ring, the resident loop between orders and launches, and the host's threads
@@ -101,7 +105,8 @@ pub fn run(args: &[String]) -> Result {
         Task::Setup(options) => setup::run(ws, &options),
         Task::Ptx { check: true } => check::run(ws),
         Task::Ptx { check: false } => build::run(ws),
-        Task::Ptxas => assemble::run(ws),
+        Task::Ptxas { check: true } => resources::check(ws),
+        Task::Ptxas { check: false } => resources::write(ws),
         Task::RustCuda => rust_cuda::run(ws),
         Task::Loom => sanitize::loom(ws),
         Task::Asan { all } => sanitize::sanitizer(ws, "address", all),

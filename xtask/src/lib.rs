@@ -8,7 +8,7 @@
 //! - [`installed`] gets cargo's tools that the jobs need,
 //! - [`inputs`] and [`manifest`] tell, without a nightly, whether sources changed and the PTX did not,
 //! - [`golden`] reads the PTX for what a ring kernel must not contain,
-//! - [`assemble`] runs `ptxas` over it: for the cubins, and to report registers, stack and spills,
+//! - [`assemble`] runs `ptxas` over it, and [`resources`] keeps the table of what each kernel takes,
 //! - [`rust_cuda`] compiles the same by the other compiler, and compares,
 //! - [`sanitize`] runs loom over the ring, the resident loop and the host, and the sanitizers over the CPU device,
 //! - [`undefined`] runs Miri, or where it is missing cargo-careful and valgrind,
@@ -41,6 +41,7 @@ pub mod manifest;
 pub mod mutants;
 pub mod package;
 pub mod pins;
+pub mod resources;
 pub mod rust_cuda;
 pub mod sanitize;
 pub mod setup;

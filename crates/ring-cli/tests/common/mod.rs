@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub const LIMIT: Duration = Duration::from_secs(300);
 
 /// What came of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ran {
     /// The exit status.
     pub status: Option<i32>,
