@@ -14,6 +14,7 @@ use ring_host::{
 };
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::process::Command;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,24 @@ use std::time::{Duration, Instant};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The program that runs these tests, as a command: by the emulator that `RING_TEST_RUNNER` names, where it is a program
+/// for another processor.
+///
+/// # Panics
+/// If the system does not tell which program that is.
+#[must_use]
+pub fn this_program() -> Command {
+    let program = std::env::current_exe().expect("the system tells the path of this program");
+    match std::env::var_os("RING_TEST_RUNNER") {
+        Some(emulator) => {
+            let mut command = Command::new(emulator);
+            command.arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
 
 /// A deadline that a working runtime never reaches: it bounds a test, it measures nothing.
 pub const LONG: Duration = Duration::from_secs(60);

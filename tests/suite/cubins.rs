@@ -88,7 +88,6 @@ const CASES: [(&str, &str, &[&str]); 8] = [
 ];
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_cubin_that_is_not_taken_is_replaced_by_the_ptx() {
     let compiled = || library("cubins", LIBRARY);
     let Some(folder) = is_child().then(PathBuf::new).or_else(compiled) else { return };

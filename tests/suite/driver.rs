@@ -40,7 +40,6 @@ pub(crate) fn library(name: &str, source_text: &str) -> Option<PathBuf> {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_code_that_is_not_known_is_reported_as_it_is() {
     let test = concat!(module_path!(), "::a_code_that_is_not_known_is_reported_as_it_is");
     let compiled = || library("driver", LIBRARY);

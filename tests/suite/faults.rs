@@ -12,9 +12,11 @@ use ring_host::{
     TryRecvError, TrySendError,
 };
 use ring_tests::kernels::{bears_panics, config, of_examples, traps};
-use ring_tests::{LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, until, with_ptx};
+use ring_tests::{
+    LONG, Unlucky, WAYS, active, cpu, cpu_with, exchange, gpu, this_program, until, with_ptx,
+};
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// How long a call may take that must not wait for anything.
@@ -92,7 +94,7 @@ pub(crate) fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOn
         println!("{done}");
         return;
     }
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut child = this_program()
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, name)
         .envs(environment.iter().copied())

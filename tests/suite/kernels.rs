@@ -10,8 +10,8 @@ use ring_host::{
     Runtime, RuntimeConfig,
 };
 use ring_tests::kernels::{VARIABLE, config};
-use ring_tests::{LONG, active, cpu, gpu};
-use std::process::{Command, Output};
+use ring_tests::{LONG, active, cpu, gpu, this_program};
+use std::process::Output;
 use std::sync::Mutex;
 
 /// PTX with the entries of `echo` and of the layout probe, and no other; both only return.
@@ -149,7 +149,7 @@ fn a_gpu_that_refuses_them_is_not_chosen() {
 /// This program again, asked to run one test that looks for a GPU, with that value of the variable.
 fn run_with(value: &std::ffi::OsStr) -> Output {
     let name = "kernels::the_files_are_said_before_a_gpu_is_opened";
-    let mut child = Command::new(std::env::current_exe().unwrap());
+    let mut child = this_program();
     child.args([name, "--exact", "--test-threads=1"]).env(CHILD, name).env(VARIABLE, value);
     child.output().unwrap()
 }

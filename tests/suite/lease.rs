@@ -10,10 +10,10 @@ use ring_host::{
     RuntimeConfig, State, TrySendError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{CallError, LONG, WAYS, active, cpu, exchange, gpu, on_each_device, until};
+use ring_tests::{LONG, WAYS, active, cpu, exchange, gpu, on_each_device, this_program, until};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// The shortest lease that is allowed.
 const SHORT: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ fn a_lease_too_short_to_be_renewed_is_refused() {
 /// kernels are.
 fn spawn(test: &str, device: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let name = test.split_once("::").expect("crate::module::test").1;
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut child = this_program()
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, name)
         .env("RING_TEST_HOST", device)
@@ -167,7 +167,9 @@ fn a_process_that_forgets_its_kernels_ends() {
 /// Sends a signal by name.
 #[cfg(unix)]
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    let sent = std::process::Command::new("sh")
+        .args(["-c", &format!("kill -{name} {}", child.id())])
+        .status();
     assert!(sent.unwrap().success());
 }
 
@@ -176,6 +178,9 @@ fn signal(child: &Child, name: &str) {
 #[cfg(unix)]
 #[test]
 fn a_stopped_host_finds_its_kernel_gone_or_goes_on() {
+    use ring_tests::CallError;
+    use std::time::Instant;
+
     let here = here!("a_stopped_host_finds_its_kernel_gone_or_goes_on");
     let lease = Duration::from_millis(500);
     if is_child() {

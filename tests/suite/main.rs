@@ -13,7 +13,10 @@ mod asynchronous;
 mod bad_input;
 mod buffers;
 mod busy;
+// Both give the process a driver library of their own, which glibc loads and a static program of musl's cannot.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod cubins;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod driver;
 mod embedded;
 mod faults;

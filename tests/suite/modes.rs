@@ -9,7 +9,9 @@ use ring_host::{
     Budgets, DeviceFault, DeviceKind, Exit, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
     Obstacle, OpenError, Processing, RecvTimeoutError, Refusal, Runtime, RuntimeConfig,
 };
-use ring_tests::{LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened};
+use ring_tests::{
+    LONG, Progress, Slow, Unlucky, WAYS, active, exchange, on_each_device, opened, this_program,
+};
 use std::time::Duration;
 
 fn way((mode, memory): (Mode, Memory)) -> LaunchConfig {
@@ -363,7 +365,7 @@ fn the_environment_forces() {
         (&[("RING_MEMORY", "Mapped")], "RING_MEMORY: unknown memory 'Mapped'"),
     ];
     for (variables, expected) in cases {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut child = this_program();
         child.args(["--exact", "modes::the_environment_forces"]).env(CHILD, expected);
         child.env_remove("RING_MODE").env_remove("RING_MEMORY").envs(variables.iter().copied());
         let output = child.output().unwrap();

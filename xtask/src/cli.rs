@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Result, Workspace, budget, build, callgrind, check, deny, docs_rs, fuzz, mutants, package,
-    resources, rust_cuda, sanitize, setup, undefined,
+    Result, Workspace, budget, build, callgrind, check, deny, docs_rs, fuzz, hosts, mutants,
+    package, resources, rust_cuda, sanitize, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -74,6 +74,8 @@ pub enum Task {
         #[arg(long)]
         advisories: bool,
     },
+    /// Check the code for other hosts, and run the ring and the CPU device on an emulated Arm processor
+    Hosts,
     /// The documentation of all crates, as docs.rs builds it
     Docs,
     /// Package what is published, look into it, and try it as somebody who has only the packages
@@ -118,6 +120,7 @@ pub fn run(args: &[String]) -> Result {
         Task::Mutants(options) => mutants::run(ws, &options),
         Task::Callgrind => callgrind::run(ws),
         Task::Deny { advisories } => deny::run(ws, advisories),
+        Task::Hosts => hosts::run(ws),
         Task::Docs => docs_rs::run(ws),
         Task::Package(options) => package::run(ws, &options),
         Task::Budget { no_time } => budget::run(ws, !no_time),

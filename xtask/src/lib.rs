@@ -16,6 +16,7 @@
 //! - [`mutants`] changes the code bit by bit, and looks whether a test fails,
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
+//! - [`hosts`] checks the code for other hosts, and runs tests on an emulated one,
 //! - [`docs_rs`] builds the documentation as docs.rs does,
 //! - [`package`] packages what is published, and tries it,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -34,6 +35,7 @@ pub mod deny;
 pub mod docs_rs;
 pub mod fuzz;
 pub mod golden;
+pub mod hosts;
 pub mod inputs;
 pub mod installed;
 pub mod lock;

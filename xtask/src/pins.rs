@@ -158,12 +158,28 @@ impl Module {
     }
 }
 
-/// Debian's package of the standard library's source: what serves where rustup can fetch nothing.
-pub const DEBIAN_PACKAGE: &str = "rust-src";
-/// Its version. `core` of 1.97.1 compiles with the pinned nightly, to the same PTX.
-pub const DEBIAN_VERSION: &str = "1.97.1+dfsg1-1";
-/// The suites that carry it.
-pub const DEBIAN_SUITES: &str = "sid forky";
+/// A package of Debian's, of one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DebianPackage {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The suites that carry it.
+    pub suites: &'static str,
+}
+
+/// The standard library's source: what serves where rustup can fetch nothing. `core` of 1.97.1 compiles with the pinned
+/// nightly, to the same PTX.
+pub const RUST_SRC: DebianPackage =
+    DebianPackage { name: "rust-src", version: "1.97.1+dfsg1-1", suites: "sid forky" };
+
+/// What runs programs of 64-bit Arm on another processor.
+pub const QEMU: DebianPackage = DebianPackage {
+    name: "qemu-user-static",
+    version: "1:7.2+dfsg-7+deb12u18+b3",
+    suites: "bookworm bookworm-updates",
+};
 
 /// The release of `ptxas` that makes the checked-in cubins: another makes other code of the same PTX.
 pub const PTXAS: &str = "12.9.86";

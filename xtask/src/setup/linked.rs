@@ -46,7 +46,7 @@ pub fn ensure(ws: &Workspace, nightly: &Toolchain, library: &Path) -> Result<Too
     }
     fs::create_dir_all(copy.join("lib/rustlib/src/rust"))?;
     link(library, &copy.join("lib/rustlib/src/rust/library"))?;
-    workspace::write(&copy.join(NOTE), pins::DEBIAN_VERSION)?;
+    workspace::write(&copy.join(NOTE), pins::RUST_SRC.version)?;
     works().with_context(|| format!("the linked copy in {} does not work", copy.display()))
 }
 

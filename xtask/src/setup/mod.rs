@@ -45,6 +45,16 @@ pub fn run(ws: &Workspace, options: &Options) -> Result {
     Ok(())
 }
 
+/// The standard libraries of other hosts, for the toolchain of the workspace; those that are there are left as they are.
+///
+/// # Errors
+/// When rustup cannot get one.
+pub fn targets(ws: &Workspace, targets: &[&str]) -> Result {
+    let mut rustup = rustup();
+    rustup.current_dir(ws.root()).args(["target", "add"]);
+    shell::run_for(rustup.args(targets), RUSTUP_LIMIT)
+}
+
 fn source(ws: &Workspace, options: &Options) -> Result {
     let mut from_debian = options.debian;
     if !from_debian && toolchain::find(ws).is_err() {
@@ -75,7 +85,7 @@ fn linked_copy(ws: &Workspace) -> Result<Toolchain> {
             pins::NIGHTLY
         );
     };
-    let library = debian::ensure(ws)?;
+    let library = debian::library(ws)?;
     let linked = linked::ensure(ws, &nightly, &library)?;
     println!(
         "setup: to use it by hand: rustup toolchain link ring-nightly {}",

@@ -7,7 +7,7 @@ mod common;
 mod init;
 mod project;
 
-use common::{LIMIT, ring, ring_at};
+use common::{ring, ring_at};
 use project::{FIRST, build, cargo, folder, has_nightly, lock, package, read, turn};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -178,6 +178,7 @@ fn program(path: &Path, said: &str) {
 #[cfg(unix)]
 #[test]
 fn tools_that_rust_cuda_lacks_are_named() {
+    use common::LIMIT;
     use ring_builder::rust_cuda::{NIGHTLY, RUSTC_COMMIT};
     let at = folder("rust-cuda");
     empty_package(&at);

@@ -1,6 +1,5 @@
 //! Finding the driver's library.
 
-use crate::device::platform::WSL_LIBRARIES;
 use cudarc::driver::sys;
 use libloading::Library;
 use std::sync::OnceLock;
@@ -23,6 +22,7 @@ fn find() -> bool {
 /// Loads the library of WSL2 by its path: who asks for it by name after that gets this one.
 #[cfg(unix)]
 fn load_from_wsl() -> bool {
+    use crate::device::platform::WSL_LIBRARIES;
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     let path = format!("{WSL_LIBRARIES}/libcuda.so.1");
     // SAFETY: the driver's own library, whose initialisation is meant to be run by any process.

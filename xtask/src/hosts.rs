@@ -1,0 +1,60 @@
+//! `cargo xtask hosts`: machines that are another than this one.
+//!
+//! The host's code is checked for 64-bit Arm under Linux (Grace, Jetson) and for Windows. The ring and the CPU device run
+//! on an emulated Arm processor. The emulator's own processor may order memory more strictly than Arm does: what a weak order
+//! allows is what the models are for, and what is run here is the other instructions that atomics compile to.
+
+use crate::sanitize::HOST;
+use crate::setup::{self, debian};
+use crate::{Result, Workspace, shell, workspace};
+
+/// The hosts that the code is checked for.
+const CHECKED: [&str; 2] = ["aarch64-unknown-linux-gnu", "x86_64-pc-windows-gnu"];
+
+/// The host whose programs the emulator runs. They are linked by Rust's own linker, statically, so that neither a
+/// toolchain for C nor that host's libraries are needed.
+const EMULATED: &str = "aarch64-unknown-linux-musl";
+
+/// What runs there: all tests of the ring, and the suite without a GPU.
+const TESTS: [&str; 2] = ["-p ring-shared --tests", "-p ring-tests --test suite"];
+
+/// Tests that judge by the size of the process, which is the emulator's.
+const UNFIT: [&str; 1] = ["a_thousand_cycles_grow_nothing"];
+
+/// Checks the workspace for the other hosts without a warning, and runs the tests on the emulated one.
+///
+/// # Errors
+/// When anything is warned of, a test fails, or a target or the emulator cannot be had.
+pub fn run(ws: &Workspace) -> Result {
+    setup::targets(ws, &CHECKED)?;
+    for host in CHECKED {
+        let mut cargo = shell::stable_cargo(ws.root());
+        cargo.args(["clippy", "--workspace", "--all-targets", "--target", host, "--target-dir"]);
+        cargo.arg(ws.target("hosts")).args(["--", "-D", "warnings"]);
+        shell::show_and_run(&mut cargo)?;
+    }
+    if !cfg!(target_os = "linux") {
+        println!("hosts: the emulator runs under Linux, as on {HOST}; no test was run");
+        return Ok(());
+    }
+    setup::targets(ws, &[EMULATED])?;
+    let emulator = debian::emulator(ws)?;
+    // What looks for the driver asks the linker for a library that this host has as a part of another.
+    let libraries = ws.target("hosts").join("libraries");
+    workspace::write(&libraries.join("libdl.a"), "!<arch>\n")?;
+    let flags = format!("-Lnative={}", libraries.display());
+    for tests in TESTS {
+        let mut cargo = shell::stable_cargo(ws.root());
+        cargo.args(["test", "--target", EMULATED]).args(tests.split_whitespace());
+        cargo.arg("--target-dir").arg(ws.target("hosts"));
+        cargo.arg("--").args(UNFIT.iter().flat_map(|name| ["--skip", name]));
+        cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld");
+        cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER", &emulator);
+        cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUSTFLAGS", &flags);
+        cargo.env("RING_TEST_RUNNER", &emulator);
+        // Emulated, code that is not optimised at all takes several times as long.
+        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", "none");
+        shell::show_and_run(&mut cargo)?;
+    }
+    Ok(())
+}
