@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Result, Workspace, budget, build, callgrind, check, deny, docs_rs, fuzz, hosts, mutants,
-    package, resources, rust_cuda, sanitize, setup, undefined,
+    Result, Workspace, book, budget, build, callgrind, check, deny, docs_rs, fuzz, hosts, mutants,
+    package, picture, resources, rust_cuda, sanitize, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -76,6 +76,10 @@ pub enum Task {
     },
     /// Check the code for other hosts, and run the ring and the CPU device on an emulated Arm processor
     Hosts,
+    /// Draw the README's picture of latency against load from a report of `ring bench`
+    Picture,
+    /// The documents as a site, by mdBook
+    Book,
     /// The documentation of all crates, as docs.rs builds it
     Docs,
     /// Package what is published, look into it, and try it as somebody who has only the packages
@@ -121,6 +125,8 @@ pub fn run(args: &[String]) -> Result {
         Task::Callgrind => callgrind::run(ws),
         Task::Deny { advisories } => deny::run(ws, advisories),
         Task::Hosts => hosts::run(ws),
+        Task::Picture => picture::run(ws),
+        Task::Book => book::run(ws),
         Task::Docs => docs_rs::run(ws),
         Task::Package(options) => package::run(ws, &options),
         Task::Budget { no_time } => budget::run(ws, !no_time),

@@ -17,6 +17,8 @@
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`hosts`] checks the code for other hosts, and runs tests on an emulated one,
+//! - [`picture`] draws the README's picture,
+//! - [`book`] builds the documents as a site,
 //! - [`docs_rs`] builds the documentation as docs.rs does,
 //! - [`package`] packages what is published, and tries it,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -26,6 +28,7 @@
 //! It is a library so that `xtask/tests` can check the PTX with a stable toolchain alone.
 
 pub mod assemble;
+pub mod book;
 pub mod budget;
 pub mod build;
 pub mod callgrind;
@@ -42,6 +45,7 @@ pub mod lock;
 pub mod manifest;
 pub mod mutants;
 pub mod package;
+pub mod picture;
 pub mod pins;
 pub mod resources;
 pub mod rust_cuda;

@@ -201,6 +201,13 @@ pub const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", with:
 pub const CARGO_DENY: Tool =
     Tool { name: "cargo-deny", version: "0.20.2", with: &["--no-default-features"] };
 
+/// What makes a site of the documents.
+pub const MDBOOK: Tool = Tool {
+    name: "mdbook",
+    version: "0.5.4",
+    with: &["--no-default-features", "--features", "search"],
+};
+
 /// std with its debug assertions, and checks that rustc adds in nightlies.
 pub const CARGO_CAREFUL: Tool = Tool { name: "cargo-careful", version: "0.4.10", with: &[] };
 
