@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     Result, Workspace, book, budget, build, callgrind, check, deny, docs_rs, fuzz, hosts, mutants,
-    package, picture, resources, rust_cuda, sanitize, setup, undefined,
+    package, picture, resources, rust_cuda, sanitize, semver, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -80,6 +80,8 @@ pub enum Task {
     Picture,
     /// The documents as a site, by mdBook
     Book,
+    /// Compare the public interfaces with those of the last version, by cargo-semver-checks
+    Semver,
     /// The documentation of all crates, as docs.rs builds it
     Docs,
     /// Package what is published, look into it, and try it as somebody who has only the packages
@@ -127,6 +129,7 @@ pub fn run(args: &[String]) -> Result {
         Task::Hosts => hosts::run(ws),
         Task::Picture => picture::run(ws),
         Task::Book => book::run(ws),
+        Task::Semver => semver::run(ws),
         Task::Docs => docs_rs::run(ws),
         Task::Package(options) => package::run(ws, &options),
         Task::Budget { no_time } => budget::run(ws, !no_time),

@@ -19,6 +19,7 @@
 //! - [`hosts`] checks the code for other hosts, and runs tests on an emulated one,
 //! - [`picture`] draws the README's picture,
 //! - [`book`] builds the documents as a site,
+//! - [`semver`] compares the public interfaces with those of the last version,
 //! - [`docs_rs`] builds the documentation as docs.rs does,
 //! - [`package`] packages what is published, and tries it,
 //! - [`budget`] counts the crates of `ring-host` and times its build.
@@ -50,6 +51,7 @@ pub mod pins;
 pub mod resources;
 pub mod rust_cuda;
 pub mod sanitize;
+pub mod semver;
 pub mod setup;
 pub mod shell;
 pub mod toolchain;

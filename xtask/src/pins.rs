@@ -201,6 +201,13 @@ pub const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", with:
 pub const CARGO_DENY: Tool =
     Tool { name: "cargo-deny", version: "0.20.2", with: &["--no-default-features"] };
 
+/// What compares public interfaces.
+pub const CARGO_SEMVER_CHECKS: Tool =
+    Tool { name: "cargo-semver-checks", version: "0.50.0", with: &[] };
+
+/// The commit of the last version, 0.2.0, to compare with where no tag is in the clone.
+pub const LAST_VERSION: &str = "4a3e57e322ed68496d954c675e05112c37966fea";
+
 /// What makes a site of the documents.
 pub const MDBOOK: Tool = Tool {
     name: "mdbook",
