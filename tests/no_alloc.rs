@@ -10,6 +10,7 @@ use ring_host::{
 };
 use ring_tests::{LONG, WAYS, kernels, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -147,6 +148,46 @@ fn run_asynchronously(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     assert_eq!(counted, 0, "asynchronously on {device}, {mode} in {memory}");
 }
 
+/// Calls of two threads, one by one and by tickets.
+fn run_calls(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
+    let launch = LaunchConfig::default().mode(mode).memory(memory);
+    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let client = kernel.client().unwrap();
+    let line = Barrier::new(3);
+    let counted = std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (client, line) = (client.clone(), &line);
+            scope.spawn(move || {
+                // A thread's own handle is allocated when it is first asked for.
+                drop(std::thread::current());
+                line.wait();
+                for i in 0..MESSAGES / 20 {
+                    let requests =
+                        [0, 1, 2].map(|k| EchoMessage::from_seed(thread << 32 | i << 2 | k));
+                    let tickets = requests.map(|request| client.submit(request, LONG).unwrap());
+                    for (request, ticket) in requests.iter().zip(tickets) {
+                        assert_eq!(ticket.wait(LONG).unwrap(), request.answer());
+                    }
+                    assert_eq!(client.call(requests[0], LONG).unwrap(), requests[0].answer());
+                }
+                line.wait();
+                line.wait();
+            });
+        }
+        line.wait();
+        let counted = allocations(|| {
+            line.wait();
+        });
+        line.wait();
+        counted
+    });
+    let device = &runtime.device().name;
+    println!("{device}, {mode} in {memory}: {counted} allocations in calls of two threads");
+    assert_eq!(counted, 0, "{mode} in {memory} on {device}");
+    kernel.terminate(LONG).unwrap();
+}
+
 /// Messages that pass two kernels on their way, one by one and in batches.
 fn run_graph(runtime: &Runtime) {
     let config = || LaunchConfig::default().kernels(kernels::of_examples::<Pass>());
@@ -204,6 +245,7 @@ fn messages_need_no_heap() {
         WAYS.into_iter().for_each(|way| run(runtime, way));
         WAYS.into_iter().for_each(|way| run_payload(runtime, way));
         WAYS.into_iter().for_each(|way| run_asynchronously(runtime, way));
+        WAYS.into_iter().for_each(|way| run_calls(runtime, way));
         run_graph(runtime);
     });
 }

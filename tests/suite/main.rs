@@ -13,6 +13,7 @@ mod asynchronous;
 mod bad_input;
 mod buffers;
 mod busy;
+mod client;
 // Both give the process a driver library of their own, which glibc loads and a static program of musl's cannot.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod cubins;

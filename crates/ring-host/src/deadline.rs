@@ -35,6 +35,21 @@ impl Deadline {
     }
 }
 
+/// Parks the thread until it is unparked or the deadline has passed; or returns at once, as std's.
+#[cfg(not(loom))]
+pub(crate) fn park(deadline: Deadline) {
+    match deadline.end {
+        Some(end) => std::thread::park_timeout(end.saturating_duration_since(Instant::now())),
+        None => std::thread::park(),
+    }
+}
+
+/// The same under the model checker, which knows no time.
+#[cfg(loom)]
+pub(crate) fn park(_: Deadline) {
+    loom::thread::park();
+}
+
 /// How a waiting thread passes the time between looks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {

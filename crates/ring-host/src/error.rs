@@ -1,6 +1,7 @@
 //! Errors, one enum an operation. Each names what, which value, which limit, and what to do.
 
 mod buffer;
+mod call;
 mod command;
 mod driver;
 mod fault;
@@ -13,6 +14,7 @@ mod obstacle;
 mod open;
 
 pub use buffer::BufferError;
+pub use call::{CallError, SubmitError};
 pub use command::{ControlError, PayloadError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};

@@ -75,9 +75,10 @@ pub use device::{image, platform, probe};
 pub use devices::Devices;
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
-    BufferError, ChannelError, ControlError, DeviceFault, DevicesError, Error, GraphError,
-    GridsError, LaunchError, Obstacle, OpenError, PayloadError, RecoverError, RecoverGraphError,
-    RecvTimeoutError, Refusal, SendTimeoutError, StateError, TryRecvError, TrySendError, WaitedFor,
+    BufferError, CallError, ChannelError, ControlError, DeviceFault, DevicesError, Error,
+    GraphError, GridsError, LaunchError, Obstacle, OpenError, PayloadError, RecoverError,
+    RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError, StateError, SubmitError,
+    TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
     Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
@@ -86,6 +87,7 @@ pub use grids::Grids;
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
 pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
+pub use kernel::client::{Client, ClientConfig, DEFAULT_TICKETS, Ticket, Unanswered};
 pub use kernel::embedded::Kernels;
 pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};

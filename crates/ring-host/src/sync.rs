@@ -9,6 +9,12 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64},
 };
 
+#[cfg(not(loom))]
+pub(crate) use std::thread::{Thread, current};
+
+#[cfg(loom)]
+pub(crate) use loom::thread::{Thread, current};
+
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard,

@@ -7,6 +7,7 @@ use crate::error::{
     ChannelError, ControlError, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError,
 };
 use crate::kernel::channel::{Channel, messages};
+use crate::kernel::client::{Client, ClientConfig};
 use crate::kernel::core::KernelCore;
 use crate::memory::plan::Direction;
 use crate::mode::{Memory, Mode};
@@ -260,6 +261,23 @@ impl<K: Kernel> KernelHandle<K> {
     /// Takes a channel out, to use it on another thread.
     pub fn take_channel(&mut self, channel: u32) -> Result<Channel<K>, ChannelError> {
         self.slot(channel)?.take().ok_or(ChannelError::Taken(channel))
+    }
+
+    /// Takes all channels out that are there, for calls from any number of threads. As
+    /// [`client_with`](Self::client_with) with the defaults.
+    ///
+    /// # Errors
+    /// When every channel was taken out before.
+    pub fn client(&mut self) -> Result<Client<K>, ChannelError> {
+        self.client_with(ClientConfig::default())
+    }
+
+    /// The same, as chosen. Take channels out before, to keep them for other use.
+    ///
+    /// # Errors
+    /// When every channel was taken out before.
+    pub fn client_with(&mut self, config: ClientConfig) -> Result<Client<K>, ChannelError> {
+        Client::new(&self.core, self.channels.iter_mut().filter_map(Option::take), config)
     }
 
     fn slot(&mut self, channel: u32) -> Result<&mut Option<Channel<K>>, ChannelError> {

@@ -1,6 +1,7 @@
 //! A kernel as its user has it: how it is launched, commanded, sent to and received from.
 
 pub(crate) mod channel;
+pub(crate) mod client;
 pub(crate) mod core;
 pub(crate) mod embedded;
 pub(crate) mod files;

@@ -97,6 +97,11 @@ impl<K: Kernel> Receiver<K> {
         TryIter { receiver: self }
     }
 
+    /// The index of its channel.
+    pub(crate) fn channel(&self) -> u32 {
+        self.channel
+    }
+
     /// Responses that the ring has room for.
     #[inline]
     pub fn capacity(&self) -> usize {

@@ -188,7 +188,7 @@ impl<K: Kernel> Sender<K> {
 
     /// What the receiving half has received, if messages are taken; else why not.
     #[inline]
-    pub(super) fn admitted(&mut self) -> Result<u64, TrySendError<()>> {
+    pub(crate) fn admitted(&mut self) -> Result<u64, TrySendError<()>> {
         if !self.core.device.is_active() {
             self.core.device.admit()?;
         }

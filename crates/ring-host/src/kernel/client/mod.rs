@@ -1,0 +1,212 @@
+//! Calls of a kernel from any number of threads: a request, and its answer.
+//!
+//! [`Client`] is what threads share and [`Ticket`] an answer to come; `shared_channel` is a channel that many call on, and `desk` knows
+//! whose each answer is. A channel of one's own stays the way without a lock.
+
+mod channels;
+mod desk;
+mod shared_channel;
+mod ticket;
+
+pub use ticket::{Ticket, Unanswered};
+
+use self::channels::Channels;
+use self::shared_channel::SharedChannel;
+use crate::deadline::Deadline;
+use crate::error::{CallError, ChannelError, SubmitError};
+use crate::kernel::channel::Channel;
+use crate::kernel::core::KernelCore;
+use crate::setters::setters;
+use ring_device::Kernel;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Calls of one channel under way at a time, by default.
+pub const DEFAULT_TICKETS: u32 = 1024;
+
+/// What can be chosen of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    tickets: NonZeroU32,
+    waits_for_activation: bool,
+}
+
+impl Default for ClientConfig {
+    fn default() -> ClientConfig {
+        let tickets = NonZeroU32::new(DEFAULT_TICKETS).unwrap_or(NonZeroU32::MIN);
+        ClientConfig { tickets, waits_for_activation: false }
+    }
+}
+
+setters! { of ClientConfig;
+    /// How many calls of each channel may be under way at a time: sent and not answered, or answered and not taken.
+    /// [`DEFAULT_TICKETS`] by default. A client allocates room for so many answers of each channel when it is made.
+    tickets(most: NonZeroU32) => tickets = most;
+    /// Calls of a kernel that is not active wait until it is, or until their deadline. By default they are refused at once.
+    wait_for_activation() => waits_for_activation = true;
+}
+
+/// Calls a kernel, from any number of threads: clones share the same channels. By
+/// [`KernelHandle::client`](crate::KernelHandle::client).
+///
+/// It may outlive the kernel; calls then end with the error that a channel gives. A call takes a lock a few times, none of which is
+/// held while anything is waited for but by the one caller that receives for all; the others are parked. No call allocates.
+///
+/// ```
+/// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
+/// # use std::time::Duration;
+/// # let second = Duration::from_secs(1);
+/// let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+/// kernel.activate(second)?;
+/// let client = kernel.client()?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let client = client.clone();
+///         scope.spawn(move || {
+///             let request = EchoMessage::from_seed(thread);
+///             assert_eq!(client.call(request, second).unwrap(), request.answer());
+///         });
+///     }
+/// });
+/// # kernel.terminate(second)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Client<K: Kernel> {
+    channels: Arc<Channels<K>>,
+}
+
+impl<K: Kernel> Clone for Client<K> {
+    fn clone(&self) -> Client<K> {
+        Client { channels: Arc::clone(&self.channels) }
+    }
+}
+
+impl<K: Kernel> Client<K> {
+    /// A client of those channels, of which there is one at least.
+    pub(crate) fn new(
+        core: &Arc<KernelCore>,
+        channels: impl Iterator<Item = Channel<K>>,
+        config: ClientConfig,
+    ) -> Result<Client<K>, ChannelError> {
+        let shared = |channel: Channel<K>| SharedChannel::new(core, channel, config.tickets.get());
+        let each: Box<[SharedChannel<K>]> = channels.map(shared).collect();
+        if each.is_empty() {
+            return Err(ChannelError::Taken(0));
+        }
+        let ClientConfig { waits_for_activation, .. } = config;
+        Ok(Client { channels: Arc::new(Channels { each, next: 0.into(), waits_for_activation }) })
+    }
+
+    /// Sends a request on the channel whose turn it is, and waits for its answer.
+    ///
+    /// # Errors
+    /// When it could not be sent, which gives it back, or was not answered before the deadline. A request that was sent may be
+    /// handled still; its answer is then nobody's.
+    pub fn call(
+        &self,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<K::Response, CallError<K::Request>> {
+        self.call_on(self.turn(), request, deadline.into())
+    }
+
+    /// The same on the channel of a key: calls with equal keys are handled in the order in which they were sent.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn call_by_key(
+        &self,
+        key: &impl Hash,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<K::Response, CallError<K::Request>> {
+        self.call_on(self.of_key(key), request, deadline.into())
+    }
+
+    /// Sends a request on the channel whose turn it is, and gives the ticket for its answer: for many calls under way at a
+    /// time. With a deadline of [`Duration::ZERO`](std::time::Duration::ZERO) it does not wait for room.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Echo>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// # let client = kernel.client()?;
+    /// let requests = [0, 1, 2].map(EchoMessage::from_seed);
+    /// let tickets = requests.map(|request| client.submit(request, second).unwrap());
+    /// for (request, ticket) in requests.into_iter().zip(tickets) {
+    ///     assert_eq!(ticket.wait(second)?, request.answer());
+    /// }
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it could not be sent before the deadline; the error gives it back.
+    pub fn submit(
+        &self,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Ticket<K>, SubmitError<K::Request>> {
+        self.submit_on(self.turn(), request, deadline.into())
+    }
+
+    /// The same on the channel of a key, as [`call_by_key`](Self::call_by_key) chooses it.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    pub fn submit_by_key(
+        &self,
+        key: &impl Hash,
+        request: K::Request,
+        deadline: impl Into<Deadline>,
+    ) -> Result<Ticket<K>, SubmitError<K::Request>> {
+        self.submit_on(self.of_key(key), request, deadline.into())
+    }
+
+    /// How many channels it calls on.
+    pub fn channels(&self) -> usize {
+        self.channels.each.len()
+    }
+
+    fn call_on(
+        &self,
+        channel: usize,
+        request: K::Request,
+        deadline: Deadline,
+    ) -> Result<K::Response, CallError<K::Request>> {
+        let place = self.channels.send(channel, request, deadline).map_err(CallError::NotSent)?;
+        let channel = &self.channels.each[channel];
+        channel.wait(place, deadline).map_err(|error| {
+            channel.forget(place);
+            CallError::NotAnswered(error)
+        })
+    }
+
+    fn submit_on(
+        &self,
+        channel: usize,
+        request: K::Request,
+        deadline: Deadline,
+    ) -> Result<Ticket<K>, SubmitError<K::Request>> {
+        let place = self.channels.send(channel, request, deadline)?;
+        Ok(Ticket::new(Arc::clone(&self.channels), channel, place))
+    }
+
+    /// The index of the channel of a call that names no key.
+    fn turn(&self) -> usize {
+        match self.channels.each.len() {
+            1 => 0,
+            channels => self.channels.next.fetch_add(1, Relaxed) % channels,
+        }
+    }
+
+    fn of_key(&self, key: &impl Hash) -> usize {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        (hash % self.channels.each.len() as u64) as usize
+    }
+}
