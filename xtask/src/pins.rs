@@ -206,7 +206,7 @@ pub const CARGO_SEMVER_CHECKS: Tool =
     Tool { name: "cargo-semver-checks", version: "0.50.0", with: &[] };
 
 /// The commit of the last version, 0.2.0, to compare with where no tag is in the clone.
-pub const LAST_VERSION: &str = "4a3e57e322ed68496d954c675e05112c37966fea";
+pub const LAST_VERSION: &str = "1ac6e193892a3ef841e77727c0e5f974a830a7b3";
 
 /// What makes a site of the documents.
 pub const MDBOOK: Tool = Tool {
