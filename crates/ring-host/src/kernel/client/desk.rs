@@ -121,11 +121,12 @@ impl<R> Desk<R> {
 
     /// The thread that has been parked longest, which then is not any more.
     pub fn next(&mut self) -> Option<Thread> {
-        let place = self.parked.pop_front()?;
-        match &mut self.places[place as usize] {
-            Place::Expected(thread) => thread.take(),
-            _ => None,
+        while let Some(place) = self.parked.pop_front() {
+            if let Place::Expected(thread @ Some(_)) = &mut self.places[place as usize] {
+                return thread.take();
+            }
         }
+        None
     }
 
     /// Nobody wants that answer any more.
@@ -189,6 +190,19 @@ mod tests {
         assert_eq!(own(desk.give(3, None)), None);
         desk.forget(answered);
         assert_eq!((desk.take().is_some(), desk.take().is_some(), desk.take()), (true, true, None));
+    }
+
+    /// Whoever was noted to be parked and received instead is passed over.
+    #[test]
+    fn the_next_is_one_that_still_waits() {
+        let mut desk = Desk::new(2);
+        let places: Vec<u32> = std::iter::from_fn(|| desk.take()).collect();
+        for place in &places {
+            assert_eq!(desk.collect_or_park(*place, current()), None);
+        }
+        assert_eq!(own(desk.give(1, Some(places[0]))), Some(1));
+        assert!(desk.next().is_some());
+        assert!(desk.next().is_none());
     }
 
     #[test]

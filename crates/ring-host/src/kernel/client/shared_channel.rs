@@ -115,9 +115,9 @@ impl<K: Kernel> SharedChannel<K> {
                 return Ok(answer);
             }
             if let Some(receiver) = self.try_receiver() {
-                self.desk().stay(place);
                 return self.wait_as_receiver(receiver, place, deadline);
             }
+            // It may return at once, by what woke the thread too late for an earlier wait.
             park(deadline);
             if deadline.passed() {
                 return self.leave(place, deadline);
@@ -136,7 +136,7 @@ impl<K: Kernel> SharedChannel<K> {
         place: u32,
         deadline: Deadline,
     ) -> Result<K::Response, RecvTimeoutError> {
-        let there = self.desk().collect(place);
+        let there = self.stay_and_collect(place);
         let found = match there {
             Some(answer) => Ok(Some(answer)),
             None => {
@@ -176,11 +176,7 @@ impl<K: Kernel> SharedChannel<K> {
 
     /// The end of a wait whose deadline has passed while another received.
     fn leave(&self, place: u32, deadline: Deadline) -> Result<K::Response, RecvTimeoutError> {
-        let answer = {
-            let mut desk = self.desk();
-            desk.stay(place);
-            desk.collect(place)
-        };
+        let answer = self.stay_and_collect(place);
         // It may have been woken to receive.
         self.wake_next();
         answer.ok_or_else(|| self.late(deadline))
@@ -190,6 +186,13 @@ impl<K: Kernel> SharedChannel<K> {
     fn hand_over(&self, receiver: MutexGuard<'_, Receiver<K>>) {
         drop(receiver);
         self.wake_next();
+    }
+
+    /// The answer of a place whose thread is not parked any more, if it has come.
+    fn stay_and_collect(&self, place: u32) -> Option<K::Response> {
+        let mut desk = self.desk();
+        desk.stay(place);
+        desk.collect(place)
     }
 
     fn wake_next(&self) {
