@@ -298,6 +298,26 @@ fn memory_is_kept_until_the_answers_to_what_was_sent_are_received() {
     }
 }
 
+/// A request for a buffer that was given back, while the buffer is refused: it finds the whole buffer or none.
+#[test]
+fn a_request_that_comes_while_a_buffer_is_refused_reads_it_or_nothing() {
+    let host = cpu();
+    let mut kernel = active::<Peek>(&host);
+    for round in 0..20_000 {
+        let buffer = host.buffer::<u32>(1).unwrap();
+        let reference = buffer.reference();
+        drop(buffer);
+        kernel.send(reference, LONG).unwrap();
+        // Now and then a moment later, to meet the copy that refuses it.
+        for _ in 0..round % 64 {
+            std::hint::spin_loop();
+        }
+        host.reclaim_buffers(LONG).unwrap();
+        assert!([0, u32::MAX].contains(&kernel.recv(LONG).unwrap()));
+    }
+    assert_eq!(host.reclaim_buffers(LONG), Ok(0));
+}
+
 #[test]
 fn a_kernel_that_has_ended_holds_nothing() {
     let host = cpu();

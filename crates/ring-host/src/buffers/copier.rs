@@ -190,7 +190,7 @@ impl Copier {
         self.idle(bytes, deadline)
     }
 
-    /// Writes an entry of a table: where a buffer of that generation lies and its bytes, or zeros for none.
+    /// Writes an entry of a table: where a buffer of that generation lies and its bytes; generation 0 is none's.
     ///
     /// # Safety
     /// `to` is an entry in device memory, which stays until no copy is under way, and is written by this copier only.

@@ -65,7 +65,7 @@ pub(super) struct Taken {
 #[derive(Debug)]
 struct GivenBack {
     taken: Taken,
-    /// Views of it are refused: its entry was zeroed, and the copy had ended.
+    /// Views of it are refused: its entry has no generation, and the copy had ended.
     is_refused: bool,
     /// What was sent before it was given back; where it is refused, before it was.
     sent: Vec<Sent>,
@@ -279,7 +279,7 @@ impl Buffers {
         refused
     }
 
-    /// Zeroes the entries of buffers of whose requests all are over. A request that was sent since may have found one, and is
+    /// Takes the generations from the entries of buffers of whose requests all are over. A request that was sent since may have found one, and is
     /// waited for once more before the memory is used for something else.
     fn refuse(
         &self,
@@ -293,8 +293,11 @@ impl Buffers {
         let _holds = hold(&live, deadline)?;
         for given in std::iter::once(first).chain(named) {
             let to = self.entry(given.taken.entry);
+            // A handler that looks at the same moment may see the generation from before beside what is written here. So the
+            // address stays, and is that of the buffer's memory, which is kept until the handler has answered; no bytes are in it.
+            let place = (given.taken.memory.device(), 0);
             // SAFETY: an entry of the table, which `Drop` frees when no copy is under way.
-            unsafe { copier.write_entry(to, (0, 0), 0, deadline) }?;
+            unsafe { copier.write_entry(to, place, 0, deadline) }?;
             (given.is_refused, given.sent) = (true, self.0.kernels.sent());
         }
         Ok(())
@@ -311,7 +314,7 @@ impl Buffers {
         deadline: Deadline,
     ) -> Result<(), BufferError> {
         self.copy(deadline, |copier| {
-            // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry is zeroed
+            // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry loses its generation
             // before, by the same copier; handlers and copies write words only.
             unsafe { copier.copy_in(to, bytes, deadline) }
         })
