@@ -78,26 +78,29 @@ fn lay_out(ws: &Workspace, pages: &Path) -> Result {
     }
     let mut summary = String::from("# Summary\n\n");
     for (name, file) in CHAPTERS {
-        let place = place(file);
         let text = workspace::read(&root.join(file))?;
         let text =
-            if place.ends_with(".md") { text } else { format!("# {name}\n\n```text\n{text}```\n") };
-        let page = Path::new(&place).with_extension("md");
+            if file.ends_with(".md") { text } else { format!("# {name}\n\n```text\n{text}```\n") };
+        let page = page(file);
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         workspace::write(&pages.join(&page), &linked(&text, folder, &page))?;
         writeln!(summary, "- [{name}]({})", page.display())?;
     }
     workspace::write(&pages.join("SUMMARY.md"), &summary)?;
     for (_, file) in CHAPTERS {
-        let page = Path::new(&place(file)).with_extension("md");
-        links_lead_somewhere(pages, &page)?;
+        links_lead_somewhere(pages, &page(file))?;
     }
     Ok(())
 }
 
-/// Where a file of the repository lies in the site.
-fn place(file: &str) -> String {
-    file.strip_prefix("docs/").unwrap_or(file).to_owned()
+/// Where a file of the repository lies in the site, if it is no chapter.
+fn place(file: &str) -> &Path {
+    Path::new(file.strip_prefix("docs/").unwrap_or(file))
+}
+
+/// The page of a chapter.
+fn page(file: &str) -> PathBuf {
+    place(file).with_extension("md")
 }
 
 /// A document's text with its links as they are in the site; what is not in the site is named without a link.
@@ -116,7 +119,7 @@ fn linked(text: &str, folder: &Path, page: &Path) -> String {
             match in_site(&file) {
                 Some(place) => {
                     let up = page.parent().map_or(0, |parent| parent.components().count());
-                    let _ = write!(done, "]({}{place}{anchor})", "../".repeat(up));
+                    let _ = write!(done, "]({}{}{anchor})", "../".repeat(up), place.display());
                 }
                 None => unlink(&mut done),
             }
@@ -149,18 +152,12 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// Where a file of the repository lies in the site, if it does.
-fn in_site(file: &Path) -> Option<String> {
+fn in_site(file: &Path) -> Option<PathBuf> {
     let name = file.to_str()?;
     let in_docs = file.starts_with(DOCS) && file != Path::new(DOCS);
     let is_chapter = CHAPTERS.iter().any(|(_, chapter)| *chapter == name);
-    (in_docs || is_chapter).then(|| {
-        let place = place(name);
-        if is_chapter {
-            Path::new(&place).with_extension("md").display().to_string()
-        } else {
-            place
-        }
-    })
+    let chapter = is_chapter.then(|| page(name));
+    chapter.or_else(|| in_docs.then(|| place(name).to_owned()))
 }
 
 fn links_lead_somewhere(pages: &Path, page: &Path) -> Result {

@@ -279,8 +279,8 @@ impl Buffers {
         refused
     }
 
-    /// Takes the generations from the entries of buffers of whose requests all are over. A request that was sent since may have found one, and is
-    /// waited for once more before the memory is used for something else.
+    /// Takes the generations from the entries of buffers of whose requests all are over. A request that was sent since may
+    /// have found one, and is waited for once more before the memory is used for something else.
     fn refuse(
         &self,
         copier: &mut Copier,
@@ -314,8 +314,8 @@ impl Buffers {
         deadline: Deadline,
     ) -> Result<(), BufferError> {
         self.copy(deadline, |copier| {
-            // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry loses its generation
-            // before, by the same copier; handlers and copies write words only.
+            // SAFETY: the caller's promise: the memory goes back to an arena only behind this copy, since an entry loses its
+            // generation before, by the same copier; handlers and copies write words only.
             unsafe { copier.copy_in(to, bytes, deadline) }
         })
     }

@@ -176,22 +176,6 @@ impl<T> TrySendError<T> {
         self.map(drop)
     }
 
-    /// The error of a send on that channel that waited for so long and was refused so to the end.
-    pub(crate) fn after_waiting(
-        self,
-        channel: u32,
-        kernel: &'static str,
-        waited: Duration,
-    ) -> SendTimeoutError<T> {
-        let waited_for = match &self {
-            TrySendError::Full(_) => WaitedFor::Room,
-            TrySendError::Writing { .. } => WaitedFor::Write,
-            _ => return self.waits_for().expect_err("it is not waited for"),
-        };
-        let message = self.into_inner();
-        SendTimeoutError::Timeout { message, kernel, channel, waited, waited_for }
-    }
-
     /// What a send with a deadline waits for after this refusal; or the error that ends it.
     pub(crate) fn waits_for(self) -> Result<WaitedFor, SendTimeoutError<T>> {
         use SendTimeoutError as E;

@@ -2,7 +2,7 @@
 
 use super::shared_channel::{Refused, SharedChannel};
 use crate::deadline::{Deadline, wait};
-use crate::error::{DeviceFault, SendTimeoutError, SubmitError, TrySendError};
+use crate::error::{SendTimeoutError, SubmitError, TrySendError};
 use ring_device::Kernel;
 use std::sync::atomic::AtomicUsize;
 
@@ -45,47 +45,41 @@ impl<K: Kernel> Channels<K> {
         let check = || channel.core.check().map_err(Some);
         match wait(deadline, channel.core.device.patience, look, check) {
             Ok(Some(place)) => Ok(place),
-            Err(Some(fault)) => Err(SubmitError::of_fault(request, fault)),
-            Ok(None) | Err(None) => Err(self.late(channel, refused, deadline)),
+            Err(Some(fault)) => {
+                Err(SubmitError::NotSent(SendTimeoutError::Fault { message: request, fault }))
+            }
+            Ok(None) | Err(None) => Err(late(channel, request, refused, deadline)),
         }
     }
 
     /// Whether what refused a request may pass by itself, and is waited for.
-    fn may_pass(&self, refused: &Refused<K::Request>) -> bool {
+    fn may_pass(&self, refused: &Refused) -> bool {
         match refused {
-            Refused::NoPlace(_) => true,
+            Refused::NoPlace => true,
             Refused::BySender(TrySendError::Full(_) | TrySendError::Writing { .. }) => true,
             Refused::BySender(TrySendError::NotActive { .. }) => self.waits_for_activation,
             Refused::BySender(_) => false,
         }
     }
-
-    /// The error of a request that was not sent, by what refused it last.
-    #[cold]
-    fn late(
-        &self,
-        channel: &SharedChannel<K>,
-        refused: Refused<K::Request>,
-        deadline: Deadline,
-    ) -> SubmitError<K::Request> {
-        let (kernel, index) = (channel.core.device.name, channel.index());
-        match refused {
-            Refused::NoPlace(message) => SubmitError::NoTicket {
-                message,
-                kernel,
-                channel: index,
-                tickets: channel.places(),
-                waited: deadline.waited(),
-            },
-            Refused::BySender(refused) => {
-                SubmitError::NotSent(refused.after_waiting(index, kernel, deadline.waited()))
-            }
-        }
-    }
 }
 
-impl<T> SubmitError<T> {
-    fn of_fault(message: T, fault: DeviceFault) -> SubmitError<T> {
-        SubmitError::NotSent(SendTimeoutError::Fault { message, fault })
+/// The error of a request that was not sent, by what refused it last.
+#[cold]
+fn late<K: Kernel>(
+    channel: &SharedChannel<K>,
+    message: K::Request,
+    refused: Refused,
+    deadline: Deadline,
+) -> SubmitError<K::Request> {
+    let (kernel, tickets) = (channel.core.device.name, channel.places());
+    let (channel, waited) = (channel.index(), deadline.waited());
+    match refused {
+        Refused::NoPlace => SubmitError::NoTicket { message, kernel, channel, tickets, waited },
+        Refused::BySender(refused) => SubmitError::NotSent(match refused.waits_for() {
+            Ok(waited_for) => {
+                SendTimeoutError::Timeout { message, kernel, channel, waited, waited_for }
+            }
+            Err(error) => error.map(|()| message),
+        }),
     }
 }

@@ -75,7 +75,7 @@ impl<R> Desk<R> {
         }
         match std::mem::replace(&mut self.places[place as usize], Place::Answered(answer)) {
             Place::Expected(thread) => {
-                self.unpark(place, thread.is_some());
+                self.leave_the_parked(place, thread.is_some());
                 Given::ToAnother(thread)
             }
             Place::Forgotten | Place::Free | Place::Answered(_) => {
@@ -115,7 +115,7 @@ impl<R> Desk<R> {
     pub fn stay(&mut self, place: u32) {
         if let Place::Expected(thread) = &mut self.places[place as usize] {
             let was_parked = thread.take().is_some();
-            self.unpark(place, was_parked);
+            self.leave_the_parked(place, was_parked);
         }
     }
 
@@ -137,7 +137,8 @@ impl<R> Desk<R> {
         }
     }
 
-    fn unpark(&mut self, place: u32, was_parked: bool) {
+    /// Takes a place from those whose threads are parked, if it is one.
+    fn leave_the_parked(&mut self, place: u32, was_parked: bool) {
         if was_parked && let Some(at) = self.parked.iter().position(|parked| *parked == place) {
             self.parked.remove(at);
         }

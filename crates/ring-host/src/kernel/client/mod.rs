@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Calls of one channel under way at a time, by default.
-pub const DEFAULT_TICKETS: u32 = 1024;
+pub const DEFAULT_TICKETS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
 
 /// What can be chosen of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,7 @@ pub struct ClientConfig {
 
 impl Default for ClientConfig {
     fn default() -> ClientConfig {
-        let tickets = NonZeroU32::new(DEFAULT_TICKETS).unwrap_or(NonZeroU32::MIN);
-        ClientConfig { tickets, waits_for_activation: false }
+        ClientConfig { tickets: DEFAULT_TICKETS, waits_for_activation: false }
     }
 }
 

@@ -18,11 +18,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Why a request was not sent now.
-pub(super) enum Refused<T> {
+pub(super) enum Refused {
     /// All places have a call whose answer has not come or was not taken.
-    NoPlace(T),
+    NoPlace,
     /// The channel refused it.
-    BySender(TrySendError<T>),
+    BySender(TrySendError<()>),
 }
 
 /// A channel, its callers, and their answers.
@@ -64,22 +64,19 @@ impl<K: Kernel> SharedChannel<K> {
     }
 
     /// Sends a request if there is room, and gives the place of its answer.
-    pub fn try_submit(&self, request: K::Request) -> Result<u32, Refused<K::Request>> {
+    pub fn try_submit(&self, request: K::Request) -> Result<u32, Refused> {
         // The places are in the order of the requests, since both are taken under this lock.
         let mut sender = unpoisoned(self.sender.lock());
         let place = self.desk().take();
         let Some(place) = place else {
             // What has ended gives no place back either.
-            return Err(match sender.admitted() {
-                Ok(_) => Refused::NoPlace(request),
-                Err(refused) => Refused::BySender(refused.map(|()| request)),
-            });
+            return Err(sender.admitted().map_or_else(Refused::BySender, |_| Refused::NoPlace));
         };
         match sender.try_send(request) {
             Ok(()) => Ok(place),
             Err(refused) => {
                 self.desk().give_back_last();
-                Err(Refused::BySender(refused))
+                Err(Refused::BySender(refused.without_message()))
             }
         }
     }
