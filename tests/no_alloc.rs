@@ -6,7 +6,7 @@ use futures_util::{SinkExt, StreamExt};
 use ring_example_kernels::{Item, Pass};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
-    GraphBuilder, LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Route, Runtime,
+    GraphBuilder, LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Route, Runtime, Select,
 };
 use ring_tests::{LONG, WAYS, kernels, on_each_device};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -188,6 +188,44 @@ fn run_calls(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     kernel.terminate(LONG).unwrap();
 }
 
+/// Calls of a task, and what two halves of a channel send and receive that several threads could have.
+fn run_shared(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
+    let launch = LaunchConfig::default().mode(mode).memory(memory).channels(2);
+    let mut kernel = runtime.launch::<Echo>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let (sender, mut receiver) = kernel.take_channel(0).unwrap().into_split();
+    let (sender, mut select) = (sender.into_shared(), Select::new());
+    let client = kernel.client().unwrap();
+    // The watches that wake tasks are started when they are needed first.
+    let call = |i| client.call_async(EchoMessage::from_seed(i));
+    let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let counted = executor.block_on(async {
+        let mut counted = 0;
+        for round in 0..2 {
+            let before = ALLOCATIONS.load(Relaxed);
+            for i in 0..MESSAGES / 20 {
+                let request = EchoMessage::from_seed(i);
+                assert_eq!(call(i).await.unwrap(), request.answer());
+                let ticket = client.submit(request, LONG).unwrap();
+                assert_eq!(ticket.await.unwrap(), request.answer());
+                sender.send(request, LONG).unwrap();
+                assert_eq!(select.ready(&mut [&mut receiver], LONG), Some(0));
+                assert_eq!(receiver.recv(LONG).unwrap(), request.answer());
+            }
+            if round == 1 {
+                counted = ALLOCATIONS.load(Relaxed) - before;
+            }
+        }
+        counted
+    });
+    let device = &runtime.device().name;
+    println!(
+        "{device}, {mode} in {memory}: {counted} allocations in calls of a task and shared halves"
+    );
+    assert_eq!(counted, 0, "{mode} in {memory} on {device}");
+    kernel.terminate(LONG).unwrap();
+}
+
 /// Messages that pass two kernels on their way, one by one and in batches.
 fn run_graph(runtime: &Runtime) {
     let config = || LaunchConfig::default().kernels(kernels::of_examples::<Pass>());
@@ -246,6 +284,7 @@ fn messages_need_no_heap() {
         WAYS.into_iter().for_each(|way| run_payload(runtime, way));
         WAYS.into_iter().for_each(|way| run_asynchronously(runtime, way));
         WAYS.into_iter().for_each(|way| run_calls(runtime, way));
+        WAYS.into_iter().for_each(|way| run_shared(runtime, way));
         run_graph(runtime);
     });
 }

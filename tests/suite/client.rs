@@ -2,7 +2,7 @@
 
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    CallError, ChannelError, Client, ClientConfig, DeviceFault, KernelHandle, LaunchConfig,
+    CallError, ChannelError, Client, ClientConfig, DeviceFault, KernelHandle, LaunchConfig, Mode,
     RecvTimeoutError, SendTimeoutError, SubmitError, Ticket,
 };
 use ring_tests::{LONG, Slow, Unlucky, WAYS, active, cpu, mixed, on_each_device};
@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 use std::time::Duration;
+use tokio::time::timeout;
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -60,6 +61,40 @@ fn each_thread_gets_its_own_answers() {
             }
         }
     });
+}
+
+/// A thread stays with one channel, a key with its own, and by turns every call goes to the next one.
+#[test]
+fn calls_are_spread_as_was_chosen() {
+    fn counts(config: ClientConfig, call: impl Fn(&Client<Echo>, u64)) -> [u64; 3] {
+        let mut kernel = active(&cpu(), LaunchConfig::default().channels(3));
+        let client = kernel.client_with(config).unwrap();
+        (0..30).for_each(|i| call(&client, i));
+        kernel.terminate(LONG).unwrap();
+        let mut counts = [0, 1, 2].map(|i| kernel.channel_telemetry(i).unwrap().processed);
+        counts.sort_unstable();
+        counts
+    }
+    let call = |client: &Client<Echo>, i| {
+        assert_eq!(client.call(message(i), LONG).unwrap(), message(i).answer());
+    };
+    let by_key = |client: &Client<Echo>, i| {
+        let answer = client.call_by_key(&"a key", message(i), LONG).unwrap();
+        assert_eq!(answer, message(i).answer());
+    };
+    let by_threads = |client: &Client<Echo>, i| {
+        if i % 10 == 0 {
+            scope(|scope| {
+                scope.spawn(|| (i..i + 10).for_each(|i| call(client, i)));
+            });
+        }
+    };
+    assert_eq!(counts(ClientConfig::default(), call), [0, 0, 30]);
+    assert_eq!(counts(ClientConfig::default().by_turns(), call), [10, 10, 10]);
+    assert_eq!(counts(ClientConfig::default().by_turns(), by_key), [0, 0, 30]);
+    // Which channel a thread has depends on the threads of other tests.
+    let of_threads = counts(ClientConfig::default(), by_threads);
+    assert!(of_threads.iter().all(|count| count % 10 == 0), "{of_threads:?}");
 }
 
 /// More threads than tickets, and fewer slots than both: callers wait for room, which others' answers make.
@@ -274,4 +309,123 @@ fn everybody_learns_of_a_fault() {
     });
     assert_eq!(held.wait(LONG).unwrap(), 25);
     drop(kernel);
+}
+
+fn executor() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+}
+
+/// Many tasks on two threads, and two threads that block, with fewer tickets than there are calls under way.
+#[test]
+fn each_task_gets_its_own_answers() {
+    let executor = executor();
+    on_each_device(|runtime| {
+        for (mode, memory) in WAYS {
+            let launch = LaunchConfig::default().mode(mode).memory(memory).channels(2).capacity(16);
+            let mut kernel = active(runtime, launch);
+            let client = kernel.client_with(tickets(4)).unwrap();
+            let tasks: Vec<_> = (0..10)
+                .map(|task| {
+                    let client = client.clone();
+                    executor.spawn(async move {
+                        for call in 0..20 {
+                            let request = message(task << 32 | call);
+                            let answer = match call % 3 {
+                                0 => client.call_async_by_key(&task, request).await.unwrap(),
+                                1 => match client.submit(request, Duration::ZERO) {
+                                    Ok(ticket) => ticket.await.unwrap(),
+                                    Err(error) => {
+                                        client.call_async(error.into_inner()).await.unwrap()
+                                    }
+                                },
+                                _ => client.call_async(request).await.unwrap(),
+                            };
+                            assert_eq!(answer, request.answer(), "call {call} of task {task}");
+                        }
+                    })
+                })
+                .collect();
+            call_from(&client, 2, 20);
+            executor.block_on(async {
+                for task in tasks {
+                    timeout(LONG, task).await.expect("in time").unwrap();
+                }
+            });
+            let summary = kernel.terminate(LONG).unwrap();
+            assert_eq!((summary.processed, summary.unhandled), (240, 0), "{mode}, {memory}");
+        }
+    });
+}
+
+/// Futures that are dropped at any point give up their answers, and their tickets are free again.
+#[test]
+fn a_call_that_is_dropped_leaves_its_ticket() {
+    let executor = executor();
+    on_each_device(|runtime| {
+        let mut kernel = active(runtime, LaunchConfig::default().capacity(8));
+        let client = kernel.client_with(tickets(4)).unwrap();
+        executor.block_on(async {
+            let mut dropped = 0;
+            for round in 0..200u64 {
+                let limit = Duration::from_micros(round % 7 * 10);
+                let request = message(round);
+                match timeout(limit, client.call_async(request)).await {
+                    Ok(answer) => assert_eq!(answer.unwrap(), request.answer()),
+                    Err(_) => dropped += 1,
+                }
+                drop(client.call_async(request)); // never polled, never sent
+                let kept = client.call_async(message(round + 1000));
+                let kept = timeout(LONG, kept).await.expect("in time").unwrap();
+                assert_eq!(kept, message(round + 1000).answer());
+            }
+            println!("{dropped} of 200 calls were dropped");
+        });
+        let held: Vec<_> = (0..4).map(|i| client.submit(message(i), LONG).unwrap()).collect();
+        assert_eq!(held.len(), 4);
+        kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn tasks_learn_of_what_ends_their_calls() {
+    let executor = executor();
+    on_each_device(|runtime| {
+        let mut kernel = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
+        let waits = kernel.client_with(ClientConfig::default().wait_for_activation()).unwrap();
+        let call = executor.spawn(waits.call_async(message(0)));
+        std::thread::sleep(SHORT);
+        assert!(!call.is_finished(), "answered by a kernel that is not active");
+        kernel.activate(LONG).unwrap();
+        let answer = executor.block_on(async { timeout(LONG, call).await.unwrap() });
+        assert_eq!(answer.unwrap().unwrap(), message(0).answer());
+        kernel.deactivate(LONG).unwrap();
+        let call = executor.spawn(waits.call_async(message(1)));
+        std::thread::sleep(SHORT);
+        kernel.terminate(LONG).unwrap();
+        let error = executor.block_on(async { timeout(LONG, call).await.unwrap() }).unwrap();
+        let error = error.unwrap_err();
+        assert!(matches!(
+            error,
+            CallError::NotSent(SubmitError::NotSent(SendTimeoutError::Closed { .. }))
+        ));
+        assert_eq!(error.into_inner(), Some(message(1)));
+    });
+    for mode in [Mode::Persistent, Mode::EventDriven] {
+        let host = cpu();
+        let mut kernel: KernelHandle<Unlucky> =
+            host.launch(LaunchConfig::default().mode(mode)).unwrap();
+        kernel.activate(LONG).unwrap();
+        let client = kernel.client().unwrap();
+        let error =
+            executor.block_on(async { timeout(LONG, client.call_async(13)).await.unwrap() });
+        assert!(
+            matches!(
+                error,
+                Err(CallError::NotAnswered(RecvTimeoutError::Fault(
+                    DeviceFault::HandlerPanicked { .. }
+                )))
+            ),
+            "{error:?}"
+        );
+    }
 }

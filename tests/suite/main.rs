@@ -36,6 +36,7 @@ mod quirks;
 mod recovery;
 mod refused;
 mod sequences;
+mod several;
 mod state;
 mod vectors;
 mod window;

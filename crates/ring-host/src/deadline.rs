@@ -33,6 +33,11 @@ impl Deadline {
     pub fn passed(&self) -> bool {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
+
+    /// Whether it had come then.
+    pub(crate) fn passed_at(&self, now: Instant) -> bool {
+        self.end.is_some_and(|end| now >= end)
+    }
 }
 
 /// Parks the thread until it is unparked or the deadline has passed; or returns at once, as std's.
@@ -52,7 +57,7 @@ pub(crate) fn park(_: Deadline) {
 
 /// How a waiting thread passes the time between looks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub enum Patience {
     /// The other side has a processor of its own (a GPU): spin for some 50 us, then yield.
     Spin,
     /// The other side may want this very processor (a CPU thread): yield soon.

@@ -31,8 +31,8 @@
 //!
 //! # Features
 //! - `cuda` (default): NVIDIA GPUs, through the driver library that is found at run time.
-//! - `async`: a channel's halves as `Stream` and `Sink`, for tokio or any other executor
-//!   (`asynchronous`).
+//! - `async`: a channel's halves as `Stream` and `Sink`, and calls and tickets as futures, for tokio or any other
+//!   executor (`asynchronous`).
 //! - `quirks`: devices with things taken away, for tests.
 //!
 //! # Where to look
@@ -86,7 +86,9 @@ pub use graph::{
 pub use grids::Grids;
 #[cfg(feature = "async")]
 pub use kernel::channel::asynchronous::{self, RequestSink, ResponseStream};
-pub use kernel::channel::{Channel, Receiver, Sender, TryIter};
+pub use kernel::channel::{Channel, Incoming, Receiver, Select, Sender, SharedSender, TryIter};
+#[cfg(feature = "async")]
+pub use kernel::client::{Answer, Call};
 pub use kernel::client::{Client, ClientConfig, DEFAULT_TICKETS, Ticket, Unanswered};
 pub use kernel::embedded::Kernels;
 pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};

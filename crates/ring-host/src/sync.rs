@@ -6,7 +6,7 @@ use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Mutex, MutexGuard, OnceLock,
-    atomic::{AtomicBool, AtomicU32, AtomicU64},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, fence},
 };
 
 #[cfg(not(loom))]
@@ -18,7 +18,7 @@ pub(crate) use loom::thread::{Thread, current};
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU32, AtomicU64},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, fence},
 };
 
 /// What a lock gives, also one that a panic has poisoned.
@@ -38,6 +38,20 @@ pub(crate) fn unless_locked<T>(locked: TryLockResult<T>) -> Option<T> {
         Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }
+}
+
+/// How often a lock that others have briefly is tried before the thread is parked for it. Behind try `n` it pauses for 2^n spins.
+const TRIES: u32 = if cfg!(loom) { 0 } else { 7 };
+
+/// Locks what all lock for no more than the time that sending a message takes, so that it is seldom worth while to be parked for it.
+pub(crate) fn lock_briefly<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    for n in 0..TRIES {
+        if let Some(locked) = unless_locked(mutex.try_lock()) {
+            return locked;
+        }
+        (0..1 << n).for_each(|_| std::hint::spin_loop());
+    }
+    unpoisoned(mutex.lock())
 }
 
 /// As std's, which loom does not have: whoever finds a value has acquired what was there when it was set.

@@ -1,8 +1,9 @@
 //! The receiving half of a port.
 
-use crate::deadline::{Deadline, wait};
+use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::channel::idle_polls::IdlePolls;
+use crate::kernel::channel::select::{Incoming, Ready};
 use crate::kernel::core::KernelCore;
 use crate::memory::links::GraphMemory;
 use ring_shared::ring::Corrupt;
@@ -113,11 +114,7 @@ impl<M: Message> PortReceiver<M> {
         if let Some(taken) = self.pop(&mut pop)? {
             return Ok(taken);
         }
-        let end = match self.idle_polls.note(&self.core) {
-            Err(fault) => fault.into(),
-            Ok(()) if self.core.device.is_active() => return Err(TryRecvError::Empty),
-            Ok(()) => self.core.device.end().unwrap_or(TryRecvError::Empty),
-        };
+        let end = self.idle_polls.nothing(&self.core);
         if matches!(end, TryRecvError::Empty) {
             return Err(end);
         }
@@ -138,6 +135,19 @@ impl<M: Message> PortReceiver<M> {
             self.over = true;
             self.core.device.corrupt(self.channel, corrupt)
         })
+    }
+}
+
+impl<M: Message> Incoming for PortReceiver<M> {}
+
+impl<M: Message> Ready for PortReceiver<M> {
+    fn is_ready(&mut self) -> bool {
+        let is_there = self.over || self.inbox.there() > 0;
+        is_there || !matches!(self.idle_polls.nothing(&self.core), TryRecvError::Empty)
+    }
+
+    fn patience(&self) -> Patience {
+        self.core.device.patience
     }
 }
 

@@ -5,10 +5,14 @@
 pub mod asynchronous;
 pub(crate) mod idle_polls;
 mod receiver;
+pub(crate) mod select;
 mod sender;
+mod shared_sender;
 
 pub use receiver::{Receiver, TryIter};
+pub use select::{Incoming, Select};
 pub use sender::Sender;
+pub use shared_sender::SharedSender;
 
 use self::idle_polls::IdlePolls;
 use crate::deadline::Deadline;

@@ -1,7 +1,7 @@
 //! When a caller that finds nothing asks whether the kernel can still answer.
 
 use crate::deadline::CHECK_EVERY;
-use crate::error::DeviceFault;
+use crate::error::{DeviceFault, TryRecvError};
 use crate::kernel::core::KernelCore;
 use std::time::Instant;
 
@@ -28,8 +28,17 @@ impl IdlePolls {
         if self.looks.is_multiple_of(LOOKS_PER_CHECK) { self.check(core) } else { Ok(()) }
     }
 
+    /// Why a look found nothing: `Empty` for now, all else for ever.
+    #[inline]
+    pub fn nothing(&mut self, core: &KernelCore) -> TryRecvError {
+        match self.note(core) {
+            Err(fault) => fault.into(),
+            Ok(()) if core.device.is_active() => TryRecvError::Empty,
+            Ok(()) => core.device.end().unwrap_or(TryRecvError::Empty),
+        }
+    }
+
     /// The next idle poll looks at the clock: polls have become rare.
-    #[cfg(feature = "async")]
     pub fn force_check(&mut self) {
         self.looks |= LOOKS_PER_CHECK - 1;
     }

@@ -1,7 +1,8 @@
 //! The receiving half of a channel.
 
 use super::idle_polls::IdlePolls;
-use crate::deadline::{Deadline, wait};
+use super::select::{Incoming, Ready};
+use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::core::KernelCore;
 use ring_device::Kernel;
@@ -20,7 +21,7 @@ pub struct Receiver<K: Kernel> {
     pub(super) published: u64,
     /// The end was returned, and nothing follows it: a channel that panicked may still publish answers from before.
     pub(super) over: bool,
-    pub(super) idle_polls: IdlePolls,
+    pub(crate) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn() -> K>,
 }
 
@@ -192,7 +193,7 @@ impl<K: Kernel> Receiver<K> {
         if let Some(taken) = self.pop(&mut pop)? {
             return Ok(taken);
         }
-        match self.nothing() {
+        match self.idle_polls.nothing(&self.core) {
             TryRecvError::Empty => Err(TryRecvError::Empty),
             end => self.take_last(pop, end),
         }
@@ -234,20 +235,24 @@ impl<K: Kernel> Receiver<K> {
         }
     }
 
-    /// Why nothing is there: `Empty` for now, all else for ever.
-    #[inline]
-    fn nothing(&mut self) -> TryRecvError {
-        match self.idle_polls.note(&self.core) {
-            Err(fault) => fault.into(),
-            Ok(()) if self.core.device.is_active() => TryRecvError::Empty,
-            Ok(()) => self.core.device.end().unwrap_or(TryRecvError::Empty),
-        }
-    }
-
     #[cold]
     fn corrupt(&mut self, corrupt: Corrupt) -> DeviceFault {
         self.over = true;
         self.core.device.corrupt(self.channel, corrupt)
+    }
+}
+
+impl<K: Kernel> Incoming for Receiver<K> {}
+
+impl<K: Kernel> Ready for Receiver<K> {
+    fn is_ready(&mut self) -> bool {
+        self.over
+            || !self.is_empty()
+            || !matches!(self.idle_polls.nothing(&self.core), TryRecvError::Empty)
+    }
+
+    fn patience(&self) -> Patience {
+        self.core.device.patience
     }
 }
 

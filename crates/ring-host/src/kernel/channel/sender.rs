@@ -57,7 +57,7 @@ impl<K: Kernel> Sender<K> {
 
     /// Sends a request where it is: it may be large.
     #[inline]
-    fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
+    pub(super) fn offer(&mut self, request: &K::Request) -> Result<(), TrySendError<()>> {
         let received = self.admitted()?;
         match self.outbox.push(request, received) {
             Ok(()) => {
@@ -79,24 +79,8 @@ impl<K: Kernel> Sender<K> {
         request: &K::Request,
         deadline: Deadline,
     ) -> Result<(), SendTimeoutError<()>> {
-        let mut waited_for = refused.waits_for()?;
-        let core = Arc::clone(&self.core);
-        let look = || match self.offer(request) {
-            Ok(()) => Ok(Some(())),
-            Err(refused) => refused.waits_for().map(|what| {
-                waited_for = what;
-                None
-            }),
-        };
-        let fault = |fault| SendTimeoutError::Fault { message: (), fault };
-        let sent = wait(deadline, core.device.patience, look, || core.check().map_err(fault))?;
-        sent.ok_or_else(|| SendTimeoutError::Timeout {
-            message: (),
-            kernel: self.core.device.name,
-            channel: self.channel,
-            waited: deadline.waited(),
-            waited_for,
-        })
+        let (core, channel) = (Arc::clone(&self.core), self.channel);
+        wait_to_send((&core, channel), refused, deadline, || self.offer(request))
     }
 
     /// Requests that the ring has room for, those included that wait in it.
@@ -207,4 +191,26 @@ impl<K: Kernel> Sender<K> {
     pub(super) fn corrupt(&self, corrupt: Corrupt) -> DeviceFault {
         self.core.device.corrupt(self.channel, corrupt)
     }
+}
+
+/// Offers a request to a channel again and again, after it was refused once, until it is taken or the deadline has passed.
+#[cold]
+pub(super) fn wait_to_send(
+    (core, channel): (&KernelCore, u32),
+    refused: TrySendError<()>,
+    deadline: Deadline,
+    mut offer: impl FnMut() -> Result<(), TrySendError<()>>,
+) -> Result<(), SendTimeoutError<()>> {
+    let mut waited_for = refused.waits_for()?;
+    let look = || match offer() {
+        Ok(()) => Ok(Some(())),
+        Err(refused) => refused.waits_for().map(|what| {
+            waited_for = what;
+            None
+        }),
+    };
+    let fault = |fault| SendTimeoutError::Fault { message: (), fault };
+    let sent = wait(deadline, core.device.patience, look, || core.check().map_err(fault))?;
+    let (kernel, waited) = (core.device.name, deadline.waited());
+    sent.ok_or(SendTimeoutError::Timeout { message: (), kernel, channel, waited, waited_for })
 }

@@ -1,39 +1,67 @@
 //! The channels that a client calls on: sending on one of them, with what is waited for and what is not.
 
-use super::shared_channel::{Refused, SharedChannel};
+use super::shared_channel::{Apart, Refused, SharedChannel};
+use super::thread_number::thread_number;
 use crate::deadline::{Deadline, wait};
 use crate::error::{SendTimeoutError, SubmitError, TrySendError};
 use ring_device::Kernel;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 /// What all clones of a client have.
 #[derive(Debug)]
 pub(super) struct Channels<K: Kernel> {
-    pub each: Box<[SharedChannel<K>]>,
-    /// Calls that name no key, whose channel goes by the remainder.
-    pub next: AtomicUsize,
+    pub each: Box<[Arc<SharedChannel<K>>]>,
+    /// Calls that name no key, if their channel goes by turns.
+    pub next: Option<Apart<AtomicUsize>>,
     pub waits_for_activation: bool,
 }
 
 impl<K: Kernel> Channels<K> {
-    /// Sends a request on one of them, waiting for room until the deadline, and gives the place of its answer.
+    /// The index of the channel of a call that names no key.
+    #[inline]
+    pub fn turn(&self) -> usize {
+        let count = self.each.len();
+        match &self.next {
+            _ if count == 1 => 0,
+            Some(next) => next.0.fetch_add(1, Relaxed) % count,
+            None => thread_number() % count,
+        }
+    }
+
+    /// Sends a request on one of them, waiting for room until the deadline, and gives the place of its answer. The clock is
+    /// read when the request was sent, or could not be at once.
+    #[inline]
     pub fn send(
         &self,
         channel: usize,
         request: K::Request,
-        deadline: Deadline,
-    ) -> Result<u32, SubmitError<K::Request>> {
+        deadline: impl Into<Deadline>,
+    ) -> Result<(u32, Deadline), SubmitError<K::Request>> {
         let channel = &self.each[channel];
-        let mut refused = match channel.try_submit(request) {
-            Ok(place) => return Ok(place),
-            Err(refused) => refused,
-        };
+        let sent = channel.try_submit(request);
+        let deadline = deadline.into();
+        match sent {
+            Ok(place) => Ok((place, deadline)),
+            Err(refused) => self.send_waiting(channel, request, refused, deadline),
+        }
+    }
+
+    #[cold]
+    fn send_waiting(
+        &self,
+        channel: &SharedChannel<K>,
+        request: K::Request,
+        mut refused: Refused,
+        deadline: Deadline,
+    ) -> Result<(u32, Deadline), SubmitError<K::Request>> {
         let look = || {
             if !self.may_pass(&refused) {
                 return Err(None);
             }
             // Whoever holds what there is no room for may be waiting for nothing; answers make room.
-            channel.receive_some();
+            channel.receive_some(false);
             Ok(match channel.try_submit(request) {
                 Ok(place) => Some(place),
                 Err(again) => {
@@ -44,16 +72,16 @@ impl<K: Kernel> Channels<K> {
         };
         let check = || channel.core.check().map_err(Some);
         match wait(deadline, channel.core.device.patience, look, check) {
-            Ok(Some(place)) => Ok(place),
+            Ok(Some(place)) => Ok((place, deadline)),
             Err(Some(fault)) => {
                 Err(SubmitError::NotSent(SendTimeoutError::Fault { message: request, fault }))
             }
-            Ok(None) | Err(None) => Err(late(channel, request, refused, deadline)),
+            Ok(None) | Err(None) => Err(refused.into_error(channel, request, deadline.waited())),
         }
     }
 
     /// Whether what refused a request may pass by itself, and is waited for.
-    fn may_pass(&self, refused: &Refused) -> bool {
+    pub fn may_pass(&self, refused: &Refused) -> bool {
         match refused {
             Refused::NoPlace => true,
             Refused::BySender(TrySendError::Full(_) | TrySendError::Writing { .. }) => true,
@@ -63,23 +91,25 @@ impl<K: Kernel> Channels<K> {
     }
 }
 
-/// The error of a request that was not sent, by what refused it last.
-#[cold]
-fn late<K: Kernel>(
-    channel: &SharedChannel<K>,
-    message: K::Request,
-    refused: Refused,
-    deadline: Deadline,
-) -> SubmitError<K::Request> {
-    let (kernel, tickets) = (channel.core.device.name, channel.places());
-    let (channel, waited) = (channel.index(), deadline.waited());
-    match refused {
-        Refused::NoPlace => SubmitError::NoTicket { message, kernel, channel, tickets, waited },
-        Refused::BySender(refused) => SubmitError::NotSent(match refused.waits_for() {
-            Ok(waited_for) => {
-                SendTimeoutError::Timeout { message, kernel, channel, waited, waited_for }
-            }
-            Err(error) => error.map(|()| message),
-        }),
+impl Refused {
+    /// The error of a request that was not sent, after waiting so long.
+    #[cold]
+    pub fn into_error<K: Kernel>(
+        self,
+        channel: &SharedChannel<K>,
+        message: K::Request,
+        waited: Duration,
+    ) -> SubmitError<K::Request> {
+        let (kernel, tickets) = (channel.core.device.name, channel.places());
+        let channel = channel.index();
+        match self {
+            Refused::NoPlace => SubmitError::NoTicket { message, kernel, channel, tickets, waited },
+            Refused::BySender(refused) => SubmitError::NotSent(match refused.waits_for() {
+                Ok(waited_for) => {
+                    SendTimeoutError::Timeout { message, kernel, channel, waited, waited_for }
+                }
+                Err(error) => error.map(|()| message),
+            }),
+        }
     }
 }

@@ -1,17 +1,25 @@
 //! Calls of a kernel from any number of threads: a request, and its answer.
 //!
-//! [`Client`] is what threads share and [`Ticket`] an answer to come; `shared_channel` is a channel that many call on, and `desk` knows
-//! whose each answer is. A channel of one's own stays the way without a lock.
+//! [`Client`] is what threads share and [`Ticket`] an answer to come; `shared_channel` is a channel that many call on, `places` knows
+//! whose each answer is, and `parked` who waits. `crowd` tells when threads
+//! that wait do best to yield, and `thread_number` tells them apart. A channel of one's own stays the way without a lock.
 
+#[cfg(feature = "async")]
+mod asynchronous;
 mod channels;
-mod desk;
+mod crowd;
+mod parked;
+mod places;
 mod shared_channel;
+mod thread_number;
 mod ticket;
 
+#[cfg(feature = "async")]
+pub use asynchronous::{Answer, Call};
 pub use ticket::{Ticket, Unanswered};
 
 use self::channels::Channels;
-use self::shared_channel::SharedChannel;
+use self::shared_channel::{Apart, SharedChannel};
 use crate::deadline::Deadline;
 use crate::error::{CallError, ChannelError, SubmitError};
 use crate::kernel::channel::Channel;
@@ -21,7 +29,7 @@ use ring_device::Kernel;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::AtomicUsize;
 
 /// Calls of one channel under way at a time, by default.
 pub const DEFAULT_TICKETS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
@@ -31,11 +39,12 @@ pub const DEFAULT_TICKETS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
 pub struct ClientConfig {
     tickets: NonZeroU32,
     waits_for_activation: bool,
+    by_turns: bool,
 }
 
 impl Default for ClientConfig {
     fn default() -> ClientConfig {
-        ClientConfig { tickets: DEFAULT_TICKETS, waits_for_activation: false }
+        ClientConfig { tickets: DEFAULT_TICKETS, waits_for_activation: false, by_turns: false }
     }
 }
 
@@ -45,13 +54,18 @@ setters! { of ClientConfig;
     tickets(most: NonZeroU32) => tickets = most;
     /// Calls of a kernel that is not active wait until it is, or until their deadline. By default they are refused at once.
     wait_for_activation() => waits_for_activation = true;
+    /// Each call without a key goes to the next channel: for few threads with many calls under way whose handler takes long. By default a
+    /// thread stays with one channel, and threads are spread over the channels: their requests are handled in the order in
+    /// which they were sent, and no cache line moves between processors for more than there are of them.
+    by_turns() => by_turns = true;
 }
 
 /// Calls a kernel, from any number of threads: clones share the same channels. By
 /// [`KernelHandle::client`](crate::KernelHandle::client).
 ///
-/// It may outlive the kernel; calls then end with the error that a channel gives. A call takes a lock a few times, none of which is
-/// held while anything is waited for but by the one caller that receives for all; the others are parked. No call allocates.
+/// It may outlive the kernel; calls then end with the error that a channel gives. A call takes a lock three times, none of which is
+/// held while anything is waited for but by one caller that receives for all. Who waits looks for some 50 us, and is parked then. No
+/// call allocates.
 ///
 /// ```
 /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
@@ -90,16 +104,18 @@ impl<K: Kernel> Client<K> {
         channels: impl Iterator<Item = Channel<K>>,
         config: ClientConfig,
     ) -> Result<Client<K>, ChannelError> {
-        let shared = |channel: Channel<K>| SharedChannel::new(core, channel, config.tickets.get());
-        let each: Box<[SharedChannel<K>]> = channels.map(shared).collect();
+        let tickets = config.tickets.get();
+        let shared = |channel| Arc::new(SharedChannel::new(core, channel, tickets));
+        let each: Box<[Arc<SharedChannel<K>>]> = channels.map(shared).collect();
         if each.is_empty() {
             return Err(ChannelError::Taken(0));
         }
-        let ClientConfig { waits_for_activation, .. } = config;
-        Ok(Client { channels: Arc::new(Channels { each, next: 0.into(), waits_for_activation }) })
+        let ClientConfig { waits_for_activation, by_turns, .. } = config;
+        let next = by_turns.then(|| Apart(AtomicUsize::new(0)));
+        Ok(Client { channels: Arc::new(Channels { each, next, waits_for_activation }) })
     }
 
-    /// Sends a request on the channel whose turn it is, and waits for its answer.
+    /// Sends a request on the thread's channel, or by [turns](ClientConfig::by_turns), and waits for its answer.
     ///
     /// # Errors
     /// When it could not be sent, which gives it back, or was not answered before the deadline. A request that was sent may be
@@ -109,7 +125,7 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
-        self.call_on(self.turn(), request, deadline.into())
+        self.call_on(self.channels.turn(), request, deadline)
     }
 
     /// The same on the channel of a key: calls with equal keys are handled in the order in which they were sent.
@@ -122,10 +138,10 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
-        self.call_on(self.of_key(key), request, deadline.into())
+        self.call_on(self.of_key(key), request, deadline)
     }
 
-    /// Sends a request on the channel whose turn it is, and gives the ticket for its answer: for many calls under way at a
+    /// Sends a request on the thread's channel, or by [turns](ClientConfig::by_turns), and gives the ticket for its answer: for many calls under way at a
     /// time. With a deadline of [`Duration::ZERO`](std::time::Duration::ZERO) it does not wait for room.
     ///
     /// ```
@@ -151,7 +167,7 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<Ticket<K>, SubmitError<K::Request>> {
-        self.submit_on(self.turn(), request, deadline.into())
+        self.submit_on(self.channels.turn(), request, deadline)
     }
 
     /// The same on the channel of a key, as [`call_by_key`](Self::call_by_key) chooses it.
@@ -164,7 +180,7 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<Ticket<K>, SubmitError<K::Request>> {
-        self.submit_on(self.of_key(key), request, deadline.into())
+        self.submit_on(self.of_key(key), request, deadline)
     }
 
     /// How many channels it calls on.
@@ -176,9 +192,10 @@ impl<K: Kernel> Client<K> {
         &self,
         channel: usize,
         request: K::Request,
-        deadline: Deadline,
+        deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
-        let place = self.channels.send(channel, request, deadline).map_err(CallError::NotSent)?;
+        let (place, deadline) =
+            self.channels.send(channel, request, deadline).map_err(CallError::NotSent)?;
         let channel = &self.channels.each[channel];
         channel.wait(place, deadline).map_err(|error| {
             channel.forget(place);
@@ -190,18 +207,10 @@ impl<K: Kernel> Client<K> {
         &self,
         channel: usize,
         request: K::Request,
-        deadline: Deadline,
+        deadline: impl Into<Deadline>,
     ) -> Result<Ticket<K>, SubmitError<K::Request>> {
-        let place = self.channels.send(channel, request, deadline)?;
-        Ok(Ticket::new(Arc::clone(&self.channels), channel, place))
-    }
-
-    /// The index of the channel of a call that names no key.
-    fn turn(&self) -> usize {
-        match self.channels.each.len() {
-            1 => 0,
-            channels => self.channels.next.fetch_add(1, Relaxed) % channels,
-        }
+        let (place, _) = self.channels.send(channel, request, deadline)?;
+        Ok(Ticket::new(Arc::clone(&self.channels.each[channel]), place))
     }
 
     fn of_key(&self, key: &impl Hash) -> usize {

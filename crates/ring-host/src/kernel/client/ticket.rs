@@ -1,6 +1,6 @@
 //! The right to one answer.
 
-use super::channels::Channels;
+use super::shared_channel::SharedChannel;
 use crate::deadline::Deadline;
 use crate::error::RecvTimeoutError;
 use ring_device::Kernel;
@@ -14,16 +14,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "the answer is given up with the ticket"]
 pub struct Ticket<K: Kernel> {
-    channels: Arc<Channels<K>>,
-    channel: usize,
+    pub(super) channel: Arc<SharedChannel<K>>,
     place: u32,
     /// The answer was taken, and the place is another call's.
     is_over: bool,
 }
 
 impl<K: Kernel> Ticket<K> {
-    pub(super) fn new(channels: Arc<Channels<K>>, channel: usize, place: u32) -> Ticket<K> {
-        Ticket { channels, channel, place, is_over: false }
+    pub(super) fn new(channel: Arc<SharedChannel<K>>, place: u32) -> Ticket<K> {
+        Ticket { channel, place, is_over: false }
     }
 
     /// Waits for the answer until the deadline.
@@ -31,7 +30,13 @@ impl<K: Kernel> Ticket<K> {
     /// # Errors
     /// When there is none by then, or there will be none. The error gives the ticket back.
     pub fn wait(mut self, deadline: impl Into<Deadline>) -> Result<K::Response, Unanswered<K>> {
-        match self.channels.each[self.channel].wait(self.place, deadline.into()) {
+        // The clock need not be read if it is there.
+        let answer = match self.channel.look(self.place) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => self.channel.wait(self.place, deadline.into()),
+            Err(error) => Err(error),
+        };
+        match answer {
             Ok(answer) => {
                 self.is_over = true;
                 Ok(answer)
@@ -44,8 +49,16 @@ impl<K: Kernel> Ticket<K> {
     ///
     /// # Errors
     /// When there will be none. The error gives the ticket back.
-    pub fn try_take(mut self) -> Result<Result<K::Response, Ticket<K>>, Unanswered<K>> {
-        match self.channels.each[self.channel].look(self.place) {
+    pub fn try_take(self) -> Result<Result<K::Response, Ticket<K>>, Unanswered<K>> {
+        self.take_by(|channel, place| channel.look(place))
+    }
+
+    /// The answer, if the look finds it; else the ticket.
+    pub(super) fn take_by(
+        mut self,
+        look: impl FnOnce(&SharedChannel<K>, u32) -> Result<Option<K::Response>, RecvTimeoutError>,
+    ) -> Result<Result<K::Response, Ticket<K>>, Unanswered<K>> {
+        match look(&self.channel, self.place) {
             Ok(Some(answer)) => {
                 self.is_over = true;
                 Ok(Ok(answer))
@@ -59,7 +72,7 @@ impl<K: Kernel> Ticket<K> {
 impl<K: Kernel> Drop for Ticket<K> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.channels.each[self.channel].forget(self.place);
+            self.channel.forget(self.place);
         }
     }
 }

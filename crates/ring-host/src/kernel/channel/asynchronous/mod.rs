@@ -53,7 +53,7 @@ mod sink;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod waiting;
+pub(crate) mod waiting;
 mod watch;
 
 pub use sink::RequestSink;

@@ -17,7 +17,7 @@ pub const RUN: u32 = 256;
 
 /// The waits of one half.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     patience: Patience,
     /// When a poll first found nothing, of those since one found something.
     since: Option<Instant>,
