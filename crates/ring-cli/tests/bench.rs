@@ -63,7 +63,9 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
         ("/machine/kernels", json!("compiled for the host")),
         (
             "/sections",
-            json!(["load", "scopes", "graphs", "peers", "compute", "modes", "cpu", "growth"]),
+            json!([
+                "load", "calls", "scopes", "graphs", "peers", "compute", "modes", "cpu", "growth"
+            ]),
         ),
         ("/settings/quick", json!(true)),
         ("/settings/samples", json!(500)),
@@ -84,7 +86,7 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
     assert_eq!(report["modes"].as_array().map(Vec::len), Some(9));
     let targets = report["targets"].as_array().expect("a list");
     let of = |verdict| targets.iter().filter(|target| target["verdict"] == verdict).count();
-    assert_eq!((targets.len(), of("needs a gpu")), (45, 40), "{targets:#?}");
+    assert_eq!((targets.len(), of("needs a gpu")), (49, 44), "{targets:#?}");
     // Each of them was measured several times.
     for id in ["cpu_rate", "cpu_trip", "capacity"] {
         let target = targets.iter().find(|target| target["id"] == id).expect("a target");
@@ -93,17 +95,26 @@ fn a_quick_look_at_the_cpu_is_printed_and_written() {
 
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(page.contains("<svg") && !page.contains("<script"));
-    assert!(page.contains("40 more need a GPU") && !page.contains("bare flag"), "{page}");
+    assert!(page.contains("44 more need a GPU") && !page.contains("bare flag"), "{page}");
 }
 
 #[test]
 fn sections_are_named_and_chosen() {
-    let names =
-        ["latency", "load", "throughput", "bandwidth", "scopes", "graphs", "peers", "compute"];
+    let names = [
+        "latency",
+        "load",
+        "calls",
+        "throughput",
+        "bandwidth",
+        "scopes",
+        "graphs",
+        "peers",
+        "compute",
+    ];
     let ran = ring("bench --list").ends(0).says(&names).says(&["modes", "many", "cpu", "growth"]);
     assert!(!ran.out.contains("processor"), "{}", ran.out);
     let ran = ring("bench --quick --device cpu --only many").ends(0);
-    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 40 more need a GPU";
+    let counts = "0 met, 0 not met, 0 within noise, 5 not measured; 44 more need a GPU";
     let ran = ran.says(&["left out many: it needs a GPU", counts]);
     assert!(!ran.out.contains("Growth"), "{}", ran.out);
     assert!(!ran.out.contains("launch and poll"), "a row that needs a GPU:\n{}", ran.out);
@@ -113,9 +124,24 @@ fn sections_are_named_and_chosen() {
     let report = std::fs::read_to_string(&json).expect("it was written");
     let report: Value = serde_json::from_str(&report).expect("it is JSON");
     assert_eq!((&report["sections"], &report["wrong"]), (&json!(["growth"]), &json!([])));
-    for left_out in ["latency", "load", "scopes", "graphs", "peers", "modes"] {
+    for left_out in ["latency", "load", "calls", "scopes", "graphs", "peers", "modes"] {
         assert!(report[left_out].as_array().is_none_or(Vec::is_empty), "{left_out}");
     }
+}
+
+#[test]
+fn calls_of_many_threads_are_printed_and_written() {
+    let says = ["Calls of many threads by one client", "channels of their own", "32 tickets each"];
+    let (report, page) = quick(&says);
+    let rows = report["calls"].as_array().expect("a list");
+    let of = |name: &str| rows.iter().map(|row| row[name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("threads"), [1, 1, 4, 4, 2].map(Value::from));
+    assert_eq!(of("how")[3..], [json!("call"), json!({ "tickets": 32 })]);
+    for row in rows {
+        let rate = row["figures"]["rate"]["median"].as_f64();
+        assert!(rate.is_some_and(|rate| rate > 0.0), "{row:#}");
+    }
+    assert!(page.contains("<h2>Calls</h2>"));
 }
 
 #[test]
@@ -297,7 +323,7 @@ fn whole_computations_are_printed_and_written() {
 
 #[test]
 fn a_wrong_command_line_has_status_2_and_a_missing_device_status_1() {
-    ring("bench --only speed").ends(2).complains(&["'speed'", "latency, load, throughput"]);
+    ring("bench --only speed").ends(2).complains(&["'speed'", "latency, load, calls, throughput"]);
     ring("bench --samples 5").ends(2).complains(&["5 is not in"]);
     ring("bench --device cuda:99").ends(1).complains(&["cannot open device cuda:99"]);
 }

@@ -1,5 +1,6 @@
 //! A report with invented figures, for tests.
 
+use super::calls::{Calls, HELD, How};
 use super::context::Context;
 use super::cores::Cores;
 use super::load::rows::{Carrier, Channels, Closed, Figures, Open, Round, UnderLoad};
@@ -82,6 +83,22 @@ fn load() -> UnderLoad {
         open: open.into(),
         channels: channels.into(),
     }
+}
+
+fn calls() -> Vec<Calls> {
+    let rows = [
+        (How::Own, 1, 1, 2.0, 0.5),
+        (How::Call, 1, 1, 2.05, 0.48),
+        (How::Call, 1, 16, 2.1, 0.47),
+        (How::Call, 64, 1, 60.0, 0.9),
+        (How::Call, 64, 16, 12.0, 8.0),
+        (How::Tickets(HELD), 64, 16, 9.0, 60.0),
+    ];
+    let row = |(how, threads, channels, us, rate): (_, _, _, f64, f64)| {
+        let figures = figures(us, rate * 1e6);
+        Calls { how, threads, channels, device: "cuda", figures }
+    };
+    rows.map(row).into()
 }
 
 /// Round trips of ours of so many microseconds.
@@ -253,6 +270,7 @@ pub fn report() -> Report {
         latency("rtrb", "cpu", 0.3),
     ];
     report.load = Some(load());
+    report.calls = calls();
     report.on_device = vec![OnDevice { name: "one way", us: Ok(0.5) }];
     report.throughput = vec![
         row("head_tail", "echo", 1, 64, 130.0),

@@ -87,6 +87,7 @@ mod tests {
         let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
         let expected = [
             "at",
+            "calls",
             "compute",
             "copies",
             "device",
@@ -125,6 +126,10 @@ mod tests {
             ("/load/open/4/saturated", json!(true)),
             ("/load/open/4/offered", json!(50_000_000)),
             ("/load/channels/2/threads", json!(8)),
+            ("/calls/0/how", json!("own")),
+            ("/calls/5/how", json!({ "tickets": 32 })),
+            ("/calls/4/threads", json!(64)),
+            ("/calls/4/figures/rate/median", json!(8e6)),
             ("/scopes/3/id", json!("sum_64")),
             ("/scopes/3/times/count", json!(1000)),
             ("/graphs/4/id", json!("graph_5")),

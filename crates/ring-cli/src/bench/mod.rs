@@ -5,10 +5,11 @@
 //!
 //! [`section`] names what can be measured, [`settings`] says how long; [`ring`] measures this runtime and
 //! [`baselines`] the same GPU by raw driver calls, [`comparison`] both, [`load`] the time of messages that have others
-//! beside them, and [`cpu`] the CPU device and other queues, each by [`turns`]. All of it lands in [`report`],
+//! beside them, [`calls`] those of many threads, and [`cpu`] the CPU device and other queues, each by [`turns`]. All of it lands in [`report`],
 //! [`targets`] judges it, [`tables`] sorts it into tables, and [`text`], [`html`] and [`json`] show it.
 
 mod baselines;
+mod calls;
 mod comparison;
 mod context;
 mod cores;
@@ -190,6 +191,7 @@ fn measure(
         match section {
             Section::Latency => comparison::latency(&context, report),
             Section::Load => load::measure(&context, report),
+            Section::Calls => calls::measure(&context, report),
             Section::Throughput => {
                 comparison::throughput(&context, report);
                 ring::throughput::sweeps(&context, report);
@@ -222,6 +224,7 @@ fn steps_of(section: Section, settings: &Settings) -> u64 {
     match section {
         Section::Latency => settings.rounds + comparison::STEPS_BESIDE,
         Section::Load => load::steps(settings),
+        Section::Calls => calls::steps(settings),
         Section::Throughput => settings.repeats * (1 + ring::throughput::steps()),
         Section::Bandwidth => settings.repeats,
         Section::Scopes => ring::scopes::steps(settings),

@@ -1,5 +1,6 @@
 //! Everything that was measured, as it is printed and written.
 
+use super::calls::Calls;
 use super::drive::Load;
 use super::load::rows::UnderLoad;
 use super::machine::Machine;
@@ -325,6 +326,8 @@ pub struct Report {
     pub latency: Vec<Latency>,
     /// Latency under load.
     pub load: Option<UnderLoad>,
+    /// Calls of many threads.
+    pub calls: Vec<Calls>,
     /// By the device's clock.
     pub on_device: Vec<OnDevice>,
     /// Messages a second.
@@ -363,6 +366,7 @@ impl Report {
             skipped: Vec::new(),
             latency: Vec::new(),
             load: None,
+            calls: Vec::new(),
             on_device: Vec::new(),
             throughput: Vec::new(),
             copies: Vec::new(),
@@ -392,6 +396,12 @@ impl Report {
             });
         }
         self.load.iter_mut().for_each(UnderLoad::interrupted);
+        self.calls.retain(|row| {
+            row.figures.as_ref().map_or_else(
+                |stop| *stop != Stop::Interrupted,
+                |figures| figures.rate.median().is_some(),
+            )
+        });
         self.on_device.retain(|row| row.us != Err(Stop::Interrupted));
         self.throughput.retain(|row| some(&row.rate));
         self.copies.retain(|row| some(&row.rate));
@@ -428,6 +438,9 @@ impl Report {
         }
         for (what, stop) in self.load.iter().flat_map(UnderLoad::stops) {
             note(format!("under load, {what}"), stop);
+        }
+        for row in &self.calls {
+            note(row.name(), row.figures.as_ref().err());
         }
         for row in &self.on_device {
             note(row.name.to_owned(), row.us.as_ref().err());

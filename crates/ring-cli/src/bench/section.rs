@@ -14,6 +14,8 @@ pub enum Section {
     Latency,
     /// one message's time with 1 to 8192 in flight, at 10,000 to 50,000,000 due a second, and on 1 to 16 channels
     Load,
+    /// calls of 1 to 64 threads by one client, that wait or have tickets, beside a channel of one's own
+    Calls,
     /// messages a second against message size, channels, batch, depth, scope and threads, beside rings with
     /// head and tail (GPU)
     Throughput,

@@ -1,5 +1,6 @@
 //! The report as tables, for a terminal and for the page. A section that was not measured has none.
 
+mod calls;
 mod compute;
 mod graphs;
 mod load;
@@ -37,10 +38,11 @@ impl Part {
 }
 
 /// All parts but the targets, in the order in which they are shown.
-pub fn parts(report: &Report) -> [Part; 10] {
+pub fn parts(report: &Report) -> [Part; 11] {
     [
         latency(report),
         load::load(report),
+        calls::calls(report),
         throughput(report),
         scopes::scopes(report),
         graphs::graphs(report),

@@ -1,5 +1,6 @@
 //! The performance targets of the runtime, judged by the measurements.
 
+mod calls;
 mod compute;
 mod graphs;
 mod load;
@@ -150,7 +151,8 @@ pub fn targets(report: &Report) -> Vec<Target> {
         any("capacity", "slowest / fastest, 256 to 65,536 slots", AtLeast, 0.9, slots(report)),
         any("memory", "memory after / before, 1e6 to 1e9 messages", AtMost, 1.01, memory(report)),
     ];
-    let of_an_h200 = load::load(report).into_iter().chain(scopes::scopes(report));
+    let of_an_h200 = load::load(report).into_iter().chain(calls::calls(report));
+    let of_an_h200 = of_an_h200.chain(scopes::scopes(report));
     let of_an_h200 = of_an_h200.chain(graphs::graphs(report)).chain(peers::peers(report));
     let of_an_h200 = of_an_h200.chain(compute::compute(report));
     let of_an_h200 =

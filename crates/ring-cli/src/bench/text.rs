@@ -92,6 +92,9 @@ mod tests {
             "saturated: the rate was not reached",
             "16 8 3.0",
             "threads fewer than channels",
+            "64 16 calls 12.",
+            "64 16 32 tickets each 9.",
+            "1 1 channels of their own 2.",
             "one way: 0.500 us, by the device's clock",
             "echo 2 64 512 512 4096 16384 250.00 225.00 275.00",
             "cuMemcpyAsync to the device 55.0",
@@ -110,7 +113,7 @@ mod tests {
             "16 at once, driven by 16 host threads: p50 2.00 to 2.75 us",
             "round trip / launch and poll, p50 <= 0.25 0.200 met 2.000 / 10.",
             "us; runs gave 0.200 to 0.200",
-            "not measured; 33 more need a GPU",
+            "not measured; 37 more need a GPU",
             "left out many: it needs a GPU",
             "WRONG head/tail 1 x 64 bytes: an answer is wrong",
         ] {

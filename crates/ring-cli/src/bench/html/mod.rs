@@ -33,13 +33,14 @@ pub fn page(report: &Report) -> String {
         .interrupted
         .as_ref()
         .map_or_else(String::new, |during| format!("; interrupted during: {}", escaped(during)));
-    let [latency, load, throughput, scopes, graphs, peers, compute, ways, many, growth] =
+    let [latency, load, calls, throughput, scopes, graphs, peers, compute, ways, many, growth] =
         tables::parts(report);
     let parts = [
         table::wrong(report),
         table::part(&tables::targets(report), ""),
         table::part(&latency, &plots::latency(report)),
         table::part(&load, &plots::load(report)),
+        table::part(&calls, ""),
         table::part(&throughput, &plots::throughput(report)),
         table::part(&scopes, &plots::scopes(report)),
         table::part(&graphs, &plots::graphs(report)),
@@ -195,7 +196,7 @@ mod tests {
         (report.on_device, report.copies) = (Vec::new(), Vec::new());
         (report.ways, report.growth, report.many) = (Vec::new(), Vec::new(), None);
         (report.load, report.scopes, report.graphs) = (None, Vec::new(), Vec::new());
-        report.compute = Vec::new();
+        (report.compute, report.calls) = (Vec::new(), Vec::new());
         let page = page(&report);
         assert!(page.contains("<h2>Machine</h2>") && !page.contains("<h2>Latency</h2>"));
     }

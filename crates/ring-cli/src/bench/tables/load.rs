@@ -6,12 +6,12 @@ use crate::bench::report::{Found, Report, Whose};
 use crate::table::{Table, left, right};
 
 /// A percentile in microseconds.
-fn us(figures: &Found<Figures>, percent: f64) -> String {
+pub(super) fn us(figures: &Found<Figures>, percent: f64) -> String {
     short_us(figures.as_ref().ok().and_then(|figures| figures.times.percentile(percent)))
 }
 
 /// The median rate in millions a second.
-fn rate(figures: &Found<Figures>) -> String {
+pub(super) fn rate(figures: &Found<Figures>) -> String {
     let median = figures.as_ref().ok().and_then(|figures| figures.rate.median());
     figure(median.map(|rate| rate / 1e6), 2)
 }

@@ -42,12 +42,12 @@ fn measured(report: &Report) -> Result<&UnderLoad, String> {
 }
 
 /// What was measured `at` a row.
-fn known<'a>(at: &str, figures: &'a Found<Figures>) -> Result<&'a Figures, String> {
+pub(super) fn known<'a>(at: &str, figures: &'a Found<Figures>) -> Result<&'a Figures, String> {
     figures.as_ref().map_err(|stop| format!("{at}: {}", stop.why()))
 }
 
 /// A percentile in microseconds.
-fn us(at: &str, figures: &Figures, percent: f64) -> Result<f64, String> {
+pub(super) fn us(at: &str, figures: &Figures, percent: f64) -> Result<f64, String> {
     figures.times.percentile(percent).ok_or_else(|| format!("{at}: not measured"))
 }
 

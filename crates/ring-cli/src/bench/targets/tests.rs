@@ -150,6 +150,33 @@ fn scopes_and_sizes_are_judged_on_the_gpu_that_the_bounds_are_for() {
 }
 
 #[test]
+fn calls_are_judged_by_the_worst_of_many_threads() {
+    let mut report = example::report();
+    report.machine.device.kind = ring_host::DeviceKind::Cuda;
+    let verdicts = verdicts_of_an_h200(&mut report, "calls_");
+    let expected = [
+        ("calls_one", Verdict::Met),
+        ("calls_tickets", Verdict::Met),
+        ("calls_waiting", Verdict::Met),
+        ("calls_tail", Verdict::NotMet),
+    ];
+    assert_eq!(verdicts, expected);
+    let of = |report: &Report, id| found(&targets(report), id).measured.clone();
+    let beyond = of(&report, "calls_one").unwrap();
+    assert!((beyond.value - 0.05).abs() < 0.002, "{beyond:?}");
+    let waiting = of(&report, "calls_waiting").unwrap();
+    assert_eq!(
+        waiting.figures, "8.000 M/s, calls, 64 threads, 16 channels",
+        "more than one channel"
+    );
+    let tail = of(&report, "calls_tail").unwrap();
+    assert!(tail.figures.ends_with(" us, 16 channels") && tail.value > 3.0, "{tail:?}");
+    // Beside one thread of a kernel with as many channels.
+    report.calls.retain(|row| (row.threads, row.channels) != (1, 16));
+    assert_eq!(of(&report, "calls_tail").unwrap_err(), "the section calls was not measured");
+}
+
+#[test]
 fn a_scope_or_size_that_stopped_is_not_passed_over() {
     let mut report = example::report();
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
@@ -327,12 +354,12 @@ fn nothing_measured_is_nothing_met() {
     let mut report = example::report();
     (report.latency, report.throughput, report.growth) = (Vec::new(), Vec::new(), Vec::new());
     (report.copies, report.many, report.load) = (Vec::new(), None, None);
-    (report.scopes, report.graphs) = (Vec::new(), Vec::new());
+    (report.scopes, report.graphs, report.calls) = (Vec::new(), Vec::new(), Vec::new());
     report.peers = Vec::new();
     report.compute = Vec::new();
     let all = targets(&report);
     let of = |verdict| all.iter().filter(|target| target.verdict() == verdict).count();
-    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (40, all.len() - 40), "{all:#?}");
+    assert_eq!((of(Verdict::NeedsGpu), of(Verdict::NotMeasured)), (44, all.len() - 44), "{all:#?}");
     report.machine.device.kind = ring_host::DeviceKind::Cuda;
     let all = targets(&report);
     assert!(all.iter().all(|target| target.verdict() == Verdict::NotMeasured), "{all:#?}");
