@@ -37,6 +37,7 @@ mod recovery;
 mod refused;
 mod sequences;
 mod several;
+mod shared;
 mod state;
 mod vectors;
 mod window;

@@ -91,6 +91,7 @@ pub const EXAMPLES: Module = Module {
     cubins: &[],
     entries: &[
         "ring_Book",
+        "ring_Ledger",
         "ring_Fragile",
         "ring_FragileWarp",
         "ring_FragileBlock",

@@ -1,5 +1,7 @@
 //! The end of a wait.
 
+use crate::sync::{Mutex, MutexGuard, unless_locked};
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 /// When to give up. Made from a [`Duration`] (from now on) or an [`Instant`].
@@ -53,6 +55,13 @@ pub(crate) fn park(deadline: Deadline) {
 #[cfg(loom)]
 pub(crate) fn park(_: Deadline) {
     loom::thread::park();
+}
+
+/// Locks what another thread may have for long; none when the deadline has passed.
+pub(crate) fn lock_until<T>(mutex: &Mutex<T>, deadline: Deadline) -> Option<MutexGuard<'_, T>> {
+    let look = || Ok::<_, Infallible>(unless_locked(mutex.try_lock()));
+    let Ok(locked) = wait(deadline, Patience::Yield, look, || Ok(()));
+    locked
 }
 
 /// How a waiting thread passes the time between looks.

@@ -94,6 +94,7 @@ pub use kernel::embedded::Kernels;
 pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};
 pub use kernel::launch::{Cooperative, LaunchConfig};
+pub use kernel::shared::SharedKernel;
 pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{

@@ -4,6 +4,7 @@
 mod fragile;
 mod graph;
 mod grid;
+mod ledger;
 mod order_book;
 pub mod pipeline;
 mod saxpy;
@@ -16,6 +17,7 @@ pub use graph::{
 pub use grid::{
     Astray, Found, GridSum, Meeting, Meetings, Met, Numbers, Passes, Passing, Ripple, Rounds,
 };
+pub use ledger::{ACCOUNTS, Ledger, LedgerState};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 

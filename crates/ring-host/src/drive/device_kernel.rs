@@ -44,6 +44,8 @@ pub(crate) struct DeviceKernel {
     reservation: Mutex<Option<Reservation>>,
     /// What senders go by.
     gate: Gate,
+    /// Held while a command is written.
+    publishing: Mutex<()>,
     /// It was asked to leave the device, and has.
     ended: AtomicBool,
     fault: OnceLock<DeviceFault>,
@@ -72,6 +74,7 @@ impl DeviceKernel {
             occupancy: reservation.device().clone(),
             reservation: Mutex::new(Some(reservation)),
             gate: Gate::new(State::Launched),
+            publishing: Mutex::new(()),
             ended: AtomicBool::new(false),
             fault: OnceLock::new(),
         }
@@ -127,11 +130,16 @@ impl DeviceKernel {
         Command::from_word(self.region.control().host.command.load(Ordering::Relaxed))
     }
 
-    /// Writes a command.
-    pub fn publish_command(&self, epoch: u32, asked: State) -> Command {
-        let command = Command { epoch, state: asked as u32 };
+    /// Writes the next command. None once it was told to terminate: there is no way back from that.
+    pub fn publish_command(&self, asked: State) -> Option<Command> {
+        let _publishing = unpoisoned(self.publishing.lock());
+        let last = self.commanded();
+        if last.state == State::Terminated as u32 && asked != State::Terminated {
+            return None;
+        }
+        let command = Command { epoch: last.epoch.wrapping_add(1), state: asked as u32 };
         self.region.control().host.give(command);
-        command
+        Some(command)
     }
 
     /// Whether every channel has acknowledged the last command, as far as the host knows.

@@ -88,11 +88,17 @@ pub enum StateError {
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// It changes with every message.
-    #[error("kernel {kernel} is active, so its state changes; deactivate or terminate it first")]
+    #[error(
+        "kernel {kernel} is active, so its state changes; deactivate or terminate it first, or read between two messages by \
+         `KernelHandle::share`"
+    )]
     Active {
         /// The kernel.
         kernel: &'static str,
     },
+    /// The kernel did not stop to take messages in time, or another thread commanded it for so long.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The copy was not made.
     #[error(transparent)]
     Copy(#[from] PayloadError),

@@ -54,8 +54,7 @@ impl Device {
 
     /// The host orders that, as another of its threads might; in mapped memory.
     pub fn order(&self, state: State) {
-        let epoch = self.command().epoch + 1;
-        self._core.device.publish_command(epoch, state);
+        self._core.device.publish_command(state);
     }
 
     /// All channels acknowledge that.

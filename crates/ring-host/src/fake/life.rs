@@ -116,7 +116,7 @@ fn leaving_is_waited_for() {
     bed.core.left_device(NONE.into()).unwrap();
     let mut bed = told_nothing(Mode::EventDriven);
     assert_eq!(late(bed.kernel.activate(NONE)), (0, State::Active));
-    bed.core.device.publish_command(2, State::Terminated);
+    bed.core.device.publish_command(State::Terminated);
     bed.launch_slot.end(); // but the channels do not say so
     let staying = bed.core.left_device(NONE.into()).unwrap_err();
     assert!(matches!(staying, ControlError::Staying { .. }), "{staying}");

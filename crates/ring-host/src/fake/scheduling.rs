@@ -255,7 +255,7 @@ fn what_is_loading_gives_way_to_a_hold_and_to_an_order_to_leave() {
         let core = bed.core.clone();
         let hold = (!by_order).then(|| core.drive.hold().expect("copies go between launches"));
         if by_order {
-            bed.core.device.publish_command(bed.ordered().epoch + 1, State::Terminated);
+            bed.core.device.publish_command(State::Terminated);
         }
         bed.launch_slot.land();
         (0..4).for_each(|_| bed.step());

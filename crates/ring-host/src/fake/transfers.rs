@@ -194,7 +194,8 @@ fn a_command_goes_out_once() {
     let order = bed
         .core
         .device
-        .publish_command(bed.ordered().epoch + 1, ring_shared::layout::State::Inactive);
+        .publish_command(ring_shared::layout::State::Inactive)
+        .expect("it was not told to terminate");
     bed.step();
     let at = size_of_command();
     assert_eq!(copied(&bed, true), [at]);
@@ -242,7 +243,7 @@ fn what_is_owed_comes_back() {
 fn an_acknowledgement_comes_back() {
     let (bed, _) = running(1);
     let epoch = bed.ordered().epoch + 1;
-    bed.core.device.publish_command(epoch, ring_shared::layout::State::Inactive);
+    bed.core.device.publish_command(ring_shared::layout::State::Inactive);
     (0..3).for_each(|_| bed.step());
     assert!(!bed.core.device.has_acknowledged());
     bed.device().obey();
@@ -254,7 +255,7 @@ fn an_acknowledgement_comes_back() {
     (0..5).for_each(|_| bed.step());
     assert_eq!(copied(&bed, false), []);
     // And the last words of one that was ordered to leave, which obeys no more.
-    bed.core.device.publish_command(epoch + 1, ring_shared::layout::State::Terminated);
+    bed.core.device.publish_command(ring_shared::layout::State::Terminated);
     bed.device().says(0, epoch + 1, ring_shared::layout::State::Terminated);
     (0..3).for_each(|_| bed.step());
     drop(bed.launch_slot.copies_made());

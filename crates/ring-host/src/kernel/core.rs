@@ -1,11 +1,12 @@
 //! What a kernel's handle and its channels' halves have in common: the kernel on its device, and what
 //! drives it.
 
-use crate::deadline::{Deadline, Patience, wait};
+use crate::deadline::{Deadline, Patience, lock_until, wait};
 use crate::device::RunState;
 use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
-use crate::error::{ControlError, DeviceFault};
+use crate::error::{ControlError, DeviceFault, PayloadError};
+use crate::sync::{Mutex, MutexGuard};
 use ring_shared::layout::{Command, State};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -14,9 +15,21 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(crate) struct KernelCore {
     pub device: DeviceKernel,
     pub drive: Drive,
+    /// Held by whoever commands the kernel, but to terminate it, until it has obeyed.
+    turn: Mutex<()>,
+    /// Held by whoever copies to or from its memory.
+    copying: Mutex<()>,
     /// The other kernels of its graph, or its grids on other devices: it can do no more when one of them is lost.
     peers: OnceLock<Box<[Peer]>>,
 }
+
+/// The right to command a kernel.
+#[derive(Debug)]
+pub(crate) struct Turn<'a>(#[expect(dead_code, reason = "held")] MutexGuard<'a, ()>);
+
+/// The right to copy to and from a kernel's memory, by its staging.
+#[derive(Debug)]
+pub(crate) struct Copying<'a>(#[expect(dead_code, reason = "held")] MutexGuard<'a, ()>);
 
 /// Another kernel of the same graph, or another grid of the same kernel.
 #[derive(Debug)]
@@ -28,7 +41,8 @@ struct Peer {
 
 impl KernelCore {
     pub fn new(device: DeviceKernel, drive: Drive) -> KernelCore {
-        KernelCore { device, drive, peers: OnceLock::new() }
+        let (turn, copying) = (Mutex::new(()), Mutex::new(()));
+        KernelCore { device, drive, turn, copying, peers: OnceLock::new() }
     }
 
     /// Tells each of some kernels, which are on those devices, which the others are; the first time counts.
@@ -125,15 +139,29 @@ impl KernelCore {
         }
     }
 
-    /// Writes a command and waits until every channel has acknowledged it.
-    pub fn command(
-        &self,
-        epoch: u32,
-        asked: State,
-        deadline: Deadline,
-    ) -> Result<(), ControlError> {
+    /// Waits until nobody else commands the kernel.
+    pub fn turn(&self, asked: State, deadline: Deadline) -> Result<Turn<'_>, ControlError> {
+        let (kernel, channel) = (self.device.name, 0);
+        let waited = || deadline.waited();
+        let late = || ControlError::Timeout { kernel, channel, asked, waited: waited() };
+        lock_until(&self.turn, deadline).map(Turn).ok_or_else(late)
+    }
+
+    /// Waits until nothing is copied to or from the kernel's memory.
+    pub fn copying(&self, deadline: Deadline) -> Result<Copying<'_>, PayloadError> {
+        let late = || PayloadError::Timeout { bytes: 0, waited: deadline.waited() };
+        let copying = lock_until(&self.copying, deadline).ok_or_else(late)?;
+        self.device.copied(0, deadline)?; // a copy whose own wait ended early may still use the staging
+        Ok(Copying(copying))
+    }
+
+    /// Writes a command and waits until every channel has acknowledged it. But to terminate, the caller has the
+    /// [turn](Self::turn).
+    pub fn command(&self, asked: State, deadline: Deadline) -> Result<(), ControlError> {
         let kernel = &self.device;
-        let command = kernel.publish_command(epoch, asked);
+        let terminated = || ControlError::Terminated { kernel: kernel.name };
+        let command = kernel.publish_command(asked).ok_or_else(terminated)?;
+        let epoch = command.epoch;
         let is_acknowledgement = |found: Command| {
             let yielded = found.state == State::Yielded as u32;
             match asked {
@@ -150,6 +178,9 @@ impl KernelCore {
                 if self.drive.rests(kernel)? && asked != State::Active {
                     return Ok(Some(())); // nobody is there to acknowledge it
                 }
+                if asked != State::Terminated && kernel.commanded() != command {
+                    return Err(terminated()); // by another thread, which waits for nobody
+                }
                 while channel < kernel.region().plan.channels {
                     let status = &kernel.region().channel(channel).status;
                     if !is_acknowledgement(status.acknowledgement()) {
@@ -159,7 +190,7 @@ impl KernelCore {
                 }
                 Ok(Some(()))
             },
-            || self.check(),
+            || Ok(self.check()?),
         )?;
         let waited = deadline.waited();
         done.ok_or(ControlError::Timeout { kernel: kernel.name, channel, asked, waited })?;

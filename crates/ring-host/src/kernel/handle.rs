@@ -25,7 +25,6 @@ const DROP_WAIT: Duration = Duration::from_millis(40);
 pub struct KernelHandle<K: Kernel> {
     core: Arc<KernelCore>,
     channels: Vec<Option<Channel<K>>>,
-    epoch: u32,
     selection: Selection,
     /// It is the runtime's own, to find something out.
     of_probe: bool,
@@ -67,7 +66,7 @@ impl<K: Kernel> KernelHandle<K> {
     ) -> KernelHandle<K> {
         let channels =
             (0..core.device.region().plan.channels).map(|i| Some(Channel::new(&core, i))).collect();
-        KernelHandle { core, channels, epoch: 0, selection, of_probe, terminated: false }
+        KernelHandle { core, channels, selection, of_probe, terminated: false }
     }
 
     pub(crate) fn core(&self) -> &Arc<KernelCore> {
@@ -79,7 +78,7 @@ impl<K: Kernel> KernelHandle<K> {
     pub fn activate(&mut self, deadline: impl Into<Deadline>) -> Result<(), ControlError> {
         let deadline = deadline.into();
         self.check_commandable()?;
-        self.writes_are_over(deadline)?;
+        self.core.writes_are_over(deadline)?;
         self.ask(State::Active, deadline)?;
         self.core.device.set_state(State::Active);
         Ok(())
@@ -130,7 +129,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// One channel is lost, but the others still wait for commands.
     fn leave_lost(&self, deadline: Deadline) -> Result<(), ControlError> {
-        self.core.device.publish_command(self.epoch.wrapping_add(1), State::Terminated);
+        self.core.device.publish_command(State::Terminated);
         self.core.left_device(deadline)
     }
 
@@ -152,38 +151,22 @@ impl<K: Kernel> KernelHandle<K> {
 
     fn ask(&mut self, asked: State, deadline: Deadline) -> Result<(), ControlError> {
         self.check_alive()?;
-        self.epoch = self.epoch.wrapping_add(1);
-        self.core.command(self.epoch, asked, deadline)?;
+        // Whoever has the turn learns of it, and gives it up.
+        let terminates = asked == State::Terminated;
+        let _turn = if terminates { None } else { Some(self.core.turn(asked, deadline)?) };
+        self.core.command(asked, deadline)?;
         tracing::debug!(kernel = K::NAME, ?asked, waited = ?deadline.waited(), "acknowledged");
         Ok(())
     }
 
     /// Counters as of now; exact when the kernel is inactive or terminated and nobody sends.
     pub fn summary(&self) -> Summary {
-        let region = self.core.device.region();
-        let pending = |channel: u32| {
-            let ring = region.ring(channel, Direction::Requests);
-            // An answer proves its request consumed, also if the channel has not said so yet.
-            let answered = self.core.device.received(channel);
-            let pending = ring.told_from(region.channel(channel).consumed().max(answered));
-            u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
-        };
-        let unhandled = (0..region.plan.channels).map(pending).sum();
-        Summary { processed: self.core.device.processed(), unhandled }
+        self.core.summary()
     }
 
     /// State and heartbeat, without a driver call while all is well.
     pub fn status(&self) -> Status {
-        let blocks = || self.core.device.region().blocks();
-        let beats = blocks().map(|block| block.status.heartbeat.load(Ordering::Relaxed));
-        let exits = blocks().map(|block| exit(&block.status));
-        Status {
-            state: self.core.device.state(),
-            processed: self.core.device.processed(),
-            heartbeat: beats.min().unwrap_or(0),
-            launches: self.launches(),
-            exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
-        }
+        self.core.status()
     }
 
     /// How the kernel was chosen to be run when it was launched, and why so.
@@ -281,13 +264,43 @@ impl<K: Kernel> KernelHandle<K> {
     }
 
     fn slot(&mut self, channel: u32) -> Result<&mut Option<Channel<K>>, ChannelError> {
-        self.check_channel(channel)?;
+        self.core.check_channel(channel)?;
         Ok(&mut self.channels[channel as usize])
     }
+}
 
-    /// Whether there is such a channel, taken out or not.
-    pub(crate) fn check_channel(&self, channel: u32) -> Result<(), ChannelError> {
-        let channels = self.channels();
+impl KernelCore {
+    /// See [`KernelHandle::summary`].
+    pub fn summary(&self) -> Summary {
+        let region = self.device.region();
+        let pending = |channel: u32| {
+            let ring = region.ring(channel, Direction::Requests);
+            // An answer proves its request consumed, also if the channel has not said so yet.
+            let answered = self.device.received(channel);
+            let pending = ring.told_from(region.channel(channel).consumed().max(answered));
+            u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
+        };
+        let unhandled = (0..region.plan.channels).map(pending).sum();
+        Summary { processed: self.device.processed(), unhandled }
+    }
+
+    /// See [`KernelHandle::status`].
+    pub fn status(&self) -> Status {
+        let blocks = || self.device.region().blocks();
+        let beats = blocks().map(|block| block.status.heartbeat.load(Ordering::Relaxed));
+        let exits = blocks().map(|block| exit(&block.status));
+        Status {
+            state: self.device.state(),
+            processed: self.device.processed(),
+            heartbeat: beats.min().unwrap_or(0),
+            launches: self.drive.launches(),
+            exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
+        }
+    }
+
+    /// An error if there is no such channel.
+    pub fn check_channel(&self, channel: u32) -> Result<(), ChannelError> {
+        let channels = self.device.region().plan.channels;
         if channel < channels {
             Ok(())
         } else {

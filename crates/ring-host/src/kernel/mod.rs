@@ -8,6 +8,7 @@ pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod launch;
 mod payload;
+pub(crate) mod shared;
 pub(crate) mod state;
 pub(crate) mod telemetry;
 pub(crate) mod vector_add;

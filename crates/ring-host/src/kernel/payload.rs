@@ -5,6 +5,7 @@ use crate::deadline::{Deadline, wait};
 use crate::device::CopyKind;
 use crate::drive::scheduler::Hold;
 use crate::error::{ControlError, PayloadError};
+use crate::kernel::core::{Copying, KernelCore};
 use crate::kernel::handle::KernelHandle;
 use crate::mode::PayloadMemory;
 use ring_device::{Kernel, Word};
@@ -43,6 +44,30 @@ impl<K: Kernel> KernelHandle<K> {
         words: &[T],
         deadline: impl Into<Deadline>,
     ) -> Result<(), PayloadError> {
+        self.core().write_payload(offset, words, deadline)
+    }
+
+    /// Reads words of the payload arena, from `offset` bytes on. What a handler wrote is there
+    /// once its answer was received. As for [`write_payload`](Self::write_payload), that is a copy only where the
+    /// arena is in device memory.
+    pub fn read_payload<T: Word>(
+        &mut self,
+        offset: u64,
+        words: &mut [T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), PayloadError> {
+        self.core().read_payload(offset, words, deadline)
+    }
+}
+
+impl KernelCore {
+    /// See [`KernelHandle::write_payload`].
+    pub fn write_payload<T: Word>(
+        &self,
+        offset: u64,
+        words: &[T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), PayloadError> {
         let bytes = size_of_val(words);
         if let Some(cells) = self.mapped_words(offset, bytes)? {
             for (cell, word) in cells.iter().zip(bytemuck::cast_slice(words)) {
@@ -54,16 +79,14 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(());
         }
         let deadline = deadline.into();
-        self.core().device.copied(0, deadline)?; // an earlier copy may still use the staging
-        let to = self.core().device.region().payload() + offset;
-        self.copy_in(to, bytemuck::cast_slice::<T, u8>(words), deadline)
+        let copying = self.copying(deadline)?;
+        let to = self.device.region().payload() + offset;
+        self.copy_in(&copying, to, bytemuck::cast_slice::<T, u8>(words), deadline)
     }
 
-    /// Reads words of the payload arena, from `offset` bytes on. What a handler wrote is there
-    /// once its answer was received. As for [`write_payload`](Self::write_payload), that is a copy only where the
-    /// arena is in device memory.
+    /// See [`KernelHandle::read_payload`].
     pub fn read_payload<T: Word>(
-        &mut self,
+        &self,
         offset: u64,
         words: &mut [T],
         deadline: impl Into<Deadline>,
@@ -80,15 +103,16 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(());
         }
         let deadline = deadline.into();
-        self.core().device.copied(0, deadline)?; // an earlier copy may still use the staging
-        let from = self.core().device.region().payload() + offset;
-        self.copy_out(from, bytemuck::cast_slice_mut::<T, u8>(words), deadline)
+        let copying = self.copying(deadline)?;
+        let from = self.device.region().payload() + offset;
+        self.copy_out(&copying, from, bytemuck::cast_slice_mut::<T, u8>(words), deadline)
     }
 
     /// Copies bytes to `to` in the kernel's device memory, where there is room for whole words of them.
-    /// There is staging, and no copy uses it.
-    pub(crate) fn copy_in(
-        &mut self,
+    /// There is staging, which is the caller's.
+    pub fn copy_in(
+        &self,
+        _copying: &Copying<'_>,
         mut to: u64,
         bytes: &[u8],
         deadline: Deadline,
@@ -97,28 +121,27 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(()); // there may be no staging
         }
         let _between = self.between_launches(deadline)?;
-        let (staging, room) = self.core().device.region().staging();
+        let (staging, room) = self.device.region().staging();
         for part in bytes.chunks(room) {
             let whole = part.len().next_multiple_of(4);
-            // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; `&mut
-            // self` lets nobody else use it, and earlier copies are over.
+            // SAFETY: the part fits the staging, which belongs to this kernel and is whole words; who has
+            // `Copying` alone uses it, and earlier copies are over.
             unsafe {
                 staging.as_ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
                 staging.as_ptr().add(part.len()).write_bytes(0, whole - part.len());
             }
-            self.core().device.copy(CopyKind::HostToDevice, to, whole)?;
-            self.core()
-                .device
-                .copied(part.len(), deadline)
-                .inspect_err(|_| self.core().device.writes_on())?;
+            self.device.copy(CopyKind::HostToDevice, to, whole)?;
+            let copied = self.device.copied(part.len(), deadline);
+            copied.inspect_err(|_| self.device.writes_on())?;
             to += part.len() as u64;
         }
         Ok(())
     }
 
     /// Copies bytes from `from` in the kernel's device memory; as [`copy_in`](Self::copy_in).
-    pub(crate) fn copy_out(
-        &mut self,
+    pub fn copy_out(
+        &self,
+        _copying: &Copying<'_>,
         mut from: u64,
         bytes: &mut [u8],
         deadline: Deadline,
@@ -127,11 +150,11 @@ impl<K: Kernel> KernelHandle<K> {
             return Ok(()); // there may be no staging
         }
         let _between = self.between_launches(deadline)?;
-        let (staging, room) = self.core().device.region().staging();
+        let (staging, room) = self.device.region().staging();
         for part in bytes.chunks_mut(room) {
             let whole = part.len().next_multiple_of(4);
-            self.core().device.copy(CopyKind::DeviceToHost, from, whole)?;
-            self.core().device.copied(part.len(), deadline)?;
+            self.device.copy(CopyKind::DeviceToHost, from, whole)?;
+            self.device.copied(part.len(), deadline)?;
             // SAFETY: the copy has ended, and filled as much of the staging.
             unsafe { staging.as_ptr().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
             from += part.len() as u64;
@@ -146,14 +169,19 @@ impl<K: Kernel> KernelHandle<K> {
         offset: u64,
         bytes: usize,
     ) -> Result<Option<&[AtomicU32]>, PayloadError> {
-        let words = self.core().device.region().payload_words();
+        let words = self.device.region().payload_words();
         match words {
-            Some(_) => self.core().check_status()?,
-            None => self.core().check()?,
+            Some(_) => self.check_status()?,
+            None => self.check()?,
         }
-        let arena = self.payload_bytes();
+        let arena = self.device.region().plan.payload_bytes;
         if offset.checked_add(bytes as u64).is_none_or(|end| end > arena as u64) {
-            return Err(PayloadError::OutOfBounds { kernel: K::NAME, offset, bytes, arena });
+            return Err(PayloadError::OutOfBounds {
+                kernel: self.device.name,
+                offset,
+                bytes,
+                arena,
+            });
         }
         if !offset.is_multiple_of(4) {
             return Err(PayloadError::Unaligned { offset });
@@ -163,15 +191,15 @@ impl<K: Kernel> KernelHandle<K> {
     }
 
     /// Waits for a write whose own wait ended early: no handler must meet it.
-    pub(crate) fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
-        if self.core().device.region().staging().1 == 0 {
+    pub fn writes_are_over(&self, deadline: Deadline) -> Result<(), ControlError> {
+        if self.device.region().staging().1 == 0 {
             return Ok(()); // there is neither payload nor state to write
         }
-        self.core().device.copied(0, deadline).map_err(|error| match error {
-            PayloadError::Driver(error) => self.core().device.device_fault(error).into(),
+        self.device.copied(0, deadline).map_err(|error| match error {
+            PayloadError::Driver(error) => self.device.device_fault(error).into(),
             PayloadError::Fault(fault) => fault.into(),
             _ => ControlError::Timeout {
-                kernel: K::NAME,
+                kernel: self.device.name,
                 channel: 0,
                 asked: State::Active,
                 waited: deadline.waited(),
@@ -182,11 +210,10 @@ impl<K: Kernel> KernelHandle<K> {
     /// Waits until the kernel rests, if copies cannot be made beside it; it then does until the
     /// result is dropped.
     fn between_launches(&self, end: Deadline) -> Result<Option<Hold<'_>>, PayloadError> {
-        let core = self.core();
-        let Some(hold) = core.drive.hold() else { return Ok(None) };
-        let check = || core.check().map_err(PayloadError::from);
-        let look = || Ok(core.drive.rests(&core.device)?.then_some(()));
-        match wait(end, core.device.patience, look, check)? {
+        let Some(hold) = self.drive.hold() else { return Ok(None) };
+        let check = || self.check().map_err(PayloadError::from);
+        let look = || Ok(self.drive.rests(&self.device)?.then_some(()));
+        match wait(end, self.device.patience, look, check)? {
             Some(()) => Ok(Some(hold)),
             None => Err(PayloadError::Timeout { bytes: 0, waited: end.waited() }),
         }

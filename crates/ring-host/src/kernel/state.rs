@@ -4,7 +4,8 @@
 use crate::deadline::Deadline;
 use crate::device::CopyKind;
 use crate::drive::device_kernel::DeviceKernel;
-use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
+use crate::error::{ControlError, DeviceFault, LaunchError, PayloadError, StateError};
+use crate::kernel::core::{Copying, KernelCore, Turn};
 use crate::kernel::handle::KernelHandle;
 use bytemuck::Zeroable;
 use ring_device::{HasState, Kernel};
@@ -61,8 +62,9 @@ where
         deadline: impl Into<Deadline>,
     ) -> Result<(), StateError> {
         let deadline = deadline.into();
-        let at = self.state_at(channel, deadline)?;
-        Ok(self.copy_out(at, bytemuck::bytes_of_mut(state), deadline)?)
+        let (core, bytes) = (self.core(), bytemuck::bytes_of_mut(state));
+        let (_turn, copying, at) = core.quiet_state(channel, deadline)?;
+        Ok(core.copy_out(&copying, at, bytes, deadline)?)
     }
 
     /// Replaces the state of a channel, under the same conditions; the next message finds it. After a timeout
@@ -74,37 +76,93 @@ where
         deadline: impl Into<Deadline>,
     ) -> Result<(), StateError> {
         let deadline = deadline.into();
-        let at = self.state_at(channel, deadline)?;
-        Ok(self.copy_in(at, bytemuck::bytes_of(state), deadline)?)
+        let (core, bytes) = (self.core(), bytemuck::bytes_of(state));
+        let (_turn, copying, at) = core.quiet_state(channel, deadline)?;
+        Ok(core.copy_in(&copying, at, bytes, deadline)?)
+    }
+}
+
+impl KernelCore {
+    /// Copies the state of a channel at a message's boundary: a kernel that is active takes no message meanwhile, and goes on behind it.
+    /// What is sent meanwhile waits in the rings.
+    pub fn read_state_between(
+        &self,
+        channel: u32,
+        state: &mut [u8],
+        deadline: Deadline,
+    ) -> Result<(), StateError> {
+        self.check_channel(channel)?;
+        let _pause = self.pause(channel, deadline)?;
+        let copying = self.copying(deadline)?;
+        let at = self.device.region().state(channel);
+        Ok(self.copy_out(&copying, at, state, deadline)?)
     }
 
-    /// Where the state of a channel is, if it may be looked at.
-    fn state_at(&self, channel: u32, deadline: Deadline) -> Result<u64, StateError> {
+    /// Where the state of a channel is, if it may be looked at, and goes on to be while the caller has the kernel's turn.
+    fn quiet_state(
+        &self,
+        channel: u32,
+        deadline: Deadline,
+    ) -> Result<(Turn<'_>, Copying<'_>, u64), StateError> {
         self.check_channel(channel)?;
+        let turn = self.turn(State::Inactive, deadline)?;
         if !self.is_quiet(channel).map_err(PayloadError::from)? {
-            return Err(StateError::Active { kernel: K::NAME });
+            return Err(StateError::Active { kernel: self.device.name });
         }
-        self.core().device.copied(0, deadline)?;
-        Ok(self.core().device.region().state(channel))
+        Ok((turn, self.copying(deadline)?, self.device.region().state(channel)))
+    }
+
+    /// Keeps a channel from taking messages until the result is dropped.
+    fn pause(&self, channel: u32, deadline: Deadline) -> Result<Pause<'_>, StateError> {
+        let turn = self.turn(State::Inactive, deadline)?;
+        if self.is_quiet(channel).map_err(PayloadError::from)? {
+            return Ok(Pause { core: self, _turn: turn, resumes: false });
+        }
+        let resumes = self.device.commanded().state == State::Active as u32;
+        let pause = Pause { core: self, _turn: turn, resumes };
+        match self.command(State::Inactive, deadline) {
+            Ok(()) => Ok(pause),
+            // It is about to leave for good, and its state is what it leaves.
+            Err(ControlError::Terminated { .. }) => {
+                self.left_device(deadline)?;
+                Ok(pause)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the channel takes no message, and will not before it is told to: it has left, or it rests, or
     /// has said so. A command that timed out says nothing.
     fn is_quiet(&self, channel: u32) -> Result<bool, DeviceFault> {
-        let core = self.core();
-        core.check()?;
-        let commanded = core.device.commanded();
-        if core.device.has_ended() {
+        self.check()?;
+        let commanded = self.device.commanded();
+        if self.device.has_ended() {
             return Ok(true);
         }
         if commanded.state == State::Active as u32 {
             return Ok(false);
         }
-        let acknowledged = core.device.region().channel(channel).status.acknowledgement();
+        let acknowledged = self.device.region().channel(channel).status.acknowledgement();
         if acknowledged.epoch == commanded.epoch && acknowledged.state != State::Active as u32 {
             return Ok(true);
         }
-        core.drive.rests(&core.device)
+        self.drive.rests(&self.device)
+    }
+}
+
+/// Keeps a kernel from taking messages; behind it the kernel goes on, if it was active.
+struct Pause<'a> {
+    core: &'a KernelCore,
+    _turn: Turn<'a>,
+    resumes: bool,
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        if self.resumes && self.core.device.publish_command(State::Active).is_some() {
+            // A kernel that has left the device is launched for it.
+            self.core.after_send();
+        }
     }
 }
 

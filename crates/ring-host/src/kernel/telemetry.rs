@@ -2,6 +2,7 @@
 
 use crate::deadline::{Deadline, Patience, wait};
 use crate::error::{ChannelError, DeviceFault};
+use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use ring_device::Kernel;
 use ring_shared::atomics::{AtomicU64, Ordering};
@@ -111,24 +112,36 @@ impl<K: Kernel> KernelHandle<K> {
     /// What all channels count, together. In mapped memory it is read in place; else as it came back
     /// last, after a wait of up to 5 ms for it to come back anew.
     pub fn telemetry(&self) -> Telemetry {
-        self.refresh();
-        let rate = self.core().device.nanoseconds_per_tick();
-        let channel = |i| Telemetry::of(self.core().device.region().channel(i), rate);
-        (1..self.channels()).map(channel).fold(channel(0), Telemetry::add)
+        self.core().telemetry()
     }
 
     /// What one channel counts; see [`telemetry`](Self::telemetry).
     pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
+        self.core().channel_telemetry(channel)
+    }
+}
+
+impl KernelCore {
+    /// See [`KernelHandle::telemetry`].
+    pub fn telemetry(&self) -> Telemetry {
+        self.refresh();
+        let (region, rate) = (self.device.region(), self.device.nanoseconds_per_tick());
+        let channel = |i| Telemetry::of(region.channel(i), rate);
+        (1..region.plan.channels).map(channel).fold(channel(0), Telemetry::add)
+    }
+
+    /// See [`KernelHandle::channel_telemetry`].
+    pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
         self.check_channel(channel)?;
         self.refresh();
-        let rate = self.core().device.nanoseconds_per_tick();
-        Ok(Telemetry::of(self.core().device.region().channel(channel), rate))
+        let rate = self.device.nanoseconds_per_tick();
+        Ok(Telemetry::of(self.device.region().channel(channel), rate))
     }
 
     fn refresh(&self) {
-        let (core, mut until) = (self.core(), None);
+        let mut until = None;
         let look = || {
-            until = core.drive.refresh(&core.device, until)?;
+            until = self.drive.refresh(&self.device, until)?;
             Ok::<_, DeviceFault>(until.is_none().then_some(()))
         };
         // What came back last has to do if nothing comes in time.

@@ -41,7 +41,7 @@ fn carried(backwards: bool, inline: bool) {
             channel.acknowledge(1, State::Inactive);
             channel
         });
-        core.device.publish_command(1, State::Inactive);
+        core.device.publish_command(State::Inactive);
         let messages = if inline { &[0][..] } else { &[0, 1] };
         assert_eq!(sender.try_send_batch(messages), Ok(messages.len()));
         receiving = receiving.looks(1);
@@ -121,7 +121,7 @@ fn told_to_who_does_not_carry() {
         let (mut sender, receiver) = rig.kernel.take_channel(0).unwrap().into_split();
         let mut channel = rig.channel();
         let core = Arc::clone(rig.kernel.core());
-        core.device.publish_command(1, State::Inactive);
+        core.device.publish_command(State::Inactive);
         assert_eq!(sender.try_send_batch(&[0, 1]), Ok(2));
         core.after_idle_poll();
         channel.answer_two();

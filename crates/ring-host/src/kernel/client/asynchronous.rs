@@ -31,7 +31,7 @@ impl<K: Kernel> Client<K> {
     /// let requests = [0, 1, 2].map(EchoMessage::from_seed);
     /// futures_executor::block_on(async {
     ///     let [first, second, third] = requests.map(|request| client.call_async(request));
-    ///     let answers = futures_util::try_join!(first, second, third).unwrap();
+    ///     let answers = futures_util::future::try_join3(first, second, third).await.unwrap();
     ///     assert_eq!(answers, (requests[0].answer(), requests[1].answer(), requests[2].answer()));
     /// });
     /// # kernel.terminate(second)?;
