@@ -1,6 +1,8 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
+
+mod services;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{Device, Error, KernelHandle, LaunchConfig, PayloadMemory, Runtime};
@@ -13,15 +15,20 @@ const SECONDS: Duration = Duration::from_secs(10);
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
-    let cycles = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let what = arguments.next();
+    let cycles = what.as_deref().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let opened = Instant::now();
     let host = Runtime::open_with(device, config())?;
     println!("device: {} (opened in {:.1?})", host.device().name, opened.elapsed());
+    if what.as_deref() == Some("services") {
+        return services::services(&host);
+    }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
     launch_cycles(&host, cycles)?;
     beside_residents(&host, device)?;
+    services::services(&host)?;
     Ok(())
 }
 

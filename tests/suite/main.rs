@@ -32,6 +32,7 @@ mod messages;
 mod modes;
 mod panics;
 mod payload;
+mod quiesce;
 mod quirks;
 mod recovery;
 mod refused;

@@ -1,5 +1,6 @@
 //! A kernel as threads see it that do not have its handle: its state between two messages, its counters, its payload.
 
+use crate::faults::on_each_device_alone;
 use ring_example_kernels::{ACCOUNTS, Ledger, LedgerState};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
@@ -52,7 +53,7 @@ impl Room {
 /// than the one before, and no message is refused but for want of room.
 #[test]
 fn a_state_is_read_between_two_messages() {
-    on_each_device(|runtime| {
+    on_each_device_alone(here!("a_state_is_read_between_two_messages"), |runtime| {
         for (mode, memory) in WAYS {
             let launch = LaunchConfig::default().mode(mode).memory(memory).channels(2);
             let launch = launch.kernels(of_examples::<Ledger>()).capacity(1024);
@@ -122,7 +123,7 @@ fn a_state_is_read_between_two_messages() {
 /// What the handle commands holds, whoever reads at the moment.
 #[test]
 fn a_reader_does_not_wake_what_was_deactivated() {
-    on_each_device(|runtime| {
+    on_each_device_alone(here!("a_reader_does_not_wake_what_was_deactivated"), |runtime| {
         for (mode, memory) in WAYS {
             let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(64);
             let launch = launch.kernels(of_examples::<Ledger>());

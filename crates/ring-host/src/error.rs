@@ -15,7 +15,7 @@ mod open;
 
 pub use buffer::BufferError;
 pub use call::{CallError, SubmitError};
-pub use command::{ControlError, PayloadError, StateError};
+pub use command::{ControlError, PayloadError, QuiesceError, StateError};
 pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
 pub use graph::{DevicesError, GraphError, RecoverGraphError};
@@ -72,6 +72,9 @@ pub enum Error {
     /// Changing a kernel's state.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// Keeping kernels off their device.
+    #[error(transparent)]
+    Quiesce(#[from] QuiesceError),
     /// Sending at once; the message is not kept.
     #[error(transparent)]
     TrySend(TrySendError<()>),

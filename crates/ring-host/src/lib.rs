@@ -29,6 +29,12 @@
 //! - Every wait has a deadline. Memory is never freed under a kernel that may still run.
 //! - Whatever the device writes, the host stays in bounds and says what was wrong.
 //!
+//! # Beside other CUDA code
+//! A resident kernel never ends, so what waits for all kernels of a GPU waits for ever: in this process `cudaFree` and `cudaFreeHost`, the
+//! first launch of a kernel that is not loaded yet, `cudaDeviceSynchronize`, and copies on the legacy stream where kernels are on
+//! blocking streams (ours are not). Allocations, copies and kernels on streams of their own, events, and `cudaFreeAsync` go on beside
+//! ours. For the former, [`Runtime::quiesce`] takes the runtime's kernels off the device for as long as a closure runs.
+//!
 //! # Features
 //! - `cuda` (default): NVIDIA GPUs, through the driver library that is found at run time.
 //! - `async`: a channel's halves as `Stream` and `Sink`, and calls and tickets as futures, for tokio or any other
@@ -76,9 +82,9 @@ pub use devices::Devices;
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
     BufferError, CallError, ChannelError, ControlError, DeviceFault, DevicesError, Error,
-    GraphError, GridsError, LaunchError, Obstacle, OpenError, PayloadError, RecoverError,
-    RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError, StateError, SubmitError,
-    TryRecvError, TrySendError, WaitedFor,
+    GraphError, GridsError, LaunchError, Obstacle, OpenError, PayloadError, QuiesceError,
+    RecoverError, RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
+    SubmitError, TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
     Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,

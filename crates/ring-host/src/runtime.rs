@@ -12,6 +12,7 @@ pub use environment::{MEMORY_VARIABLE, MODE_VARIABLE};
 use self::core::RuntimeCore;
 use self::environment::{asked, forced_by_environment};
 use self::findings::Findings;
+use crate::deadline::Deadline;
 use crate::device::image::Image;
 use crate::device::platform::wsl_signs;
 use crate::device::probe::{NoQuickPages, QuickPages};
@@ -19,7 +20,7 @@ use crate::device::{self, Device, DeviceInfo, Driver, Health, Opened};
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::Candidate;
-use crate::error::{LaunchError, NoPinned, Obstacle, OpenError, Refusal};
+use crate::error::{LaunchError, NoPinned, Obstacle, OpenError, QuiesceError, Refusal};
 use crate::kernel::embedded::Kernels;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
@@ -156,6 +157,39 @@ impl Runtime {
     /// from it.
     pub fn report(&self) -> &Report {
         self.findings.report()
+    }
+
+    /// Calls `work` while none of the runtime's kernels is on the device: for driver calls of other code in the process that would else
+    /// wait until they end, such as `cudaFree`, or the first launch of a kernel
+    /// ([Beside other CUDA code](crate#beside-other-cuda-code)).
+    ///
+    /// Each kernel leaves between two messages and then goes on where it was, also if `work` panics. Nothing is lost: what is sent
+    /// meanwhile waits in the rings, and no send is refused. A kernel that another thread launches meanwhile is not kept away. Commands
+    /// wait until `work` has returned, so that `work` cannot activate or deactivate a kernel; it may terminate one.
+    ///
+    /// ```
+    /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
+    /// # use std::time::Duration;
+    /// # let second = Duration::from_secs(1);
+    /// let runtime = Runtime::open(Device::Cpu)?;
+    /// let mut kernel = runtime.launch::<Echo>(LaunchConfig::default())?;
+    /// kernel.activate(second)?;
+    /// let request = EchoMessage::from_seed(7);
+    /// runtime.quiesce(second, || kernel.send(request, second))??;
+    /// assert_eq!(kernel.recv(second)?, request.answer());
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a kernel has ports or is a grid of several devices, or does not stop to take messages before the deadline. Then `work` was not
+    /// called, and all go on.
+    pub fn quiesce<T>(
+        &self,
+        deadline: impl Into<Deadline>,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, QuiesceError> {
+        self.core.quiesce(deadline.into(), work)
     }
 
     /// Checks a launch and loads its code, without launching it. The driver loads nothing while a

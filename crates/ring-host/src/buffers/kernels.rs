@@ -61,6 +61,12 @@ impl Kernels {
         views.map(Sent::new).collect()
     }
 
+    /// Those that are not gone, and whether each answers every request.
+    pub fn live_and_answering(&self) -> Vec<(Arc<KernelCore>, bool)> {
+        let kernels = lock(&self.0);
+        kernels.iter().filter_map(|kernel| Some((kernel.core.upgrade()?, kernel.answers))).collect()
+    }
+
     /// Those that are not gone.
     pub fn live(&self) -> Vec<Arc<KernelCore>> {
         lock(&self.0).iter().filter_map(|kernel| kernel.core.upgrade()).collect()

@@ -44,8 +44,8 @@ pub(crate) struct DeviceKernel {
     reservation: Mutex<Option<Reservation>>,
     /// What senders go by.
     gate: Gate,
-    /// Held while a command is written.
-    publishing: Mutex<()>,
+    /// It was told to terminate. Held while a command is written.
+    terminated: Mutex<bool>,
     /// It was asked to leave the device, and has.
     ended: AtomicBool,
     fault: OnceLock<DeviceFault>,
@@ -74,7 +74,7 @@ impl DeviceKernel {
             occupancy: reservation.device().clone(),
             reservation: Mutex::new(Some(reservation)),
             gate: Gate::new(State::Launched),
-            publishing: Mutex::new(()),
+            terminated: Mutex::new(false),
             ended: AtomicBool::new(false),
             fault: OnceLock::new(),
         }
@@ -132,14 +132,37 @@ impl DeviceKernel {
 
     /// Writes the next command. None once it was told to terminate: there is no way back from that.
     pub fn publish_command(&self, asked: State) -> Option<Command> {
-        let _publishing = unpoisoned(self.publishing.lock());
-        let last = self.commanded();
-        if last.state == State::Terminated as u32 && asked != State::Terminated {
+        let mut terminated = unpoisoned(self.terminated.lock());
+        if *terminated && asked != State::Terminated {
             return None;
         }
-        let command = Command { epoch: last.epoch.wrapping_add(1), state: asked as u32 };
+        *terminated |= asked == State::Terminated;
+        Some(self.give(asked))
+    }
+
+    /// Tells the kernel to leave the device, from where it is brought back; whether it was not told to terminate before.
+    pub fn publish_leave(&self) -> bool {
+        let terminated = unpoisoned(self.terminated.lock());
+        if !*terminated {
+            self.give(State::Terminated);
+        }
+        !*terminated
+    }
+
+    /// Writes a command, then does `launch`, before which nobody tells the kernel to terminate; nothing if it was told so before.
+    pub fn publish_and_launch(&self, asked: State, launch: impl FnOnce()) {
+        let terminated = unpoisoned(self.terminated.lock());
+        if !*terminated {
+            self.give(asked);
+            launch();
+        }
+    }
+
+    fn give(&self, asked: State) -> Command {
+        let epoch = self.commanded().epoch.wrapping_add(1);
+        let command = Command { epoch, state: asked as u32 };
         self.region.control().host.give(command);
-        Some(command)
+        command
     }
 
     /// Whether every channel has acknowledged the last command, as far as the host knows.

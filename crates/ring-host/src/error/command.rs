@@ -39,6 +39,24 @@ pub enum ControlError {
     Fault(#[from] DeviceFault),
 }
 
+/// Why kernels were not kept off their device ([`Runtime::quiesce`](crate::Runtime::quiesce)). They go on as before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuiesceError {
+    /// A kernel with ports, or a grid of several devices: what is between two of them cannot be kept off the device.
+    #[error(
+        "kernel {kernel} has ports, or is a grid of several devices, and cannot be kept off the device and brought back; \
+         terminate its graph or its grids first"
+    )]
+    Linked {
+        /// The kernel.
+        kernel: &'static str,
+    },
+    /// A kernel did not stop to take messages before the deadline.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
 /// Why the payload arena was not read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -6,8 +6,9 @@ use crate::device::RunState;
 use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{ControlError, DeviceFault, PayloadError};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use ring_shared::layout::{Command, State};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 /// What a kernel's handle and its channels' halves have in common.
@@ -17,6 +18,10 @@ pub(crate) struct KernelCore {
     pub drive: Drive,
     /// Held by whoever commands the kernel, but to terminate it, until it has obeyed.
     turn: Mutex<()>,
+    /// Odd while the kernel is kept off the device, and one more whenever that begins or ends.
+    away: AtomicU64,
+    /// Launches of a resident kernel that was brought back.
+    brought_back: AtomicU64,
     /// Held by whoever copies to or from its memory.
     copying: Mutex<()>,
     /// The other kernels of its graph, or its grids on other devices: it can do no more when one of them is lost.
@@ -42,7 +47,8 @@ struct Peer {
 impl KernelCore {
     pub fn new(device: DeviceKernel, drive: Drive) -> KernelCore {
         let (turn, copying) = (Mutex::new(()), Mutex::new(()));
-        KernelCore { device, drive, turn, copying, peers: OnceLock::new() }
+        let (away, brought_back) = (AtomicU64::new(0), AtomicU64::new(0));
+        KernelCore { device, drive, turn, away, brought_back, copying, peers: OnceLock::new() }
     }
 
     /// Tells each of some kernels, which are on those devices, which the others are; the first time counts.
@@ -106,10 +112,12 @@ impl KernelCore {
         if kernel.has_ended() {
             return Ok(());
         }
+        let away = self.away.load(Ordering::Acquire);
         let ended = self.ask_driver()?;
         kernel.check_channels()?;
         self.check_peers()?;
-        if !ended {
+        let was_away = away % 2 == 1 || self.away.load(Ordering::Acquire) != away;
+        if !ended || was_away {
             return Ok(());
         }
         if self.drive.ended_early(kernel) {
@@ -139,6 +147,27 @@ impl KernelCore {
         }
     }
 
+    /// Launches so far.
+    pub fn launches(&self) -> u64 {
+        self.drive.launches() + self.brought_back.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has links to other kernels, or meets other grids of the same kernel.
+    pub fn has_peers(&self) -> bool {
+        self.peers.get().is_some_and(|peers| !peers.is_empty())
+    }
+
+    /// It is kept off the device from now on, or no longer.
+    pub fn turn_away(&self) {
+        // SYNC: released to `check` of other threads; the kernel leaves, and is launched, on the inner side of both.
+        self.away.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Counts a launch of a resident kernel that is brought back.
+    pub fn note_brought_back(&self) {
+        self.brought_back.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Waits until nobody else commands the kernel.
     pub fn turn(&self, asked: State, deadline: Deadline) -> Result<Turn<'_>, ControlError> {
         let (kernel, channel) = (self.device.name, 0);
@@ -158,9 +187,20 @@ impl KernelCore {
     /// Writes a command and waits until every channel has acknowledged it. But to terminate, the caller has the
     /// [turn](Self::turn).
     pub fn command(&self, asked: State, deadline: Deadline) -> Result<(), ControlError> {
+        let told = self.device.publish_command(asked);
+        let terminated = ControlError::Terminated { kernel: self.device.name };
+        self.obeyed(told.ok_or(terminated)?, asked, deadline)
+    }
+
+    /// Waits until every channel has acknowledged a command.
+    pub fn obeyed(
+        &self,
+        command: Command,
+        asked: State,
+        deadline: Deadline,
+    ) -> Result<(), ControlError> {
         let kernel = &self.device;
         let terminated = || ControlError::Terminated { kernel: kernel.name };
-        let command = kernel.publish_command(asked).ok_or_else(terminated)?;
         let epoch = command.epoch;
         let is_acknowledgement = |found: Command| {
             let yielded = found.state == State::Yielded as u32;

@@ -186,7 +186,7 @@ impl<K: Kernel> KernelHandle<K> {
 
     /// Launches so far: 1 for a persistent kernel, which may be launched again in staged memory.
     pub fn launches(&self) -> u64 {
-        self.core.drive.launches()
+        self.core.launches()
     }
 
     /// Whether no launch is on the device, as far as the host knows: so is an event-driven kernel
@@ -293,7 +293,7 @@ impl KernelCore {
             state: self.device.state(),
             processed: self.device.processed(),
             heartbeat: beats.min().unwrap_or(0),
-            launches: self.drive.launches(),
+            launches: self.launches(),
             exit: exits.max_by_key(|exit| *exit as u32).unwrap_or(Exit::Running),
         }
     }

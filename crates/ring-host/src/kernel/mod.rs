@@ -1,5 +1,6 @@
 //! A kernel as its user has it: how it is launched, commanded, sent to and received from.
 
+pub(crate) mod away;
 pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod core;

@@ -14,7 +14,8 @@ use crate::drive::lease::Lease;
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::{Candidate, Facts, Needs, candidates};
-use crate::error::{BufferError, DriverError, DriverReason, LaunchError, Refusal};
+use crate::error::{BufferError, DriverError, DriverReason, LaunchError, QuiesceError, Refusal};
+use crate::kernel::away::Away;
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use crate::kernel::launch::LaunchConfig;
@@ -253,6 +254,28 @@ impl RuntimeCore {
             }
         }
         Ok(KernelHandle::new(core, chosen.selection, chosen.of_probe))
+    }
+
+    /// Calls `work` while no kernel is on the device.
+    pub fn quiesce<T>(
+        &self,
+        deadline: Deadline,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, QuiesceError> {
+        reap();
+        let live = self.launched.live_and_answering();
+        let linked = live
+            .iter()
+            .find(|(core, answers)| !core.device.has_ended() && (core.has_peers() || !answers));
+        if let Some((core, _)) = linked {
+            return Err(QuiesceError::Linked { kernel: core.device.name });
+        }
+        let aside = live.iter().filter_map(|(core, _)| core.step_aside(deadline).transpose());
+        let mut away = aside.collect::<Result<Vec<_>, _>>()?;
+        away.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
+        away.iter_mut().for_each(Away::leave);
+        away.iter().try_for_each(Away::left)?;
+        Ok(work())
     }
 
     /// How threads wait for this device's messages.
