@@ -1,4 +1,8 @@
 //! Calls of a kernel by one client of many threads, beside a channel of one's own.
+//!
+//! One thread that waits for each answer pauses before each message, at random. Without a pause its next message meets the kernel at
+//! the same point of the kernel's look at the host's memory again and again, which takes a microsecond: then some 50 ns more between
+//! two messages make each take 0.8 us longer, or shorter, whatever they were spent on.
 
 use super::context::{Context, ended, wrong};
 use super::load::rows::{Figures, Round, add_round};
@@ -26,6 +30,9 @@ pub enum How {
 
 /// Tickets of a thread that has some.
 pub const HELD: usize = 32;
+
+/// One thread's longest pause: longer than a round trip.
+const LONGEST_PAUSE: Duration = Duration::from_micros(4);
 
 impl How {
     /// In words.
@@ -55,6 +62,11 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// Whether it is one thread that pauses, so that the rate says nothing.
+    pub fn pauses(&self) -> bool {
+        pauses(self.how, self.threads)
+    }
+
     /// Whose it is.
     pub fn whose(&self) -> Whose {
         if self.how == How::Own { Whose::Baseline } else { Whose::Ours }
@@ -128,12 +140,14 @@ fn once(context: &Context<'_>, how: How, threads: usize, channels: u32) -> Found
         true => context.grid::<Echo>(launch)?,
         false => context.active::<Echo>(launch)?,
     };
+    let pauses = pauses(how, threads);
     let round = match how {
-        How::Own => of_their_own(context, &mut kernel, threads)?,
+        How::Own => of_their_own(context, &mut kernel, threads, pauses)?,
         How::Call | How::Tickets(_) => {
             let client = kernel.client().map_err(wrong)?;
             let callers = (0..threads).map(|_| client.clone());
-            let each = context.cores.at_once(callers, |client| call(context, how, &client))?;
+            let each =
+                context.cores.at_once(callers, |client| call(context, how, &client, pauses))?;
             together(&each)
         }
     };
@@ -143,6 +157,11 @@ fn once(context: &Context<'_>, how: How, threads: usize, channels: u32) -> Found
         Some(_) => Ok(round),
         None => Err(Stop::Refused("too few answers came in the time of a round".to_owned())),
     }
+}
+
+/// Whether it is one thread that waits for each answer.
+fn pauses(how: How, threads: usize) -> bool {
+    threads == 1 && !matches!(how, How::Tickets(_))
 }
 
 /// What one thread did.
@@ -168,13 +187,14 @@ fn of_their_own(
     context: &Context<'_>,
     kernel: &mut KernelHandle<Echo>,
     threads: usize,
+    pauses: bool,
 ) -> Found<Round> {
     let channels = (0..threads as u32).map(|index| kernel.take_channel(index).map_err(wrong));
     let channels = channels.collect::<Found<Vec<_>>>()?;
     let each = context.cores.at_once(channels.into_iter(), |mut channel| {
         // Alone on its processor, a thread does best to spin.
         let yields = threads > context.cores.count();
-        again_and_again(context, |request| {
+        again_and_again(context, pauses, |request| {
             channel.send(request, TIMEOUT).map_err(wrong)?;
             let begun = Instant::now();
             while yields && channel.split().1.is_empty() && begun.elapsed() < TIMEOUT {
@@ -187,9 +207,10 @@ fn of_their_own(
 }
 
 /// A thread that calls.
-fn call(context: &Context<'_>, how: How, client: &Client<Echo>) -> Found<Done> {
+fn call(context: &Context<'_>, how: How, client: &Client<Echo>, pauses: bool) -> Found<Done> {
     let How::Tickets(held) = how else {
-        return again_and_again(context, |request| client.call(request, TIMEOUT).map_err(wrong));
+        let exchange = |request| client.call(request, TIMEOUT).map_err(wrong);
+        return again_and_again(context, pauses, exchange);
     };
     let mut tickets: VecDeque<(u64, Ticket<Echo>)> = VecDeque::with_capacity(held);
     let take = |tickets: &mut VecDeque<(u64, Ticket<Echo>)>| -> Found<()> {
@@ -213,19 +234,42 @@ fn call(context: &Context<'_>, how: How, client: &Client<Echo>) -> Found<Done> {
     Ok(done)
 }
 
-/// Has messages answered one by one, and times each.
+/// Has messages answered one by one, and times each; with a pause before each, or right behind the other.
 fn again_and_again(
     context: &Context<'_>,
+    pauses: bool,
     mut exchange: impl FnMut(EchoMessage) -> Found<EchoMessage>,
 ) -> Found<Done> {
     let mut last = Instant::now();
     for_a_while(context, |number, times| {
+        if pauses {
+            let pause = LONGEST_PAUSE.mul_f64(part(number));
+            last = spun(Instant::now(), pause);
+        }
         checked(&exchange(Echo::message(number))?, number)?;
         let now = Instant::now();
         times.record(now - last);
         last = now;
         Ok(())
     })
+}
+
+/// A number from 0 to 1 that differs from message to message, by no pattern that a kernel could fall in with.
+fn part(number: u64) -> f64 {
+    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Spins for so long; when that was over.
+fn spun(begun: Instant, pause: Duration) -> Instant {
+    loop {
+        let now = Instant::now();
+        if now - begun >= pause {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
 }
 
 /// Calls `work` with the numbers of messages until the time of a round is over; the first tenth of it does not count.
@@ -275,6 +319,15 @@ mod tests {
                 assert_eq!(round.times.count() > 0, is_timed, "{how:?}: {round:?}");
             }
         });
+    }
+
+    #[test]
+    fn pauses_are_spread_evenly() {
+        let mut tenths = [0; 10];
+        (0..10_000).for_each(|number| tenths[(part(number) * 10.0) as usize] += 1);
+        assert!(tenths.iter().all(|count| (900..1100).contains(count)), "{tenths:?}");
+        let begun = Instant::now();
+        assert!(spun(begun, LONGEST_PAUSE) - begun >= LONGEST_PAUSE);
     }
 
     #[test]

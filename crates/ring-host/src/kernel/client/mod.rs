@@ -55,17 +55,17 @@ setters! { of ClientConfig;
     /// Calls of a kernel that is not active wait until it is, or until their deadline. By default they are refused at once.
     wait_for_activation() => waits_for_activation = true;
     /// Each call without a key goes to the next channel: for few threads with many calls under way whose handler takes long. By default a
-    /// thread stays with one channel, and threads are spread over the channels: their requests are handled in the order in
-    /// which they were sent, and no cache line moves between processors for more than there are of them.
+    /// thread stays with one channel, and threads are spread over the channels. Then the requests of a thread are handled in the order in
+    /// which it sent them, and threads on different channels do not slow each other.
     by_turns() => by_turns = true;
 }
 
 /// Calls a kernel, from any number of threads: clones share the same channels. By
 /// [`KernelHandle::client`](crate::KernelHandle::client).
 ///
-/// It may outlive the kernel; calls then end with the error that a channel gives. A call takes a lock three times, none of which is
-/// held while anything is waited for but by one caller that receives for all. Who waits looks for some 50 us, and is parked then. No
-/// call allocates.
+/// It may outlive the kernel; calls then end with the error that a channel gives. No lock is held while anything is waited for,
+/// but by one caller that receives for all. Who waits looks for some 50 us, and is parked then. No call allocates. Give the kernel as many
+/// [channels](crate::LaunchConfig::channels) as processors call it: callers of one channel wait for each other.
 ///
 /// ```
 /// # use ring_host::{Device, LaunchConfig, Runtime, kernels::{Echo, EchoMessage}};
