@@ -93,7 +93,10 @@ fn nothing_is_lost_and_nobody_is_refused() {
 fn each_is_afterwards_what_it_was() {
     on_each_device_alone(here!("each_is_afterwards_what_it_was"), |runtime| {
         let launch = LaunchConfig::default().kernels(of_examples::<GridSum>()).blocks(2);
-        runtime.prepare::<GridSum>(&launch).unwrap(); // nothing is loaded beside a resident kernel
+        let of_ledger = LaunchConfig::default().kernels(of_examples::<Ledger>());
+        // Nothing is loaded beside a resident kernel.
+        runtime.prepare::<GridSum>(&launch).unwrap();
+        runtime.prepare::<Ledger>(&of_ledger).unwrap();
         let mut launched = runtime.launch::<Echo>(LaunchConfig::default()).unwrap();
         let mut inactive = active(runtime, LaunchConfig::default());
         inactive.deactivate(LONG).unwrap();
@@ -101,8 +104,12 @@ fn each_is_afterwards_what_it_was() {
         over.terminate(LONG).unwrap();
         let mut grid = runtime.launch::<GridSum>(launch).unwrap();
         grid.activate(LONG).unwrap();
+        let mut ledger = runtime.launch::<Ledger>(of_ledger).unwrap();
+        let mut room = vec![0u64; size_of::<LedgerState>() / 8];
+        let state: &mut [LedgerState] = bytemuck::cast_slice_mut(&mut room);
         for _ in 0..3 {
             assert_eq!(runtime.quiesce(LONG, || 7).unwrap(), 7);
+            ledger.read_state_into(0, &mut state[0], LONG).expect("it takes no messages");
             for kernel in [&mut launched, &mut inactive] {
                 let refused = kernel.try_send(message(0)).unwrap_err();
                 assert!(matches!(refused, TrySendError::NotActive { .. }), "{refused}");
@@ -116,7 +123,7 @@ fn each_is_afterwards_what_it_was() {
         }
         grid.terminate(LONG).unwrap();
         // No kernel at all.
-        drop((launched, inactive, over, grid));
+        drop((launched, inactive, over, grid, ledger));
         runtime.quiesce(LONG, || ()).unwrap();
     });
 }

@@ -1,14 +1,16 @@
 //! A kernel as it is on its device: its memory, its launch slot, what its channels say, its first fault.
 
 use crate::deadline::{Deadline, Patience, wait};
-use crate::device::retry::retry;
+use crate::device::retry::{launch_within, retry};
 use crate::device::{
     Cells, CopyKind, Grid, LaunchSlot, MemoryCopy, Occupancy, Reservation, RunState,
 };
 use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
-use crate::error::{DeviceFault, DriverError, PayloadError, TryRecvError, TrySendError};
+use crate::error::{
+    DeviceFault, DriverError, DriverReason, PayloadError, TryRecvError, TrySendError,
+};
 use crate::memory::region::Region;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, OnceLock, unpoisoned};
 use ring_shared::layout::{ChannelBlock, Command, Exit, State, StatusLine};
@@ -16,6 +18,10 @@ use ring_shared::ring::Corrupt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a launch waits for what the driver does instead, such as loading code.
+const LAUNCHED: Duration = Duration::from_secs(60);
 
 /// A number on a line of its own.
 #[derive(Debug, Default)]
@@ -88,6 +94,17 @@ impl DeviceKernel {
         &*self.launch_slot
     }
 
+    /// Puts a kernel on the device that stays there.
+    pub fn launch_resident(&self) -> Result<(), DriverError> {
+        // SAFETY: the region is laid out for this kernel and stays until the launch slot is over (`drop`).
+        if !unsafe { launch_within(LAUNCHED.into(), self.launch_slot()) }? {
+            let reason = DriverReason::Loading { waited: LAUNCHED };
+            return Err(DriverError { call: "launch", code: 0, reason });
+        }
+        let _ = self.launch_slot().state(); // some drivers begin nothing before they are asked
+        Ok(())
+    }
+
     /// Begins to copy whole words between the staging and the kernel's device memory, which has room for
     /// them there.
     pub fn copy(&self, kind: CopyKind, device: u64, bytes: usize) -> Result<(), DriverError> {
@@ -140,22 +157,15 @@ impl DeviceKernel {
         Some(self.give(asked))
     }
 
-    /// Tells the kernel to leave the device, from where it is brought back; whether it was not told to terminate before.
-    pub fn publish_leave(&self) -> bool {
+    /// The same of any command, also to leave the device, from where the kernel is brought back: `then` is done before anybody can tell
+    /// it to terminate.
+    pub fn publish_and(&self, asked: State, then: impl FnOnce()) -> Option<Command> {
         let terminated = unpoisoned(self.terminated.lock());
-        if !*terminated {
-            self.give(State::Terminated);
-        }
-        !*terminated
-    }
-
-    /// Writes a command, then does `launch`, before which nobody tells the kernel to terminate; nothing if it was told so before.
-    pub fn publish_and_launch(&self, asked: State, launch: impl FnOnce()) {
-        let terminated = unpoisoned(self.terminated.lock());
-        if !*terminated {
-            self.give(asked);
-            launch();
-        }
+        (!*terminated).then(|| {
+            let command = self.give(asked);
+            then();
+            command
+        })
     }
 
     fn give(&self, asked: State) -> Command {

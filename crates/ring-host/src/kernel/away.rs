@@ -1,24 +1,20 @@
-//! Keeping kernels off the device for a while: they leave between two messages, and go on where they were.
+//! Keeping a kernel from taking messages for a while, and off the device: it stops between two messages, and goes on where it was.
 //!
-//! They are first told to take no more messages, which a handler that does not end can delay, and which is taken back at the deadline.
-//! Then no channel has a message, and all leave at once when they are told to. Each step is taken by all of them before any is waited
-//! for.
+//! It is first told to take no more messages, which a handler that does not end can delay, and which is taken back at the deadline. Its
+//! state can be read then. No channel has a message any more, and all leave the device at once if they are told to. Of several kernels
+//! each step is taken by all before any is waited for.
 
 use super::core::{KernelCore, Turn};
 use crate::deadline::Deadline;
-use crate::device::retry::launch_within;
 use crate::drive::Drive;
-use crate::error::{ControlError, DeviceFault, DriverError, DriverReason};
+use crate::error::{ControlError, DeviceFault};
 use ring_shared::layout::{Command, State};
 use std::time::Duration;
 
-/// How long a kernel that takes no messages may need to leave the device: far longer than it does.
-const LEAVES: Duration = Duration::from_secs(1);
+/// How long a kernel that takes no messages may need to obey: far longer than it does.
+const OBEYS: Duration = Duration::from_secs(1);
 
-/// How long a launch waits for what the driver does instead.
-const LAUNCHED: Duration = Duration::from_secs(60);
-
-/// A kernel that is told to leave the device, step by step, and goes on when this is dropped.
+/// A kernel that is kept from messages, or off the device, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Away<'a> {
     core: &'a KernelCore,
@@ -34,11 +30,12 @@ impl Away<'_> {
     /// Waits until it takes no messages.
     ///
     /// # Errors
-    /// When the deadline passes.
+    /// When the deadline passes, or it is lost.
     pub fn stopped(&self, deadline: Deadline) -> Result<(), ControlError> {
-        let Some(told) = self.told else { return Ok(()) };
-        match self.core.obeyed(told, State::Inactive, deadline) {
-            Err(ControlError::Terminated { .. }) => Ok(()), // by another thread: it leaves, too
+        let told = self.told.ok_or(ControlError::Terminated { kernel: self.core.device.name });
+        match told.and_then(|told| self.core.obeyed(told, State::Inactive, deadline)) {
+            // By another thread: it leaves for good.
+            Err(ControlError::Terminated { .. }) => self.core.left_device(deadline),
             obeyed => obeyed,
         }
     }
@@ -47,7 +44,7 @@ impl Away<'_> {
     pub fn leave(&mut self) {
         self.core.turn_away();
         self.leaves = true;
-        self.core.device.publish_leave();
+        self.core.device.publish_and(State::Terminated, || ());
     }
 
     /// Waits until it has left.
@@ -55,18 +52,16 @@ impl Away<'_> {
     /// # Errors
     /// When it does not within a second; then it is lost.
     pub fn left(&self) -> Result<(), ControlError> {
-        self.core.left_device(LEAVES.into()).inspect_err(|error| {
-            // Of several channels some may have left. One that another thread terminates may still have a handler that does not end.
-            if self.told.is_some() {
-                tracing::error!(%error, "no channel has a message, and the kernel stays");
-                self.core.device.fail(self.core.device.refused());
-            }
+        self.core.left_device(OBEYS.into()).inspect_err(|error| {
+            // Of several channels some may have left.
+            tracing::error!(%error, "no channel has a message, and the kernel stays");
+            self.core.device.fail(self.core.device.refused());
         })
     }
 }
 
 impl KernelCore {
-    /// Tells the kernel to take no messages, as the first step away from the device. Nothing if it has left for good, or is lost.
+    /// Tells the kernel to take no messages. Nothing if it has left for good, or is lost.
     ///
     /// # Errors
     /// When another thread commands it until the deadline.
@@ -86,21 +81,8 @@ impl KernelCore {
 
     /// Puts a resident kernel on the device again.
     fn launch_again(&self) {
-        // SAFETY: the region is laid out for this kernel and stays until the launch slot is over
-        // (`DeviceKernel::drop`), as when it was launched first.
-        let launched = unsafe { launch_within(LAUNCHED.into(), self.device.launch_slot()) };
-        let launched = launched.and_then(|launched| match launched {
-            true => Ok(()),
-            false => {
-                let reason = DriverReason::Loading { waited: LAUNCHED };
-                Err(DriverError { call: "launch", code: 0, reason })
-            }
-        });
-        match launched {
-            Ok(()) => {
-                self.note_brought_back();
-                let _ = self.device.launch_slot().state(); // some drivers begin nothing before they are asked
-            }
+        match self.device.launch_resident() {
+            Ok(()) => self.note_brought_back(),
             Err(error) => {
                 let (kernel, source) = (self.device.name, Box::new(error));
                 self.device.fail(DeviceFault::Driver { kernel, source });
@@ -111,18 +93,24 @@ impl KernelCore {
 
 impl Drop for Away<'_> {
     fn drop(&mut self) {
-        let core = self.core;
-        if core.device.fault().is_none() {
-            core.device.publish_and_launch(self.before, || {
-                if self.leaves && matches!(core.drive, Drive::Resident) {
+        let Away { core, before, leaves, .. } = *self;
+        let told = if (leaves || before == State::Active) && core.device.fault().is_none() {
+            core.device.publish_and(before, || {
+                if leaves && matches!(core.drive, Drive::Resident) {
                     core.launch_again();
                 }
-            });
-        }
-        if self.leaves {
+            })
+        } else {
+            None // it is what it was
+        };
+        if leaves {
             core.turn_away();
         }
         // Any other kernel is launched by a step, if there is something to do.
         core.after_send();
+        // Whoever looks whether a kernel is inactive goes by what it has acknowledged.
+        if let (Some(told), State::Inactive) = (told, before) {
+            let _ = core.obeyed(told, before, OBEYS.into());
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::deadline::Deadline;
 use crate::device::CopyKind;
 use crate::drive::device_kernel::DeviceKernel;
-use crate::error::{ControlError, DeviceFault, LaunchError, PayloadError, StateError};
+use crate::error::{DeviceFault, LaunchError, PayloadError, StateError};
 use crate::kernel::core::{Copying, KernelCore, Turn};
 use crate::kernel::handle::KernelHandle;
 use bytemuck::Zeroable;
@@ -92,7 +92,9 @@ impl KernelCore {
         deadline: Deadline,
     ) -> Result<(), StateError> {
         self.check_channel(channel)?;
-        let _pause = self.pause(channel, deadline)?;
+        self.check().map_err(PayloadError::from)?;
+        let aside = self.step_aside(deadline)?;
+        aside.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
         let copying = self.copying(deadline)?;
         let at = self.device.region().state(channel);
         Ok(self.copy_out(&copying, at, state, deadline)?)
@@ -112,25 +114,6 @@ impl KernelCore {
         Ok((turn, self.copying(deadline)?, self.device.region().state(channel)))
     }
 
-    /// Keeps a channel from taking messages until the result is dropped.
-    fn pause(&self, channel: u32, deadline: Deadline) -> Result<Pause<'_>, StateError> {
-        let turn = self.turn(State::Inactive, deadline)?;
-        if self.is_quiet(channel).map_err(PayloadError::from)? {
-            return Ok(Pause { core: self, _turn: turn, resumes: false });
-        }
-        let resumes = self.device.commanded().state == State::Active as u32;
-        let pause = Pause { core: self, _turn: turn, resumes };
-        match self.command(State::Inactive, deadline) {
-            Ok(()) => Ok(pause),
-            // It is about to leave for good, and its state is what it leaves.
-            Err(ControlError::Terminated { .. }) => {
-                self.left_device(deadline)?;
-                Ok(pause)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Whether the channel takes no message, and will not before it is told to: it has left, or it rests, or
     /// has said so. A command that timed out says nothing.
     fn is_quiet(&self, channel: u32) -> Result<bool, DeviceFault> {
@@ -147,22 +130,6 @@ impl KernelCore {
             return Ok(true);
         }
         self.drive.rests(&self.device)
-    }
-}
-
-/// Keeps a kernel from taking messages; behind it the kernel goes on, if it was active.
-struct Pause<'a> {
-    core: &'a KernelCore,
-    _turn: Turn<'a>,
-    resumes: bool,
-}
-
-impl Drop for Pause<'_> {
-    fn drop(&mut self) {
-        if self.resumes && self.core.device.publish_command(State::Active).is_some() {
-            // A kernel that has left the device is launched for it.
-            self.core.after_send();
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use crate::buffers::table::Buffers;
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::cpu::program;
 use crate::device::image::Image;
-use crate::device::retry::launch_within;
 use crate::device::{Demand, DeviceKind, Driver, Function, Grid, Limits, Opened};
 use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
@@ -14,7 +13,7 @@ use crate::drive::lease::Lease;
 use crate::drive::orphans::reap;
 use crate::drive::report::Report;
 use crate::drive::selection::{Candidate, Facts, Needs, candidates};
-use crate::error::{BufferError, DriverError, DriverReason, LaunchError, QuiesceError, Refusal};
+use crate::error::{BufferError, LaunchError, QuiesceError, Refusal};
 use crate::kernel::away::Away;
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
@@ -36,9 +35,6 @@ const LEAST_CAPACITY: u32 = 64;
 
 /// How long a persistent kernel in staged memory is waited for to be copied to the device and launched.
 const STAGED_LAUNCH: Duration = Duration::from_secs(1);
-
-/// How long a launch waits for what the driver does instead, such as loading code.
-const LAUNCHED: Duration = Duration::from_secs(60);
 
 /// How long it may take to make the table of buffers.
 const TABLE_MADE: Duration = Duration::from_secs(5);
@@ -291,13 +287,7 @@ impl RuntimeCore {
 fn launch_first(core: &KernelCore, mode: Mode) -> Result<(), LaunchError> {
     let (kernel, drive) = (&core.device, &core.drive);
     if matches!(drive, Drive::Resident) {
-        // SAFETY: the region is laid out for this kernel and stays until the launch slot is over
-        // (`DeviceKernel::drop`).
-        if !unsafe { launch_within(LAUNCHED.into(), kernel.launch_slot()) }? {
-            let reason = DriverReason::Loading { waited: LAUNCHED };
-            return Err(DriverError { call: "launch", code: 0, reason }.into());
-        }
-        let _ = kernel.launch_slot().state(); // some drivers begin nothing before they are asked
+        kernel.launch_resident()?;
     } else if mode == Mode::Persistent {
         let look = || Ok::<_, LaunchError>(drive.is_launched(kernel)?.then_some(()));
         wait(STAGED_LAUNCH.into(), Patience::Yield, look, || Ok(()))?;
