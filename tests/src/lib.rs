@@ -3,6 +3,7 @@
 mod call_error;
 pub mod hostile;
 pub mod kernels;
+pub mod latch;
 
 pub use call_error::CallError;
 

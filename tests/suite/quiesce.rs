@@ -8,6 +8,7 @@ use ring_host::{
     SendTimeoutError, TrySendError,
 };
 use ring_tests::kernels::of_examples;
+use ring_tests::latch::Latch;
 use ring_tests::{LONG, Progress, WAYS, active, cpu, on_each_device, until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -160,9 +161,8 @@ fn what_panics_and_what_terminates_brings_nothing_into_disorder() {
     });
 }
 
-/// Requests that the handler of `Busy` has begun to wait with.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-static RELEASED: AtomicU64 = AtomicU64::new(0);
+/// In the handler of `Busy`.
+static AT_WORK: Latch = Latch::new();
 
 ring_device::ring_kernel! {
     /// Waits until it is released. For the CPU device only.
@@ -170,8 +170,7 @@ ring_device::ring_kernel! {
 
     fn handle(request: &u64) -> u64 {
         if *request > 0 {
-            let nth = BEGUN.fetch_add(1, Relaxed) + 1;
-            until("its release", || (RELEASED.load(Relaxed) >= nth).then_some(()));
+            AT_WORK.wait();
         }
         *request
     }
@@ -186,7 +185,7 @@ fn a_handler_that_does_not_end_is_told() {
         runtime.launch(LaunchConfig::default().channels(2)).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.channel(1).unwrap().send(1, LONG).unwrap();
-    until("the handler", || (BEGUN.load(Relaxed) == 1).then_some(()));
+    until("the handler", || AT_WORK.is_reached().then_some(()));
     // On a busy machine others may be late, too.
     until("it is named", || match runtime.quiesce(SHORT, || unreachable!("a handler runs")) {
         Err(QuiesceError::Control(ControlError::Timeout {
@@ -199,7 +198,7 @@ fn a_handler_that_does_not_end_is_told() {
     assert_eq!(other.recv(LONG).unwrap(), message(0).answer());
     kernel.send(0, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(0), "its other channel goes on");
-    RELEASED.store(1, Relaxed);
+    AT_WORK.release();
     assert_eq!(kernel.channel(1).unwrap().recv(LONG), Ok(1));
     runtime.quiesce(LONG, || ()).unwrap();
     kernel.send(0, LONG).unwrap();

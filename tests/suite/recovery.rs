@@ -12,8 +12,8 @@ use ring_host::{
     RecoverError, RecvTimeoutError, Runtime, RuntimeConfig, SendTimeoutError,
 };
 use ring_tests::kernels::config;
+use ring_tests::latch::Latch;
 use ring_tests::{LONG, Unlucky, WAYS, active, cpu, on_each_device, until};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn small() -> LaunchConfig {
@@ -134,19 +134,18 @@ fn after_what_no_call_helps() {
     }
 }
 
-static BEGUN: AtomicBool = AtomicBool::new(false);
-static RELEASED: AtomicBool = AtomicBool::new(false);
+/// In the handler of `Held`.
+static AT_WORK: Latch = Latch::new();
 
 ring_kernel! {
-    /// Does not answer before it is [released](RELEASED). For the CPU device only.
+    /// Does not answer before it is released. For the CPU device only.
     struct Held {
         name: "held",
         entry: "ring_echo",
     }
 
     fn handle(request: &u64) -> u64 {
-        BEGUN.store(true, Relaxed);
-        until("its release", || RELEASED.load(Relaxed).then_some(()));
+        AT_WORK.wait();
         *request
     }
 }
@@ -157,12 +156,12 @@ fn what_still_runs_is_counted_and_waited_for() {
     let mut kernel = host.launch::<Held>(small()).unwrap();
     kernel.activate(LONG).unwrap();
     kernel.send(1, LONG).unwrap();
-    until("it is at work", || BEGUN.load(Relaxed).then_some(()));
+    until("it is at work", || AT_WORK.is_reached().then_some(()));
     drop(kernel);
     assert_eq!(host.recover(Duration::from_millis(10)).unwrap().set_aside, 1);
     assert_eq!(beside.recover(LONG).unwrap().set_aside, 0, "of another device");
     assert_eq!(host.clone().recover(Duration::ZERO).unwrap().set_aside, 1);
-    RELEASED.store(true, Relaxed);
+    AT_WORK.release();
     assert_eq!(host.recover(LONG).unwrap().set_aside, 0, "waited for");
 }
 

@@ -8,8 +8,9 @@ use ring_host::{
     TrySendError,
 };
 use ring_tests::kernels::of_examples;
+use ring_tests::latch::Latch;
 use ring_tests::{LONG, Progress, WAYS, active, cpu, on_each_device, until};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
@@ -159,9 +160,8 @@ fn a_reader_does_not_wake_what_was_deactivated() {
     });
 }
 
-/// Requests that the handler of `Stuck` has begun to wait with.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-static RELEASED: AtomicU64 = AtomicU64::new(0);
+/// Halfway through the handler of `Stuck`.
+static HALFWAY: Latch = Latch::new();
 
 ring_device::ring_kernel! {
     /// Counts, and waits until it is released before it counts once more. For the CPU device only.
@@ -170,8 +170,7 @@ ring_device::ring_kernel! {
     fn handle(state: &mut [u64; 2], request: &u64) -> u64 {
         state[0] += 1;
         if *request > 0 {
-            let nth = BEGUN.fetch_add(1, Relaxed) + 1;
-            until("its release", || (RELEASED.load(Relaxed) >= nth).then_some(()));
+            HALFWAY.wait();
         }
         state[1] += 1;
         state[1]
@@ -184,21 +183,19 @@ fn a_handler_that_does_not_end_is_told_to_the_reader_and_keeps_nobody_from_termi
     kernel.activate(LONG).unwrap();
     let shared = kernel.share();
     let stick = |kernel: &mut ring_host::KernelHandle<Stuck>| {
-        let nth = BEGUN.load(Relaxed) + 1;
         kernel.send(1, LONG).unwrap();
-        until("the handler", || (BEGUN.load(Relaxed) == nth).then_some(()));
-        nth
+        until("the handler", || HALFWAY.is_reached().then_some(()));
     };
-    let nth = stick(&mut kernel);
+    stick(&mut kernel);
     let late = shared.read_state(0, SHORT).unwrap_err();
     assert!(matches!(late, StateError::Control(ControlError::Timeout { .. })), "{late}");
-    RELEASED.store(nth, Relaxed);
+    HALFWAY.release();
     assert_eq!(kernel.recv(LONG), Ok(1), "it goes on");
     kernel.send(0, LONG).unwrap();
     assert_eq!(kernel.recv(LONG), Ok(2), "and takes messages");
     assert_eq!(shared.read_state(0, LONG), Ok([2, 2]));
     // A reader that waits, and a thread that terminates.
-    let nth = stick(&mut kernel);
+    stick(&mut kernel);
     scope(|scope| {
         let reading = scope.spawn(|| shared.read_state(0, LONG));
         std::thread::sleep(SHORT);
@@ -206,7 +203,7 @@ fn a_handler_that_does_not_end_is_told_to_the_reader_and_keeps_nobody_from_termi
         assert!(matches!(late, ControlError::Timeout { .. }), "the reader has the turn: {late}");
         let late = kernel.terminate(SHORT).unwrap_err();
         assert!(matches!(late, ControlError::Timeout { .. }), "the handler has not ended: {late}");
-        RELEASED.store(nth, Relaxed);
+        HALFWAY.release();
         kernel.terminate(LONG).unwrap();
         assert_eq!(reading.join().unwrap(), Ok([3, 3]), "what it left");
     });

@@ -8,9 +8,9 @@ use ring_host::{
     TryRecvError,
 };
 use ring_tests::kernels::of_examples;
+use ring_tests::latch::Latch;
 use ring_tests::{LONG, Progress, WAYS, cpu, until};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A book as one would write it first: a map of prices for each side.
@@ -165,9 +165,8 @@ fn it_may_be_larger_than_a_stack() {
     assert_eq!((state[0], state[(1 << 20) - 1]), (0, 3));
 }
 
-/// Requests that the handler of `Torn` was halfway through so far, and how many of them it may end.
-static HALFWAY: AtomicU64 = AtomicU64::new(0);
-static RELEASED: AtomicU64 = AtomicU64::new(0);
+/// Halfway through the handler of `Torn`.
+static HALFWAY: Latch = Latch::new();
 
 ring_device::ring_kernel! {
     /// Counts in two places; between them it waits for its release, if so requested. For the CPU device
@@ -177,8 +176,7 @@ ring_device::ring_kernel! {
     fn handle(state: &mut [u64; 2], request: &u64) -> u64 {
         state[0] += 1;
         if *request > 0 {
-            let nth = HALFWAY.fetch_add(1, Relaxed) + 1;
-            until("its release", || (RELEASED.load(Relaxed) >= nth).then_some(()));
+            HALFWAY.wait();
         }
         state[1] += 1;
         state[1]
@@ -201,12 +199,11 @@ fn a_command_that_timed_out_does_not_open_it() {
             if mode != Mode::Persistent {
                 kernel.rest(LONG).unwrap();
             }
-            let nth = HALFWAY.load(Relaxed) + 1;
             kernel.send(1, LONG).unwrap();
             // Carried to where the handler is.
             until("the handler", || {
                 assert_eq!(kernel.try_recv(), Err(TryRecvError::Empty));
-                (HALFWAY.load(Relaxed) == nth).then_some(())
+                HALFWAY.is_reached().then_some(())
             });
             let timed_out = match end {
                 true => kernel.terminate(short).map(drop),
@@ -217,7 +214,7 @@ fn a_command_that_timed_out_does_not_open_it() {
             let looked = (kernel.read_state(0, LONG), kernel.write_state(0, &[70, 70], short));
             let active = StateError::Active { kernel: "torn" };
             assert_eq!(looked, (Err(active.clone()), Err(active)), "{mode} in {memory}, {end}");
-            RELEASED.store(nth, Relaxed);
+            HALFWAY.release();
             kernel.terminate(LONG).unwrap();
             assert_eq!(kernel.recv(LONG), Ok(2), "{mode} in {memory}");
             assert_eq!(kernel.read_state(0, LONG), Ok([2, 2]));
