@@ -10,6 +10,7 @@ mod scopes;
 use super::report::{Growth, Latency, Report, Shape, Throughput, Whose};
 use super::section::Section;
 use super::spread::{in_turn, of_runs, one_by_one};
+use super::stats::Rates;
 use ring_bench::kernels::Digest;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -212,6 +213,11 @@ fn rated(
     like_an_h200(report, row.device)?;
     let name = row.name;
     let rates = row.rate.as_ref().map_err(|stop| format!("{name}: {}", stop.why()))?;
+    of_rates(name, rates, (unit, words))
+}
+
+/// The median of what was measured, in a unit of which one is so many a second.
+fn of_rates(name: &str, rates: &Rates, (unit, words): (f64, &str)) -> Result<Ratio, String> {
     let value = rates.median().ok_or_else(|| format!("{name}: not measured"))? / unit;
     let found = Ratio { value, figures: format!("{value:.3} {words}, {name}"), spread: None };
     let runs: Vec<f64> = rates.samples().iter().map(|rate| rate / unit).collect();

@@ -69,7 +69,7 @@ impl Kernels {
 
     /// Those that are not gone.
     pub fn live(&self) -> Vec<Arc<KernelCore>> {
-        lock(&self.0).iter().filter_map(|kernel| kernel.core.upgrade()).collect()
+        self.live_and_answering().into_iter().map(|(core, _)| core).collect()
     }
 }
 

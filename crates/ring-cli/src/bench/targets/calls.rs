@@ -1,7 +1,7 @@
 //! The targets of calls of many threads. Bounds are for an H200 and sixteen processors.
 
 use super::load::{known, us};
-use super::{Asked, Ratio, Sense, like_an_h200, not_measured, ratio, worst};
+use super::{Asked, Ratio, Sense, like_an_h200, not_measured, of_rates, ratio, worst};
 use crate::bench::calls::{Calls, HELD, How};
 use crate::bench::load::rows::Figures;
 use crate::bench::report::Report;
@@ -61,11 +61,7 @@ fn beyond(report: &Report) -> Result<Ratio, String> {
 
 /// Messages a second of a row, in millions.
 fn rate(row: &Calls) -> Result<Ratio, String> {
-    let rates = &figures(row)?.rate;
-    let value = rates.median().ok_or_else(|| format!("{}: not measured", row.name()))? / 1e6;
-    let runs: Vec<f64> = rates.samples().iter().map(|rate| rate / 1e6).collect();
-    let found = Ratio { value, figures: format!("{value:.3} M/s, {}", row.name()), spread: None };
-    Ok(found.within(of_runs(&runs)))
+    of_rates(&row.name(), &figures(row)?.rate, (1e6, "M/s"))
 }
 
 /// The tail of a row beside that of one thread alone, of a kernel with as many channels.

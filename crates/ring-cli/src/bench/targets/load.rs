@@ -1,6 +1,6 @@
 //! The targets of latency under load. Bounds in microseconds and in messages a second are for an H200.
 
-use super::{Asked, Ratio, Sense, like_an_h200, not_measured, ratio, worst};
+use super::{Asked, Ratio, Sense, like_an_h200, not_measured, of_rates, ratio, worst};
 use crate::bench::load::rows::{Carrier, Channels, Figures, Open, UnderLoad};
 use crate::bench::report::{Found, Report};
 use crate::bench::section::Section;
@@ -90,11 +90,7 @@ fn due(load: &UnderLoad, millions: RangeInclusive<u64>) -> Result<Ratio, String>
 fn rate(load: &UnderLoad) -> Result<Ratio, String> {
     let row = load.closed(Carrier::Ring, true).find(|row| row.in_flight == 32);
     let figures = &row.ok_or("not measured")?.figures;
-    let runs = known("32 in flight", figures)?.rate.clone();
-    let value = runs.median().ok_or("not measured")? / 1e6;
-    let found = Ratio { value, figures: format!("{value:.3} M/s, one host thread"), spread: None };
-    let millions: Vec<f64> = runs.samples().iter().map(|rate| rate / 1e6).collect();
-    Ok(found.within(of_runs(&millions)))
+    of_rates("one host thread", &known("32 in flight", figures)?.rate, (1e6, "M/s"))
 }
 
 /// A message is not later than the median by more than another median, or by what the host thread is late by itself.

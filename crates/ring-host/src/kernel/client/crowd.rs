@@ -29,9 +29,11 @@ impl Crowd {
     /// A wait begins, with that patience for the other side.
     #[inline]
     pub fn of_thread(patience: Patience) -> Crowd {
-        let left = UNTIL_TRY.get();
-        UNTIL_TRY.set(left.saturating_sub(1));
-        Crowd { patience, yields: left == 0 }
+        let yields = match patience {
+            Patience::Yield => true,
+            Patience::Spin => UNTIL_TRY.replace(UNTIL_TRY.get().saturating_sub(1)) == 0,
+        };
+        Crowd { patience, yields }
     }
 
     /// Whether [`pause`](Self::pause) yields.
