@@ -89,6 +89,48 @@ fn nothing_is_lost_and_nobody_is_refused() {
     });
 }
 
+/// The kernel has taken some messages of a batch, and goes on inside it, where no doorbell line but the first tells of the next one.
+#[test]
+fn it_goes_on_inside_a_batch() {
+    on_each_device_alone(here!("it_goes_on_inside_a_batch"), |runtime| {
+        for ((mode, memory), deactivated) in
+            WAYS.into_iter().flat_map(|way| [(way, false), (way, true)])
+        {
+            let launch = LaunchConfig::default().mode(mode).memory(memory).capacity(256);
+            let mut kernel = active(runtime, launch);
+            let batch: [EchoMessage; 200] = std::array::from_fn(|i| message(i as u64));
+            let mut received = 0;
+            let mut receive = |kernel: &mut KernelHandle<Echo>| {
+                assert_eq!(
+                    kernel.recv(LONG).unwrap(),
+                    batch[received % 200].answer(),
+                    "{mode} in {memory}"
+                );
+                received += 1;
+            };
+            assert_eq!(kernel.try_send_batch(&batch).unwrap(), 200);
+            (0..10).for_each(|_| receive(&mut kernel));
+            let handled = |kernel: &KernelHandle<Echo>, n| {
+                until("handled", || (kernel.telemetry().processed == n).then_some(()));
+            };
+            handled(&kernel, 200);
+            assert_eq!(kernel.try_send_batch(&batch).unwrap(), 200);
+            // There is room for no more answers.
+            handled(&kernel, 266);
+            if deactivated {
+                kernel.deactivate(LONG).unwrap();
+            }
+            runtime.quiesce(LONG, || ()).unwrap();
+            if deactivated {
+                kernel.activate(LONG).unwrap();
+            }
+            (10..400).for_each(|_| receive(&mut kernel));
+            let summary = kernel.terminate(LONG).unwrap();
+            assert_eq!((summary.processed, summary.unhandled), (400, 0), "{mode} in {memory}");
+        }
+    });
+}
+
 /// A kernel that was never activated, one that is deactivated, one of all blocks, and one that has left.
 #[test]
 fn each_is_afterwards_what_it_was() {

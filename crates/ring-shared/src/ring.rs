@@ -486,6 +486,18 @@ impl Ring {
         lines.filter(|ahead| *ahead <= u32::MAX / 2).max().unwrap_or(0)
     }
 
+    /// Whether a consumer that remembers nothing but that message `index` is its next finds it if the producer has told of
+    /// it: in that message's line, or in line 0. It does not while the producer, in the middle of telling of a batch to which
+    /// the message belongs, has written the line of the batch's first message and not yet line 0.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn can_resume_from(&self, index: u64) -> bool {
+        let tells = |line| {
+            let control = Control::from_words(self.line(line).atoms[CONTROL].load());
+            control.ahead_of(index).is_some()
+        };
+        self.told_from(index) == 0 || tells(index) || tells(0)
+    }
+
     /// Sets lines as they are before the first message: before anybody uses the ring.
     pub fn reset(&self) {
         for index in 0..u64::from(self.line_count) {

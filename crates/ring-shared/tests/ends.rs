@@ -5,6 +5,7 @@ mod parts;
 
 use parts::Parts;
 use ring_shared::atomics::Gpu;
+use ring_shared::heap::RingMemory;
 use ring_shared::layout::{ChannelBlock, ControlBlock, ROWS, TABLE_LEN, table};
 use ring_shared::ring::{CONTROL, Control, SCRUB, Seen, decide, scrub, stamp_of};
 use ring_shared::{Corrupt, Inbox, Outbox};
@@ -63,6 +64,25 @@ fn each_returns_an_error_when_nothing_was_shown() {
     assert_eq!((taken, shown), (Ok(2), 2));
     let corrupt = Corrupt { found: 1000, low: 9, high: 13 };
     assert_eq!(consumer.pop_each(4, |_: &Large| panic!("a message")), Err(corrupt));
+}
+
+/// A producer that is interrupted between the line of a batch's first message and line 0.
+#[test]
+fn who_goes_on_inside_a_batch_waits_for_line_0() {
+    let memory = RingMemory::with_lines::<u64>(4, 16, 0);
+    // SAFETY: the memory is dropped at the end of this function, after all its users.
+    let ring = unsafe { memory.ring_for_now() };
+    let mut producer = Outbox::new(ring);
+    assert!((0..4).all(|index| ring.can_resume_from(index)), "there is nothing to find");
+    assert_eq!(producer.push_slice(&[0u64, 1, 2, 3, 4], 0), Ok(5));
+    assert!((0..=5).all(|index| ring.can_resume_from(index)));
+    let told = Control::behind_slots(0, 0, 10, 0);
+    ring.line(5).atoms[CONTROL].store(told.to_words());
+    assert!((0..=5).all(|index| ring.can_resume_from(index)));
+    assert!([6, 7, 8].into_iter().all(|index| !ring.can_resume_from(index)));
+    assert!(ring.can_resume_from(9), "its line is that of message 5");
+    ring.line(0).atoms[CONTROL].store(told.to_words());
+    assert!((0..=10).all(|index| ring.can_resume_from(index)));
 }
 
 /// What is made in the ring is cut to the slots, and comes out cut.

@@ -259,6 +259,7 @@ where
         assert_eq!(producer.next(), m.next);
         assert_eq!(consumer.next(), m.next - m.queue.len() as u64);
         check_ahead(&ring, &m, consumer.next());
+        assert!(ring.can_resume_from(consumer.next()), "by a consumer that remembers nothing else");
         assert!(producer.consumed() >= m.noted && producer.consumed() <= consumer.next());
     }
     let rest: Vec<T> = m.queue.iter().map(|&index| message(index)).collect();

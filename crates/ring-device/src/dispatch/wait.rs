@@ -87,11 +87,14 @@ impl<K: Kernel> Channel<'_, K> {
             let n = self.broadcast(u64::from(signals.answered_first.get())) as u32;
             let [took, waited] = &self.memory().telemetry.first;
             answered = Answered { n, took: took.get() as u32, waited: waited.get() as u32 };
-            // The boot made the first look, and its command is obeyed.
-            fresh = self.broadcast(u64::from(signals.fresh.get())) != 0;
+            // The boot made the first look. It is used when messages are taken, however much later: inside a run of slots no
+            // line but the first, at which only the boot looks, tells of the next.
+            fresh = active && self.broadcast(u64::from(signals.fresh.get())) != 0;
             if self.is_lane_0() {
                 signals.answered_first.set(false);
-                signals.fresh.set(false);
+                if active {
+                    signals.fresh.set(false);
+                }
             }
             self.warp_sync();
             // What is known to be in slots no line but the first may tell of.

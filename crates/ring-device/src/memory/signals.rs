@@ -134,7 +134,7 @@ pub(crate) struct Signals {
     /// A handler has asked for words of the payload arena, which it may write. Set by any thread that a handler runs in;
     /// where the whole block answers, thread 0 takes it back behind the answer.
     pub uses_payload: Cell<bool>,
-    /// The boot's look is the only one of this launch so far.
+    /// The boot's look is the only one of this launch so far that messages could be taken by.
     pub fresh: Cell<bool>,
     /// The launch began with an answer, which is not counted yet.
     pub answered_first: Cell<bool>,

@@ -5,7 +5,7 @@
 //! each step is taken by all before any is waited for.
 
 use super::core::{KernelCore, Turn};
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, Patience, wait};
 use crate::drive::Drive;
 use crate::error::{ControlError, DeviceFault};
 use ring_shared::layout::{Command, State};
@@ -38,6 +38,26 @@ impl Away<'_> {
             Err(ControlError::Terminated { .. }) => self.core.left_device(deadline),
             obeyed => obeyed,
         }
+    }
+
+    /// Waits until each of its channels, which take no messages, would find its next message by a new launch: a sender may have
+    /// been interrupted in the middle of telling of a batch, of which the kernel has taken some messages already.
+    ///
+    /// # Errors
+    /// When the deadline passes.
+    pub fn can_resume(&self, deadline: Deadline) -> Result<(), ControlError> {
+        let kernel = &self.core.device;
+        let mut channel = 0;
+        let look = || {
+            let channels = kernel.region().plan.channels;
+            while channel < channels && kernel.region().can_resume(channel) {
+                channel += 1;
+            }
+            Ok::<_, ControlError>((channel == channels).then_some(()))
+        };
+        let found = wait(deadline, Patience::Yield, look, || Ok(()))?;
+        let (name, asked, waited) = (kernel.name, State::Inactive, deadline.waited());
+        found.ok_or(ControlError::Timeout { kernel: name, channel, asked, waited })
     }
 
     /// Tells it to leave the device: it takes no messages.

@@ -308,6 +308,12 @@ impl Region {
         (told.min(self.plan.capacity), head)
     }
 
+    /// Whether a launch that begins now finds the next request of a channel, if there is one.
+    pub fn can_resume(&self, channel: u32) -> bool {
+        let head = self.channel(channel).consumed();
+        self.ring(channel, Direction::Requests).can_resume_from(head)
+    }
+
     /// Keeps something that the kernel uses for as long as it has this memory.
     pub fn keep(&mut self, used: Arc<dyn Debug + Send + Sync>) {
         self._used.push(used);

@@ -269,6 +269,7 @@ impl RuntimeCore {
         let aside = live.iter().filter_map(|(core, _)| core.step_aside(deadline).transpose());
         let mut away = aside.collect::<Result<Vec<_>, _>>()?;
         away.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
+        away.iter().try_for_each(|kernel| kernel.can_resume(deadline))?;
         away.iter_mut().for_each(Away::leave);
         away.iter().try_for_each(Away::left)?;
         Ok(work())
