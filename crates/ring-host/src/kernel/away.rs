@@ -4,7 +4,8 @@
 //! state can be read then. No channel has a message any more, and all leave the device at once if they are told to. Of several kernels
 //! each step is taken by all before any is waited for.
 
-use super::core::{KernelCore, Turn};
+use super::core::KernelCore;
+use super::turns::Turn;
 use crate::deadline::{Deadline, Patience, wait};
 use crate::drive::Drive;
 use crate::error::{ControlError, DeviceFault};
@@ -81,20 +82,28 @@ impl Away<'_> {
 }
 
 impl KernelCore {
-    /// Tells the kernel to take no messages. Nothing if it has left for good, or is lost.
+    /// Tells the kernel to take no messages, when it has obeyed what it was told before: one that is told so again and again would
+    /// else take none in between. Nothing if it has left for good, or is lost.
     ///
     /// # Errors
-    /// When another thread commands it until the deadline.
+    /// When another thread commands it until the deadline, or it has not obeyed by then.
     pub fn step_aside(&self, deadline: Deadline) -> Result<Option<Away<'_>>, ControlError> {
         let kernel = &self.device;
         let turn = self.turn(State::Inactive, deadline)?;
         if kernel.has_ended() || kernel.fault().is_some() {
             return Ok(None);
         }
-        let before = match State::from_u32(kernel.commanded().state) {
+        let commanded = kernel.commanded();
+        let before = match State::from_u32(commanded.state) {
             Some(State::Active) => State::Active,
             _ => State::Inactive,
         };
+        if before == State::Active {
+            match self.obeyed(commanded, before, deadline) {
+                Ok(()) | Err(ControlError::Terminated { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let told = kernel.publish_command(State::Inactive);
         Ok(Some(Away { core: self, _turn: turn, before, told, leaves: false }))
     }

@@ -1,6 +1,7 @@
 //! What a kernel's handle and its channels' halves have in common: the kernel on its device, and what
 //! drives it.
 
+use super::turns::{Turn, Turns};
 use crate::deadline::{Deadline, Patience, lock_until, wait};
 use crate::device::RunState;
 use crate::drive::Drive;
@@ -17,7 +18,7 @@ pub(crate) struct KernelCore {
     pub device: DeviceKernel,
     pub drive: Drive,
     /// Held by whoever commands the kernel, but to terminate it, until it has obeyed.
-    turn: Mutex<()>,
+    turns: Turns,
     /// Odd while the kernel is kept off the device, and one more whenever that begins or ends.
     away: AtomicU64,
     /// Launches of a resident kernel that was brought back.
@@ -27,10 +28,6 @@ pub(crate) struct KernelCore {
     /// The other kernels of its graph, or its grids on other devices: it can do no more when one of them is lost.
     peers: OnceLock<Box<[Peer]>>,
 }
-
-/// The right to command a kernel.
-#[derive(Debug)]
-pub(crate) struct Turn<'a>(#[expect(dead_code, reason = "held")] MutexGuard<'a, ()>);
 
 /// The right to copy to and from a kernel's memory, by its staging.
 #[derive(Debug)]
@@ -46,9 +43,9 @@ struct Peer {
 
 impl KernelCore {
     pub fn new(device: DeviceKernel, drive: Drive) -> KernelCore {
-        let (turn, copying) = (Mutex::new(()), Mutex::new(()));
+        let (turns, copying) = (Turns::new(), Mutex::new(()));
         let (away, brought_back) = (AtomicU64::new(0), AtomicU64::new(0));
-        KernelCore { device, drive, turn, away, brought_back, copying, peers: OnceLock::new() }
+        KernelCore { device, drive, turns, away, brought_back, copying, peers: OnceLock::new() }
     }
 
     /// Tells each of some kernels, which are on those devices, which the others are; the first time counts.
@@ -173,7 +170,7 @@ impl KernelCore {
         let (kernel, channel) = (self.device.name, 0);
         let waited = || deadline.waited();
         let late = || ControlError::Timeout { kernel, channel, asked, waited: waited() };
-        lock_until(&self.turn, deadline).map(Turn).ok_or_else(late)
+        self.turns.take(deadline).ok_or_else(late)
     }
 
     /// Waits until nothing is copied to or from the kernel's memory.

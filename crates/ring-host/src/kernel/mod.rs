@@ -12,4 +12,5 @@ mod payload;
 pub(crate) mod shared;
 pub(crate) mod state;
 pub(crate) mod telemetry;
+mod turns;
 pub(crate) mod vector_add;
