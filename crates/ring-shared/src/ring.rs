@@ -458,6 +458,12 @@ impl Ring {
         self.start
     }
 
+    /// The control in the line of message `index`, as it is now.
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn control(&self, index: u64) -> Control {
+        Control::from_words(self.line(index).atoms[CONTROL].load())
+    }
+
     /// How many messages from `index` on a consumer can take one after the other, by what the producer told; as many as
     /// there are slots if that is impossible, so that the consumer looks for itself and learns it.
     #[cfg(not(target_arch = "nvptx64"))]
@@ -465,8 +471,7 @@ impl Ring {
         let mut there = 0;
         while there < self.capacity {
             let next = index + u64::from(there);
-            let control = Control::from_words(self.line(next).atoms[CONTROL].load());
-            there += match decide(control, next, self.capacity) {
+            there += match decide(self.control(next), next, self.capacity) {
                 Seen::Nothing => break,
                 Seen::Inline => 1,
                 Seen::Slots(n) => n,
@@ -480,8 +485,7 @@ impl Ring {
     /// word, and not bounded.
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn told_from(&self, index: u64) -> u32 {
-        let tail = |line| Control::from_words(self.line(line).atoms[CONTROL].load()).tail;
-        let ahead = |line| tail(line).wrapping_sub(index as u32);
+        let ahead = |line| self.control(line).tail.wrapping_sub(index as u32);
         let lines = (0..u64::from(self.line_count)).map(ahead);
         lines.filter(|ahead| *ahead <= u32::MAX / 2).max().unwrap_or(0)
     }
@@ -491,10 +495,7 @@ impl Ring {
     /// the message belongs, has written the line of the batch's first message and not yet line 0.
     #[cfg(not(target_arch = "nvptx64"))]
     pub fn can_resume_from(&self, index: u64) -> bool {
-        let tells = |line| {
-            let control = Control::from_words(self.line(line).atoms[CONTROL].load());
-            control.ahead_of(index).is_some()
-        };
+        let tells = |line| self.control(line).ahead_of(index).is_some();
         self.told_from(index) == 0 || tells(index) || tells(0)
     }
 
