@@ -2,7 +2,7 @@
 //!
 //! It is first told to take no more messages, which a handler that does not end can delay, and which is taken back at the deadline. Its
 //! state can be read then. No channel has a message any more, and all leave the device at once if they are told to. Of several kernels
-//! each step is taken by all before any is waited for.
+//! each step is taken by all before any is waited for. Before the first a kernel must have obeyed what it was told before.
 
 use super::core::KernelCore;
 use super::turns::Turn;
@@ -141,5 +141,68 @@ impl Drop for Away<'_> {
         if let (Some(told), State::Inactive) = (told, before) {
             let _ = core.obeyed(told, before, OBEYS.into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{Echo, EchoMessage};
+    use crate::memory::plan::Direction;
+    use crate::{Device, KernelHandle, LaunchConfig, QuiesceError, Runtime};
+    use ring_shared::ring::{CONTROL, Control};
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn active(host: &Runtime, capacity: u32) -> KernelHandle<Echo> {
+        let mut kernel = host.launch::<Echo>(LaunchConfig::default().capacity(capacity)).unwrap();
+        kernel.activate(LONG).unwrap();
+        kernel
+    }
+
+    /// Else it could be told to stop again and again, and take no message in between.
+    #[test]
+    fn a_kernel_goes_on_before_it_is_stopped_again() {
+        let host = Runtime::open(Device::Cpu).unwrap();
+        let mut kernel = active(&host, 64);
+        let core = kernel.core();
+        for _ in 0..100 {
+            let going_on = core.device.commanded();
+            let aside = core.step_aside(LONG.into()).unwrap().unwrap();
+            let found = core.device.region().channel(0).status.acknowledgement();
+            assert!(found == going_on || Some(found) == aside.told, "{found:?} after {going_on:?}");
+            aside.stopped(LONG.into()).unwrap();
+        }
+        kernel.terminate(LONG).unwrap();
+    }
+
+    /// The sender has written the line of a batch's first message, and not line 0 yet; the kernel has taken some of the batch.
+    #[test]
+    fn a_kernel_does_not_leave_while_a_sender_tells_of_a_batch() {
+        let host = Runtime::open(Device::Cpu).unwrap();
+        let mut kernel = active(&host, 256);
+        let batch: [EchoMessage; 200] = std::array::from_fn(|i| EchoMessage::from_seed(i as u64));
+        assert_eq!(kernel.try_send_batch(&batch).unwrap(), 200);
+        (0..10).for_each(|i| assert_eq!(kernel.recv(LONG).unwrap(), batch[i].answer()));
+        let requests = kernel.core().device.region().ring(0, Direction::Requests);
+        let line_0 = &requests.line(0).atoms[CONTROL];
+        let first_batch = line_0.load();
+        assert_eq!(kernel.try_send_batch(&batch).unwrap(), 200);
+        // There is room for no more answers.
+        let begun = Instant::now();
+        while kernel.telemetry().processed < 266 {
+            assert!(begun.elapsed() < LONG, "not handled");
+            std::thread::yield_now();
+        }
+        let both = line_0.load();
+        assert_eq!(Control::from_words(both).tail, 400);
+        line_0.store(first_batch);
+        let late = host.quiesce(Duration::from_millis(20), || ()).unwrap_err();
+        assert!(matches!(late, QuiesceError::Control(ControlError::Timeout { .. })), "{late}");
+        line_0.store(both);
+        host.quiesce(LONG, || ()).unwrap();
+        (10..400).for_each(|i| assert_eq!(kernel.recv(LONG).unwrap(), batch[i % 200].answer()));
+        kernel.terminate(LONG).unwrap();
     }
 }
