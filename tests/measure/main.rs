@@ -1,7 +1,8 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
+mod handlers;
 mod services;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -23,13 +24,16 @@ fn main() -> Result<(), Error> {
     if what.as_deref() == Some("services") {
         return services::services(&host);
     }
+    if what.as_deref() == Some("handlers") {
+        return handlers::handlers(&host);
+    }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
     launch_cycles(&host, cycles)?;
     beside_residents(&host, device)?;
     services::services(&host)?;
-    Ok(())
+    handlers::handlers(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

@@ -22,6 +22,7 @@ mod driver;
 mod embedded;
 mod faults;
 mod grid;
+mod handlers;
 mod hostile;
 mod kernels;
 mod layout;

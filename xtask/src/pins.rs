@@ -92,6 +92,9 @@ pub const EXAMPLES: Module = Module {
     entries: &[
         "ring_Book",
         "ring_Ledger",
+        "ring_Market",
+        "ring_OneHandler",
+        "ring_TwoHandlers",
         "ring_Fragile",
         "ring_FragileWarp",
         "ring_FragileBlock",

@@ -303,6 +303,16 @@ impl<R: Message> Output<R> {
         Output { words, of: PhantomData }
     }
 
+    /// Its beginning, as another message that it has room for.
+    ///
+    /// # Safety
+    /// `R` has room for a `T` at its beginning, aligned.
+    #[inline(always)]
+    pub(crate) unsafe fn beginning<T: Message>(&self) -> Output<T> {
+        // SAFETY: the caller's promise; the threads that touch it are the same.
+        unsafe { Output::new(self.words) }
+    }
+
     /// Sets the word at `offset + 4 * i` bytes of the message, where `offset` is that of a field
     /// (`core::mem::offset_of!`); whether there is one. Outside the message, or between words, nothing
     /// is set. So it is best a multiple of 4 bytes long: bytes behind the last whole word stay

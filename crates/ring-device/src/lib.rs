@@ -46,6 +46,8 @@ mod emissions;
 #[doc(hidden)]
 pub mod fits;
 pub mod grid_context;
+mod handler_macros;
+pub mod handlers;
 pub mod kernel;
 pub mod kernels;
 mod macros;
@@ -81,6 +83,7 @@ pub use dispatch::run;
 #[doc(hidden)]
 pub use dispatch::unwound;
 pub use grid_context::{GridContext, Number};
+pub use handlers::{Handler, Tagged};
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;

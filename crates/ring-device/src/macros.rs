@@ -130,6 +130,31 @@
 /// assert_eq!((Counted::PORTS.len(), Counted::REPLY.index()), (2, 1));
 /// ```
 ///
+/// # Several handlers
+///
+/// In place of one `fn handle` there may be several functions with names of their own, in the first seven forms of the table. Each is a
+/// [`Handler`](crate::Handler), a constant of the kernel's type by which it is asked. Those of threads may be mixed, with or without the
+/// state, of which there is one; those of warps, blocks and grids are all of one kind.
+///
+/// ```
+/// ring_device::ring_kernel! {
+///     /// Numbers that are added up.
+///     pub struct Sum;
+///
+///     /// Adds a number.
+///     fn add(sum: &mut u64, number: &u32) -> u64 {
+///         *sum = sum.wrapping_add((*number).into());
+///         *sum
+///     }
+///
+///     /// How often a number is in the sum; none in zero.
+///     fn times(sum: &mut u64, number: &u64) -> [u64; 2] {
+///         [sum.checked_div(*number).unwrap_or(0), sum.checked_rem(*number).unwrap_or(*sum)]
+///     }
+/// }
+/// assert_eq!(Sum::times.name(), "times");
+/// ```
+///
 /// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
 /// names a feature that is on only where the crate is compiled as a module of its own.
 ///
@@ -345,7 +370,7 @@ macro_rules! __handler {
             fn handle(_: &ThreadContext, $q: &$Q) -> $R $body
         }
     };
-    ($($other:tt)*) => {
+    ($name:ident $given:tt $(#[$doc:meta])* fn handle $($other:tt)*) => {
         ::core::compile_error!(
             "this is not the signature of a handler; it is one of\n  \
              fn handle(request: &Q) -> R\n  \
@@ -359,6 +384,9 @@ macro_rules! __handler {
              fn handle(request: &Q, out: &mut Ports) -> R, likewise\n  \
              fn handle(state: &mut S, request: &Q)"
         );
+    };
+    ($name:ident $given:tt $($handlers:tt)*) => {
+        $crate::__handlers! { $name $given [] [] [] $($handlers)* }
     };
 }
 

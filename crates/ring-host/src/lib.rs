@@ -105,10 +105,10 @@ pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
-    EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, HasPort,
-    HasState, InOrder, InOrderHandler, Kernel, MAX_BLOCKS_OF_DEVICES, MAX_GRID_BLOCKS, Number,
-    Output, Payload, Placed, Port, Ports, Scope, Thread, ThreadContext, ThreadHandler, View, Warp,
-    WarpContext, WarpHandler, WithPorts, Word, Words,
+    EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, Handler,
+    HasPort, HasState, InOrder, InOrderHandler, Kernel, MAX_BLOCKS_OF_DEVICES, MAX_GRID_BLOCKS,
+    Number, Output, Payload, Placed, Port, Ports, Scope, Tagged, Thread, ThreadContext,
+    ThreadHandler, View, Warp, WarpContext, WarpHandler, WithPorts, Word, Words,
 };
 pub use ring_shared::layout::{Exit, MAX_DEVICES, Processing, State};
 pub use ring_shared::{BufferRef, Element, Element32, Message};

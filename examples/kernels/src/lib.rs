@@ -4,7 +4,9 @@
 mod fragile;
 mod graph;
 mod grid;
+mod handlers;
 mod ledger;
+mod market;
 mod order_book;
 pub mod pipeline;
 mod saxpy;
@@ -17,7 +19,9 @@ pub use graph::{
 pub use grid::{
     Astray, Found, GridSum, Meeting, Meetings, Met, Numbers, Passes, Passing, Ripple, Rounds,
 };
+pub use handlers::{Eight, OneHandler, TwoHandlers};
 pub use ledger::{ACCOUNTS, Ledger, LedgerState};
+pub use market::{KEYS, Market, MarketState, Quote, Trade};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 

@@ -39,6 +39,16 @@ pub enum CallError<T> {
     /// The request was sent, and may be handled still; its answer is nobody's.
     #[error("{0}; the request was sent")]
     NotAnswered(RecvTimeoutError),
+    /// One handler was asked, and the response says that it is from another: the device has written what no handler writes.
+    #[error(
+        "kernel {kernel}: handler {handler} was asked, and the response is not from it; memory of the kernel was overwritten"
+    )]
+    NotFromHandler {
+        /// The kernel.
+        kernel: &'static str,
+        /// The handler.
+        handler: &'static str,
+    },
 }
 
 impl<T> SubmitError<T> {
@@ -56,7 +66,7 @@ impl<T> CallError<T> {
     pub fn into_inner(self) -> Option<T> {
         match self {
             CallError::NotSent(error) => Some(error.into_inner()),
-            CallError::NotAnswered(_) => None,
+            CallError::NotAnswered(_) | CallError::NotFromHandler { .. } => None,
         }
     }
 }

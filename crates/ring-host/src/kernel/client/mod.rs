@@ -25,7 +25,8 @@ use crate::error::{CallError, ChannelError, SubmitError};
 use crate::kernel::channel::Channel;
 use crate::kernel::core::KernelCore;
 use crate::setters::setters;
-use ring_device::Kernel;
+use ring_device::handlers::HasTag;
+use ring_device::{Handler, Kernel, Message};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -141,6 +142,66 @@ impl<K: Kernel> Client<K> {
         self.call_on(self.of_key(key), request, deadline)
     }
 
+    /// Asks one of several handlers, as [`call`](Self::call) does, and gives what that handler answers.
+    ///
+    /// ```
+    /// ring_device::ring_kernel! {
+    ///     /// An account.
+    ///     struct Account;
+    ///
+    ///     /// Pays in; gives the balance.
+    ///     fn pay_in(balance: &mut u64, amount: &u64) -> u64 {
+    ///         *balance = balance.wrapping_add(*amount);
+    ///         *balance
+    ///     }
+    ///
+    ///     /// 1 if there is as much, else 0.
+    ///     fn covers(balance: &mut u64, amount: &u64) -> u32 {
+    ///         u32::from(*balance >= *amount)
+    ///     }
+    /// }
+    /// # use ring_host::{Device, LaunchConfig, Runtime};
+    /// # let second = std::time::Duration::from_secs(1);
+    /// # let mut kernel = Runtime::open(Device::Cpu)?.launch::<Account>(LaunchConfig::default())?;
+    /// # kernel.activate(second)?;
+    /// let client = kernel.client()?;
+    /// assert_eq!(client.ask(Account::pay_in, 100, second).unwrap(), 100);
+    /// assert_eq!(client.ask(Account::covers, 101, second).unwrap(), 0);
+    /// # kernel.terminate(second)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call); and when the answer is not from that handler, which no kernel does by itself.
+    pub fn ask<Q: Message, R: Message>(
+        &self,
+        handler: Handler<K, Q, R>,
+        request: Q,
+        deadline: impl Into<Deadline>,
+    ) -> Result<R, CallError<K::Request>>
+    where
+        K: Kernel<Request: HasTag, Response: HasTag>,
+    {
+        answer_of(handler, &self.call(handler.request(request), deadline)?)
+    }
+
+    /// The same on the channel of a key, as [`call_by_key`](Self::call_by_key) chooses it.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub fn ask_by_key<Q: Message, R: Message>(
+        &self,
+        key: &impl Hash,
+        handler: Handler<K, Q, R>,
+        request: Q,
+        deadline: impl Into<Deadline>,
+    ) -> Result<R, CallError<K::Request>>
+    where
+        K: Kernel<Request: HasTag, Response: HasTag>,
+    {
+        answer_of(handler, &self.call_by_key(key, handler.request(request), deadline)?)
+    }
+
     /// Sends a request on the thread's channel, or by [turns](ClientConfig::by_turns), and gives the ticket for its answer: for many calls under way at a
     /// time. With a deadline of [`Duration::ZERO`](std::time::Duration::ZERO) it does not wait for room.
     ///
@@ -217,4 +278,16 @@ impl<K: Kernel> Client<K> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         (hash % self.channels.each.len() as u64) as usize
     }
+}
+
+/// What a handler has answered that was asked.
+fn answer_of<K, Q: Message, R: Message>(
+    handler: Handler<K, Q, R>,
+    response: &K::Response,
+) -> Result<R, CallError<K::Request>>
+where
+    K: Kernel<Request: HasTag, Response: HasTag>,
+{
+    let (kernel, name) = (K::NAME, handler.name());
+    handler.answer(response).ok_or(CallError::NotFromHandler { kernel, handler: name })
 }
