@@ -2,7 +2,7 @@
 
 use super::{SECONDS, print};
 use ring_device::Kernel;
-use ring_example_kernels::{Eight, OneHandler, TwoHandlers};
+use ring_example_kernels::{Eight, Nine, NineHandler, OneHandler, TwoHandlers};
 use ring_host::{Error, KernelHandle, LaunchConfig, Runtime};
 use ring_tests::kernels::of_examples;
 use ring_tests::mixed;
@@ -19,15 +19,17 @@ const LONGEST_PAUSE_NS: u64 = 4000;
 /// All of it.
 pub fn handlers(host: &Runtime) -> Result<(), Error> {
     let launch = LaunchConfig::default();
-    let (of_one, of_two) = (
-        launch.clone().kernels(of_examples::<OneHandler>()),
-        launch.kernels(of_examples::<TwoHandlers>()),
-    );
+    let of_one = launch.clone().kernels(of_examples::<OneHandler>());
+    let of_nine = launch.clone().kernels(of_examples::<NineHandler>());
+    let of_two = launch.kernels(of_examples::<TwoHandlers>());
     host.prepare::<OneHandler>(&of_one)?; // nothing is loaded beside a resident kernel
+    host.prepare::<NineHandler>(&of_nine)?;
     host.prepare::<TwoHandlers>(&of_two)?;
-    let (mut one, mut two) =
-        (host.launch::<OneHandler>(of_one)?, host.launch::<TwoHandlers>(of_two)?);
+    let mut one = host.launch::<OneHandler>(of_one)?;
+    let mut nine = host.launch::<NineHandler>(of_nine)?;
+    let mut two = host.launch::<TwoHandlers>(of_two)?;
     let alone = |n: u64| (eight(n), eight(n).plus(1));
+    let larger = |n: u64| (Nine(eight(n), n), eight(n).plus(1));
     let second = |n: u64| match n % 2 {
         0 => (TwoHandlers::plus_one.request(eight(n)), eight(n).plus(1)),
         _ => (TwoHandlers::plus_two.request(eight(n)), eight(n).plus(2)),
@@ -35,26 +37,40 @@ pub fn handlers(host: &Runtime) -> Result<(), Error> {
     let answered = |response: &<TwoHandlers as Kernel>::Response| {
         TwoHandlers::plus_one.answer(response).or(TwoHandlers::plus_two.answer(response))
     };
-    let (mut ones, mut twos, mut more) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut rates_of_one, mut rates_of_two) = (Vec::new(), Vec::new());
+    let mut times: [Vec<f64>; 5] = Default::default();
+    let mut rates: [Vec<f64>; 3] = Default::default();
     for _ in 0..TURNS {
-        let (of_one, rate_of_one) = turn(&mut one, alone, |response| Some(*response))?;
-        let (of_two, rate_of_two) = turn(&mut two, second, answered)?;
-        ones.push(of_one);
-        twos.push(of_two);
-        more.push(of_two - of_one);
-        rates_of_one.push(rate_of_one);
-        rates_of_two.push(rate_of_two);
+        let of_one = turn(&mut one, alone, |response| Some(*response))?;
+        let of_nine = turn(&mut nine, larger, |response| Some(response.0))?;
+        let of_two = turn(&mut two, second, answered)?;
+        let (one, nine, two) = (of_one.0, of_nine.0, of_two.0);
+        for (times, time) in times.iter_mut().zip([one, nine, two, two - one, two - nine]) {
+            times.push(time);
+        }
+        for (rates, rate) in rates.iter_mut().zip([of_one.1, of_nine.1, of_two.1]) {
+            rates.push(rate);
+        }
     }
-    for found in [&mut ones, &mut twos, &mut more, &mut rates_of_one, &mut rates_of_two] {
+    for found in times.iter_mut().chain(&mut rates) {
         found.sort_by(f64::total_cmp);
     }
-    print("one handler, medians of turns", &ones);
-    print("two handlers", &twos);
-    print("more by two, turn by turn", &more);
-    let (one_rate, two_rate) = (rates_of_one[TURNS / 2], rates_of_two[TURNS / 2]);
-    println!("one handler {one_rate:.2} M messages/s, two {two_rate:.2}");
+    let names = [
+        "one handler of 64 bytes, medians of turns",
+        "one handler of 72 bytes",
+        "two handlers of 64 bytes",
+        "more by two than by one of 64 bytes, turn by turn",
+        "more by two than by one of 72 bytes, turn by turn",
+    ];
+    for (name, times) in names.iter().zip(&times) {
+        print(name, times);
+    }
+    let [one_rate, nine_rate, two_rate] = rates.map(|rates| rates[TURNS / 2]);
+    println!(
+        "M messages/s: one handler of 64 bytes {one_rate:.2}, of 72 bytes {nine_rate:.2}, \
+         two of 64 bytes {two_rate:.2}"
+    );
     one.terminate(SECONDS)?;
+    nine.terminate(SECONDS)?;
     two.terminate(SECONDS)?;
     Ok(())
 }

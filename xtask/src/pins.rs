@@ -94,6 +94,7 @@ pub const EXAMPLES: Module = Module {
         "ring_Ledger",
         "ring_Market",
         "ring_OneHandler",
+        "ring_NineHandler",
         "ring_TwoHandlers",
         "ring_Fragile",
         "ring_FragileWarp",

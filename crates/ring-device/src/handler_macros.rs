@@ -138,6 +138,8 @@ macro_rules! __choose {
         $crate::__handler! { $name $given
             fn handle(context: &ThreadContext, request: &$Q) -> $R {
                 $($functions)*
+                let in_registers = request.in_registers();
+                let request = in_registers.as_ref().unwrap_or(request);
                 let tag = $crate::handlers::HasTag::tag(request);
                 $(
                     if tag == $name::$f.tag() as ::core::primitive::u64 {
@@ -154,6 +156,8 @@ macro_rules! __choose {
         $crate::__handler! { $name $given
             fn handle(context: &ThreadContext, state: &mut $S, request: &$Q) -> $R {
                 $($functions)*
+                let in_registers = request.in_registers();
+                let request = in_registers.as_ref().unwrap_or(request);
                 let tag = $crate::handlers::HasTag::tag(request);
                 $(
                     if tag == $name::$f.tag() as ::core::primitive::u64 {

@@ -4,12 +4,14 @@
 //! [`ring_kernel!`](crate::ring_kernel) makes of them one handler, which chooses by the [tag](Tagged) of the request. So nothing
 //! else of a kernel knows of them: messages of all its handlers go through the same rings, in order.
 
+use crate::block::{Cooperate, Threads};
 use crate::context::Output;
 use crate::kernel::Kernel;
 use bytemuck::{Pod, Zeroable};
 use core::fmt;
 use core::marker::PhantomData;
 use ring_shared::Message;
+use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 
 /// A message of a kernel with several handlers: a request with the handler that it is for, or a response with the one that gave it.
 ///
@@ -39,6 +41,8 @@ pub trait TagWord: Pod {
     fn from_tag(tag: u32) -> Self;
     /// What the other side wrote may be any number.
     fn to_tag(self) -> u64;
+    /// The same word, of which the compiler knows nothing.
+    fn opaque(self) -> Self;
 }
 
 impl TagWord for u32 {
@@ -50,6 +54,11 @@ impl TagWord for u32 {
     #[inline(always)]
     fn to_tag(self) -> u64 {
         self.into()
+    }
+
+    #[inline(always)]
+    fn opaque(self) -> u32 {
+        Threads::opaque32(self)
     }
 }
 
@@ -63,6 +72,11 @@ impl TagWord for u64 {
     fn to_tag(self) -> u64 {
         self
     }
+
+    #[inline(always)]
+    fn opaque(self) -> u64 {
+        Threads::opaque(core::ptr::without_provenance::<()>(self as usize)).addr() as u64
+    }
 }
 
 impl TagWord for Quad {
@@ -74,6 +88,11 @@ impl TagWord for Quad {
     #[inline(always)]
     fn to_tag(self) -> u64 {
         self.0[0]
+    }
+
+    #[inline(always)]
+    fn opaque(self) -> Quad {
+        Quad(self.0.map(TagWord::opaque))
     }
 }
 
@@ -167,6 +186,21 @@ impl<W: TagWord, const WORDS: usize> Tagged<W, WORDS> {
     /// Whether a `T` lies at the beginning of one.
     const fn holds<T>() -> bool {
         size_of::<T>() <= WORDS * size_of::<W>() && align_of::<T>() <= align_of::<W>()
+    }
+
+    /// A copy in registers, if it is small enough to arrive in one doorbell line. All of it is read before a handler is chosen, so
+    /// that the handler need not wait for the tag first and for what it takes then.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn in_registers(&self) -> Option<Self> {
+        const ONE_LINE: usize = INLINE_ATOMS * INLINE_ATOM_BYTES;
+        (size_of::<Self>() <= ONE_LINE).then(|| {
+            let mut copy = *self;
+            for word in &mut copy.body {
+                *word = word.opaque();
+            }
+            copy
+        })
     }
 
     /// The answer to a request whose tag no handler has.

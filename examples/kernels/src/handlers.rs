@@ -38,3 +38,17 @@ ring_device::ring_kernel! {
         request.plus(2)
     }
 }
+
+/// As large a message as one with a tag.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct Nine(pub Eight, pub u64);
+
+ring_device::ring_kernel! {
+    /// A single handler of messages as large as those with a tag.
+    pub struct NineHandler;
+
+    fn handle(request: &Nine) -> Nine {
+        Nine(request.0.plus(1), request.1)
+    }
+}

@@ -19,7 +19,7 @@ pub use graph::{
 pub use grid::{
     Astray, Found, GridSum, Meeting, Meetings, Met, Numbers, Passes, Passing, Ripple, Rounds,
 };
-pub use handlers::{Eight, OneHandler, TwoHandlers};
+pub use handlers::{Eight, Nine, NineHandler, OneHandler, TwoHandlers};
 pub use ledger::{ACCOUNTS, Ledger, LedgerState};
 pub use market::{KEYS, Market, MarketState, Quote, Trade};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};

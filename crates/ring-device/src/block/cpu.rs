@@ -224,7 +224,7 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn opaque32(self, n: u32) -> u32 {
+    fn opaque32(n: u32) -> u32 {
         n
     }
 

@@ -241,7 +241,7 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
-    fn opaque32(self, n: u32) -> u32 {
+    fn opaque32(n: u32) -> u32 {
         ptx::opaque32(n)
     }
 

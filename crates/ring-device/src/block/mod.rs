@@ -147,7 +147,7 @@ pub(crate) trait Cooperate: Copy {
     /// The same thread, which is `lane` of the first warp: to read it from its register takes longer.
     fn of_first_warp(self, lane: u32) -> Self;
     /// The same number, of which the compiler knows nothing.
-    fn opaque32(self, n: u32) -> u32;
+    fn opaque32(n: u32) -> u32;
     /// The same address, of which the compiler knows nothing.
     fn opaque<T>(at: *const T) -> *const T;
 

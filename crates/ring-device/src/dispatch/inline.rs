@@ -268,7 +268,7 @@ impl<K: Kernel> Channel<'_, K> {
             let outbox = &self.memory().outbox;
             let (responses, consumed) = (self.responses(), outbox.consumed.get());
             let release = || self.fence(); // the warp's stores before the tail
-            outbox.commit(threads, responses, (next, next + 1), consumed, release);
+            outbox.commit(responses, (next, next + 1), consumed, release);
             self.note_committed(); // its fence is one between where the run of slots ends and opening the claims
             inbox.claims.set(Claims::open(next + 1));
         }

@@ -367,9 +367,9 @@ impl<K: Kernel> Channel<'_, K> {
             if least > 0 {
                 m.progress.committed.set(committed); // before the host sees the answers: the poller checks its indices by it
                 let (consumed, answers) = (m.outbox.consumed.get(), (before, committed));
-                let (threads, responses) = (self.threads_of_block(), self.responses());
+                let responses = self.responses();
                 let release = || self.fence(); // the answers of all workers, before the tail
-                m.outbox.commit(threads, responses, answers, consumed, release);
+                m.outbox.commit(responses, answers, consumed, release);
             }
             let published = m.inbox.published.get();
             let starved = m.progress.is_starved.get() && committed != published;

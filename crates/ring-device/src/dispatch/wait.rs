@@ -159,7 +159,7 @@ impl<K: Kernel> Channel<'_, K> {
             }
             this.settle(&mut answered, next, || now);
             let (free, aim) = (claims.unclaimed(base, most), this.aim(base, poller));
-            let free = this.opaque32(free); // worked out here, and not when the look is there
+            let free = Threads::opaque32(free); // worked out here, and not when the look is there
             let sought = if Self::ANSWERS_INLINE || Self::STAGES {
                 // A claimed request behind the first unclaimed one had credit that covers that one too, which could not
                 // be answered in a slot any more. (`base` is no stamp of this look.)

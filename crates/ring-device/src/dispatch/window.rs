@@ -222,9 +222,9 @@ impl<K: Kernel> Channel<'_, K> {
                 m.signals.uses_payload.set(false); // no handler runs; a barrier follows
             }
             if !inline {
-                let (threads, responses) = (self.threads_of_block(), self.responses());
+                let responses = self.responses();
                 let release = || self.fence(); // the block's stores, seen through the barrier, before the tail
-                m.outbox.commit(threads, responses, (next, end), consumed, release);
+                m.outbox.commit(responses, (next, end), consumed, release);
             }
             // The clock that all channels share takes long to read: behind the answer.
             let now = self.now();

@@ -117,7 +117,6 @@ impl Outbox {
     #[inline(always)]
     pub fn commit(
         &self,
-        threads: Threads,
         responses: End<'_>,
         (first, tail): (u64, u64),
         consumed: u64,
@@ -142,9 +141,9 @@ impl Outbox {
         if let Some(words) = scrubs {
             let (index, to) = scrub_next(tail, scrubbed, lines);
             let line = responses.line(index);
-            overwrite(threads, line, words);
+            overwrite(line, words);
             for beyond in 1..responses.lines().span().0 {
-                overwrite(threads, responses.lines().line_of(index as u32, beyond), words);
+                overwrite(responses.lines().line_of(index as u32, beyond), words);
             }
             let control = Control::behind_slots(run_start, consumed, first, first);
             line.atoms[CONTROL].store_whole(control.to_words());
@@ -169,9 +168,9 @@ pub(crate) fn consumed_by_line(consumed: u64, (start, next): (u64, u64)) -> bool
 
 /// One thread: overwrites the stamps of a line.
 #[inline(always)]
-fn overwrite(threads: Threads, line: &Doorbell, words: Words) {
+fn overwrite(line: &Doorbell, words: Words) {
     // A loop, once in a billion messages: unrolled, its stores take more registers than all else does.
-    let (mut k, stamped) = (0, threads.opaque32(CONTROL as u32) as usize);
+    let (mut k, stamped) = (0, Threads::opaque32(CONTROL as u32) as usize);
     while k < stamped {
         if let Some(atom) = line.atoms.get(k) {
             atom.store_whole(words);
