@@ -3,7 +3,7 @@
 //! while kernels leave the device and are launched again.
 
 use futures_util::{SinkExt, StreamExt};
-use ring_example_kernels::{Item, Pass};
+use ring_example_kernels::{Asker, Item, Pass, Question};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{
     GraphBuilder, LaunchConfig, Memory, Mode, RequestSink, ResponseStream, Route, Runtime, Select,
@@ -226,6 +226,33 @@ fn run_shared(runtime: &Runtime, (mode, memory): (Mode, Memory)) {
     kernel.terminate(LONG).unwrap();
 }
 
+/// Messages whose handler calls the host, which answers on a thread of its own.
+fn run_host_calls(runtime: &Runtime) {
+    let launch = LaunchConfig::default().kernels(kernels::of_examples::<Asker>());
+    let mut kernel = runtime.launch::<Asker>(launch).unwrap();
+    kernel.activate(LONG).unwrap();
+    let calls = kernel.host_calls().unwrap();
+    let server = calls.serve(|call| {
+        call.on(Asker::double, |number| 2 * number);
+    });
+    let mut exchange = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            let question = Question { number, within: 100_000_000, which: 0 };
+            assert_eq!(kernel.try_send_batch(&[question; 8]), Ok(8));
+            for _ in 0..8 {
+                assert_eq!(kernel.recv(LONG).unwrap().number, 2 * number);
+            }
+        }
+    };
+    exchange(0..100); // the thread's beginning is not counted
+    let counted = allocations(|| exchange(100..MESSAGES / 20));
+    let device = &runtime.device().name;
+    println!("{device}: {counted} allocations in calls to the host");
+    assert_eq!(counted, 0, "calls to the host on {device}");
+    kernel.terminate(LONG).unwrap();
+    drop(server);
+}
+
 /// Messages that pass two kernels on their way, one by one and in batches.
 fn run_graph(runtime: &Runtime) {
     let config = || LaunchConfig::default().kernels(kernels::of_examples::<Pass>());
@@ -286,5 +313,6 @@ fn messages_need_no_heap() {
         WAYS.into_iter().for_each(|way| run_calls(runtime, way));
         WAYS.into_iter().for_each(|way| run_shared(runtime, way));
         run_graph(runtime);
+        run_host_calls(runtime);
     });
 }

@@ -1,8 +1,9 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
 mod handlers;
+mod host_calls;
 mod services;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -27,13 +28,17 @@ fn main() -> Result<(), Error> {
     if what.as_deref() == Some("handlers") {
         return handlers::handlers(&host);
     }
+    if what.as_deref() == Some("host-calls") {
+        return host_calls::host_calls(&host);
+    }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
     launch_cycles(&host, cycles)?;
     beside_residents(&host, device)?;
     services::services(&host)?;
-    handlers::handlers(&host)
+    handlers::handlers(&host)?;
+    host_calls::host_calls(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

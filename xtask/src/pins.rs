@@ -92,6 +92,10 @@ pub const EXAMPLES: Module = Module {
     entries: &[
         "ring_Book",
         "ring_Ledger",
+        "ring_Asker",
+        "ring_Ticker",
+        "ring_Two",
+        "ring_Ten",
         "ring_Market",
         "ring_OneHandler",
         "ring_NineHandler",

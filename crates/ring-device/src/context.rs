@@ -37,6 +37,11 @@ impl<'a> ThreadContext<'a> {
         ThreadContext { block, payload }
     }
 
+    #[inline(always)]
+    pub(crate) fn block(&self) -> ThreadBlock<'a> {
+        self.block
+    }
+
     /// Counts this message as refused in the channel's telemetry. Call it once a message.
     #[inline(always)]
     pub fn refuse(&self) {
@@ -47,6 +52,13 @@ impl<'a> ThreadContext<'a> {
     #[inline(always)]
     pub fn payload(&self) -> Payload<'a> {
         self.payload
+    }
+
+    /// Nanoseconds of the device's clock, which all of its kernels share and which begins anywhere: two of its times are as far apart as
+    /// they say. Its steps are those of the device, 32 ns on an H200, and on others up to a microsecond.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.block.now()
     }
 
     /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
@@ -75,6 +87,11 @@ impl<'a> WarpContext<'a> {
     #[inline(always)]
     pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
         WarpContext { block, payload }
+    }
+
+    #[inline(always)]
+    pub(crate) fn block(&self) -> ThreadBlock<'a> {
+        self.block
     }
 
     /// Index of the calling thread in the warp, from 0: its lane.
@@ -114,6 +131,13 @@ impl<'a> WarpContext<'a> {
         self.payload
     }
 
+    /// Nanoseconds of the device's clock, which all of its kernels share and which begins anywhere: two of its times are as far apart as
+    /// they say. Its steps are those of the device, 32 ns on an H200, and on others up to a microsecond.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.block.now()
+    }
+
     /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
     /// or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not declared with
     /// `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)).
@@ -140,6 +164,11 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
         BlockContext { block, payload }
+    }
+
+    #[inline(always)]
+    pub(crate) fn block(&self) -> ThreadBlock<'a> {
+        self.block
     }
 
     /// Index of the calling thread in the block, from 0.
@@ -171,6 +200,13 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn payload(&self) -> Payload<'a> {
         self.payload
+    }
+
+    /// Nanoseconds of the device's clock, which all of its kernels share and which begins anywhere: two of its times are as far apart as
+    /// they say. Its steps are those of the device, 32 ns on an H200, and on others up to a microsecond.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.block.now()
     }
 
     /// The elements of a buffer that a reference names. `None` if the buffer was given back, is not of this kernel's runtime
@@ -212,6 +248,12 @@ impl<'a> Payload<'a> {
         is_used: &'a Cell<bool>,
     ) -> Payload<'a> {
         Payload { base, bytes, is_declared, is_used }
+    }
+
+    /// Whether the kernel declares that it uses a payload.
+    #[inline(always)]
+    pub(crate) fn is_declared(&self) -> bool {
+        self.is_declared
     }
 
     /// Bytes of the arena.

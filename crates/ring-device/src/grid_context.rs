@@ -130,6 +130,13 @@ impl<'a> GridContext<'a> {
         self.payload
     }
 
+    /// Nanoseconds of the device's clock, which all of its kernels share and which begins anywhere: two of its times are as far apart as
+    /// they say. Its steps are those of the device, 32 ns on an H200, and on others up to a microsecond.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.block.now()
+    }
+
     /// The elements of a buffer that a reference names, as all threads of the grid share them. `None` if the buffer was given back, is
     /// not of this kernel's runtime or shorter than the reference says, if its memory is not aligned for `T`, or if the kernel is not
     /// declared with `uses_payload: true` ([`Kernel::USES_PAYLOAD`](crate::Kernel::USES_PAYLOAD)). Of a buffer that was given back before

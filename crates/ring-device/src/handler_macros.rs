@@ -114,12 +114,21 @@ macro_rules! __handler_constants {
     };
 }
 
-/// The message that has room for each of those.
+/// The message that has room for each of those, and says which it is.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tagged {
     ($($T:ty),*) => {
-        $crate::Tagged<
+        $crate::__room_for!(Tagged: $($T),*)
+    };
+}
+
+/// The type of that name with room for each of those messages.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __room_for {
+    ($room:ident: $($T:ty),*) => {
+        $crate::handlers::$room<
             <$crate::handlers::Align<{ $crate::handlers::word_bytes(&[$(::core::mem::align_of::<$T>()),*]) }>
                 as $crate::handlers::HasWord>::Word,
             { $crate::handlers::words(
@@ -148,7 +157,7 @@ macro_rules! __choose {
                         return $crate::handlers::HasTag::of($name::$f.tag(), answer);
                     }
                 )*
-                <$R>::of_nobody()
+                <$R as $crate::handlers::HasTag>::of_nobody()
             }
         }
     };
@@ -166,7 +175,7 @@ macro_rules! __choose {
                         return $crate::handlers::HasTag::of($name::$f.tag(), answer);
                     }
                 )*
-                <$R>::of_nobody()
+                <$R as $crate::handlers::HasTag>::of_nobody()
             }
         }
     };

@@ -20,9 +20,20 @@ use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagged<W, const WORDS: usize> {
-    body: [W; WORDS],
+    body: Body<W, WORDS>,
     tag: W,
 }
+
+/// Room for one of several messages; it is zero behind the message.
+#[doc(hidden)]
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Body<W, const WORDS: usize>([W; WORDS]);
+
+// SAFETY: all zeros is a value of each of its words.
+unsafe impl<W: Zeroable, const WORDS: usize> Zeroable for Body<W, WORDS> {}
+// SAFETY: words of one type side by side, so there is no padding, and each of them is plain bytes.
+unsafe impl<W: Pod, const WORDS: usize> Pod for Body<W, WORDS> {}
 
 // SAFETY: all zeros is a value of each of its words.
 unsafe impl<W: Zeroable, const WORDS: usize> Zeroable for Tagged<W, WORDS> {}
@@ -151,7 +162,7 @@ impl<W: TagWord, const WORDS: usize> Output<Tagged<W, WORDS>> {
     #[doc(hidden)]
     #[inline(always)]
     pub fn of_handler<T: Message>(&self, tag: u32) -> Output<T> {
-        const { assert!(Tagged::<W, WORDS>::holds::<T>(), "a message of another kernel") };
+        const { assert!(Body::<W, WORDS>::holds::<T>(), "a message of another kernel") };
         self.set_tag(tag);
         // SAFETY: it has room in `body`, by the assertion.
         unsafe { self.beginning() }
@@ -180,14 +191,43 @@ pub trait HasTag: Message {
     fn tag(&self) -> u64;
     fn body<T: Message>(&self) -> &T;
     fn of<T: Message>(tag: u32, body: T) -> Self;
+    /// The answer to a request whose tag no handler has.
+    fn of_nobody() -> Self;
 }
 
-impl<W: TagWord, const WORDS: usize> Tagged<W, WORDS> {
+/// One of several messages, without a tag.
+#[doc(hidden)]
+pub trait HasBody: Message {
+    fn body<T: Message>(&self) -> &T;
+    fn of<T: Message>(body: T) -> Self;
+}
+
+impl<W, const WORDS: usize> Body<W, WORDS> {
     /// Whether a `T` lies at the beginning of one.
     const fn holds<T>() -> bool {
         size_of::<T>() <= WORDS * size_of::<W>() && align_of::<T>() <= align_of::<W>()
     }
+}
 
+impl<W: TagWord, const WORDS: usize> HasBody for Body<W, WORDS> {
+    #[inline(always)]
+    fn body<T: Message>(&self) -> &T {
+        const { assert!(Self::holds::<T>(), "a message of another kernel") };
+        // SAFETY: it is at the beginning, by the assertion, and aligned; any bytes are one.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    #[inline(always)]
+    fn of<T: Message>(body: T) -> Self {
+        const { assert!(Self::holds::<T>(), "a message of another kernel") };
+        let mut room = Body([W::zeroed(); WORDS]);
+        // SAFETY: it has room, by the assertion, and is aligned.
+        unsafe { (&raw mut room.0).cast::<T>().write(body) };
+        room
+    }
+}
+
+impl<W: TagWord, const WORDS: usize> Tagged<W, WORDS> {
     /// A copy in registers, if it is small enough to arrive in one doorbell line. All of it is read before a handler is chosen, so
     /// that the handler need not wait for the tag first and for what it takes then.
     #[doc(hidden)]
@@ -196,18 +236,11 @@ impl<W: TagWord, const WORDS: usize> Tagged<W, WORDS> {
         const ONE_LINE: usize = INLINE_ATOMS * INLINE_ATOM_BYTES;
         (size_of::<Self>() <= ONE_LINE).then(|| {
             let mut copy = *self;
-            for word in &mut copy.body {
+            for word in &mut copy.body.0 {
                 *word = word.opaque();
             }
             copy
         })
-    }
-
-    /// The answer to a request whose tag no handler has.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn of_nobody() -> Self {
-        Tagged { body: [W::zeroed(); WORDS], tag: W::from_tag(NOBODY) }
     }
 }
 
@@ -219,18 +252,17 @@ impl<W: TagWord, const WORDS: usize> HasTag for Tagged<W, WORDS> {
 
     #[inline(always)]
     fn body<T: Message>(&self) -> &T {
-        const { assert!(Self::holds::<T>(), "a message of another kernel") };
-        // SAFETY: it is in `body`, by the assertion, and aligned; any bytes are one.
-        unsafe { &*(&raw const self.body).cast() }
+        self.body.body()
     }
 
     #[inline(always)]
     fn of<T: Message>(tag: u32, body: T) -> Self {
-        const { assert!(Self::holds::<T>(), "a message of another kernel") };
-        let mut message = Tagged { body: [W::zeroed(); WORDS], tag: W::from_tag(tag) };
-        // SAFETY: it has room in `body`, by the assertion, and is aligned.
-        unsafe { (&raw mut message.body).cast::<T>().write(body) };
-        message
+        Tagged { body: HasBody::of(body), tag: W::from_tag(tag) }
+    }
+
+    #[inline(always)]
+    fn of_nobody() -> Self {
+        Tagged { body: Zeroable::zeroed(), tag: W::from_tag(NOBODY) }
     }
 }
 

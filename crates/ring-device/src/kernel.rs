@@ -10,6 +10,13 @@ use ring_shared::atomics::Atom;
 /// Threads of a channel's block where neither kernel nor launch chose.
 pub const DEFAULT_THREADS: u32 = 512;
 
+/// As many, of a kernel whose handlers call the host so: half of it where they do, for a thread that waits for the host needs more
+/// registers than there are for 512.
+#[doc(hidden)]
+pub const fn default_threads((calls, _): (usize, u64)) -> u32 {
+    if calls > 0 { DEFAULT_THREADS / 2 } else { DEFAULT_THREADS }
+}
+
 /// A ring kernel: a name, two message types, and the scope in which its handler runs.
 ///
 /// Response `i` answers request `i`, in order, on every channel.
@@ -30,6 +37,9 @@ pub trait Kernel: Sized + 'static {
     const PREFERS_L1: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
+    /// Bytes of a channel's [call slots](ring_shared::calls), and their shape; 0 and 0 if its handlers do not call the host.
+    #[doc(hidden)]
+    const CALLS: (usize, u64) = (0, 0);
     // The compiler shows these lines where a type does not fit.
     /// What the host sends.
     type Request: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -52,6 +62,11 @@ pub const fn check<K: Kernel>() {
     assert!(
         K::THREADS >= 32 && K::THREADS <= 1024 && K::THREADS.is_multiple_of(32),
         "threads must be a multiple of 32, from 32 to 1024"
+    );
+    assert!(
+        K::CALLS.0 == 0
+            || (<K::Scope as Scope<K>>::PORTS.is_none() && !<K::Scope as Scope<K>>::IS_GRID),
+        "`calls` is for kernels without ports whose handlers are run by a thread, a warp or a block"
     );
     let entry = K::ENTRY.as_bytes();
     assert!(!entry.is_empty(), "the entry has no name");
@@ -185,6 +200,20 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     #[inline(always)]
     unsafe fn announce(block: ThreadBlock<'_>, messages: Messages) {
         let _ = (block, messages);
+    }
+
+    /// Nanoseconds from one tick of the state to the next; 0 for none.
+    #[doc(hidden)]
+    const TICKS_APART: u64 = 0;
+
+    /// Thread 0, between two messages: gives the state a tick.
+    ///
+    /// # Safety
+    /// The channel is active, and nobody handles a message meanwhile. What those before it have written to the state is seen.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn tick(block: ThreadBlock<'_>, payload: Payload<'_>) {
+        let _ = (block, payload);
     }
 
     /// Messages that a group handles in the time of one.

@@ -40,6 +40,8 @@
 
 mod block;
 mod buffers;
+mod call_macros;
+pub mod calls;
 pub mod context;
 mod dispatch;
 mod emissions;
@@ -71,6 +73,7 @@ mod page_probe;
 pub use block::Hooks;
 pub use buffers::{Adder, Elements, Fours, View};
 pub use bytemuck;
+pub use calls::{CallsHost, HostCallError, HostFn};
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};
 #[cfg(feature = "rust-cuda")]
 #[doc(hidden)]

@@ -63,6 +63,7 @@
 ///         entry_if: feature = "module", // the entry is there only where this cfg holds
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
+///         // here `tick_every`, `calls` and `ports` may stand: see below
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
 ///         prefers_l1: false,     // see Kernel::PREFERS_L1; behind `uses_payload` only
 ///     }
@@ -155,6 +156,59 @@
 /// assert_eq!(Sum::times.name(), "times");
 /// ```
 ///
+/// # Ticks
+///
+/// A handler with a state and without ports may have a `fn tick` beside it, which changes the state because time has passed: between two
+/// messages, whether there are any or not, while the channel is active and on the device. It is called every millisecond, or as often as
+/// `tick_every` says, behind `slot_bytes`; some 20 us more may pass, and the time of a handler. What was missed is not made up for: what
+/// matters of it is the time, [`ThreadContext::now`](crate::ThreadContext::now).
+///
+/// ```
+/// use core::time::Duration;
+///
+/// ring_device::ring_kernel! {
+///     /// How many messages came in the last whole hundred milliseconds.
+///     pub struct Rate { tick_every: Duration::from_millis(100), }
+///
+///     fn handle(counts: &mut [u32; 2], _: &u32) -> u32 {
+///         counts[0] += 1;
+///         counts[1]
+///     }
+///
+///     fn tick(counts: &mut [u32; 2]) {
+///         *counts = [0, counts[0]];
+///     }
+/// }
+/// # use ring_device::InOrderHandler;
+/// assert_eq!(Rate::TICK_EVERY, Some(Duration::from_millis(100)));
+/// ```
+///
+/// # Calls to the host
+///
+/// What handlers ask the host is declared behind that, a function each; `ctx.call` asks it, and waits for the answer, or as long as it
+/// says. The handler's context is that of a thread, a warp or a block; there are no ports. The host takes the calls by
+/// `KernelHandle::host_calls`, on a thread of its own. Such kernels are persistent, in mapped memory, and have 256 threads unless they say
+/// otherwise. What is asked has at most 80 bytes, 72 where something in it is aligned to 8 bytes, and an answer at most 84.
+///
+/// ```
+/// use core::time::Duration;
+///
+/// ring_device::ring_kernel! {
+///     /// Changes money at the rate of now.
+///     pub struct Exchange {
+///         calls: {
+///             /// The rate of a currency.
+///             fn rate(u32) -> f32;
+///         },
+///     }
+///
+///     fn handle(ctx: &ThreadContext, currency: &u32) -> f32 {
+///         ctx.call(Exchange::rate, *currency, Duration::from_micros(100)).unwrap_or(f32::NAN)
+///     }
+/// }
+/// assert_eq!(Exchange::rate.name(), "rate");
+/// ```
+///
 /// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
 /// names a feature that is on only where the crate is compiled as a module of its own.
 ///
@@ -184,6 +238,8 @@ macro_rules! ring_kernel {
         $(entry_if: $cfg:meta,)?
         $(threads: $threads:expr,)?
         $(slot_bytes: $slot:expr,)?
+        $(tick_every: $every:expr,)?
+        $(calls: $calls:tt $(,)?)?
         $(ports: { $($ports:tt)* } $(,)?)?
         $(uses_payload: $payload:expr $(, prefers_l1: $l1:expr)? $(,)?)?
     } $($handler:tt)*) => {
@@ -191,7 +247,8 @@ macro_rules! ring_kernel {
         #[derive(Debug)]
         $vis struct $name;
 
-        $crate::__handler! {
+        $crate::__calls!($name $($calls)?);
+        $crate::__tick! {
             $name
             [
                 [
@@ -202,7 +259,9 @@ macro_rules! ring_kernel {
                     const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
                     const PREFERS_L1: ::core::primitive::bool = $crate::__or!([$($($l1)?)?] false);
                     const THREADS: ::core::primitive::u32 =
-                        $crate::__or!([$($threads)?] $crate::kernel::DEFAULT_THREADS);
+                        $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
+                    const CALLS: (::core::primitive::usize, ::core::primitive::u64) =
+                        $crate::__calls_const!($name $($calls)?);
                 ]
                 [
                     const _: () = $crate::kernel::check::<$name>();
@@ -216,13 +275,13 @@ macro_rules! ring_kernel {
                 [$($slot)?]
                 [$({ $($ports)* })?]
             ]
-            $($handler)*
+            [$($every)?] [] [] $($handler)*
         }
     };
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., tick_every: .., calls: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };
@@ -237,6 +296,63 @@ macro_rules! __or {
     };
     ([$given:expr] $default:expr) => {
         $given
+    };
+}
+
+/// Takes `fn tick` out of the functions of a kernel, if there is one. In brackets behind what [`__handler`](crate::__handler) takes: how
+/// often it ticks, if that is said, the tick, and the functions before it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tick {
+    ($name:ident $given:tt $every:tt [] [$($before:tt)*]
+        $(#[$doc:meta])* fn tick($($parameters:tt)*) $(-> $R:ty)? $body:block $($rest:tt)*
+    ) => {
+        $crate::__tick! { $name $given $every [($($parameters)*) [$($R)?] $body] [$($before)*] $($rest)* }
+    };
+    ($name:ident $given:tt $every:tt $tick:tt []
+        $(#[$doc:meta])+ fn handle($($parameters:tt)*) $(-> $R:ty)? $body:block $($rest:tt)*
+    ) => {
+        $crate::__tick! { $name $given $every $tick [] fn handle($($parameters)*) $(-> $R)? $body $($rest)* }
+    };
+    ($name:ident $given:tt $every:tt $tick:tt [$($before:tt)*]
+        $(#[$doc:meta])* fn $f:ident($($parameters:tt)*) $(-> $R:ty)? $body:block $($rest:tt)*
+    ) => {
+        $crate::__tick! { $name $given $every $tick
+            [$($before)* $(#[$doc])* fn $f($($parameters)*) $(-> $R)? $body] $($rest)* }
+    };
+    ($name:ident $given:tt [$every:expr] [] $before:tt $($rest:tt)*) => {
+        ::core::compile_error!("`tick_every` says how often `fn tick(state: &mut S)` is called, which there is not");
+    };
+    ($name:ident [$($given:tt)*] $every:tt $tick:tt [$($before:tt)*] $($rest:tt)*) => {
+        $crate::__handler! { $name [$($given)* [$every $tick]] $($before)* $($rest)* }
+    };
+}
+
+/// The tick of a kernel whose state is an `S`, as what its handler's trait has of it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tick_of {
+    ([$consts:tt $checks:tt $slot:tt $ports:tt [$every:tt []]] $S:ty) => {};
+    ([$consts:tt $checks:tt $slot:tt $ports:tt [$every:tt [($s:tt: &mut $T:ty $(,)?) [] $body:block]]] $S:ty) => {
+        $crate::__tick_of! {
+            [$consts $checks $slot $ports [$every [(_: &ThreadContext, $s: &mut $T) [] $body]]] $S
+        }
+    };
+    ([$consts:tt $checks:tt $slot:tt $ports:tt [[$($every:expr)?]
+        [($c:tt: &ThreadContext, $s:tt: &mut $T:ty $(,)?) [] $body:block]]] $S:ty
+    ) => {
+        const TICK_EVERY: ::core::option::Option<::core::time::Duration> = ::core::option::Option::Some(
+            $crate::__or!([$($every)?] ::core::time::Duration::from_millis(1)),
+        );
+        #[inline(always)]
+        fn tick($c: &$crate::ThreadContext<'_>, $s: &mut $T) $body
+    };
+    ($given:tt $S:ty) => {
+        ::core::compile_error!(
+            "this is not the signature of a tick; it is one of\n  \
+             fn tick(state: &mut S)\n  \
+             fn tick(ctx: &ThreadContext, state: &mut S)"
+        );
     };
 }
 
@@ -258,6 +374,7 @@ macro_rules! __handler {
         $crate::__kernel! { $name $given $Q, $R, InOrder }
         impl $crate::InOrderHandler for $name {
             type State = $S;
+            $crate::__tick_of! { $given $S }
             #[inline(always)]
             fn handle($c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q) -> $R $body
         }
@@ -395,13 +512,23 @@ macro_rules! __handler {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernel {
-    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt [{ $($ports:tt)* }]] $Q:ty, $R:ty, $scope:ident) => {
+    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt [{ $($ports:tt)* }] $tick:tt] $Q:ty, $R:ty, $scope:ident) => {
         ::core::compile_error!(
             "a kernel with `ports` emits its messages: its handler takes `out: &mut Ports` behind the request, and what it returns, \
              if anything, is emitted to the port `REPLY`"
         );
     };
-    ($name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt []] $Q:ty, $R:ty, $scope:ident) => {
+    ($name:ident $given:tt $Q:ty, $R:ty, InOrder) => {
+        $crate::__kernel! { @with_tick $name $given $Q, $R, InOrder }
+    };
+    ($name:ident [$consts:tt $checks:tt $slot:tt [] [$every:tt [$($tick:tt)+]]] $Q:ty, $R:ty, $scope:ident) => {
+        ::core::compile_error!("`fn tick` changes a state, which a handler has that takes `state: &mut S` and has no ports");
+        $crate::__kernel! { @with_tick $name [$consts $checks $slot [] []] $Q, $R, $scope }
+    };
+    ($name:ident $given:tt $Q:ty, $R:ty, $scope:ident) => {
+        $crate::__kernel! { @with_tick $name $given $Q, $R, $scope }
+    };
+    (@with_tick $name:ident [[$($consts:tt)*] [$($checks:tt)*] $slot:tt [] $tick:tt] $Q:ty, $R:ty, $scope:ident) => {
         $crate::__messages!($name, $Q, $R, $slot);
         impl $crate::Kernel for $name {
             $($consts)*

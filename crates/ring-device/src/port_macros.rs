@@ -39,25 +39,30 @@ macro_rules! __emits {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ports {
-    ($name:ident [$consts:tt $checks:tt $slot:tt []] $Q:ty, $scope:ident) => {
-        $crate::__ports! { $name [$consts $checks $slot [{}]] $Q, $scope }
+    ($name:ident [$consts:tt $checks:tt $slot:tt $ports:tt [$every:tt [$($tick:tt)+]]] $($rest:tt)*) => {
+        $crate::__kernel! { $name [$consts $checks $slot [] [$every [$($tick)+]]] (), (), Emit }
     };
-    ($name:ident [$consts:tt $checks:tt $slot:tt []] $Q:ty, $scope:ident, $R:ty) => {
-        $crate::__ports! { $name [$consts $checks $slot [{}]] $Q, $scope, $R }
+    ($name:ident [$consts:tt $checks:tt $slot:tt [] $tick:tt] $Q:ty, $scope:ident) => {
+        $crate::__ports! { $name [$consts $checks $slot [{}] $tick] $Q, $scope }
+    };
+    ($name:ident [$consts:tt $checks:tt $slot:tt [] $tick:tt] $Q:ty, $scope:ident, $R:ty) => {
+        $crate::__ports! { $name [$consts $checks $slot [{}] $tick] $Q, $scope, $R }
     };
     ($name:ident [
         $consts:tt $checks:tt $slot:tt
         [{ $($(#[$doc:meta])* $port:ident: [$M:ty; $most:expr] $(by $key:expr)?),* $(,)? }]
+        $tick:tt
     ] $Q:ty, $scope:ident, $R:ty) => {
         $crate::__ports! { $name [$consts $checks $slot [{
             $($(#[$doc])* $port: [$M; $most] $(by $key)?,)*
             /// What the handler returns for each request.
             REPLY: [$R; 1],
-        }]] $Q, $scope }
+        }] $tick] $Q, $scope }
     };
     ($name:ident [
         [$($consts:tt)*] [$($checks:tt)*] $slot:tt
         [{ $($(#[$doc:meta])* $port:ident: [$M:ty; $most:expr] $(by $key:expr)?),* $(,)? }]
+        $tick:tt
     ] $Q:ty, $scope:ident) => {
         $crate::__messages!($name, $Q, $Q, $slot);
         impl $crate::Kernel for $name {

@@ -7,6 +7,7 @@ mod driver;
 mod fault;
 mod graph;
 mod grids;
+mod host_calls;
 mod launch;
 mod limit;
 mod message;
@@ -20,6 +21,7 @@ pub use driver::{DriverError, DriverReason, Needed, NoPinned};
 pub use fault::{ChannelError, DeviceFault};
 pub use graph::{DevicesError, GraphError, RecoverGraphError};
 pub use grids::GridsError;
+pub use host_calls::{HostCallsError, NextCallError};
 pub use launch::LaunchError;
 pub use limit::{
     ArenaKind, BlockLimit, Budget, ChannelLimit, Requirement, Resource, ThreadLimit, WindowLimit,
@@ -90,6 +92,12 @@ pub enum Error {
     /// Naming a channel.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// Taking out a kernel's calls to the host.
+    #[error(transparent)]
+    HostCalls(#[from] HostCallsError),
+    /// Waiting for a call to the host.
+    #[error(transparent)]
+    NextCall(#[from] NextCallError),
     /// Using the payload arena.
     #[error(transparent)]
     Payload(#[from] PayloadError),

@@ -82,9 +82,9 @@ pub use devices::Devices;
 pub use drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 pub use error::{
     BufferError, CallError, ChannelError, ControlError, DeviceFault, DevicesError, Error,
-    GraphError, GridsError, LaunchError, Obstacle, OpenError, PayloadError, QuiesceError,
-    RecoverError, RecoverGraphError, RecvTimeoutError, Refusal, SendTimeoutError, StateError,
-    SubmitError, TryRecvError, TrySendError, WaitedFor,
+    GraphError, GridsError, HostCallsError, LaunchError, NextCallError, Obstacle, OpenError,
+    PayloadError, QuiesceError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal,
+    SendTimeoutError, StateError, SubmitError, TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
     Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
@@ -99,16 +99,18 @@ pub use kernel::client::{Client, ClientConfig, DEFAULT_TICKETS, Ticket, Unanswer
 pub use kernel::embedded::Kernels;
 pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};
+pub use kernel::host_calls::{CallServer, HostCall, HostCalls};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::shared::SharedKernel;
 pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
-    Block, BlockContext, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
-    EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler, Handler,
-    HasPort, HasState, InOrder, InOrderHandler, Kernel, MAX_BLOCKS_OF_DEVICES, MAX_GRID_BLOCKS,
-    Number, Output, Payload, Placed, Port, Ports, Scope, Tagged, Thread, ThreadContext,
-    ThreadHandler, View, Warp, WarpContext, WarpHandler, WithPorts, Word, Words,
+    Block, BlockContext, BlockHandler, CallsHost, Emit, EmitBlock, EmitBlockHandler, EmitHandler,
+    EmitInOrder, EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridContext, GridHandler,
+    Handler, HasPort, HasState, HostCallError, HostFn, InOrder, InOrderHandler, Kernel,
+    MAX_BLOCKS_OF_DEVICES, MAX_GRID_BLOCKS, Number, Output, Payload, Placed, Port, Ports, Scope,
+    Tagged, Thread, ThreadContext, ThreadHandler, View, Warp, WarpContext, WarpHandler, WithPorts,
+    Word, Words,
 };
 pub use ring_shared::layout::{Exit, MAX_DEVICES, Processing, State};
 pub use ring_shared::{BufferRef, Element, Element32, Message};

@@ -11,6 +11,7 @@
 //!   device. On the GPU a block runs it together (`ring-device`), with the same decisions.
 //! - [`layout`]: control block, channel, doorbell, descriptors; every size and offset asserted.
 //! - [`Message`]: what may travel.
+//! - [`calls`]: what handlers ask the host.
 //! - [`BufferRef`]: what names device memory that kernels share.
 //!
 //! ```
@@ -31,6 +32,7 @@
 
 pub mod atomics;
 pub mod buffer;
+pub mod calls;
 #[cfg(any(feature = "std", test, loom))]
 pub mod heap;
 pub mod inbox;
@@ -48,7 +50,7 @@ pub use ring::{Corrupt, PushError, Ring};
 
 /// Version of every layout and rule in this crate. Host and device refuse each other when it
 /// differs; the PTX carries it as the global `RING_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");

@@ -1,6 +1,7 @@
 //! The kernels of the examples that need more than the built-in ones: a device crate like a user's own.
 #![no_std]
 
+mod asker;
 mod fragile;
 mod graph;
 mod grid;
@@ -10,7 +11,10 @@ mod market;
 mod order_book;
 pub mod pipeline;
 mod saxpy;
+mod sizes;
+mod ticker;
 
+pub use asker::{Asker, Question, Told};
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
 pub use graph::{
     Absorbed, Absorber, BlockCopier, Copier, Counter, Discard, Item, Pass, STREAMS, TOO_MUCH,
@@ -24,6 +28,8 @@ pub use ledger::{ACCOUNTS, Ledger, LedgerState};
 pub use market::{KEYS, Market, MarketState, Quote, Trade};
 pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
+pub use sizes::{Ten, Two};
+pub use ticker::{Ticked, Ticker};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -56,6 +56,12 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::ResponseSlot => const { &[stores(RELAXED, &[128])] },
         // One thread's, while the host keeps away; `order` has the fence before it.
         Place::State => const { &[stores(PLAIN, &[]), reads(PLAIN, &[])] },
+        // What the host wrote before the launch.
+        Place::CallsWord => const { &[reads(RELAXED, &[64])] },
+        // Slots of calls are written again on its word.
+        Place::CallCredit => const { &[reads(ORDERED, &[64])] },
+        // Each atom says by its stamp whether it is whole.
+        Place::CallAtom => const { &[stores(RELAXED, &[128]), reads(RELAXED, &[128])] },
         // An atom of each block of all devices, and the word which says that one is lost.
         Place::Meetings => {
             const {
@@ -135,6 +141,9 @@ fn why(access: &Access) -> &'static str {
         | Place::BlockBoot
         | Place::BlockWord
         | Place::Private => "access of the device's own memory that is not on the list",
+        Place::CallsWord | Place::CallCredit | Place::CallAtom => {
+            "access of a call to the host that is not on the list"
+        }
         Place::Meetings => "access of memory where devices meet that is not on the list",
         Place::OtherWord => "access of a word that a kernel does not touch",
         Place::Acknowledgement => "access of an acknowledgement that is not on the list",

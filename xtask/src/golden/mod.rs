@@ -172,6 +172,7 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         BlockMemory::GRID,
         BlockMemory::PAYLOAD,
         BlockMemory::BUFFERS,
+        BlockMemory::CALLS,
     ];
     known.told = told.map(|at| at as i64).to_vec();
     let lines = [

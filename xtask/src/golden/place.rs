@@ -38,6 +38,12 @@ pub enum Place {
     ResponseSlot,
     /// What a handler keeps from message to message, in device memory.
     State,
+    /// The word of the channel's block that says where its call slots are.
+    CallsWord,
+    /// How many calls to the host are over.
+    CallCredit,
+    /// An atom of a call to the host, or of its answer.
+    CallAtom,
     /// Where grids of several devices meet, in the memory of each.
     Meetings,
     /// The payload arena, in device memory.
@@ -171,6 +177,7 @@ fn place(value: Value) -> Place {
         Base::Block => block(value),
         Base::Shared => Place::Private,
         Base::Image => Place::Image,
+        Base::Told(at) if usize::try_from(at) == Ok(BlockMemory::CALLS) => call(value),
         Base::Told(at) => told(at),
         Base::Line(at) => line(at, value),
         Base::Lines if value.stride.is_multiple_of(16) => Place::SomeAtom,
@@ -178,6 +185,15 @@ fn place(value: Value) -> Place {
         Base::Buffer => Place::Buffer,
         Base::Number | Base::Entry | Base::Unknown => Place::Unknown,
     }
+}
+
+/// What lies at an offset of a channel's call slots.
+fn call(value: Value) -> Place {
+    if value.is_exact() && value.home == offset_of!(CreditLine, consumed) as i64 {
+        return Place::CallCredit;
+    }
+    let is_atom = value.stride.is_multiple_of(16) && value.home.rem_euclid(16) == 0;
+    if is_atom { Place::CallAtom } else { Place::OtherWord }
 }
 
 /// What lies at an offset of the ring's lines whose address the host left at `told`.
@@ -246,6 +262,8 @@ fn kernel(value: Value) -> Place {
         Place::RequestCredit
     } else if credit(offset_of!(ChannelBlock, response_credit)) {
         Place::ResponseCredit
+    } else if exact && at == offset_of!(ChannelBlock, calls) {
+        Place::CallsWord
     } else if atom && !exact {
         Place::SomeAtom
     } else {
@@ -285,6 +303,7 @@ mod tests {
             (of(1024), 16, Place::SomeAtom),
             (of(1152), channel, Place::ResponseCredit),
             (of(0), channel, Place::OtherWord),
+            (of(120), channel, Place::CallsWord),
         ] {
             assert_eq!(at(Base::Parameter, home, stride), place, "{home} and {stride} times k");
         }
@@ -317,6 +336,11 @@ mod tests {
         assert_eq!(at(Base::Block, BlockMemory::SCRATCH as i64, 16), Place::Private);
         assert_eq!(at(Base::Told(BlockMemory::REQUEST_SLOTS as i64), 0, 16), Place::RequestSlot);
         assert_eq!(at(Base::Told(BlockMemory::STATE as i64), 8, 0), Place::State);
+        let calls = Base::Told(BlockMemory::CALLS as i64);
+        assert_eq!(at(calls, 0, 0), Place::CallCredit);
+        assert_eq!(at(calls, 8, 0), Place::OtherWord);
+        assert_eq!(at(calls, 128, 16), Place::CallAtom);
+        assert_eq!(at(calls, 128, 8), Place::OtherWord);
         assert_eq!(at(Base::Number, 0, 1), Place::Unknown);
     }
 }

@@ -102,6 +102,16 @@ impl Cooperate for Threads {
         true
     }
 
+    #[inline(always)]
+    fn converged(self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    fn pass_on(self, _: u32, value: u64, _: u32) -> u64 {
+        value
+    }
+
     /// A handler that panics unwinds this thread.
     fn exit(self) {}
 

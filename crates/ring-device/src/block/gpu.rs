@@ -112,6 +112,17 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn converged(self) -> u32 {
+        ptx::active_threads()
+    }
+
+    #[inline(always)]
+    fn pass_on(self, threads: u32, value: u64, from: u32) -> u64 {
+        // SAFETY: the caller's promise, and `converged` has found them together.
+        unsafe { ptx::shuffle64_among(threads, value, from) }
+    }
+
+    #[inline(always)]
     fn exit(self) {
         ptx::exit()
     }

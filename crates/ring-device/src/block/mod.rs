@@ -120,6 +120,11 @@ pub(crate) trait Cooperate: Copy {
     /// Takes what such a counter holds, and leaves zero.
     fn take32(self, at: &AtomicU32) -> u32;
 
+    /// Which threads of the calling thread's warp come here together with it, a bit each; they may be fewer than could.
+    fn converged(self) -> u32;
+    /// Those `threads` of a warp, all of them: the `value` of thread `from`, which is one of them.
+    fn pass_on(self, threads: u32, value: u64, from: u32) -> u64;
+
     /// Nanoseconds of a clock that all channels share.
     fn now(self) -> u64;
     /// The clock of what [`Times`](ring_shared::layout::Times) holds.

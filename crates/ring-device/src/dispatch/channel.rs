@@ -157,19 +157,19 @@ impl<'a, K: Kernel> Channel<'a, K> {
         self.caller().is_some_and(|first| first.call.load(Relaxed) == launch(self.block))
     }
 
-    /// A warp: handles the `n` messages in its memory at `stage`.
+    /// A warp: handles the `n` messages in its memory at `stage`, one `stride` bytes behind the other.
     ///
     /// # Safety
-    /// Room for so many messages as `STAGE` says of the scope, of the calling warp alone, with a request in
+    /// Room for so many messages, each as large as `STAGE` says of the scope or larger, of the calling warp alone, with a request in
     /// each; the warp synchronises before and after.
     #[inline(always)]
-    pub unsafe fn handle_by_warp(&self, stage: *mut u8, n: u32) {
-        let (stride, response) = <K::Scope as Scope<K>>::STAGE;
+    pub unsafe fn handle_by_warp(&self, stage: *mut u8, stride: usize, n: u32) {
+        let (_, response) = <K::Scope as Scope<K>>::STAGE;
         let messages = Messages {
             requests: stage,
             responses: stage.wrapping_add(16 * response),
-            request_stride: 16 * stride,
-            response_stride: 16 * stride,
+            request_stride: stride,
+            response_stride: stride,
         };
         // SAFETY: the caller's promise.
         unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), messages, n) }
@@ -240,6 +240,40 @@ impl<'a, K: Kernel> Channel<'a, K> {
         due
     }
 
+    /// Whether its handlers call the host.
+    pub const CALLS: bool = K::CALLS.0 > 0;
+
+    /// Whether its state has ticks.
+    pub const TICKS: bool = <K::Scope as Scope<K>>::TICKS_APART > 0;
+
+    /// Thread 0, between two messages: gives the state a tick, if it is time and the channel is active.
+    #[inline(always)]
+    pub fn tick(&self, now: u64) {
+        let (m, apart) = (self.memory(), <K::Scope as Scope<K>>::TICKS_APART);
+        if !Self::TICKS || !m.life.active.get() || !m.ticks.is_due(now, apart) {
+            return;
+        }
+        self.status().ticked.store(now, Relaxed);
+        if K::USES_PAYLOAD {
+            self.fence(); // what the host wrote before is seen
+        }
+        // SAFETY: this is the thread that handles all messages of a channel with a state, and it handles none now. Where the host may
+        // have written the state there was a fence since, when the channel was made active.
+        unsafe { <K::Scope as Scope<K>>::tick(self.block, self.payload()) }
+        if K::USES_PAYLOAD {
+            self.fence();
+        }
+    }
+
+    /// A warp, behind a [tick](Self::tick): ends if that panicked.
+    #[inline(always)]
+    pub fn exit_if_tick_panicked(&self) {
+        if Self::TICKS {
+            self.exit_if_warp_panicked();
+            self.warp_sync();
+        }
+    }
+
     /// Thread 0: writes counters and heartbeat.
     #[inline(always)]
     fn publish_counters(&self, next: u64, now: u64) {
@@ -271,6 +305,13 @@ impl<'a, K: Kernel> Channel<'a, K> {
     #[inline(always)]
     pub fn leave(&self, why: Exit) {
         self.flush();
+        if Self::TICKS && why.is_yield() {
+            // Launches may be shorter than it is from one look at the clock to the next.
+            if self.is_lane_0() {
+                self.tick(self.now());
+            }
+            self.exit_if_tick_panicked();
+        }
         if self.is_lane_0() {
             let (m, status) = (self.memory(), self.status());
             m.budget.call_others(why, self.channel(), launch(self.block), status);
@@ -283,6 +324,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
             let run_start = if is_open { m.outbox.run_start.get() } else { next };
             status.run_start.store(run_start, Relaxed);
             status.scrubbed.store(m.outbox.scrubbed.get(), Relaxed);
+            if Self::CALLS {
+                status.called.store(m.calls.next.load(Relaxed), Relaxed);
+            }
             let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
             publish_exit(self.block, self.lines(), epoch, why);
         }

@@ -20,8 +20,9 @@ impl<K: Kernel> Channel<'_, K> {
     /// As for [`run`](super::run): `lines` is the channel's block if the boot shows a kernel of our kind.
     #[inline(always)]
     pub unsafe fn answer_first(&self, lines: *const ChannelBlock, ticks: u64) -> First {
-        // Of a message that takes several lines the boot shows the first only, and where a state is was not checked yet.
-        if !Self::ANSWERS_INLINE || Self::IN_ORDER || Self::SPAN.0 > 1 || !self.is_first_warp() {
+        // Of a message that takes several lines the boot shows the first only, and where a state or call slots are is not known yet.
+        let is_ready = Self::ANSWERS_INLINE && !Self::IN_ORDER && !Self::CALLS;
+        if !is_ready || Self::SPAN.0 > 1 || !self.is_first_warp() {
             return First::NONE;
         }
         self.warp_sync(); // the boot's words are there

@@ -14,6 +14,7 @@ use crate::memory::telemetry::POLLERS;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::Ordering::Relaxed;
+use ring_shared::message::INLINE_ATOM_BYTES;
 use ring_shared::ring::Control;
 
 /// Messages of a look, side by side.
@@ -72,8 +73,14 @@ impl<K: Kernel> Channel<'_, K> {
         self.memory().scratch.bytes(poller as usize * (SCRATCH_BYTES / Self::POLLERS as usize))
     }
 
-    /// Bytes from one inline message to the next where a warp handles them.
-    const INLINE_STRIDE: usize = 16 * <K::Scope as Scope<K>>::STAGE.0;
+    /// Bytes from one inline message to the next where a warp handles them. Each of a request's inline atoms is written there whole, and
+    /// the last may have more bytes than the request: they must not be those of the next one. Where the response lies behind the request
+    /// they are its, which is written later. An odd number of atoms, as [`STAGE`](Scope::STAGE) has.
+    const INLINE_STRIDE: usize = {
+        let (stride, response) = <K::Scope as Scope<K>>::STAGE;
+        let written = (INLINE_ATOM_BYTES * Self::ATOMS).div_ceil(16);
+        16 * if response == 0 && written > stride { written | 1 } else { stride }
+    };
 
     /// Where the response is in a stage.
     const RESPONSE: usize = 16 * <K::Scope as Scope<K>>::STAGE.1;
@@ -130,7 +137,7 @@ impl<K: Kernel> Channel<'_, K> {
         let began = self.ticks();
         // SAFETY: this warp's own part of the scratch memory while the block waits; it synchronises before
         // and after.
-        unsafe { self.handle_by_warp(stage, n) };
+        unsafe { self.handle_by_warp(stage, Self::INLINE_STRIDE, n) };
         let ended = self.ticks();
         self.exit_if_warp_panicked();
         self.warp_sync();

@@ -58,6 +58,7 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
         m.life.buffers.set(UNREAD);
         m.life.control.set(control.expose_provenance() as u64);
         m.life.lines.set(at.expose_provenance() as u64);
+        m.calls.slots.set(0); // whose kernel calls nobody has none
     }
     // SAFETY: the caller's promise.
     let first = unsafe { channel.answer_first(at, began.1) };
@@ -168,6 +169,9 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
+        if Self::CALLS {
+            self.limit_registers::<K>(); // the handler with its calls is there several times
+        }
         let mut answered_staged = false;
         let why = loop {
             let this = self.optimization_barrier();

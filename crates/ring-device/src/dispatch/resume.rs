@@ -315,6 +315,14 @@ impl<K: Kernel> Channel<'_, K> {
                 messages: limits::<K>(self.block).unwrap_or((1, 1)),
             },
         );
+        if Self::TICKS {
+            let ticked = &self.status().ticked; // a read across the bus
+            ticked.store(m.ticks.begin(began, ticked.load(Relaxed)), Relaxed);
+        }
+        if Self::CALLS {
+            let slots = self.lines().calls.load(Relaxed); // two reads across the bus
+            m.calls.begin(slots, self.status().called.load(Relaxed));
+        }
         m.lease.begin(began, m.boot.word(boot::COMMAND, 8));
         m.telemetry.begin(began, ticks, status(offset_of!(StatusLine, refused)));
     }

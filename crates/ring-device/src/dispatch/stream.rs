@@ -247,7 +247,7 @@ impl<K: Kernel> Channel<'_, K> {
         let unseen = self.unseen(cursor);
         let began = self.ticks();
         // SAFETY: the `n` messages of this worker's own stage, at most CHUNK; the warp synchronises.
-        unsafe { self.handle_by_warp(stage, n) };
+        unsafe { self.handle_by_warp(stage, stride::<K>(), n) };
         (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen))
     }
 

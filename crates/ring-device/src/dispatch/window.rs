@@ -85,11 +85,14 @@ impl<K: Kernel> Channel<'_, K> {
                 let (mut found, mut due) = (None, false);
                 if self.is_lane_0() {
                     found = self.look_for_room(next, looks == 0);
-                    due = self.beat(next, self.now());
+                    let now = self.now();
+                    due = self.beat(next, now);
+                    self.tick(now);
                     if due && found.is_none() && self.memory().lease.has_expired() {
                         found = Some(Decision::LeaseOver);
                     }
                 }
+                self.exit_if_tick_panicked();
                 if self.agreed(due) {
                     self.flush();
                 }
@@ -229,6 +232,7 @@ impl<K: Kernel> Channel<'_, K> {
             // The clock that all channels share takes long to read: behind the answer.
             let now = self.now();
             due = self.beat(next, now);
+            self.tick(now);
             m.signals.stop.set(self.after_window(now, due));
             m.budget.next_batch_limit(end < tail);
             self.note_handled(now);

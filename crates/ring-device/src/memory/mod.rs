@@ -3,6 +3,7 @@
 
 pub(crate) mod boot;
 pub(crate) mod budget;
+pub(crate) mod calls;
 pub(crate) mod claims;
 #[cfg(test)]
 mod claims_model;
@@ -32,6 +33,7 @@ pub(crate) mod scratch;
 pub(crate) mod signals;
 pub(crate) mod span;
 pub(crate) mod telemetry;
+pub(crate) mod ticks;
 
 use ring_shared::layout::ConfigLine;
 use scratch::Scratch;
@@ -48,6 +50,8 @@ pub struct BlockMemory {
     pub(crate) budget: budget::Budget,
     pub(crate) lease: lease::Lease,
     pub(crate) telemetry: telemetry::Telemetry,
+    pub(crate) ticks: ticks::Ticks,
+    pub(crate) calls: calls::Calls,
     pub(crate) grid: grid::GridCells,
     pub(crate) boot: boot::Words,
     /// The last: a GPU's block may have more of it behind this.

@@ -39,6 +39,8 @@ impl BlockMemory {
     pub const PAYLOAD: usize = Self::told(boot::CONFIG, offset_of!(ConfigLine, payload));
     /// `life.buffers`, where handlers leave what the host says: the address of the table of buffers.
     pub const BUFFERS: usize = offset_of!(BlockMemory, life.buffers);
+    /// `calls.slots`, where the channel keeps what the host says: the address of its call slots.
+    pub const CALLS: usize = offset_of!(BlockMemory, calls.slots);
     /// The scratch memory, the last of it: messages on their way.
     pub const SCRATCH: usize = offset_of!(BlockMemory, scratch);
     /// `inbox.next`.

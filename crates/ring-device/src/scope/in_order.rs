@@ -8,6 +8,7 @@ use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::mem::offset_of;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
+use core::time::Duration;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::layout::ChannelBlock;
@@ -30,6 +31,25 @@ pub trait InOrderHandler: Kernel<Scope = InOrder> {
         state: &mut Self::State,
         request: &Self::Request,
     ) -> Self::Response;
+
+    /// About how long it is from one [`tick`](Self::tick) to the next, or none if there are no ticks.
+    const TICK_EVERY: Option<Duration> = None;
+
+    /// Changes the state because time has passed, between two messages, whether there are any or not. Only while the channel is active
+    /// and on the device. Ticks that were missed are not made up for: [`ThreadContext::now`] says what time it is.
+    fn tick(ctx: &ThreadContext<'_>, state: &mut Self::State) {
+        let _ = (ctx, state);
+    }
+}
+
+/// Nanoseconds from one tick to the next; 0 for none.
+const fn ticks_apart(every: Option<Duration>) -> u64 {
+    let Some(every) = every else { return 0 };
+    match every.as_nanos() {
+        0 => 1,
+        apart if apart > u64::MAX as u128 => u64::MAX,
+        apart => apart as u64,
+    }
 }
 
 /// Bytes of a state `S`.
@@ -69,8 +89,16 @@ impl Sealed for InOrder {}
 impl<K: InOrderHandler> Scope<K> for InOrder {
     const GROUP: Group = Group::One;
     const STATE_BYTES: usize = state_bytes::<K::State>();
+    const TICKS_APART: u64 = ticks_apart(K::TICK_EVERY);
     const STAGE: (usize, usize) =
         (K::Request::SLOT_ATOMS + K::Response::SLOT_ATOMS, K::Request::SLOT_ATOMS);
+
+    #[inline(always)]
+    unsafe fn tick(block: ThreadBlock<'_>, payload: Payload<'_>) {
+        // SAFETY: the caller's promise.
+        let state = unsafe { state_of::<K::State>(block) };
+        K::tick(&ThreadContext::new(block, payload), state);
+    }
 
     #[inline(always)]
     fn parallelism(_: ThreadBlock<'_>) -> u32 {

@@ -47,6 +47,8 @@ pub(crate) struct Needs {
     pub copies: bool,
     /// Its payload was asked for in mapped memory.
     pub mapped_payload: bool,
+    /// Its handlers call the host.
+    pub calls: bool,
 }
 
 /// What is known of a device, and of the kernel for it.
@@ -139,6 +141,9 @@ fn judge(
     };
     if let (Memory::Mapped | Memory::StagedAsync, Err(why)) = (memory, facts.pinned) {
         return Err(Obstacle::NoPinned(why.clone()));
+    }
+    if facts.needs.calls && (mode, memory) != (Mode::Persistent, Memory::Mapped) {
+        return Err(Obstacle::CallsHost);
     }
     if memory != Memory::Mapped && facts.needs.mapped_payload {
         return Err(Obstacle::PayloadNotMapped);
@@ -233,7 +238,7 @@ mod tests {
         Lack::Unknown(Cause::LeftEarly { message: 3 })
     }
 
-    const COPIES: Needs = Needs { copies: true, mapped_payload: false };
+    const COPIES: Needs = Needs { copies: true, mapped_payload: false, calls: false };
 
     const AUTO: (Mode, Memory) = (Mode::Auto, Memory::Auto);
 
@@ -290,7 +295,7 @@ mod tests {
             let serve: Vec<_> = serve.iter().map(|chosen| chosen.selection.memory).collect();
             (serve, refused.into_iter().map(|refusal| refusal.why).collect::<Vec<_>>())
         };
-        let mapped = Needs { copies: false, mapped_payload: true };
+        let mapped = Needs { copies: false, mapped_payload: true, calls: false };
         let (serve, refused) = found(Mode::Persistent, Memory::Auto, mapped);
         assert_eq!(serve, [Memory::Mapped]);
         assert_eq!(refused, [Obstacle::PayloadNotMapped, Obstacle::PayloadNotMapped]);

@@ -38,6 +38,9 @@ pub enum Obstacle {
          ask for PayloadMemory::Auto"
     )]
     PayloadNotMapped,
+    /// Handlers that wait for the host's answer need a kernel that stays, and memory that both see.
+    #[error("its handlers call the host, which only a persistent kernel in mapped memory can")]
+    CallsHost,
     /// There are no graphs.
     #[error("no graph could be launched: {0}")]
     NoGraph(Lack),

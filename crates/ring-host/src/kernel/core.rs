@@ -7,7 +7,7 @@ use crate::device::RunState;
 use crate::drive::Drive;
 use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{ControlError, DeviceFault, PayloadError};
-use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use ring_shared::layout::{Command, State};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,6 +21,8 @@ pub(crate) struct KernelCore {
     turns: Turns,
     /// Odd while the kernel is kept off the device, and one more whenever that begins or ends.
     away: AtomicU64,
+    /// Its handlers' calls to the host have an owner.
+    calls_taken: AtomicBool,
     /// Launches of a resident kernel that was brought back.
     brought_back: AtomicU64,
     /// Held by whoever copies to or from its memory.
@@ -45,7 +47,8 @@ impl KernelCore {
     pub fn new(device: DeviceKernel, drive: Drive) -> KernelCore {
         let (turns, copying) = (Turns::new(), Mutex::new(()));
         let (away, brought_back) = (AtomicU64::new(0), AtomicU64::new(0));
-        KernelCore { device, drive, turns, away, brought_back, copying, peers: OnceLock::new() }
+        let (calls_taken, peers) = (AtomicBool::new(false), OnceLock::new());
+        KernelCore { device, drive, turns, away, calls_taken, brought_back, copying, peers }
     }
 
     /// Tells each of some kernels, which are on those devices, which the others are; the first time counts.
@@ -158,6 +161,11 @@ impl KernelCore {
     pub fn turn_away(&self) {
         // SYNC: released to `check` of other threads; the kernel leaves, and is launched, on the inner side of both.
         self.away.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether the caller is the first who asks for the calls of the kernel's handlers.
+    pub fn take_calls(&self) -> bool {
+        !self.calls_taken.swap(true, Ordering::Relaxed)
     }
 
     /// Counts a launch of a resident kernel that is brought back.

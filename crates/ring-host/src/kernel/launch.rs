@@ -238,6 +238,7 @@ impl LaunchConfig {
         let has_state = <K::Scope as Scope<K>>::STATE_BYTES > 0;
         Needs {
             copies: K::USES_PAYLOAD && !mapped || has_state,
+            calls: K::CALLS.0 > 0,
             mapped_payload: mapped && self.payload::<K>() > 0,
         }
     }
@@ -364,6 +365,7 @@ impl LaunchConfig {
             payload_bytes: self.payload::<K>(),
             payload_memory: self.payload_memory,
             state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
+            calls: K::CALLS,
             buffers: 0,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,

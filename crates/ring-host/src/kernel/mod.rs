@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub(crate) mod embedded;
 pub(crate) mod files;
 pub(crate) mod handle;
+pub(crate) mod host_calls;
 pub(crate) mod launch;
 mod payload;
 pub(crate) mod shared;

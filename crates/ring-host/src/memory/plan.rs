@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub payload_memory: PayloadMemory,
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
+    /// Bytes of each channel's slots for calls to the host, a multiple of 128, and their shape; 0 and 0 for none. Only in mapped memory.
+    pub calls: (usize, u64),
     /// Device address of the table of buffers; 0 for none.
     pub buffers: u64,
     /// A launch's budgets, as the device counts them.
@@ -63,8 +65,8 @@ pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
 pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
 pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 
-/// Offsets into the host's memory, and but for the last four into the device's; all at multiples of 128. In mapped
-/// memory the two are one, and the device sees the payload too.
+/// Offsets into the host's memory, and but for the last five into the device's; all at multiples of 128. In mapped
+/// memory the two are one, and the device sees the payload and the calls too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub lines: usize,
@@ -77,6 +79,7 @@ pub(super) struct Offsets {
     pub mirrored: usize,
     pub bounce_buffers: usize,
     pub payload: usize,
+    pub calls: usize,
     pub staging: usize,
     pub end: usize,
 }
@@ -124,7 +127,8 @@ impl Plan {
         let payload = mirrored.checked_add(bounce_buffers)?;
         let [mapped, copied] = self.payload_parts();
         // Whole lines: what is behind them has other writers.
-        let staging = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
+        let calls = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
+        let staging = calls.checked_add(n.checked_mul(self.calls.0)?)?;
         let copied = copied.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
@@ -135,6 +139,7 @@ impl Plan {
             mirrored,
             bounce_buffers: mirrored,
             payload,
+            calls,
             staging,
             end,
         })
@@ -174,6 +179,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
+            calls: (0, 0),
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

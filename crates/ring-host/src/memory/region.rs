@@ -134,7 +134,9 @@ impl Region {
         // No slot is read before it is written: what is left in them stays, as it does in the payload.
         let (lines, bounce_buffer) =
             (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.payload);
-        for part in [lines, bounce_buffer] {
+        // Stamps in call slots are looked at before anybody has written them.
+        let calls = self.offsets.calls..self.offsets.staging;
+        for part in [lines, bounce_buffer, calls] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
             // for everything that is laid out in it.
             unsafe { self.host.at.add(part.start).write_bytes(0, part.len()) };
@@ -156,6 +158,11 @@ impl Region {
                 state: (self.state(channel), self.plan.state_bytes as u64),
                 links: 0,
             });
+            let (bytes, shape) = self.plan.calls;
+            if bytes > 0 {
+                let calls = self.device_at(self.calls_at(channel)) | shape;
+                self.channel(channel).calls.store(calls, Relaxed);
+            }
             for direction in [Direction::Requests, Direction::Responses] {
                 self.ring(channel, direction).reset(); // all lines, also those in quick pages
             }
@@ -314,6 +321,17 @@ impl Region {
         self.ring(channel, Direction::Requests).can_resume_from(head)
     }
 
+    /// Offset of a channel's slots for calls to the host.
+    fn calls_at(&self, channel: u32) -> usize {
+        assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
+        self.offsets.calls + channel as usize * self.plan.calls.0
+    }
+
+    /// A channel's slots for calls to the host, as many bytes as the plan says.
+    pub fn calls(&self, channel: u32) -> NonNull<u8> {
+        self.host_at(self.calls_at(channel))
+    }
+
     /// Keeps something that the kernel uses for as long as it has this memory.
     pub fn keep(&mut self, used: Arc<dyn Debug + Send + Sync>) {
         self._used.push(used);
@@ -386,6 +404,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
+            calls: (0, 0),
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

@@ -57,7 +57,12 @@ shared_struct! {
         pub scrubbed @ 88: AtomicU64,
         /// Number of an [`Exit`](super::Exit).
         pub exit @ 96: AtomicU64,
-        pad @ 104: [AtomicU64; 3],
+        /// Kept for the next launch: when the state last had a tick, by the device's clock in nanoseconds, or when ticks are counted
+        /// from; 0 before that is known.
+        pub ticked @ 104: AtomicU64,
+        /// Kept for the next launch: calls to the host so far.
+        pub called @ 112: AtomicU64,
+        pad @ 120: AtomicU64,
     }
 }
 
@@ -120,7 +125,9 @@ shared_struct! {
         /// Device address of the channel's [`Links`](super::Links), in memory that the host sees (written before the
         /// launch); 0 if its kernel has no ports.
         pub links @ 112: AtomicU64,
-        pad @ 120: AtomicU64,
+        /// Device address of the channel's [`CallSlots`](crate::calls::CallSlots), with their shape in its low bits (written before the
+        /// launch); 0 if its kernel does not call the host.
+        pub calls @ 120: AtomicU64,
         /// Written by the device.
         pub status @ 128: StatusLine,
         /// Written by the device.

@@ -75,6 +75,17 @@ pub(crate) unsafe fn take_shared32(at: *mut u32) -> u32 {
     was
 }
 
+/// Which threads of the warp execute this together, a bit each.
+#[inline(always)]
+pub(crate) fn active_threads() -> u32 {
+    let threads: u32;
+    // SAFETY: reads which threads there are.
+    unsafe {
+        asm!("activemask.b32 {threads};", threads = out(reg32) threads, options(nostack, nomem))
+    }
+    threads
+}
+
 /// The same number, of which the compiler knows nothing.
 #[inline(always)]
 pub(crate) fn opaque32(mut n: u32) -> u32 {

@@ -42,6 +42,22 @@ pub(crate) fn shuffle64(value: u64, from: u32) -> u64 {
     u64::from(lo) | u64::from(hi) << 32
 }
 
+/// Both halves of a `u64`, from thread `from` of those `threads` of the warp.
+///
+/// # Safety
+/// All of those threads call it with the same `threads`, of which `from` is one; no other thread does.
+#[inline(always)]
+pub(crate) unsafe fn shuffle64_among(threads: u32, value: u64, from: u32) -> u64 {
+    let half = |value: u32| {
+        #[cfg(feature = "rust-cuda")]
+        let value = super::assembly::opaque32(value);
+        // SAFETY: registers only; the caller's promise.
+        unsafe { shfl_sync_idx(threads, value, from, 31) }
+    };
+    let (lo, hi) = (half(value as u32), half((value >> 32) as u32));
+    u64::from(lo) | u64::from(hi) << 32
+}
+
 /// Whether `holds` is true in every thread of the warp.
 #[inline(always)]
 pub(crate) fn all(holds: bool) -> bool {
