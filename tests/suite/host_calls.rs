@@ -3,8 +3,8 @@
 use crate::faults::on_each_device_alone;
 use ring_example_kernels::{Asker, Question, Told};
 use ring_host::{
-    Error, HostCall, HostCallsError, KernelHandle, LaunchConfig, LaunchError, Memory, Mode,
-    NextCallError, Obstacle, Runtime,
+    CallError, Error, HostCall, HostCallsError, KernelHandle, LaunchConfig, LaunchError, Memory,
+    Mode, NextCallError, Obstacle, RecvTimeoutError, Runtime,
 };
 use ring_tests::kernels::of_examples;
 use ring_tests::{LONG, WAYS, cpu, mixed, until};
@@ -299,4 +299,60 @@ fn handlers_of_other_scopes_call_and_no_kernel_calls_for_another() {
     without.send(5, LONG).unwrap();
     assert_eq!(without.recv(LONG), Ok(1));
     without.terminate(LONG).unwrap();
+}
+
+ring_device::ring_kernel! {
+    /// Handles one message after the other, and asks the host about those that are not 0. For the CPU device only.
+    struct Nested { name: "nested", calls: { fn more(u64) -> u64; }, }
+
+    fn handle(ctx: &ThreadContext, handled: &mut u64, number: &u64) -> u64 {
+        *handled += 1;
+        match number {
+            0 => *handled,
+            _ => ctx.call(Nested::more, *number, Duration::from_secs(100)).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// What answers a call waits for the handler that waits for it: one of the two deadlines ends it, and all goes on.
+#[test]
+fn an_answer_that_waits_for_the_same_kernel_ends_at_its_deadline() {
+    let mut kernel = cpu().launch::<Nested>(LaunchConfig::default()).unwrap();
+    kernel.activate(LONG).unwrap();
+    let (calls, client) = (kernel.host_calls().unwrap(), kernel.client().unwrap());
+    let within = client.clone();
+    let server = calls.serve(move |call| {
+        let late = within.call(0, Duration::from_millis(20)).unwrap_err();
+        assert!(matches!(late, CallError::NotAnswered(RecvTimeoutError::Timeout { .. })), "{late}");
+        assert!(late.to_string().contains("nested"), "{late}");
+        call.on(Nested::more, |number| number + 1);
+    });
+    assert_eq!(client.call(5, LONG), Ok(6));
+    // What was asked in between is handled behind it, and nobody waits for its answer.
+    assert_eq!(client.call(0, LONG), Ok(3));
+    kernel.terminate(LONG).unwrap();
+    server.unwrap().stop().unwrap();
+}
+
+/// Calls by an executor: each is answered, and the stream ends when the kernel has gone.
+#[test]
+fn a_stream_of_calls_ends_with_the_kernel() {
+    use futures_util::StreamExt;
+    let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut kernel = asker(&cpu(), 2);
+    let mut calls = kernel.host_calls().unwrap().into_stream();
+    executor.block_on(async {
+        for i in 0..100 {
+            let channel = kernel.channel(i % 2).unwrap();
+            channel.send(question(i.into()), LONG).unwrap();
+            answer(calls.next().await.unwrap().unwrap());
+            let told = channel.recv(LONG).unwrap();
+            assert_eq!((told.how, told.number), (Told::ANSWERED, expected(question(i.into()))));
+        }
+        // Long enough for either watch to look for it.
+        let nothing = tokio::time::timeout(Duration::from_millis(20), calls.next()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
+        kernel.terminate(LONG).unwrap();
+        assert!(calls.next().await.is_none());
+    });
 }

@@ -99,6 +99,8 @@ pub use kernel::client::{Client, ClientConfig, DEFAULT_TICKETS, Ticket, Unanswer
 pub use kernel::embedded::Kernels;
 pub use kernel::files::{KernelFile, KernelFileError, KernelFiles};
 pub use kernel::handle::{KernelHandle, Status, Summary};
+#[cfg(feature = "async")]
+pub use kernel::host_call_stream::HostCallStream;
 pub use kernel::host_calls::{CallServer, HostCall, HostCalls};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::shared::SharedKernel;

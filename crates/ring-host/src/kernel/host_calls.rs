@@ -46,6 +46,8 @@ struct Cursor {
 /// The calls that handlers of a kernel make to the host, one after the other: by [`KernelHandle::host_calls`]. What is taken out is
 /// answered by whom it is given to, in any order, on any thread. Until then the handler waits, for as long as it said.
 ///
+/// `into_stream` makes a `Stream` of it (feature `async`).
+///
 /// ```
 /// # use ring_host::{Device, LaunchConfig, Runtime};
 /// # use std::time::Duration;
@@ -127,6 +129,12 @@ impl<K: CallsHost> KernelHandle<K> {
 }
 
 impl<K: CallsHost> HostCalls<K> {
+    /// The kernel.
+    #[cfg(feature = "async")]
+    pub(crate) fn core(&self) -> &KernelCore {
+        &self.board.core
+    }
+
     /// A call, if there is one. Channels take turns.
     #[inline]
     pub fn try_next(&mut self) -> Option<HostCall<K>> {

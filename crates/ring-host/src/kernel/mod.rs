@@ -7,6 +7,8 @@ pub(crate) mod core;
 pub(crate) mod embedded;
 pub(crate) mod files;
 pub(crate) mod handle;
+#[cfg(feature = "async")]
+pub(crate) mod host_call_stream;
 pub(crate) mod host_calls;
 pub(crate) mod launch;
 mod payload;
