@@ -39,12 +39,12 @@ macro_rules! __call_constants {
     };
 }
 
-/// How much room the calls of a kernel take.
+/// The shape of a kernel's call slots.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __calls_const {
     ($name:ident) => {
-        (0, 0)
+        0
     };
     ($name:ident $calls:tt) => {
         $crate::calls::shape_of::<$name>()

@@ -85,10 +85,10 @@ impl<K: CallsHost, Q: Message, R: Message> HostFn<K, Q, R> {
     }
 }
 
-/// Bytes of a channel's call slots, and their shape.
+/// The shape of the call slots of such a kernel.
 #[doc(hidden)]
-pub const fn shape_of<K: CallsHost>() -> (usize, u64) {
-    (CallSlots::<K::Call, K::Answer>::BYTES, CallSlots::<K::Call, K::Answer>::SHAPE)
+pub const fn shape_of<K: CallsHost>() -> u64 {
+    CallSlots::<K::Call, K::Answer>::SHAPE
 }
 
 macro_rules! calls {

@@ -13,7 +13,7 @@ pub const DEFAULT_THREADS: u32 = 512;
 /// As many, of a kernel whose handlers call the host so: half of it where they do, for a thread that waits for the host needs more
 /// registers than there are for 512.
 #[doc(hidden)]
-pub const fn default_threads((calls, _): (usize, u64)) -> u32 {
+pub const fn default_threads(calls: u64) -> u32 {
     if calls > 0 { DEFAULT_THREADS / 2 } else { DEFAULT_THREADS }
 }
 
@@ -37,9 +37,9 @@ pub trait Kernel: Sized + 'static {
     const PREFERS_L1: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
-    /// Bytes of a channel's [call slots](ring_shared::calls), and their shape; 0 and 0 if its handlers do not call the host.
+    /// The shape of a channel's [call slots](ring_shared::calls); 0 if its handlers do not call the host.
     #[doc(hidden)]
-    const CALLS: (usize, u64) = (0, 0);
+    const CALLS: u64 = 0;
     // The compiler shows these lines where a type does not fit.
     /// What the host sends.
     type Request: Message; // #[repr(C)] #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -64,7 +64,7 @@ pub const fn check<K: Kernel>() {
         "threads must be a multiple of 32, from 32 to 1024"
     );
     assert!(
-        K::CALLS.0 == 0
+        K::CALLS == 0
             || (<K::Scope as Scope<K>>::PORTS.is_none() && !<K::Scope as Scope<K>>::IS_GRID),
         "`calls` is for kernels without ports whose handlers are run by a thread, a warp or a block"
     );

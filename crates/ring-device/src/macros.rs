@@ -260,8 +260,7 @@ macro_rules! ring_kernel {
                     const PREFERS_L1: ::core::primitive::bool = $crate::__or!([$($($l1)?)?] false);
                     const THREADS: ::core::primitive::u32 =
                         $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
-                    const CALLS: (::core::primitive::usize, ::core::primitive::u64) =
-                        $crate::__calls_const!($name $($calls)?);
+                    const CALLS: ::core::primitive::u64 = $crate::__calls_const!($name $($calls)?);
                 ]
                 [
                     const _: () = $crate::kernel::check::<$name>();

@@ -11,7 +11,7 @@
 //! - A slot is used again when the host has [released](CallSlots::released) it: when it has answered all of the call, or given up all of
 //!   it. So a late answer never lands in a call of later, and a caller that waits no longer harms nobody.
 //! - A stamp comes round after 2^31 calls or more. Before it does, what a thread left in a slot is overwritten, if the thread has not called again
-//!   ([`is_scrubbed`]).
+//!   (`is_scrubbed`).
 //! - One writer for each line: of the header and the requests the device, of the answers and the credit the host.
 
 use crate::atomics::{Atom, AtomicU64, MemoryScope, System};
@@ -59,23 +59,38 @@ unsafe impl<Q, R> Send for CallSlots<Q, R> {}
 // SAFETY: as above.
 unsafe impl<Q, R> Sync for CallSlots<Q, R> {}
 
+/// Bytes of the header and of the requests of a warp, of so many atoms each, and of its answers.
+const fn parts(request_atoms: usize, answer_atoms: usize) -> (usize, usize) {
+    ((16 + 16 * CALLERS * request_atoms).next_multiple_of(LINE), 16 * CALLERS * answer_atoms)
+}
+
+/// Bytes of a channel's call slots of that [shape](CallSlots::SHAPE), a multiple of 128; 0 for none, which has the shape 0.
+pub const fn bytes_of(shape: u64) -> usize {
+    if shape == 0 {
+        return 0;
+    }
+    let (requests, answers) = parts(shape as usize % 8, shape as usize / 8 % 8);
+    size_of::<CreditLine>() + CALL_SLOTS as usize * (requests + answers)
+}
+
 impl<Q: Message, R: Message> CallSlots<Q, R> {
-    /// Bytes of the header and of the requests of a warp, and of its answers.
-    const REQUESTS: usize = (16 + 16 * CALLERS * Q::INLINE_ATOMS).next_multiple_of(LINE);
-    const ANSWERS: usize = 16 * CALLERS * R::INLINE_ATOMS;
-    const SLOT: usize = Self::REQUESTS + Self::ANSWERS;
+    const REQUESTS: usize = parts(Q::INLINE_ATOMS, R::INLINE_ATOMS).0;
+    const SLOT: usize = {
+        let (requests, answers) = parts(Q::INLINE_ATOMS, R::INLINE_ATOMS);
+        requests + answers
+    };
 
     /// Bytes of a channel's call slots, a multiple of 128.
-    pub const BYTES: usize = {
+    pub const BYTES: usize = bytes_of(Self::SHAPE);
+
+    /// What says how large the slots are: in the low bits of an address that is a multiple of 128. Slots of the same shape lie alike.
+    pub const SHAPE: u64 = {
         assert!(
             size_of::<Q>() <= MAX_CALL_BYTES && size_of::<R>() <= MAX_CALL_BYTES,
             "what a handler asks the host has at most 80 bytes, 72 if it is aligned to 8, and the answer at most 84"
         );
-        size_of::<CreditLine>() + CALL_SLOTS as usize * Self::SLOT
+        (Q::INLINE_ATOMS | R::INLINE_ATOMS << 3) as u64
     };
-
-    /// What says how large the slots are: in the low bits of an address that is a multiple of 128. Slots of the same shape lie alike.
-    pub const SHAPE: u64 = (Q::INLINE_ATOMS | R::INLINE_ATOMS << 3) as u64;
 
     /// The slots at `at`.
     ///
@@ -345,7 +360,8 @@ mod tests {
     fn the_largest_fit_and_share_no_line() {
         type Slots = CallSlots<[u8; MAX_CALL_BYTES], [u32; 21]>;
         const { assert!(Slots::BYTES.is_multiple_of(LINE) && Slots::SHAPE < 64) };
-        assert!(Slots::REQUESTS.is_multiple_of(LINE) && Slots::ANSWERS.is_multiple_of(LINE));
+        const { assert!(Slots::REQUESTS.is_multiple_of(LINE) && Slots::SLOT.is_multiple_of(LINE)) };
+        assert_eq!((Slots::BYTES, bytes_of(0)), (128 + 64 * (3712 + 3584), 0));
         let mut memory = Memory::<[u8; MAX_CALL_BYTES], [u32; 21]>::new();
         let slots = memory.slots();
         slots.ask(5, 7, &[9; MAX_CALL_BYTES]);

@@ -241,7 +241,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
     }
 
     /// Whether its handlers call the host.
-    pub const CALLS: bool = K::CALLS.0 > 0;
+    pub const CALLS: bool = K::CALLS > 0;
 
     /// Whether its state has ticks.
     pub const TICKS: bool = <K::Scope as Scope<K>>::TICKS_APART > 0;

@@ -110,6 +110,12 @@ impl<K: CallsHost> KernelHandle<K> {
     /// # Errors
     /// When they were asked for before.
     pub fn host_calls(&mut self) -> Result<HostCalls<K>, HostCallsError> {
+        const {
+            assert!(
+                K::CALLS == Slots::<K>::SHAPE,
+                "a kernel has the calls that it is declared with"
+            )
+        };
         let core = self.core();
         if !core.take_calls() {
             return Err(HostCallsError::Taken { kernel: K::NAME });

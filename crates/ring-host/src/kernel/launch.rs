@@ -238,7 +238,7 @@ impl LaunchConfig {
         let has_state = <K::Scope as Scope<K>>::STATE_BYTES > 0;
         Needs {
             copies: K::USES_PAYLOAD && !mapped || has_state,
-            calls: K::CALLS.0 > 0,
+            calls: K::CALLS > 0,
             mapped_payload: mapped && self.payload::<K>() > 0,
         }
     }
@@ -326,6 +326,7 @@ impl LaunchConfig {
     /// Checks what depends on the device only, before anything is loaded. The plan is for a persistent
     /// kernel in mapped memory.
     pub(crate) fn check_device<K: Kernel>(&self, device: &DeviceInfo) -> Result<Plan, LaunchError> {
+        const { assert!(K::CALLS < 64, "no shape of call slots") }; // it goes into the low bits of an address
         let bytes = size_of::<K::Request>().max(size_of::<K::Response>());
         let capacity = self.slots::<K>();
         if !capacity.is_power_of_two() || capacity > MAX_CAPACITY {

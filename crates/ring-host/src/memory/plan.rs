@@ -2,6 +2,7 @@
 
 use crate::mode::{Memory, PayloadMemory};
 use ring_shared::atomics::Atom;
+use ring_shared::calls::bytes_of;
 use ring_shared::layout::{Budgets, ChannelBlock, ControlBlock, LINE, Processing};
 use ring_shared::ring::span_in;
 
@@ -29,8 +30,8 @@ pub(crate) struct Plan {
     pub payload_memory: PayloadMemory,
     /// Bytes that each channel keeps in device memory from message to message.
     pub state_bytes: usize,
-    /// Bytes of each channel's slots for calls to the host, a multiple of 128, and their shape; 0 and 0 for none. Only in mapped memory.
-    pub calls: (usize, u64),
+    /// The shape of each channel's slots for calls to the host; 0 for none. Only in mapped memory.
+    pub calls: u64,
     /// Device address of the table of buffers; 0 for none.
     pub buffers: u64,
     /// A launch's budgets, as the device counts them.
@@ -128,7 +129,7 @@ impl Plan {
         let [mapped, copied] = self.payload_parts();
         // Whole lines: what is behind them has other writers.
         let calls = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
-        let staging = calls.checked_add(n.checked_mul(self.calls.0)?)?;
+        let staging = calls.checked_add(n.checked_mul(bytes_of(self.calls))?)?;
         let copied = copied.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
@@ -179,7 +180,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
-            calls: (0, 0),
+            calls: 0,
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

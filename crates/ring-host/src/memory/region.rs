@@ -11,6 +11,7 @@ use crate::mode::Memory;
 use ring_shared::Ring;
 use ring_shared::atomics::Ordering::Relaxed;
 use ring_shared::atomics::{Atom, AtomicU32};
+use ring_shared::calls::bytes_of;
 use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, Far, KernelSetup, Placement,
 };
@@ -158,8 +159,8 @@ impl Region {
                 state: (self.state(channel), self.plan.state_bytes as u64),
                 links: 0,
             });
-            let (bytes, shape) = self.plan.calls;
-            if bytes > 0 {
+            let shape = self.plan.calls;
+            if shape > 0 {
                 let calls = self.device_at(self.calls_at(channel)) | shape;
                 self.channel(channel).calls.store(calls, Relaxed);
             }
@@ -324,10 +325,10 @@ impl Region {
     /// Offset of a channel's slots for calls to the host.
     fn calls_at(&self, channel: u32) -> usize {
         assert!(channel < self.plan.channels, "channel {channel} of {}", self.plan.channels);
-        self.offsets.calls + channel as usize * self.plan.calls.0
+        self.offsets.calls + channel as usize * bytes_of(self.plan.calls)
     }
 
-    /// A channel's slots for calls to the host, as many bytes as the plan says.
+    /// A channel's slots for calls to the host, of the shape that the plan says.
     pub fn calls(&self, channel: u32) -> NonNull<u8> {
         self.host_at(self.calls_at(channel))
     }
@@ -404,7 +405,7 @@ mod tests {
             payload_bytes: 0,
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
-            calls: (0, 0),
+            calls: 0,
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

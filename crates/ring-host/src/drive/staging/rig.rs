@@ -35,7 +35,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         payload_bytes: 0,
         payload_memory: PayloadMemory::Auto,
         state_bytes: 0,
-        calls: (0, 0),
+        calls: 0,
         buffers: 0,
         budgets: Budgets::UNLIMITED,
         processing: Processing::Batch,
