@@ -6,7 +6,7 @@
 macro_rules! __calls {
     ($name:ident) => {};
     ($name:ident { $($(#[$doc:meta])* fn $f:ident($Q:ty) -> $R:ty;)+ }) => {
-        $crate::__call_constants! { $name [0] $([$(#[$doc])* $f: $Q, $R])* }
+        $crate::__constants! { $name HostFn [0] $([$(#[$doc])* $f: $Q, $R])* }
         $(
             $crate::__message!($Q);
             $crate::__message!($R);
@@ -20,22 +20,6 @@ macro_rules! __calls {
         ::core::compile_error!(
             "`calls` takes functions of the host, each as `fn name(Request) -> Answer;`"
         );
-    };
-}
-
-/// A constant for each of those functions, by which it is called.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __call_constants {
-    ($name:ident [$n:expr]) => {};
-    ($name:ident [$n:expr] [$(#[$doc:meta])* $f:ident: $Q:ty, $R:ty] $($rest:tt)*) => {
-        impl $name {
-            $(#[$doc])*
-            #[allow(non_upper_case_globals)]
-            pub const $f: $crate::HostFn<$name, $Q, $R> =
-                $crate::HostFn::new($n, ::core::stringify!($f));
-        }
-        $crate::__call_constants! { $name [$n + 1] $($rest)* }
     };
 }
 

@@ -2,11 +2,9 @@
 
 use crate::block::{Cooperate, Threads};
 use crate::context::{BlockContext, ThreadContext, WarpContext};
-use crate::handlers::{HasBody, HasTag};
+use crate::handlers::{HasBody, HasTag, functions_of_kernels};
 use crate::kernel::Kernel;
 use crate::thread_block::ThreadBlock;
-use core::fmt;
-use core::marker::PhantomData;
 use core::ptr::{NonNull, with_exposed_provenance, with_exposed_provenance_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::time::Duration;
@@ -35,38 +33,10 @@ pub trait CallsHost: Kernel {
     type Answer: HasBody;
 }
 
-/// A function of the host that handlers of kernel `K` call with a `Q`, and that gives an `R`: a constant of the kernel's type, which has
-/// the name of the function.
-pub struct HostFn<K, Q, R> {
-    tag: u32,
-    name: &'static str,
-    of: PhantomData<fn(Q) -> (K, R)>,
-}
-
-impl<K, Q, R> Clone for HostFn<K, Q, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, Q, R> Copy for HostFn<K, Q, R> {}
-
-impl<K: Kernel, Q, R> fmt::Debug for HostFn<K, Q, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}::{}", K::NAME, self.name)
-    }
-}
-
-impl<K, Q, R> HostFn<K, Q, R> {
-    #[doc(hidden)]
-    pub const fn new(tag: u32, name: &'static str) -> Self {
-        HostFn { tag, name, of: PhantomData }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        self.name
-    }
+functions_of_kernels! {
+    /// A function of the host that handlers of kernel `K` call with a `Q`, and that gives an `R`: a constant of the kernel's type, which
+    /// has the name of the function.
+    HostFn
 }
 
 impl<K: CallsHost, Q: Message, R: Message> HostFn<K, Q, R> {

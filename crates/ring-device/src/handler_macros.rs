@@ -5,13 +5,13 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __handlers {
-    ($name:ident $given:tt [$(Thread)?] [$($_S:ty)?] [$($done:tt)*]
+    ($name:ident $given:tt [$(Thread)?] $state:tt $done:tt
         $(#[$doc:meta])* fn $f:ident($s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
         $($rest:tt)*
     ) => {
-        $crate::__handlers! { $name $given [Thread] [$S] [$($done)* {
-            [$(#[$doc])*] $f: $Q, $R; in_order [$s: &mut $S, $q: &$Q] -> $R $body
-        }] $($rest)* }
+        $crate::__handlers! { $name $given [Thread] $state $done
+            $(#[$doc])* fn $f(_: &ThreadContext, $s: &mut $S, $q: &$Q) -> $R $body
+        $($rest)* }
     };
     ($name:ident $given:tt [$(Thread)?] [$($_S:ty)?] [$($done:tt)*]
         $(#[$doc:meta])* fn $f:ident($c:tt: &ThreadContext, $s:tt: &mut $S:ty, $q:tt: &$Q:ty $(,)?)
@@ -20,7 +20,7 @@ macro_rules! __handlers {
     ) => {
         $crate::__handlers! { $name $given [Thread] [$S] [$($done)* {
             [$(#[$doc])*] $f: $Q, $R;
-            in_order_by_context [$c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q] -> $R $body
+            in_order [$c: &$crate::ThreadContext<'_>, $s: &mut $S, $q: &$Q] -> $R $body
         }] $($rest)* }
     };
     ($name:ident $given:tt [$(Thread)?] $state:tt [$($done:tt)*]
@@ -28,7 +28,7 @@ macro_rules! __handlers {
         $($rest:tt)*
     ) => {
         $crate::__handlers! { $name $given [Thread] $state [$($done)* {
-            [$(#[$doc])*] $f: $Q, $R; by_context [$c: &$crate::ThreadContext<'_>, $q: &$Q] -> $R $body
+            [$(#[$doc])*] $f: $Q, $R; at_once [$c: &$crate::ThreadContext<'_>, $q: &$Q] -> $R $body
         }] $($rest)* }
     };
     ($name:ident $given:tt [$(Warp)?] $state:tt [$($done:tt)*]
@@ -58,18 +58,18 @@ macro_rules! __handlers {
             into [$c: &$crate::GridContext<'_>, $q: &$Q, $o: &$crate::Output<$R>] -> () $body
         }] $($rest)* }
     };
-    ($name:ident $given:tt [$(Thread)?] $state:tt [$($done:tt)*]
+    ($name:ident $given:tt [$(Thread)?] $state:tt $done:tt
         $(#[$doc:meta])* fn $f:ident($q:tt: &$Q:ty $(,)?) -> $R:ty $body:block
         $($rest:tt)*
     ) => {
-        $crate::__handlers! { $name $given [Thread] $state [$($done)* {
-            [$(#[$doc])*] $f: $Q, $R; alone [$q: &$Q] -> $R $body
-        }] $($rest)* }
+        $crate::__handlers! { $name $given [Thread] $state $done
+            $(#[$doc])* fn $f(_: &ThreadContext, $q: &$Q) -> $R $body
+        $($rest)* }
     };
     ($name:ident $given:tt [$threads:ident] $state:tt [$({
         [$(#[$doc:meta])*] $f:ident: $Q:ty, $R:ty; $how:ident [$($parameters:tt)*] -> $returns:ty $body:block
     })+]) => {
-        $crate::__handler_constants! { $name [0] $([$(#[$doc])* $f: $Q, $R])* }
+        $crate::__constants! { $name Handler [0] $([$(#[$doc])* $f: $Q, $R])* }
         $(
             $crate::__message!($Q);
             $crate::__message!($R);
@@ -98,19 +98,19 @@ macro_rules! __handlers {
     };
 }
 
-/// A constant for each handler, by which it is asked.
+/// A constant for each handler, or for each function of the host, by which it is asked: of that type, which has both.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __handler_constants {
-    ($name:ident [$n:expr]) => {};
-    ($name:ident [$n:expr] [$(#[$doc:meta])* $f:ident: $Q:ty, $R:ty] $($rest:tt)*) => {
+macro_rules! __constants {
+    ($name:ident $type:ident [$n:expr]) => {};
+    ($name:ident $type:ident [$n:expr] [$(#[$doc:meta])* $f:ident: $Q:ty, $R:ty] $($rest:tt)*) => {
         impl $name {
             $(#[$doc])*
             #[allow(non_upper_case_globals)]
-            pub const $f: $crate::Handler<$name, $Q, $R> =
-                $crate::Handler::new($n, ::core::stringify!($f));
+            pub const $f: $crate::$type<$name, $Q, $R> =
+                $crate::$type::new($n, ::core::stringify!($f));
         }
-        $crate::__handler_constants! { $name [$n + 1] $($rest)* }
+        $crate::__constants! { $name $type [$n + 1] $($rest)* }
     };
 }
 
@@ -143,39 +143,17 @@ macro_rules! __room_for {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __choose {
-    ($name:ident $given:tt Thread [] ($Q:ty) ($R:ty) [$($f:ident $how:ident)*] {$($functions:item)*}) => {
+    ($name:ident $given:tt Thread [] ($Q:ty) ($R:ty) $handlers:tt $functions:tt) => {
         $crate::__handler! { $name $given
             fn handle(context: &ThreadContext, request: &$Q) -> $R {
-                $($functions)*
-                let in_registers = request.in_registers();
-                let request = in_registers.as_ref().unwrap_or(request);
-                let tag = $crate::handlers::HasTag::tag(request);
-                $(
-                    if tag == $name::$f.tag() as ::core::primitive::u64 {
-                        let body = $crate::handlers::HasTag::body(request);
-                        let answer = $crate::__call!($f $how context, (), body);
-                        return $crate::handlers::HasTag::of($name::$f.tag(), answer);
-                    }
-                )*
-                <$R as $crate::handlers::HasTag>::of_nobody()
+                $crate::__by_tag!($name $R, $handlers $functions context, (), request)
             }
         }
     };
-    ($name:ident $given:tt Thread [$S:ty] ($Q:ty) ($R:ty) [$($f:ident $how:ident)*] {$($functions:item)*}) => {
+    ($name:ident $given:tt Thread [$S:ty] ($Q:ty) ($R:ty) $handlers:tt $functions:tt) => {
         $crate::__handler! { $name $given
             fn handle(context: &ThreadContext, state: &mut $S, request: &$Q) -> $R {
-                $($functions)*
-                let in_registers = request.in_registers();
-                let request = in_registers.as_ref().unwrap_or(request);
-                let tag = $crate::handlers::HasTag::tag(request);
-                $(
-                    if tag == $name::$f.tag() as ::core::primitive::u64 {
-                        let body = $crate::handlers::HasTag::body(request);
-                        let answer = $crate::__call!($f $how context, state, body);
-                        return $crate::handlers::HasTag::of($name::$f.tag(), answer);
-                    }
-                )*
-                <$R as $crate::handlers::HasTag>::of_nobody()
+                $crate::__by_tag!($name $R, $handlers $functions context, state, request)
             }
         }
     };
@@ -205,20 +183,36 @@ macro_rules! __choose {
     };
 }
 
+/// The answer of that handler of a thread whose tag the request has.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __by_tag {
+    ($name:ident $R:ty, [$($f:ident $how:ident)*] {$($functions:item)*}
+        $context:ident, $state:tt, $request:ident
+    ) => {{
+        $($functions)*
+        let in_registers = $request.in_registers();
+        let request = in_registers.as_ref().unwrap_or($request);
+        let tag = $crate::handlers::HasTag::tag(request);
+        $(
+            if tag == $name::$f.tag() as ::core::primitive::u64 {
+                let body = $crate::handlers::HasTag::body(request);
+                let answer = $crate::__call!($f $how $context, $state, body);
+                return $crate::handlers::HasTag::of($name::$f.tag(), answer);
+            }
+        )*
+        <$R as $crate::handlers::HasTag>::of_nobody()
+    }};
+}
+
 /// Calls a handler with what it takes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __call {
-    ($f:ident alone $context:ident, $state:tt, $body:ident) => {
-        $f($body)
-    };
-    ($f:ident by_context $context:ident, $state:tt, $body:ident) => {
+    ($f:ident at_once $context:ident, $state:tt, $body:ident) => {
         $f($context, $body)
     };
     ($f:ident in_order $context:ident, $state:tt, $body:ident) => {
-        $f($state, $body)
-    };
-    ($f:ident in_order_by_context $context:ident, $state:tt, $body:ident) => {
         $f($context, $state, $body)
     };
 }

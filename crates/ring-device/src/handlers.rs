@@ -8,8 +8,6 @@ use crate::block::{Cooperate, Threads};
 use crate::context::Output;
 use crate::kernel::Kernel;
 use bytemuck::{Pod, Zeroable};
-use core::fmt;
-use core::marker::PhantomData;
 use ring_shared::Message;
 use ring_shared::message::{INLINE_ATOM_BYTES, INLINE_ATOMS};
 
@@ -40,7 +38,7 @@ unsafe impl<W: Zeroable, const WORDS: usize> Zeroable for Tagged<W, WORDS> {}
 // SAFETY: words of one type side by side, so there is no padding, and each of them is plain bytes.
 unsafe impl<W: Pod, const WORDS: usize> Pod for Tagged<W, WORDS> {}
 
-/// Four words, for messages that are aligned to 16 bytes.
+/// Sixteen bytes, for messages that are aligned so.
 #[doc(hidden)]
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -266,65 +264,78 @@ impl<W: TagWord, const WORDS: usize> HasTag for Tagged<W, WORDS> {
     }
 }
 
-/// One of several handlers of kernel `K`, which takes a `Q` and gives an `R`: a constant of the kernel's type, which has the name of
-/// the handler.
-///
-/// ```
-/// ring_device::ring_kernel! {
-///     /// An account.
-///     pub struct Account;
-///
-///     /// Pays in; gives the balance.
-///     fn pay_in(balance: &mut u64, amount: &u64) -> u64 {
-///         *balance = balance.wrapping_add(*amount);
-///         *balance
-///     }
-///
-///     /// Whether there is as much.
-///     fn covers(balance: &mut u64, amount: &u64) -> u32 {
-///         u32::from(*balance >= *amount)
-///     }
-/// }
-///
-/// let request = Account::covers.request(100); // what a channel carries, as any request
-/// assert_eq!(Account::covers.name(), "covers");
-/// # let _ = request;
-/// ```
-pub struct Handler<K, Q, R> {
-    tag: u32,
-    name: &'static str,
-    of: PhantomData<fn(Q) -> (K, R)>,
+/// A type whose constants are named functions of a kernel `K`, each with its tag, that take a `Q` and give an `R`.
+macro_rules! functions_of_kernels {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        pub struct $name<K, Q, R> {
+            tag: u32,
+            name: &'static str,
+            of: core::marker::PhantomData<fn(Q) -> (K, R)>,
+        }
+
+        impl<K, Q, R> Clone for $name<K, Q, R> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<K, Q, R> Copy for $name<K, Q, R> {}
+
+        impl<K: $crate::Kernel, Q, R> core::fmt::Debug for $name<K, Q, R> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, "{}::{}", K::NAME, self.name)
+            }
+        }
+
+        impl<K, Q, R> $name<K, Q, R> {
+            #[doc(hidden)]
+            pub const fn new(tag: u32, name: &'static str) -> Self {
+                $name { tag, name, of: core::marker::PhantomData }
+            }
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                self.name
+            }
+        }
+    };
 }
+pub(crate) use functions_of_kernels;
 
-impl<K, Q, R> Clone for Handler<K, Q, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, Q, R> Copy for Handler<K, Q, R> {}
-
-impl<K: Kernel, Q, R> fmt::Debug for Handler<K, Q, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}::{}", K::NAME, self.name)
-    }
+functions_of_kernels! {
+    /// One of several handlers of kernel `K`, which takes a `Q` and gives an `R`: a constant of the kernel's type, which has the name of
+    /// the handler.
+    ///
+    /// ```
+    /// ring_device::ring_kernel! {
+    ///     /// An account.
+    ///     pub struct Account;
+    ///
+    ///     /// Pays in; gives the balance.
+    ///     fn pay_in(balance: &mut u64, amount: &u64) -> u64 {
+    ///         *balance = balance.wrapping_add(*amount);
+    ///         *balance
+    ///     }
+    ///
+    ///     /// Whether there is as much.
+    ///     fn covers(balance: &mut u64, amount: &u64) -> u32 {
+    ///         u32::from(*balance >= *amount)
+    ///     }
+    /// }
+    ///
+    /// let request = Account::covers.request(100); // what a channel carries, as any request
+    /// assert_eq!(Account::covers.name(), "covers");
+    /// # let _ = request;
+    /// ```
+    Handler
 }
 
 impl<K, Q, R> Handler<K, Q, R> {
     #[doc(hidden)]
-    pub const fn new(tag: u32, name: &'static str) -> Self {
-        Handler { tag, name, of: PhantomData }
-    }
-
-    #[doc(hidden)]
     #[inline(always)]
     pub const fn tag(self) -> u32 {
         self.tag
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        self.name
     }
 }
 

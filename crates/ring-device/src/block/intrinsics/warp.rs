@@ -23,39 +23,45 @@ pub(crate) fn sync_warp() {
     unsafe { bar_warp_sync(WARP) }
 }
 
-/// The `value` of thread `from` of the warp.
+/// The `value` of thread `from` of those `threads` of the warp.
+///
+/// # Safety
+/// All of those threads call it with the same `threads`, of which `from` is one; no other thread does.
 #[inline(always)]
-pub(crate) fn shuffle(value: u32, from: u32) -> u32 {
+unsafe fn shuffle_among(threads: u32, value: u32, from: u32) -> u32 {
     // libNVVM copies a block of two instructions, a shuffle and a branch on its result, to the end of each branch that
     // leads to it, and the threads of a warp then shuffle at several places. With the statement of assembly in
     // it the block has three, and is not copied.
     #[cfg(feature = "rust-cuda")]
     let value = super::assembly::opaque32(value);
-    // SAFETY: registers only; all 32 threads of the warp call it.
-    unsafe { shfl_sync_idx(WARP, value, from, 31) }
+    // SAFETY: registers only; the caller's promise.
+    unsafe { shfl_sync_idx(threads, value, from, 31) }
+}
+
+/// Both halves of a `u64`, likewise.
+///
+/// # Safety
+/// As for [`shuffle_among`].
+#[inline(always)]
+pub(crate) unsafe fn shuffle64_among(threads: u32, value: u64, from: u32) -> u64 {
+    // SAFETY: the caller's promise.
+    let half = |value: u32| unsafe { shuffle_among(threads, value, from) };
+    let (lo, hi) = (half(value as u32), half((value >> 32) as u32));
+    u64::from(lo) | u64::from(hi) << 32
+}
+
+/// The `value` of thread `from` of the warp.
+#[inline(always)]
+pub(crate) fn shuffle(value: u32, from: u32) -> u32 {
+    // SAFETY: all 32 threads of the warp call it.
+    unsafe { shuffle_among(WARP, value, from) }
 }
 
 /// Both halves of a `u64`, from thread `from` of the warp.
 #[inline(always)]
 pub(crate) fn shuffle64(value: u64, from: u32) -> u64 {
-    let (lo, hi) = (shuffle(value as u32, from), shuffle((value >> 32) as u32, from));
-    u64::from(lo) | u64::from(hi) << 32
-}
-
-/// Both halves of a `u64`, from thread `from` of those `threads` of the warp.
-///
-/// # Safety
-/// All of those threads call it with the same `threads`, of which `from` is one; no other thread does.
-#[inline(always)]
-pub(crate) unsafe fn shuffle64_among(threads: u32, value: u64, from: u32) -> u64 {
-    let half = |value: u32| {
-        #[cfg(feature = "rust-cuda")]
-        let value = super::assembly::opaque32(value);
-        // SAFETY: registers only; the caller's promise.
-        unsafe { shfl_sync_idx(threads, value, from, 31) }
-    };
-    let (lo, hi) = (half(value as u32), half((value >> 32) as u32));
-    u64::from(lo) | u64::from(hi) << 32
+    // SAFETY: all 32 threads of the warp call it.
+    unsafe { shuffle64_among(WARP, value, from) }
 }
 
 /// Whether `holds` is true in every thread of the warp.
