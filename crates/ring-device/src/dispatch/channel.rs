@@ -229,7 +229,8 @@ impl<'a, K: Kernel> Channel<'a, K> {
         self.publish_counters(next, now);
     }
 
-    /// Thread 0: counters and heartbeat, if it is time; whether it was. The lease is looked at then.
+    /// Thread 0, between two messages: counters and heartbeat, if it is time; whether it was. The lease is looked at then. And a
+    /// [tick](Self::tick) of the state, if it has some.
     #[inline(always)]
     pub fn beat(&self, next: u64, now: u64) -> bool {
         let due = now.wrapping_sub(self.memory().telemetry.beat.get()) >= HEARTBEAT;
@@ -237,6 +238,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
             self.publish_counters(next, now);
             self.memory().lease.look(now, self.control());
         }
+        self.tick(now);
         due
     }
 
@@ -248,7 +250,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
 
     /// Thread 0, between two messages: gives the state a tick, if it is time and the channel is active.
     #[inline(always)]
-    pub fn tick(&self, now: u64) {
+    fn tick(&self, now: u64) {
         let (m, apart) = (self.memory(), <K::Scope as Scope<K>>::TICKS_APART);
         if !Self::TICKS || !m.life.active.get() || !m.ticks.is_due(now, apart) {
             return;

@@ -230,7 +230,6 @@ impl<K: Kernel> Channel<'_, K> {
                 let mut due = false;
                 if this.is_lane_0() {
                     due = this.beat(next, now);
-                    this.tick(now);
                 }
                 this.exit_if_tick_panicked();
                 if Threads::LINES > 1 && looks > NARROW && this.is_lane_0() {

@@ -85,9 +85,7 @@ impl<K: Kernel> Channel<'_, K> {
                 let (mut found, mut due) = (None, false);
                 if self.is_lane_0() {
                     found = self.look_for_room(next, looks == 0);
-                    let now = self.now();
-                    due = self.beat(next, now);
-                    self.tick(now);
+                    due = self.beat(next, self.now());
                     if due && found.is_none() && self.memory().lease.has_expired() {
                         found = Some(Decision::LeaseOver);
                     }
@@ -232,7 +230,6 @@ impl<K: Kernel> Channel<'_, K> {
             // The clock that all channels share takes long to read: behind the answer.
             let now = self.now();
             due = self.beat(next, now);
-            self.tick(now);
             m.signals.stop.set(self.after_window(now, due));
             m.budget.next_batch_limit(end < tail);
             self.note_handled(now);
