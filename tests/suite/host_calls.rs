@@ -6,6 +6,7 @@ use ring_host::{
     CallError, Error, HostCall, HostCallsError, KernelHandle, LaunchConfig, LaunchError, Memory,
     Mode, NextCallError, Obstacle, RecvTimeoutError, Runtime,
 };
+use ring_shared::calls::CALL_SLOTS;
 use ring_tests::kernels::of_examples;
 use ring_tests::{LONG, WAYS, cpu, mixed, until};
 use std::time::{Duration, Instant};
@@ -355,4 +356,33 @@ fn a_stream_of_calls_ends_with_the_kernel() {
         kernel.terminate(LONG).unwrap();
         assert!(calls.next().await.is_none());
     });
+}
+
+/// A slot is not used again while one of its callers has no answer, though it has long given up: the last call before that waits for room.
+#[test]
+fn a_call_waits_for_the_slot_of_one_that_is_not_answered() {
+    on_each_device_alone(
+        here!("a_call_waits_for_the_slot_of_one_that_is_not_answered"),
+        |runtime| {
+            let mut kernel = asker(runtime, 1);
+            let mut calls = kernel.host_calls().unwrap();
+            kernel.send(Question { within: 50, ..question(1) }, LONG).unwrap();
+            let held = calls.next(LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap().how, Told::TIMEOUT);
+            for i in 1..u64::from(CALL_SLOTS) {
+                kernel.send(question(i), LONG).unwrap();
+                answer(calls.next(LONG).unwrap());
+                let told = kernel.recv(LONG).unwrap();
+                assert_eq!((told.how, told.number), (Told::ANSWERED, expected(question(i))));
+            }
+            kernel.send(Question { within: 50, ..question(2) }, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap().how, Told::TIMEOUT);
+            assert!(calls.try_next().is_none(), "it has no slot");
+            answer(held);
+            kernel.send(question(3), LONG).unwrap();
+            answer(calls.next(LONG).unwrap());
+            assert_eq!(kernel.recv(LONG).unwrap().number, expected(question(3)));
+            kernel.terminate(LONG).unwrap();
+        },
+    );
 }
