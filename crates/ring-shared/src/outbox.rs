@@ -76,6 +76,12 @@ impl<S: MemoryScope> Outbox<S> {
         self.consumed
     }
 
+    /// Whether the message that was pushed last lies in a slot alone, and is not inline.
+    #[inline]
+    pub fn ends_in_slots(&self) -> bool {
+        self.slots_end == self.next
+    }
+
     /// Says that everything before `index` is consumed, as an answer to message `index - 1`
     /// proves. Saves a read of the credit line.
     #[inline]

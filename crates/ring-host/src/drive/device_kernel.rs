@@ -28,6 +28,67 @@ const LAUNCHED: Duration = Duration::from_secs(60);
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
+/// What is counted of a channel's requests, on a line of its own: written by its sender only, and read by anybody who wants to
+/// know.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct SendCounts {
+    /// Requests.
+    sent: Count,
+    /// Requests that went through slots; the others were inline.
+    in_slots: Count,
+    /// Requests, and batches of them, that found no room when they were first offered.
+    stalls: Count,
+}
+
+/// A count that nobody is ordered by.
+#[derive(Debug, Default)]
+struct Count(std::sync::atomic::AtomicU64);
+
+impl Count {
+    /// By its only writer.
+    #[inline]
+    fn add(&self, n: u64) {
+        self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl SendCounts {
+    /// So many requests more were sent, all inline or all in slots. By the sender.
+    #[inline]
+    pub fn add(&self, n: u64, in_slots: bool) {
+        self.sent.add(n);
+        if in_slots {
+            self.in_slots.add(n);
+        }
+    }
+
+    /// One that is offered for the first time found no room. By the sender.
+    pub fn add_stall(&self) {
+        self.stalls.add(1);
+    }
+
+    /// Requests.
+    pub fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    /// Requests that went through slots.
+    pub fn in_slots(&self) -> u64 {
+        self.in_slots.get()
+    }
+
+    /// Requests, and batches of them, that found no room when they were first offered.
+    pub fn stalls(&self) -> u64 {
+        self.stalls.get()
+    }
+}
+
 /// A kernel as it is on its device. Dropping it gives its memory back, at once if the kernel has left, else
 /// when it is seen to have left.
 #[derive(Debug)]
@@ -57,6 +118,8 @@ pub(crate) struct DeviceKernel {
     fault: OnceLock<DeviceFault>,
     /// For each channel, index after the last response received: written by the receiver only.
     received: Box<[Padded]>,
+    /// For each channel.
+    sends: Box<[SendCounts]>,
 }
 
 impl DeviceKernel {
@@ -74,6 +137,7 @@ impl DeviceKernel {
             patience,
             grid,
             received: (0..region.plan.channels).map(|_| Padded(AtomicU64::new(start))).collect(),
+            sends: (0..region.plan.channels).map(|_| SendCounts::default()).collect(),
             region: ManuallyDrop::new(region),
             lease: Mutex::new(lease),
             launch_slot,
@@ -140,6 +204,12 @@ impl DeviceKernel {
     pub fn publish_received(&self, channel: u32, next: u64) {
         // SYNC: releases the receiver's reads of the response slots to `received`.
         self.received[channel as usize].0.store(next, Ordering::Release);
+    }
+
+    /// What is counted of channel `channel`'s requests.
+    #[inline]
+    pub fn sends(&self, channel: u32) -> &SendCounts {
+        &self.sends[channel as usize]
     }
 
     /// The command that the host wrote last.

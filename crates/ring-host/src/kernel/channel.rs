@@ -43,6 +43,7 @@ impl<K: Kernel> Channel<K> {
                 core: Arc::clone(core),
                 channel,
                 outbox,
+                is_stalled: false,
                 idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },

@@ -1,12 +1,13 @@
-//! What a kernel's channels count, and how long messages took there, as the device wrote it.
+//! What a kernel's channels count on both sides, and how long messages took on the device.
 
 use crate::deadline::{Deadline, Patience, wait};
+use crate::drive::device_kernel::DeviceKernel;
 use crate::error::{ChannelError, DeviceFault};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
 use ring_device::Kernel;
 use ring_shared::atomics::{AtomicU64, Ordering};
-use ring_shared::layout::{BUCKETS, ChannelBlock};
+use ring_shared::layout::BUCKETS;
 use std::time::Duration;
 
 /// How long fresh counters are waited for where they are copied.
@@ -40,17 +41,38 @@ impl Histogram {
         Some(self.upper_end(at))
     }
 
+    /// The time of all messages together, as far as it is known: each counts with the middle of its bucket, which is at most half
+    /// more than it took and at most a quarter less; one in the last bucket may have taken longer.
+    pub fn sum(&self) -> Duration {
+        let ticks =
+            self.buckets.iter().zip(0..).map(|(n, k)| *n as f64 * 1.5 * f64::from(k).exp2());
+        self.in_time(ticks.sum())
+    }
+
     /// Upper end of bucket `k`.
     pub fn upper_end(&self, k: usize) -> Duration {
-        let ticks = (1u64 << (k.min(BUCKETS - 1) + 1)) as f64;
-        Duration::try_from_secs_f64(ticks * self.nanoseconds_per_tick * 1e-9).unwrap_or_default()
+        self.in_time((1u64 << (k.min(BUCKETS - 1) + 1)) as f64)
+    }
+
+    fn in_time(&self, ticks: f64) -> Duration {
+        let seconds = ticks * self.nanoseconds_per_tick * 1e-9;
+        let beyond = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+        Duration::try_from_secs_f64(seconds).unwrap_or(beyond)
     }
 }
 
-/// What a channel counts, or several channels together. Written by the device, at most every 100 us.
+/// What a channel counts, or several channels together. What the device counts it writes at most every 100 us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Telemetry {
+    /// Requests that the host has sent.
+    pub sent: u64,
+    /// Of those, how many went through slots; the others were inline.
+    pub in_slots: u64,
+    /// Requests, and batches of them, that found no room when they were first offered.
+    pub stalls: u64,
+    /// Responses that the host has received.
+    pub received: u64,
     /// Messages handled.
     pub processed: u64,
     /// Messages that the handler refused, and commands that were not understood.
@@ -71,7 +93,9 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    fn of(block: &ChannelBlock, rate: f64) -> Telemetry {
+    fn of(kernel: &DeviceKernel, channel: u32) -> Telemetry {
+        let (block, rate) = (kernel.region().channel(channel), kernel.nanoseconds_per_tick());
+        let (start, sends) = (kernel.region().plan.start, kernel.sends(channel));
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let histogram = |buckets: &[AtomicU64; BUCKETS]| Histogram {
             buckets: std::array::from_fn(|k| read(&buckets[k])),
@@ -79,6 +103,10 @@ impl Telemetry {
         };
         let status = &block.status;
         Telemetry {
+            sent: sends.sent(),
+            in_slots: sends.in_slots(),
+            stalls: sends.stalls(),
+            received: kernel.received(channel).wrapping_sub(start),
             processed: read(&status.processed),
             refused: read(&status.refused),
             errors: read(&status.errors),
@@ -90,12 +118,17 @@ impl Telemetry {
         }
     }
 
-    fn add(self, other: Telemetry) -> Telemetry {
+    /// Of several channels together.
+    pub(crate) fn add(self, other: Telemetry) -> Telemetry {
         let sum = |a: Histogram, b: Histogram| Histogram {
             buckets: std::array::from_fn(|k| a.buckets[k].wrapping_add(b.buckets[k])),
             ..a
         };
         Telemetry {
+            sent: self.sent.wrapping_add(other.sent),
+            in_slots: self.in_slots.wrapping_add(other.in_slots),
+            stalls: self.stalls.wrapping_add(other.stalls),
+            received: self.received.wrapping_add(other.received),
             processed: self.processed.wrapping_add(other.processed),
             refused: self.refused.wrapping_add(other.refused),
             errors: self.errors.wrapping_add(other.errors),
@@ -109,7 +142,7 @@ impl Telemetry {
 }
 
 impl<K: Kernel> KernelHandle<K> {
-    /// What all channels count, together. In mapped memory it is read in place; else as it came back
+    /// What all channels count, together. In mapped memory it is read in place; else what the device counts is as it came back
     /// last, after a wait of up to 5 ms for it to come back anew.
     pub fn telemetry(&self) -> Telemetry {
         self.core().telemetry()
@@ -124,18 +157,22 @@ impl<K: Kernel> KernelHandle<K> {
 impl KernelCore {
     /// See [`KernelHandle::telemetry`].
     pub fn telemetry(&self) -> Telemetry {
+        let mut channels = self.telemetry_of_channels();
+        let first = channels.next().expect("a kernel has a channel");
+        channels.fold(first, Telemetry::add)
+    }
+
+    /// What each of its channels counts.
+    pub fn telemetry_of_channels(&self) -> impl Iterator<Item = Telemetry> + '_ {
         self.refresh();
-        let (region, rate) = (self.device.region(), self.device.nanoseconds_per_tick());
-        let channel = |i| Telemetry::of(region.channel(i), rate);
-        (1..region.plan.channels).map(channel).fold(channel(0), Telemetry::add)
+        (0..self.device.region().plan.channels).map(|channel| Telemetry::of(&self.device, channel))
     }
 
     /// See [`KernelHandle::channel_telemetry`].
     pub fn channel_telemetry(&self, channel: u32) -> Result<Telemetry, ChannelError> {
         self.check_channel(channel)?;
         self.refresh();
-        let rate = self.device.nanoseconds_per_tick();
-        Ok(Telemetry::of(self.device.region().channel(channel), rate))
+        Ok(Telemetry::of(&self.device, channel))
     }
 
     fn refresh(&self) {
@@ -163,7 +200,9 @@ mod tests {
         assert_eq!(h.quantile(0.99), Some(Duration::from_nanos(1)));
         assert_eq!(h.quantile(1.0), Some(Duration::from_nanos(1024)));
         assert_eq!(h.quantile(7.0), h.quantile(1.0));
+        assert_eq!(h.sum(), Duration::from_nanos(842), "99 of 0.75 ns, and one of 768");
         h.buckets = [u64::MAX; BUCKETS];
         assert!(h.quantile(0.5).is_some());
+        assert_eq!(h.sum(), Duration::MAX);
     }
 }

@@ -16,6 +16,8 @@ pub struct Sender<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
     pub(super) outbox: Outbox,
+    /// What was offered last found no room, and has been counted for it.
+    pub(super) is_stalled: bool,
     pub(super) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn(K)>,
 }
@@ -61,11 +63,11 @@ impl<K: Kernel> Sender<K> {
         let received = self.admitted()?;
         match self.outbox.push(request, received) {
             Ok(()) => {
-                self.core.after_send();
+                self.note_sent(1);
                 Ok(())
             }
             Err(PushError::Full) => {
-                self.idle_polls.note(&self.core)?;
+                self.note_full()?;
                 Err(TrySendError::Full(()))
             }
             Err(PushError::Corrupt(corrupt)) => Err(self.corrupt(corrupt).into()),
@@ -163,11 +165,28 @@ impl<K: Kernel> Sender<K> {
     fn sent(&mut self, sent: Result<usize, Corrupt>) -> Result<usize, TrySendError<()>> {
         let sent = sent.map_err(|corrupt| self.corrupt(corrupt))?;
         if sent == 0 {
-            self.idle_polls.note(&self.core)?;
+            self.note_full()?;
         } else {
-            self.core.after_send();
+            self.note_sent(sent as u64);
         }
         Ok(sent)
+    }
+
+    /// After so many were accepted, all inline or all in slots.
+    #[inline]
+    fn note_sent(&mut self, n: u64) {
+        self.is_stalled = false;
+        self.core.device.sends(self.channel).add(n, self.outbox.ends_in_slots());
+        self.core.after_send();
+    }
+
+    /// After there was no room.
+    #[inline]
+    fn note_full(&mut self) -> Result<(), DeviceFault> {
+        if !std::mem::replace(&mut self.is_stalled, true) {
+            self.core.device.sends(self.channel).add_stall();
+        }
+        self.idle_polls.note(&self.core)
     }
 
     /// What the receiving half has received, if messages are taken; else why not.
