@@ -1,9 +1,10 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
 mod handlers;
 mod host_calls;
+mod metrics;
 mod services;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -31,6 +32,9 @@ fn main() -> Result<(), Error> {
     if what.as_deref() == Some("host-calls") {
         return host_calls::host_calls(&host);
     }
+    if what.as_deref() == Some("metrics") {
+        return metrics::metrics(&host);
+    }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
@@ -38,7 +42,8 @@ fn main() -> Result<(), Error> {
     beside_residents(&host, device)?;
     services::services(&host)?;
     handlers::handlers(&host)?;
-    host_calls::host_calls(&host)
+    host_calls::host_calls(&host)?;
+    metrics::metrics(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

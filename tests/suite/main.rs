@@ -31,6 +31,7 @@ mod lease;
 mod life_cycle;
 mod loading;
 mod messages;
+mod metrics;
 mod modes;
 mod panics;
 mod payload;

@@ -12,7 +12,7 @@ use fs_err as fs;
 use crate::{Result, Workspace, pins, shell, workspace};
 
 /// The chapters in their order: names, and files from the root of the repository on.
-const CHAPTERS: [(&str, &str); 12] = [
+const CHAPTERS: [(&str, &str); 13] = [
     ("ring", "README.md"),
     ("Architecture", "docs/architecture.md"),
     ("Building kernels", "docs/building-kernels.md"),
@@ -20,6 +20,7 @@ const CHAPTERS: [(&str, &str); 12] = [
     ("Platforms", "docs/platforms.md"),
     ("Performance", "docs/performance.md"),
     ("Reliability", "docs/reliability.md"),
+    ("Operations", "docs/operations.md"),
     ("Measured results", "docs/results/README.md"),
     ("Changes", "CHANGELOG.md"),
     ("Contributing", "CONTRIBUTING.md"),

@@ -39,6 +39,8 @@
 //! - `cuda` (default): NVIDIA GPUs, through the driver library that is found at run time.
 //! - `async`: a channel's halves as `Stream` and `Sink`, and calls and tickets as futures, for tokio or any other
 //!   executor (`asynchronous`).
+//! - `metrics`: what kernels count, for Prometheus (`metrics`).
+//! - `exporter`: the same, served by HTTP on a thread of its own.
 //! - `quirks`: devices with things taken away, for tests.
 //!
 //! # Where to look
@@ -65,6 +67,8 @@ mod graph;
 mod grids;
 mod kernel;
 mod memory;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;

@@ -7,6 +7,7 @@ use crate::kernel::core::KernelCore;
 use crate::sync::lock;
 use ring_shared::atomics::{Ordering, fence};
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 /// What the memory of a kernel keeps that may view buffers: buffers, until nothing of the kernel is on the device.
@@ -18,14 +19,35 @@ pub(crate) struct Presence<T> {
 /// Tells whether a presence is still there.
 type Watch = Weak<dyn Debug + Send + Sync>;
 
+/// A kernel's messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    /// It answers each request, and has no ports: when the answer was received, the request is over.
+    pub answers: bool,
+    /// Bytes of a request, and of a response.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
+    pub bytes: [usize; 2],
+}
+
 /// A kernel of the runtime.
 #[derive(Clone, Debug)]
 struct Kernel {
     core: Weak<KernelCore>,
     /// What its memory keeps if it may view buffers.
     presence: Option<Watch>,
-    /// It answers each request: when the answer was received, the request is over.
-    answers: bool,
+    messages: Messages,
+    /// The how manieth that was launched, from 1.
+    number: u64,
+}
+
+/// A kernel that is not gone.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub core: Arc<KernelCore>,
+    pub messages: Messages,
+    /// The how manieth of its runtime that was launched, from 1.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
+    pub number: u64,
 }
 
 impl Kernel {
@@ -36,40 +58,47 @@ impl Kernel {
     }
 }
 
-/// The kernels that a runtime has launched and that are not gone.
+/// The kernels that a runtime has launched and that are not gone, in the order of their launches.
 #[derive(Debug, Default)]
-pub(crate) struct Kernels(Mutex<Vec<Kernel>>);
+pub(crate) struct Kernels {
+    each: Mutex<Vec<Kernel>>,
+    /// How many were launched.
+    launched: AtomicU64,
+}
 
 impl Kernels {
-    /// Adds a kernel, with what its memory keeps if it may view buffers. `answers`: it has no ports.
+    /// Adds a kernel, with what its memory keeps if it may view buffers.
     pub fn add(
         &self,
         core: &Arc<KernelCore>,
         presence: Option<&Arc<dyn Debug + Send + Sync>>,
-        answers: bool,
+        messages: Messages,
     ) {
         let (core, presence) = (Arc::downgrade(core), presence.map(Arc::downgrade));
-        let mut kernels = lock(&self.0);
+        let mut kernels = lock(&self.each);
         kernels.retain(|kernel| !kernel.is_gone());
-        kernels.push(Kernel { core, presence, answers });
+        let number = self.launched.fetch_add(1, Relaxed) + 1;
+        kernels.push(Kernel { core, presence, messages, number });
     }
 
     /// What was sent by now to each that may view buffers.
     pub(super) fn sent(&self) -> Vec<Sent> {
-        let kernels = lock(&self.0);
+        let kernels = lock(&self.each);
         let views = kernels.iter().filter(|kernel| kernel.presence.is_some() && !kernel.is_gone());
         views.map(Sent::new).collect()
     }
 
-    /// Those that are not gone, and whether each answers every request.
-    pub fn live_and_answering(&self) -> Vec<(Arc<KernelCore>, bool)> {
-        let kernels = lock(&self.0);
-        kernels.iter().filter_map(|kernel| Some((kernel.core.upgrade()?, kernel.answers))).collect()
+    /// Those that are not gone.
+    pub fn live(&self) -> Vec<Live> {
+        let live = |&Kernel { ref core, messages, number, .. }: &Kernel| {
+            Some(Live { core: core.upgrade()?, messages, number })
+        };
+        lock(&self.each).iter().filter_map(live).collect()
     }
 
-    /// Those that are not gone.
-    pub fn live(&self) -> Vec<Arc<KernelCore>> {
-        self.live_and_answering().into_iter().map(|(core, _)| core).collect()
+    /// What a handle and its channels have in common, of each of them.
+    pub fn live_cores(&self) -> Vec<Arc<KernelCore>> {
+        self.live().into_iter().map(|live| live.core).collect()
     }
 }
 
@@ -101,7 +130,7 @@ pub(super) struct Sent {
 
 impl Sent {
     fn new(kernel: &Kernel) -> Sent {
-        let core = kernel.core.upgrade().filter(|_| kernel.answers);
+        let core = kernel.core.upgrade().filter(|_| kernel.messages.answers);
         let before = core.map(|core| {
             let channels = 0..core.device.region().plan.channels;
             channels.map(|channel| core.device.sent(channel)).collect()

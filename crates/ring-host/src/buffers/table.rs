@@ -158,7 +158,7 @@ impl Buffers {
             copier: Mutex::new(Copier::new(lane, pinned.cloned(), patience)),
         })));
         let mut copier = buffers.copier(deadline)?;
-        let live = buffers.0.kernels.live();
+        let live = buffers.0.kernels.live_cores();
         let _holds = hold(&live, deadline)?;
         // SAFETY: all of the table, which no kernel knows yet, and which `Drop` frees when no copy is under way.
         unsafe { copier.zero(address, TABLE, deadline) }?;
@@ -222,7 +222,7 @@ impl Buffers {
         let entry = lock(&self.0.entries).take().ok_or(BufferError::TooMany)?;
         let memory = memory().inspect_err(|_| lock(&self.0.entries).free.push(entry))?;
         let taken = Taken { entry, generation: generation::next(), memory };
-        let live = self.0.kernels.live();
+        let live = self.0.kernels.live_cores();
         let entered = hold(&live, deadline).and_then(|_holds| {
             let device = taken.memory.device();
             ready(&mut copier, device)?;
@@ -289,7 +289,7 @@ impl Buffers {
     ) -> Result<(), BufferError> {
         let mut named = list.iter_mut().filter(|given| !given.is_refused && given.is_over());
         let Some(first) = named.next() else { return Ok(()) };
-        let live = self.0.kernels.live();
+        let live = self.0.kernels.live_cores();
         let _holds = hold(&live, deadline)?;
         for given in std::iter::once(first).chain(named) {
             let to = self.entry(given.taken.entry);
@@ -342,7 +342,7 @@ impl Buffers {
     ) -> Result<(), BufferError> {
         let mut copier = self.copier(deadline)?;
         self.reclaim_by(&mut copier, deadline)?;
-        let live = self.0.kernels.live();
+        let live = self.0.kernels.live_cores();
         let _holds = hold(&live, deadline)?;
         copy(&mut copier)
     }

@@ -113,6 +113,12 @@ impl Arena {
         self.pinned.is_some_and(|mapped| mapped.registered)
     }
 
+    /// Bytes in all.
+    #[cfg(feature = "metrics")]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Bytes that are free, perhaps not side by side.
     pub fn free(&self) -> usize {
         lock(&self.ranges).total_available()

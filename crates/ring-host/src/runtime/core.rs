@@ -1,7 +1,7 @@
 //! Starting a kernel in exactly the way that was chosen.
 
 use super::environment::asked;
-use crate::buffers::kernels::Kernels;
+use crate::buffers::kernels::{Kernels, Live, Messages};
 use crate::buffers::table::Buffers;
 use crate::deadline::{Deadline, Patience, wait};
 use crate::device::cpu::program;
@@ -69,6 +69,12 @@ impl RuntimeCore {
     ) -> RuntimeCore {
         let (launched, buffers) = (Arc::default(), Mutex::default());
         RuntimeCore { driver, pinned, device, why, kernels, launched, buffers }
+    }
+
+    /// The kernels that were launched.
+    #[cfg(feature = "metrics")]
+    pub fn launched(&self) -> &Arc<Kernels> {
+        &self.launched
     }
 
     /// The buffers, made if there are none yet.
@@ -238,7 +244,8 @@ impl RuntimeCore {
         let device = DeviceKernel::new(named, clock, (region, lease), launched);
         let core = Arc::new(KernelCore::new(device, drive));
         let answers = <K::Scope as Scope<K>>::PORTS.is_none();
-        self.launched.add(&core, presence.as_ref(), answers);
+        let message_bytes = [size_of::<K::Request>(), size_of::<K::Response>()];
+        self.launched.add(&core, presence.as_ref(), Messages { answers, bytes: message_bytes });
         // Before the launch: the blocks of a grid meet there.
         clear_state(&core.device, head, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;
@@ -259,14 +266,14 @@ impl RuntimeCore {
         work: impl FnOnce() -> T,
     ) -> Result<T, QuiesceError> {
         reap();
-        let live = self.launched.live_and_answering();
-        let linked = live
-            .iter()
-            .find(|(core, answers)| !core.device.has_ended() && (core.has_peers() || !answers));
-        if let Some((core, _)) = linked {
+        let live = self.launched.live();
+        let linked = live.iter().find(|Live { core, messages, .. }| {
+            !core.device.has_ended() && (core.has_peers() || !messages.answers)
+        });
+        if let Some(Live { core, .. }) = linked {
             return Err(QuiesceError::Linked { kernel: core.device.name });
         }
-        let aside = live.iter().filter_map(|(core, _)| core.step_aside(deadline).transpose());
+        let aside = live.iter().filter_map(|live| live.core.step_aside(deadline).transpose());
         let mut away = aside.collect::<Result<Vec<_>, _>>()?;
         away.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
         away.iter().try_for_each(|kernel| kernel.can_resume(deadline))?;

@@ -1,0 +1,338 @@
+//! How what was read is written: each metric's name, unit, help and value.
+
+use super::sample::{ChannelSample, KernelSample, MemorySample, Sample};
+use crate::kernel::telemetry::Histogram;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use ring_shared::layout::{BUCKETS, State};
+use std::borrow::Cow;
+use std::fmt::Error;
+
+/// A metric of each of some things.
+struct Metric<T> {
+    name: &'static str,
+    unit: Option<Unit>,
+    help: &'static str,
+    value: Value<T>,
+}
+
+/// How the value of a metric is read; `None` of what has no such value.
+enum Value<T> {
+    Counter(fn(T) -> Option<u64>),
+    Gauge(fn(T) -> Option<f64>),
+    Histogram(fn(T) -> Histogram),
+}
+
+/// A channel, and its kernel before it.
+type OfChannel<'a> = (&'a KernelSample, &'a ChannelSample);
+
+type Label = (&'static str, Cow<'static, str>);
+
+/// The labels that only one metric of a kernel has.
+type LabelsOf = fn(&KernelSample) -> Vec<Label>;
+
+const BYTES: Option<Unit> = Some(Unit::Bytes);
+const SECONDS: Option<Unit> = Some(Unit::Seconds);
+
+fn counter<T>(
+    name: &'static str,
+    unit: Option<Unit>,
+    help: &'static str,
+    value: fn(T) -> Option<u64>,
+) -> Metric<T> {
+    Metric { name, unit, help, value: Value::Counter(value) }
+}
+
+fn gauge<T>(
+    name: &'static str,
+    unit: Option<Unit>,
+    help: &'static str,
+    value: fn(T) -> Option<f64>,
+) -> Metric<T> {
+    Metric { name, unit, help, value: Value::Gauge(value) }
+}
+
+fn histogram<T>(
+    name: &'static str,
+    unit: Option<Unit>,
+    help: &'static str,
+    value: fn(T) -> Histogram,
+) -> Metric<T> {
+    Metric { name, unit, help, value: Value::Histogram(value) }
+}
+
+fn of_channels<'a>() -> [Metric<OfChannel<'a>>; 12] {
+    [
+        counter("ring_requests_sent", None, "Requests that the host has sent", |(_, channel)| {
+            Some(channel.telemetry.sent)
+        }),
+        counter(
+            "ring_requests_in_slots",
+            None,
+            "Requests sent that went through slots; the others were inline",
+            |(_, channel)| Some(channel.telemetry.in_slots),
+        ),
+        counter("ring_requests", BYTES, "Bytes of the requests sent", |(kernel, channel)| {
+            Some(channel.telemetry.sent.wrapping_mul(kernel.message_bytes[0] as u64))
+        }),
+        counter(
+            "ring_send_stalls",
+            None,
+            "Requests, and batches of them, that found no room when they were first offered",
+            |(_, channel)| Some(channel.telemetry.stalls),
+        ),
+        counter("ring_requests_handled", None, "Messages handled", |(_, channel)| {
+            Some(channel.telemetry.processed)
+        }),
+        counter(
+            "ring_requests_refused",
+            None,
+            "Messages that the handler refused, and commands that were not understood",
+            |(_, channel)| Some(channel.telemetry.refused),
+        ),
+        counter("ring_index_errors", None, "Indices that could not be", |(_, channel)| {
+            Some(channel.telemetry.errors)
+        }),
+        gauge(
+            "ring_requests_waiting",
+            None,
+            "Requests that are sent and not taken, as far as the host knows",
+            |(_, channel)| Some(channel.waiting as f64),
+        ),
+        gauge(
+            "ring_inbox_depth",
+            None,
+            "Requests in all rings that the channel takes messages from, as the device saw them last",
+            |(_, channel)| Some(channel.telemetry.depth as f64),
+        ),
+        counter(
+            "ring_responses_received",
+            None,
+            "Responses that the host has received",
+            |(kernel, channel)| kernel.answers.then_some(channel.telemetry.received),
+        ),
+        counter("ring_responses", BYTES, "Bytes of the responses received", |(kernel, channel)| {
+            let bytes = kernel.message_bytes[1] as u64;
+            kernel.answers.then(|| channel.telemetry.received.wrapping_mul(bytes))
+        }),
+        gauge(
+            "ring_responses_waiting",
+            None,
+            "Messages handled whose responses were not received",
+            |(kernel, channel)| {
+                let telemetry = &channel.telemetry;
+                let waiting = telemetry.processed.saturating_sub(telemetry.received);
+                kernel.answers.then_some(waiting as f64)
+            },
+        ),
+    ]
+}
+
+fn of_kernels<'a>() -> [Metric<&'a KernelSample>; 6] {
+    [
+        histogram("ring_handler", SECONDS, "How long handlers ran", |kernel| kernel.handler),
+        histogram(
+            "ring_queueing",
+            SECONDS,
+            "How long messages waited before they were handled, at most",
+            |kernel| kernel.queueing,
+        ),
+        counter("ring_kernel_launches", None, "Launches", |kernel| Some(kernel.launches)),
+        gauge(
+            "ring_kernel_heartbeat",
+            SECONDS,
+            "The oldest heartbeat of a channel, by the device's clock",
+            |kernel| Some(kernel.heartbeat.as_secs_f64()),
+        ),
+        gauge(
+            "ring_kernel_lease",
+            SECONDS,
+            "How long the kernel stays without the host",
+            |kernel| kernel.lease.map(|lease| lease.as_secs_f64()),
+        ),
+        gauge("ring_kernel_pinned", BYTES, "Pinned memory that the kernel occupies", |kernel| {
+            Some(kernel.pinned_bytes as f64)
+        }),
+    ]
+}
+
+fn of_memories<'a>() -> [Metric<&'a MemorySample>; 2] {
+    [
+        gauge(
+            "ring_memory",
+            BYTES,
+            "Memory that the runtime has taken for its kernels",
+            |memory| Some(memory.bytes as f64),
+        ),
+        gauge("ring_memory_free", BYTES, "Of that, what no kernel occupies", |memory| {
+            Some(memory.free as f64)
+        }),
+    ]
+}
+
+/// Writes all of it.
+pub(super) fn write(sample: &Sample, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+    let labels: Vec<[Label; 3]> = sample.kernels.iter().map(labels_of).collect();
+    let kernels = || sample.kernels.iter().zip(&labels);
+    for metric in of_channels() {
+        let each = sample.channels.iter().map(|channel| {
+            let (kernel, labels) = (&sample.kernels[channel.kernel], &labels[channel.kernel][..]);
+            ((kernel, channel), (labels, [("channel", channel.channel)]))
+        });
+        metric.encode(&mut encoder, each)?;
+    }
+    for metric in of_kernels() {
+        metric.encode(&mut encoder, kernels().map(|(kernel, labels)| (kernel, &labels[..])))?;
+    }
+    for (metric, more) in facts_of_kernels() {
+        let facts = kernels().map(|(kernel, labels)| (kernel, (&labels[..], more(kernel))));
+        metric.encode(&mut encoder, facts)?;
+    }
+    for metric in of_memories() {
+        let labelled = |memory: &MemorySample| {
+            [("device", memory.device.to_string()), ("memory", memory.memory.to_owned())]
+        };
+        metric.encode(
+            &mut encoder,
+            sample.memories.iter().map(|memory| (memory, labelled(memory))),
+        )?;
+    }
+    Ok(())
+}
+
+impl<T> Metric<T> {
+    /// Writes it of each of some things, with their labels.
+    fn encode<L: EncodeLabelSet>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        each: impl Iterator<Item = (T, L)>,
+    ) -> Result<(), Error> {
+        let kind = match self.value {
+            Value::Counter(_) => MetricType::Counter,
+            Value::Gauge(_) => MetricType::Gauge,
+            Value::Histogram(_) => MetricType::Histogram,
+        };
+        let mut family =
+            encoder.encode_descriptor(self.name, self.help, self.unit.as_ref(), kind)?;
+        for (one, labels) in each {
+            match self.value {
+                Value::Counter(value) => {
+                    let Some(value) = value(one) else { continue };
+                    let mut line = family.encode_family(&labels)?;
+                    line.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+                }
+                Value::Gauge(value) => {
+                    let Some(value) = value(one) else { continue };
+                    family.encode_family(&labels)?.encode_gauge(&value)?;
+                }
+                Value::Histogram(times) => {
+                    encode_histogram(&times(one), family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_histogram(times: &Histogram, mut lines: MetricEncoder<'_>) -> Result<(), Error> {
+    let mut all = 0u64;
+    let buckets: [(f64, u64); BUCKETS] = std::array::from_fn(|k| {
+        let end = match k + 1 {
+            BUCKETS => f64::INFINITY,
+            _ => times.upper_end(k).as_secs_f64(),
+        };
+        // The device may write anything, and the encoder adds them up.
+        let count = times.buckets[k].min(u64::MAX - all);
+        all += count;
+        (end, count)
+    });
+    lines.encode_histogram::<NoLabelSet>(times.sum().as_secs_f64(), all, &buckets, None)
+}
+
+fn labels_of(kernel: &KernelSample) -> [Label; 3] {
+    [
+        ("device", kernel.device.to_string().into()),
+        ("kernel", kernel.name.into()),
+        ("launch", kernel.launch.to_string().into()),
+    ]
+}
+
+/// Metrics that are always 1, and say what they do by labels of their own.
+fn facts_of_kernels<'a>() -> [(Metric<&'a KernelSample>, LabelsOf); 2] {
+    let fact = |name, help| gauge(name, None, help, |_| Some(1.0));
+    [
+        (fact("ring_kernel_info", "How the kernel runs"), |kernel| {
+            vec![
+                ("mode", kernel.mode.to_string().into()),
+                ("memory", kernel.memory.to_string().into()),
+                ("blocks", kernel.blocks.to_string().into()),
+                ("threads", kernel.threads.to_string().into()),
+                ("channels", kernel.channels.len().to_string().into()),
+            ]
+        }),
+        (fact("ring_kernel_state", "The state that the kernel is in"), |kernel| {
+            vec![("state", name_of(kernel.state).into())]
+        }),
+    ]
+}
+
+fn name_of(state: State) -> &'static str {
+    match state {
+        State::Launched => "launched",
+        State::Active => "active",
+        State::Inactive => "inactive",
+        State::Terminated => "terminated",
+        State::Faulted => "faulted",
+        State::Yielded => "yielded",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::collector::Collector;
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    fn full_name<T>(Metric { name, unit, value, .. }: &Metric<T>) -> String {
+        let unit = unit.as_ref().map_or(String::new(), |unit| format!("_{}", unit.as_str()));
+        let end = if matches!(value, Value::Counter(_)) { "_total" } else { "" };
+        format!("{name}{unit}{end}")
+    }
+
+    #[derive(Debug)]
+    struct One(Histogram);
+
+    impl Collector for One {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+            let metric = histogram("times", SECONDS, "Times", |one: &One| one.0);
+            metric.encode(&mut encoder, [(self, [("of", "it")])].into_iter())
+        }
+    }
+
+    #[test]
+    fn counts_that_cannot_be_are_written_all_the_same() {
+        let counts = Histogram { buckets: [u64::MAX; BUCKETS], nanoseconds_per_tick: f64::MAX };
+        let (mut registry, mut page) = (Registry::default(), String::new());
+        registry.register_collector(Box::new(One(counts)));
+        encode(&mut page, &registry).unwrap();
+        let last = format!("times_seconds_bucket{{le=\"+Inf\",of=\"it\"}} {}", u64::MAX);
+        assert!(page.contains(&last), "{page}");
+    }
+
+    #[test]
+    fn each_metric_stands_in_the_documentation() {
+        let mut names: Vec<_> = of_channels().iter().map(full_name).collect();
+        names.extend(of_kernels().iter().map(full_name));
+        names.extend(facts_of_kernels().iter().map(|(metric, _)| full_name(metric)));
+        names.extend(of_memories().iter().map(full_name));
+        let documentation = include_str!("mod.rs");
+        let lacking = |name: &&String| !documentation.contains(&format!("`{name}`"));
+        assert_eq!(names.iter().filter(lacking).collect::<Vec<_>>(), [""; 0]);
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 22);
+    }
+}
