@@ -36,7 +36,7 @@ struct Kernel {
     /// What its memory keeps if it may view buffers.
     presence: Option<Watch>,
     messages: Messages,
-    /// The how manieth that was launched, from 1.
+    /// Its number among the launches of the runtime, from 1.
     number: u64,
 }
 
@@ -45,7 +45,7 @@ struct Kernel {
 pub(crate) struct Live {
     pub core: Arc<KernelCore>,
     pub messages: Messages,
-    /// The how manieth of its runtime that was launched, from 1.
+    /// Its number among the launches of its runtime, from 1.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
     pub number: u64,
 }

@@ -28,7 +28,7 @@
 //! | `ring_kernel_pinned_bytes` | kernel | pinned memory that it occupies |
 //! | `ring_memory_bytes`, `ring_memory_free_bytes` | device | the runtime's `pinned` and `device` memory |
 //!
-//! Labels: `device` (`cpu`, `cuda:0`), `kernel` (its name), `launch` (the how manieth launch of its runtime it is, from 1),
+//! Labels: `device` (`cpu`, `cuda:0`), `kernel` (its name), `launch` (its number among the launches of its runtime, from 1),
 //! `channel`.
 
 #[cfg(feature = "exporter")]

@@ -31,7 +31,7 @@ pub(super) struct MemorySample {
 pub(super) struct KernelSample {
     pub device: Arc<str>,
     pub name: &'static str,
-    /// The how manieth of its runtime that was launched.
+    /// Its number among the launches of its runtime.
     pub launch: u64,
     pub mode: Mode,
     pub memory: Memory,
