@@ -8,6 +8,7 @@ use crate::device::{
 use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
+use crate::drive::send_counts::SendCounts;
 use crate::error::{
     DeviceFault, DriverError, DriverReason, PayloadError, TryRecvError, TrySendError,
 };
@@ -27,67 +28,6 @@ const LAUNCHED: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Padded(AtomicU64);
-
-/// What is counted of a channel's requests, on a line of its own: written by its sender only, and read by anybody who wants to
-/// know.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct SendCounts {
-    /// Requests.
-    sent: Count,
-    /// Requests that went through slots; the others were inline.
-    in_slots: Count,
-    /// Requests, and batches of them, that found no room when they were first offered.
-    stalls: Count,
-}
-
-/// A count that nobody is ordered by.
-#[derive(Debug, Default)]
-struct Count(std::sync::atomic::AtomicU64);
-
-impl Count {
-    /// By its only writer.
-    #[inline]
-    fn add(&self, n: u64) {
-        self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl SendCounts {
-    /// So many requests more were sent, all inline or all in slots. By the sender.
-    #[inline]
-    pub fn add(&self, n: u64, in_slots: bool) {
-        self.sent.add(n);
-        if in_slots {
-            self.in_slots.add(n);
-        }
-    }
-
-    /// One that is offered for the first time found no room. By the sender.
-    pub fn add_stall(&self) {
-        self.stalls.add(1);
-    }
-
-    /// Requests.
-    pub fn sent(&self) -> u64 {
-        self.sent.get()
-    }
-
-    /// Requests that went through slots.
-    pub fn in_slots(&self) -> u64 {
-        self.in_slots.get()
-    }
-
-    /// Requests, and batches of them, that found no room when they were first offered.
-    pub fn stalls(&self) -> u64 {
-        self.stalls.get()
-    }
-}
 
 /// A kernel as it is on its device. Dropping it gives its memory back, at once if the kernel has left, else
 /// when it is seen to have left.
@@ -197,6 +137,13 @@ impl DeviceKernel {
     pub fn received(&self, channel: u32) -> u64 {
         // SYNC: acquires `publish_received`: the receiver's reads of slots come before our credit.
         self.received[channel as usize].0.load(Ordering::Acquire)
+    }
+
+    /// Index behind the last request that the device is known to have taken from channel `channel`: by its credit, or by an answer,
+    /// which proves its request consumed.
+    #[inline]
+    pub fn taken(&self, channel: u32) -> u64 {
+        self.region.channel(channel).consumed().max(self.received(channel))
     }
 
     /// Tells senders how far channel `channel`'s receiver has come.

@@ -9,6 +9,7 @@ pub(crate) mod orphans;
 pub(crate) mod report;
 pub(crate) mod scheduler;
 pub(crate) mod selection;
+pub(crate) mod send_counts;
 mod staged;
 pub(crate) mod staging;
 

@@ -275,9 +275,7 @@ impl KernelCore {
         let region = self.device.region();
         let pending = |channel: u32| {
             let ring = region.ring(channel, Direction::Requests);
-            // An answer proves its request consumed, also if the channel has not said so yet.
-            let answered = self.device.received(channel);
-            let pending = ring.told_from(region.channel(channel).consumed().max(answered));
+            let pending = ring.told_from(self.device.taken(channel));
             u64::from(pending.min(region.plan.capacity)) // the device's word: bounded
         };
         let unhandled = (0..region.plan.channels).map(pending).sum();

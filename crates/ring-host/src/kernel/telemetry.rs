@@ -69,7 +69,7 @@ pub struct Telemetry {
     pub sent: u64,
     /// Of those, how many went through slots; the others were inline.
     pub in_slots: u64,
-    /// Requests, and batches of them, that found no room when they were first offered.
+    /// How often a sender found no room; those until it sends something count as one.
     pub stalls: u64,
     /// Responses that the host has received.
     pub received: u64,
@@ -103,9 +103,9 @@ impl Telemetry {
         };
         let status = &block.status;
         Telemetry {
-            sent: sends.sent(),
-            in_slots: sends.in_slots(),
-            stalls: sends.stalls(),
+            sent: sends.sent.get(),
+            in_slots: sends.in_slots.get(),
+            stalls: sends.stalls.get(),
             received: kernel.received(channel).wrapping_sub(start),
             processed: read(&status.processed),
             refused: read(&status.refused),
@@ -118,8 +118,12 @@ impl Telemetry {
         }
     }
 
-    /// Of several channels together.
-    pub(crate) fn add(self, other: Telemetry) -> Telemetry {
+    /// Of all channels of a kernel, which has one at least.
+    pub(crate) fn together(channels: impl IntoIterator<Item = Telemetry>) -> Telemetry {
+        channels.into_iter().reduce(Telemetry::add).expect("a kernel has a channel")
+    }
+
+    fn add(self, other: Telemetry) -> Telemetry {
         let sum = |a: Histogram, b: Histogram| Histogram {
             buckets: std::array::from_fn(|k| a.buckets[k].wrapping_add(b.buckets[k])),
             ..a
@@ -157,9 +161,7 @@ impl<K: Kernel> KernelHandle<K> {
 impl KernelCore {
     /// See [`KernelHandle::telemetry`].
     pub fn telemetry(&self) -> Telemetry {
-        let mut channels = self.telemetry_of_channels();
-        let first = channels.next().expect("a kernel has a channel");
-        channels.fold(first, Telemetry::add)
+        Telemetry::together(self.telemetry_of_channels())
     }
 
     /// What each of its channels counts.

@@ -8,6 +8,7 @@ use prometheus_client::registry::Unit;
 use ring_shared::layout::{BUCKETS, State};
 use std::borrow::Cow;
 use std::fmt::Error;
+use std::time::Duration;
 
 /// A metric of each of some things.
 struct Metric<T> {
@@ -21,8 +22,10 @@ struct Metric<T> {
 enum Value<T> {
     Counter(fn(T) -> Option<u64>),
     Gauge(fn(T) -> Option<f64>),
-    Histogram(fn(T) -> Histogram),
+    Times(fn(T) -> Histogram),
 }
+
+use Value::{Counter, Gauge, Times};
 
 /// A channel, and its kernel before it.
 type OfChannel<'a> = (&'a KernelSample, &'a ChannelSample);
@@ -35,139 +38,151 @@ type LabelsOf = fn(&KernelSample) -> Vec<Label>;
 const BYTES: Option<Unit> = Some(Unit::Bytes);
 const SECONDS: Option<Unit> = Some(Unit::Seconds);
 
-fn counter<T>(
+fn metric<T>(
     name: &'static str,
     unit: Option<Unit>,
     help: &'static str,
-    value: fn(T) -> Option<u64>,
+    value: Value<T>,
 ) -> Metric<T> {
-    Metric { name, unit, help, value: Value::Counter(value) }
-}
-
-fn gauge<T>(
-    name: &'static str,
-    unit: Option<Unit>,
-    help: &'static str,
-    value: fn(T) -> Option<f64>,
-) -> Metric<T> {
-    Metric { name, unit, help, value: Value::Gauge(value) }
-}
-
-fn histogram<T>(
-    name: &'static str,
-    unit: Option<Unit>,
-    help: &'static str,
-    value: fn(T) -> Histogram,
-) -> Metric<T> {
-    Metric { name, unit, help, value: Value::Histogram(value) }
+    Metric { name, unit, help, value }
 }
 
 fn of_channels<'a>() -> [Metric<OfChannel<'a>>; 12] {
     [
-        counter("ring_requests_sent", None, "Requests that the host has sent", |(_, channel)| {
-            Some(channel.telemetry.sent)
-        }),
-        counter(
+        metric(
+            "ring_requests_sent",
+            None,
+            "Requests that the host has sent",
+            Counter(|(_, channel)| Some(channel.telemetry.sent)),
+        ),
+        metric(
             "ring_requests_in_slots",
             None,
             "Requests sent that went through slots; the others were inline",
-            |(_, channel)| Some(channel.telemetry.in_slots),
+            Counter(|(_, channel)| Some(channel.telemetry.in_slots)),
         ),
-        counter("ring_requests", BYTES, "Bytes of the requests sent", |(kernel, channel)| {
-            Some(channel.telemetry.sent.wrapping_mul(kernel.message_bytes[0] as u64))
-        }),
-        counter(
+        metric(
+            "ring_requests",
+            BYTES,
+            "Bytes of the requests sent",
+            Counter(|(kernel, channel)| {
+                Some(channel.telemetry.sent.wrapping_mul(kernel.message_bytes[0] as u64))
+            }),
+        ),
+        metric(
             "ring_send_stalls",
             None,
-            "Requests, and batches of them, that found no room when they were first offered",
-            |(_, channel)| Some(channel.telemetry.stalls),
+            "How often a sender found no room; those until it sends something count as one",
+            Counter(|(_, channel)| Some(channel.telemetry.stalls)),
         ),
-        counter("ring_requests_handled", None, "Messages handled", |(_, channel)| {
-            Some(channel.telemetry.processed)
-        }),
-        counter(
+        metric(
+            "ring_requests_handled",
+            None,
+            "Messages handled",
+            Counter(|(_, channel)| Some(channel.telemetry.processed)),
+        ),
+        metric(
             "ring_requests_refused",
             None,
             "Messages that the handler refused, and commands that were not understood",
-            |(_, channel)| Some(channel.telemetry.refused),
+            Counter(|(_, channel)| Some(channel.telemetry.refused)),
         ),
-        counter("ring_index_errors", None, "Indices that could not be", |(_, channel)| {
-            Some(channel.telemetry.errors)
-        }),
-        gauge(
+        metric(
+            "ring_index_errors",
+            None,
+            "Indices that could not be",
+            Counter(|(_, channel)| Some(channel.telemetry.errors)),
+        ),
+        metric(
             "ring_requests_waiting",
             None,
             "Requests that are sent and not taken, as far as the host knows",
-            |(_, channel)| Some(channel.waiting as f64),
+            Gauge(|(_, channel)| Some(channel.waiting as f64)),
         ),
-        gauge(
+        metric(
             "ring_inbox_depth",
             None,
             "Requests in all rings that the channel takes messages from, as the device saw them last",
-            |(_, channel)| Some(channel.telemetry.depth as f64),
+            Gauge(|(_, channel)| Some(channel.telemetry.depth as f64)),
         ),
-        counter(
+        metric(
             "ring_responses_received",
             None,
             "Responses that the host has received",
-            |(kernel, channel)| kernel.answers.then_some(channel.telemetry.received),
+            Counter(|(kernel, channel)| kernel.answers.then_some(channel.telemetry.received)),
         ),
-        counter("ring_responses", BYTES, "Bytes of the responses received", |(kernel, channel)| {
-            let bytes = kernel.message_bytes[1] as u64;
-            kernel.answers.then(|| channel.telemetry.received.wrapping_mul(bytes))
-        }),
-        gauge(
+        metric(
+            "ring_responses",
+            BYTES,
+            "Bytes of the responses received",
+            Counter(|(kernel, channel)| {
+                let bytes = kernel.message_bytes[1] as u64;
+                kernel.answers.then(|| channel.telemetry.received.wrapping_mul(bytes))
+            }),
+        ),
+        metric(
             "ring_responses_waiting",
             None,
             "Messages handled whose responses were not received",
-            |(kernel, channel)| {
+            Gauge(|(kernel, channel)| {
                 let telemetry = &channel.telemetry;
                 let waiting = telemetry.processed.saturating_sub(telemetry.received);
                 kernel.answers.then_some(waiting as f64)
-            },
+            }),
         ),
     ]
 }
 
 fn of_kernels<'a>() -> [Metric<&'a KernelSample>; 6] {
     [
-        histogram("ring_handler", SECONDS, "How long handlers ran", |kernel| kernel.handler),
-        histogram(
+        metric(
+            "ring_handler",
+            SECONDS,
+            "How long handlers ran",
+            Times(|kernel| kernel.telemetry.handler),
+        ),
+        metric(
             "ring_queueing",
             SECONDS,
             "How long messages waited before they were handled, at most",
-            |kernel| kernel.queueing,
+            Times(|kernel| kernel.telemetry.queueing),
         ),
-        counter("ring_kernel_launches", None, "Launches", |kernel| Some(kernel.launches)),
-        gauge(
+        metric("ring_kernel_launches", None, "Launches", Counter(|kernel| Some(kernel.launches))),
+        metric(
             "ring_kernel_heartbeat",
             SECONDS,
             "The oldest heartbeat of a channel, by the device's clock",
-            |kernel| Some(kernel.heartbeat.as_secs_f64()),
+            Gauge(|kernel| Some(Duration::from_nanos(kernel.telemetry.heartbeat).as_secs_f64())),
         ),
-        gauge(
+        metric(
             "ring_kernel_lease",
             SECONDS,
             "How long the kernel stays without the host",
-            |kernel| kernel.lease.map(|lease| lease.as_secs_f64()),
+            Gauge(|kernel| kernel.lease.map(|lease| lease.as_secs_f64())),
         ),
-        gauge("ring_kernel_pinned", BYTES, "Pinned memory that the kernel occupies", |kernel| {
-            Some(kernel.pinned_bytes as f64)
-        }),
+        metric(
+            "ring_kernel_pinned",
+            BYTES,
+            "Pinned memory that the kernel occupies",
+            Gauge(|kernel| Some(kernel.pinned_bytes as f64)),
+        ),
     ]
 }
 
 fn of_memories<'a>() -> [Metric<&'a MemorySample>; 2] {
     [
-        gauge(
+        metric(
             "ring_memory",
             BYTES,
             "Memory that the runtime has taken for its kernels",
-            |memory| Some(memory.bytes as f64),
+            Gauge(|memory| Some(memory.bytes as f64)),
         ),
-        gauge("ring_memory_free", BYTES, "Of that, what no kernel occupies", |memory| {
-            Some(memory.free as f64)
-        }),
+        metric(
+            "ring_memory_free",
+            BYTES,
+            "Of that, what no kernel occupies",
+            Gauge(|memory| Some(memory.free as f64)),
+        ),
     ]
 }
 
@@ -209,24 +224,24 @@ impl<T> Metric<T> {
         each: impl Iterator<Item = (T, L)>,
     ) -> Result<(), Error> {
         let kind = match self.value {
-            Value::Counter(_) => MetricType::Counter,
-            Value::Gauge(_) => MetricType::Gauge,
-            Value::Histogram(_) => MetricType::Histogram,
+            Counter(_) => MetricType::Counter,
+            Gauge(_) => MetricType::Gauge,
+            Times(_) => MetricType::Histogram,
         };
         let mut family =
             encoder.encode_descriptor(self.name, self.help, self.unit.as_ref(), kind)?;
         for (one, labels) in each {
             match self.value {
-                Value::Counter(value) => {
+                Counter(value) => {
                     let Some(value) = value(one) else { continue };
                     let mut line = family.encode_family(&labels)?;
                     line.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
                 }
-                Value::Gauge(value) => {
+                Gauge(value) => {
                     let Some(value) = value(one) else { continue };
                     family.encode_family(&labels)?.encode_gauge(&value)?;
                 }
-                Value::Histogram(times) => {
+                Times(times) => {
                     encode_histogram(&times(one), family.encode_family(&labels)?)?;
                 }
             }
@@ -260,7 +275,7 @@ fn labels_of(kernel: &KernelSample) -> [Label; 3] {
 
 /// Metrics that are always 1, and say what they do by labels of their own.
 fn facts_of_kernels<'a>() -> [(Metric<&'a KernelSample>, LabelsOf); 2] {
-    let fact = |name, help| gauge(name, None, help, |_| Some(1.0));
+    let fact = |name, help| metric(name, None, help, Gauge(|_| Some(1.0)));
     [
         (fact("ring_kernel_info", "How the kernel runs"), |kernel| {
             vec![
@@ -268,7 +283,7 @@ fn facts_of_kernels<'a>() -> [(Metric<&'a KernelSample>, LabelsOf); 2] {
                 ("memory", kernel.memory.to_string().into()),
                 ("blocks", kernel.blocks.to_string().into()),
                 ("threads", kernel.threads.to_string().into()),
-                ("channels", kernel.channels.len().to_string().into()),
+                ("channels", kernel.channels.to_string().into()),
             ]
         }),
         (fact("ring_kernel_state", "The state that the kernel is in"), |kernel| {
@@ -298,7 +313,7 @@ mod tests {
 
     fn full_name<T>(Metric { name, unit, value, .. }: &Metric<T>) -> String {
         let unit = unit.as_ref().map_or(String::new(), |unit| format!("_{}", unit.as_str()));
-        let end = if matches!(value, Value::Counter(_)) { "_total" } else { "" };
+        let end = if matches!(value, Counter(_)) { "_total" } else { "" };
         format!("{name}{unit}{end}")
     }
 
@@ -307,7 +322,7 @@ mod tests {
 
     impl Collector for One {
         fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-            let metric = histogram("times", SECONDS, "Times", |one: &One| one.0);
+            let metric = metric("times", SECONDS, "Times", Times(|one: &One| one.0));
             metric.encode(&mut encoder, [(self, [("of", "it")])].into_iter())
         }
     }

@@ -9,7 +9,7 @@
 //! | `ring_requests_sent_total` | channel | requests that the host has sent |
 //! | `ring_requests_in_slots_total` | channel | of those, how many went through slots; the others were inline |
 //! | `ring_requests_bytes_total` | channel | bytes of those sent |
-//! | `ring_send_stalls_total` | channel | requests, and batches of them, that found no room when they were first offered |
+//! | `ring_send_stalls_total` | channel | how often a sender found no room; those until it sends something count as one |
 //! | `ring_requests_handled_total` | channel | messages handled |
 //! | `ring_requests_refused_total` | channel | messages that the handler refused, and commands that were not understood |
 //! | `ring_index_errors_total` | channel | indices that could not be |

@@ -1,12 +1,12 @@
 //! What a scrape reads, before any of it is written: the lines of a metric stand together, whichever kernels they are of.
 
 use crate::buffers::kernels::{Kernels, Live};
-use crate::kernel::telemetry::{Histogram, Telemetry};
+use crate::device::Device;
+use crate::kernel::telemetry::Telemetry;
 use crate::memory::arena::Arena;
 use crate::mode::{Memory, Mode};
 use crate::runtime::core::RuntimeCore;
 use ring_shared::layout::{State, UNLIMITED};
-use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -39,18 +39,14 @@ pub(super) struct KernelSample {
     pub threads: u32,
     pub state: State,
     pub launches: u64,
-    /// The oldest heartbeat of a channel, by the device's clock.
-    pub heartbeat: Duration,
     pub lease: Option<Duration>,
     pub pinned_bytes: usize,
     /// It answers each request.
     pub answers: bool,
     pub message_bytes: [usize; 2],
+    pub channels: u32,
     /// Of all channels.
-    pub handler: Histogram,
-    pub queueing: Histogram,
-    /// Where its channels are among those of all kernels.
-    pub channels: Range<usize>,
+    pub telemetry: Telemetry,
 }
 
 /// A channel of a kernel.
@@ -73,10 +69,7 @@ pub(super) struct Sample {
 
 impl Watched {
     pub fn new(runtime: &RuntimeCore) -> Watched {
-        let device = match runtime.driver.index() {
-            Some(index) => format!("cuda:{index}").into(),
-            None => "cpu".into(),
-        };
+        let device = runtime.driver.index().map_or(Device::Cpu, Device::Cuda).to_string().into();
         let pinned = runtime.pinned.as_ref().map_or(Weak::new(), Arc::downgrade);
         let memories = [("pinned", pinned), ("device", Arc::downgrade(&runtime.device))];
         Watched { device, kernels: Arc::clone(runtime.launched()), memories }
@@ -105,17 +98,16 @@ impl Sample {
         let Live { core, messages, number } = live;
         let (kernel, (mode, memory)) = (&core.device, core.drive.now());
         let plan = &kernel.region().plan;
-        let first = self.channels.len();
-        for (channel, telemetry) in (0..).zip(core.telemetry_of_channels()) {
-            let consumed = kernel.region().channel(channel).consumed();
-            let taken = consumed.max(kernel.received(channel)).saturating_sub(plan.start);
-            let waiting = telemetry.sent.saturating_sub(taken).min(plan.capacity.into());
-            let kernel = self.kernels.len();
-            self.channels.push(ChannelSample { kernel, channel, telemetry, waiting });
+        let each: Vec<_> = core.telemetry_of_channels().collect();
+        for (channel, telemetry) in (0..).zip(&each) {
+            let taken = kernel.taken(channel).saturating_sub(plan.start);
+            self.channels.push(ChannelSample {
+                kernel: self.kernels.len(),
+                channel,
+                telemetry: *telemetry,
+                waiting: telemetry.sent.saturating_sub(taken).min(plan.capacity.into()),
+            });
         }
-        let channels = first..self.channels.len();
-        let of_channels = self.channels[channels.clone()].iter().map(|channel| channel.telemetry);
-        let all = of_channels.reduce(Telemetry::add).expect("a kernel has a channel");
         self.kernels.push(KernelSample {
             device: Arc::clone(device),
             name: kernel.name,
@@ -126,14 +118,12 @@ impl Sample {
             threads: kernel.grid.threads,
             state: kernel.state(),
             launches: core.launches(),
-            heartbeat: Duration::from_nanos(all.heartbeat),
             lease: (plan.lease != UNLIMITED).then(|| Duration::from_nanos(plan.lease)),
             pinned_bytes: kernel.region().pinned_bytes(),
             answers: messages.answers,
             message_bytes: messages.bytes,
-            handler: all.handler,
-            queueing: all.queueing,
-            channels,
+            channels: plan.channels,
+            telemetry: Telemetry::together(each),
         });
     }
 }

@@ -16,7 +16,7 @@ pub struct Sender<K: Kernel> {
     pub(super) core: Arc<KernelCore>,
     pub(super) channel: u32,
     pub(super) outbox: Outbox,
-    /// What was offered last found no room, and has been counted for it.
+    /// There was no room since something was sent, which has been counted.
     pub(super) is_stalled: bool,
     pub(super) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn(K)>,
@@ -95,8 +95,7 @@ impl<K: Kernel> Sender<K> {
     /// finds no more, and at the latest every quarter of the ring.
     #[inline]
     pub fn len(&self) -> usize {
-        let consumed = self.core.device.region().channel(self.channel).consumed();
-        let taken = consumed.max(self.core.device.received(self.channel));
+        let taken = self.core.device.taken(self.channel);
         (self.outbox.next().saturating_sub(taken) as usize).min(self.capacity())
     }
 
@@ -176,7 +175,11 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn note_sent(&mut self, n: u64) {
         self.is_stalled = false;
-        self.core.device.sends(self.channel).add(n, self.outbox.ends_in_slots());
+        let counts = self.core.device.sends(self.channel);
+        counts.sent.add(n);
+        if self.outbox.ends_in_slots() {
+            counts.in_slots.add(n);
+        }
         self.core.after_send();
     }
 
@@ -184,7 +187,7 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn note_full(&mut self) -> Result<(), DeviceFault> {
         if !std::mem::replace(&mut self.is_stalled, true) {
-            self.core.device.sends(self.channel).add_stall();
+            self.core.device.sends(self.channel).stalls.add(1);
         }
         self.idle_polls.note(&self.core)
     }
