@@ -38,7 +38,7 @@ impl<K: Kernel> Client<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn call_async(&self, request: K::Request) -> Call<K> {
-        self.call_async_on(self.channels.turn(), request)
+        self.call_async_on(self.channels.of_request(), request)
     }
 
     /// The same on the channel of a key, as [`call_by_key`](Self::call_by_key) chooses it.

@@ -1,7 +1,7 @@
 //! The channels that a client calls on: sending on one of them, with what is waited for and what is not.
 
 use super::shared_channel::{Apart, Refused, SharedChannel};
-use super::thread_number::thread_number;
+use super::spread::{number_for_call, number_to_keep};
 use crate::deadline::{Deadline, wait};
 use crate::error::{SendTimeoutError, SubmitError, TrySendError};
 use ring_device::Kernel;
@@ -19,14 +19,32 @@ pub(super) struct Channels<K: Kernel> {
 }
 
 impl<K: Kernel> Channels<K> {
-    /// The index of the channel of a call that names no key.
+    /// The index of the channel of a request that names no key, and whose answer the thread does not wait for.
     #[inline]
-    pub fn turn(&self) -> usize {
-        let count = self.each.len();
-        match &self.next {
-            _ if count == 1 => 0,
-            Some(next) => next.0.fetch_add(1, Relaxed) % count,
-            None => thread_number() % count,
+    pub fn of_request(&self) -> usize {
+        self.turn().unwrap_or_else(|| number_to_keep() % self.each.len())
+    }
+
+    /// The same of a call that waits for its answer; and the number that the thread has to [keep](super::spread::keep) if
+    /// it ends without one.
+    #[inline]
+    pub fn of_call(&self) -> (usize, Option<usize>) {
+        self.turn().map_or_else(
+            || {
+                let number = number_for_call();
+                (number % self.each.len(), Some(number))
+            },
+            |turn| (turn, None),
+        )
+    }
+
+    /// Whose turn it is, if calls go by turns, or if there is one channel only.
+    #[inline]
+    fn turn(&self) -> Option<usize> {
+        match (self.each.len(), &self.next) {
+            (1, _) => Some(0),
+            (count, Some(next)) => Some(next.0.fetch_add(1, Relaxed) % count),
+            (_, None) => None,
         }
     }
 

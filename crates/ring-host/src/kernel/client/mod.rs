@@ -2,7 +2,7 @@
 //!
 //! [`Client`] is what threads share and [`Ticket`] an answer to come; `shared_channel` is a channel that many call on, `places` knows
 //! whose each answer is, and `parked` who waits. `crowd` tells when threads
-//! that wait do best to yield, and `thread_number` tells them apart. A channel of one's own stays the way without a lock.
+//! that wait do best to yield, and `spread` on which channel each calls. A channel of one's own stays the way without a lock.
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -11,7 +11,7 @@ mod crowd;
 mod parked;
 mod places;
 mod shared_channel;
-mod thread_number;
+mod spread;
 mod ticket;
 
 #[cfg(feature = "async")]
@@ -55,9 +55,10 @@ setters! { of ClientConfig;
     tickets(most: NonZeroU32) => tickets = most;
     /// Calls of a kernel that is not active wait until it is, or until their deadline. By default they are refused at once.
     wait_for_activation() => waits_for_activation = true;
-    /// Each call without a key goes to the next channel: for few threads with many calls under way whose handler takes long. By default a
-    /// thread stays with one channel, and threads are spread over the channels. Then the requests of a thread are handled in the order in
-    /// which it sent them, and threads on different channels do not slow each other.
+    /// Each call without a key goes to the next channel: for few threads with many calls under way whose handler takes long. By default
+    /// threads are spread over the channels, and the requests of a thread are handled in the order in which it sent them: a
+    /// thread stays with one channel. Only where threads take turns on a processor, one that does nothing but wait for each answer before
+    /// it calls again goes by the processor's channel, so that threads on different processors do not slow each other.
     by_turns() => by_turns = true;
 }
 
@@ -126,7 +127,8 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
-        self.call_on(self.channels.turn(), request, deadline)
+        let (channel, number) = self.channels.of_call();
+        self.call_on(channel, number, request, deadline)
     }
 
     /// The same on the channel of a key: calls with equal keys are handled in the order in which they were sent.
@@ -139,7 +141,7 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
-        self.call_on(self.of_key(key), request, deadline)
+        self.call_on(self.of_key(key), None, request, deadline)
     }
 
     /// Asks one of several handlers, as [`call`](Self::call) does, and gives what that handler answers.
@@ -228,7 +230,7 @@ impl<K: Kernel> Client<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<Ticket<K>, SubmitError<K::Request>> {
-        self.submit_on(self.channels.turn(), request, deadline)
+        self.submit_on(self.channels.of_request(), request, deadline)
     }
 
     /// The same on the channel of a key, as [`call_by_key`](Self::call_by_key) chooses it.
@@ -249,9 +251,12 @@ impl<K: Kernel> Client<K> {
         self.channels.each.len()
     }
 
+    /// A call on that channel, which the thread came to by that number, if by any.
+    #[inline]
     fn call_on(
         &self,
         channel: usize,
+        number: Option<usize>,
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<K::Response, CallError<K::Request>> {
@@ -260,6 +265,8 @@ impl<K: Kernel> Client<K> {
         let channel = &self.channels.each[channel];
         channel.wait(place, deadline).map_err(|error| {
             channel.forget(place);
+            // The request may be handled still, and the thread's next ones only behind it.
+            number.into_iter().for_each(spread::keep);
             CallError::NotAnswered(error)
         })
     }

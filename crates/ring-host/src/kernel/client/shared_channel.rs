@@ -9,7 +9,7 @@
 //! time to become the one that receives. Whoever stops to receive lets go of the receiver first, and then looks who is
 //! parked. See [`Parked::join`].
 
-use super::crowd::Crowd;
+use super::crowd::{self, Crowd};
 use super::parked::Parked;
 use super::places::{Given, Places, Received, Sent};
 use crate::deadline::{Deadline, park, wait};
@@ -20,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard, current, lock_briefly, unless_locked};
 use ring_device::Kernel;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// For how long a caller looks for its answer before it is parked: parking and waking a thread takes some ten microseconds.
 const LOOKS_FOR: Duration = Duration::from_micros(50);
@@ -206,18 +206,23 @@ impl<K: Kernel> SharedChannel<K> {
         let (mut begun, mut crowd) = (None, Crowd::of_thread(self.core.device.patience));
         loop {
             // Before the first look, too: no answer comes as soon as that.
-            let now = crowd.pause();
+            crowd.pause();
             let at_own = if crowd.yields() { 0 } else { LOOKS_AT_OWN };
             let found = self.look_often(place, LOOKS, at_own)?;
-            let is_long = now - *begun.get_or_insert(now) >= LOOKS_FOR;
-            if found.is_some() || is_long || deadline.passed_at(now) {
+            if found.is_some() {
                 return Ok(found);
+            }
+            let now = Instant::now();
+            let is_long = now - *begun.get_or_insert(now) >= LOOKS_FOR;
+            if is_long || deadline.passed_at(now) {
+                return Ok(None);
             }
         }
     }
 
     #[cold]
     fn wait_long(&self, place: u32, deadline: Deadline) -> Result<K::Response, RecvTimeoutError> {
+        crowd::is_parked();
         loop {
             if let Some(receiving) = self.try_receiving() {
                 return self.stay_to_receive(receiving, place, deadline);
