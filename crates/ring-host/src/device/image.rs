@@ -9,8 +9,10 @@ mod loaded;
 pub(crate) use self::cubin::Cubin;
 pub use self::error::{ImageError, NotPtx};
 pub use self::loaded::{Architecture, Loaded, NoCubin};
+use crate::sync::lock;
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::{Arc, Mutex};
 
 /// PTX of the built-in kernels, built by `cargo xtask ptx` and checked in.
 pub(crate) const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
@@ -20,7 +22,13 @@ pub(crate) const BUILT_IN: &str = include_str!("../../ptx/kernels.ptx");
 pub struct Image {
     ptx: Cow<'static, str>,
     built_in: bool,
+    /// Names of its entries, of a text that stays for ever.
+    entries: Option<Arc<[&'static str]>>,
 }
+
+/// Checked texts that stay for ever, by where they are: a program launches kernels of the same text again and again, and it takes
+/// milliseconds to look through.
+static CHECKED: Mutex<Vec<(&'static [u8], Image)>> = Mutex::new(Vec::new());
 
 /// Its entries: the text has hundreds of kilobytes.
 impl fmt::Debug for Image {
@@ -32,7 +40,7 @@ impl fmt::Debug for Image {
 impl Image {
     /// The built-in kernels.
     pub fn built_in() -> Image {
-        Image { ptx: Cow::Borrowed(BUILT_IN), built_in: true }
+        Image { ptx: Cow::Borrowed(BUILT_IN), built_in: true, entries: None }
     }
 
     /// Whether these are [the built-in kernels](Image::built_in).
@@ -46,12 +54,28 @@ impl Image {
         if self.built_in { cubin::built_in(capability) } else { Err(NoCubin::NotBuiltIn) }
     }
 
-    /// Checks PTX of a user's own.
+    /// Checks PTX of a user's own. A text that stays for ever is looked through once.
     pub fn new(ptx: impl Into<Cow<'static, [u8]>>) -> Result<Image, ImageError> {
-        let text = match ptx.into() {
-            Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
-            Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
-        };
+        match ptx.into() {
+            Cow::Borrowed(bytes) => Image::of_static(bytes),
+            Cow::Owned(bytes) => Image::checked(String::from_utf8(bytes).map(Cow::Owned).ok()),
+        }
+    }
+
+    fn of_static(bytes: &'static [u8]) -> Result<Image, ImageError> {
+        let is_same = |(checked, _): &&(&'static [u8], Image)| std::ptr::eq(*checked, bytes);
+        if let Some((_, image)) = lock(&CHECKED).iter().find(is_same) {
+            return Ok(image.clone());
+        }
+        let text = std::str::from_utf8(bytes).ok();
+        let image = Image::checked(text.map(Cow::Borrowed))?;
+        let entries = text.map(|text| ring_ptx::entries(text).collect());
+        let image = Image { entries, ..image };
+        lock(&CHECKED).push((bytes, image.clone()));
+        Ok(image)
+    }
+
+    fn checked(text: Option<Cow<'static, str>>) -> Result<Image, ImageError> {
         let text = text.ok_or(ImageError::NotPtx(NotPtx::NotText))?;
         if text.trim().is_empty() {
             return Err(ImageError::Empty);
@@ -64,7 +88,9 @@ impl Image {
             return Err(ImageError::NotPtx(NotPtx::NoDirective));
         }
         match ring_ptx::abi_version(&text) {
-            Some(ring_shared::ABI_VERSION) => Ok(Image { ptx: text, built_in: false }),
+            Some(ring_shared::ABI_VERSION) => {
+                Ok(Image { ptx: text, built_in: false, entries: None })
+            }
             Some(found) => Err(ImageError::Abi { found }),
             None => Err(ImageError::NoAbi),
         }
@@ -82,7 +108,11 @@ impl Image {
 
     /// Checks that `entry` is there.
     pub fn check_entry(&self, entry: &'static str) -> Result<(), ImageError> {
-        if self.entries().any(|name| name == entry) { Ok(()) } else { Err(self.no_entry(entry)) }
+        let has_it = match &self.entries {
+            Some(entries) => entries.contains(&entry),
+            None => self.entries().any(|name| name == entry),
+        };
+        if has_it { Ok(()) } else { Err(self.no_entry(entry)) }
     }
 
     /// The error for an entry that is not there: it names those that are.
@@ -104,6 +134,22 @@ mod tests {
         for entry in ["ring_echo", "ring_vector_add", "ring_layout_probe"] {
             image.check_entry(entry).unwrap();
         }
+    }
+
+    #[test]
+    fn a_text_that_stays_is_looked_through_once() {
+        let ptx: &'static str = String::leak(BUILT_IN.to_owned());
+        let first = Image::new(ptx.as_bytes()).unwrap();
+        let again = Image::new(ptx.as_bytes()).unwrap();
+        let entries = |image: &Image| image.entries.clone().unwrap();
+        assert!(Arc::ptr_eq(&entries(&first), &entries(&again)));
+        again.check_entry("ring_echo").unwrap();
+        assert_eq!(again.check_entry("absent"), Err(again.no_entry("absent")));
+        // A part of it is another text, and the same words elsewhere are looked through.
+        let part = Image::new(ptx.trim_end().as_bytes()).unwrap();
+        let elsewhere = Image::new(BUILT_IN.to_owned().into_bytes()).unwrap();
+        assert!(!Arc::ptr_eq(&entries(&first), &entries(&part)) && elsewhere.entries.is_none());
+        elsewhere.check_entry("ring_echo").unwrap();
     }
 
     #[test]
