@@ -1,10 +1,11 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics|restarts]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
 mod handlers;
 mod host_calls;
 mod metrics;
+mod restarts;
 mod services;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
@@ -35,6 +36,9 @@ fn main() -> Result<(), Error> {
     if what.as_deref() == Some("metrics") {
         return metrics::metrics(&host);
     }
+    if what.as_deref() == Some("restarts") {
+        return restarts::restarts(&host);
+    }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;
     }
@@ -43,7 +47,8 @@ fn main() -> Result<(), Error> {
     services::services(&host)?;
     handlers::handlers(&host)?;
     host_calls::host_calls(&host)?;
-    metrics::metrics(&host)
+    metrics::metrics(&host)?;
+    restarts::restarts(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

@@ -44,6 +44,7 @@ mod several;
 mod shared;
 mod sizes;
 mod state;
+mod supervision;
 mod ticks;
 mod vectors;
 mod window;

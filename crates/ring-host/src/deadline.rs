@@ -31,6 +31,11 @@ impl Deadline {
         self.begun.elapsed()
     }
 
+    /// How long until it comes; none if it never does.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.end.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
     /// Whether it has come.
     pub fn passed(&self) -> bool {
         self.end.is_some_and(|end| Instant::now() >= end)
@@ -45,8 +50,8 @@ impl Deadline {
 /// Parks the thread until it is unparked or the deadline has passed; or returns at once, as std's.
 #[cfg(not(loom))]
 pub(crate) fn park(deadline: Deadline) {
-    match deadline.end {
-        Some(end) => std::thread::park_timeout(end.saturating_duration_since(Instant::now())),
+    match deadline.left() {
+        Some(left) => std::thread::park_timeout(left),
         None => std::thread::park(),
     }
 }
@@ -81,13 +86,21 @@ impl Patience {
             Patience::Yield => 200,
         }
     }
+
+    /// How often a wait looks whether the kernel still runs.
+    pub(crate) fn check_every(self) -> Duration {
+        match self {
+            Patience::Spin => CHECK_EVERY,
+            Patience::Yield => CHECK_EVERY / 4, // no driver is asked
+        }
+    }
 }
 
 /// Looks between two readings of the clock while spinning.
 #[cfg_attr(loom, allow(dead_code))]
 const LOOKS_PER_CLOCK: u32 = 64;
 
-/// How often a wait asks the driver whether the kernel still runs.
+/// How often a wait for a GPU asks the driver whether the kernel still runs.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(1);
 
 /// Looks until `look` gives something. None when the deadline has passed. `check` is called about
@@ -119,7 +132,7 @@ pub(crate) fn wait<T, E>(
         if deadline.end.is_some_and(|end| now >= end) {
             return look();
         }
-        if now - checked >= CHECK_EVERY {
+        if now - checked >= patience.check_every() {
             checked = now;
             check()?;
         }

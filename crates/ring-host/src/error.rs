@@ -13,6 +13,7 @@ mod limit;
 mod message;
 mod obstacle;
 mod open;
+mod snapshot;
 
 pub use buffer::BufferError;
 pub use call::{CallError, SubmitError};
@@ -29,6 +30,7 @@ pub use limit::{
 pub use message::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, WaitedFor};
 pub use obstacle::{Obstacle, Refusal};
 pub use open::OpenError;
+pub use snapshot::{RestartError, RestoreError, SnapshotFileError};
 
 pub(crate) use limit::words;
 
@@ -107,6 +109,15 @@ pub enum Error {
     /// Reading or writing a kernel's state.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Writing or reading a snapshot.
+    #[error(transparent)]
+    SnapshotFile(#[from] SnapshotFileError),
+    /// Giving a kernel the states of a snapshot.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// Launching a kernel again.
+    #[error(transparent)]
+    Restart(#[from] RestartError),
     /// Naming a device.
     #[error(transparent)]
     Device(#[from] crate::device::UnknownDevice),

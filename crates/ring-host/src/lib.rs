@@ -88,7 +88,8 @@ pub use error::{
     BufferError, CallError, ChannelError, ControlError, DeviceFault, DevicesError, Error,
     GraphError, GridsError, HostCallsError, LaunchError, NextCallError, Obstacle, OpenError,
     PayloadError, QuiesceError, RecoverError, RecoverGraphError, RecvTimeoutError, Refusal,
-    SendTimeoutError, StateError, SubmitError, TryRecvError, TrySendError, WaitedFor,
+    RestartError, RestoreError, SendTimeoutError, SnapshotFileError, StateError, SubmitError,
+    TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
     Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
@@ -108,6 +109,8 @@ pub use kernel::host_call_stream::HostCallStream;
 pub use kernel::host_calls::{CallServer, HostCall, HostCalls};
 pub use kernel::launch::{Cooperative, LaunchConfig};
 pub use kernel::shared::SharedKernel;
+pub use kernel::snapshot::Snapshot;
+pub use kernel::supervisor::{ChannelLoss, Restart, RestartPolicy, Supervisor};
 pub use kernel::telemetry::{Histogram, Telemetry};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{

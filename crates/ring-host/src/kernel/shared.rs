@@ -56,6 +56,10 @@ impl<K: Kernel> KernelHandle<K> {
 }
 
 impl<K: Kernel> SharedKernel<K> {
+    pub(super) fn core(&self) -> &Arc<KernelCore> {
+        &self.core
+    }
+
     /// See [`KernelHandle::telemetry`].
     pub fn telemetry(&self) -> Telemetry {
         self.core.telemetry()

@@ -102,7 +102,7 @@ impl KernelCore {
     }
 
     /// Where the state of a channel is, if it may be looked at, and goes on to be while the caller has the kernel's turn.
-    fn quiet_state(
+    pub(super) fn quiet_state(
         &self,
         channel: u32,
         deadline: Deadline,

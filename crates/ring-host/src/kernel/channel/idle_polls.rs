@@ -1,6 +1,5 @@
 //! When a caller that finds nothing asks whether the kernel can still answer.
 
-use crate::deadline::CHECK_EVERY;
 use crate::error::{DeviceFault, TryRecvError};
 use crate::kernel::core::KernelCore;
 use std::time::Instant;
@@ -46,7 +45,7 @@ impl IdlePolls {
     #[cold]
     fn check(&mut self, core: &KernelCore) -> Result<(), DeviceFault> {
         let now = Instant::now();
-        if now - self.checked < CHECK_EVERY {
+        if now - self.checked < core.device.patience.check_every() {
             return Ok(());
         }
         self.checked = now;
