@@ -105,6 +105,20 @@ pub enum Failure {
         /// What cargo says.
         said: String,
     },
+    /// There is no terminal to show anything on.
+    #[error("standard output is not a terminal, and `ring top` draws on one")]
+    NoTerminal,
+    /// The terminal could not be used, or what is needed beside it.
+    #[error("cannot show anything on this terminal: {0}")]
+    Terminal(#[source] io::Error),
+    /// A program could not be run.
+    #[error("cannot run {program}: {source}")]
+    Program {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The report could not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
@@ -184,6 +198,13 @@ impl Failure {
             Failure::Taken(_) => "Move it: the crate of the kernels is written there.",
             Failure::Cargo { .. } => {
                 "`cargo metadata` in its folder says the same; mend that first."
+            }
+            Failure::NoTerminal => {
+                "Run it in a terminal, its output not redirected; the page itself is read by curl."
+            }
+            Failure::Terminal(_) => "Try another terminal; the page itself is read by curl.",
+            Failure::Program { .. } => {
+                "Give a program that is there and can be run, and its arguments, after `--`."
             }
             Failure::Output(_) => "Check where standard output goes.",
             Failure::File { .. } => "Give a file in a folder that is there and can be written to.",
@@ -288,7 +309,8 @@ mod tests {
             has: vec!["ring_other", "ring_more"],
         };
         let kernels = OpenError::Kernels(ImageError::NoAbi);
-        let cases: [(Failure, &[&str]); 21] = [
+        let program = Failure::Program { program: "a/b".to_owned(), source: denied() };
+        let cases: [(Failure, &[&str]); 24] = [
             (
                 KernelFileError::NoKernel("a/b.ptx".into()).into(),
                 &["a/b.ptx", "no kernel", "Give PTX"],
@@ -302,6 +324,9 @@ mod tests {
                 Failure::Open { device, source: kernels },
                 &["cuda:99", "RING_ABI_VERSION", "without --ptx"],
             ),
+            (Failure::NoTerminal, &["not a terminal", "`ring top`", "in a terminal"]),
+            (Failure::Terminal(denied()), &["this terminal: permission denied", "another"]),
+            (program, &["cannot run a/b: permission denied", "after `--`"]),
             (Failure::Interrupted, &["interrupted before", "until then"]),
             (Failure::Exists("a/b".into()), &["a/b exists", "another name"]),
             (Failure::NoClone("a/b".into()), &["a/b is no clone", "--ring", "git URL"]),

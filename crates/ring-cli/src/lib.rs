@@ -1,7 +1,7 @@
 //! The command `ring`: `ring validate` checks that ring kernels answer on this machine, `ring doctor`
 //! says what the machine has, how kernels will run on it, and what is missing, `ring bench` measures how
 //! fast they are, `ring new` writes a project with a kernel of one's own, `ring init` adds one to a package,
-//! and `ring build` compiles such kernels to PTX.
+//! `ring build` compiles such kernels to PTX, and `ring top` shows live what the kernels of a program do.
 //!
 //! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
 //! every element, times round trips, and then checks that of a million messages none is lost,
@@ -10,7 +10,7 @@
 //! Ctrl-C ended `validate` or `bench` before they were done, which then report what they had done.
 //!
 //! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
-//! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with;
+//! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with, `top` the screen that shows metrics;
 //! `host` opens devices, with the `kernels` that were asked for; `interrupt` is Ctrl-C; `times`, `table`, `reasons`,
 //! [`text`] and `progress` are what they print with.
 //!
@@ -31,6 +31,7 @@ mod reasons;
 mod table;
 pub mod text;
 mod times;
+mod top;
 mod validate;
 
 pub use bench::html::escaped;
@@ -54,5 +55,6 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Failure> {
         Command::New(options) => new::run(options, out),
         Command::Init(options) => new::init::run(options, out),
         Command::Build(options) => build::run(options, out),
+        Command::Top(options) => top::run(options, out),
     }
 }

@@ -17,11 +17,16 @@ pub fn plural(number: u64, noun: &str) -> String {
 
 /// `first` and then `text`, broken at spaces to [`WIDTH`], later lines indented as deep as `first`.
 pub fn wrapped(first: &str, text: &str) -> String {
+    wrapped_to(WIDTH, first, text)
+}
+
+/// The same to another width.
+pub fn wrapped_to(width: usize, first: &str, text: &str) -> String {
     let indent = first.chars().count();
     let (mut lines, mut line, mut column) = (String::new(), first.to_string(), indent);
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > indent && column + 1 + length > WIDTH {
+        if column > indent && column + 1 + length > width {
             lines.push_str(line.trim_end());
             lines.push('\n');
             (line, column) = (" ".repeat(indent), indent);

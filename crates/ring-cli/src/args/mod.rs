@@ -6,6 +6,7 @@ mod doctor;
 mod emulation;
 mod init;
 mod new;
+mod top;
 mod validate;
 mod values;
 
@@ -15,6 +16,7 @@ pub use doctor::Doctor;
 pub use emulation::{Emulate, Emulation};
 pub use init::Init;
 pub use new::New;
+pub use top::{Page, Top};
 pub use validate::Validate;
 pub use values::DeviceList;
 
@@ -44,6 +46,8 @@ pub enum Command {
     Init(Init),
     /// Compile a crate with kernels to PTX
     Build(Build),
+    /// Show live what the kernels of a program do, from its metrics
+    Top(Top),
 }
 
 impl Command {
@@ -78,7 +82,7 @@ mod tests {
 
     #[test]
     fn help_fits_the_page() {
-        for task in ["", " validate", " doctor", " bench", " new", " init", " build"] {
+        for task in ["", " validate", " doctor", " bench", " new", " init", " build", " top"] {
             let line = format!("ring{task} --help");
             let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
@@ -97,6 +101,8 @@ mod tests {
             ("ring new x --device cpu", ErrorKind::UnknownArgument),
             ("ring init --device cpu", ErrorKind::UnknownArgument),
             ("ring build --device cpu", ErrorKind::UnknownArgument),
+            ("ring top --device cpu", ErrorKind::UnknownArgument),
+            ("ring top program", ErrorKind::UnknownArgument),
             ("ring frobnicate", ErrorKind::InvalidSubcommand),
             ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
         ] {

@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::registry::Registry;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,6 +23,9 @@ const PAGE: &str = "/metrics";
 
 /// The text format of OpenMetrics, which is given to who accepts it.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The variable that names a port; `ring top` sets it for a program that it runs.
+const PORT: &str = "RING_METRICS_PORT";
 
 /// Connections at a time; more wait to be accepted.
 const CONNECTIONS: usize = 16;
@@ -67,6 +71,14 @@ pub enum ExporterError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The variable of the environment that names the port names none.
+    #[error(
+        "RING_METRICS_PORT is '{value}', which is no port; give a number from 1 to 65535, or unset it"
+    )]
+    Port {
+        /// What it is set to.
+        value: String,
+    },
     /// The system gave no thread, or what a thread needs to wait for connections.
     #[error("no server of metrics: {0}")]
     Thread(#[source] std::io::Error),
@@ -79,6 +91,23 @@ impl Exporter {
     /// When the port is in use or not the user's to take, or there is no thread.
     pub fn on_loopback(port: u16, registry: Registry) -> Result<Exporter, ExporterError> {
         Exporter::on((Ipv4Addr::LOCALHOST, port).into(), registry)
+    }
+
+    /// Serves on `127.0.0.1` and the port that `RING_METRICS_PORT` names, where that variable of the environment is set, as
+    /// `ring top -- PROGRAM` sets it for the program that it runs. Where it is not set nothing is served.
+    ///
+    /// ```
+    /// # use ring_host::{Device, Runtime, metrics::{Exporter, Metrics}};
+    /// let runtime = Runtime::open(Device::Cpu)?;
+    /// let _exporter = Exporter::asked_for(Metrics::of(&runtime).into_registry())?; // until it is dropped
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the variable names no port, and as for [`on_loopback`](Self::on_loopback).
+    pub fn asked_for(registry: Registry) -> Result<Option<Exporter>, ExporterError> {
+        let port = std::env::var_os(PORT).map(|value| port_of(&value)).transpose()?;
+        port.map(|port| Exporter::on_loopback(port, registry)).transpose()
     }
 
     /// Serves on that address: of others than the loopback ones, to whoever reaches it.
@@ -120,6 +149,11 @@ impl Drop for Exporter {
             let _ = thread.join();
         }
     }
+}
+
+fn port_of(value: &OsStr) -> Result<u16, ExporterError> {
+    let port = value.to_str().and_then(|text| text.parse().ok()).filter(|port| *port != 0);
+    port.ok_or_else(|| ExporterError::Port { value: value.to_string_lossy().into_owned() })
 }
 
 /// Begins to accept connections, as long as what they are waited for by is there and run.
@@ -204,4 +238,25 @@ fn of_kind(
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_read_as_it_is_named() {
+        for (value, port) in [("1", 1), ("9464", 9464), ("65535", 65535)] {
+            assert_eq!(port_of(value.as_ref()).unwrap(), port);
+        }
+    }
+
+    #[test]
+    fn what_names_no_port_is_told() {
+        for value in ["", "0", "65536", "-1", "9464 ", "127.0.0.1:9464", "metrics"] {
+            let error = port_of(value.as_ref()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("RING_METRICS_PORT is '{value}', ")), "{error}");
+            assert!(error.ends_with("from 1 to 65535, or unset it"), "{error}");
+        }
+    }
 }
