@@ -6,6 +6,9 @@ mod common;
 
 use common::{LIMIT, ring};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use ring_host::kernels::{Echo, EchoMessage};
+use ring_host::metrics::{Exporter, Metrics};
+use ring_host::{Device, LaunchConfig, Runtime};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -209,6 +212,38 @@ fn a_program_is_run_and_its_end_is_shown() {
     let path = line.strip_prefix("the output of sh is in ").unwrap_or_else(|| panic!("{text}"));
     let output = std::fs::read_to_string(path).expect("it is there");
     assert!(output.starts_with("asked for "), "{output}");
+    std::fs::remove_file(path).expect("it is ours");
+}
+
+/// Where it is asked to, this serves what a kernel counts until it is killed: it is what the next test runs.
+#[test]
+fn a_program_serves_its_metrics_only_if_it_is_asked_to() {
+    let runtime = Runtime::open(Device::Cpu).expect("there are CPU threads");
+    let exporter = Exporter::asked_for(Metrics::of(&runtime).into_registry());
+    let Some(_exporter) = exporter.expect("the port is free") else { return };
+    let mut kernel = runtime.launch::<Echo>(LaunchConfig::default()).expect("it is launched");
+    kernel.activate(LIMIT).expect("it becomes active");
+    let begun = Instant::now();
+    while begun.elapsed() < LIMIT {
+        kernel.send(EchoMessage::from_seed(7), LIMIT).expect("there is room");
+        kernel.recv(LIMIT).expect("it answers");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_kernels_of_a_program_that_is_run_are_shown() {
+    let program = std::env::current_exe().expect("it is known");
+    let program = program.to_str().expect("it is UTF-8");
+    let test = "a_program_serves_its_metrics_only_if_it_is_asked_to";
+    let mut top = Top::start(&["--every", "100ms", "--", program, "--exact", test]);
+    // Its handlers have run within the last interval.
+    top.shows(&["> echo #1        cpu        0 active ", " persistent", "memory of cpu"], &[]);
+    top.press("\r");
+    top.shows(&["echo #1 on cpu, channel 0: active", "Handlers ran: p50 "], &[]);
+    top.press("q");
+    let text = top.ends(0);
+    let (_, path) = text.trim().rsplit_once(" is in ").unwrap_or_else(|| panic!("{text}"));
     std::fs::remove_file(path).expect("it is ours");
 }
 
