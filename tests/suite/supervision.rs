@@ -49,9 +49,12 @@ ring_kernel! {
     }
 }
 
+/// Longer than any test runs.
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// A policy that never gives up.
 fn always() -> RestartPolicy {
-    RestartPolicy::default().at_most(u32::MAX, LONG)
+    RestartPolicy::default().at_most(u32::MAX, HOUR)
 }
 
 fn adder(host: &Runtime, policy: RestartPolicy) -> Supervisor<Adder> {
@@ -312,7 +315,7 @@ fn on_every_device() {
 #[test]
 fn it_gives_up_when_its_policy_says_so() {
     let host = cpu();
-    let policy = RestartPolicy::default().at_most(2, LONG).pause(Duration::from_millis(1));
+    let policy = RestartPolicy::default().at_most(2, HOUR).pause(Duration::from_millis(1));
     let mut one = adder(&host, policy.from_zero());
     add(&mut one, [1, 2]);
     one.snapshot(LONG).unwrap();
@@ -324,7 +327,7 @@ fn it_gives_up_when_its_policy_says_so() {
     }
     assert_eq!(add(&mut one, [13]), None);
     let error = one.restart(LONG).unwrap_err();
-    let RestartError::GaveUp { restarts: 2, within: LONG, fault } = &error else {
+    let RestartError::GaveUp { restarts: 2, within: HOUR, fault } = &error else {
         panic!("{error}")
     };
     assert!(error.to_string().contains("2 times"), "{error}");
@@ -332,7 +335,7 @@ fn it_gives_up_when_its_policy_says_so() {
     let refused = one.kernel().unwrap().send(1, LONG).unwrap_err();
     assert_eq!(refused, SendTimeoutError::Fault { message: 1, fault: fault.clone() });
 
-    let never = RestartPolicy::default().at_most(0, LONG);
+    let never = RestartPolicy::default().at_most(0, HOUR);
     let mut one = adder(&host, never);
     add(&mut one, [13]);
     assert!(matches!(one.restart(LONG), Err(RestartError::GaveUp { restarts: 0, .. })));
