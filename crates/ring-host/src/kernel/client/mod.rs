@@ -298,3 +298,54 @@ where
     let (kernel, name) = (K::NAME, handler.name());
     handler.answer(response).ok_or(CallError::NotFromHandler { kernel, handler: name })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{crowd, spread};
+    use crate::error::CallError;
+    use crate::{Device, LaunchConfig, Runtime};
+    use std::time::Duration;
+
+    ring_device::ring_kernel! {
+        /// Takes its time. For the CPU device only.
+        struct Late {
+            name: "late",
+            entry: "ring_echo",
+        }
+
+        fn handle(request: &u64) -> u64 {
+            std::thread::sleep(Duration::from_millis(5));
+            *request
+        }
+    }
+
+    /// What was sent may be handled still, and what the thread sends from now on only behind it, on whichever channel that was.
+    #[test]
+    fn a_thread_whose_call_was_not_answered_stays_with_its_channel() {
+        let long = Duration::from_secs(60);
+        let host = Runtime::open(Device::Cpu).unwrap();
+        let mut kernel = host.launch::<Late>(LaunchConfig::default().channels(2)).unwrap();
+        kernel.activate(long).unwrap();
+        let client = kernel.client().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let own = spread::number_for_call();
+                crowd::appear();
+                assert_eq!(client.call(3, long).unwrap(), 3);
+                crowd::is_parked();
+                assert_eq!(spread::number_for_call(), own, "it was answered");
+                // On a busy machine the answer may be there before the thread looks at the clock.
+                let not_answered = |call| matches!(call, Err(CallError::NotAnswered(_)));
+                crowd::appear();
+                while !not_answered(client.call(4, Duration::from_millis(1))) {
+                    crowd::appear();
+                }
+                crowd::is_parked();
+                let kept = spread::number_for_call();
+                crowd::appear();
+                assert_eq!([spread::number_for_call(), spread::number_to_keep()], [kept; 2]);
+            });
+        });
+        kernel.terminate(long).unwrap();
+    }
+}
