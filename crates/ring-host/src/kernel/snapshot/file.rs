@@ -260,7 +260,8 @@ mod tests {
         assert_eq!(with(HEAD + 2, b'n'), SnapshotFileError::Kernel { path: path(), found, own });
         assert_eq!(with(28, 6), SnapshotFileError::StateBytes { path: path(), found: 6, own: 5 });
         // Numbers that would be much to read or to allocate.
-        assert_eq!(with(22, 1), SnapshotFileError::Short { path: path() }, "65,538 channels");
+        assert_eq!(with(21, 1), SnapshotFileError::Short { path: path() }, "258 channels");
+        assert_eq!(with(22, 1), SnapshotFileError::Damaged { path: path() }, "65,538 channels");
         assert_eq!(with(23, 1), SnapshotFileError::Damaged { path: path() });
         assert_eq!(with(26, 1), SnapshotFileError::Damaged { path: path() });
         for bytes in [&b""[..], b"RING", b"something else that is long enough for a head"] {
