@@ -24,20 +24,13 @@ fn main() -> Result<(), Error> {
     let opened = Instant::now();
     let host = Runtime::open_with(device, config())?;
     println!("device: {} (opened in {:.1?})", host.device().name, opened.elapsed());
-    if what.as_deref() == Some("services") {
-        return services::services(&host);
-    }
-    if what.as_deref() == Some("handlers") {
-        return handlers::handlers(&host);
-    }
-    if what.as_deref() == Some("host-calls") {
-        return host_calls::host_calls(&host);
-    }
-    if what.as_deref() == Some("metrics") {
-        return metrics::metrics(&host);
-    }
-    if what.as_deref() == Some("restarts") {
-        return restarts::restarts(&host);
+    match what.as_deref() {
+        Some("services") => return services::services(&host),
+        Some("handlers") => return handlers::handlers(&host),
+        Some("host-calls") => return host_calls::host_calls(&host),
+        Some("metrics") => return metrics::metrics(&host),
+        Some("restarts") => return restarts::restarts(&host),
+        _ => {}
     }
     for threads in [64, 256, 512] {
         round_trips(&host, threads)?;

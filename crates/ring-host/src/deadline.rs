@@ -103,8 +103,8 @@ const LOOKS_PER_CLOCK: u32 = 64;
 /// How often a wait for a GPU asks the driver whether the kernel still runs.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(1);
 
-/// Looks until `look` gives something. None when the deadline has passed. `check` is called about
-/// every millisecond, and may end the wait with an error.
+/// Looks until `look` gives something. None when the deadline has passed. `check` is called now and then, about
+/// as often as [`Patience::check_every`] says, and may end the wait with an error.
 #[cfg(not(loom))]
 #[inline]
 pub(crate) fn wait<T, E>(

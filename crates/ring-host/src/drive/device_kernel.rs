@@ -139,6 +139,11 @@ impl DeviceKernel {
         self.received[channel as usize].0.load(Ordering::Acquire)
     }
 
+    /// How many responses channel `channel`'s receiver has taken.
+    pub fn received_since_launch(&self, channel: u32) -> u64 {
+        self.received(channel).wrapping_sub(self.region.plan.start)
+    }
+
     /// Index behind the last request that the device is known to have taken from channel `channel`: by its credit, or by an answer,
     /// which proves its request consumed.
     #[inline]

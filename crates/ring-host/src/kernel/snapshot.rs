@@ -8,7 +8,7 @@ use super::handle::KernelHandle;
 use super::shared::SharedKernel;
 use super::state::StateOf;
 use crate::deadline::Deadline;
-use crate::error::{PayloadError, RestoreError, SnapshotFileError, StateError};
+use crate::error::{RestoreError, SnapshotFileError, StateError};
 use ring_device::{HasState, Kernel};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -154,16 +154,15 @@ impl KernelCore {
     fn states(&self, state_bytes: usize, deadline: Deadline) -> Result<States, StateError> {
         let channels = self.device.region().plan.channels;
         let mut states = States::zeroed(channels, state_bytes);
-        self.check().map_err(PayloadError::from)?;
-        let aside = self.step_aside(deadline)?;
-        aside.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
-        let copying = self.copying(deadline)?;
-        for (channel, (handled, state)) in (0..).zip(states.each_mut()) {
-            // What each has handled it wrote before it said that it had stopped.
-            let status = &self.device.region().channel(channel).status;
-            *handled = status.processed.load(Ordering::Relaxed);
-            self.copy_out(&copying, self.device.region().state(channel), state, deadline)?;
-        }
+        self.between_messages(deadline, |copying| {
+            for (channel, (handled, state)) in (0..).zip(states.each_mut()) {
+                // What each has handled it wrote before it said that it had stopped.
+                let status = &self.device.region().channel(channel).status;
+                *handled = status.processed.load(Ordering::Relaxed);
+                self.copy_out(copying, self.device.region().state(channel), state, deadline)?;
+            }
+            Ok(())
+        })?;
         Ok(states)
     }
 

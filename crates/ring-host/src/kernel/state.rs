@@ -84,8 +84,7 @@ where
 }
 
 impl KernelCore {
-    /// Copies the state of a channel at a message's boundary: a kernel that is active takes no message meanwhile, and goes on behind it.
-    /// What is sent meanwhile waits in the rings.
+    /// Copies the state of a channel at a message's boundary.
     pub fn read_state_between(
         &self,
         channel: u32,
@@ -93,12 +92,22 @@ impl KernelCore {
         deadline: Deadline,
     ) -> Result<(), StateError> {
         self.check_channel(channel)?;
+        self.between_messages(deadline, |copying| {
+            Ok(self.copy_out(copying, self.device.region().state(channel), state, deadline)?)
+        })
+    }
+
+    /// Calls `read` between two messages: a kernel that is active takes no message meanwhile, and goes on behind it. What is sent
+    /// meanwhile waits in the rings.
+    pub(super) fn between_messages<T>(
+        &self,
+        deadline: Deadline,
+        read: impl FnOnce(&Copying<'_>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
         self.check().map_err(PayloadError::from)?;
         let aside = self.step_aside(deadline)?;
         aside.iter().try_for_each(|kernel| kernel.stopped(deadline))?;
-        let copying = self.copying(deadline)?;
-        let at = self.device.region().state(channel);
-        Ok(self.copy_out(&copying, at, state, deadline)?)
+        read(&self.copying(deadline)?)
     }
 
     /// Where the state of a channel is, if it may be looked at, and goes on to be while the caller has the kernel's turn.

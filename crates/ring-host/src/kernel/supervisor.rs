@@ -3,7 +3,6 @@
 use super::handle::KernelHandle;
 use super::launch::LaunchConfig;
 use super::snapshot::Snapshot;
-use super::telemetry::Telemetry;
 use crate::deadline::Deadline;
 use crate::error::{DeviceFault, RestartError};
 use crate::runtime::Runtime;
@@ -246,13 +245,14 @@ impl<K: Kernel> Supervisor<K> {
                 let fault = fault.ok_or(RestartError::NotLost { kernel: K::NAME })?;
                 let kept = self.kept.as_ref().filter(|kept| kept.of_this_launch);
                 let kept = kept.filter(|_| !self.policy.from_zero);
-                let counts = kernel.core().telemetry_of_channels();
-                let loss = |(channel, counts): (u32, Telemetry)| {
-                    let in_state = kept.and_then(|kept| kept.snapshot.handled(channel));
-                    let Telemetry { sent, received, .. } = counts;
-                    ChannelLoss { channel, sent, received, in_state: in_state.unwrap_or(0) }
+                let device = &kernel.core().device;
+                let loss = |channel| ChannelLoss {
+                    channel,
+                    sent: device.sends(channel).sent.get(),
+                    received: device.received_since_launch(channel),
+                    in_state: kept.and_then(|kept| kept.snapshot.handled(channel)).unwrap_or(0),
                 };
-                Ok((fault, (0..).zip(counts).map(loss).collect()))
+                Ok((fault, (0..kernel.channels()).map(loss).collect()))
             }
             Supervised::Down { fault, channels, .. } => Ok((fault.clone(), channels.clone())),
         }

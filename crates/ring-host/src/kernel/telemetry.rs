@@ -95,7 +95,7 @@ pub struct Telemetry {
 impl Telemetry {
     fn of(kernel: &DeviceKernel, channel: u32) -> Telemetry {
         let (block, rate) = (kernel.region().channel(channel), kernel.nanoseconds_per_tick());
-        let (start, sends) = (kernel.region().plan.start, kernel.sends(channel));
+        let sends = kernel.sends(channel);
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let histogram = |buckets: &[AtomicU64; BUCKETS]| Histogram {
             buckets: std::array::from_fn(|k| read(&buckets[k])),
@@ -106,7 +106,7 @@ impl Telemetry {
             sent: sends.sent.get(),
             in_slots: sends.in_slots.get(),
             stalls: sends.stalls.get(),
-            received: kernel.received(channel).wrapping_sub(start),
+            received: kernel.received_since_launch(channel),
             processed: read(&status.processed),
             refused: read(&status.refused),
             errors: read(&status.errors),

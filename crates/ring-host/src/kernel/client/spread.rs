@@ -15,8 +15,6 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// How a thread is told apart.
 #[derive(Clone, Copy)]
 enum Number {
-    /// Not yet.
-    None,
     /// By the order in which threads first asked, as long as no request of it is under way.
     Free(usize),
     /// By that number whatever happens: requests of it may be under way.
@@ -24,42 +22,38 @@ enum Number {
 }
 
 thread_local! {
-    static OWN: Cell<Number> = const { Cell::new(Number::None) };
+    static OWN: Cell<Option<Number>> = const { Cell::new(None) };
 }
 
 /// The number by which the calling thread goes from now on, since it does not wait for the answer of what it sends.
 #[inline]
 pub(super) fn number_to_keep() -> usize {
-    let number = own();
+    let (Number::Free(number) | Number::Kept(number)) = own();
     keep(number);
     number
 }
 
-/// The number for a call that waits for its answer. If it ends without one, the thread has to [keep](keep) that number.
+/// The number for a call that waits for its answer. If it ends without one, the thread has to [`keep`] that number.
 #[inline]
 pub(super) fn number_for_call() -> usize {
-    let number = own();
-    match OWN.get() {
-        Number::Free(_) if crowd::is_crowded() => by_processor(number),
-        _ => number,
+    match own() {
+        Number::Free(number) if crowd::is_crowded() => by_processor(number),
+        Number::Free(number) | Number::Kept(number) => number,
     }
 }
 
 /// The calling thread goes by that number from now on.
 pub(super) fn keep(number: usize) {
-    OWN.set(Number::Kept(number));
+    OWN.set(Some(Number::Kept(number)));
 }
 
 #[inline]
-fn own() -> usize {
-    match OWN.get() {
-        Number::Free(number) | Number::Kept(number) => number,
-        Number::None => {
-            let number = NEXT.fetch_add(1, Relaxed);
-            OWN.set(Number::Free(number));
-            number
-        }
-    }
+fn own() -> Number {
+    OWN.get().unwrap_or_else(|| {
+        let number = Number::Free(NEXT.fetch_add(1, Relaxed));
+        OWN.set(Some(number));
+        number
+    })
 }
 
 /// Of the processor that the thread runs on, where that can be told: threads of one processor have the same modulo the count of processors,
