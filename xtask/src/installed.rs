@@ -4,9 +4,6 @@ use std::path::PathBuf;
 
 use crate::{Result, Workspace, shell};
 
-/// The toolchain by which rustup goes before any file.
-const OVERRIDE: &str = "RUSTUP_TOOLCHAIN";
-
 /// A tool of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
@@ -33,12 +30,10 @@ impl Tool {
         if program.is_file() && there.is_ok_and(|said| said.lines().any(|said| said == line)) {
             return Ok(program);
         }
-        let mut cargo = shell::stable_cargo(ws.root());
+        let mut cargo = shell::installing_cargo(ws.root());
         // What they do takes seconds either way; to optimise them takes minutes, and nobody debugs them.
         cargo.args(["install", name, "--version", version, "--locked", "--debug", "--quiet"]);
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "none");
-        // A crate may name a toolchain of its own, which is not there; rustup sets this for what it runs.
-        cargo.envs(std::env::var_os(OVERRIDE).map(|ours| (OVERRIDE, ours)));
         shell::show_and_run(cargo.args(with).arg("--root").arg(&root))?;
         Ok(program)
     }

@@ -18,6 +18,18 @@ pub fn stable_cargo(root: &Path) -> Command {
     command
 }
 
+/// The toolchain by which rustup goes before any file.
+const OVERRIDE: &str = "RUSTUP_TOOLCHAIN";
+
+/// The same, to install programs of a registry. One of their crates may name a toolchain of its own in a file, which is not there: for
+/// the cargo that a user calls, rustup sets what goes before that.
+#[must_use]
+pub fn installing_cargo(root: &Path) -> Command {
+    let mut command = stable_cargo(root);
+    command.envs(std::env::var_os(OVERRIDE).map(|ours| (OVERRIDE, ours)));
+    command
+}
+
 /// The command as one would type it.
 #[must_use]
 pub fn words(command: &Command) -> String {

@@ -41,14 +41,14 @@ pub fn run(packages: &[Published], registry: &Path) -> Result {
     workspace::write(&config, &configuration(packages, registry))?;
     // Cargo keeps what it has unpacked of a version, and here the same version is another each time.
     let home = at.join("cargo-home");
-    let cargo = |folder: &Path| {
-        let mut cargo = shell::stable_cargo(folder);
+    let at_home = |mut cargo: Command| {
         cargo.env("CARGO_HOME", &home).env_remove("CARGO_TARGET_DIR");
         cargo
     };
+    let cargo = |folder: &Path| at_home(shell::stable_cargo(folder));
 
     let installed = at.join("installed");
-    let mut install = cargo(at);
+    let mut install = at_home(shell::installing_cargo(at));
     install.arg("--config").arg(&config).args(["install", COMMAND, "--registry", "packages"]);
     install
         .args(["--debug", "--quiet", "--root"])
