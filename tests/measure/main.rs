@@ -1,5 +1,5 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics|restarts]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics|restarts|traces]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
 mod handlers;
@@ -7,6 +7,7 @@ mod host_calls;
 mod metrics;
 mod restarts;
 mod services;
+mod traces;
 
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::{Device, Error, KernelHandle, LaunchConfig, PayloadMemory, Runtime};
@@ -30,6 +31,7 @@ fn main() -> Result<(), Error> {
         Some("host-calls") => return host_calls::host_calls(&host),
         Some("metrics") => return metrics::metrics(&host),
         Some("restarts") => return restarts::restarts(&host),
+        Some("traces") => return traces::traces(&host),
         _ => {}
     }
     for threads in [64, 256, 512] {
@@ -41,7 +43,8 @@ fn main() -> Result<(), Error> {
     handlers::handlers(&host)?;
     host_calls::host_calls(&host)?;
     metrics::metrics(&host)?;
-    restarts::restarts(&host)
+    restarts::restarts(&host)?;
+    traces::traces(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

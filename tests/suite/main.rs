@@ -46,5 +46,6 @@ mod sizes;
 mod state;
 mod supervision;
 mod ticks;
+mod tracing;
 mod vectors;
 mod window;

@@ -63,6 +63,7 @@
 ///         entry_if: feature = "module", // the entry is there only where this cfg holds
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
+///         traced: false,         // see Kernel::TRACED
 ///         // here `tick_every`, `calls` and `ports` may stand: see below
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
 ///         prefers_l1: false,     // see Kernel::PREFERS_L1; behind `uses_payload` only
@@ -160,7 +161,7 @@
 ///
 /// A handler with a state and without ports may have a `fn tick` beside it, which changes the state because time has passed: between two
 /// messages, whether there are any or not, while the channel is active and on the device. It is called every millisecond, or as often as
-/// `tick_every` says, behind `slot_bytes`; some 20 us more may pass, and the time of a handler. What was missed is not made up for: what
+/// `tick_every` says, behind `slot_bytes` and `traced`; some 20 us more may pass, and the time of a handler. What was missed is not made up for: what
 /// matters of it is the time, [`ThreadContext::now`](crate::ThreadContext::now).
 ///
 /// ```
@@ -238,6 +239,7 @@ macro_rules! ring_kernel {
         $(entry_if: $cfg:meta,)?
         $(threads: $threads:expr,)?
         $(slot_bytes: $slot:expr,)?
+        $(traced: $traced:expr,)?
         $(tick_every: $every:expr,)?
         $(calls: $calls:tt $(,)?)?
         $(ports: { $($ports:tt)* } $(,)?)?
@@ -260,6 +262,7 @@ macro_rules! ring_kernel {
                     const PREFERS_L1: ::core::primitive::bool = $crate::__or!([$($($l1)?)?] false);
                     const THREADS: ::core::primitive::u32 =
                         $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
+                    const TRACED: ::core::primitive::bool = $crate::__or!([$($traced)?] false);
                     const CALLS: ::core::primitive::u64 = $crate::__calls_const!($name $($calls)?);
                 ]
                 [
@@ -280,7 +283,7 @@ macro_rules! ring_kernel {
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., tick_every: .., calls: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., traced: .., tick_every: .., calls: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };

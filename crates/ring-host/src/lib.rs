@@ -112,6 +112,7 @@ pub use kernel::shared::SharedKernel;
 pub use kernel::snapshot::Snapshot;
 pub use kernel::supervisor::{ChannelLoss, Restart, RestartPolicy, Supervisor};
 pub use kernel::telemetry::{Histogram, Telemetry};
+pub use kernel::trace::{DeviceTimes, MessageTimes, Trace, TraceLosses};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};
 pub use ring_device::{
     Block, BlockContext, BlockHandler, CallsHost, Emit, EmitBlock, EmitBlockHandler, EmitHandler,

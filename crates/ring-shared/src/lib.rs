@@ -12,6 +12,7 @@
 //! - [`layout`]: control block, channel, doorbell, descriptors; every size and offset asserted.
 //! - [`Message`]: what may travel.
 //! - [`calls`]: what handlers ask the host.
+//! - [`trace`]: what is noted of messages, for whoever wants to know afterwards.
 //! - [`BufferRef`]: what names device memory that kernels share.
 //!
 //! ```
@@ -41,6 +42,7 @@ pub mod message;
 pub mod outbox;
 pub mod ring;
 pub mod slot;
+pub mod trace;
 
 pub use buffer::{BufferRef, Element, Element32};
 pub use inbox::Inbox;
@@ -50,7 +52,7 @@ pub use ring::{Corrupt, PushError, Ring};
 
 /// Version of every layout and rule in this crate. Host and device refuse each other when it
 /// differs; the PTX carries it as the global `RING_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");

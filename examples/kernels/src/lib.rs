@@ -13,6 +13,7 @@ pub mod pipeline;
 mod saxpy;
 mod sizes;
 mod ticker;
+mod traced;
 
 pub use asker::{Asker, Question, Told};
 pub use fragile::{Fragile, FragileBlock, FragileInOrder, FragileWarp};
@@ -30,6 +31,7 @@ pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use sizes::{Ten, Two};
 pub use ticker::{Ticked, Ticker};
+pub use traced::{Line, Traced, TracedBlock, TracedInOrder, TracedWarp};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -175,6 +175,7 @@ impl Host {
             processing: Processing::Batch,
             max_messages: u32::MAX,
             lease: UNLIMITED,
+            trace: 0,
         });
         control.host.give(Command { epoch: 1, state: State::Active as u32 });
         let [requests, responses] = self.slots.map(|at| self.shared.address() + at as u64);

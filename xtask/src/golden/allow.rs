@@ -62,6 +62,8 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::CallCredit => const { &[reads(ORDERED, &[64])] },
         // Each atom says by its stamp whether it is whole.
         Place::CallAtom => const { &[stores(RELAXED, &[128]), reads(RELAXED, &[128])] },
+        // Each half says by its stamp which record it is of; nobody on a device reads one.
+        Place::TraceAtom => const { &[stores(RELAXED, &[128])] },
         // An atom of each block of all devices, and the word which says that one is lost.
         Place::Meetings => {
             const {
@@ -144,6 +146,7 @@ fn why(access: &Access) -> &'static str {
         Place::CallsWord | Place::CallCredit | Place::CallAtom => {
             "access of a call to the host that is not on the list"
         }
+        Place::TraceAtom => "access of a trace ring that is not on the list",
         Place::Meetings => "access of memory where devices meet that is not on the list",
         Place::OtherWord => "access of a word that a kernel does not touch",
         Place::Acknowledgement => "access of an acknowledgement that is not on the list",

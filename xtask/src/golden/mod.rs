@@ -173,6 +173,7 @@ fn accesses(functions: &[code::Function<'_>], lines: &[Statement<'_>]) -> Vec<Vi
         BlockMemory::PAYLOAD,
         BlockMemory::BUFFERS,
         BlockMemory::CALLS,
+        BlockMemory::TRACE,
     ];
     known.told = told.map(|at| at as i64).to_vec();
     let lines = [

@@ -44,6 +44,8 @@ pub enum Place {
     CallCredit,
     /// An atom of a call to the host, or of its answer.
     CallAtom,
+    /// An atom of a record of the channel's trace ring.
+    TraceAtom,
     /// Where grids of several devices meet, in the memory of each.
     Meetings,
     /// The payload arena, in device memory.
@@ -178,6 +180,7 @@ fn place(value: Value) -> Place {
         Base::Shared => Place::Private,
         Base::Image => Place::Image,
         Base::Told(at) if usize::try_from(at) == Ok(BlockMemory::CALLS) => call(value),
+        Base::Told(at) if usize::try_from(at) == Ok(BlockMemory::TRACE) => trace(value),
         Base::Told(at) => told(at),
         Base::Line(at) => line(at, value),
         Base::Lines if value.stride.is_multiple_of(16) => Place::SomeAtom,
@@ -227,6 +230,12 @@ fn block(value: Value) -> Place {
         at if (boot..end).contains(&at) => Place::BlockBoot,
         _ => Place::BlockWord,
     }
+}
+
+/// What lies at an offset of a channel's trace ring.
+fn trace(value: Value) -> Place {
+    let is_atom = value.home.rem_euclid(16) == 0 && value.stride.is_multiple_of(16);
+    if is_atom { Place::TraceAtom } else { Place::OtherWord }
 }
 
 /// What lies at an offset of the control block and the channels' blocks behind it.
@@ -341,6 +350,9 @@ mod tests {
         assert_eq!(at(calls, 8, 0), Place::OtherWord);
         assert_eq!(at(calls, 128, 16), Place::CallAtom);
         assert_eq!(at(calls, 128, 8), Place::OtherWord);
+        let trace = Base::Told(BlockMemory::TRACE as i64);
+        assert_eq!(at(trace, 48, 64), Place::TraceAtom);
+        assert_eq!(at(trace, 8, 64), Place::OtherWord);
         assert_eq!(at(Base::Number, 0, 1), Place::Unknown);
     }
 }

@@ -203,6 +203,11 @@ impl Cooperate for Threads {
         self.now()
     }
 
+    fn now_and_ticks(self) -> (u64, u64) {
+        let now = self.now(); // they are the same, and its thread may be interrupted between two readings
+        (now, now)
+    }
+
     fn ticks_of_handler(self) -> u64 {
         self.now()
     }

@@ -213,6 +213,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn now_and_ticks(self) -> (u64, u64) {
+        (ptx::global_timer(), ptx::cycles())
+    }
+
+    #[inline(always)]
     fn ticks_of_handler(self) -> u64 {
         ptx::cycles_about()
     }

@@ -129,6 +129,8 @@ pub(crate) trait Cooperate: Copy {
     fn now(self) -> u64;
     /// The clock of what [`Times`](ring_shared::layout::Times) holds.
     fn ticks(self) -> u64;
+    /// Both clocks at one moment, as far as they can be read so.
+    fn now_and_ticks(self) -> (u64, u64);
     /// The same clock, where the compiler may move what is written to memory before the reading behind it, and the other way round:
     /// what a handler has written may stay in registers.
     fn ticks_of_handler(self) -> u64;

@@ -245,6 +245,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
     /// Whether its handlers call the host.
     pub const CALLS: bool = K::CALLS > 0;
 
+    /// Whether it can note what it does in a trace ring.
+    pub const TRACES: bool = K::TRACED;
+
     /// Whether its state has ticks.
     pub const TICKS: bool = <K::Scope as Scope<K>>::TICKS_APART > 0;
 
@@ -328,6 +331,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
             status.scrubbed.store(m.outbox.scrubbed.get(), Relaxed);
             if Self::CALLS {
                 status.called.store(m.calls.next.load(Relaxed), Relaxed);
+            }
+            if Self::TRACES && m.trace.is_on() {
+                status.traced.store(m.trace.traced(), Relaxed);
             }
             let epoch = Command::from_word(m.life.acknowledged.get()).epoch;
             publish_exit(self.block, self.lines(), epoch, why);

@@ -70,7 +70,7 @@ impl<K: Kernel> Channel<'_, K> {
             boot.set(boot::STATUS, offset_of!(StatusLine, run_start), next);
             let refused = m.telemetry.refused.get();
             let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(ticks));
-            first = First { answered: true, took, waited, refused };
+            first = First { answered: true, took, waited, ended, refused };
         }
         First { answered: self.agreed(first.answered), ..first }
     }

@@ -11,6 +11,7 @@ use crate::memory::scratch::SCRATCH_BYTES;
 use crate::memory::signals::Signals;
 use crate::memory::signals::{Decision, Wake};
 use crate::memory::telemetry::POLLERS;
+use crate::memory::trace::Handled;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::Ordering::Relaxed;
@@ -193,14 +194,14 @@ impl<K: Kernel> Channel<'_, K> {
     /// Answers the first of those requests of a look that are in `ready`, a bit each, and those side by side with it,
     /// from their lines and into lines, but for what other warps answer: how many it did, and ticks before and after the
     /// handler, for lane 0. When the look began, which was at the requests from `base` on, if at `many`, the claims were
-    /// `seen`; `ready` is by the last answer in a slot before `slots_end`. `told`: somebody may have to be told that there
-    /// is work.
+    /// `seen`, and `next` the first unclaimed request; `ready` is by the last answer in a slot before `slots_end`.
+    /// `told`: somebody may have to be told that there is work.
     #[inline(always)]
     pub fn answer_inline<'a>(
         &self,
         look: Look,
         seen: Claims,
-        (base, ready, many): (u32, u32, bool),
+        (next, base, ready, many): (u64, u32, u32, bool),
         slots_end: u32,
         (poller, told): (u32, bool),
         aim: impl Fn(usize) -> Aim<'a> + Copy,
@@ -231,6 +232,11 @@ impl<K: Kernel> Channel<'_, K> {
                 self.widen(depth(k));
             })
         };
+        if Self::TRACES && self.is_lane_0() {
+            let ahead = base.wrapping_add(run.first).wrapping_sub(next as u32);
+            let index = next.wrapping_add(ahead.into());
+            self.trace((index, run.n), (began, ended), m.telemetry.before(poller));
+        }
         (run.n, began, ended)
     }
 
@@ -278,8 +284,22 @@ impl<K: Kernel> Channel<'_, K> {
             outbox.commit(responses, (next, next + 1), consumed, release);
             self.note_committed(); // its fence is one between where the run of slots ends and opening the claims
             inbox.claims.set(Claims::open(next + 1));
+            self.trace((next, 1), times, self.memory().telemetry.before(poller));
         }
         Some(times)
+    }
+
+    /// One thread, when `n` messages from `index` on were handled together, whose handler began and ended at so many ticks, and which the
+    /// look at `unseen` did not show: notes it, if there is a trace ring. It costs nothing where the kernel is not declared so.
+    #[inline(always)]
+    pub fn trace(&self, (index, n): (u64, u32), (began, ended): (u64, u64), unseen: u64) {
+        if !Self::TRACES {
+            return;
+        }
+        let short = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
+        let (took, waited) = (short(ended.wrapping_sub(began)), short(began.wrapping_sub(unseen)));
+        let handled = Handled { index, n, took, waited, ended: ended as u32 };
+        self.memory().trace.note(self.threads_of_block(), handled);
     }
 
     /// All threads of a polling warp, behind a look: what the host wrote before what they have seen is there for each of them.

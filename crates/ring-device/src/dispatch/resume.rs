@@ -14,7 +14,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use ring_shared::layout::{
     ChannelBlock, Command, ConfigLine, ControlBlock, CreditLine, Exit, HostLine, Placement,
-    Processing, State, StatusLine, UNLIMITED,
+    Processing, State, StatusLine, TRACED, UNLIMITED,
 };
 use ring_shared::ring::{CONTROL, Control, MAX_START, credit_index};
 use ring_shared::{ABI_VERSION, MAGIC};
@@ -31,12 +31,14 @@ pub(super) struct First {
     pub took: u64,
     /// Ticks from the beginning of the launch to that of the handler.
     pub waited: u64,
+    /// When it ended, in ticks.
+    pub ended: u64,
     /// Whether, or how often, the handler refused it.
     pub refused: u64,
 }
 
 impl First {
-    pub const NONE: First = First { answered: false, took: 0, waited: 0, refused: 0 };
+    pub const NONE: First = First { answered: false, took: 0, waited: 0, ended: 0, refused: 0 };
 }
 
 /// Whether there is a kernel of our kind, and the channel is one of its channels.
@@ -166,7 +168,7 @@ fn limits<K: Kernel>(block: ThreadBlock<'_>) -> Option<(u64, u64)> {
     if most == 0 {
         return None;
     }
-    match boot.half(boot::CONFIG, offset_of!(ConfigLine, processing)) {
+    match boot.half(boot::CONFIG, offset_of!(ConfigLine, processing)) & !TRACED {
         CONTINUOUS => Some((1, 1)),
         BATCH => Some((most, most)),
         ADAPTIVE => Some((1, most)),
@@ -267,6 +269,7 @@ impl<K: Kernel> Channel<'_, K> {
             m.life.active.set(known && state == State::Active as u32);
             m.telemetry.first[0].set(first.took);
             m.telemetry.first[1].set(first.waited);
+            m.telemetry.first[2].set(first.ended);
             self.add(&m.telemetry.refused, first.refused);
             if command == 0 {
                 self.acknowledge(State::Launched);
@@ -283,6 +286,7 @@ impl<K: Kernel> Channel<'_, K> {
         let next = m.boot.word(boot::REQUEST_CREDIT, 0);
         let time = config(offset_of!(ConfigLine, time));
         let processing = m.boot.half(boot::CONFIG, offset_of!(ConfigLine, processing));
+        let (processing, is_traced) = (processing & !TRACED, processing & TRACED != 0);
         m.inbox.next.set(next);
         m.inbox.tail.set(next);
         m.inbox.claims.set(Claims::open(next));
@@ -322,6 +326,12 @@ impl<K: Kernel> Channel<'_, K> {
         if Self::CALLS {
             let slots = self.lines().calls.load(Relaxed); // two reads across the bus
             m.calls.begin(slots, self.status().called.load(Relaxed));
+        }
+        if Self::TRACES && !is_traced {
+            m.trace.begin_without();
+        } else if Self::TRACES {
+            let rings = self.control().config.trace.load(Relaxed); // two reads across the bus
+            m.trace.begin(rings, self.channel(), self.status().traced.load(Relaxed));
         }
         m.lease.begin(began, m.boot.word(boot::COMMAND, 8));
         m.telemetry.begin(began, ticks, status(offset_of!(StatusLine, refused)));

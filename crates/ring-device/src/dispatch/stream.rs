@@ -214,6 +214,12 @@ impl<K: Kernel> Channel<'_, K> {
         this.fence_block(); // the warp's answers, for the committer
         if this.is_lane_0() {
             let m = this.memory();
+            if Self::TRACES && m.trace.is_on() {
+                // Before the committer may tell the host of the answers.
+                let ended = this.ticks();
+                let began = ended.wrapping_sub(took);
+                this.trace((cursor, n), (began, ended), began.wrapping_sub(waited));
+            }
             this.set_cursor(u64::MAX);
             m.telemetry.count_some(this.threads_of_block(), n, took, waited);
         }

@@ -85,8 +85,13 @@ impl<K: Kernel> Channel<'_, K> {
         if poller == 0 {
             let signals = &self.memory().signals;
             let n = self.broadcast(u64::from(signals.answered_first.get())) as u32;
-            let [took, waited] = &self.memory().telemetry.first;
+            let [took, waited, ended] = &self.memory().telemetry.first;
             answered = Answered { n, took: took.get() as u32, waited: waited.get() as u32 };
+            if Self::TRACES && n > 0 && self.is_lane_0() {
+                let began = ended.get().wrapping_sub(took.get());
+                let unseen = began.wrapping_sub(waited.get());
+                self.trace((next.wrapping_sub(1), 1), (began, ended.get()), unseen);
+            }
             // The boot made the first look. It is used when messages are taken, however much later: inside a run of slots no
             // line but the first, at which only the boot looks, tells of the next.
             fresh = active && self.broadcast(u64::from(signals.fresh.get())) != 0;
@@ -201,7 +206,7 @@ impl<K: Kernel> Channel<'_, K> {
                 this.stage_for_block(look, (next, 0), true, poller);
                 true
             } else if Self::ANSWERS_INLINE && ready != 0 {
-                let of = (base, ready, many);
+                let of = (next, base, ready, many);
                 let by = (poller, limited);
                 let slots_end = sought.slots_end;
                 let (n, began, ended) = this.answer_inline(look, claims, of, slots_end, by, aim);

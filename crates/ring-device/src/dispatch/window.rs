@@ -238,6 +238,7 @@ impl<K: Kernel> Channel<'_, K> {
             }
             let waited = began.wrapping_sub(m.telemetry.unseen.get());
             m.telemetry.count(u64::from(n), took, waited);
+            self.trace((next, n), (began, began.wrapping_add(took)), m.telemetry.unseen.get());
         }
         if self.is_first_warp() && self.agreed(due) {
             self.flush();
@@ -280,7 +281,9 @@ impl<K: Kernel> Channel<'_, K> {
             m.signals.wake.set(Wake::None);
             self.publish_consumed(next + 1);
             m.budget.next_batch_limit(false);
-            m.telemetry.count(1, took, began.wrapping_sub(m.telemetry.unseen.get()));
+            let unseen = m.telemetry.unseen.get();
+            m.telemetry.count(1, took, began.wrapping_sub(unseen));
+            self.trace((next, 1), (began, began.wrapping_add(took)), unseen);
         }
         self.warp_sync();
     }

@@ -34,6 +34,7 @@ pub(crate) mod signals;
 pub(crate) mod span;
 pub(crate) mod telemetry;
 pub(crate) mod ticks;
+pub(crate) mod trace;
 
 use ring_shared::layout::ConfigLine;
 use scratch::Scratch;
@@ -52,6 +53,7 @@ pub struct BlockMemory {
     pub(crate) telemetry: telemetry::Telemetry,
     pub(crate) ticks: ticks::Ticks,
     pub(crate) calls: calls::Calls,
+    pub(crate) trace: trace::Trace,
     pub(crate) grid: grid::GridCells,
     pub(crate) boot: boot::Words,
     /// The last: a GPU's block may have more of it behind this.

@@ -41,6 +41,8 @@ impl BlockMemory {
     pub const BUFFERS: usize = offset_of!(BlockMemory, life.buffers);
     /// `calls.slots`, where the channel keeps what the host says: the address of its call slots.
     pub const CALLS: usize = offset_of!(BlockMemory, calls.slots);
+    /// `trace.at`.
+    pub const TRACE: usize = offset_of!(BlockMemory, trace.at);
     /// The scratch memory, the last of it: messages on their way.
     pub const SCRATCH: usize = offset_of!(BlockMemory, scratch);
     /// `inbox.next`.

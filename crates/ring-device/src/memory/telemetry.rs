@@ -37,8 +37,9 @@ pub(crate) struct Telemetry {
     queueing: [Cell<u64>; BUCKETS],
     /// Messages counted in this launch.
     messages: Cell<u64>,
-    /// How long the handler took of the message that was answered before the launch began, and how long that waited.
-    pub first: [Cell<u64>; 2],
+    /// How long the handler took of the message that was answered before the launch began, how long that waited, and when the handler
+    /// ended.
+    pub first: [Cell<u64>; 3],
     /// What earlier launches counted is part of the histograms.
     added: Cell<bool>,
     /// Messages in the histograms when they were last written to the channel's block.

@@ -82,6 +82,7 @@ impl Memory {
             processing: Processing::Batch,
             max_messages: 100,
             lease: UNLIMITED,
+            trace: 0,
         });
         let (at, request) = (|offset: usize| base + offset as u64, 16 * K::Request::SLOT_ATOMS);
         let (block, slots) = (at(offset_of!(Shared, block)), offset_of!(Shared, slots));

@@ -207,6 +207,7 @@ impl Node {
             processing: Processing::Batch,
             max_messages: 2,
             lease: UNLIMITED,
+            trace: 0,
         });
         let address = |at: *const u8| at.expose_provenance() as u64;
         let block = address((&raw const m.block).cast());

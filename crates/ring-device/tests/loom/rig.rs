@@ -227,6 +227,7 @@ impl<K: Kernel<Request = u64, Response = u64>> Rig<K> {
             processing: Processing::Continuous,
             max_messages: 1,
             lease: UNLIMITED,
+            trace: 0,
         });
         for channel in 0..channels {
             let block = rig.channel(channel);

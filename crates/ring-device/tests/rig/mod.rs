@@ -227,6 +227,7 @@ impl<K: Kernel> Rig<K> {
             processing: Processing::Batch,
             max_messages: u32::MAX,
             lease: UNLIMITED,
+            trace: 0,
         });
         for channel in 0..channels {
             let block = rig.channel(channel);

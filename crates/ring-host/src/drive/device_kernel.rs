@@ -9,6 +9,7 @@ use crate::drive::gate::{Gate, Reopens};
 use crate::drive::lease::Lease;
 use crate::drive::orphans::{Used, set_aside};
 use crate::drive::send_counts::SendCounts;
+use crate::drive::traces::Traces;
 use crate::error::{
     DeviceFault, DriverError, DriverReason, PayloadError, TryRecvError, TrySendError,
 };
@@ -60,6 +61,8 @@ pub(crate) struct DeviceKernel {
     received: Box<[Padded]>,
     /// For each channel.
     sends: Box<[SendCounts]>,
+    /// What senders and receivers note of messages.
+    pub traces: Traces,
 }
 
 impl DeviceKernel {
@@ -78,6 +81,7 @@ impl DeviceKernel {
             grid,
             received: (0..region.plan.channels).map(|_| Padded(AtomicU64::new(start))).collect(),
             sends: (0..region.plan.channels).map(|_| SendCounts::default()).collect(),
+            traces: Traces::new(region.plan.channels, region.plan.trace),
             region: ManuallyDrop::new(region),
             lease: Mutex::new(lease),
             launch_slot,

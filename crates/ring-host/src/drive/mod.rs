@@ -12,6 +12,7 @@ pub(crate) mod selection;
 pub(crate) mod send_counts;
 mod staged;
 pub(crate) mod staging;
+pub(crate) mod traces;
 
 pub(crate) use launches::DriveConfig;
 

@@ -49,6 +49,8 @@ pub(crate) struct Needs {
     pub mapped_payload: bool,
     /// Its handlers call the host.
     pub calls: bool,
+    /// Its messages are noted in trace rings.
+    pub trace: bool,
 }
 
 /// What is known of a device, and of the kernel for it.
@@ -145,6 +147,9 @@ fn judge(
     if facts.needs.calls && (mode, memory) != (Mode::Persistent, Memory::Mapped) {
         return Err(Obstacle::CallsHost);
     }
+    if memory != Memory::Mapped && facts.needs.trace {
+        return Err(Obstacle::TraceNotMapped);
+    }
     if memory != Memory::Mapped && facts.needs.mapped_payload {
         return Err(Obstacle::PayloadNotMapped);
     }
@@ -238,7 +243,7 @@ mod tests {
         Lack::Unknown(Cause::LeftEarly { message: 3 })
     }
 
-    const COPIES: Needs = Needs { copies: true, mapped_payload: false, calls: false };
+    const COPIES: Needs = Needs { copies: true, mapped_payload: false, calls: false, trace: false };
 
     const AUTO: (Mode, Memory) = (Mode::Auto, Memory::Auto);
 
@@ -295,7 +300,7 @@ mod tests {
             let serve: Vec<_> = serve.iter().map(|chosen| chosen.selection.memory).collect();
             (serve, refused.into_iter().map(|refusal| refusal.why).collect::<Vec<_>>())
         };
-        let mapped = Needs { copies: false, mapped_payload: true, calls: false };
+        let mapped = Needs { copies: false, mapped_payload: true, calls: false, trace: false };
         let (serve, refused) = found(Mode::Persistent, Memory::Auto, mapped);
         assert_eq!(serve, [Memory::Mapped]);
         assert_eq!(refused, [Obstacle::PayloadNotMapped, Obstacle::PayloadNotMapped]);

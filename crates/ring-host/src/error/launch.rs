@@ -181,6 +181,24 @@ pub enum LaunchError {
         /// The memory asked for.
         memory: Memory,
     },
+    /// A trace ring cannot have so many records.
+    #[error(
+        "a trace ring of {records} records: their number must be a power of two, up to {limit} (LaunchConfig::trace)"
+    )]
+    Trace {
+        /// Records asked for.
+        records: u32,
+        /// The most that there may be.
+        limit: u32,
+    },
+    /// A trace was asked for of a kernel that is not declared with one.
+    #[error(
+        "kernel {kernel} notes nothing of its messages: declare it with `traced: true` (ring_kernel!), or launch it without LaunchConfig::trace"
+    )]
+    NotTraced {
+        /// The kernel.
+        kernel: &'static str,
+    },
     /// A kernel with ports was launched alone.
     #[error("kernel {kernel} emits messages to ports: launch it as one of a graph (GraphBuilder)")]
     Ports {

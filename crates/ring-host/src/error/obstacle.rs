@@ -38,6 +38,11 @@ pub enum Obstacle {
          ask for PayloadMemory::Auto"
     )]
     PayloadNotMapped,
+    /// What the device notes of messages is read where it wrote it.
+    #[error(
+        "its messages are traced (LaunchConfig::trace), which needs the rings in mapped memory"
+    )]
+    TraceNotMapped,
     /// Handlers that wait for the host's answer need a kernel that stays, and memory that both see.
     #[error("its handlers call the host, which only a persistent kernel in mapped memory can")]
     CallsHost,

@@ -44,6 +44,7 @@ impl<K: Kernel> Channel<K> {
                 channel,
                 outbox,
                 is_stalled: false,
+                asked: 0,
                 idle_polls: IdlePolls::new(),
                 of: PhantomData,
             },

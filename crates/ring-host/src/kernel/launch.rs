@@ -16,6 +16,7 @@ use ring_shared::Message;
 use ring_shared::layout::{self, Processing, UNLIMITED};
 use ring_shared::message::span_of_pair;
 use ring_shared::ring::{MAX_CAPACITY, MAX_LINES, MAX_START};
+use ring_shared::trace::MAX_RECORDS;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -71,6 +72,7 @@ pub struct LaunchConfig {
     processing: Processing,
     max_messages: u32,
     lease: Duration,
+    trace: Option<u32>,
     code: Option<Code>,
 }
 
@@ -102,6 +104,7 @@ impl Default for LaunchConfig {
             processing: Processing::Batch,
             max_messages: u32::MAX,
             lease: LaunchConfig::DEFAULT_LEASE,
+            trace: None,
             code: None,
         }
     }
@@ -173,6 +176,13 @@ setters! { of LaunchConfig;
     /// Most messages of an iteration, at least 1; by default what the device's windows hold.
     max_messages(max_messages: u32) => max_messages = max_messages;
 
+    /// Notes of each message when it was sent, handled and received, in rings of so many records for each channel: one for its sender, one
+    /// for its receiver, one for its device, 64 bytes a record. A power of two, up to 2^20. What was noted,
+    /// [`KernelHandle::trace`](crate::KernelHandle::trace) tells; what nobody reads in time is overwritten, and counted. By default nothing is
+    /// noted. It needs mapped memory, and a kernel that is declared with
+    /// [`traced: true`](ring_device::Kernel::TRACED).
+    trace(records: u32) => trace = Some(records);
+
     /// How long a kernel in mapped memory stays on the device after its host has died or was stopped; 100 ms
     /// at least. While the process lives a thread of it renews all leases, ten times in their time. A
     /// kernel whose lease is over is lost ([`Exit::LeaseOver`](crate::Exit)), of several channels perhaps not
@@ -239,6 +249,7 @@ impl LaunchConfig {
         Needs {
             copies: K::USES_PAYLOAD && !mapped || has_state,
             calls: K::CALLS > 0,
+            trace: self.trace.is_some(),
             mapped_payload: mapped && self.payload::<K>() > 0,
         }
     }
@@ -348,6 +359,12 @@ impl LaunchConfig {
         if self.lease < LEAST_LEASE {
             return Err(LaunchError::Lease { lease: self.lease, least: LEAST_LEASE });
         }
+        if let Some(records) = self.trace.filter(|n| !n.is_power_of_two() || *n > MAX_RECORDS) {
+            return Err(LaunchError::Trace { records, limit: MAX_RECORDS });
+        }
+        if self.trace.is_some() && !K::TRACED {
+            return Err(LaunchError::NotTraced { kernel: K::NAME });
+        }
         self.check_threads::<K>(device.max_threads, ThreadLimit::Device)?;
         self.check_channels(device.max_channels, ChannelLimit::Grid)?;
         self.check_grid::<K>(device)?;
@@ -367,6 +384,7 @@ impl LaunchConfig {
             payload_memory: self.payload_memory,
             state_bytes: <K::Scope as Scope<K>>::STATE_BYTES,
             calls: K::CALLS,
+            trace: self.trace.unwrap_or(0),
             buffers: 0,
             budgets: self.wire_budgets(Mode::Persistent, Memory::Mapped),
             processing: self.processing,

@@ -17,5 +17,6 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod supervisor;
 pub(crate) mod telemetry;
+pub(crate) mod trace;
 mod turns;
 pub(crate) mod vector_add;

@@ -5,6 +5,7 @@ use ring_shared::atomics::Atom;
 use ring_shared::calls::bytes_of;
 use ring_shared::layout::{Budgets, ChannelBlock, ControlBlock, LINE, Processing};
 use ring_shared::ring::span_in;
+use ring_shared::trace;
 
 /// Largest part of the payload that one copy moves: what pinned staging is taken for.
 const STAGING: usize = 64 * 1024;
@@ -32,6 +33,8 @@ pub(crate) struct Plan {
     pub state_bytes: usize,
     /// The shape of each channel's slots for calls to the host; 0 for none. Only in mapped memory.
     pub calls: u64,
+    /// Records of each channel's trace ring; 0 for none. Only in mapped memory.
+    pub trace: u32,
     /// Device address of the table of buffers; 0 for none.
     pub buffers: u64,
     /// A launch's budgets, as the device counts them.
@@ -66,8 +69,8 @@ pub(crate) const BACK_ATOMS: usize = (OUT_AT - BACK_AT) / size_of::<Atom>();
 pub(crate) const OUT_AT: usize = std::mem::offset_of!(ChannelBlock, request_bell);
 pub(crate) const BACK_AT: usize = std::mem::offset_of!(ChannelBlock, status);
 
-/// Offsets into the host's memory, and but for the last five into the device's; all at multiples of 128. In mapped
-/// memory the two are one, and the device sees the payload and the calls too.
+/// Offsets into the host's memory, and but for the last six into the device's; all at multiples of 128. In mapped
+/// memory the two are one, and the device sees the payload, the calls and the traces too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub lines: usize,
@@ -81,6 +84,7 @@ pub(super) struct Offsets {
     pub bounce_buffers: usize,
     pub payload: usize,
     pub calls: usize,
+    pub traces: usize,
     pub staging: usize,
     pub end: usize,
 }
@@ -129,7 +133,8 @@ impl Plan {
         let [mapped, copied] = self.payload_parts();
         // Whole lines: what is behind them has other writers.
         let calls = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
-        let staging = calls.checked_add(n.checked_mul(bytes_of(self.calls))?)?;
+        let traces = calls.checked_add(n.checked_mul(bytes_of(self.calls))?)?;
+        let staging = traces.checked_add(n.checked_mul(self.trace_bytes())?)?;
         let copied = copied.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
@@ -141,6 +146,7 @@ impl Plan {
             bounce_buffers: mirrored,
             payload,
             calls,
+            traces,
             staging,
             end,
         })
@@ -149,6 +155,11 @@ impl Plan {
     /// Doorbell lines that a message takes.
     pub fn span(&self) -> u32 {
         span_in(self.lines, self.span)
+    }
+
+    /// Bytes of a channel's trace ring.
+    pub(super) fn trace_bytes(&self) -> usize {
+        if self.trace == 0 { 0 } else { trace::bytes_of(self.trace) }
     }
 
     /// Bytes from one channel's state to the next.
@@ -181,6 +192,7 @@ mod tests {
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
             calls: 0,
+            trace: 0,
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

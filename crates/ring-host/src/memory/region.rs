@@ -16,6 +16,7 @@ use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, Far, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
+use ring_shared::trace::TraceRing;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -135,7 +136,7 @@ impl Region {
         // No slot is read before it is written: what is left in them stays, as it does in the payload.
         let (lines, bounce_buffer) =
             (0..self.offsets.slots[0], self.offsets.bounce_buffers..self.offsets.payload);
-        // Stamps in call slots are looked at before anybody has written them.
+        // Stamps in call slots and trace rings are looked at before anybody has written them.
         let calls = self.offsets.calls..self.offsets.staging;
         for part in [lines, bounce_buffer, calls] {
             // SAFETY: the memory is ours alone, this long, and no kernel knows it yet. Zero is valid
@@ -151,6 +152,7 @@ impl Region {
             processing: self.plan.processing,
             max_messages: self.plan.max_messages,
             lease: self.plan.lease,
+            trace: self.trace_rings(),
         });
         for channel in 0..self.plan.channels {
             self.channel(channel).initialise(&ChannelSetup {
@@ -333,6 +335,24 @@ impl Region {
         self.host_at(self.calls_at(channel))
     }
 
+    /// Where the device finds the trace rings, as the configuration says it; 0 if there are none.
+    fn trace_rings(&self) -> u64 {
+        match self.plan.trace {
+            0 => 0,
+            records => self.device_at(self.offsets.traces) | u64::from(records.ilog2()),
+        }
+    }
+
+    /// A channel's trace ring, if there is one. Whoever uses it keeps the region alive.
+    pub fn trace(&self, channel: u32) -> Option<TraceRing> {
+        let records = self.plan.trace;
+        (records > 0 && channel < self.plan.channels).then(|| {
+            let at = self.offsets.traces + channel as usize * self.plan.trace_bytes();
+            // SAFETY: laid out there, aligned, zeroed before the launch; the device writes it as this, and the host reads it.
+            unsafe { TraceRing::from_raw(self.host_at(at), records) }
+        })
+    }
+
     /// Keeps something that the kernel uses for as long as it has this memory.
     pub fn keep(&mut self, used: Arc<dyn Debug + Send + Sync>) {
         self._used.push(used);
@@ -406,6 +426,7 @@ mod tests {
             payload_memory: PayloadMemory::Auto,
             state_bytes: 0,
             calls: 0,
+            trace: 0,
             buffers: 0,
             budgets: Budgets::UNLIMITED,
             processing: Processing::Continuous,

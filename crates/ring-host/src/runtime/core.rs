@@ -102,7 +102,7 @@ impl RuntimeCore {
 
     /// The report with what `Auto` chooses from it.
     pub fn with_selection(&self, mut report: Report) -> Report {
-        let needs = Needs { copies: true, mapped_payload: false, calls: false };
+        let needs = Needs { copies: true, mapped_payload: false, calls: false, trace: false };
         let (serve, refused) = self.candidates(&report, (Mode::Auto, Memory::Auto), needs);
         let first = serve.into_iter().next().map(|chosen| chosen.selection);
         report.selection = first.ok_or(refused);

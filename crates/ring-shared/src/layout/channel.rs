@@ -62,7 +62,8 @@ shared_struct! {
         pub ticked @ 104: AtomicU64,
         /// Kept for the next launch: calls to the host so far.
         pub called @ 112: AtomicU64,
-        pad @ 120: AtomicU64,
+        /// Kept for the next launch: records that were written to the channel's trace ring so far.
+        pub traced @ 120: AtomicU64,
     }
 }
 

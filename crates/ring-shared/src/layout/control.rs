@@ -153,7 +153,7 @@ shared_struct! {
         pub iterations @ 24: AtomicU64,
         /// Nanoseconds without a message on any channel after which a launch leaves, or [`UNLIMITED`].
         pub idle @ 32: AtomicU64,
-        /// Number of a [`Processing`].
+        /// Number of a [`Processing`], and [`TRACED`] beside it if the channels have trace rings.
         pub processing @ 40: AtomicU32,
         /// Most messages of an iteration, at least 1.
         pub max_messages @ 44: AtomicU32,
@@ -166,9 +166,15 @@ shared_struct! {
         /// Device address of the runtime's table of buffers, [`MAX_BUFFERS`](super::MAX_BUFFERS) times
         /// [`BufferEntry`](super::BufferEntry); 0 for none.
         pub buffers @ 64: AtomicU64,
-        pad @ 72: [AtomicU64; 7],
+        /// Device address of the channels' trace rings, one behind the other, at a multiple of 128, with the binary logarithm of the records
+        /// of each in its low bits; 0 for none. Of what is [`TRACED`] only.
+        pub trace @ 72: AtomicU64,
+        pad @ 80: [AtomicU64; 6],
     }
 }
+
+/// Beside the number of a [`Processing`]: the device notes what it does in the channels' [trace rings](crate::trace).
+pub const TRACED: u32 = 1 << 16;
 
 shared_struct! {
     /// The head of a kernel's shared memory; its address is the kernel's one parameter. The channels'

@@ -1,7 +1,8 @@
 //! A kernel's blocks as they are before its first launch. The host, tests and fuzzers all begin here.
 
 use super::{
-    ChannelBlock, ConfigLine, ControlBlock, Placement, Processing, RingDescriptor, UNLIMITED,
+    ChannelBlock, ConfigLine, ControlBlock, Placement, Processing, RingDescriptor, TRACED,
+    UNLIMITED,
 };
 use crate::atomics::Ordering::Relaxed;
 use crate::{ABI_VERSION, MAGIC};
@@ -42,6 +43,8 @@ pub struct KernelSetup {
     pub max_messages: u32,
     /// Nanoseconds that a channel stays without a sign of the host, or [`UNLIMITED`].
     pub lease: u64,
+    /// Where the trace rings are, as [`ConfigLine::trace`] says it; 0 for none.
+    pub trace: u64,
 }
 
 /// What a channel's block says before the first launch.
@@ -67,7 +70,9 @@ impl ControlBlock {
         config.payload.store(payload, Relaxed);
         config.payload_bytes.store(payload_bytes, Relaxed);
         config.buffers.store(setup.buffers, Relaxed);
-        config.processing.store(setup.processing as u32, Relaxed);
+        let traced = if setup.trace == 0 { 0 } else { TRACED };
+        config.processing.store(setup.processing as u32 | traced, Relaxed);
+        config.trace.store(setup.trace, Relaxed);
         config.max_messages.store(setup.max_messages, Relaxed);
         config.lease.store(setup.lease, Relaxed);
         config.memory_bytes.store(setup.memory_bytes, Relaxed);

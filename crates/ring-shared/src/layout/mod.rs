@@ -24,7 +24,7 @@ pub use channel::{
     BUCKETS, ChannelBlock, CreditLine, Doorbell, RingDescriptor, StatusLine, Times, bucket,
 };
 pub use control::{
-    Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, UNLIMITED,
+    Command, ConfigLine, ControlBlock, Exit, HostLine, Processing, State, TRACED, UNLIMITED,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use devices::DevicesSetup;

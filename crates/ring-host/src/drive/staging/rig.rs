@@ -36,6 +36,7 @@ pub fn region(memory: Memory, capacity: u32, start: u64) -> Region {
         payload_memory: PayloadMemory::Auto,
         state_bytes: 0,
         calls: 0,
+        trace: 0,
         buffers: 0,
         budgets: Budgets::UNLIMITED,
         processing: Processing::Batch,

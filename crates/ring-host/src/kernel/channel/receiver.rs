@@ -230,6 +230,11 @@ impl<K: Kernel> Receiver<K> {
     #[inline]
     fn note(&mut self) {
         if self.published != self.inbox.next() {
+            let traces = &self.core.device.traces;
+            if let Some(trace) = traces.received(self.channel) {
+                let n = self.inbox.next().wrapping_sub(self.published);
+                trace.note(self.published, n, traces.now());
+            }
             self.published = self.inbox.next();
             self.core.device.publish_received(self.channel, self.published);
         }

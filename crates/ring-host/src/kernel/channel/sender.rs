@@ -18,6 +18,8 @@ pub struct Sender<K: Kernel> {
     pub(super) outbox: Outbox,
     /// There was no room since something was sent, which has been counted.
     pub(super) is_stalled: bool,
+    /// If there is a trace: when it was last asked to send, in nanoseconds of the trace.
+    pub(super) asked: u64,
     pub(super) idle_polls: IdlePolls,
     pub(super) of: PhantomData<fn(K)>,
 }
@@ -175,6 +177,9 @@ impl<K: Kernel> Sender<K> {
     #[inline]
     fn note_sent(&mut self, n: u64) {
         self.is_stalled = false;
+        if let Some(trace) = self.core.device.traces.sent(self.channel) {
+            trace.note(self.outbox.next().wrapping_sub(n), n, self.asked);
+        }
         let counts = self.core.device.sends(self.channel);
         counts.sent.add(n);
         if self.outbox.ends_in_slots() {
@@ -197,6 +202,10 @@ impl<K: Kernel> Sender<K> {
     pub(crate) fn admitted(&mut self) -> Result<u64, TrySendError<()>> {
         if !self.core.device.is_active() {
             self.core.device.admit()?;
+        }
+        let traces = &self.core.device.traces;
+        if traces.is_on() {
+            self.asked = traces.now();
         }
         Ok(self.note_received())
     }

@@ -1,0 +1,82 @@
+//! The trace ring of a channel, as a block knows it: where it notes the messages that it has handled.
+
+use crate::block::cell::Cell;
+use crate::block::{Cooperate, Threads};
+use core::ptr::NonNull;
+use ring_shared::atomics::{AtomicU64, Ordering::Relaxed};
+use ring_shared::layout::LINE;
+use ring_shared::trace::{Record, TraceRing, bytes_of};
+
+/// What a block knows of its channel's trace ring. Set by thread 0 at the beginning of a launch.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// Its device address; 0 if there is none.
+    pub at: Cell<u64>,
+    /// How many records it has.
+    records: Cell<u64>,
+    /// Records so far. Any thread that notes something takes the next.
+    next: AtomicU64,
+}
+
+/// Messages that a warp or the block has handled together, with times in ticks. Of times that are longer than 32 bits hold, the most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handled {
+    /// Index of the first.
+    pub index: u64,
+    /// How many.
+    pub n: u32,
+    /// How long the handler took.
+    pub took: u32,
+    /// How long they waited before, at most.
+    pub waited: u32,
+    /// When the handler ended, the low half.
+    pub ended: u32,
+}
+
+impl Trace {
+    /// Begins a launch without a trace ring.
+    #[inline(always)]
+    pub fn begin_without(&self) {
+        self.at.set(0);
+    }
+
+    /// Begins a launch of a channel, where the kernel's trace rings are at `rings`, as
+    /// [`ConfigLine::trace`](ring_shared::layout::ConfigLine::trace) says it, behind so many records.
+    #[inline(always)]
+    pub fn begin(&self, rings: u64, channel: u32, traced: u64) {
+        let records = 1u32 << (rings % LINE as u64 % 32);
+        let at = rings - rings % LINE as u64;
+        self.at.set(at + u64::from(channel) * bytes_of(records) as u64);
+        self.records.set(records.into());
+        self.next.store(traced, Relaxed);
+    }
+
+    /// Whether there is a trace ring.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.at.get() != 0
+    }
+
+    /// Records so far.
+    #[inline(always)]
+    pub fn traced(&self) -> u64 {
+        self.next.load(Relaxed)
+    }
+
+    /// One thread, if there is a trace ring: notes what was handled.
+    #[inline(always)]
+    pub fn note(&self, threads: Threads, handled: Handled) {
+        let Some(at) = NonNull::new(self.at.get() as usize as *mut u8) else { return };
+        // SAFETY: the host has laid the ring out there, and it stays as long as the kernel; the words are atomics.
+        let ring = unsafe { TraceRing::from_raw(at, self.records.get() as u32) };
+        let Handled { index, n, took, waited, ended } = handled;
+        let mut position = self.next.load(Relaxed);
+        while !threads.compare_and_swap(&self.next, position, position + 1) {
+            position = self.next.load(Relaxed);
+        }
+        let (at, ticks) = threads.now_and_ticks();
+        let ago = (ticks as u32).wrapping_sub(ended);
+        ring.write(position as u32, Record { index, n, at, ago, took, waited });
+    }
+}

@@ -1,0 +1,181 @@
+//! What became of each message and when: read from the trace rings of a kernel's channels.
+
+pub(crate) mod clock;
+mod join;
+
+use crate::kernel::core::KernelCore;
+use crate::kernel::handle::KernelHandle;
+use clock::DeviceClock;
+use join::Joined;
+use ring_device::Kernel;
+use ring_shared::atomics::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// When a message was sent, handled and received. Times are nanoseconds since the [trace's zero](Trace::epoch), by the host's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageTimes {
+    /// The channel.
+    pub channel: u32,
+    /// The message, counted from the launch.
+    pub index: u64,
+    /// When it was handed to the call that sent it, or to the last of several that tried to. `None` if the record was overwritten.
+    pub accepted: Option<i64>,
+    /// What the device did, and when. `None` if the record was overwritten.
+    pub device: Option<DeviceTimes>,
+    /// When the call that received the response had it.
+    pub received: i64,
+}
+
+/// What a device did with a message, and when: by its own clock, mapped to the host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceTimes {
+    /// When the last look began that did not show the message, or one before it: so long it waited at most. It may be off by more than the
+    /// others are, by a 64th of how long it lies before them.
+    pub unseen: i64,
+    /// When the handler began.
+    pub began: i64,
+    /// When the handler ended. The response is written behind it.
+    pub ended: i64,
+    /// How far `began` and `ended` may be off, at most: in nanoseconds.
+    pub error: i64,
+    /// Messages that were handled together with it, itself included.
+    pub together: u32,
+}
+
+/// Records that were overwritten before they were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceLosses {
+    /// Of senders.
+    pub sent: u64,
+    /// Of devices.
+    pub handled: u64,
+    /// Of receivers. Their messages are not told at all.
+    pub received: u64,
+}
+
+/// What the channels of a kernel noted of their messages: by [`KernelHandle::trace`].
+///
+/// ```
+/// # use ring_host::{Device, LaunchConfig, Runtime};
+/// # use std::time::Duration;
+/// # let second = Duration::from_secs(1);
+/// ring_device::ring_kernel! {
+///     /// Squares a number.
+///     pub struct Square { traced: true, }
+///
+///     fn handle(request: &u64) -> u64 {
+///         request.wrapping_mul(*request)
+///     }
+/// }
+/// let launch = LaunchConfig::default().trace(1024);
+/// let mut kernel = Runtime::open(Device::Cpu)?.launch::<Square>(launch)?;
+/// let mut trace = kernel.trace().expect("it was asked for");
+/// kernel.activate(second)?;
+/// kernel.send(7, second)?;
+/// assert_eq!(kernel.recv(second)?, 49);
+/// kernel.terminate(second)?;
+/// trace.read(|message| {
+///     let device = message.device.unwrap();
+///     println!("handled after {} ns, +- {}", device.began - message.accepted.unwrap(), device.error);
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Trace {
+    core: Arc<KernelCore>,
+    channels: Vec<Joined>,
+    clock: DeviceClock,
+    /// A heartbeat and the ticks at it, by which ticks are measured.
+    first_beat: Option<[u64; 2]>,
+}
+
+impl<K: Kernel> KernelHandle<K> {
+    /// What its channels note of their messages, from the first that is still there on, if that was asked for
+    /// ([`LaunchConfig::trace`](crate::LaunchConfig::trace)). Each such reader reads all of it.
+    pub fn trace(&self) -> Option<Trace> {
+        let core = self.core();
+        let rings = |channel| {
+            let traces = &core.device.traces;
+            Some([
+                *traces.sent(channel)?.ring(),
+                core.device.region().trace(channel)?,
+                *traces.received(channel)?.ring(),
+            ])
+        };
+        let channels = 0..core.device.region().plan.channels;
+        let channels =
+            channels.map(|channel| Some(Joined::new(rings(channel)?))).collect::<Option<_>>()?;
+        Some(Trace {
+            core: Arc::clone(core),
+            channels,
+            clock: DeviceClock::new(),
+            first_beat: None,
+        })
+    }
+}
+
+impl Trace {
+    /// Shows `each` the messages that were received since the last call, channel after channel, in order. A message whose sender or device
+    /// has not noted it yet comes with a later call, as do those behind it.
+    ///
+    /// It is to be called often enough: a ring of `records` records holds as many batches of messages, or as many messages where each
+    /// goes by itself.
+    pub fn read(&mut self, mut each: impl FnMut(MessageTimes)) {
+        let Trace { core, channels, clock, first_beat } = self;
+        let (device, start) = (&core.device, core.device.region().plan.start);
+        let over = device.has_ended() || device.fault().is_some();
+        let rate = rate(first_beat, core);
+        for (channel, joined) in (0..).zip(channels) {
+            joined.read(rate, clock, over, |index, accepted, handled, received| {
+                each(MessageTimes {
+                    channel,
+                    index: index.wrapping_sub(start),
+                    accepted,
+                    device: handled,
+                    received,
+                });
+            });
+        }
+    }
+
+    /// Records that were overwritten before they were read.
+    pub fn losses(&self) -> TraceLosses {
+        self.channels.iter().fold(TraceLosses::default(), |all, one| {
+            let [sent, handled, received] = one.lost();
+            TraceLosses {
+                sent: all.sent.saturating_add(sent),
+                handled: all.handled.saturating_add(handled),
+                received: all.received.saturating_add(received),
+            }
+        })
+    }
+
+    /// How often the clocks of host and device drifted apart faster than 1 in 1000, or a message's own times contradicted each
+    /// other: the mapping then began anew.
+    pub fn clock_resets(&self) -> u64 {
+        self.clock.resets()
+    }
+
+    /// The zero of all times.
+    pub fn epoch(&self) -> Instant {
+        self.core.device.traces.epoch()
+    }
+}
+
+/// Nanoseconds of a tick: by the device's nominal clock, or by its heartbeats once they lie 100 ms apart.
+fn rate(first: &mut Option<[u64; 2]>, core: &KernelCore) -> f64 {
+    const APART: u64 = 100_000_000;
+    let status = &core.device.region().channel(0).status;
+    let beat = [status.heartbeat.load(Relaxed), status.ticks.load(Relaxed)];
+    let nominal = core.device.nanoseconds_per_tick();
+    let [time, ticks] = *first.get_or_insert(beat);
+    let (time, ticks) = (beat[0].wrapping_sub(time), beat[1].wrapping_sub(ticks));
+    let measured = time as f64 / ticks as f64;
+    let is_measured =
+        (APART..u64::MAX / 2).contains(&time) && (0.25..4.0).contains(&(measured / nominal));
+    if is_measured { measured } else { nominal }
+}

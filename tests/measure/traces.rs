@@ -1,0 +1,192 @@
+//! What a trace costs, beside the same kernel without one; and whether the times that it tells are in order.
+
+use super::{SECONDS, print};
+use ring_example_kernels::{Line, Traced};
+use ring_host::{Error, KernelHandle, LaunchConfig, Runtime, Trace, TryRecvError, TrySendError};
+use ring_tests::kernels::of_examples;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Records of each ring: what is noted in some milliseconds at 10 million messages a second.
+const RECORDS: u32 = 1 << 17;
+/// Turns without and with a trace.
+const TURNS: usize = 41;
+/// Messages of a turn.
+const MESSAGES: u64 = 20_000;
+/// Messages whose order is looked at.
+const ORDERED: u64 = 1_000_000;
+/// Between two readings of the trace.
+const BETWEEN: Duration = Duration::from_millis(1);
+
+/// All of it.
+pub fn traces(host: &Runtime) -> Result<(), Error> {
+    let launch = LaunchConfig::default().kernels(of_examples::<Traced>());
+    host.prepare::<Traced>(&launch)?;
+    let mut plain = host.launch::<Traced>(launch.clone())?;
+    let mut traced = host.launch::<Traced>(launch.trace(RECORDS))?;
+    plain.activate(SECONDS)?;
+    traced.activate(SECONDS)?;
+    let mut trace = traced.trace().expect("it was asked for");
+    order(&mut traced, &mut trace)?;
+    for at_once in [1, 8, 32] {
+        let turn = |kernel: &mut _| closed(kernel, at_once);
+        compare(
+            &format!("{at_once} in flight, us a message"),
+            (&mut plain, &mut traced),
+            turn,
+            &mut trace,
+        )?;
+    }
+    let batches = |kernel: &mut _| in_batches(kernel, 256);
+    compare("batches of 256, us a message", (&mut plain, &mut traced), batches, &mut trace)?;
+    let turn = |kernel: &mut _| Ok(due(kernel)?.0);
+    compare("1 M messages/s due, p50 us", (&mut plain, &mut traced), turn, &mut trace)?;
+    let turn = |kernel: &mut _| Ok(due(kernel)?.1);
+    compare("1 M messages/s due, us a message", (&mut plain, &mut traced), turn, &mut trace)?;
+    traced.terminate(SECONDS)?;
+    plain.terminate(SECONDS)?;
+    Ok(())
+}
+
+fn line(i: u64) -> Line {
+    std::array::from_fn(|k| i as u32 + k as u32)
+}
+
+/// Turns without and with a trace, while it is read.
+fn compare(
+    what: &str,
+    (plain, traced): (&mut KernelHandle<Traced>, &mut KernelHandle<Traced>),
+    turn: impl Fn(&mut KernelHandle<Traced>) -> Result<f64, Error>,
+    trace: &mut Trace,
+) -> Result<(), Error> {
+    let (mut without, mut with, mut more) = (Vec::new(), Vec::new(), Vec::new());
+    let lost = trace.losses();
+    let ends = AtomicBool::new(false);
+    let mut told = 0u64;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Relaxed) {
+                trace.read(|_| told += 1);
+                std::thread::sleep(BETWEEN);
+            }
+        });
+        let turns = (0..TURNS).try_for_each(|_| -> Result<(), Error> {
+            let (alone, noted) = (turn(plain)?, turn(traced)?);
+            without.push(alone);
+            with.push(noted);
+            more.push((noted / alone - 1.0) * 100.0);
+            Ok(())
+        });
+        ends.store(true, Relaxed);
+        turns
+    })?;
+    trace.read(|_| told += 1);
+    for found in [&mut without, &mut with, &mut more] {
+        found.sort_by(f64::total_cmp);
+    }
+    let median = TURNS / 2;
+    println!(
+        "{what}: without {:.3}, with {:.3}, turn by turn {:+.2} % ({:+.2} to {:+.2} with 95 %); {told} messages told, lost before {lost:?}, after {:?}",
+        without[median],
+        with[median],
+        more[median],
+        more[median - 6],
+        more[median + 6],
+        trace.losses()
+    );
+    Ok(())
+}
+
+/// Microseconds a message, with so many in flight.
+fn closed(kernel: &mut KernelHandle<Traced>, at_once: u64) -> Result<f64, Error> {
+    let begun = Instant::now();
+    (0..at_once).try_for_each(|i| kernel.send(line(i), SECONDS))?;
+    for i in 0..MESSAGES {
+        assert_eq!(kernel.recv(SECONDS)?, line(i));
+        if i + at_once < MESSAGES {
+            kernel.send(line(i + at_once), SECONDS)?;
+        }
+    }
+    Ok(begun.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64)
+}
+
+/// Microseconds a message, sent and received by batches.
+fn in_batches(kernel: &mut KernelHandle<Traced>, most: usize) -> Result<f64, Error> {
+    let (begun, n) = (Instant::now(), 20 * MESSAGES);
+    let (mut sent, mut received) = (0u64, 0u64);
+    while received < n {
+        let left = most.min((n - sent) as usize);
+        if left > 0 && sent - received < 8 * most as u64 {
+            sent += kernel.try_send_each(left, |k| line(sent + k as u64))? as u64;
+        }
+        received += kernel.try_recv_each(most, |_| {})? as u64;
+    }
+    Ok(begun.elapsed().as_secs_f64() * 1e6 / n as f64)
+}
+
+/// A message is due each microsecond: the median of how long after that its answer is there, and microseconds a message.
+fn due(kernel: &mut KernelHandle<Traced>) -> Result<(f64, f64), Error> {
+    let mut times = Vec::with_capacity(MESSAGES as usize);
+    let (begun, mut sent) = (Instant::now(), 0u64);
+    while (times.len() as u64) < MESSAGES {
+        let now = begun.elapsed();
+        if sent < MESSAGES && now >= Duration::from_micros(sent) {
+            match kernel.try_send(line(sent)) {
+                Ok(()) => sent += 1,
+                Err(TrySendError::Full(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match kernel.channel(0)?.try_recv() {
+            Ok(_) => times.push(
+                (begun.elapsed() - Duration::from_micros(times.len() as u64)).as_secs_f64() * 1e6,
+            ),
+            Err(TryRecvError::Empty) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let rate = begun.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64;
+    times.sort_by(f64::total_cmp);
+    Ok((times[times.len() / 2], rate))
+}
+
+/// Looks at the times of many messages, one in flight.
+fn order(kernel: &mut KernelHandle<Traced>, trace: &mut Trace) -> Result<(), Error> {
+    let (mut told, mut disordered, mut errors, mut ways) =
+        (0u64, 0u64, Vec::new(), [const { Vec::new() }; 3]);
+    for i in 0..ORDERED {
+        kernel.send(line(i), SECONDS)?;
+        assert_eq!(kernel.recv(SECONDS)?, line(i));
+        if i % 10_000 == 9_999 {
+            let end = Instant::now() + Duration::from_secs(1);
+            while told <= i && Instant::now() < end {
+                trace.read(|message| {
+                    told += 1;
+                    let (Some(accepted), Some(device)) = (message.accepted, message.device) else {
+                        return;
+                    };
+                    let times = [accepted, device.began, device.ended, message.received];
+                    disordered += u64::from(!times.is_sorted());
+                    errors.push(device.error as f64 / 1000.0);
+                    for (way, two) in ways.iter_mut().zip(times.windows(2)) {
+                        way.push((two[1] - two[0]) as f64 / 1000.0);
+                    }
+                });
+            }
+        }
+    }
+    println!(
+        "{ORDERED} messages one by one: {told} told, {disordered} of them with times out of order, {:?}, the clock began anew {} times",
+        trace.losses(),
+        trace.clock_resets()
+    );
+    errors.sort_by(f64::total_cmp);
+    print("  the error that is told", &errors);
+    for (what, way) in
+        ["accepted to began", "began to ended", "ended to received"].iter().zip(&mut ways)
+    {
+        way.sort_by(f64::total_cmp);
+        print(&format!("  {what}"), way);
+    }
+    Ok(())
+}
