@@ -41,6 +41,10 @@
 //!   executor (`asynchronous`).
 //! - `metrics`: what kernels count, for Prometheus (`metrics`).
 //! - `exporter`: the same, served by HTTP on a thread of its own.
+//! - `serde`: [`Telemetry`], [`Status`], [`Restart`], [`DeviceInfo`], [`Report`] and whatever else tells or counts can be serialised;
+//!   counts, states and choices can be read back, but nothing with an error in it. Times are those of `serde`, in seconds and
+//!   nanoseconds; variants have their names in lower case with hyphens; errors are what they say. What one version wrote
+//!   another one may not read: types gain fields.
 //! - `quirks`: devices with things taken away, for tests.
 //!
 //! # Where to look
@@ -73,6 +77,8 @@ mod mode;
 #[cfg(all(test, loom))]
 mod models;
 mod runtime;
+#[cfg(feature = "serde")]
+mod serialised;
 mod setters;
 mod sync;
 

@@ -83,6 +83,7 @@ names!(PayloadMemory, "payload memory": Auto "auto", Mapped "mapped", Device "de
 /// What one launch of an event-driven kernel may spend before it leaves the device. None may be
 /// zero. A persistent kernel has no budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Budgets {
     /// How long it may run; exceeded by one handler call at most.
     pub time: Duration,

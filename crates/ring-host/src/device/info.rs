@@ -70,6 +70,8 @@ impl fmt::Display for Device {
 
 /// What a device is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum DeviceKind {
     /// CPU threads.
@@ -80,6 +82,8 @@ pub enum DeviceKind {
 
 /// Whether a device serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Health {
     /// Kernels run on it, and can be launched.
@@ -102,6 +106,7 @@ impl fmt::Display for Health {
 
 /// A device and its limits, as read when it was opened.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// Its name, as the driver gives it.

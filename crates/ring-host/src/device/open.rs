@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// Why a device was opened, and no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Opened {
     /// It was asked for.

@@ -21,6 +21,8 @@ pub const LIBRARY: &str = "libcuda.so.1";
 
 /// A sign that this is WSL2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum WslSign {
     /// The kernel's release names Microsoft (`/proc/sys/kernel/osrelease`).
@@ -67,8 +69,10 @@ pub fn available_memory() -> u64 {
 
 /// A folder in which the driver's library may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct LibraryFolder {
     /// The folder.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialised::path"))]
     pub folder: PathBuf,
     /// Why it is looked at.
     pub why: &'static str,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 /// Answers of a resident kernel to stores of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Answers {
     /// How many there were.
     pub count: u32,
@@ -25,6 +26,7 @@ pub struct Answers {
 
 /// What was found out about a device. Each is a measurement, or why there is none.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Probe {
     /// Whether kernels work on pinned memory in place, at least from one launch to the next.

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Who asked for a mode and a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum AskedBy {
     /// Nobody: what works best is taken.
@@ -44,6 +46,8 @@ impl fmt::Display for AskedBy {
 
 /// What was found out about a mode and a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Evidence {
     /// A resident kernel answered in so much time, in the median.
@@ -85,6 +89,7 @@ impl fmt::Display for Evidence {
 
 /// Why a mode and a memory were taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Why {
     /// Who asked for them.
     pub asked: AskedBy,
@@ -100,6 +105,7 @@ impl fmt::Display for Why {
 
 /// How a kernel is run, and why so.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Selection {
     /// The mode; never `Auto`.
     pub mode: Mode,
@@ -120,6 +126,7 @@ impl fmt::Display for Selection {
 
 /// A change of mode or memory after an operation failed while the kernel ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fallback {
     /// Mode and memory before.
     pub from: (Mode, Memory),
@@ -138,6 +145,7 @@ impl fmt::Display for Fallback {
 
 /// What the environment forces upon every launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Forced {
     /// By [`MODE_VARIABLE`](crate::MODE_VARIABLE).
@@ -155,6 +163,7 @@ impl Forced {
 
 /// What was found out when a device was opened, and what `Auto` chooses from it.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
     /// Signs that this is WSL2. They word reports, and decide nothing.

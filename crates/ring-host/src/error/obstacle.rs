@@ -56,6 +56,7 @@ pub enum Obstacle {
 
 /// A mode and a memory that were not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[error("{mode} in {memory} memory: {why}")]
 pub struct Refusal {
     /// The mode.

@@ -5,6 +5,8 @@ use std::fmt;
 
 /// Where the rings of a link lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum LinkPath {
     /// In the memory of the device that both kernels are on.
@@ -30,6 +32,7 @@ impl fmt::Display for LinkPath {
 
 /// A link of a launched graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LinkInfo {
     /// The kernel that writes it, the number of its device, and its port.

@@ -34,6 +34,7 @@ pub struct KernelHandle<K: Kernel> {
 
 /// Counters of a kernel, summed over its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Summary {
     /// Messages handled.
     pub processed: u64,
@@ -43,9 +44,11 @@ pub struct Summary {
 
 /// What a kernel says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Status {
     /// The state that the host asked for and the device acknowledged, or `Faulted`.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serialised::StateName"))]
     pub state: State,
     /// Messages handled, as of the last heartbeat or acknowledgement.
     pub processed: u64,
@@ -55,6 +58,7 @@ pub struct Status {
     /// Launches so far.
     pub launches: u64,
     /// Why the last launch that left did, or `Running` before one has. Of several channels the gravest.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serialised::ExitName"))]
     pub exit: Exit,
 }
 

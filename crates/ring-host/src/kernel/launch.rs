@@ -29,6 +29,8 @@ const LEAST_LEASE: Duration = Duration::from_millis(100);
 
 /// Whether all blocks of a launch, its channels or those of a grid, are launched at once or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Cooperative {
     /// Yes, if there are several blocks and the device can. A kernel of scope [`Grid`](ring_device::Grid) is refused if it cannot.

@@ -106,6 +106,7 @@ struct Kept<K: Kernel> {
 
 /// What a [`Supervisor`] has done about a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Restart {
     /// What had happened.
@@ -118,6 +119,7 @@ pub struct Restart {
 
 /// What became of the messages of a channel whose kernel was lost. They are counted from the launch that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ChannelLoss {
     /// The channel.

@@ -15,6 +15,7 @@ const FRESH_WAIT: Duration = Duration::from_millis(5);
 
 /// Counts of messages by how long they took, in powers of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Histogram {
     /// Bucket `k` counts messages of `2^k..2^(k + 1)` ticks; the first also those of none, the last
     /// all that took longer.
@@ -63,6 +64,7 @@ impl Histogram {
 
 /// What a channel counts, or several channels together. What the device counts it writes at most every 100 us.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Telemetry {
     /// Requests that the host has sent.

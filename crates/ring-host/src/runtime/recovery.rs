@@ -7,6 +7,7 @@ use crate::runtime::Runtime;
 
 /// What [`Runtime::recover`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Recovery {
     /// The device had been reset by another user of the process and was opened anew. Kernels from before

@@ -5,6 +5,8 @@ use std::fmt;
 
 /// As what a device loaded kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Loaded {
     /// As nothing: CPU threads run the handlers that were compiled with the program.
@@ -27,6 +29,7 @@ impl fmt::Display for Loaded {
 
 /// An architecture that code is assembled for. It is named as NVIDIA's tools do: `sm_90`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Architecture {
     /// The major number of its compute capability.
     pub major: u32,

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Why there is no measurement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Lack {
     /// The device does not do it: it refused, or was seen not to.
     #[error("{0}")]

@@ -11,12 +11,14 @@ const CLEAR: u64 = 3;
 
 /// Two classes of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PageClasses {
     /// Pages that were measured: of the quick class, and of the slow one.
     pub pages: [usize; 2],
     /// Cycles of the device for a read, the median of each class.
     pub cycles: [u32; 2],
     /// Most cycles of a page of the quick class.
+    #[cfg_attr(feature = "serde", serde(skip))]
     most: u32,
     clear: bool,
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// Whether the device reads some pages of pinned memory sooner than others. Where it does, request lines, which it
 /// polls, lie in such pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum QuickPages {
     /// It does, and request lines lie in such pages as long as there is room.
