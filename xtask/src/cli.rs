@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     Result, Workspace, book, budget, build, callgrind, check, deny, docs_rs, fuzz, hosts, mutants,
-    package, picture, resources, rust_cuda, sanitize, semver, setup, undefined,
+    package, perfetto, picture, resources, rust_cuda, sanitize, semver, setup, undefined,
 };
 
 /// Developer tasks of ring.
@@ -76,6 +76,8 @@ pub enum Task {
     },
     /// Check the code for other hosts, and run the ring and the CPU device on an emulated Arm processor
     Hosts,
+    /// Have Perfetto's trace processor read a trace of messages, and compare with what was written
+    Perfetto,
     /// Draw the README's picture of latency against load from a report of `ring bench`
     Picture,
     /// The documents as a site, by mdBook
@@ -127,6 +129,7 @@ pub fn run(args: &[String]) -> Result {
         Task::Callgrind => callgrind::run(ws),
         Task::Deny { advisories } => deny::run(ws, advisories),
         Task::Hosts => hosts::run(ws),
+        Task::Perfetto => perfetto::run(ws),
         Task::Picture => picture::run(ws),
         Task::Book => book::run(ws),
         Task::Semver => semver::run(ws),

@@ -17,6 +17,7 @@
 //! - [`callgrind`] counts the instructions that `ring-shared` takes for a message,
 //! - [`deny`] checks licences, versions and origins of all dependencies,
 //! - [`hosts`] checks the code for other hosts, and runs tests on an emulated one,
+//! - [`perfetto`] has Perfetto read the traces of messages,
 //! - [`picture`] draws the README's picture,
 //! - [`book`] builds the documents as a site,
 //! - [`semver`] compares the public interfaces with those of the last version,
@@ -46,6 +47,7 @@ pub mod lock;
 pub mod manifest;
 pub mod mutants;
 pub mod package;
+pub mod perfetto;
 pub mod picture;
 pub mod pins;
 pub mod resources;

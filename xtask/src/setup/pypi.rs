@@ -1,4 +1,4 @@
-//! NVIDIA's packages on PyPI, each in a folder of its own below the tools.
+//! Packages of PyPI, each in a folder of its own below the tools.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,7 @@ pub fn install(ws: &Workspace, name: &str, package: &str, otherwise: &str) -> Re
     println!("setup: asking PyPI for {package}");
     let mut pip = shell::command("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]);
+    pip.args(["--only-binary", ":all:"]);
     pip.args(["--disable-pip-version-check", "--target"]).arg(folder(ws, name)).arg(package);
     shell::output(&mut pip).map(drop).map_err(|error| {
         anyhow!("{package}: {error}\n  try: apt-get install python3-pip, or {otherwise}")

@@ -1,7 +1,10 @@
 //! What became of each message and when: read from the trace rings of a kernel's channels.
 
 pub(crate) mod clock;
+#[cfg(feature = "perfetto")]
+pub(crate) mod file;
 mod join;
+pub(crate) mod times;
 
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
@@ -11,42 +14,11 @@ use ring_device::Kernel;
 use ring_shared::atomics::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// When a message was sent, handled and received. Times are nanoseconds since the [trace's zero](Trace::epoch), by the host's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MessageTimes {
-    /// The channel.
-    pub channel: u32,
-    /// The message, counted from the launch.
-    pub index: u64,
-    /// When it was handed to the call that sent it, or to the last of several that tried to. `None` if the record was overwritten.
-    pub accepted: Option<i64>,
-    /// What the device did, and when. `None` if the record was overwritten.
-    pub device: Option<DeviceTimes>,
-    /// When the call that received the response had it.
-    pub received: i64,
-}
-
-/// What a device did with a message, and when: by its own clock, mapped to the host's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceTimes {
-    /// When the last look began that did not show the message, or one before it: so long it waited at most. It may be off by more than the
-    /// others are, by a 64th of how long it lies before them.
-    pub unseen: i64,
-    /// When the handler began.
-    pub began: i64,
-    /// When the handler ended. The response is written behind it.
-    pub ended: i64,
-    /// How far `began` and `ended` may be off, at most: in nanoseconds.
-    pub error: i64,
-    /// Messages that were handled together with it, itself included.
-    pub together: u32,
-}
+use times::{DeviceTimes, MessageTimes};
 
 /// Records that were overwritten before they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct TraceLosses {
     /// Of senders.
@@ -135,7 +107,10 @@ impl Trace {
                     channel,
                     index: index.wrapping_sub(start),
                     accepted,
-                    device: handled,
+                    device: handled.map(|device| DeviceTimes {
+                        first: device.first.wrapping_sub(start),
+                        ..device
+                    }),
                     received,
                 });
             });

@@ -12,6 +12,8 @@ use crate::kernel::handle::{Status, Summary};
 use crate::kernel::launch::Cooperative;
 use crate::kernel::supervisor::{ChannelLoss, Restart};
 use crate::kernel::telemetry::{Histogram, Telemetry};
+use crate::kernel::trace::TraceLosses;
+use crate::kernel::trace::times::{DeviceTimes, MessageTimes};
 use crate::mode::Budgets;
 use crate::runtime::recovery::Recovery;
 use ring_shared::layout::BUCKETS;
@@ -116,6 +118,22 @@ fn every_state_and_exit_has_a_name() {
         let text = serde_json::to_string(&status).unwrap();
         assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
     }
+}
+
+#[test]
+fn what_a_trace_tells() {
+    let device = DeviceTimes { unseen: -1, began: 2, ended: 3, error: 4, together: 5, first: 6 };
+    is_written_and_read(
+        MessageTimes { channel: 1, index: 7, accepted: None, device: Some(device), received: 9 },
+        concat!(
+            r#"{"channel":1,"index":7,"accepted":null,"device":{"unseen":-1,"began":2,"ended":3,"error":4,"#,
+            r#""together":5,"first":6},"received":9}"#,
+        ),
+    );
+    is_written_and_read(
+        TraceLosses { sent: 1, handled: 2, received: 3 },
+        r#"{"sent":1,"handled":2,"received":3}"#,
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The records of a channel's sender, device and receiver put together, message by message.
 
-use super::DeviceTimes;
 use super::clock::{DeviceClock, Handled};
+use super::times::DeviceTimes;
 use ring_shared::trace::{Record, TraceCursor, TraceRing};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -124,5 +124,12 @@ fn times(
     let map = |ago: i64| clock.map(at(ago)).map(|(time, error)| (time, error + off(ago)));
     let ((unseen, _), (began, error), (ended, least)) =
         (map(to_look)?, map(to_begin)?, map(to_end)?);
-    Some(DeviceTimes { unseen, began, ended, error: error.max(least), together: record.n })
+    Some(DeviceTimes {
+        unseen,
+        began,
+        ended,
+        error: error.max(least),
+        together: record.n,
+        first: record.index,
+    })
 }
