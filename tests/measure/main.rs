@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 const SECONDS: Duration = Duration::from_secs(10);
 
+/// Turns of a comparison of two ways, one of each.
+const TURNS: usize = 41;
+
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let device: Device = arguments.next().as_deref().unwrap_or("auto").parse()?;
@@ -72,6 +75,13 @@ fn times(n: u64, mut call: impl FnMut(u64) -> Result<(), Error>) -> Result<Vec<f
     }
     times.sort_by(f64::total_cmp);
     Ok(times)
+}
+
+/// Of what a comparison's turns found, sorted: the median, and an interval that has it with 95 %.
+fn median_of_turns(turns: &[f64]) -> [f64; 3] {
+    const { assert!(TURNS == 41, "the interval is that of so many") };
+    let median = TURNS / 2;
+    [turns[median], turns[median - 6], turns[median + 6]]
 }
 
 fn print(what: &str, times: &[f64]) {

@@ -1,6 +1,6 @@
 //! What metrics cost: a scrape of many channels, and the round trip of a message while somebody scrapes, beside one while nobody does.
 
-use super::{SECONDS, active, answer, print, times};
+use super::{SECONDS, TURNS, active, answer, median_of_turns, print, times};
 use ring_host::metrics::Metrics;
 use ring_host::{DeviceKind, Error, LaunchConfig, Runtime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 /// Channels of the kernel that is scraped.
 const CHANNELS: u32 = 64;
 const SCRAPES: u64 = 1000;
-/// Turns without and with scrapes, and round trips of each.
-const TURNS: usize = 41;
+/// Round trips of a turn, without or with scrapes.
 const ROUND_TRIPS: u64 = 5000;
 /// Between scrapes: a thousand times as often as Prometheus does.
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -65,14 +64,9 @@ pub fn metrics(host: &Runtime) -> Result<(), Error> {
     }
     print("round trip, nobody scrapes, means of turns", &without);
     print(&format!("round trip, a scrape each {BETWEEN:?}, means of turns"), &with);
-    // An interval that has the median of 41 with 95 %.
-    let at = |k: usize| more[k];
-    let (low, high) = (TURNS / 2 - 6, TURNS / 2 + 6);
+    let [median, low, high] = median_of_turns(&more);
     println!(
-        "longer by scrapes, turn by turn: median {:.2} % ({:.2} to {:.2} with 95 %)",
-        at(TURNS / 2),
-        at(low),
-        at(high)
+        "longer by scrapes, turn by turn: median {median:.2} % ({low:.2} to {high:.2} with 95 %)"
     );
     kernel.terminate(SECONDS)?;
     Ok(())

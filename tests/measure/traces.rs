@@ -1,6 +1,6 @@
 //! What a trace costs, beside the same kernel without one; and whether the times that it tells are in order.
 
-use super::{SECONDS, print};
+use super::{SECONDS, TURNS, median_of_turns, print};
 use ring_example_kernels::{Line, Traced};
 use ring_host::{Error, KernelHandle, LaunchConfig, Runtime, Trace, TryRecvError, TrySendError};
 use ring_tests::kernels::of_examples;
@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 /// Records of each ring: what is noted in some milliseconds at 10 million messages a second.
 const RECORDS: u32 = 1 << 17;
-/// Turns without and with a trace.
-const TURNS: usize = 41;
 /// Messages of a turn.
 const MESSAGES: u64 = 20_000;
 /// Messages whose order is looked at.
@@ -84,14 +82,11 @@ fn compare(
     for found in [&mut without, &mut with, &mut more] {
         found.sort_by(f64::total_cmp);
     }
-    let median = TURNS / 2;
+    let [more, low, high] = median_of_turns(&more);
     println!(
-        "{what}: without {:.3}, with {:.3}, turn by turn {:+.2} % ({:+.2} to {:+.2} with 95 %); {told} messages told, lost before {lost:?}, after {:?}",
-        without[median],
-        with[median],
-        more[median],
-        more[median - 6],
-        more[median + 6],
+        "{what}: without {:.3}, with {:.3}, turn by turn {more:+.2} % ({low:+.2} to {high:+.2} with 95 %); {told} messages told, lost before {lost:?}, after {:?}",
+        median_of_turns(&without)[0],
+        median_of_turns(&with)[0],
         trace.losses()
     );
     Ok(())

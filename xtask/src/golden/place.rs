@@ -190,13 +190,17 @@ fn place(value: Value) -> Place {
     }
 }
 
+/// Whether an atom begins there, of memory that begins with one.
+fn is_atom(value: Value) -> bool {
+    value.stride.is_multiple_of(16) && value.home.rem_euclid(16) == 0
+}
+
 /// What lies at an offset of a channel's call slots.
 fn call(value: Value) -> Place {
     if value.is_exact() && value.home == offset_of!(CreditLine, consumed) as i64 {
         return Place::CallCredit;
     }
-    let is_atom = value.stride.is_multiple_of(16) && value.home.rem_euclid(16) == 0;
-    if is_atom { Place::CallAtom } else { Place::OtherWord }
+    if is_atom(value) { Place::CallAtom } else { Place::OtherWord }
 }
 
 /// What lies at an offset of the ring's lines whose address the host left at `told`.
@@ -204,7 +208,7 @@ fn line(told: i64, value: Value) -> Place {
     const LINE: usize = size_of::<Doorbell>();
     let (control, credit) = (16 * CONTROL as i64, offset_of!(CreditLine, consumed) as i64);
     let (exact, at) = (value.is_exact(), value.home);
-    let atom = value.stride.is_multiple_of(16) && at.rem_euclid(16) == 0;
+    let atom = is_atom(value);
     // Of some line, which of them depends on the message.
     let is_control =
         value.stride.is_multiple_of(LINE as u64) && at.rem_euclid(LINE as i64) == control;
@@ -234,8 +238,7 @@ fn block(value: Value) -> Place {
 
 /// What lies at an offset of a channel's trace ring.
 fn trace(value: Value) -> Place {
-    let is_atom = value.home.rem_euclid(16) == 0 && value.stride.is_multiple_of(16);
-    if is_atom { Place::TraceAtom } else { Place::OtherWord }
+    if is_atom(value) { Place::TraceAtom } else { Place::OtherWord }
 }
 
 /// What lies at an offset of the control block and the channels' blocks behind it.

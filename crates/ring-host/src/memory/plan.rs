@@ -134,7 +134,7 @@ impl Plan {
         // Whole lines: what is behind them has other writers.
         let calls = payload.checked_add(mapped.checked_next_multiple_of(LINE)?)?;
         let traces = calls.checked_add(n.checked_mul(bytes_of(self.calls))?)?;
-        let staging = traces.checked_add(n.checked_mul(self.trace_bytes())?)?;
+        let staging = traces.checked_add(n.checked_mul(trace::bytes_of(self.trace))?)?;
         let copied = copied.max(self.state_bytes).min(STAGING);
         let end = staging.checked_add(copied.next_multiple_of(4))?;
         Some(Offsets {
@@ -155,11 +155,6 @@ impl Plan {
     /// Doorbell lines that a message takes.
     pub fn span(&self) -> u32 {
         span_in(self.lines, self.span)
-    }
-
-    /// Bytes of a channel's trace ring.
-    pub(super) fn trace_bytes(&self) -> usize {
-        if self.trace == 0 { 0 } else { trace::bytes_of(self.trace) }
     }
 
     /// Bytes from one channel's state to the next.

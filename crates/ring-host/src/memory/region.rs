@@ -16,7 +16,7 @@ use ring_shared::layout::{
     Budgets, ChannelBlock, ChannelSetup, ControlBlock, Doorbell, Far, KernelSetup, Placement,
 };
 use ring_shared::message::INLINE_ATOMS;
-use ring_shared::trace::TraceRing;
+use ring_shared::trace::{self, TraceRing};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -347,7 +347,7 @@ impl Region {
     pub fn trace(&self, channel: u32) -> Option<TraceRing> {
         let records = self.plan.trace;
         (records > 0 && channel < self.plan.channels).then(|| {
-            let at = self.offsets.traces + channel as usize * self.plan.trace_bytes();
+            let at = self.offsets.traces + channel as usize * trace::bytes_of(records);
             // SAFETY: laid out there, aligned, zeroed before the launch; the device writes it as this, and the host reads it.
             unsafe { TraceRing::from_raw(self.host_at(at), records) }
         })

@@ -27,6 +27,11 @@ pub(crate) struct Handled {
     pub ended: (i64, i64),
 }
 
+/// Whether an offset can have such bounds.
+fn can_be([low, high]: &[i64; 2]) -> bool {
+    low <= high
+}
+
 impl DeviceClock {
     pub fn new() -> DeviceClock {
         DeviceClock { bounds: None, at: 0, resets: 0 }
@@ -39,28 +44,25 @@ impl DeviceClock {
         let least =
             accepted.map(|accepted| accepted.wrapping_sub(began).saturating_sub(early + STEP));
         let most = received.wrapping_sub(ended).saturating_add(late);
-        let Some([low, high]) = self.bounds_at(ended) else {
-            let Some(least) = least else { return };
-            if least <= most {
-                (self.bounds, self.at) = (Some([least, most]), ended);
-            } else {
-                self.resets += 1;
-            }
-            return;
+        let own = least.map(|least| [least, most]);
+        let proved = match self.bounds_at(ended) {
+            Some([low, high]) => Some([low.max(least.unwrap_or(low)), high.min(most)]),
+            None => own,
         };
-        let (new_low, new_high) = (low.max(least.unwrap_or(low)), high.min(most));
-        if ended < self.at && new_low <= new_high {
-            // It is older than the newest: what it proves is carried to there.
-            let age = self.at.wrapping_sub(ended) / DRIFT + 1;
-            let [low, high] = self.bounds.unwrap_or([low, high]);
-            let (least, most) = (new_low.saturating_sub(age), new_high.saturating_add(age));
-            self.bounds = Some([low.max(least), high.min(most)]).filter(|[low, high]| low <= high);
-        } else if new_low <= new_high {
-            (self.bounds, self.at) = (Some([new_low, new_high]), ended);
-        } else {
+        let Some(proved) = proved else { return };
+        if !can_be(&proved) {
             self.resets += 1;
-            self.bounds = least.filter(|least| *least <= most).map(|least| [least, most]);
-            self.at = ended;
+            (self.bounds, self.at) = (own.filter(can_be), ended);
+            return;
+        }
+        match self.bounds {
+            // It is older than the newest: what it proves is carried to there.
+            Some([low, high]) if ended < self.at => {
+                let age = self.at.wrapping_sub(ended) / DRIFT + 1;
+                let (least, most) = (proved[0].saturating_sub(age), proved[1].saturating_add(age));
+                self.bounds = Some([low.max(least), high.min(most)]);
+            }
+            _ => (self.bounds, self.at) = (Some(proved), ended),
         }
     }
 
