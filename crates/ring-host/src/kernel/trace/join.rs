@@ -2,8 +2,10 @@
 
 use super::clock::{DeviceClock, Handled};
 use super::times::DeviceTimes;
+use ring_shared::ring::MAX_CAPACITY;
 use ring_shared::trace::{Record, TraceCursor, TraceRing};
 use std::collections::{BTreeMap, VecDeque};
+use std::iter::from_fn;
 
 /// Received messages whose other records are waited for, at most, in records of the ring: then the oldest is told without them.
 const MOST_WAITING: usize = 4;
@@ -55,26 +57,28 @@ impl Joined {
     ) {
         // Receivers first: what they note comes last, so the other records are there by now, or were lost, or are being written.
         let before = [self.cursors[0].lost(), self.cursors[1].lost()];
-        while let Some(record) = self.cursors[2].next(&self.rings[2]) {
-            self.received.push_back(Received { record, lost: before });
-        }
-        while let Some(record) = self.cursors[0].next(&self.rings[0]) {
-            self.sent.push_back(record);
-        }
-        while let Some(record) = self.cursors[1].next(&self.rings[1]) {
-            self.handled.insert(record.index, record);
+        self.received.extend(
+            rest(&mut self.cursors[2], &self.rings[2])
+                .map(|record| Received { record, lost: before }),
+        );
+        self.sent.extend(rest(&mut self.cursors[0], &self.rings[0]));
+        let handled = rest(&mut self.cursors[1], &self.rings[1]);
+        self.handled.extend(handled.map(|record| (record.index, record)));
+        while self.handled.len() > MAX_CAPACITY as usize {
+            self.handled.pop_last(); // which can be no message's, whatever the device says
         }
         let lost = [self.cursors[0].lost(), self.cursors[1].lost()];
         let most = self.rings[2].records() as usize * MOST_WAITING;
-        while let Some(Received { record, lost: then }) = self.received.front().copied() {
-            let may_wait = !over && self.received.len() <= most;
-            let waits = [may_wait && lost[0] == then[0], may_wait && lost[1] == then[1]];
-            let received = self.received.front_mut().map(|one| &mut one.record);
-            let Some(received) = received.filter(|one| one.n > 0) else {
+        loop {
+            let waiting = self.received.len();
+            let Some(Received { record, lost: then }) = self.received.front_mut() else { return };
+            if record.n == 0 {
                 self.received.pop_front();
                 continue;
-            };
-            let index = record.index;
+            }
+            let may_wait = !over && waiting <= most;
+            let waits = [0, 1].map(|k| may_wait && lost[k] == then[k]);
+            let (index, at) = (record.index, record.at as i64);
             while self.sent.front().is_some_and(|sent| behind(sent, index)) {
                 self.sent.pop_front();
             }
@@ -90,12 +94,16 @@ impl Joined {
                 return;
             }
             let accepted = sent.map(|sent| sent.at as i64);
-            let at = record.at as i64;
             let device = handled.and_then(|handled| times(handled, rate, clock, accepted, at));
-            (received.index, received.n) = (index.wrapping_add(1), received.n - 1);
+            (record.index, record.n) = (index.wrapping_add(1), record.n - 1);
             tell(index, accepted, device, at);
         }
     }
+}
+
+/// The records that are there and were not read yet: no more than the ring has, so that no writer keeps its reader.
+fn rest(cursor: &mut TraceCursor, ring: &TraceRing) -> impl Iterator<Item = Record> {
+    from_fn(|| cursor.next(ring)).take(ring.records() as usize)
 }
 
 /// Whether all of a record's messages come before message `index`.
@@ -132,4 +140,89 @@ fn times(
         together: record.n,
         first: record.index,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ring_shared::atomics::Atom;
+    use ring_shared::trace::bytes_of;
+    use std::ptr::NonNull;
+
+    const RECORDS: u32 = 1024;
+
+    /// The memory of the three rings, how many records each has, and what is put together of them.
+    struct Rig {
+        memory: [Vec<Atom>; 3],
+        written: [u32; 3],
+        joined: Joined,
+    }
+
+    impl Rig {
+        fn new() -> Rig {
+            let atoms = bytes_of(RECORDS) / size_of::<Atom>();
+            let memory = [(); 3].map(|()| (0..atoms).map(|_| Atom::new([0; 2])).collect());
+            let joined =
+                Joined::new(memory.each_ref().map(|memory: &Vec<Atom>| Self::ring(memory)));
+            Rig { memory, written: [0; 3], joined }
+        }
+
+        fn ring(memory: &[Atom]) -> TraceRing {
+            // SAFETY: it is that long, zero, and stays as long as the rig.
+            unsafe { TraceRing::from_raw(NonNull::from(memory).cast(), RECORDS) }
+        }
+
+        /// Sender, device or receiver notes that a message went at a time.
+        fn note(&mut self, who: usize, index: u64, at: u64) {
+            let record = Record { index, n: 1, at, ..Record::default() };
+            Self::ring(&self.memory[who]).write(self.written[who], record);
+            self.written[who] = self.written[who].wrapping_add(1);
+        }
+
+        /// What is told: indices, when they were accepted, and whether the device's record was there.
+        fn read(&mut self, over: bool) -> Vec<(u64, Option<i64>, bool)> {
+            let (mut told, mut clock) = (Vec::new(), DeviceClock::new());
+            self.joined.read(1.0, &mut clock, over, |index, accepted, device, _| {
+                told.push((index, accepted, device.is_some()));
+            });
+            told
+        }
+    }
+
+    #[test]
+    fn a_message_waits_for_its_records_and_those_behind_it_for_it() {
+        let mut rig = Rig::new();
+        for index in 0..3 {
+            rig.note(0, index, 100 * index);
+            rig.note(2, index, 100 * index + 90);
+        }
+        rig.note(1, 2, 250);
+        rig.note(1, 0, 50);
+        assert_eq!(rig.read(false), [(0, Some(0), true)]);
+        assert_eq!(rig.read(false), []);
+        rig.note(1, 1, 150);
+        assert_eq!(rig.read(false), [(1, Some(100), true), (2, Some(200), true)]);
+        rig.note(2, 3, 390);
+        assert_eq!(rig.read(false), []);
+        assert_eq!(rig.read(true), [(3, None, false)]);
+    }
+
+    #[test]
+    fn what_a_device_notes_of_messages_that_are_not_there_has_a_limit() {
+        let mut rig = Rig::new();
+        let mut index = u64::MAX / 2;
+        for _ in 0..MAX_CAPACITY / RECORDS + 2 {
+            for _ in 0..RECORDS {
+                rig.note(1, index, 0);
+                index -= 1;
+            }
+            assert_eq!(rig.read(false), []);
+        }
+        assert_eq!(rig.joined.handled.len(), MAX_CAPACITY as usize);
+        // One that is there is still told.
+        rig.note(0, 7, 10);
+        rig.note(1, 7, 20);
+        rig.note(2, 7, 30);
+        assert_eq!(rig.read(false), [(7, Some(10), true)]);
+    }
 }
