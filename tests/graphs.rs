@@ -12,6 +12,8 @@ mod recovery;
 mod replies;
 #[path = "graphs/scopes.rs"]
 mod scopes;
+#[path = "graphs/snapshots.rs"]
+mod snapshots;
 
 use ring_example_kernels::{Absorbed, Absorber, Copier, Item, Pass, TOO_MUCH, Tally};
 use ring_host::{

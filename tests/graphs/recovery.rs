@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A chain of three kernels, of which the middle one has a handler that cannot bear all messages.
-struct Chain {
-    declared: GraphBuilder,
-    first: Node<Tally>,
-    last: PortReader<Item>,
+pub struct Chain {
+    pub declared: GraphBuilder,
+    pub first: Node<Tally>,
+    pub third: Node<Tally>,
+    pub last: PortReader<Item>,
 }
 
 impl Chain {
     /// By links of so many slots.
-    fn of_slots(slots: u32) -> Chain {
+    pub fn of_slots(slots: u32) -> Chain {
         let mut declared = GraphBuilder::new();
         let first = declared.kernel::<Tally>(config::<Tally>().capacity(64));
         let second = declared.kernel::<Pass>(config::<Pass>());
@@ -29,11 +30,11 @@ impl Chain {
         declared.feed(first).link_with(first, Tally::COUNTED, second, Route::Pairwise, slots);
         declared.link_with(second, Pass::ON, third, Route::Pairwise, slots);
         let last = declared.read_with(third, Tally::COUNTED, slots);
-        Chain { declared, first, last }
+        Chain { declared, first, third, last }
     }
 
     /// Activates it and takes its ends.
-    fn ends(&self, graph: &mut Graph) -> (Sender<Tally>, PortReceiver<Item>) {
+    pub fn ends(&self, graph: &mut Graph) -> (Sender<Tally>, PortReceiver<Item>) {
         graph.activate(LONG).unwrap();
         (graph.sender(self.first, 0).unwrap(), graph.receiver(self.last, 0).unwrap())
     }

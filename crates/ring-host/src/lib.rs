@@ -99,7 +99,8 @@ pub use error::{
     TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
-    Graph, GraphBuilder, GraphNode, LinkInfo, LinkPath, Node, PortReader, PortReceiver, Route,
+    FeedLoss, Graph, GraphBuilder, GraphNode, GraphRestart, GraphSnapshot, LinkInfo, LinkPath,
+    Node, PortReader, PortReceiver, Route,
 };
 pub use grids::Grids;
 #[cfg(feature = "async")]

@@ -2,6 +2,7 @@
 
 use super::{
     ArenaKind, ChannelError, ControlError, DeviceFault, DriverError, LaunchError, OpenError,
+    RestoreError,
 };
 use crate::device::Device;
 use crate::mode::{Memory, Mode};
@@ -199,6 +200,10 @@ pub enum RecoverGraphError {
     /// All kernels have left, and could not be launched again. The graph has none until it is recovered.
     #[error("all kernels of the graph have left, but it was not launched again: {0}")]
     Launch(GraphError),
+    /// The states of the snapshot were not given to it. If the snapshot is of another graph, this one is as it was; else it has no kernels until
+    /// it is recovered.
+    #[error("the graph did not get the states of the snapshot: {0}")]
+    Restore(RestoreError),
 }
 
 /// Why several devices were not opened together.

@@ -57,6 +57,18 @@ pub enum SnapshotFileError {
         /// The one that was asked for.
         own: &'static str,
     },
+    /// It is of a graph that is declared in another way.
+    #[error("the snapshot {} is of a graph of {found} {what}, and this one has {own}", path.display())]
+    Graph {
+        /// Of the file.
+        path: PathBuf,
+        /// What there are more or fewer of.
+        what: &'static str,
+        /// How many there are in the file.
+        found: u32,
+        /// How many the graph has.
+        own: u32,
+    },
     /// Its state means something else.
     #[error("the snapshot {} has version {found}, and version {own} was asked for", path.display())]
     Version {
@@ -105,7 +117,7 @@ impl SnapshotFileError {
     }
 }
 
-/// Why a kernel did not get the states of a snapshot.
+/// Why a kernel or a graph did not get the states of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
@@ -119,6 +131,11 @@ pub enum RestoreError {
         /// Channels of the kernel.
         own: u32,
     },
+    /// The snapshot is of another graph.
+    #[error(
+        "the snapshot is of another graph: take it of this one, or load it with the `GraphBuilder` that this one was launched from"
+    )]
+    OtherGraph,
     /// A state was not written.
     #[error(transparent)]
     State(#[from] StateError),

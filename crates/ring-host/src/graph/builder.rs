@@ -6,7 +6,7 @@ use crate::kernel::launch::LaunchConfig;
 use crate::memory::links::{KernelLinks, Partners};
 use crate::runtime::Runtime;
 use ring_device::ports::PortShape;
-use ring_device::{HasPort, Port, WithPorts, messages_a_chunk};
+use ring_device::{HasPort, Port, Scope, WithPorts, messages_a_chunk};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -85,6 +85,8 @@ pub(super) trait DeclaredKernel: fmt::Debug + Send + Sync {
         links: &KernelLinks,
     ) -> Result<Box<dyn GraphKernel>, LaunchError>;
     fn wants(&self, launch: &LaunchConfig) -> (u32, u32);
+    /// Bytes of a channel's state.
+    fn state_bytes(&self) -> usize;
 }
 
 struct Declared<K>(PhantomData<fn() -> K>);
@@ -124,6 +126,10 @@ impl<K: WithPorts> DeclaredKernel for Declared<K> {
     fn wants(&self, launch: &LaunchConfig) -> (u32, u32) {
         (launch.channel_count(), launch.threads_of::<K>())
     }
+
+    fn state_bytes(&self) -> usize {
+        <K::Scope as Scope<K>>::STATE_BYTES
+    }
 }
 
 /// A kernel and how it is launched.
@@ -135,6 +141,12 @@ pub(super) struct Member {
     pub is_fed: bool,
     /// The number of its device.
     pub device: usize,
+}
+
+impl Member {
+    pub fn channels(&self) -> u32 {
+        self.kernel.wants(&self.launch).0
+    }
 }
 
 /// What a port is linked to.
@@ -369,6 +381,11 @@ impl GraphBuilder {
         let (members, links, wrong) =
             (self.members.clone(), self.links.clone(), self.wrong.clone());
         GraphBuilder { id: self.id, members, links, wrong }
+    }
+
+    /// The names of its kernels.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.members.iter().map(|member| member.kernel.name()).collect()
     }
 
     /// Whether a kernel is one of this graph; if not, the launch says so.

@@ -2,7 +2,7 @@
 
 use super::builder::{GraphBuilder, Node, PortReader};
 use super::kernel::GraphNode;
-use super::launched::Launched;
+use super::launched::{FedChannels, Launched};
 use super::links::LinkInfo;
 use super::receiver::PortReceiver;
 use crate::deadline::Deadline;
@@ -14,6 +14,7 @@ use crate::runtime::Runtime;
 use crate::runtime::core::RuntimeCore;
 use ring_device::WithPorts;
 use ring_shared::Message;
+use std::mem::replace;
 use std::sync::{Arc, Weak};
 
 /// Kernels on the device that send messages to each other. Dropping it terminates them.
@@ -25,12 +26,23 @@ pub struct Graph {
     pub(super) place: Place,
 }
 
+/// What a launch had done that has left.
+#[derive(Clone, Debug)]
+pub(super) struct Lost {
+    /// The launch's number.
+    pub launch: u64,
+    /// For each kernel, what it had handled.
+    pub counts: Vec<Summary>,
+    /// What the host had sent.
+    pub sent: Vec<FedChannels>,
+}
+
 /// Where the kernels of a graph are.
 #[derive(Debug)]
 pub(super) enum Place {
     OnDevice(Launched),
-    /// They have left to be launched again, which failed; what they had handled then.
-    TakenDown(Vec<Summary>),
+    /// They have left to be launched again, which failed.
+    TakenDown(Lost),
 }
 
 impl Runtime {
@@ -126,7 +138,7 @@ impl Graph {
     }
 
     /// The kernels, if they are on the device.
-    fn launched(&mut self) -> Result<&mut Launched, DeviceFault> {
+    pub(super) fn launched(&mut self) -> Result<&mut Launched, DeviceFault> {
         let taken_down = self.taken_down();
         match &mut self.place {
             Place::OnDevice(launched) => Ok(launched),
@@ -135,7 +147,7 @@ impl Graph {
     }
 
     /// Why they are not.
-    fn taken_down(&self) -> DeviceFault {
+    pub(super) fn taken_down(&self) -> DeviceFault {
         let first = self.declared.members.first();
         DeviceFault::TakenDown { kernel: first.map_or("", |member| member.kernel.name()) }
     }
@@ -200,9 +212,11 @@ impl Graph {
         };
         let channels = read.rings.len() as u32;
         let ring = read.rings.get_mut(channel as usize);
-        let ring = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
-        let at = ring.take().ok_or(ChannelError::Taken(channel))?;
-        let (core, ring) = (kernels[read.from].core(), memory[read.device].ring(at, read.shape));
+        let (at, is_taken) = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
+        if replace(is_taken, true) {
+            return Err(ChannelError::Taken(channel).into());
+        }
+        let (core, ring) = (kernels[read.from].core(), memory[read.device].ring(*at, read.shape));
         Ok(PortReceiver::new(Arc::clone(core), channel, (Arc::clone(memory), ring)))
     }
 }

@@ -13,21 +13,43 @@ use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Exhausted;
 use crate::memory::links::{GraphMemory, LinkMemory, LinkShape};
 use crate::mode::{Memory, Mode};
+use ring_shared::layout::State;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Rings of a port that the host reads, until each is taken.
+/// Rings of a port that the host reads.
 #[derive(Debug)]
 pub(super) struct Read {
     pub from: usize,
     /// The number of the kernel's device, which has the rings.
     pub device: usize,
     pub shape: LinkShape,
-    /// For each channel, where its ring lies.
-    pub rings: Vec<Option<usize>>,
+    /// For each channel, where its ring lies, and whether it was taken.
+    pub rings: Vec<(usize, bool)>,
+}
+
+impl Read {
+    /// How many messages each channel has emitted, as the lines say that are in that memory.
+    pub fn emitted(&self, memory: &LinkMemory) -> Vec<u64> {
+        let sent = |&(at, _): &(usize, bool)| memory.to_host(at, self.shape)[0];
+        self.rings.iter().map(sent).collect()
+    }
+}
+
+/// How many messages the host has sent to the channels of a kernel.
+#[derive(Clone, Debug)]
+pub(super) struct FedChannels {
+    /// The kernel's number.
+    pub index: usize,
+    pub kernel: &'static str,
+    /// For each channel.
+    pub sent: Vec<u64>,
 }
 
 /// A launch of a graph.
 #[derive(Debug)]
 pub(super) struct Launched {
+    /// No other launch of any graph has it.
+    pub number: u64,
     pub kernels: Vec<Box<dyn GraphKernel>>,
     /// The kernels, each before those that it feeds.
     pub order: Vec<usize>,
@@ -80,10 +102,30 @@ impl Launched {
                 from: link.from,
                 device: graph.members[link.from].device,
                 shape,
-                rings: rings.into_iter().map(Some).collect(),
+                rings: rings.into_iter().map(|at| (at, false)).collect(),
             })
         });
-        Ok(Launched { kernels, order, reads: reads.collect(), memory, links })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (number, reads) = (NEXT.fetch_add(1, Relaxed), reads.collect());
+        Ok(Launched { number, kernels, order, reads, memory, links })
+    }
+
+    /// Whether all kernels take messages.
+    pub fn are_active(&self) -> bool {
+        self.kernels.iter().all(|kernel| kernel.core().device.state() == State::Active)
+    }
+
+    /// How many messages the host has sent to each channel that it feeds, also those that no kernel took.
+    pub fn sent(&self, graph: &GraphBuilder) -> Vec<FedChannels> {
+        let fed = graph.members.iter().zip(&self.kernels).enumerate();
+        let fed = fed.filter(|(_, (member, _))| member.is_fed);
+        fed.map(|(index, (_, kernel))| {
+            let device = &kernel.core().device;
+            let channels = 0..device.region().plan.channels;
+            let sent = channels.map(|channel| device.sends(channel).sent.get()).collect();
+            FedChannels { index, kernel: device.name, sent }
+        })
+        .collect()
     }
 
     /// Commands each kernel, of which it is told the number, also behind one that fails, those first that feed others; what each has handled, in the order in

@@ -8,9 +8,12 @@ mod links;
 mod plan;
 mod receiver;
 mod recovery;
+mod snapshot;
 
 pub use builder::{GraphBuilder, Node, PortReader, Route};
 pub use handle::Graph;
 pub use kernel::GraphNode;
 pub use links::{LinkInfo, LinkPath};
 pub use receiver::PortReceiver;
+pub use recovery::GraphRestart;
+pub use snapshot::{FeedLoss, GraphSnapshot};

@@ -1,6 +1,6 @@
 //! What a kernel keeps, of all channels at one moment, on the host and in a file.
 
-mod file;
+pub(crate) mod file;
 
 use self::file::{Expected, States};
 use super::core::KernelCore;
@@ -151,7 +151,7 @@ impl<K: Kernel> KernelHandle<K> {
 
 impl KernelCore {
     /// The states of all channels, each of so many bytes, at one moment.
-    fn states(&self, state_bytes: usize, deadline: Deadline) -> Result<States, StateError> {
+    pub fn states(&self, state_bytes: usize, deadline: Deadline) -> Result<States, StateError> {
         let channels = self.device.region().plan.channels;
         let mut states = States::zeroed(channels, state_bytes);
         self.between_messages(deadline, |copying| {
@@ -166,7 +166,8 @@ impl KernelCore {
         Ok(states)
     }
 
-    fn set_states(&self, states: &States, deadline: Deadline) -> Result<(), StateError> {
+    /// Gives the channels their states, as many as it has.
+    pub fn set_states(&self, states: &States, deadline: Deadline) -> Result<(), StateError> {
         (0..).zip(states.each()).try_for_each(|(channel, state)| {
             let (_turn, copying, at) = self.quiet_state(channel, deadline)?;
             Ok(self.copy_in(&copying, at, state, deadline)?)

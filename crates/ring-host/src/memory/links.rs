@@ -6,10 +6,12 @@ use super::arena::{Arena, Exhausted, Suballocation};
 use crate::device::Driver;
 use crate::error::{ArenaKind, DriverError};
 use ring_shared::layout::{CreditLine, Doorbell, LINE, Link, Links, Placement};
+use ring_shared::ring::{CONTROL, Control};
 use ring_shared::{Ring, atomics::Atom};
 use std::fmt::Debug;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What a device has of that memory.
 #[derive(Debug)]
@@ -150,6 +152,14 @@ impl LinkMemory {
                 Placement { credit: producer.device() + credit as u64, ..ring }
             }
         })
+    }
+
+    /// Indices behind the last message that was sent to the host by the ring at offset `at`, and behind the last one that it has received.
+    pub fn to_host(&self, at: usize, shape: LinkShape) -> [u64; 2] {
+        let ring = self.ring(at, shape);
+        let received = ring.credit().consumed.load(Relaxed);
+        let control = Control::from_words(ring.line(0).atoms[CONTROL].load());
+        [received + control.ahead_of(received).map_or(0, u64::from), received]
     }
 
     /// A ring at offset `at` of the pinned memory, as the host sees it. Whoever uses it keeps the memory alive.

@@ -7,7 +7,7 @@ use crate::device::probe::{Answers, Lack, PageClasses, Probe, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind, Health, Opened};
 use crate::drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 use crate::error::{DriverReason, Refusal};
-use crate::graph::{LinkInfo, LinkPath};
+use crate::graph::{FeedLoss, GraphRestart, LinkInfo, LinkPath};
 use crate::kernel::handle::{Status, Summary};
 use crate::kernel::launch::Cooperative;
 use crate::kernel::supervisor::{ChannelLoss, Restart};
@@ -147,6 +147,9 @@ fn what_a_fault_leaves() {
         r#""channels":[{"channel":1,"sent":9,"received":4,"in_state":3}],"reopened":false}"#,
     );
     is_written(Restart { fault, channels: vec![loss], reopened: false }, text);
+    let text = r#"{"kernels":[{"processed":5,"unhandled":2}],"fed":[{"kernel":"sum","channel":1,"sent":9,"in_state":3}]}"#;
+    let fed = vec![FeedLoss { kernel: "sum", channel: 1, sent: 9, in_state: 3 }];
+    is_written(GraphRestart { kernels: vec![Summary { processed: 5, unhandled: 2 }], fed }, text);
     is_written_and_read(
         Recovery { reopened: true, set_aside: 2, tried: true },
         r#"{"reopened":true,"set_aside":2,"tried":true}"#,

@@ -75,11 +75,10 @@ impl States {
 
     /// Replaces the file at a path.
     pub fn save(&self, path: &Path, kernel: &str, version: u32) -> Result<(), SnapshotFileError> {
-        let bytes = self.encoded(kernel, version);
-        replace(path, &bytes).map_err(|error| SnapshotFileError::io("written", path, &error))
+        replace(path, &self.encoded(kernel, version))
     }
 
-    fn encoded(&self, kernel: &str, version: u32) -> Vec<u8> {
+    pub fn encoded(&self, kernel: &str, version: u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + kernel.len() + self.all_bytes() + CHECKSUM);
         bytes.extend(MAGIC);
         let channels = self.handled.len() as u32;
@@ -103,9 +102,7 @@ impl States {
 
     /// Reads a file.
     pub fn load(path: &Path, expected: &Expected) -> Result<States, SnapshotFileError> {
-        let failed = |error: &io::Error| SnapshotFileError::io("read", path, error);
-        let file = File::open(path).map_err(|error| failed(&error))?;
-        States::decoded(file, path, expected)
+        States::decoded(opened(path)?, path, expected)
     }
 
     fn decoded(
@@ -113,17 +110,20 @@ impl States {
         path: &Path,
         expected: &Expected,
     ) -> Result<States, SnapshotFileError> {
-        let failed = |error: io::Error| SnapshotFileError::io("read", path, &error);
+        let states = States::decoded_from(&mut file, path, expected)?;
+        ends(&mut file, path)?;
+        Ok(states)
+    }
+
+    /// Reads them from a file in which more may follow.
+    pub fn decoded_from(
+        file: &mut impl Read,
+        path: &Path,
+        expected: &Expected,
+    ) -> Result<States, SnapshotFileError> {
+        let mut read = |bytes: &mut Vec<u8>, n: u64| read_some(file, path, bytes, n);
         let path = || path.to_path_buf();
         let mut bytes = Vec::new();
-        let mut read = |bytes: &mut Vec<u8>, most: u64| {
-            let found = file.by_ref().take(most).read_to_end(bytes).map_err(failed)?;
-            if (found as u64) < most {
-                Err(SnapshotFileError::Short { path: path() })
-            } else {
-                Ok(())
-            }
-        };
         let is_none = || SnapshotFileError::NoSnapshot { path: path() };
         match read(&mut bytes, HEAD as u64) {
             Err(SnapshotFileError::Short { .. }) if !bytes.starts_with(&MAGIC) => {
@@ -164,12 +164,6 @@ impl States {
         let states = bytes.len();
         // Of a state that fits memory, as often as a file says: what is not there is not allocated.
         read(&mut bytes, u64::from(channels) * (8 + own) + CHECKSUM as u64)?;
-        let mut behind = Vec::new();
-        match read(&mut behind, 1) {
-            Ok(()) => return Err(SnapshotFileError::Long { path: path() }),
-            Err(SnapshotFileError::Short { .. }) => {}
-            Err(error) => return Err(error),
-        }
         let (bytes, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
         if crc32fast::hash(bytes).to_le_bytes() != checksum {
             return Err(SnapshotFileError::Damaged { path: path() });
@@ -185,8 +179,42 @@ impl States {
     }
 }
 
+/// A file that is there.
+pub fn opened(path: &Path) -> Result<File, SnapshotFileError> {
+    File::open(path).map_err(|error| SnapshotFileError::io("read", path, &error))
+}
+
+/// Reads so many bytes, behind those that are there.
+pub fn read_some(
+    file: &mut impl Read,
+    path: &Path,
+    bytes: &mut Vec<u8>,
+    n: u64,
+) -> Result<(), SnapshotFileError> {
+    let found = file.take(n).read_to_end(bytes);
+    let found = found.map_err(|error| SnapshotFileError::io("read", path, &error))?;
+    match found as u64 == n {
+        true => Ok(()),
+        false => Err(SnapshotFileError::Short { path: path.to_path_buf() }),
+    }
+}
+
+/// Nothing follows in the file.
+pub fn ends(file: &mut impl Read, path: &Path) -> Result<(), SnapshotFileError> {
+    match read_some(file, path, &mut Vec::new(), 1) {
+        Ok(()) => Err(SnapshotFileError::Long { path: path.to_path_buf() }),
+        Err(SnapshotFileError::Short { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces the file at a path.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), SnapshotFileError> {
+    replaced(path, bytes).map_err(|error| SnapshotFileError::io("written", path, &error))
+}
+
 /// Puts a file at a path as a whole: first beside it, then in its place.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replaced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
