@@ -14,6 +14,8 @@ mod replies;
 mod scopes;
 #[path = "graphs/snapshots.rs"]
 mod snapshots;
+#[path = "graphs/traffic.rs"]
+mod traffic;
 
 use ring_example_kernels::{Absorbed, Absorber, Copier, Item, Pass, TOO_MUCH, Tally};
 use ring_host::{

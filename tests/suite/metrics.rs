@@ -1,10 +1,10 @@
 //! Metrics: what a scrape has, read by a parser that is not ours; and the server of them.
 
 use prometheus_parse::{HistogramCount, Sample, Scrape, Value};
-use ring_example_kernels::Ledger;
+use ring_example_kernels::{Item, Ledger, Pass};
 use ring_host::kernels::{Echo, EchoMessage, VectorAdd};
 use ring_host::metrics::{Exporter, ExporterError, Metrics};
-use ring_host::{KernelHandle, LaunchConfig, TrySendError};
+use ring_host::{GraphBuilder, KernelHandle, LaunchConfig, Route, TrySendError};
 use ring_tests::kernels::of_examples;
 use ring_tests::{LONG, WAYS, active, cpu, exchange, on_each_device, until};
 use std::io::{Read, Write};
@@ -113,6 +113,39 @@ fn a_scrape_has_what_each_channel_counts() {
             }
         }
     });
+}
+
+#[test]
+fn ports_are_told_by_channel_and_by_who_reads_them() {
+    let runtime = cpu();
+    let metrics = Metrics::of(&runtime);
+    let launch = || LaunchConfig::default().kernels(of_examples::<Pass>());
+    let mut declared = GraphBuilder::new();
+    let first = declared.kernel::<Pass>(launch().channels(2));
+    let last = declared.kernel::<Pass>(launch());
+    declared.feed(first).link_with(first, Pass::ON, last, Route::ToAll, 64);
+    declared.read_with(last, Pass::ON, 16);
+    let mut graph = runtime.launch_graph(&declared).unwrap();
+    graph.activate(LONG).unwrap();
+    for (sender, count) in graph.senders(first).unwrap().iter_mut().zip([3, 5]) {
+        (0..count).for_each(|_| sender.send(Item::default(), LONG).unwrap());
+    }
+    graph.drain(LONG).unwrap();
+    let page = scraped(&metrics);
+    let of = |metric: &str, labels: [&str; 3]| {
+        let labels = ["channel", "launch", "to"].into_iter().zip(labels);
+        page.value(metric, &labels.collect::<Vec<_>>())
+    };
+    let each = [["0", "1", "pass"], ["1", "1", "pass"], ["0", "2", "host"]];
+    let bytes = size_of::<Item>() as f64;
+    assert_eq!(each.map(|port| of("ring_port_messages_total", port)), [3.0, 5.0, 8.0]);
+    let of_bytes = each.map(|port| of("ring_port_bytes_total", port));
+    assert_eq!(of_bytes, [3.0 * bytes, 5.0 * bytes, 8.0 * bytes]);
+    assert_eq!(each.map(|port| of("ring_port_waiting", port)), [0.0, 0.0, 8.0]);
+    assert_eq!(each.map(|port| of("ring_port_fullest_ratio", port)), [0.0, 0.0, 0.5]);
+    let named = page.all("ring_port_waiting", &[("port", "ON"), ("kernel", "pass")]);
+    assert_eq!(named.len(), 3);
+    graph.terminate(LONG).unwrap();
 }
 
 #[test]

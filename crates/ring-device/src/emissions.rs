@@ -9,6 +9,8 @@ pub struct PortShape {
     pub name: &'static str,
     /// Most messages that a handler emits to it in one step, 1 to 255.
     pub most: u32,
+    /// Bytes of a message.
+    pub bytes: usize,
     /// Whether its messages have a key.
     pub has_key: bool,
     /// Atoms of a slot for its messages.
@@ -24,7 +26,7 @@ impl PortShape {
     pub const fn of<M: Message>(name: &'static str, most: u32, has_key: bool) -> PortShape {
         assert!(most >= 1 && most <= 255, "a port takes 1 to 255 messages a step");
         let (atoms, inline_atoms) = (M::SLOT_ATOMS, line_atoms::<M>());
-        PortShape { name, most, has_key, atoms, inline_atoms }
+        PortShape { name, most, bytes: size_of::<M>(), has_key, atoms, inline_atoms }
     }
 
     /// Bytes of a slot for a message.

@@ -100,7 +100,7 @@ pub use error::{
 };
 pub use graph::{
     FeedLoss, Graph, GraphBuilder, GraphNode, GraphRestart, GraphSnapshot, LinkInfo, LinkPath,
-    Node, PortReader, PortReceiver, Route,
+    LinkTraffic, Node, PortReader, PortReceiver, Route,
 };
 pub use grids::Grids;
 #[cfg(feature = "async")]

@@ -36,6 +36,11 @@ pub fn bytes(number: Option<f64>) -> String {
     }
 }
 
+/// A part of one, in hundredths.
+pub fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "-".to_owned(), |part| format!("{:.0}%", 100.0 * part))
+}
+
 /// A time: `850 ns`, `1.20 us`.
 pub fn time(seconds: Option<f64>) -> String {
     match seconds {

@@ -1,6 +1,6 @@
 //! Two samples, and what is shown of them: rates, and how long messages took between the two.
 
-use super::sample::{Buckets, Channel, ChannelId, Kernel, KernelId, Memory, Sample};
+use super::sample::{Buckets, Channel, ChannelId, Kernel, KernelId, Link, LinkId, Memory, Sample};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ pub struct Rates {
     pub kernels: Vec<OfKernel>,
     /// Of each channel.
     pub channels: Vec<OfChannel>,
+    /// Of each link.
+    pub links: Vec<OfLink>,
     /// Memory of runtimes, by device and by its name.
     pub memories: BTreeMap<(String, String), Memory>,
 }
@@ -49,6 +51,21 @@ pub struct OfChannel {
     pub errors: Option<f64>,
 }
 
+/// What is shown of a link; `None` is not known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OfLink {
+    /// Which.
+    pub id: LinkId,
+    /// Messages a second.
+    pub messages: Option<f64>,
+    /// Bytes a second.
+    pub bytes: Option<f64>,
+    /// Messages that wait to be taken.
+    pub waiting: Option<f64>,
+    /// How full the fullest ring is, from 0 to 1.
+    pub fullest: Option<f64>,
+}
+
 /// What is shown of `now`, and of what has changed since `before`, some time ago.
 ///
 /// A counter that has gone back is of a program that began anew: no rate is known of that interval.
@@ -67,9 +84,18 @@ pub fn between(before: Option<(&Sample, Duration)>, now: &Sample) -> Rates {
         let state = now.kernels.get(&id.kernel).and_then(|kernel| kernel.state.clone());
         of_channel(id, state, before, now_of)
     };
+    let link = |(id, now): (&LinkId, &Link)| {
+        let rate = |of: fn(&Link) -> Option<f64>| {
+            let (before, time) = before?;
+            a_second(of(before.links.get(id)?)?, of(now)?, time)
+        };
+        let (messages, bytes) = (rate(|link| link.messages), rate(|link| link.bytes));
+        OfLink { id: id.clone(), messages, bytes, waiting: now.waiting, fullest: now.fullest }
+    };
     Rates {
         kernels: now.kernels.iter().map(kernel).collect(),
         channels: now.channels.iter().map(channel).collect(),
+        links: now.links.iter().map(link).collect(),
         memories: now.memories.clone(),
     }
 }

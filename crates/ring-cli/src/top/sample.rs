@@ -13,6 +13,8 @@ pub struct Sample {
     pub kernels: BTreeMap<KernelId, Kernel>,
     /// Their channels.
     pub channels: BTreeMap<ChannelId, Channel>,
+    /// Links from their kernels' ports, of all channels together.
+    pub links: BTreeMap<LinkId, Link>,
     /// Memory of runtimes, by device and by its name.
     pub memories: BTreeMap<(String, String), Memory>,
 }
@@ -35,6 +37,17 @@ pub struct ChannelId {
     pub kernel: KernelId,
     /// Its number.
     pub channel: u64,
+}
+
+/// Which link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId {
+    /// The kernel that writes it.
+    pub kernel: KernelId,
+    /// That kernel's port.
+    pub port: String,
+    /// The kernel that reads it, or the host.
+    pub to: String,
 }
 
 /// A kernel. What the page does not have is `None`, or empty.
@@ -80,6 +93,19 @@ pub struct Channel {
     pub unread: Option<f64>,
 }
 
+/// A link. What the page does not have is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    /// Messages sent.
+    pub messages: Option<f64>,
+    /// Bytes of them.
+    pub bytes: Option<f64>,
+    /// Messages that were not taken.
+    pub waiting: Option<f64>,
+    /// How full the fullest ring is, from 0 to 1.
+    pub fullest: Option<f64>,
+}
+
 /// Memory of a runtime.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
@@ -122,6 +148,9 @@ impl Sample {
         };
         if line.metric.starts_with("ring_memory_") {
             self.add_of_memory(line, value);
+        } else if let (Some(port), Some(to)) = (line.label("port"), line.label("to")) {
+            let id = LinkId { kernel: line.kernel(), port: port.to_owned(), to: to.to_owned() };
+            self.links.entry(id).or_default().add(line.metric, value);
         } else if let Some(channel) = line.label("channel").and_then(|text| text.parse().ok()) {
             let id = ChannelId { kernel: line.kernel(), channel };
             self.kernels.entry(id.kernel.clone()).or_default();
@@ -174,6 +203,20 @@ impl Channel {
             _ => return,
         };
         *field = Some(value);
+    }
+}
+
+impl Link {
+    /// Of one channel more.
+    fn add(&mut self, metric: &str, value: f64) {
+        let (field, together): (_, fn(f64, f64) -> f64) = match metric {
+            "ring_port_messages_total" => (&mut self.messages, |a, b| a + b),
+            "ring_port_bytes_total" => (&mut self.bytes, |a, b| a + b),
+            "ring_port_waiting" => (&mut self.waiting, |a, b| a + b),
+            "ring_port_fullest_ratio" => (&mut self.fullest, f64::max),
+            _ => return,
+        };
+        *field = Some(field.map_or(value, |before| together(before, value)));
     }
 }
 

@@ -1,7 +1,7 @@
-//! Draws what is shown: the page and its trouble, then kernels and channels, or a channel alone, or the keys.
+//! Draws what is shown: the page and its trouble, then kernels, links and channels, or a channel alone, or the keys.
 
 use super::columns::{Column, fitting, left, line, right};
-use super::rates::{OfChannel, OfKernel, Times};
+use super::rates::{OfChannel, OfKernel, OfLink, Times};
 use super::sample::{KernelId, Memory};
 use super::state::{End, INTERVALS, Program, Sort, State};
 use super::{channel, figures, keys};
@@ -16,7 +16,7 @@ use ratatui::widgets::Paragraph;
 const LEAST_BARS: usize = 8;
 
 /// What the columns mean, below the keys.
-const MEANINGS: [(&str, &str); 8] = [
+const MEANINGS: [(&str, &str); 9] = [
     ("run p50, run p99", "half, and 99%, of the handler's runs took no longer"),
     ("wait p50, wait p99", "the same of how long messages waited before; at most"),
     ("", "both in the last interval, as if even within each bucket"),
@@ -24,6 +24,7 @@ const MEANINGS: [(&str, &str); 8] = [
     ("waiting, unread", "requests not yet taken; responses not yet received"),
     ("errors", "since the launch: messages refused, wrong indices"),
     ("stalls/s", "how often a sender found no room"),
+    ("fullest", "of a link: how full the fullest of its rings is"),
     ("rate", "msg/s of the last 30 intervals, to the greatest of them"),
 ];
 
@@ -112,10 +113,13 @@ fn tables(frame: &mut Frame<'_>, area: Rect, state: &State, ordered: &[&OfChanne
         return;
     }
     let kernels = kernels(state, area);
-    let of_kernels = Constraint::Length(kernels.len() as u16);
-    let [above, _, below] =
-        Layout::vertical([of_kernels, Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let links = links(state, area);
+    let [of_kernels, of_links] = [&kernels, &links].map(|of| Constraint::Length(of.len() as u16));
+    let space = Constraint::Length(1);
+    let [above, between, _, below] =
+        Layout::vertical([of_kernels, of_links, space, Constraint::Min(0)]).areas(area);
     frame.render_widget(Paragraph::new(kernels), above);
+    frame.render_widget(Paragraph::new(links), between);
     let channels = channels(state, ordered, below);
     frame.render_widget(Paragraph::new(channels), below);
 }
@@ -135,6 +139,19 @@ fn columns_of_kernels() -> [Column<OfKernel>; 10] {
         right("launches", 8, |kernel| figures::count(kernel.now.launches)),
         right("memory", 8, |kernel| figures::bytes(kernel.now.pinned)),
         left("mode", 12, |kernel| or_none(&kernel.now.mode)),
+    ]
+}
+
+fn columns_of_links() -> [Column<OfLink>; 8] {
+    [
+        left("link from", 14, |link| name(&link.id.kernel)),
+        left("device", 7, |link| link.id.kernel.device.clone()),
+        left("port", 12, |link| link.id.port.clone()),
+        left("to", 12, |link| link.id.to.clone()),
+        right("msg/s", 7, |link| figures::count(link.messages)),
+        right("bytes/s", 8, |link| figures::bytes(link.bytes)),
+        right("waiting", 8, |link| figures::count(link.waiting)),
+        right("fullest", 7, |link| figures::percent(link.fullest)),
     ]
 }
 
@@ -177,12 +194,7 @@ fn kernels(state: &State, area: Rect) -> Vec<Line<'static>> {
     let heading = line(columns, |column| column.heading.to_owned());
     let mut lines = vec![Line::from(format!("  {heading}")).bold()];
     let (all, room) = (&state.rates.kernels, (area.height as usize / 3).max(1));
-    for kernel in all.iter().take(room) {
-        lines.push(Line::from(format!("  {}", line(columns, |column| (column.cell)(kernel)))));
-    }
-    if all.len() > room {
-        lines.push(Line::from(format!("  and {} more", all.len() - room)).dim());
-    }
+    lines.extend(rows(columns, all, room));
     let memory = |((device, memory), of): (&(String, String), &Memory)| {
         let [bytes, free] = [of.bytes, of.free].map(figures::bytes);
         format!("{memory} memory of {device}: {bytes}, {free} free")
@@ -192,6 +204,30 @@ fn kernels(state: &State, area: Rect) -> Vec<Line<'static>> {
         lines.push(Line::from(format!("  {}", memories.join("; "))).dim());
     }
     lines
+}
+
+/// The links, as many as a third of the screen holds, behind an empty line; nothing if there are none.
+fn links(state: &State, area: Rect) -> Vec<Line<'static>> {
+    let (all, room) = (&state.rates.links, (area.height as usize / 3).max(1));
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let columns = columns_of_links();
+    let (columns, _) = fitting(&columns, (area.width as usize).saturating_sub(2));
+    let heading = line(columns, |column| column.heading.to_owned());
+    let mut lines = vec![Line::default(), Line::from(format!("  {heading}")).bold()];
+    lines.extend(rows(columns, all, room));
+    lines
+}
+
+/// The rows of a table, as many as there is room for.
+fn rows<T>(columns: &[Column<T>], all: &[T], room: usize) -> Vec<Line<'static>> {
+    let row = |one| Line::from(format!("  {}", line(columns, |column| (column.cell)(one))));
+    let mut rows: Vec<_> = all.iter().take(room).map(row).collect();
+    if all.len() > room {
+        rows.push(Line::from(format!("  and {} more", all.len() - room)).dim());
+    }
+    rows
 }
 
 /// The channels, of which that part is shown that has the chosen one.

@@ -100,6 +100,48 @@ http://127.0.0.1:9464/metrics every 1s, sampled 0 s ago
 }
 
 #[test]
+fn links_stand_between_kernels_and_channels() {
+    let with_links = |messages: u64| {
+        let mut page = page(&[messages]);
+        for (port, to, channel, times) in
+            [("on", "sum", 0, 2), ("on", "sum", 1, 1), ("late", "host", 0, 0)]
+        {
+            let of = format!(
+                "device=\"cpu\",kernel=\"echo\",launch=\"1\",channel=\"{channel}\",port=\"{port}\",to=\"{to}\""
+            );
+            let messages = messages * times;
+            writeln!(page, "ring_port_messages_total{{{of}}} {messages}").unwrap();
+            writeln!(page, "ring_port_bytes_total{{{of}}} {}", 64 * messages).unwrap();
+            writeln!(page, "ring_port_waiting{{{of}}} {}", 10 * times).unwrap();
+            writeln!(page, "ring_port_fullest_ratio{{{of}}} {}", times as f64 / 8.0).unwrap();
+        }
+        page
+    };
+    let (mut state, begin) = (begun(), Instant::now());
+    for k in 0..2 {
+        let outcome = Sample::of(&with_links(1000 * u64::from(k)));
+        state.take(Look { at: begin + SECOND * k, outcome });
+        state.at(begin + SECOND * k);
+    }
+    let expected = "\
+http://127.0.0.1:9464/metrics every 1s, sampled 0 s ago
+
+  kernel         device  state       run p50  run p99 wait p50 wait p99 launches   memory mode
+  echo #1        cpu     active      1.00 us  1.98 us        -        -        1  2.50 MB persistent
+  pinned memory of cpu: 67.1 MB, 60.0 MB free
+
+  link from      device  port         to             msg/s  bytes/s  waiting fullest
+  echo #1        cpu     late         host               0      0 B        0      0%
+  echo #1        cpu     on           sum            3.00k   192 kB       30     25%
+
+  kernel▼        device    ch state      msg/s  bytes/s  waiting  unread  errors  stalls/s  rate
+> echo #1        cpu        0 active     1.00k   128 kB        0      10       0         0   █
+
+";
+    shows(&state, [110, 14], &format!("{expected}{FOOT}"));
+}
+
+#[test]
 fn a_narrow_screen_has_fewer_columns() {
     let state = watched(&[&[0, 0], &[1000, 5]]);
     let expected = "\

@@ -295,7 +295,7 @@ impl<'a, K: Kernel> Channel<'a, K> {
         status.ticks.store(self.ticks(), Relaxed);
     }
 
-    /// Warp 0: writes the histograms to the channel's block.
+    /// Warp 0: writes the histograms to the channel's block, and of a channel with ports how far the ends of its rings are.
     #[inline(always)]
     pub fn flush(&self) {
         let telemetry = &self.memory().telemetry;
@@ -304,6 +304,9 @@ impl<'a, K: Kernel> Channel<'a, K> {
             &self.lines().times,
             Self::BY_WARP || Self::EMITS || Self::ANSWERS_INLINE,
         );
+        if Self::EMITS {
+            self.report_links();
+        }
     }
 
     /// Warp 0: leaves exact counters, and what the next launch goes on from, and ends the channel.

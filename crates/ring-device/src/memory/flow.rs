@@ -59,6 +59,8 @@ pub(crate) struct Flow {
     pub decision: Cell<Decision>,
     /// Set by that lane: the host has asked the channel to become inactive, which it does when its inputs are empty.
     pub drains: Cell<bool>,
+    /// Where the host has the table of the channel's links. Set before the channel begins.
+    pub links: Cell<u64>,
     /// Whether a ring leads to the host or to another device. Set before the channel begins.
     pub leaves_device: Cell<bool>,
     /// Set by that lane: whether what all threads are to handle together is one message that came inline, and no stream.
@@ -95,8 +97,9 @@ pub(crate) struct Step {
 }
 
 impl Flow {
-    /// One thread: as it is before the channel begins.
-    pub fn begin(&self) {
+    /// One thread: as it is before the channel begins, whose links are told there.
+    pub fn begin(&self, links: u64) {
+        self.links.set(links);
         self.decision.set(Decision::Continue);
         self.drains.set(false);
         self.leaves_device.set(false);
@@ -274,7 +277,14 @@ mod tests {
 
     #[test]
     fn areas_stay_in_the_room() {
-        let port = |most| PortShape { name: "p", most, has_key: true, atoms: 4, inline_atoms: 6 };
+        let port = |most| PortShape {
+            name: "p",
+            most,
+            bytes: 60,
+            has_key: true,
+            atoms: 4,
+            inline_atoms: 6,
+        };
         for ports in [&[][..], &[port(1)], &[port(3), port(1)], &[port(100)]] {
             for rings in [(1, 1), (2, 66), (64, 64), (300, 300)] {
                 for (warps, room) in [(1, 40960), (16, 40960), (16, 108 * 1024), (32, 108 * 1024)] {

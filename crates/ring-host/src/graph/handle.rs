@@ -3,7 +3,7 @@
 use super::builder::{GraphBuilder, Node, PortReader};
 use super::kernel::GraphNode;
 use super::launched::{FedChannels, Launched};
-use super::links::LinkInfo;
+use super::links::{LinkInfo, LinkTraffic};
 use super::receiver::PortReceiver;
 use crate::deadline::Deadline;
 use crate::devices::Devices;
@@ -85,6 +85,15 @@ impl Graph {
         match &self.place {
             Place::OnDevice(launched) => &launched.links,
             Place::TakenDown(_) => &[],
+        }
+    }
+
+    /// What has gone through each of its [links](Self::links), in the same order, without a driver call; nothing after a
+    /// [`recover`](Self::recover) that could not launch it.
+    pub fn traffic(&self) -> Vec<LinkTraffic> {
+        match &self.place {
+            Place::OnDevice(launched) => launched.traffic(),
+            Place::TakenDown(_) => Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::builder::GraphBuilder;
 use super::kernel::GraphKernel;
-use super::links::LinkInfo;
+use super::links::{LinkInfo, LinkTraffic};
 use super::plan::{GraphPlan, Room, check};
 use crate::device::DeviceKind;
 use crate::devices::Devices;
@@ -11,7 +11,7 @@ use crate::kernel::core::KernelCore;
 use crate::kernel::handle::Summary;
 use crate::kernel::launch::LaunchConfig;
 use crate::memory::arena::Exhausted;
-use crate::memory::links::{GraphMemory, LinkMemory, LinkShape};
+use crate::memory::links::{Flowed, GraphMemory, LinkMemory, LinkShape, PortRings};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,7 +87,7 @@ impl Launched {
         }
         let mut kernels: Vec<Box<dyn GraphKernel>> = Vec::new();
         for (index, member) in graph.members.iter().enumerate() {
-            let links = plan.links_of(index, &memory);
+            let links = plan.links_of(index, graph, &memory);
             // If it fails, those before it leave as they are dropped.
             let launched = member.kernel.launch(&hosts[member.device], &launch_of(index), &links);
             kernels.push(launched.map_err(|error| on(devices, member.device, error.into()))?);
@@ -108,6 +108,26 @@ impl Launched {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (number, reads) = (NEXT.fetch_add(1, Relaxed), reads.collect());
         Ok(Launched { number, kernels, order, reads, memory, links })
+    }
+
+    /// What has gone through each link, in the order in which they are told of.
+    pub fn traffic(&self) -> Vec<LinkTraffic> {
+        let of_kernel = |kernel: &dyn GraphKernel| {
+            let device = &kernel.core().device;
+            let ports = device.region().links.as_ref().map_or(&[][..], |links| &links.ports);
+            let mut each = ports.to_vec();
+            each.sort_by_key(|rings| rings.port.0);
+            let each = each.chunk_by(|a, b| a.port.0 == b.port.0).map(|channels| {
+                let of_channel = |rings: &PortRings| rings.flowed(&self.memory);
+                let flowed = channels.iter().map(of_channel).fold(Flowed::default(), Flowed::and);
+                let PortRings { port: (_, port), to, shape, .. } = channels[0];
+                let Flowed { sent, taken, waiting, fullest } = flowed;
+                let from = (device.name, port);
+                LinkTraffic { from, to, sent, taken, waiting, fullest, slots: shape.capacity }
+            });
+            each.collect::<Vec<_>>()
+        };
+        self.kernels.iter().flat_map(|kernel| of_kernel(&**kernel)).collect()
     }
 
     /// Whether all kernels take messages.

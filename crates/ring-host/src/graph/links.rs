@@ -30,6 +30,29 @@ impl fmt::Display for LinkPath {
     }
 }
 
+/// What has gone through a link of a launched graph. Each kernel says it of its ends now and then, some 100 us apart, and exactly
+/// when it is inactive; what the host receives is known at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LinkTraffic {
+    /// The kernel that writes it, and its port.
+    pub from: (&'static str, &'static str),
+    /// The kernel that reads it; `None` if the host does.
+    pub to: Option<&'static str>,
+    /// Messages that were sent: one that goes to several rings counts once for each.
+    pub sent: u64,
+    /// Messages that were taken.
+    pub taken: u64,
+    /// Messages that lie in its rings.
+    pub waiting: u64,
+    /// Messages that lie in the fullest of its rings. If these are as many as the [slots](Self::slots), or nearly so, the kernel that writes
+    /// waits for the one that reads.
+    pub fullest: u64,
+    /// Slots of each ring.
+    pub slots: u32,
+}
+
 /// A link of a launched graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

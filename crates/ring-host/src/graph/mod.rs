@@ -13,7 +13,7 @@ mod snapshot;
 pub use builder::{GraphBuilder, Node, PortReader, Route};
 pub use handle::Graph;
 pub use kernel::GraphNode;
-pub use links::{LinkInfo, LinkPath};
+pub use links::{LinkInfo, LinkPath, LinkTraffic};
 pub use receiver::PortReceiver;
 pub use recovery::GraphRestart;
 pub use snapshot::{FeedLoss, GraphSnapshot};

@@ -4,7 +4,9 @@ use super::builder::{DeclaredLink, GraphBuilder, Route, Target};
 use super::links::{LinkInfo, LinkPath};
 use crate::device::{Driver, NoPeer};
 use crate::error::GraphError;
-use crate::memory::links::{GraphMemory, KernelLinks, LinkShape, Place, table_bytes};
+use crate::memory::links::{
+    GraphMemory, KernelLinks, LinkShape, Place, PortRings, RingEnds, Told, table_bytes,
+};
 use ring_shared::layout::{Far, LINE, Link, PortLinks, Routing};
 use ring_shared::ring::MAX_CAPACITY;
 use std::sync::Arc;
@@ -292,9 +294,65 @@ impl GraphPlan {
         Ok(())
     }
 
+    /// The rings of a kernel's ports, by channels.
+    fn ports_of(&self, kernel: usize, graph: &GraphBuilder) -> Arc<[PortRings]> {
+        let (consumers, mut all) = (self.consumers(), Vec::new());
+        let (device, fed) = (self.devices[kernel], usize::from(self.is_fed[kernel]));
+        for (port, shape) in graph.members[kernel].kernel.ports().iter().enumerate() {
+            let is_it = |link: &&DeclaredLink| (link.from, link.port) == (kernel, port);
+            let link = graph.links.iter().find(is_it).expect("every port has a link");
+            let to = link.reader(graph).map(|reader| reader.kernel.name());
+            let each = self.channels[kernel].iter().zip(self.tables[kernel].iter()).zip(0..);
+            for ((rings, &table), channel) in each {
+                let PortLinks { first, count, .. } = rings.ports[port];
+                let outputs = usize::from(first)..usize::from(first) + usize::from(count);
+                let ends = outputs.clone().map(|output| {
+                    let number = rings.outputs[output];
+                    let link = fed + rings.inputs.len() + output;
+                    match (consumers[number], self.rings[number].place) {
+                        (None, Place::Pinned(at)) => RingEnds::ToHost(device, at),
+                        (consumer, _) => {
+                            let producer = Told { device, table, link };
+                            RingEnds::Between([producer, consumer.unwrap_or(producer)])
+                        }
+                    }
+                });
+                all.push(PortRings {
+                    channel,
+                    port: (port, shape.name),
+                    message_bytes: shape.bytes,
+                    to,
+                    shape: self.rings[rings.outputs[outputs.start]].shape,
+                    rings: ends.collect(),
+                });
+            }
+        }
+        all.into()
+    }
+
+    /// For each ring, where its consumer says how far it is, if the host is not that.
+    fn consumers(&self) -> Vec<Option<Told>> {
+        let mut consumers = vec![None; self.rings.len()];
+        for (kernel, channels) in self.channels.iter().enumerate() {
+            let (device, fed) = (self.devices[kernel], usize::from(self.is_fed[kernel]));
+            for (rings, &table) in channels.iter().zip(self.tables[kernel].iter()) {
+                for (k, number) in rings.inputs.iter().enumerate() {
+                    consumers[*number] = Some(Told { device, table, link: fed + k });
+                }
+            }
+        }
+        consumers
+    }
+
     /// The links of a kernel.
-    pub fn links_of(&self, kernel: usize, memory: &GraphMemory) -> KernelLinks {
+    pub fn links_of(
+        &self,
+        kernel: usize,
+        graph: &GraphBuilder,
+        memory: &GraphMemory,
+    ) -> KernelLinks {
         KernelLinks {
+            ports: self.ports_of(kernel, graph),
             memory: Arc::clone(memory),
             device: self.devices[kernel],
             tables: Arc::clone(&self.tables[kernel]),

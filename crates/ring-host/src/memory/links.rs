@@ -175,6 +175,89 @@ impl LinkMemory {
     }
 }
 
+/// Where a channel says which message is the next one at its end of a ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    /// The device that the channel is on.
+    pub device: usize,
+    /// Where its table lies there, and which of the links behind that it is.
+    pub table: usize,
+    pub link: usize,
+}
+
+/// Both ends of a ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RingEnds {
+    /// Of a producer and a consumer on devices.
+    Between([Told; 2]),
+    /// Of a producer on a device, and the host: the ring lies there in the device's pinned memory.
+    ToHost(usize, usize),
+}
+
+/// The rings of a port of one channel.
+#[derive(Clone, Debug)]
+pub(crate) struct PortRings {
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
+    pub channel: u32,
+    /// The port's number, and its name.
+    pub port: (usize, &'static str),
+    /// Bytes of a message.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
+    pub message_bytes: usize,
+    /// The kernel that reads them, if the host does not.
+    pub to: Option<&'static str>,
+    pub shape: LinkShape,
+    pub rings: Vec<RingEnds>,
+}
+
+/// What has gone through some rings, as their ends said last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flowed {
+    pub sent: u64,
+    pub taken: u64,
+    /// Messages that lie in the rings, and in the fullest of them.
+    pub waiting: u64,
+    pub fullest: u64,
+}
+
+impl PortRings {
+    /// What has gone through them.
+    pub fn flowed(&self, memory: &[LinkMemory]) -> Flowed {
+        let mut all = Flowed::default();
+        for ends in &self.rings {
+            let [sent, taken] = match *ends {
+                RingEnds::Between(ends) => ends.map(|Told { device, table, link }| {
+                    memory[device].link(table, link).next.load(Relaxed)
+                }),
+                RingEnds::ToHost(device, at) => memory[device].to_host(at, self.shape),
+            };
+            all.add(sent, taken, self.shape.capacity);
+        }
+        all
+    }
+}
+
+impl Flowed {
+    /// Of one ring more. What devices say is theirs, and each end says it when it comes to that.
+    fn add(&mut self, sent: u64, taken: u64, capacity: u32) {
+        let waiting = sent.saturating_sub(taken).min(capacity.into());
+        self.sent = self.sent.wrapping_add(sent);
+        self.taken = self.taken.wrapping_add(taken);
+        self.waiting += waiting;
+        self.fullest = self.fullest.max(waiting);
+    }
+
+    /// Of all of these.
+    pub fn and(self, other: Flowed) -> Flowed {
+        Flowed {
+            sent: self.sent.wrapping_add(other.sent),
+            taken: self.taken.wrapping_add(other.taken),
+            waiting: self.waiting + other.waiting,
+            fullest: self.fullest.max(other.fullest),
+        }
+    }
+}
+
 /// What a kernel is launched to meet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Partners<'a> {
@@ -205,9 +288,17 @@ pub(crate) struct KernelLinks {
     pub tables: Arc<[usize]>,
     /// Whether the host feeds it: its first input is the ring of requests.
     pub is_fed: bool,
+    /// The rings that it sends to: those of each port, by channels.
+    pub ports: Arc<[PortRings]>,
 }
 
 impl KernelLinks {
+    /// The rings of each port of each channel, with all the memory.
+    #[cfg(feature = "metrics")]
+    pub fn each_port(&self) -> impl Iterator<Item = (&KernelLinks, &PortRings)> {
+        self.ports.iter().map(move |rings| (self, rings))
+    }
+
     /// What the kernel's device has of the memory.
     pub fn own(&self) -> &LinkMemory {
         &self.memory[self.device]

@@ -80,8 +80,8 @@ pub(crate) struct Region {
     /// The payload, if it is in device memory.
     payload: Option<Suballocation>,
     state: Option<Suballocation>,
-    /// What keeps the links of a kernel with ports.
-    _links: Option<KernelLinks>,
+    /// The links of a kernel with ports, and what keeps them.
+    pub links: Option<KernelLinks>,
     /// What keeps buffers.
     _used: Vec<Arc<dyn Debug + Send + Sync>>,
 }
@@ -125,7 +125,7 @@ impl Region {
             _mirror: mirror,
             payload,
             state,
-            _links: None,
+            links: None,
             _used: Vec::new(),
         };
         region.initialise();
@@ -198,7 +198,7 @@ impl Region {
             }
             self.channel(channel).links.store(links.own().device_at(table), Relaxed);
         }
-        self._links = Some(links);
+        self.links = Some(links);
     }
 
     /// Sets what a launch may spend. Only while none is on the device.

@@ -1,6 +1,6 @@
 //! How what was read is written: each metric's name, unit, help and value.
 
-use super::sample::{ChannelSample, KernelSample, MemorySample, Sample};
+use super::sample::{ChannelSample, KernelSample, MemorySample, PortSample, Sample};
 use crate::kernel::telemetry::Histogram;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -133,6 +133,35 @@ fn of_channels<'a>() -> [Metric<OfChannel<'a>>; 12] {
     ]
 }
 
+fn of_ports<'a>() -> [Metric<&'a PortSample>; 4] {
+    [
+        metric(
+            "ring_port_messages",
+            None,
+            "Messages that the channel has sent by the port, to each of its rings",
+            Counter(|port| Some(port.flowed.sent)),
+        ),
+        metric(
+            "ring_port",
+            BYTES,
+            "Bytes of these messages",
+            Counter(|port| Some(port.flowed.sent.wrapping_mul(port.message_bytes as u64))),
+        ),
+        metric(
+            "ring_port_waiting",
+            None,
+            "Messages in the port's rings that were not taken",
+            Gauge(|port| Some(port.flowed.waiting as f64)),
+        ),
+        metric(
+            "ring_port_fullest_ratio",
+            None,
+            "How full the fullest of the port's rings is, from 0 to 1",
+            Gauge(|port| Some(port.flowed.fullest as f64 / f64::from(port.slots.max(1)))),
+        ),
+    ]
+}
+
 fn of_kernels<'a>() -> [Metric<&'a KernelSample>; 6] {
     [
         metric(
@@ -194,6 +223,17 @@ pub(super) fn write(sample: &Sample, mut encoder: DescriptorEncoder<'_>) -> Resu
         let each = sample.channels.iter().map(|channel| {
             let (kernel, labels) = (&sample.kernels[channel.kernel], &labels[channel.kernel][..]);
             ((kernel, channel), (labels, [("channel", channel.channel)]))
+        });
+        metric.encode(&mut encoder, each)?;
+    }
+    for metric in of_ports() {
+        let each = sample.ports.iter().map(|port| {
+            let more = [
+                ("channel", Cow::from(port.channel.to_string())),
+                ("port", port.port.into()),
+                ("to", port.to.into()),
+            ];
+            (port, (&labels[port.kernel][..], more))
         });
         metric.encode(&mut encoder, each)?;
     }
@@ -340,6 +380,7 @@ mod tests {
     #[test]
     fn each_metric_stands_in_the_documentation() {
         let mut names: Vec<_> = of_channels().iter().map(full_name).collect();
+        names.extend(of_ports().iter().map(full_name));
         names.extend(of_kernels().iter().map(full_name));
         names.extend(facts_of_kernels().iter().map(|(metric, _)| full_name(metric)));
         names.extend(of_memories().iter().map(full_name));
@@ -348,6 +389,6 @@ mod tests {
         assert_eq!(names.iter().filter(lacking).collect::<Vec<_>>(), [""; 0]);
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 22);
+        assert_eq!(names.len(), 26);
     }
 }

@@ -18,6 +18,10 @@
 //! | `ring_responses_received_total` | channel | responses that the host has received |
 //! | `ring_responses_bytes_total` | channel | bytes of those received |
 //! | `ring_responses_waiting` | channel | responses that are there and not received |
+//! | `ring_port_messages_total` | channel and port | messages that the channel has sent by the port, to each of its rings |
+//! | `ring_port_bytes_total` | channel and port | bytes of these |
+//! | `ring_port_waiting` | channel and port | messages in the port's rings that were not taken |
+//! | `ring_port_fullest_ratio` | channel and port | how full the fullest of the port's rings is, from 0 to 1 |
 //! | `ring_handler_seconds` | kernel | histogram: how long handlers ran |
 //! | `ring_queueing_seconds` | kernel | histogram: how long messages waited before they were handled, at most |
 //! | `ring_kernel_info` | kernel | 1, with its mode, memory, blocks, threads and channels |
@@ -29,7 +33,7 @@
 //! | `ring_memory_bytes`, `ring_memory_free_bytes` | device | the runtime's `pinned` and `device` memory |
 //!
 //! Labels: `device` (`cpu`, `cuda:0`), `kernel` (its name), `launch` (its number among the launches of its runtime, from 1),
-//! `channel`.
+//! `channel`, `port` (its name), `to` (the kernel that reads the port, or `host`).
 
 #[cfg(feature = "exporter")]
 mod exporter;

@@ -4,6 +4,7 @@ use crate::buffers::kernels::{Kernels, Live};
 use crate::device::Device;
 use crate::kernel::telemetry::Telemetry;
 use crate::memory::arena::Arena;
+use crate::memory::links::{Flowed, KernelLinks};
 use crate::mode::{Memory, Mode};
 use crate::runtime::core::RuntimeCore;
 use ring_shared::layout::{State, UNLIMITED};
@@ -17,6 +18,20 @@ pub(super) struct Watched {
     kernels: Arc<Kernels>,
     /// The pinned memory and the device's.
     memories: [(&'static str, Weak<Arena>); 2],
+}
+
+/// A port of a channel.
+pub(super) struct PortSample {
+    /// Its kernel, of all kernels.
+    pub kernel: usize,
+    pub channel: u32,
+    pub port: &'static str,
+    /// The kernel that reads it, or the host.
+    pub to: &'static str,
+    pub message_bytes: usize,
+    /// Slots of each of its rings.
+    pub slots: u32,
+    pub flowed: Flowed,
 }
 
 /// Memory of a runtime.
@@ -65,6 +80,7 @@ pub(super) struct Sample {
     pub memories: Vec<MemorySample>,
     pub kernels: Vec<KernelSample>,
     pub channels: Vec<ChannelSample>,
+    pub ports: Vec<PortSample>,
 }
 
 impl Watched {
@@ -106,6 +122,17 @@ impl Sample {
                 channel,
                 telemetry: *telemetry,
                 waiting: telemetry.sent.saturating_sub(taken).min(plan.capacity.into()),
+            });
+        }
+        for (links, rings) in kernel.region().links.iter().flat_map(KernelLinks::each_port) {
+            self.ports.push(PortSample {
+                kernel: self.kernels.len(),
+                channel: rings.channel,
+                port: rings.port.1,
+                to: rings.to.unwrap_or("host"),
+                message_bytes: rings.message_bytes,
+                slots: rings.shape.capacity,
+                flowed: rings.flowed(&links.memory),
             });
         }
         self.kernels.push(KernelSample {

@@ -7,7 +7,7 @@ use crate::device::probe::{Answers, Lack, PageClasses, Probe, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind, Health, Opened};
 use crate::drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 use crate::error::{DriverReason, Refusal};
-use crate::graph::{FeedLoss, GraphRestart, LinkInfo, LinkPath};
+use crate::graph::{FeedLoss, GraphRestart, LinkInfo, LinkPath, LinkTraffic};
 use crate::kernel::handle::{Status, Summary};
 use crate::kernel::launch::Cooperative;
 use crate::kernel::supervisor::{ChannelLoss, Restart};
@@ -366,6 +366,18 @@ fn the_report_of_a_device() {
         r#""forced":{"mode":null,"memory":null},"selection":{"Ok":"#,
     );
     is_written(&report, &format!("{text}{SELECTION}}}}}"));
+}
+
+#[test]
+fn the_traffic_of_a_link() {
+    let (from, to) = (("even", "halves"), Some("sum"));
+    is_written(
+        LinkTraffic { from, to, sent: 9, taken: 7, waiting: 2, fullest: 1, slots: 64 },
+        concat!(
+            r#"{"from":["even","halves"],"to":"sum","sent":9,"taken":7,"waiting":2,"#,
+            r#""fullest":1,"slots":64}"#,
+        ),
+    );
 }
 
 #[test]

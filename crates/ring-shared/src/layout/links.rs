@@ -20,14 +20,16 @@ shared_struct! {
 }
 
 shared_struct! {
-    /// One end of a ring.
+    /// One end of a ring. The host writes it before the launch, and but for `next` only the host does.
     pub struct Link: size 64, align 64 {
         /// Where the ring lies.
         pub ring @ 0: RingDescriptor,
         /// Number of a [`Far`].
         pub far @ 48: AtomicU32,
         pad @ 52: AtomicU32,
-        pad_2 @ 56: AtomicU64,
+        /// Index of the next message at this end, as its channel said last: now and then, and exactly before it says that it is inactive
+        /// or has left. Of a host's ring it begins where that does, and else at 0.
+        pub next @ 56: AtomicU64,
     }
 }
 

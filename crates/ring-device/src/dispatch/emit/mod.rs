@@ -43,6 +43,7 @@ mod known;
 mod look;
 mod open;
 mod registers;
+mod report;
 mod route;
 mod stream;
 mod together;
@@ -116,6 +117,9 @@ impl<K: Kernel> Channel<'_, K> {
                 };
             }
             if decision == Decision::Obey {
+                if this.is_first_warp() {
+                    this.report_links(); // before the host is told that the channel has obeyed
+                }
                 decision = this.obey();
                 this.sync();
             }

@@ -55,7 +55,7 @@ impl<K: Kernel> Channel<'_, K> {
             }
             // SAFETY: the beginning of the scratch memory, aligned, which nobody uses before the barrier.
             unsafe { self.memory().scratch.bytes(0).cast::<Layout>().write(layout) };
-            self.flow().begin();
+            self.flow().begin(at as u64);
         }
         self.sync();
         let (layout, flow) = (self.layout(), self.flow());

@@ -1,0 +1,34 @@
+//! How many messages have gone through each end of a ring, as the host is told.
+
+use crate::block::{Cooperate, Threads};
+use crate::dispatch::channel::Channel;
+use crate::kernel::Kernel;
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::Ordering::Relaxed;
+use ring_shared::layout::{Link, Links};
+
+impl<K: Kernel> Channel<'_, K> {
+    /// The first warp: tells the host how many messages it has taken from each input and sent to each output.
+    #[inline(always)]
+    pub fn report_links(&self) {
+        self.warp_sync(); // each lane has done with the ends that belong to it
+        let (inputs, outputs) = (self.layout().inputs, self.layout().outputs);
+        let first = self.flow().links.get() as usize + size_of::<Links>();
+        let mut k = self.lane();
+        while k < inputs + outputs {
+            let next = if k < inputs {
+                // SAFETY: an input; only this warp touches its end, and none of its lanes does now.
+                unsafe { (*self.input(k)).source.next() }
+            } else {
+                // SAFETY: an output, likewise.
+                unsafe { (*self.output(k - inputs)).sink.next() }
+            };
+            // SAFETY: `open_links` has found the table there, with so many behind its head; cells only.
+            let link: &Link =
+                unsafe { &*with_exposed_provenance(first + k as usize * size_of::<Link>()) };
+            link.next.store(next, Relaxed);
+            k += Threads::WARP;
+        }
+        self.warp_sync();
+    }
+}
