@@ -30,6 +30,7 @@ mod layout;
 mod lease;
 mod life_cycle;
 mod loading;
+mod logs;
 mod messages;
 mod metrics;
 mod modes;

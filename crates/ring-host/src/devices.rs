@@ -211,7 +211,9 @@ fn lacks(hosts: &[Runtime]) -> Box<[Option<NoPeer>]> {
             false => hosts[from].core.driver.reach(&*hosts[to].core.driver).err(),
         };
         match &why {
-            Some(why) => tracing::info!(from, to, %why, "a device does not reach another's memory"),
+            Some(error) => {
+                tracing::info!(from, to, %error, "a device does not reach another's memory")
+            }
             None => tracing::debug!(from, to, "a device reaches another's memory"),
         }
         why

@@ -113,7 +113,7 @@ impl Runtime {
         let bytes = options.device_bytes;
         let device = Arena::device(&driver, bytes);
         let device = device.map_err(|source| OpenError::Arena { bytes, source })?;
-        tracing::info!(device = driver.info().name, %why, "device opened");
+        tracing::info!(device = driver.label(), %why, "device opened");
         let probe = driver.probed().find(|| probing::probe(&driver, &kernels, TRIES))?;
         let core = Arc::new(RuntimeCore::new(driver, (pinned, device), why, kernels));
         let report = Report {
@@ -210,7 +210,7 @@ impl Runtime {
             let asked = asked(report, launch.asked());
             let (kernel, mode, memory) = (K::NAME, asked.mode, asked.memory);
             let error = LaunchError::Unfit { kernel, mode, memory, refused };
-            tracing::warn!(%error, "launch refused");
+            tracing::warn!(kernel, %error, "launch refused");
             return Err(error);
         }
         Ok(serve)
@@ -259,7 +259,8 @@ impl Runtime {
             match self.core.start::<K>(launch, chosen, partners) {
                 // The driver refused; another way may do without what it refused.
                 Err(LaunchError::Driver(error)) => {
-                    tracing::warn!(kernel = K::NAME, %mode, %memory, %error, "not launched so");
+                    let kernel = K::NAME;
+                    tracing::warn!(kernel, %mode, %memory, %error, "launch failed in this mode and memory");
                     refused.push(Refusal { mode, memory, why: error.into() });
                 }
                 done => return done,
@@ -288,7 +289,7 @@ fn alloc_pinned(
         match Arena::with_quick(driver, bytes, kernels) {
             Ok((arena, quick_pages)) => return (Some(arena), Ok(bytes), quick_pages),
             Err(error) => {
-                tracing::warn!(bytes, %error, "pinned memory refused");
+                tracing::warn!(device = driver.label(), bytes, %error, "pinned memory refused");
                 why = error.into();
             }
         }

@@ -124,7 +124,9 @@ impl Drop for Buffers {
             // SAFETY: taken once, and nothing uses it after this: buffers and kernels are gone, and no copy is under way.
             drop(unsafe { ManuallyDrop::take(&mut self.0) });
         } else {
+            let device = self.0.driver.label();
             tracing::warn!(
+                device,
                 "a copy of a buffer does not end; the memory of the runtime's buffers is leaked"
             );
         }

@@ -302,6 +302,14 @@ pub trait Driver: Sealed + Send + Sync + Debug + 'static {
     fn load(&self, program: Program<'_>) -> Result<Arc<dyn Function>, ImageError>;
 }
 
+impl dyn Driver {
+    /// The index of a GPU, and the device's name, as errors and the log have it.
+    pub(crate) fn label(&self) -> String {
+        let name = &self.info().name;
+        self.index().map_or_else(|| name.clone(), |index| format!("cuda:{index}, {name}"))
+    }
+}
+
 /// Nobody else implements the traits here: their promises keep memory safe.
 mod sealed {
     pub trait Sealed {}

@@ -36,7 +36,7 @@ struct Padded(AtomicU64);
 pub(crate) struct DeviceKernel {
     pub name: &'static str,
     /// The index of a GPU, and the device's name.
-    device: Arc<str>,
+    pub device: Arc<str>,
     /// The device's nominal clock, in kHz.
     clock_khz: u32,
     /// How threads wait for messages.
@@ -318,7 +318,7 @@ impl DeviceKernel {
     #[cold]
     pub fn fail(&self, fault: DeviceFault) -> DeviceFault {
         let fault = self.fault.get_or_init(|| {
-            tracing::error!(%fault, "kernel lost");
+            tracing::error!(kernel = self.name, device = &*self.device, %fault, "kernel lost");
             fault
         });
         self.give_up_lease();
@@ -393,7 +393,8 @@ impl Drop for DeviceKernel {
         if !self.launch_slot.is_over() {
             let used =
                 Used::Kernel { _region: Box::new(region), _reservation: self.take_reservation() };
-            set_aside(self.occupancy.clone(), Arc::clone(&self.launch_slot), used);
+            let named = (self.name, &*self.device);
+            set_aside(named, self.occupancy.clone(), Arc::clone(&self.launch_slot), used);
         }
     }
 }

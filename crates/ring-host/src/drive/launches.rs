@@ -207,10 +207,10 @@ impl Launches {
             return Ok(());
         }
         self.failures += 1;
-        tracing::warn!(kernel = name, %error, failures = self.failures, "will be retried");
-        match self.failures < MOST_FAILURES {
-            true => Ok(()),
-            false => Err(DeviceFault::Driver { kernel: name, source: Box::new(error) }),
+        if self.failures >= MOST_FAILURES {
+            return Err(DeviceFault::Driver { kernel: name, source: Box::new(error) });
         }
+        tracing::warn!(kernel = name, failures = self.failures, %error, "will be retried");
+        Ok(())
     }
 }

@@ -25,10 +25,19 @@ pub(crate) enum Used {
     Probe { _table: Suballocation, _found: Box<[u64; TABLE_LEN]>, _reservation: Reservation },
 }
 
-/// Keeps what a kernel uses that may still run on that device.
-pub(crate) fn set_aside(device: Occupancy, launch_slot: Arc<dyn LaunchSlot>, used: Used) {
-    tracing::warn!("a kernel may still run; its memory is set aside until it has left");
-    let orphan = Orphan { device, launch_slot, _used: used };
+/// Keeps what a kernel uses that may still run; the log has the names of kernel and device.
+pub(crate) fn set_aside(
+    (kernel, device): (&str, &str),
+    occupancy: Occupancy,
+    launch_slot: Arc<dyn LaunchSlot>,
+    used: Used,
+) {
+    tracing::warn!(
+        kernel,
+        device,
+        "kernel may still run; its memory is set aside until it has left"
+    );
+    let orphan = Orphan { device: occupancy, launch_slot, _used: used };
     lock(&ORPHANS).push(orphan);
 }
 

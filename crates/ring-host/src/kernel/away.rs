@@ -75,7 +75,8 @@ impl Away<'_> {
     pub fn left(&self) -> Result<(), ControlError> {
         self.core.left_device(OBEYS.into()).inspect_err(|error| {
             // Of several channels some may have left.
-            tracing::error!(%error, "no channel has a message, and the kernel stays");
+            let kernel = self.core.device.name;
+            tracing::error!(kernel, %error, "kernel stays on the device though it has no message");
             self.core.device.fail(self.core.device.refused());
         })
     }

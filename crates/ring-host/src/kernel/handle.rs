@@ -321,7 +321,7 @@ impl<K: Kernel> Drop for KernelHandle<K> {
             left = self.leave_lost(DROP_WAIT.into());
         }
         if let Err(error) = left {
-            tracing::warn!(%error, "dropped kernel did not leave in time");
+            tracing::warn!(kernel = K::NAME, %error, "dropped kernel did not leave in time");
         }
     }
 }

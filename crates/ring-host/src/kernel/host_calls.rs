@@ -205,8 +205,8 @@ impl<K: CallsHost> HostCalls<K> {
                 match next {
                     Ok(call) => answer(call),
                     Err(NextCallError::Timeout { .. }) => {}
-                    Err(end) => {
-                        tracing::debug!(kernel = K::NAME, %end, "calls are no longer answered");
+                    Err(error) => {
+                        tracing::debug!(kernel = K::NAME, %error, "calls are no longer answered");
                         break;
                     }
                 }

@@ -220,7 +220,10 @@ impl<K: Kernel> Supervisor<K> {
     pub fn restart(&mut self, deadline: impl Into<Deadline>) -> Result<Restart, RestartError> {
         let deadline = deadline.into();
         let (fault, channels) = self.lost()?;
-        self.count(&fault)?;
+        let told = |error: &RestartError| {
+            tracing::error!(kernel = K::NAME, %fault, %error, "not launched again");
+        };
+        self.count(&fault).inspect_err(told)?;
         // What the lost launch has of the device is given back before another one asks for it.
         self.kernel = Supervised::Down {
             why: RestartError::Lost(fault.clone()),
@@ -228,14 +231,14 @@ impl<K: Kernel> Supervisor<K> {
             channels: channels.clone(),
         };
         let (kernel, reopened) = self.launched_again(deadline).inspect_err(|error| {
-            tracing::error!(kernel = K::NAME, %fault, %error, "not launched again");
+            told(error);
             if let Supervised::Down { why, .. } = &mut self.kernel {
                 *why = error.clone();
             }
         })?;
         self.kernel = Supervised::Launched(kernel);
         self.kept.iter_mut().for_each(|kept| kept.of_this_launch = false);
-        tracing::warn!(kernel = K::NAME, %fault, times = self.restarts.len(), "launched again");
+        tracing::warn!(kernel = K::NAME, %fault, restarts = self.restarts.len(), "launched again");
         Ok(Restart { fault, channels, reopened })
     }
 

@@ -96,7 +96,8 @@ impl RuntimeCore {
     /// The buffers for a kernel that may view some. Without their table it runs all the same, and views none.
     fn buffers_of_kernel(&self, kernel: &'static str) -> Option<Arc<Buffers>> {
         let buffers = self.buffers(TABLE_MADE.into());
-        let lacks = |error: &BufferError| tracing::warn!(kernel, %error, "it can view no buffers");
+        let lacks =
+            |error: &BufferError| tracing::warn!(kernel, %error, "kernel can view no buffers");
         buffers.inspect_err(lacks).ok()
     }
 
@@ -236,11 +237,7 @@ impl RuntimeCore {
         let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
         let clock = (info.clock_khz, self.patience());
         let launched = (grid, launch_slot, reservation);
-        let name = match self.driver.index() {
-            Some(index) => format!("cuda:{index}, {}", info.name),
-            None => info.name.clone(),
-        };
-        let named = (K::NAME, name.into());
+        let named = (K::NAME, self.driver.label().into());
         let device = DeviceKernel::new(named, clock, (region, lease), launched);
         let core = Arc::new(KernelCore::new(device, drive));
         let answers = <K::Scope as Scope<K>>::PORTS.is_none();
@@ -249,11 +246,11 @@ impl RuntimeCore {
         // Before the launch: the blocks of a grid meet there.
         clear_state(&core.device, head, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;
-        let kernel = K::NAME;
+        let (kernel, device) = (K::NAME, &*core.device.device);
         match chosen.of_probe {
-            true => tracing::debug!(kernel, %mode, %memory, "launched"),
+            true => tracing::debug!(kernel, device, %mode, %memory, "launched"),
             false => {
-                tracing::info!(kernel, channels, blocks, threads, window, cooperative, %mode, %memory, "launched");
+                tracing::info!(kernel, device, %mode, %memory, channels, blocks, threads, window, cooperative, "launched");
             }
         }
         Ok(KernelHandle::new(core, chosen.selection, chosen.of_probe))

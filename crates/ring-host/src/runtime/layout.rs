@@ -59,7 +59,7 @@ impl Runtime {
         if !launch_slot.is_over() {
             let occupancy = driver.occupancy().clone();
             let used = Used::Probe { _table: table, _found: found, _reservation: reservation };
-            set_aside(occupancy, launch_slot, used);
+            set_aside((kernel, &driver.label()), occupancy, launch_slot, used);
             let reason = DriverReason::Silent { waited: PATIENCE };
             let silent = DriverError { call: "layout_probe", code: 0, reason };
             return Err(ended.err().unwrap_or(silent).into());

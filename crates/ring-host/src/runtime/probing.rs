@@ -75,7 +75,8 @@ pub(super) fn probe(
         concurrent_copy = staged.1;
     }
     let probe = Probe { mapped, resident, concurrent_copy, launch, graph, took: begun.elapsed() };
-    tracing::info!(?probe, "device probed");
+    let (device, certain) = (core.driver.label(), probe.is_certain());
+    tracing::info!(device, certain, ?probe, "device probed");
     Ok(probe)
 }
 
@@ -107,7 +108,7 @@ fn not_launched(error: LaunchError) -> Lack {
             Lack::Unknown(Cause::NoRoom { which, needed, free })
         }
         error => {
-            tracing::debug!(%error, "not tried");
+            tracing::debug!(%error, "kernel of the probe not launched");
             Lack::Unknown(Cause::NotTried)
         }
     }

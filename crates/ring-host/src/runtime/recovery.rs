@@ -54,7 +54,8 @@ impl Runtime {
             Err(error) => return Err(RecoverError::Silent(error)),
         };
         let found = Recovery { reopened, set_aside: set_aside(), tried };
-        tracing::info!(found.reopened, found.set_aside, "recovered");
+        let device = self.core.driver.label();
+        tracing::info!(device, reopened, set_aside = found.set_aside, tried, "device recovered");
         Ok(found)
     }
 }

@@ -109,7 +109,8 @@ impl Context {
             if found != DESTROYED && (found != SUCCESS || number == self.number) {
                 return check("cuCtxGetId", found);
             }
-            tracing::warn!("the device was reset by another user of the process");
+            let device = format_args!("cuda:{}", self.device);
+            tracing::warn!(%device, "device was reset by another user of the process");
             self.reset.store(true, Ordering::Relaxed);
         }
         check("cuCtxPushCurrent", DESTROYED)

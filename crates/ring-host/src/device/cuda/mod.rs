@@ -76,7 +76,8 @@ impl Cuda {
             match cuda.context.end() {
                 None => return Ok(cuda),
                 Some(End::Reset) => {
-                    tracing::warn!(device = cuda.info.name, "was reset; it is opened anew");
+                    let device = (&*cuda as &dyn Driver).label();
+                    tracing::warn!(device, "device is opened anew after a reset");
                     open.swap_remove(at);
                 }
                 // Neither a reset nor another context helps: on driver 580 both get the same error.
@@ -247,7 +248,8 @@ impl Driver for Cuda {
     ) -> Result<(Mapped, QuickPages), DriverError> {
         let (mapped, found) =
             self.with_quick(bytes, kernels).unwrap_or_else(|why| (None, QuickPages::Unused(why)));
-        tracing::info!(device = self.info.name, %found, "quick pages");
+        let device = (self as &dyn Driver).label();
+        tracing::info!(device, %found, "quick pages");
         Ok((mapped.map_or_else(|| self.alloc_pinned(bytes), Ok)?, found))
     }
 

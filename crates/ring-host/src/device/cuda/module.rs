@@ -155,10 +155,10 @@ impl Modules {
         let bound = Bound::new(self.context)?;
         let (loaded, functions) = match self.load_cubin(&bound, image) {
             Ok((architecture, functions)) => (Loaded::Cubin(architecture), functions),
-            Err(why) => {
-                tracing::debug!(%why, "the driver is given PTX");
+            Err(error) => {
+                tracing::debug!(%error, "the driver is given PTX");
                 let functions = self.functions(load::ptx(&bound, image)?, image)?;
-                (Loaded::Ptx(why), functions)
+                (Loaded::Ptx(error), functions)
             }
         };
         tracing::debug!(%loaded, entries = functions.len(), "kernels loaded");

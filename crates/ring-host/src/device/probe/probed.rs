@@ -25,7 +25,6 @@ impl Probed {
         let found = probe(); // two may do it at once, for the same
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         let found = found?;
-        tracing::info!(probe = ?found, certain = found.is_certain(), "device probed");
         match found.is_certain() {
             true => Ok(self.certain.get_or_init(|| found).clone()),
             false => Ok(found),

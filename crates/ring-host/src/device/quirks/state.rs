@@ -94,7 +94,7 @@ pub(super) struct State {
 
 /// The error of a call that a quirk lets fail.
 fn refused(call: &'static str, code: i32, reason: &str) -> DriverError {
-    tracing::debug!(call, code, reason, "taken away");
+    tracing::debug!(call, code, reason, "a quirk makes a call fail");
     DriverError { call, code, reason: DriverReason::Emulated(reason.into()) }
 }
 
