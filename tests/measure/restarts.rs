@@ -1,9 +1,11 @@
 //! A kernel that is launched again after a panic, with the state of its last snapshot; and what snapshots take.
 
 use super::{SECONDS, print, times};
+use cudarc::driver::sys;
 use ring_example_kernels::{Ledger, Ticked, Ticker};
 use ring_host::{
-    Error, LaunchConfig, RecvTimeoutError, RestartPolicy, Runtime, Snapshot, Supervisor,
+    DeviceKind, Error, LaunchConfig, Memory, Mode, RecvTimeoutError, RestartPolicy, Runtime,
+    Snapshot, Supervisor,
 };
 use ring_tests::kernels::of_examples;
 use std::time::Instant;
@@ -11,13 +13,61 @@ use std::time::Instant;
 /// Faults in a row.
 const FAULTS: u64 = 1000;
 
+/// Resets in a row.
+const RESETS: u64 = 10;
+
 /// Messages before each snapshot.
 const MESSAGES: u64 = 3;
 
 /// All of it.
 pub fn restarts(host: &Runtime) -> Result<(), Error> {
     panics(host)?;
-    snapshots(host)
+    snapshots(host)?;
+    match host.device().kind {
+        DeviceKind::Cuda => resets(host),
+        _ => Ok(()),
+    }
+}
+
+/// Resets of the device by the process, as `cudaDeviceReset` makes them. The driver would let a reset wait for a kernel that is resident, so
+/// this one is launched when there is something to do.
+fn resets(host: &Runtime) -> Result<(), Error> {
+    let policy = RestartPolicy::default().at_most(u32::MAX, SECONDS);
+    let launch = LaunchConfig::default().kernels(of_examples::<Ticker>());
+    let launch = launch.mode(Mode::EventDriven).memory(Memory::Mapped);
+    let mut ticker = Supervisor::<Ticker>::launch(host, launch, policy, SECONDS)?;
+    let (mut all, mut reset_alone) = (Vec::new(), Vec::new());
+    for n in 1..=RESETS {
+        let kernel = ticker.kernel()?;
+        kernel.send(0, SECONDS)?;
+        kernel.recv(SECONDS)?;
+        ticker.snapshot(SECONDS)?;
+        ticker.kernel()?.rest(SECONDS)?;
+        let begun = Instant::now();
+        // SAFETY: a plain call on the first device, which this process has opened.
+        let reset = unsafe { sys::cuDevicePrimaryCtxReset_v2(0) };
+        assert_eq!(reset, sys::CUresult::CUDA_SUCCESS);
+        let lost = Instant::now();
+        let kernel = ticker.kernel()?;
+        let sent = kernel.send(0, SECONDS).map_err(Error::from);
+        let end = sent.and_then(|()| Ok(kernel.recv(SECONDS)?));
+        let restart = ticker.restart(SECONDS)?;
+        assert!(restart.reopened, "{end:?}");
+        let kernel = ticker.kernel()?;
+        kernel.send(0, SECONDS)?;
+        let state = kernel.recv(SECONDS)?;
+        assert_eq!(state.messages, 2 * n, "those of the snapshots, and this one");
+        all.push(lost.elapsed().as_secs_f64() * 1e6);
+        reset_alone.push((lost - begun).as_secs_f64() * 1e6);
+    }
+    for times in [&mut all, &mut reset_alone] {
+        times.sort_by(f64::total_cmp);
+    }
+    println!("{RESETS} resets of the device, state from a snapshot:");
+    print("  from the reset to an answer", &all);
+    print("  the reset itself", &reset_alone);
+    ticker.into_kernel()?.terminate(SECONDS)?;
+    Ok(())
 }
 
 fn panics(host: &Runtime) -> Result<(), Error> {
