@@ -13,6 +13,8 @@ const RECORDS: u32 = 1 << 17;
 const MESSAGES: u64 = 20_000;
 /// Messages whose order is looked at.
 const ORDERED: u64 = 1_000_000;
+/// Messages that are sent at once, burst by burst, in the run that is printed.
+const BURSTS: [u64; 5] = [1, 1, 2, 4, 16];
 /// Between two readings of the trace.
 const BETWEEN: Duration = Duration::from_millis(1);
 
@@ -26,6 +28,7 @@ pub fn traces(host: &Runtime) -> Result<(), Error> {
     traced.activate(SECONDS)?;
     let mut trace = traced.trace().expect("it was asked for");
     order(&mut traced, &mut trace)?;
+    run(&mut traced, &mut trace)?;
     for at_once in [1, 8, 32] {
         let turn = |kernel: &mut _| closed(kernel, at_once);
         compare(
@@ -143,6 +146,36 @@ fn due(kernel: &mut KernelHandle<Traced>) -> Result<(f64, f64), Error> {
     let rate = begun.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64;
     times.sort_by(f64::total_cmp);
     Ok((times[times.len() / 2], rate))
+}
+
+/// The times of some messages that are sent in bursts, each when the one before is answered: what the picture in the documentation is
+/// drawn from.
+fn run(kernel: &mut KernelHandle<Traced>, trace: &mut Trace) -> Result<(), Error> {
+    let mut exchange = |at_once: u64| -> Result<(), Error> {
+        (0..at_once).try_for_each(|i| kernel.send(line(i), SECONDS))?;
+        (0..at_once).try_for_each(|i| kernel.recv(SECONDS).map(|got| assert_eq!(got, line(i))))?;
+        Ok(())
+    };
+    // What was not called for a while is called again first.
+    (0..1000).try_for_each(|_| exchange(16))?;
+    trace.read(|_| ());
+    BURSTS.into_iter().try_for_each(&mut exchange)?;
+    let mut messages = Vec::new();
+    let end = Instant::now() + Duration::from_secs(1);
+    while messages.len() < BURSTS.iter().sum::<u64>() as usize && Instant::now() < end {
+        trace.read(|message| {
+            if let (Some(accepted), Some(device)) = (message.accepted, message.device) {
+                messages.push([accepted, device.began, device.ended, message.received]);
+            }
+        });
+    }
+    let first = messages.first().map_or(0, |times| times[0]);
+    println!("a run of {} messages, ns: accepted, began, ended, received", messages.len());
+    for times in messages {
+        let [accepted, began, ended, received] = times.map(|time| time - first);
+        println!("run {accepted} {began} {ended} {received}");
+    }
+    Ok(())
 }
 
 /// Looks at the times of many messages, one in flight.

@@ -78,7 +78,7 @@ pub enum Task {
     Hosts,
     /// Have Perfetto's trace processor read a trace of messages, and compare with what was written
     Perfetto,
-    /// Draw the README's picture of latency against load from a report of `ring bench`
+    /// Draw the documentation's pictures from committed results: latency against load, and a traced run
     Picture,
     /// The documents as a site, by mdBook
     Book,

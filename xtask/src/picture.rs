@@ -1,4 +1,7 @@
-//! `cargo xtask picture`: the README's picture of latency against load, drawn from a report of `ring bench`.
+//! `cargo xtask picture`: the pictures of the documentation, drawn from committed results: here the README's, of latency against load, from
+//! a report of `ring bench`.
+
+pub mod trace;
 
 use std::fmt::Write;
 
@@ -35,11 +38,12 @@ struct Point {
     p99: f64,
 }
 
-/// Draws it into the clone.
+/// Draws all into the clone.
 ///
 /// # Errors
-/// When the report is missing or has no such figures.
+/// When a result is missing or has no such figures.
 pub fn run(ws: &Workspace) -> Result {
+    workspace::write(&ws.root().join(trace::PICTURE), &trace::of(ws)?)?;
     workspace::write(&ws.root().join(PICTURE), &of(ws)?)
 }
 
