@@ -111,9 +111,7 @@ impl GraphPlan {
         let channels: Vec<Vec<ChannelRings>> = graph
             .members
             .iter()
-            .map(|member| {
-                vec![ChannelRings::default(); member.kernel.wants(&member.launch).0 as usize]
-            })
+            .map(|member| vec![ChannelRings::default(); member.channels() as usize])
             .collect();
         let mut plan = GraphPlan {
             rings: Vec::new(),
@@ -423,8 +421,8 @@ fn check_links(graph: &GraphBuilder) -> Result<(), GraphError> {
         }
         let Target::Kernel { index, route } = link.to else { continue };
         let to = &graph.members[index];
-        let channels = member.kernel.wants(&member.launch).0;
-        let to_channels = to.kernel.wants(&to.launch).0;
+        let channels = member.channels();
+        let to_channels = to.channels();
         match route {
             Route::ByKey | Route::ByIndex if !shape.has_key => {
                 return Err(GraphError::NoKey { kernel, port });
