@@ -139,6 +139,35 @@ pub struct DeviceInfo {
     pub watchdog: bool,
 }
 
+impl DeviceInfo {
+    /// What its kernels count as ticks.
+    pub(crate) fn ticks(&self) -> Ticks {
+        match self.kind {
+            DeviceKind::Cpu => Ticks::Time,
+            DeviceKind::Cuda => Ticks::Clock { khz: self.clock_khz },
+        }
+    }
+}
+
+/// What a device's kernels count as ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ticks {
+    /// The nanoseconds of its time.
+    Time,
+    /// Those of its processors' clock, which goes faster and slower; nominally so many kHz.
+    Clock { khz: u32 },
+}
+
+impl Ticks {
+    /// Nanoseconds of a tick, nominally.
+    pub fn nanoseconds(self) -> f64 {
+        match self {
+            Ticks::Time => 1.0,
+            Ticks::Clock { khz } => 1e6 / f64::from(khz.max(1)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

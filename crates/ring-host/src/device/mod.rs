@@ -24,6 +24,7 @@ pub use driver::{
     Cells, CopyKind, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits,
     Mapped, MemoryCopy, Program, RunState,
 };
+pub(crate) use info::Ticks;
 pub use info::{Device, DeviceInfo, DeviceKind, Health, UnknownDevice, UnknownName};
 pub use occupancy::{Crowded, Demand, Occupancy, Reservation, Resources};
 pub use open::{Opened, open};

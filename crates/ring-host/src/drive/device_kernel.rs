@@ -1,6 +1,7 @@
 //! A kernel as it is on its device: its memory, its launch slot, what its channels say, its first fault.
 
 use crate::deadline::{Deadline, Patience, wait};
+use crate::device::Ticks;
 use crate::device::retry::{launch_within, retry};
 use crate::device::{
     Cells, CopyKind, Grid, LaunchSlot, MemoryCopy, Occupancy, Reservation, RunState,
@@ -38,7 +39,7 @@ pub(crate) struct DeviceKernel {
     /// The index of a GPU, and the device's name.
     pub device: Arc<str>,
     /// The device's nominal clock, in kHz.
-    clock_khz: u32,
+    ticks: Ticks,
     /// How threads wait for messages.
     pub patience: Patience,
     /// What is launched.
@@ -68,7 +69,7 @@ pub(crate) struct DeviceKernel {
 impl DeviceKernel {
     pub fn new(
         (name, device): (&'static str, Arc<str>),
-        (clock_khz, patience): (u32, Patience),
+        (ticks, patience): (Ticks, Patience),
         (region, lease): (Region, Option<Lease>),
         (grid, launch_slot, reservation): (Grid, Arc<dyn LaunchSlot>, Reservation),
     ) -> DeviceKernel {
@@ -76,7 +77,7 @@ impl DeviceKernel {
         DeviceKernel {
             name,
             device,
-            clock_khz,
+            ticks,
             patience,
             grid,
             received: (0..region.plan.channels).map(|_| Padded(AtomicU64::new(start))).collect(),
@@ -241,9 +242,14 @@ impl DeviceKernel {
         self.region.blocks().map(processed).fold(0, u64::wrapping_add)
     }
 
+    /// What it counts as ticks.
+    pub fn ticks(&self) -> Ticks {
+        self.ticks
+    }
+
     /// Nanoseconds of a tick of telemetry.
     pub fn nanoseconds_per_tick(&self) -> f64 {
-        1e6 / f64::from(self.clock_khz.max(1))
+        self.ticks.nanoseconds()
     }
 
     /// Whether messages may be sent.

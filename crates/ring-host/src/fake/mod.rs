@@ -14,7 +14,7 @@ use self::device::{Device, Worker};
 use self::launch_slot::{Fake, refused};
 use crate::deadline::Patience;
 use crate::device::cpu::Cpu;
-use crate::device::{Demand, Driver, Grid, LaunchSlot, Launched, Occupancy, Resources};
+use crate::device::{Demand, Driver, Grid, LaunchSlot, Launched, Occupancy, Resources, Ticks};
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::selection::Candidate;
 use crate::drive::{Drive, DriveConfig};
@@ -95,7 +95,7 @@ impl Bed {
         let demand = Demand { kernel: "echo", blocks: plan.channels, block, relaunched: false };
         let reservation = occupancy.reserve(demand).expect("an empty device");
         let place = Arc::clone(&launch_slot) as Arc<dyn LaunchSlot>;
-        let clock = (CLOCK, Patience::Yield);
+        let clock = (Ticks::Clock { khz: CLOCK }, Patience::Yield);
         let grid = Grid { blocks: plan.channels, threads: 1, cooperative: false };
         let device = DeviceKernel::new(
             ("echo", "fake".into()),

@@ -8,10 +8,9 @@ pub(crate) mod times;
 
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::KernelHandle;
-use clock::DeviceClock;
+use clock::{DeviceClock, Measured};
 use join::Joined;
 use ring_device::Kernel;
-use ring_shared::atomics::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Instant;
 use times::{DeviceTimes, MessageTimes};
@@ -100,9 +99,9 @@ impl Trace {
         let Trace { core, channels, clock, first_beat } = self;
         let (device, start) = (&core.device, core.device.region().plan.start);
         let over = device.has_ended() || device.fault().is_some();
-        let rate = rate(first_beat, core);
+        let ticks = Measured::of(first_beat, core);
         for (channel, joined) in (0..).zip(channels) {
-            joined.read(rate, clock, over, |index, accepted, handled, received| {
+            joined.read(ticks, clock, over, |index, accepted, handled, received| {
                 each(MessageTimes {
                     channel,
                     index: index.wrapping_sub(start),
@@ -139,18 +138,4 @@ impl Trace {
     pub fn epoch(&self) -> Instant {
         self.core.device.traces.epoch()
     }
-}
-
-/// Nanoseconds of a tick: by the device's nominal clock, or by its heartbeats once they lie 100 ms apart.
-fn rate(first: &mut Option<[u64; 2]>, core: &KernelCore) -> f64 {
-    const APART: u64 = 100_000_000;
-    let status = &core.device.region().channel(0).status;
-    let beat = [status.heartbeat.load(Relaxed), status.ticks.load(Relaxed)];
-    let nominal = core.device.nanoseconds_per_tick();
-    let [time, ticks] = *first.get_or_insert(beat);
-    let (time, ticks) = (beat[0].wrapping_sub(time), beat[1].wrapping_sub(ticks));
-    let measured = time as f64 / ticks as f64;
-    let is_measured =
-        (APART..u64::MAX / 2).contains(&time) && (0.25..4.0).contains(&(measured / nominal));
-    if is_measured { measured } else { nominal }
 }

@@ -3,7 +3,7 @@
 use crate::deadline::Patience;
 use crate::device::{
     CopyLane, Demand, Grid, LaunchSlot, Launched, MemoryCopy, Occupancy, Resources, RunState,
-    Sealed,
+    Sealed, Ticks,
 };
 use crate::drive::device_kernel::DeviceKernel;
 use crate::drive::report::{AskedBy, Evidence, Selection, Why};
@@ -276,7 +276,7 @@ impl Rig {
         let block = Resources { blocks: 1, ..Resources::default() };
         let demand = Demand { kernel: "model", blocks: 1, block, relaunched: false };
         let share = Occupancy::new(1, block).reserve(demand).unwrap();
-        let clock = (1_000_000, Patience::Yield);
+        let clock = (Ticks::Time, Patience::Yield);
         let launch_slot = Arc::clone(place);
         let grid = Grid { blocks: 1, threads: 1, cooperative: false };
         let device = DeviceKernel::new(

@@ -235,7 +235,7 @@ impl RuntimeCore {
             unsafe { Lease::keep(&region.control().host.renewed, lease) }
         });
         let lease = lease.transpose().map_err(LaunchError::LeaseThread)?;
-        let clock = (info.clock_khz, self.patience());
+        let clock = (info.ticks(), self.patience());
         let launched = (grid, launch_slot, reservation);
         let named = (K::NAME, self.driver.label().into());
         let device = DeviceKernel::new(named, clock, (region, lease), launched);

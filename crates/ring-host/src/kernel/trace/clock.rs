@@ -4,12 +4,56 @@
 //! of the device's from both sides. The bounds of all messages are kept, the older they are the looser, since the clocks drift; the offset
 //! lies in the middle of them, and half their distance is how far it may be off.
 
+use crate::device::Ticks;
+use crate::kernel::core::KernelCore;
+use ring_shared::atomics::Ordering::Relaxed;
+
 /// Clocks drift apart by less than one part in so many: on an H200 machine it was 7 in a million, and hosts correct their clocks by at most
 /// 500 in a million.
 const DRIFT: i64 = 1000;
 
 /// The steps of a device's clock, in nanoseconds: an H200's goes by 32.
 const STEP: i64 = 32;
+
+/// A device's ticks as nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    rate: f64,
+    /// Whether the rate is always the same.
+    is_steady: bool,
+}
+
+impl Measured {
+    /// Where ticks are nanoseconds.
+    pub const TIME: Measured = Measured { rate: 1.0, is_steady: true };
+
+    /// By the device's nominal clock, or by the kernel's heartbeats once they lie 100 ms apart from the first, which is kept.
+    pub fn of(first: &mut Option<[u64; 2]>, core: &KernelCore) -> Measured {
+        const APART: u64 = 100_000_000;
+        let ticks = core.device.ticks();
+        if ticks == Ticks::Time {
+            return Measured::TIME;
+        }
+        let status = &core.device.region().channel(0).status;
+        let beat = [status.heartbeat.load(Relaxed), status.ticks.load(Relaxed)];
+        let [time, count] = *first.get_or_insert(beat);
+        let (time, count) = (beat[0].wrapping_sub(time), beat[1].wrapping_sub(count));
+        let (measured, nominal) = (time as f64 / count as f64, ticks.nanoseconds());
+        let is_measured =
+            (APART..u64::MAX / 2).contains(&time) && (0.25..4.0).contains(&(measured / nominal));
+        Measured { rate: if is_measured { measured } else { nominal }, is_steady: false }
+    }
+
+    /// How long so many ticks are.
+    pub fn long(&self, ticks: f64) -> i64 {
+        (ticks * self.rate) as i64
+    }
+
+    /// By how much so long a time may be wrong that was measured in ticks, since their rate changes meanwhile.
+    pub fn off(&self, time: i64) -> i64 {
+        if self.is_steady { 0 } else { time / 64 }
+    }
+}
 
 /// The device's clock as the host's.
 #[derive(Debug)]

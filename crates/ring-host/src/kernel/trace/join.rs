@@ -1,6 +1,6 @@
 //! The records of a channel's sender, device and receiver put together, message by message.
 
-use super::clock::{DeviceClock, Handled};
+use super::clock::{DeviceClock, Handled, Measured};
 use super::times::DeviceTimes;
 use ring_shared::ring::MAX_CAPACITY;
 use ring_shared::trace::{Record, TraceCursor, TraceRing};
@@ -46,11 +46,11 @@ impl Joined {
         self.cursors.each_ref().map(TraceCursor::lost)
     }
 
-    /// Tells of each message that is known to be received: its index, when it was accepted, what the device did, when it was received. `rate`
-    /// is nanoseconds a tick. If it is `over`, nothing more is waited for.
+    /// Tells of each message that is known to be received: its index, when it was accepted, what the device did, when it was received. If it
+    /// is `over`, nothing more is waited for.
     pub fn read(
         &mut self,
-        rate: f64,
+        ticks: Measured,
         clock: &mut DeviceClock,
         over: bool,
         mut tell: impl FnMut(u64, Option<i64>, Option<DeviceTimes>, i64),
@@ -94,7 +94,7 @@ impl Joined {
                 return;
             }
             let accepted = sent.map(|sent| sent.at as i64);
-            let device = handled.and_then(|handled| times(handled, rate, clock, accepted, at));
+            let device = handled.and_then(|handled| times(handled, ticks, clock, accepted, at));
             (record.index, record.n) = (index.wrapping_add(1), record.n - 1);
             tell(index, accepted, device, at);
         }
@@ -114,14 +114,12 @@ fn behind(record: &Record, index: u64) -> bool {
 /// When the device did what it did, after the clock has learnt from it.
 fn times(
     record: &Record,
-    rate: f64,
+    ticks: Measured,
     clock: &mut DeviceClock,
     accepted: Option<i64>,
     received: i64,
 ) -> Option<DeviceTimes> {
-    let ago = |ticks: f64| (ticks * rate) as i64;
-    // What is measured in ticks is off by as much as their rate changes meanwhile.
-    let off = |ticks: i64| ticks / 64;
+    let (ago, off) = (|count| ticks.long(count), |time| ticks.off(time));
     let [to_end, to_begin] =
         [f64::from(record.ago), f64::from(record.ago) + f64::from(record.took)].map(ago);
     let to_look = to_begin + ago(record.waited.into());
@@ -182,7 +180,7 @@ mod tests {
         /// What is told: indices, when they were accepted, and whether the device's record was there.
         fn read(&mut self, over: bool) -> Vec<(u64, Option<i64>, bool)> {
             let (mut told, mut clock) = (Vec::new(), DeviceClock::new());
-            self.joined.read(1.0, &mut clock, over, |index, accepted, device, _| {
+            self.joined.read(Measured::TIME, &mut clock, over, |index, accepted, device, _| {
                 told.push((index, accepted, device.is_some()));
             });
             told
@@ -205,6 +203,28 @@ mod tests {
         rig.note(2, 3, 390);
         assert_eq!(rig.read(false), []);
         assert_eq!(rig.read(true), [(3, None, false)]);
+    }
+
+    /// A device's thread may be kept from noting what it has handled.
+    #[test]
+    fn where_ticks_are_time_it_does_not_matter_when_the_device_has_noted_a_message() {
+        let (mut rig, mut clock, mut told) = (Rig::new(), DeviceClock::new(), Vec::new());
+        for (index, sent) in [(0, 1_000), (1, 20_000_000)] {
+            let ago = 19_000_000 * index as u32;
+            rig.note(0, index, sent);
+            let at = sent + 5_000 + u64::from(ago);
+            let device = Record { index, n: 1, at, ago, took: 300, waited: 0 };
+            Rig::ring(&rig.memory[1]).write(index as u32, device);
+            rig.note(2, index, sent + 6_000);
+            rig.joined.read(Measured::TIME, &mut clock, false, |_, accepted, device, received| {
+                told.push((accepted.unwrap(), device.unwrap(), received));
+            });
+        }
+        assert_eq!(told.len(), 2);
+        for (accepted, device, received) in told {
+            let times = [accepted, device.began, device.ended, received];
+            assert!(times.is_sorted() && device.error < 3_500, "{times:?} {device:?}");
+        }
     }
 
     #[test]
