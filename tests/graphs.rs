@@ -14,6 +14,8 @@ mod replies;
 mod scopes;
 #[path = "graphs/snapshots.rs"]
 mod snapshots;
+#[path = "graphs/tracing.rs"]
+mod tracing;
 #[path = "graphs/traffic.rs"]
 mod traffic;
 

@@ -1,7 +1,8 @@
 //! Prints the figures that docs/results keeps: round trip, launch cycles, and what calls cost
-//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics|restarts|traces]`; nothing is asserted but answers.
+//! while kernels are resident. `measure [auto|cpu|cuda:N] [cycles|services|handlers|host-calls|metrics|restarts|traces|graph-traces]`; nothing is asserted but answers.
 //! What is fast beside what else is `ring bench`.
 
+mod graph_traces;
 mod handlers;
 mod host_calls;
 mod metrics;
@@ -35,6 +36,7 @@ fn main() -> Result<(), Error> {
         Some("metrics") => return metrics::metrics(&host),
         Some("restarts") => return restarts::restarts(&host),
         Some("traces") => return traces::traces(&host),
+        Some("graph-traces") => return graph_traces::graph_traces(&host),
         _ => {}
     }
     for threads in [64, 256, 512] {
@@ -47,7 +49,8 @@ fn main() -> Result<(), Error> {
     host_calls::host_calls(&host)?;
     metrics::metrics(&host)?;
     restarts::restarts(&host)?;
-    traces::traces(&host)
+    traces::traces(&host)?;
+    graph_traces::graph_traces(&host)
 }
 
 fn active(host: &Runtime, launch: LaunchConfig) -> Result<KernelHandle<Echo>, Error> {

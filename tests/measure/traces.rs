@@ -2,7 +2,9 @@
 
 use super::{SECONDS, TURNS, median_of_turns, print};
 use ring_example_kernels::{Line, Traced};
-use ring_host::{Error, KernelHandle, LaunchConfig, Runtime, Trace, TryRecvError, TrySendError};
+use ring_host::{
+    Error, KernelHandle, LaunchConfig, Runtime, Trace, TraceLosses, TryRecvError, TrySendError,
+};
 use ring_tests::kernels::of_examples;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -53,21 +55,41 @@ fn line(i: u64) -> Line {
     std::array::from_fn(|k| i as u32 + k as u32)
 }
 
+/// A trace that is read meanwhile.
+pub(super) trait Reads: Send {
+    /// Reads it: how much it tells of.
+    fn read(&mut self) -> u64;
+    /// What was lost.
+    fn lost(&self) -> TraceLosses;
+}
+
+impl Reads for Trace {
+    fn read(&mut self) -> u64 {
+        let mut told = 0;
+        Trace::read(self, |_| told += 1);
+        told
+    }
+
+    fn lost(&self) -> TraceLosses {
+        self.losses()
+    }
+}
+
 /// Turns without and with a trace, while it is read.
-fn compare(
+pub(super) fn compare<T>(
     what: &str,
-    (plain, traced): (&mut KernelHandle<Traced>, &mut KernelHandle<Traced>),
-    turn: impl Fn(&mut KernelHandle<Traced>) -> Result<f64, Error>,
-    trace: &mut Trace,
+    (plain, traced): (&mut T, &mut T),
+    turn: impl Fn(&mut T) -> Result<f64, Error>,
+    trace: &mut impl Reads,
 ) -> Result<(), Error> {
     let (mut without, mut with, mut more) = (Vec::new(), Vec::new(), Vec::new());
-    let lost = trace.losses();
+    let lost = trace.lost();
     let ends = AtomicBool::new(false);
     let mut told = 0u64;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ends.load(Relaxed) {
-                trace.read(|_| told += 1);
+                told += trace.read();
                 std::thread::sleep(BETWEEN);
             }
         });
@@ -81,16 +103,16 @@ fn compare(
         ends.store(true, Relaxed);
         turns
     })?;
-    trace.read(|_| told += 1);
+    told += trace.read();
     for found in [&mut without, &mut with, &mut more] {
         found.sort_by(f64::total_cmp);
     }
     let [more, low, high] = median_of_turns(&more);
     println!(
-        "{what}: without {:.3}, with {:.3}, turn by turn {more:+.2} % ({low:+.2} to {high:+.2} with 95 %); {told} messages told, lost before {lost:?}, after {:?}",
+        "{what}: without {:.3}, with {:.3}, turn by turn {more:+.2} % ({low:+.2} to {high:+.2} with 95 %); {told} told, lost before {lost:?}, after {:?}",
         median_of_turns(&without)[0],
         median_of_turns(&with)[0],
-        trace.losses()
+        trace.lost()
     );
     Ok(())
 }

@@ -42,7 +42,7 @@ pub trait Kernel: Sized + 'static {
     const CALLS: u64 = 0;
     /// Whether its channels can note when they handled each message, for
     /// `LaunchConfig::trace`. It takes code in the loop that polls, also where no trace is asked for: a message with few others in flight is
-    /// answered some 5 % later on an H200. Not for kernels with ports.
+    /// answered some 5 % later on an H200.
     const TRACED: bool = false;
     // The compiler shows these lines where a type does not fit.
     /// What the host sends.
@@ -71,10 +71,6 @@ pub const fn check<K: Kernel>() {
         K::CALLS == 0
             || (<K::Scope as Scope<K>>::PORTS.is_none() && !<K::Scope as Scope<K>>::IS_GRID),
         "`calls` is for kernels without ports whose handlers are run by a thread, a warp or a block"
-    );
-    assert!(
-        !K::TRACED || <K::Scope as Scope<K>>::PORTS.is_none(),
-        "`traced` is for kernels without ports"
     );
     let entry = K::ENTRY.as_bytes();
     assert!(!entry.is_empty(), "the entry has no name");

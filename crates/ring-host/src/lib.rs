@@ -99,8 +99,9 @@ pub use error::{
     TryRecvError, TrySendError, WaitedFor,
 };
 pub use graph::{
-    FeedLoss, Graph, GraphBuilder, GraphNode, GraphRestart, GraphSnapshot, LinkInfo, LinkPath,
-    LinkTraffic, Node, PortReader, PortReceiver, Route,
+    FeedLoss, Graph, GraphBuilder, GraphEvent, GraphNode, GraphRestart, GraphSnapshot, GraphTrace,
+    HandledMessages, LinkInfo, LinkPath, LinkTraffic, Node, PortReader, PortReceiver, RingMessages,
+    Route, TracedNode, TracedRing,
 };
 pub use grids::Grids;
 #[cfg(feature = "async")]

@@ -52,6 +52,31 @@ pub struct Record {
     pub waited: u32,
 }
 
+/// What [`Record::index`] is in what a channel with ports notes of messages. It writes a record of those that it has handled together, and
+/// behind that one for each output that got any for them, of which only the index and `n` mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfEnd {
+    /// The low half of the index of the first message there.
+    pub index: u32,
+    /// Which end of a ring: the inputs come first, then the outputs, as in the table of the channel's links.
+    pub end: u16,
+    /// Records of outputs that follow.
+    pub following: u16,
+}
+
+impl OfEnd {
+    /// It as a word.
+    #[inline(always)]
+    pub const fn to_word(self) -> u64 {
+        self.index as u64 | (self.end as u64) << 32 | (self.following as u64) << 48
+    }
+
+    /// Such a word.
+    pub const fn from_word(word: u64) -> OfEnd {
+        OfEnd { index: word as u32, end: (word >> 32) as u16, following: (word >> 48) as u16 }
+    }
+}
+
 /// What a reader finds at a position.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,6 +228,14 @@ mod tests {
             ago: small + 2,
             took: small + 3,
             waited: !small,
+        }
+    }
+
+    #[test]
+    fn ends_are_words() {
+        for (index, end, following) in [(0, 0, 0), (u32::MAX, 1, 2), (7, u16::MAX, u16::MAX)] {
+            let of = OfEnd { index, end, following };
+            assert_eq!(OfEnd::from_word(of.to_word()), of);
         }
     }
 

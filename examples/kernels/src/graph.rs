@@ -28,13 +28,13 @@ pub struct Item {
 
 impl Item {
     /// The message behind one more kernel.
-    fn passed(&self) -> Item {
+    pub(crate) fn passed(&self) -> Item {
         Item { hops: self.hops.wrapping_add(1), ..*self }
     }
 
     /// A copy of it.
     #[inline(always)]
-    fn copied(&self, copy: u32) -> Item {
+    pub(crate) fn copied(&self, copy: u32) -> Item {
         let lineage = self.lineage.wrapping_mul(4).wrapping_add(u64::from(copy) + 1);
         Item { copy, key: self.key.wrapping_add(copy), lineage, ..self.passed() }
     }

@@ -31,7 +31,10 @@ pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use sizes::{Ten, Two};
 pub use ticker::{Ticked, Ticker};
-pub use traced::{Line, Traced, TracedBlock, TracedInOrder, TracedWarp};
+pub use traced::{
+    Line, Traced, TracedBlock, TracedCopier, TracedInOrder, TracedPass, TracedTally,
+    TracedTogether, TracedWarp,
+};
 
 /// Their PTX, built by `cargo xtask ptx` and checked in.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -13,7 +13,7 @@ use super::place::{Access, Place, Strength};
 use ring_ptx::Statement;
 
 /// The kernels.
-const KERNELS: [&str; 22] = [
+const KERNELS: [&str; 26] = [
     "ring_Absorber",
     "ring_Copier",
     "ring_WarpCopier",
@@ -22,6 +22,10 @@ const KERNELS: [&str; 22] = [
     "ring_Discard",
     "ring_Pass",
     "ring_Tally",
+    "ring_TracedCopier",
+    "ring_TracedPass",
+    "ring_TracedTally",
+    "ring_TracedTogether",
     "ring_Verifier",
     "ring_Parse",
     "ring_TopOfBook",

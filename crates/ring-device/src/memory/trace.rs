@@ -5,7 +5,7 @@ use crate::block::{Cooperate, Threads};
 use core::ptr::NonNull;
 use ring_shared::atomics::{AtomicU64, Ordering::Relaxed};
 use ring_shared::layout::LINE;
-use ring_shared::trace::{Record, TraceRing, bytes_of};
+use ring_shared::trace::{OfEnd, Record, TraceRing, bytes_of};
 
 /// What a block knows of its channel's trace ring. Set by thread 0 at the beginning of a launch.
 #[repr(C)]
@@ -64,19 +64,47 @@ impl Trace {
         self.next.load(Relaxed)
     }
 
+    /// The trace ring, if there is one.
+    #[inline(always)]
+    fn ring(&self) -> Option<TraceRing> {
+        let at = NonNull::new(self.at.get() as usize as *mut u8)?;
+        // SAFETY: the host has laid the ring out there, and it stays as long as the kernel; the words are atomics.
+        Some(unsafe { TraceRing::from_raw(at, self.records.get() as u32) })
+    }
+
+    /// One thread: takes so many places for records, one behind the other; the position of the first.
+    #[inline(always)]
+    fn take(&self, threads: Threads, records: u32) -> u32 {
+        let mut position = self.next.load(Relaxed);
+        while !threads.compare_and_swap(&self.next, position, position + u64::from(records)) {
+            position = self.next.load(Relaxed);
+        }
+        position as u32
+    }
+
     /// One thread, if there is a trace ring: notes what was handled.
     #[inline(always)]
     pub fn note(&self, threads: Threads, handled: Handled) {
-        let Some(at) = NonNull::new(self.at.get() as usize as *mut u8) else { return };
-        // SAFETY: the host has laid the ring out there, and it stays as long as the kernel; the words are atomics.
-        let ring = unsafe { TraceRing::from_raw(at, self.records.get() as u32) };
+        self.note_with(threads, handled, 0);
+    }
+
+    /// The same, with places for so many records behind it; the position of the first of these.
+    #[inline(always)]
+    pub fn note_with(&self, threads: Threads, handled: Handled, following: u32) -> u32 {
+        let Some(ring) = self.ring() else { return 0 };
         let Handled { index, n, took, waited, ended } = handled;
-        let mut position = self.next.load(Relaxed);
-        while !threads.compare_and_swap(&self.next, position, position + 1) {
-            position = self.next.load(Relaxed);
-        }
+        let position = self.take(threads, 1 + following);
         let (at, ticks) = threads.now_and_ticks();
         let ago = (ticks as u32).wrapping_sub(ended);
-        ring.write(position as u32, Record { index, n, at, ago, took, waited });
+        ring.write(position, Record { index, n, at, ago, took, waited });
+        position.wrapping_add(1)
+    }
+
+    /// One thread, which has that place: notes what was emitted to an output.
+    #[inline(always)]
+    pub fn note_emitted(&self, position: u32, of: OfEnd, n: u32) {
+        if let Some(ring) = self.ring() {
+            ring.write(position, Record { index: of.to_word(), n, ..Record::default() });
+        }
     }
 }

@@ -71,7 +71,8 @@ impl Traces {
 }
 
 impl HostTrace {
-    fn new(records: u32) -> HostTrace {
+    /// With room for so many records.
+    pub fn new(records: u32) -> HostTrace {
         let memory: Vec<Atom> =
             (0..bytes_of(records) / size_of::<Atom>()).map(|_| Atom::new([0; 2])).collect();
         // SAFETY: it is that long, aligned and zero, is used as this only, and stays as long as the ring.

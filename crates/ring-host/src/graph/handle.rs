@@ -5,6 +5,7 @@ use super::kernel::GraphNode;
 use super::launched::{FedChannels, Launched};
 use super::links::{LinkInfo, LinkTraffic};
 use super::receiver::PortReceiver;
+use super::trace::GraphTrace;
 use crate::deadline::Deadline;
 use crate::devices::Devices;
 use crate::error::{ChannelError, ControlError, DeviceFault, GraphError};
@@ -94,6 +95,16 @@ impl Graph {
         match &self.place {
             Place::OnDevice(launched) => launched.traffic(),
             Place::TakenDown(_) => Vec::new(),
+        }
+    }
+
+    /// What its kernels and the host's ends note of messages, from the first that is still there on: of those kernels whose launch asks for it
+    /// ([`LaunchConfig::trace`](crate::LaunchConfig::trace)). `None` if that is none, and after a [`recover`](Self::recover) that could not
+    /// launch them. Each such reader reads all of this launch; behind a `recover` another one is to be taken.
+    pub fn trace(&self) -> Option<GraphTrace> {
+        match &self.place {
+            Place::OnDevice(launched) => GraphTrace::new(launched, &self.declared),
+            Place::TakenDown(_) => None,
         }
     }
 
@@ -221,11 +232,12 @@ impl Graph {
         };
         let channels = read.rings.len() as u32;
         let ring = read.rings.get_mut(channel as usize);
-        let (at, is_taken) = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
-        if replace(is_taken, true) {
+        let of = ring.ok_or(ChannelError::OutOfRange { channel, channels })?;
+        if replace(&mut of.is_taken, true) {
             return Err(ChannelError::Taken(channel).into());
         }
-        let (core, ring) = (kernels[read.from].core(), memory[read.device].ring(*at, read.shape));
-        Ok(PortReceiver::new(Arc::clone(core), channel, (Arc::clone(memory), ring)))
+        let core = Arc::clone(kernels[read.from].core());
+        let ring = memory[read.device].ring(of.at, read.shape);
+        Ok(PortReceiver::new(core, channel, (Arc::clone(memory), ring), of.trace.clone()))
     }
 }

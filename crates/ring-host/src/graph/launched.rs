@@ -3,9 +3,11 @@
 use super::builder::GraphBuilder;
 use super::kernel::GraphKernel;
 use super::links::{LinkInfo, LinkTraffic};
-use super::plan::{GraphPlan, Room, check};
+use super::plan::{ChannelEnds, GraphPlan, Room, check};
+use super::trace::events::TracedRing;
 use crate::device::DeviceKind;
 use crate::devices::Devices;
+use crate::drive::traces::HostTrace;
 use crate::error::{ControlError, GraphError};
 use crate::kernel::core::KernelCore;
 use crate::kernel::handle::Summary;
@@ -14,6 +16,7 @@ use crate::memory::arena::Exhausted;
 use crate::memory::links::{Flowed, GraphMemory, LinkMemory, LinkShape, PortRings};
 use crate::mode::{Memory, Mode};
 use ring_shared::layout::State;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Rings of a port that the host reads.
@@ -23,14 +26,26 @@ pub(super) struct Read {
     /// The number of the kernel's device, which has the rings.
     pub device: usize,
     pub shape: LinkShape,
-    /// For each channel, where its ring lies, and whether it was taken.
-    pub rings: Vec<(usize, bool)>,
+    /// For each channel.
+    pub rings: Vec<ReadRing>,
+}
+
+/// A ring that the host reads.
+#[derive(Debug)]
+pub(super) struct ReadRing {
+    pub at: usize,
+    /// Its number in a trace.
+    pub number: usize,
+    /// Whether its receiving half was taken.
+    pub is_taken: bool,
+    /// What that notes of messages, if the kernel is traced.
+    pub trace: Option<Arc<HostTrace>>,
 }
 
 impl Read {
     /// How many messages each channel has emitted, as the lines say that are in that memory.
     pub fn emitted(&self, memory: &LinkMemory) -> Vec<u64> {
-        let sent = |&(at, _): &(usize, bool)| memory.to_host(at, self.shape)[0];
+        let sent = |ring: &ReadRing| memory.to_host(ring.at, self.shape)[0];
         self.rings.iter().map(sent).collect()
     }
 }
@@ -56,6 +71,9 @@ pub(super) struct Launched {
     pub reads: Vec<Option<Read>>,
     pub memory: GraphMemory,
     pub links: Vec<LinkInfo>,
+    /// Its rings, as a trace tells of them, and for each kernel, for each channel, which it has.
+    pub rings: Vec<TracedRing>,
+    pub ends: Vec<Vec<ChannelEnds>>,
 }
 
 impl Launched {
@@ -96,18 +114,26 @@ impl Launched {
         let cores = cores.map(|(kernel, member)| (kernel.core(), member.device));
         KernelCore::introduce(&cores.collect::<Vec<_>>());
         let (order, links) = (plan.order.clone(), plan.links.clone());
+        let (rings, ends) = plan.traced();
         let reads = plan.into_reads().into_iter().zip(&graph.links);
         let reads = reads.map(|(read, link)| {
-            read.map(|(rings, shape)| Read {
-                from: link.from,
-                device: graph.members[link.from].device,
-                shape,
-                rings: rings.into_iter().map(|at| (at, false)).collect(),
+            read.map(|(rings, shape)| {
+                let records = kernels[link.from].core().device.region().plan.trace;
+                let trace = || (records > 0).then(|| Arc::new(HostTrace::new(records)));
+                let rings = rings.into_iter().map(|(at, number)| ReadRing {
+                    at,
+                    number,
+                    is_taken: false,
+                    trace: trace(),
+                });
+                let device = graph.members[link.from].device;
+                Read { from: link.from, device, shape, rings: rings.collect() }
             })
         });
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (number, reads) = (NEXT.fetch_add(1, Relaxed), reads.collect());
-        Ok(Launched { number, kernels, order, reads, memory, links })
+        let reads = reads.collect();
+        let number = NEXT.fetch_add(1, Relaxed);
+        Ok(Launched { number, kernels, order, reads, memory, links, rings, ends })
     }
 
     /// What has gone through each link, in the order in which they are told of.

@@ -9,6 +9,7 @@ mod plan;
 mod receiver;
 mod recovery;
 mod snapshot;
+pub(crate) mod trace;
 
 pub use builder::{GraphBuilder, Node, PortReader, Route};
 pub use handle::Graph;
@@ -17,3 +18,5 @@ pub use links::{LinkInfo, LinkPath, LinkTraffic};
 pub use receiver::PortReceiver;
 pub use recovery::GraphRestart;
 pub use snapshot::{FeedLoss, GraphSnapshot};
+pub use trace::GraphTrace;
+pub use trace::events::{GraphEvent, HandledMessages, RingMessages, TracedNode, TracedRing};

@@ -2,6 +2,7 @@
 
 use super::builder::{DeclaredLink, GraphBuilder, Route, Target};
 use super::links::{LinkInfo, LinkPath};
+use super::trace::events::TracedRing;
 use crate::device::{Driver, NoPeer};
 use crate::error::GraphError;
 use crate::memory::links::{
@@ -57,6 +58,16 @@ struct ChannelRings {
     ports: Vec<PortLinks>,
 }
 
+/// Where rings lie that the host reads, with their numbers, and what they are like.
+pub(super) type ReadRings = (Vec<(usize, usize)>, LinkShape);
+
+/// The rings of a channel by their numbers in a trace: those that it reads, and behind them those that it writes.
+#[derive(Clone, Debug)]
+pub(super) struct ChannelEnds {
+    pub inputs: usize,
+    pub rings: Vec<usize>,
+}
+
 /// Where everything lies.
 #[derive(Debug)]
 pub(super) struct GraphPlan {
@@ -65,11 +76,13 @@ pub(super) struct GraphPlan {
     channels: Vec<Vec<ChannelRings>>,
     /// For each kernel, for each channel, where its table lies.
     tables: Vec<Arc<[usize]>>,
-    /// For each link that the host reads, where its rings lie, by channels, and what they are like.
-    reads: Vec<Option<(Vec<usize>, LinkShape)>>,
+    /// For each link that the host reads, where its rings lie, by channels, with their numbers, and what they are like.
+    reads: Vec<Option<ReadRings>>,
     is_fed: Vec<bool>,
     /// For each kernel, the number of its device.
     devices: Vec<usize>,
+    /// For each kernel, the names of its ports.
+    ports: Vec<Vec<&'static str>>,
     /// For each device.
     pub needs: Vec<Needs>,
     /// For each link, as it is told of.
@@ -120,6 +133,11 @@ impl GraphPlan {
             reads: vec![None; graph.links.len()],
             is_fed: graph.members.iter().map(|member| member.is_fed).collect(),
             devices: graph.members.iter().map(|member| member.device).collect(),
+            ports: graph
+                .members
+                .iter()
+                .map(|member| member.kernel.ports().iter().map(|port| port.name).collect())
+                .collect(),
             needs: vec![Needs::default(); rooms.len()],
             links: Vec::new(),
             order,
@@ -189,7 +207,7 @@ impl GraphPlan {
                     (Some((kernel, channel)), _) => {
                         self.channels[kernel][channel].inputs.push(number);
                     }
-                    (None, Place::Pinned(at)) => read.push(at),
+                    (None, Place::Pinned(at)) => read.push((at, number)),
                     (None, _) => {} // never: the host reads pinned memory
                 }
             }
@@ -342,6 +360,32 @@ impl GraphPlan {
         consumers
     }
 
+    /// The rings as a trace tells of them, and for each kernel, for each channel, which it has. Those by which the host feeds kernels come
+    /// last.
+    pub fn traced(&self) -> (Vec<TracedRing>, Vec<Vec<ChannelEnds>>) {
+        let mut rings = vec![TracedRing { from: None, to: None }; self.rings.len()];
+        let ends = self.channels.iter().enumerate().map(|(kernel, channels)| {
+            let each = channels.iter().zip(0..).map(|(of, channel)| {
+                for (links, name) in of.ports.iter().zip(&self.ports[kernel]) {
+                    let first = usize::from(links.first);
+                    for number in &of.outputs[first..first + usize::from(links.count)] {
+                        rings[*number].from = Some((kernel, channel, *name));
+                    }
+                }
+                let to = Some((kernel, channel));
+                of.inputs.iter().for_each(|number| rings[*number].to = to);
+                let fed = self.is_fed[kernel].then_some(rings.len());
+                rings.extend(fed.map(|_| TracedRing { from: None, to }));
+                let inputs = of.inputs.len() + usize::from(self.is_fed[kernel]);
+                let numbers = fed.iter().chain(&of.inputs).chain(&of.outputs);
+                ChannelEnds { inputs, rings: numbers.copied().collect() }
+            });
+            each.collect()
+        });
+        let ends = ends.collect();
+        (rings, ends)
+    }
+
     /// The links of a kernel.
     pub fn links_of(
         &self,
@@ -359,7 +403,7 @@ impl GraphPlan {
     }
 
     /// Where the rings of a link that the host reads lie in pinned memory, by channels, and what they are like.
-    pub fn into_reads(self) -> Vec<Option<(Vec<usize>, LinkShape)>> {
+    pub fn into_reads(self) -> Vec<Option<ReadRings>> {
         self.reads
     }
 }

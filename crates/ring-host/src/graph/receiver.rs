@@ -1,6 +1,7 @@
 //! The receiving half of a port.
 
 use crate::deadline::{Deadline, Patience, wait};
+use crate::drive::traces::HostTrace;
 use crate::error::{DeviceFault, RecvTimeoutError, TryRecvError};
 use crate::kernel::channel::idle_polls::IdlePolls;
 use crate::kernel::channel::select::{Incoming, Ready};
@@ -23,19 +24,23 @@ pub struct PortReceiver<M> {
     /// The end was returned, and nothing follows it.
     over: bool,
     idle_polls: IdlePolls,
+    /// If there is a trace: what is noted, and the index up to which it is.
+    trace: Option<(Arc<HostTrace>, u64)>,
     of: PhantomData<fn() -> M>,
 }
 
 impl<M: Message> PortReceiver<M> {
-    /// The consumer of a ring in that memory.
+    /// The consumer of a ring in that memory, which notes messages there, if anywhere.
     pub(super) fn new(
         core: Arc<KernelCore>,
         channel: u32,
         (memory, ring): (GraphMemory, Ring),
+        trace: Option<Arc<HostTrace>>,
     ) -> PortReceiver<M> {
         let (inbox, idle_polls) = (Inbox::new(ring), IdlePolls::new());
+        let trace = trace.map(|trace| (trace, inbox.next()));
         let (over, of) = (false, PhantomData);
-        PortReceiver { core, _memory: memory, channel, inbox, over, idle_polls, of }
+        PortReceiver { core, _memory: memory, channel, inbox, over, idle_polls, trace, of }
     }
 
     /// The next message, or [`Empty`](TryRecvError::Empty) if there is none yet.
@@ -43,7 +48,10 @@ impl<M: Message> PortReceiver<M> {
     pub fn try_recv(&mut self) -> Result<M, TryRecvError> {
         let short = if self.over { None } else { self.inbox.pop_short() };
         let message = match short {
-            Some(message) => message,
+            Some(message) => {
+                self.note();
+                message
+            }
             None => self.take(Inbox::pop)?,
         };
         // Now, and not when the next look finds nothing: by then the caller may have sent a request, and the kernel would have to
@@ -131,10 +139,24 @@ impl<M: Message> PortReceiver<M> {
         if self.over {
             return Ok(None);
         }
-        pop(&mut self.inbox).map_err(|corrupt| {
+        let popped = pop(&mut self.inbox);
+        self.note();
+        popped.map_err(|corrupt| {
             self.over = true;
             self.core.device.corrupt(self.channel, corrupt)
         })
+    }
+
+    /// After something was received, or not.
+    #[inline]
+    fn note(&mut self) {
+        if let Some((trace, noted)) = &mut self.trace {
+            let next = self.inbox.next();
+            if *noted != next {
+                trace.note(*noted, next.wrapping_sub(*noted), self.core.device.traces.now());
+                *noted = next;
+            }
+        }
     }
 }
 

@@ -180,7 +180,8 @@ setters! { of LaunchConfig;
 
     /// Notes of each message when it was sent, handled and received, in rings of so many records for each channel: one for its sender, one
     /// for its receiver, one for its device, 64 bytes a record. A power of two, up to 2^20. What was noted,
-    /// [`KernelHandle::trace`](crate::KernelHandle::trace) tells; what nobody reads in time is overwritten, and counted. By default nothing is
+    /// [`KernelHandle::trace`](crate::KernelHandle::trace) tells, and of kernels of a graph [`Graph::trace`](crate::Graph::trace); what nobody
+    /// reads in time is overwritten, and counted. By default nothing is
     /// noted. It needs mapped memory, and a kernel that is declared with
     /// [`traced: true`](ring_device::Kernel::TRACED).
     trace(records: u32) => trace = Some(records);

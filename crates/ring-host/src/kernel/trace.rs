@@ -83,7 +83,7 @@ impl<K: Kernel> KernelHandle<K> {
         Some(Trace {
             core: Arc::clone(core),
             channels,
-            clock: DeviceClock::new(),
+            clock: DeviceClock::of(core.device.ticks()),
             first_beat: None,
         })
     }

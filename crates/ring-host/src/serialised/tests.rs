@@ -7,6 +7,9 @@ use crate::device::probe::{Answers, Lack, PageClasses, Probe, QuickPages};
 use crate::device::{DeviceInfo, DeviceKind, Health, Opened};
 use crate::drive::report::{AskedBy, Evidence, Fallback, Forced, Report, Selection, Why};
 use crate::error::{DriverReason, Refusal};
+use crate::graph::trace::events::{
+    GraphEvent, HandledMessages, RingMessages, TracedNode, TracedRing,
+};
 use crate::graph::{FeedLoss, GraphRestart, LinkInfo, LinkPath, LinkTraffic};
 use crate::kernel::handle::{Status, Summary};
 use crate::kernel::launch::Cooperative;
@@ -133,6 +136,42 @@ fn what_a_trace_tells() {
     is_written_and_read(
         TraceLosses { sent: 1, handled: 2, received: 3 },
         r#"{"sent":1,"handled":2,"received":3}"#,
+    );
+}
+
+#[test]
+fn what_the_trace_of_a_graph_tells() {
+    let messages = |ring| RingMessages { ring, first: 7, n: 2 };
+    is_written_and_read(
+        GraphEvent::Sent { messages: messages(0), at: -1 },
+        r#"{"sent":{"messages":{"ring":0,"first":7,"n":2},"at":-1}}"#,
+    );
+    is_written_and_read(
+        GraphEvent::Received { messages: messages(1), at: 9 },
+        r#"{"received":{"messages":{"ring":1,"first":7,"n":2},"at":9}}"#,
+    );
+    let (taken, emitted) = (messages(0), vec![messages(1)]);
+    let (kernel, channel, unseen, began, ended, error) = (3, 4, -1, 2, 3, 5);
+    is_written_and_read(
+        GraphEvent::Handled(HandledMessages {
+            kernel,
+            channel,
+            taken,
+            unseen,
+            began,
+            ended,
+            error,
+            emitted,
+        }),
+        concat!(
+            r#"{"handled":{"kernel":3,"channel":4,"taken":{"ring":0,"first":7,"n":2},"unseen":-1,"began":2,"#,
+            r#""ended":3,"error":5,"emitted":[{"ring":1,"first":7,"n":2}]}}"#,
+        ),
+    );
+    is_written(TracedNode { name: "sum", channels: 2 }, r#"{"name":"sum","channels":2}"#);
+    is_written(
+        TracedRing { from: Some((1, 0, "SUMS")), to: None },
+        r#"{"from":[1,0,"SUMS"],"to":null}"#,
     );
 }
 

@@ -4,6 +4,7 @@
 
 use super::known::Look;
 use super::look::Watch;
+use super::note::Times;
 use super::registers::OwnStage;
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
@@ -64,6 +65,7 @@ impl<K: Kernel> Channel<'_, K> {
             return (why, false);
         }
         self.begin_taken(watch);
+        self.trace_places(watch, self.area(0));
         let this = self.optimization_barrier_of_first_warp(watch.lane);
         let (request, mut own) = (watch.stages.aligned(), OwnStage::UNINIT);
         if in_registers {
@@ -114,6 +116,10 @@ impl<K: Kernel> Channel<'_, K> {
             }
         }
         this.warp_sync();
+        if decision == Decision::Wait {
+            let times = Times::new((began, began.wrapping_add(took)), watch.unseen);
+            this.trace_alone(watch, this.area(0), times);
+        }
         (decision, true)
     }
 

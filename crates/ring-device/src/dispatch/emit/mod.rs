@@ -41,6 +41,7 @@ mod choose;
 mod judge;
 mod known;
 mod look;
+mod note;
 mod open;
 mod registers;
 mod report;

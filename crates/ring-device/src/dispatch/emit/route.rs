@@ -44,9 +44,9 @@ impl Area {
     }
 
     /// How many messages the chunk has for an output of a port with keys, and for any output, once they have places, the low half
-    /// of the index of the first.
+    /// of the index of the first, or in a kernel that is traced how many there are.
     #[inline(always)]
-    fn of_output(&self, output: u32) -> &AtomicU32 {
+    pub(super) fn of_output(&self, output: u32) -> &AtomicU32 {
         Self::word(self.counts, output)
     }
 }
@@ -292,9 +292,18 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         if has_output {
             area.placed(output).set(Turn { chunk: number, index });
-            area.of_output(output).store(index, Relaxed);
+            area.of_output(output).store(if Self::TRACES { count } else { index }, Relaxed);
         }
         Some(index)
+    }
+
+    /// The low half of the index of the first message that was placed in an output.
+    #[inline(always)]
+    fn first_there(area: &Area, output: u32) -> u32 {
+        match Self::TRACES {
+            true => area.placed(output).get().index,
+            false => area.of_output(output).load(Relaxed),
+        }
     }
 
     /// All threads of a warp: writes what was placed to slots. `of_lane` is where [`place`](Self::place) has put the first for the
@@ -339,7 +348,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
     ) {
         let index = match k < Threads::WARP {
             true => self.shuffle32(of_lane, k),
-            false => area.of_output(k).load(Relaxed),
+            false => Self::first_there(&area, k),
         };
         let slots = slots.and_then(|slots| slots.of(Self::atoms_of_port(port)));
         let Some(slots) = slots else { return }; // never: it was checked
@@ -375,7 +384,7 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 let route = Self::routed(&area, port, j);
                 let to = route.load(Relaxed) as u32;
                 let output = u32::from(links.first) + (to >> 16);
-                let index = area.of_output(output).load(Relaxed).wrapping_add(to & 0xffff);
+                let index = Self::first_there(&area, output).wrapping_add(to & 0xffff);
                 if let Some(slots) = self.slots_of_output(port, output).0 {
                     let slot = core::ptr::from_ref(slots.atom(index, 0));
                     route.store(slot.expose_provenance() as u64, Relaxed);

@@ -5,6 +5,7 @@
 use super::Area;
 use super::known::Look;
 use super::look::Watch;
+use super::note::Times;
 use super::stream::Steps;
 use super::work::Chunk;
 use super::worker::Worker;
@@ -58,9 +59,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
     }
 
     /// All threads, behind a barrier: handles the messages in the first `n` stages, up to another barrier. False for a thread
-    /// whose handler emitted too many; and how many ticks it took, and how many they had waited before.
+    /// whose handler emitted too many.
     #[inline(always)]
-    fn handle_brought(&self, area: Area, n: u32) -> (bool, (u64, u64)) {
+    fn handle_brought(&self, area: Area, n: u32) -> (bool, Times) {
         let (began, unseen) = (self.ticks(), self.memory().telemetry.unseen.get());
         let mut fits = true;
         // SAFETY: the stages of the one worker, with as many requests in them; all threads come here, with a barrier before and
@@ -70,18 +71,21 @@ impl<'c, K: Kernel> Channel<'c, K> {
             <K::Scope as Scope<K>>::emit(self.block, self.payload(), stages, n, |its| fits = its);
         }
         self.sync();
-        (fits, (self.ticks().wrapping_sub(began), began.wrapping_sub(unseen)))
+        (fits, Times::new((began, self.ticks()), unseen))
     }
 
     /// All threads: handles the message that came inline, and sends what it emits. The first warp says how it ended.
     #[inline(always)]
     fn handle_one(&self, watch: &mut Watch<'_>, area: Area) {
-        let (fits, (took, waited)) = self.handle_brought(area, 1);
+        if self.is_first_warp() {
+            self.trace_places(watch, area);
+        }
+        let (fits, times) = self.handle_brought(area, 1);
         let this = self.optimization_barrier();
         if this.is_first_warp() {
             let m = this.memory();
             if this.is_lane_0() {
-                m.telemetry.count(1, took, waited);
+                m.telemetry.count(1, times.took, times.waited);
             }
             let (end, _) = this.send_emitted(watch, fits, false);
             if this.is_lane_0() {
@@ -91,6 +95,9 @@ impl<'c, K: Kernel> Channel<'c, K> {
                 m.progress.end.set(end);
             }
             this.warp_sync();
+            if end == Decision::Wait {
+                this.trace_alone(watch, area, times);
+            }
         }
     }
 

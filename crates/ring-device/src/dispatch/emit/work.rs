@@ -4,6 +4,7 @@
 //! block-shared memory, or at a branch. So what every chunk comes through has few loads that wait for each other, and few branches:
 //! lanes that have nothing to do read what the last one with something to do reads, and do not write.
 
+use super::note::Times;
 use super::worker::{TakenStep, Worker};
 use super::{Area, fits_once};
 use crate::block::{Cooperate, Piece, Threads, Words};
@@ -52,12 +53,12 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         this.exit_if_warp_panicked();
         this.warp_sync();
-        let took = this.ticks().wrapping_sub(began);
+        let times = Times::new((began, this.ticks()), unseen);
         let fits = this.all(fits);
         if in_order && fits {
             this.pass_turn_on(number);
         }
-        this.finish_chunk(worker, &chunk, fits, (took, began.wrapping_sub(unseen)));
+        this.finish_chunk(worker, &chunk, fits, times);
         true
     }
 
@@ -75,14 +76,14 @@ impl<'c, K: Kernel> Channel<'c, K> {
     }
 
     /// A worker: sends on what was emitted for a chunk to the outputs' slots, and says so, or what is wrong: if not all
-    /// `fits`, its handlers have emitted too many. It took so many ticks, and had waited so many.
+    /// `fits`, its handlers have emitted too many.
     #[inline(always)]
     pub(super) fn finish_chunk(
         &self,
         worker: &Worker<'c>,
         chunk: &Chunk,
         fits: bool,
-        (took, waited): (u64, u64),
+        times: Times,
     ) {
         let this = self.optimization_barrier();
         let (are_there, emitted) = this.list(worker, chunk.n);
@@ -100,9 +101,10 @@ impl<'c, K: Kernel> Channel<'c, K> {
             let next = chunk.number.wrapping_add(this.layout().areas.workers);
             this.flow().next_of(worker.me).store(next, Relaxed);
             let threads = this.threads_of_block();
-            this.memory().telemetry.count_some(threads, chunk.n, took, waited);
+            this.memory().telemetry.count_some(threads, chunk.n, times.took, times.waited);
         }
         this.warp_sync();
+        this.trace_chunk(worker.area, (worker.step.input, chunk.index, chunk.n), times);
     }
 
     /// A worker: the chunk of that number, which is its own, if it is there. Its step is the one that the worker has then.
@@ -137,13 +139,15 @@ impl<'c, K: Kernel> Channel<'c, K> {
             place = self.ballot(chunks.before(number).is_some()).trailing_zeros() % STEPS as u32;
         }
         let step = flow.step(place);
-        let (slots, far) = self.slots_of_input(step.input.load(Relaxed));
+        let input = step.input.load(Relaxed);
+        let (slots, far) = self.slots_of_input(input);
         Some(TakenStep {
             chunks: step.chunks.get(),
             n: step.n.load(Relaxed),
             index: step.index.load(Relaxed),
             slots,
             far,
+            input,
         })
     }
 

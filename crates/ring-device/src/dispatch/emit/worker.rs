@@ -34,6 +34,8 @@ pub(super) struct TakenStep<'a> {
     /// The slots that they lie in, and who writes those.
     pub slots: Option<SlotsOf<'a>>,
     pub far: Far,
+    /// The input that they come from.
+    pub input: u32,
 }
 
 impl TakenStep<'_> {
@@ -43,6 +45,7 @@ impl TakenStep<'_> {
         index: 0,
         slots: None,
         far: Far::Channel,
+        input: 0,
     };
 }
 

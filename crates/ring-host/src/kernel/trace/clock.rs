@@ -7,6 +7,7 @@
 use crate::device::Ticks;
 use crate::kernel::core::KernelCore;
 use ring_shared::atomics::Ordering::Relaxed;
+use ring_shared::trace::Record;
 
 /// Clocks drift apart by less than one part in so many: on an H200 machine it was 7 in a million, and hosts correct their clocks by at most
 /// 500 in a million.
@@ -58,63 +59,110 @@ impl Measured {
 /// The device's clock as the host's.
 #[derive(Debug)]
 pub(crate) struct DeviceClock {
-    /// By how many nanoseconds the host's clock is ahead at the device's time `at`: at least, and at most.
-    bounds: Option<[i64; 2]>,
+    /// By how many nanoseconds the host's clock is ahead at the device's time `at`: at least, and at most, or what an `i64` can be.
+    bounds: [i64; 2],
     at: i64,
+    /// The clocks drift apart by less than one part in so many.
+    drift: i64,
     resets: u64,
 }
 
-/// Two times of a device, each in nanoseconds, and by how much it may be early or late beside another of the device's.
+/// Bounds where nothing was proved.
+const ANY: [i64; 2] = [i64::MIN, i64::MAX];
+
+/// When messages were handled: times of a device, each in nanoseconds, and by how much it may be early or late beside another of the
+/// device's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handled {
+    pub unseen: (i64, i64),
     pub began: (i64, i64),
     pub ended: (i64, i64),
 }
 
+impl Handled {
+    /// What a device's record says.
+    pub fn of(record: &Record, ticks: Measured) -> Handled {
+        let at = |ago: f64| {
+            let ago = ticks.long(ago);
+            ((record.at as i64).wrapping_sub(ago), ticks.off(ago))
+        };
+        let [ended, took, waited] = [record.ago, record.took, record.waited].map(f64::from);
+        Handled { unseen: at(ended + took + waited), began: at(ended + took), ended: at(ended) }
+    }
+}
+
+/// The same by the host's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostTimes {
+    pub unseen: i64,
+    pub began: i64,
+    pub ended: i64,
+    /// How far the last two may be off, at most.
+    pub error: i64,
+}
+
 /// Whether an offset can have such bounds.
-fn can_be([low, high]: &[i64; 2]) -> bool {
+fn can_be([low, high]: [i64; 2]) -> bool {
     low <= high
 }
 
 impl DeviceClock {
-    pub fn new() -> DeviceClock {
-        DeviceClock { bounds: None, at: 0, resets: 0 }
+    /// That of a device that counts such ticks. Where they are its time, that is the host's clock, from another zero.
+    pub fn of(ticks: Ticks) -> DeviceClock {
+        let drift = if ticks == Ticks::Time { i64::MAX } else { DRIFT };
+        DeviceClock { bounds: ANY, at: 0, drift, resets: 0 }
     }
 
     /// What a message proves that was accepted, as the host says, before it was handled, and received after that.
     pub fn learn(&mut self, accepted: Option<i64>, handled: Handled, received: i64) {
-        let ((began, early), (ended, late)) = (handled.began, handled.ended);
-        // Each is the time of the step that had begun.
-        let least =
-            accepted.map(|accepted| accepted.wrapping_sub(began).saturating_sub(early + STEP));
-        let most = received.wrapping_sub(ended).saturating_add(late);
-        let own = least.map(|least| [least, most]);
-        let proved = match self.bounds_at(ended) {
-            Some([low, high]) => Some([low.max(least.unwrap_or(low)), high.min(most)]),
-            None => own,
-        };
-        let Some(proved) = proved else { return };
-        if !can_be(&proved) {
+        let least = accepted.map_or(i64::MIN, |accepted| at_least(accepted, handled.began));
+        self.prove([least, at_most(handled.ended, received)], handled.ended.0);
+    }
+
+    /// What messages prove that were accepted, as the host says, before they were handled.
+    pub fn learn_sent(&mut self, handled: Handled, accepted: i64) {
+        self.prove([at_least(accepted, handled.began), i64::MAX], handled.began.0);
+    }
+
+    /// What messages prove that were received after they were emitted.
+    pub fn learn_received(&mut self, handled: Handled, received: i64) {
+        self.prove([i64::MIN, at_most(handled.ended, received)], handled.ended.0);
+    }
+
+    /// At the device's time `time` the host's clock is ahead by so much, at least and at most.
+    fn prove(&mut self, own: [i64; 2], time: i64) {
+        let narrowed = |[low, high]: [i64; 2], by: [i64; 2]| [low.max(by[0]), high.min(by[1])];
+        let proved = narrowed(self.bounds_at(time), own);
+        if !can_be(proved) {
             self.resets += 1;
-            (self.bounds, self.at) = (own.filter(can_be), ended);
-            return;
-        }
-        match self.bounds {
+            (self.bounds, self.at) = (if can_be(own) { own } else { ANY }, time);
+        } else if self.bounds != ANY && time < self.at {
             // It is older than the newest: what it proves is carried to there.
-            Some([low, high]) if ended < self.at => {
-                let age = self.at.wrapping_sub(ended) / DRIFT + 1;
-                let (least, most) = (proved[0].saturating_sub(age), proved[1].saturating_add(age));
-                self.bounds = Some([low.max(least), high.min(most)]);
-            }
-            _ => (self.bounds, self.at) = (Some(proved), ended),
+            self.bounds = narrowed(
+                self.bounds,
+                loosened(proved, self.at.wrapping_sub(time) / self.drift + 1),
+            );
+        } else {
+            (self.bounds, self.at) = (proved, time);
         }
     }
 
-    /// Time `time` of the device by the host's clock, and how far it may be off; once any message has proved something.
+    /// Time `time` of the device by the host's clock, and how far it may be off; once messages have bounded that from both sides.
     pub fn map(&self, time: i64) -> Option<(i64, i64)> {
-        let [low, high] = self.bounds_at(time)?;
+        let [low, high] = self.bounds_at(time);
+        if low == i64::MIN || high == i64::MAX {
+            return None;
+        }
         let half = high.wrapping_sub(low) / 2;
         Some((time.wrapping_add(low).wrapping_add(half), half + 1 + STEP))
+    }
+
+    /// When messages were handled by the host's clock, likewise.
+    pub fn times(&self, handled: &Handled) -> Option<HostTimes> {
+        let map = |(at, off)| self.map(at).map(|(time, error)| (time, error + off));
+        let (unseen, _) = map(handled.unseen)?;
+        let ((began, early), (ended, late)) = (map(handled.began)?, map(handled.ended)?);
+        Some(HostTimes { unseen, began, ended, error: early.max(late) })
     }
 
     /// How often it began anew, since messages contradicted each other.
@@ -122,20 +170,37 @@ impl DeviceClock {
         self.resets
     }
 
-    fn bounds_at(&self, time: i64) -> Option<[i64; 2]> {
-        let [low, high] = self.bounds?;
-        let apart = i64::try_from(time.abs_diff(self.at)).unwrap_or(i64::MAX) / DRIFT;
-        Some([low.saturating_sub(apart), high.saturating_add(apart)])
+    fn bounds_at(&self, time: i64) -> [i64; 2] {
+        let apart = i64::try_from(time.abs_diff(self.at)).unwrap_or(i64::MAX);
+        loosened(self.bounds, apart / self.drift)
     }
+}
+
+/// By how much the host's clock is ahead at least, since messages were accepted before their handler began: both times are those of the
+/// step that had begun.
+fn at_least(accepted: i64, (began, early): (i64, i64)) -> i64 {
+    accepted.wrapping_sub(began).saturating_sub(early + STEP)
+}
+
+/// By how much it is ahead at most, since messages were received after their handler ended.
+fn at_most((ended, late): (i64, i64), received: i64) -> i64 {
+    received.wrapping_sub(ended).saturating_add(late)
+}
+
+/// Bounds as so much drift leaves them; those that are not there stay so.
+fn loosened([low, high]: [i64; 2], drift: i64) -> [i64; 2] {
+    [low.saturating_sub(drift), high.saturating_add(drift)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const CLOCK: Ticks = Ticks::Clock { khz: 1_000_000 };
+
     /// Messages of two clocks that drift, at pseudo-random moments: true times, and those of the device.
     fn run(drift: f64, offset: i64, n: u32) -> (DeviceClock, i64) {
-        let mut clock = DeviceClock::new();
+        let mut clock = DeviceClock::of(CLOCK);
         let (mut now, mut dice, mut widest) = (1_000_000i64, 12345u64, 0);
         let mut roll = |most: u64| {
             dice ^= dice << 13;
@@ -150,7 +215,8 @@ mod tests {
             let ended = began + 20 + roll(200);
             let received = ended + 500 + roll(3000);
             let device = |time: i64| ((time as f64 * (1.0 + drift)) as i64 + offset) / STEP * STEP;
-            let handled = Handled { began: (device(began), 0), ended: (device(ended), 0) };
+            let handled =
+                Handled { unseen: (0, 0), began: (device(began), 0), ended: (device(ended), 0) };
             clock.learn(Some(accepted), handled, received);
             for (device, truth) in [(device(began), began), (device(ended), ended)] {
                 let (mapped, error) = clock.map(device).unwrap();
@@ -176,9 +242,9 @@ mod tests {
 
     #[test]
     fn clocks_that_drift_too_fast_or_jump_begin_anew_and_are_told() {
-        let mut clock = DeviceClock::new();
+        let mut clock = DeviceClock::of(CLOCK);
         assert_eq!(clock.map(5), None);
-        let at = |time| Handled { began: (time, 0), ended: (time + 10, 0) };
+        let at = |time| Handled { unseen: (0, 0), began: (time, 0), ended: (time + 10, 0) };
         clock.learn(Some(1000), at(500), 2000);
         assert_eq!(clock.resets(), 0);
         clock.learn(Some(101_000), at(600), 102_000); // 100 us passed there, 100 ns here
@@ -191,8 +257,8 @@ mod tests {
 
     #[test]
     fn without_a_beginning_nothing_is_known_and_old_messages_teach_too() {
-        let mut clock = DeviceClock::new();
-        let at = |time| Handled { began: (time, 0), ended: (time, 0) };
+        let mut clock = DeviceClock::of(CLOCK);
+        let at = |time| Handled { unseen: (0, 0), began: (time, 0), ended: (time, 0) };
         clock.learn(None, at(500), 2000);
         assert_eq!(clock.map(500), None);
         clock.learn(Some(10_000), at(9_000), 20_000);
@@ -201,5 +267,38 @@ mod tests {
         let (mapped, narrow) = clock.map(9_000).unwrap();
         assert!(narrow < wide / 2, "{narrow} {wide}");
         assert!((10_000..10_200).contains(&mapped), "{mapped}");
+    }
+
+    #[test]
+    fn where_ticks_are_time_nothing_that_was_proved_grows_old() {
+        let second = 1_000_000_000;
+        for (ticks, widest) in [(Ticks::Time, 100), (CLOCK, i64::MAX)] {
+            let mut clock = DeviceClock::of(ticks);
+            for (sent, took) in [(1_000, 50), (second, 9_000), (2 * second, 20_000)] {
+                let at = Handled { unseen: (0, 0), began: (sent, 0), ended: (sent + 10, 0) };
+                clock.learn(Some(sent), at, sent + took);
+            }
+            let (_, error) = clock.map(2 * second).unwrap();
+            assert!(error < widest, "{error}");
+            assert_eq!(error < 100, ticks == Ticks::Time, "{error}");
+        }
+    }
+
+    #[test]
+    fn messages_that_only_come_in_and_others_that_only_go_out_bound_it_together() {
+        let at = |time| Handled { unseen: (0, 0), began: (time, 0), ended: (time + 10, 0) };
+        for sent_first in [true, false] {
+            let mut clock = DeviceClock::of(CLOCK);
+            for sends in [sent_first, !sent_first] {
+                assert_eq!(clock.map(500), None);
+                match sends {
+                    true => clock.learn_sent(at(500), 10_000), // 9,500 ahead at least
+                    false => clock.learn_received(at(600), 10_310), // and 9,700 at most
+                }
+            }
+            let (mapped, error) = clock.map(500).unwrap();
+            assert!((10_050..10_130).contains(&mapped) && error < 200, "{mapped} {error}");
+            assert_eq!(clock.resets(), 0);
+        }
     }
 }

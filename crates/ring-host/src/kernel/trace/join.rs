@@ -1,6 +1,6 @@
 //! The records of a channel's sender, device and receiver put together, message by message.
 
-use super::clock::{DeviceClock, Handled, Measured};
+use super::clock::{DeviceClock, Handled, HostTimes, Measured};
 use super::times::DeviceTimes;
 use ring_shared::ring::MAX_CAPACITY;
 use ring_shared::trace::{Record, TraceCursor, TraceRing};
@@ -119,30 +119,16 @@ fn times(
     accepted: Option<i64>,
     received: i64,
 ) -> Option<DeviceTimes> {
-    let (ago, off) = (|count| ticks.long(count), |time| ticks.off(time));
-    let [to_end, to_begin] =
-        [f64::from(record.ago), f64::from(record.ago) + f64::from(record.took)].map(ago);
-    let to_look = to_begin + ago(record.waited.into());
-    let at = |ago: i64| (record.at as i64).wrapping_sub(ago);
-    let handled =
-        Handled { began: (at(to_begin), off(to_begin)), ended: (at(to_end), off(to_end)) };
+    let handled = Handled::of(record, ticks);
     clock.learn(accepted, handled, received);
-    let map = |ago: i64| clock.map(at(ago)).map(|(time, error)| (time, error + off(ago)));
-    let ((unseen, _), (began, error), (ended, least)) =
-        (map(to_look)?, map(to_begin)?, map(to_end)?);
-    Some(DeviceTimes {
-        unseen,
-        began,
-        ended,
-        error: error.max(least),
-        together: record.n,
-        first: record.index,
-    })
+    let HostTimes { unseen, began, ended, error } = clock.times(&handled)?;
+    Some(DeviceTimes { unseen, began, ended, error, together: record.n, first: record.index })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Ticks;
     use ring_shared::atomics::Atom;
     use ring_shared::trace::bytes_of;
     use std::ptr::NonNull;
@@ -179,7 +165,7 @@ mod tests {
 
         /// What is told: indices, when they were accepted, and whether the device's record was there.
         fn read(&mut self, over: bool) -> Vec<(u64, Option<i64>, bool)> {
-            let (mut told, mut clock) = (Vec::new(), DeviceClock::new());
+            let (mut told, mut clock) = (Vec::new(), DeviceClock::of(Ticks::Time));
             self.joined.read(Measured::TIME, &mut clock, over, |index, accepted, device, _| {
                 told.push((index, accepted, device.is_some()));
             });
@@ -208,7 +194,7 @@ mod tests {
     /// A device's thread may be kept from noting what it has handled.
     #[test]
     fn where_ticks_are_time_it_does_not_matter_when_the_device_has_noted_a_message() {
-        let (mut rig, mut clock, mut told) = (Rig::new(), DeviceClock::new(), Vec::new());
+        let (mut rig, mut clock, mut told) = (Rig::new(), DeviceClock::of(Ticks::Time), Vec::new());
         for (index, sent) in [(0, 1_000), (1, 20_000_000)] {
             let ago = 19_000_000 * index as u32;
             rig.note(0, index, sent);

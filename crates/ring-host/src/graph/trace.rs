@@ -1,0 +1,288 @@
+//! What became of the messages of a graph and when: read from the trace rings of its kernels' channels and of the host's ends.
+
+mod bounds;
+pub(crate) mod events;
+mod notes;
+
+use super::builder::GraphBuilder;
+use super::launched::Launched;
+use crate::drive::traces::HostTrace;
+use crate::kernel::core::KernelCore;
+use crate::kernel::trace::TraceLosses;
+use crate::kernel::trace::clock::{DeviceClock, Handled, HostTimes, Measured};
+use bounds::Bounds;
+use events::{GraphEvent, HandledMessages, RingMessages, TracedNode, TracedRing};
+use notes::{Noted, Notes};
+use ring_shared::trace::{TraceCursor, TraceRing};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Batches of a channel that wait for the device's clock, at most: then the oldest is lost.
+const MOST_WAITING: usize = 65_536;
+
+/// What the kernels of a graph and the host's ends noted of messages: by [`Graph::trace`](crate::Graph::trace).
+///
+/// ```
+/// # use ring_host::{Device, GraphBuilder, GraphEvent, LaunchConfig, Runtime};
+/// # use std::time::Duration;
+/// # let second = Duration::from_secs(1);
+/// ring_device::ring_kernel! {
+///     /// Squares numbers.
+///     pub struct Square { traced: true, ports: { SQUARES: [u64; 1] }, }
+///
+///     fn handle(number: &u64, out: &mut Ports) {
+///         out.emit(Square::SQUARES, number.wrapping_mul(*number));
+///     }
+/// }
+/// let mut graph = GraphBuilder::new();
+/// let square = graph.kernel::<Square>(LaunchConfig::default().trace(1024));
+/// let squares = graph.feed(square).read(square, Square::SQUARES);
+/// let mut graph = Runtime::open(Device::Cpu)?.launch_graph(&graph)?;
+/// let mut trace = graph.trace().expect("it was asked for");
+/// graph.activate(second)?;
+/// let (mut sender, mut receiver) = (graph.sender(square, 0)?, graph.receiver(squares, 0)?);
+/// sender.send(7, second)?;
+/// assert_eq!(receiver.recv(second)?, 49);
+/// graph.terminate(second)?;
+/// trace.read(|event| {
+///     if let GraphEvent::Handled(batch) = event {
+///         println!("took {} ns, +- {}", batch.ended - batch.began, batch.error);
+///     }
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GraphTrace {
+    nodes: Vec<TracedNode>,
+    rings: Vec<TracedRing>,
+    /// What bounds the clocks, of each ring whose other end is the host's.
+    bounds: Vec<Option<Bounds>>,
+    channels: Vec<TracedChannel>,
+    received: Vec<HostEnd>,
+    /// By the number of the device, of those with a kernel that is traced.
+    clocks: BTreeMap<usize, DeviceClock>,
+    epoch: Instant,
+}
+
+/// What is learnt from when messages were handled, and when the host sent or received them.
+type Learn = fn(&mut DeviceClock, Handled, i64);
+
+/// A channel of a kernel that is traced.
+#[derive(Debug)]
+struct TracedChannel {
+    core: Arc<KernelCore>,
+    kernel: usize,
+    channel: u32,
+    device: usize,
+    /// A heartbeat and the ticks at it, by which ticks are measured.
+    first_beat: Option<[u64; 2]>,
+    notes: Notes,
+    /// Not told yet.
+    waiting: VecDeque<Noted>,
+    /// Of those, lost.
+    lost: u64,
+    /// If the host feeds it.
+    sent: Option<HostEnd>,
+}
+
+/// The host's end of a ring.
+#[derive(Debug)]
+struct HostEnd {
+    number: usize,
+    trace: TraceRing,
+    cursor: TraceCursor,
+    /// What the trace ring and its times are of; kept for as long as they are read.
+    core: Arc<KernelCore>,
+    _memory: Option<Arc<HostTrace>>,
+    /// The number of the kernel's device.
+    device: usize,
+    /// The index of the launch's first message.
+    start: u64,
+}
+
+impl HostEnd {
+    /// What was noted since the last call: which messages, and when after `epoch`.
+    fn read(&mut self, epoch: Instant, mut each: impl FnMut(RingMessages, i64)) {
+        // Each kernel counts from a moment of its own.
+        let zero = self.core.device.traces.epoch().saturating_duration_since(epoch);
+        let zero = i64::try_from(zero.as_nanos()).unwrap_or(i64::MAX);
+        for _ in 0..self.trace.records() {
+            let Some(record) = self.cursor.next(&self.trace) else { return };
+            let first = record.index.wrapping_sub(self.start);
+            let messages = RingMessages { ring: self.number, first, n: record.n };
+            each(messages, (record.at as i64).saturating_add(zero));
+        }
+    }
+}
+
+impl GraphTrace {
+    pub(super) fn new(launched: &Launched, graph: &GraphBuilder) -> Option<GraphTrace> {
+        let Launched { kernels, reads, rings, ends, .. } = launched;
+        let (mut channels, mut received) = (Vec::new(), Vec::new());
+        let mut bounds: Vec<Option<Bounds>> = rings.iter().map(|_| None).collect();
+        for (kernel, handle) in kernels.iter().enumerate() {
+            let (core, device) = (handle.core(), graph.members[kernel].device);
+            let region = core.device.region();
+            for (channel, ends) in (0..).zip(&ends[kernel]) {
+                let Some(ring) = region.trace(channel) else { break };
+                let fed = ends.rings.first().filter(|_| graph.members[kernel].is_fed);
+                let start = region.plan.start;
+                let sent = fed.zip(core.device.traces.sent(channel)).map(|(&number, trace)| {
+                    bounds[number] = Some(Bounds::default());
+                    let (trace, cursor) = (*trace.ring(), TraceCursor::default());
+                    let core = Arc::clone(core);
+                    HostEnd { number, trace, cursor, core, _memory: None, device, start }
+                });
+                channels.push(TracedChannel {
+                    core: Arc::clone(core),
+                    kernel,
+                    channel,
+                    device,
+                    first_beat: None,
+                    notes: Notes::new(ring, ends, if sent.is_some() { start } else { 0 }),
+                    waiting: VecDeque::new(),
+                    lost: 0,
+                    sent,
+                });
+            }
+        }
+        for read in reads.iter().flatten() {
+            for ring in &read.rings {
+                let Some(memory) = &ring.trace else { continue };
+                bounds[ring.number] = Some(Bounds::default());
+                received.push(HostEnd {
+                    number: ring.number,
+                    trace: *memory.ring(),
+                    cursor: TraceCursor::default(),
+                    core: Arc::clone(kernels[read.from].core()),
+                    _memory: Some(Arc::clone(memory)),
+                    device: read.device,
+                    start: 0,
+                });
+            }
+        }
+        let epoch = channels.iter().map(|of| of.core.device.traces.epoch()).min()?;
+        let nodes = graph
+            .members
+            .iter()
+            .map(|member| TracedNode { name: member.kernel.name(), channels: member.channels() });
+        let mut clocks = BTreeMap::new();
+        for of in &channels {
+            clocks.entry(of.device).or_insert_with(|| DeviceClock::of(of.core.device.ticks()));
+        }
+        let (nodes, rings) = (nodes.collect(), rings.clone());
+        Some(GraphTrace { nodes, rings, bounds, channels, received, clocks, epoch })
+    }
+
+    /// The kernels of the graph, in the order in which they were declared.
+    pub fn kernels(&self) -> &[TracedNode] {
+        &self.nodes
+    }
+
+    /// Its rings.
+    pub fn rings(&self) -> &[TracedRing] {
+        &self.rings
+    }
+
+    /// Shows `each` what was noted since the last call: of each channel, and each end of the host's, in the order in which it was noted, one behind the
+    /// other. What kernels have handled comes when their device's clock is known by the host's: once the host has sent to a traced kernel
+    /// there, and has received from one.
+    ///
+    /// It is to be called often enough. A kernel's channel has a ring of so many records as its launch asks for; each batch that it handles takes one,
+    /// and one for each ring that got messages for it. The host's ends have as many, and each call that sends or receives takes one.
+    pub fn read(&mut self, mut each: impl FnMut(GraphEvent)) {
+        let GraphTrace { bounds, channels, received, clocks, epoch, .. } = self;
+        for of in channels.iter_mut() {
+            let ticks = Measured::of(&mut of.first_beat, &of.core);
+            of.notes.read(ticks, |noted| {
+                // The last one came last, and the first one went first.
+                let last = noted.taken.first.wrapping_add(noted.taken.n.saturating_sub(1).into());
+                if let Some(bounds) = &mut bounds[noted.taken.ring] {
+                    bounds.handled(last, noted.handled);
+                }
+                for emitted in &noted.emitted {
+                    if let Some(bounds) = &mut bounds[emitted.ring] {
+                        bounds.handled(emitted.first, noted.handled);
+                    }
+                }
+                of.waiting.push_back(noted);
+            });
+        }
+        let mut host =
+            |end: &mut HostEnd, learn: Learn, event: fn(RingMessages, i64) -> GraphEvent| {
+                let mut bounds = bounds[end.number].as_mut();
+                end.read(*epoch, |messages, at| {
+                    if let Some(bounds) = &mut bounds {
+                        bounds.host(messages, at);
+                    }
+                    each(event(messages, at));
+                });
+                if let (Some(bounds), Some(clock)) = (bounds, clocks.get_mut(&end.device)) {
+                    bounds.pair(|handled, at| learn(clock, handled, at));
+                }
+            };
+        for sent in channels.iter_mut().filter_map(|of| of.sent.as_mut()) {
+            host(sent, DeviceClock::learn_sent, |messages, at| GraphEvent::Sent { messages, at });
+        }
+        for end in received {
+            host(end, DeviceClock::learn_received, |messages, at| GraphEvent::Received {
+                messages,
+                at,
+            });
+        }
+        for of in channels {
+            if let Some(clock) = clocks.get(&of.device) {
+                of.tell(clock, &mut each);
+            }
+        }
+    }
+
+    /// Records that were overwritten before they were read, and batches that were lost since the host's ends have noted too little.
+    pub fn losses(&self) -> TraceLosses {
+        let lost = |end: &HostEnd| end.cursor.lost();
+        TraceLosses {
+            sent: self.channels.iter().filter_map(|of| of.sent.as_ref()).map(lost).sum(),
+            handled: self.channels.iter().map(|of| of.notes.lost().saturating_add(of.lost)).sum(),
+            received: self.received.iter().map(lost).sum(),
+        }
+    }
+
+    /// How often the clock of a device and that of the host drifted apart faster than 1 in 1000, or times contradicted each other: the
+    /// mapping then began anew.
+    pub fn clock_resets(&self) -> u64 {
+        self.clocks.values().map(DeviceClock::resets).sum()
+    }
+
+    /// The zero of all times.
+    pub fn epoch(&self) -> Instant {
+        self.epoch
+    }
+}
+
+impl TracedChannel {
+    /// Tells of what waits, if the clock is known.
+    fn tell(&mut self, clock: &DeviceClock, mut each: impl FnMut(GraphEvent)) {
+        while let Some(noted) = self.waiting.front() {
+            let Some(HostTimes { unseen, began, ended, error }) = clock.times(&noted.handled)
+            else {
+                break;
+            };
+            let Some(Noted { taken, emitted, .. }) = self.waiting.pop_front() else { break };
+            let (kernel, channel) = (self.kernel, self.channel);
+            each(GraphEvent::Handled(HandledMessages {
+                kernel,
+                channel,
+                taken,
+                unseen,
+                began,
+                ended,
+                error,
+                emitted,
+            }));
+        }
+        let too_many = self.waiting.len().saturating_sub(MOST_WAITING);
+        self.waiting.drain(..too_many);
+        self.lost += too_many as u64;
+    }
+}
