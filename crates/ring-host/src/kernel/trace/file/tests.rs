@@ -1,5 +1,7 @@
+use super::TraceFile;
 use super::format::{DebugAnnotation, EventType, Trace, TrackDescriptor};
-use super::{LAST, MOST_KEPT, MOST_LANES, OFFSET, TraceFile};
+use super::lanes::MOST_LANES;
+use super::packets::{LAST, MOST_KEPT, OFFSET};
 use crate::kernel::trace::times::{DeviceTimes, MessageTimes};
 use prost::Message as _;
 use std::collections::BTreeMap;
@@ -20,27 +22,27 @@ fn message(index: u64, began: i64, ended: i64, together: u32) -> MessageTimes {
 
 /// An event as it is read: its track's path, what it is, its name, its time less the offset, where its flows go on and end.
 #[derive(Clone, Debug, PartialEq)]
-struct Event {
-    track: String,
-    kind: EventType,
-    name: String,
-    at: i64,
-    flows: Vec<u64>,
-    ends: Vec<u64>,
-    notes: Vec<(String, i64)>,
+pub(super) struct Event {
+    pub track: String,
+    pub kind: EventType,
+    pub name: String,
+    pub at: i64,
+    pub flows: Vec<u64>,
+    pub ends: Vec<u64>,
+    pub notes: Vec<(String, i64)>,
 }
 
 /// What was written.
 #[derive(Debug)]
-struct Read {
-    tracks: BTreeMap<u64, TrackDescriptor>,
+pub(super) struct Read {
+    pub tracks: BTreeMap<u64, TrackDescriptor>,
     /// In the order in the file.
-    in_file: Vec<Event>,
+    pub in_file: Vec<Event>,
     /// In the order in which Perfetto takes them: where times are equal, that in the file counts.
-    events: Vec<Event>,
+    pub events: Vec<Event>,
 }
 
-fn read(bytes: &[u8]) -> Read {
+pub(super) fn read(bytes: &[u8]) -> Read {
     let Trace { packets } = Trace::decode(bytes).unwrap();
     let first = &packets[0];
     assert_eq!((first.sequence_flags, first.first_packet_on_sequence), (Some(1), Some(true)));
@@ -71,7 +73,7 @@ fn read(bytes: &[u8]) -> Read {
     found
 }
 
-fn path(tracks: &BTreeMap<u64, TrackDescriptor>, track: u64) -> String {
+pub(super) fn path(tracks: &BTreeMap<u64, TrackDescriptor>, track: u64) -> String {
     let track = &tracks[&track];
     let above = track.parent_uuid.map(|parent| path(tracks, parent) + "/");
     above.unwrap_or_default() + track.name()
@@ -87,7 +89,7 @@ fn written(messages: impl IntoIterator<Item = MessageTimes>) -> Read {
 
 impl Read {
     /// Slices, each by its track and its times. Each begin is followed in the file by its end.
-    fn slices(&self) -> Vec<(String, i64, i64, Event)> {
+    pub fn slices(&self) -> Vec<(String, i64, i64, Event)> {
         let device = self.in_file.iter().filter(|event| event.kind != EventType::Instant);
         let device: Vec<_> = device.collect();
         let slice = |pair: &[&Event]| {
