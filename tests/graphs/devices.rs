@@ -41,7 +41,7 @@ pub(crate) fn two_gpus() -> Option<Devices> {
 /// Runs a test on two devices: CPU threads that reach each other's memory, both ways, one way, and not at all; CPU
 /// threads and a GPU, if there is one; and two GPUs.
 /// It is told how a link from the first to the second goes.
-fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
+pub(crate) fn on_two_devices(test: impl Fn(&Devices, &LinkPath)) {
     let pinned = LinkPath::Pinned(NoPeer::TakenAway);
     test(&two_cpus(), &LinkPath::Peer);
     test(&with(Quirks::no_peers), &pinned);

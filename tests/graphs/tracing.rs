@@ -1,6 +1,7 @@
 //! Traces of graphs: of each message when it was written to a ring and when it was taken from there, by one clock, along all rings.
 
 use super::config;
+use crate::devices::on_two_devices;
 use ring_example_kernels::{Item, Pass, TracedCopier, TracedPass, TracedTally, TracedTogether};
 use ring_host::{
     Graph, GraphBuilder, GraphError, GraphEvent, GraphTrace, Kernel, LaunchConfig, LaunchError,
@@ -280,6 +281,42 @@ fn a_channel_with_many_outputs_notes_those_that_got_messages() {
         let used = |ring: usize| told.written.contains_key(&(ring, 0));
         let rings = (0..trace.rings().len()).filter(|ring| used(*ring)).count();
         assert_eq!(rings, 1 + 2 * CHANNELS as usize);
+        graph.terminate(LONG).unwrap();
+    });
+}
+
+/// Each device has a clock of its own, and the host sends to the first only, and receives from the last.
+#[test]
+fn messages_are_followed_across_devices() {
+    const N: u64 = if cfg!(miri) { 5 } else { 300 };
+    on_two_devices(|devices, _| {
+        let mut declared = GraphBuilder::new();
+        let [first, second, third] =
+            [0, 1, 0].map(|_| declared.kernel::<TracedPass>(traced::<TracedPass>()));
+        declared.place(second, 1).place(third, 1);
+        declared.feed(first).link(first, TracedPass::ON, second, Route::Pairwise);
+        declared.link(second, TracedPass::ON, third, Route::Pairwise);
+        let read = declared.read(third, TracedPass::ON);
+        let mut graph = devices.launch_graph(&declared).unwrap();
+        let (mut trace, mut told) = (graph.trace().unwrap(), Told::default());
+        graph.activate(LONG).unwrap();
+        let mut senders = [graph.sender(first, 0).unwrap()];
+        let mut receivers = [graph.receiver(read, 0).unwrap()];
+        for number in 0..N {
+            senders[0].send(number, LONG).unwrap();
+            assert_eq!(receivers[0].recv(LONG).unwrap(), number);
+        }
+        flood(
+            (&mut senders, &mut receivers),
+            (MANY, MANY),
+            |number| number,
+            || {
+                told.read(&mut trace);
+            },
+        );
+        graph.drain(LONG).unwrap();
+        told.read_to(&mut trace, (N + MANY) as usize);
+        assert_eq!(told.written.len() as u64, 4 * (N + MANY));
         graph.terminate(LONG).unwrap();
     });
 }

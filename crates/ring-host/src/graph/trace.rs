@@ -4,17 +4,18 @@ mod bounds;
 pub(crate) mod events;
 mod notes;
 
-use super::builder::GraphBuilder;
+use super::builder::{GraphBuilder, Member};
 use super::launched::Launched;
+use crate::device::Ticks;
 use crate::drive::traces::HostTrace;
 use crate::kernel::core::KernelCore;
 use crate::kernel::trace::TraceLosses;
-use crate::kernel::trace::clock::{DeviceClock, Handled, HostTimes, Measured};
-use bounds::Bounds;
+use crate::kernel::trace::clock::{DeviceClock, HostTimes, Measured};
+use bounds::{Bounds, Proof};
 use events::{GraphEvent, HandledMessages, RingMessages, TracedNode, TracedRing};
 use notes::{Noted, Notes};
 use ring_shared::trace::{TraceCursor, TraceRing};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,17 +57,14 @@ const MOST_WAITING: usize = 65_536;
 pub struct GraphTrace {
     nodes: Vec<TracedNode>,
     rings: Vec<TracedRing>,
-    /// What bounds the clocks, of each ring whose other end is the host's.
-    bounds: Vec<Option<Bounds>>,
+    /// What each ring between two clocks proves of them.
+    proofs: Vec<Option<Proof>>,
     channels: Vec<TracedChannel>,
     received: Vec<HostEnd>,
-    /// By the number of the device, of those with a kernel that is traced.
-    clocks: BTreeMap<usize, DeviceClock>,
+    /// Of devices with a kernel that is traced.
+    clocks: Vec<DeviceClock>,
     epoch: Instant,
 }
-
-/// What is learnt from when messages were handled, and when the host sent or received them.
-type Learn = fn(&mut DeviceClock, Handled, i64);
 
 /// A channel of a kernel that is traced.
 #[derive(Debug)]
@@ -74,7 +72,8 @@ struct TracedChannel {
     core: Arc<KernelCore>,
     kernel: usize,
     channel: u32,
-    device: usize,
+    /// The number of its device's clock.
+    clock: usize,
     /// A heartbeat and the ticks at it, by which ticks are measured.
     first_beat: Option<[u64; 2]>,
     notes: Notes,
@@ -95,8 +94,6 @@ struct HostEnd {
     /// What the trace ring and its times are of; kept for as long as they are read.
     core: Arc<KernelCore>,
     _memory: Option<Arc<HostTrace>>,
-    /// The number of the kernel's device.
-    device: usize,
     /// The index of the launch's first message.
     start: u64,
 }
@@ -119,26 +116,55 @@ impl HostEnd {
 impl GraphTrace {
     pub(super) fn new(launched: &Launched, graph: &GraphBuilder) -> Option<GraphTrace> {
         let Launched { kernels, reads, rings, ends, .. } = launched;
+        let cores = || kernels.iter().map(|kernel| kernel.core());
+        let is_traced = |core: &KernelCore| core.device.region().plan.trace > 0;
+        let epoch = |core: &KernelCore| core.device.traces.epoch();
+        let epoch = cores().filter(|core| is_traced(core)).map(|core| epoch(core)).min()?;
+        // A clock for each GPU, and one for all CPU devices, by what has it.
+        let (mut clocks, mut owners) = (Vec::new(), Vec::new());
+        let mut clock_of = |(core, member): (&Arc<KernelCore>, &Member)| {
+            let ticks = core.device.ticks();
+            let owner = (ticks != Ticks::Time).then_some(member.device);
+            let known = owners.iter().position(|one| *one == owner);
+            is_traced(core).then(|| {
+                known.unwrap_or_else(|| {
+                    owners.push(owner);
+                    clocks.push(DeviceClock::of(ticks));
+                    clocks.len() - 1
+                })
+            })
+        };
+        let clock_of: Vec<Option<usize>> = cores().zip(&graph.members).map(&mut clock_of).collect();
+        let proofs = rings.iter().map(|ring| {
+            let clock = |kernel: usize| clock_of[kernel];
+            match (ring.from.map(|from| clock(from.0)), ring.to.map(|to| clock(to.0))) {
+                (None, Some(to)) => Some(Proof::Sent(to?, Bounds::default())),
+                (Some(from), None) => Some(Proof::Received(from?, Bounds::default())),
+                (Some(from), Some(to)) if from != to => {
+                    Some(Proof::Between([from?, to?], Bounds::default()))
+                }
+                _ => None,
+            }
+        });
+        let proofs = proofs.collect();
         let (mut channels, mut received) = (Vec::new(), Vec::new());
-        let mut bounds: Vec<Option<Bounds>> = rings.iter().map(|_| None).collect();
-        for (kernel, handle) in kernels.iter().enumerate() {
-            let (core, device) = (handle.core(), graph.members[kernel].device);
+        for (kernel, core) in cores().enumerate() {
+            let Some(clock) = clock_of[kernel] else { continue };
             let region = core.device.region();
             for (channel, ends) in (0..).zip(&ends[kernel]) {
-                let Some(ring) = region.trace(channel) else { break };
+                let ring = region.trace(channel)?; // there is one for each channel
                 let fed = ends.rings.first().filter(|_| graph.members[kernel].is_fed);
                 let start = region.plan.start;
                 let sent = fed.zip(core.device.traces.sent(channel)).map(|(&number, trace)| {
-                    bounds[number] = Some(Bounds::default());
                     let (trace, cursor) = (*trace.ring(), TraceCursor::default());
                     let core = Arc::clone(core);
-                    HostEnd { number, trace, cursor, core, _memory: None, device, start }
+                    HostEnd { number, trace, cursor, core, _memory: None, start }
                 });
                 channels.push(TracedChannel {
                     core: Arc::clone(core),
                     kernel,
                     channel,
-                    device,
+                    clock,
                     first_beat: None,
                     notes: Notes::new(ring, ends, if sent.is_some() { start } else { 0 }),
                     waiting: VecDeque::new(),
@@ -150,29 +176,22 @@ impl GraphTrace {
         for read in reads.iter().flatten() {
             for ring in &read.rings {
                 let Some(memory) = &ring.trace else { continue };
-                bounds[ring.number] = Some(Bounds::default());
                 received.push(HostEnd {
                     number: ring.number,
                     trace: *memory.ring(),
                     cursor: TraceCursor::default(),
                     core: Arc::clone(kernels[read.from].core()),
                     _memory: Some(Arc::clone(memory)),
-                    device: read.device,
                     start: 0,
                 });
             }
         }
-        let epoch = channels.iter().map(|of| of.core.device.traces.epoch()).min()?;
         let nodes = graph
             .members
             .iter()
             .map(|member| TracedNode { name: member.kernel.name(), channels: member.channels() });
-        let mut clocks = BTreeMap::new();
-        for of in &channels {
-            clocks.entry(of.device).or_insert_with(|| DeviceClock::of(of.core.device.ticks()));
-        }
         let (nodes, rings) = (nodes.collect(), rings.clone());
-        Some(GraphTrace { nodes, rings, bounds, channels, received, clocks, epoch })
+        Some(GraphTrace { nodes, rings, proofs, channels, received, clocks, epoch })
     }
 
     /// The kernels of the graph, in the order in which they were declared.
@@ -187,54 +206,44 @@ impl GraphTrace {
 
     /// Shows `each` what was noted since the last call: of each channel, and each end of the host's, in the order in which it was noted, one behind the
     /// other. What kernels have handled comes when their device's clock is known by the host's: once the host has sent to a traced kernel
-    /// there, and has received from one.
+    /// there, or to one whose messages reach it, and has received from one, or from one that its messages reach.
     ///
     /// It is to be called often enough. A kernel's channel has a ring of so many records as its launch asks for; each batch that it handles takes one,
     /// and one for each ring that got messages for it. The host's ends have as many, and each call that sends or receives takes one.
     pub fn read(&mut self, mut each: impl FnMut(GraphEvent)) {
-        let GraphTrace { bounds, channels, received, clocks, epoch, .. } = self;
+        let GraphTrace { proofs, channels, received, clocks, epoch, .. } = self;
         for of in channels.iter_mut() {
             let ticks = Measured::of(&mut of.first_beat, &of.core);
             of.notes.read(ticks, |noted| {
-                // The last one came last, and the first one went first.
-                let last = noted.taken.first.wrapping_add(noted.taken.n.saturating_sub(1).into());
-                if let Some(bounds) = &mut bounds[noted.taken.ring] {
-                    bounds.handled(last, noted.handled);
+                if let Some(proof) = &mut proofs[noted.taken.ring] {
+                    proof.taken(noted.taken, noted.handled);
                 }
                 for emitted in &noted.emitted {
-                    if let Some(bounds) = &mut bounds[emitted.ring] {
-                        bounds.handled(emitted.first, noted.handled);
+                    if let Some(proof) = &mut proofs[emitted.ring] {
+                        proof.emitted(*emitted, noted.handled);
                     }
                 }
                 of.waiting.push_back(noted);
             });
         }
-        let mut host =
-            |end: &mut HostEnd, learn: Learn, event: fn(RingMessages, i64) -> GraphEvent| {
-                let mut bounds = bounds[end.number].as_mut();
-                end.read(*epoch, |messages, at| {
-                    if let Some(bounds) = &mut bounds {
-                        bounds.host(messages, at);
-                    }
-                    each(event(messages, at));
-                });
-                if let (Some(bounds), Some(clock)) = (bounds, clocks.get_mut(&end.device)) {
-                    bounds.pair(|handled, at| learn(clock, handled, at));
+        let mut host = |end: &mut HostEnd, event: fn(RingMessages, i64) -> GraphEvent| {
+            let mut proof = proofs[end.number].as_mut();
+            end.read(*epoch, |messages, at| {
+                if let Some(proof) = &mut proof {
+                    proof.host(messages, at);
                 }
-            };
-        for sent in channels.iter_mut().filter_map(|of| of.sent.as_mut()) {
-            host(sent, DeviceClock::learn_sent, |messages, at| GraphEvent::Sent { messages, at });
+                each(event(messages, at));
+            });
+        };
+        for end in channels.iter_mut().filter_map(|of| of.sent.as_mut()) {
+            host(end, |messages, at| GraphEvent::Sent { messages, at });
         }
         for end in received {
-            host(end, DeviceClock::learn_received, |messages, at| GraphEvent::Received {
-                messages,
-                at,
-            });
+            host(end, |messages, at| GraphEvent::Received { messages, at });
         }
+        proofs.iter_mut().flatten().for_each(|proof| proof.teach(clocks));
         for of in channels {
-            if let Some(clock) = clocks.get(&of.device) {
-                of.tell(clock, &mut each);
-            }
+            of.tell(&clocks[of.clock], &mut each);
         }
     }
 
@@ -251,7 +260,7 @@ impl GraphTrace {
     /// How often the clock of a device and that of the host drifted apart faster than 1 in 1000, or times contradicted each other: the
     /// mapping then began anew.
     pub fn clock_resets(&self) -> u64 {
-        self.clocks.values().map(DeviceClock::resets).sum()
+        self.clocks.iter().map(DeviceClock::resets).sum()
     }
 
     /// The zero of all times.

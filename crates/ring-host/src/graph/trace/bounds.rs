@@ -1,47 +1,107 @@
-//! What the host's end of a ring and the kernel at the other one noted, put together: it bounds the clock of the kernel's device.
+//! What both ends of a ring have noted, put together: of each message that was taken, when it was written. That bounds the clocks of the
+//! devices at which that was.
 
 use super::events::RingMessages;
-use crate::kernel::trace::clock::Handled;
+use crate::kernel::trace::clock::{DeviceClock, Handled};
 use std::collections::VecDeque;
 
 /// Records of either side that are kept until the other's are there, at most.
 const MOST_KEPT: usize = 4096;
 
-/// What both ends have noted of a ring.
-#[derive(Debug, Default)]
-pub(super) struct Bounds {
-    /// Which messages the host has sent or received, in order, and when.
-    host: VecDeque<(RingMessages, i64)>,
-    /// A message that was handled or emitted, and when.
-    handled: VecDeque<(u64, Handled)>,
+/// What is proved by the messages of a ring, of which clocks: these are counted.
+#[derive(Debug)]
+pub(super) enum Proof {
+    /// The host sends to a device of that clock.
+    Sent(usize, Bounds<i64, Handled>),
+    /// It receives from one.
+    Received(usize, Bounds<i64, Handled>),
+    /// A device of the first clock sends to one of the second.
+    Between([usize; 2], Bounds<Handled, Handled>),
 }
 
-impl Bounds {
+impl Proof {
     /// The host has sent or received messages.
     pub fn host(&mut self, messages: RingMessages, at: i64) {
-        push(&mut self.host, (messages, at));
+        match self {
+            Proof::Sent(_, bounds) | Proof::Received(_, bounds) => bounds.many(messages, at),
+            Proof::Between(..) => {}
+        }
     }
 
-    /// The kernel has handled or emitted a message.
-    pub fn handled(&mut self, index: u64, when: Handled) {
-        push(&mut self.handled, (index, when));
+    /// A kernel has handled messages, of which the last one came last.
+    pub fn taken(&mut self, messages: RingMessages, when: Handled) {
+        let last = messages.first.wrapping_add(messages.n.saturating_sub(1).into());
+        match self {
+            Proof::Sent(_, bounds) => bounds.each(last, when),
+            Proof::Between(_, bounds) => bounds.each(last, when),
+            Proof::Received(..) => {}
+        }
     }
 
-    /// Shows `learn` what is known of the same message by both ends: when the kernel handled or emitted it, and when the host sent or received
-    /// it. What waits for the other end's record is kept, as far as there is room.
-    pub fn pair(&mut self, mut learn: impl FnMut(Handled, i64)) {
-        let Bounds { host, handled } = self;
-        handled.retain(|(index, when)| {
-            let behind = host.partition_point(|(messages, _)| messages.first <= *index);
-            let Some((messages, at)) = behind.checked_sub(1).and_then(|k| host.get(k)) else {
-                // Those of the host come in order: if there is any, that of this message is gone.
-                return host.is_empty();
+    /// A kernel has emitted messages, of which the first one goes first.
+    pub fn emitted(&mut self, messages: RingMessages, when: Handled) {
+        match self {
+            Proof::Received(_, bounds) => bounds.each(messages.first, when),
+            Proof::Between(_, bounds) => bounds.many(messages, when),
+            Proof::Sent(..) => {}
+        }
+    }
+
+    /// What was noted by both ends bounds the clocks.
+    pub fn teach(&mut self, clocks: &mut [DeviceClock]) {
+        match self {
+            Proof::Sent(clock, bounds) => {
+                bounds.pair(|sent, taken| clocks[*clock].learn_sent(taken, sent));
+            }
+            Proof::Received(clock, bounds) => {
+                bounds.pair(|received, emitted| clocks[*clock].learn_received(emitted, received));
+            }
+            Proof::Between(both, bounds) => {
+                let Ok([from, to]) = clocks.get_disjoint_mut(*both) else { return };
+                bounds.pair(|emitted, taken| DeviceClock::learn_link(from, emitted, to, taken));
+            }
+        }
+    }
+}
+
+/// What the ends of a ring have noted: one of them messages side by side, in order, and when; the other one a message, and when.
+#[derive(Debug)]
+pub(super) struct Bounds<A, B> {
+    many: VecDeque<(RingMessages, A)>,
+    each: VecDeque<(u64, B)>,
+}
+
+impl<A, B> Default for Bounds<A, B> {
+    fn default() -> Self {
+        Bounds { many: VecDeque::new(), each: VecDeque::new() }
+    }
+}
+
+impl<A: Copy, B: Copy> Bounds<A, B> {
+    /// One end has noted messages.
+    pub fn many(&mut self, messages: RingMessages, when: A) {
+        push(&mut self.many, (messages, when));
+    }
+
+    /// The other one has noted a message.
+    pub fn each(&mut self, index: u64, when: B) {
+        push(&mut self.each, (index, when));
+    }
+
+    /// Shows `learn` what is known of the same message by both ends. What waits for the other end's record is kept, as far as there is room.
+    pub fn pair(&mut self, mut learn: impl FnMut(A, B)) {
+        let Bounds { many, each } = self;
+        each.retain(|(index, when)| {
+            let behind = many.partition_point(|(messages, _)| messages.first <= *index);
+            let Some((messages, other)) = behind.checked_sub(1).and_then(|k| many.get(k)) else {
+                // They come in order: if there is any, that of this message is gone.
+                return many.is_empty();
             };
             if index - messages.first < u64::from(messages.n) {
-                learn(*when, *at);
+                learn(*other, *when);
                 return false;
             }
-            behind == host.len() // it may come
+            behind == many.len() // it may come
         });
     }
 }
@@ -57,33 +117,29 @@ fn push<T>(queue: &mut VecDeque<T>, one: T) {
 mod tests {
     use super::*;
 
-    fn handled(time: i64) -> Handled {
-        Handled { unseen: (0, 0), began: (time, 0), ended: (time, 0) }
+    fn sent(bounds: &mut Bounds<i64, i64>, first: u64, n: u32, at: i64) {
+        bounds.many(RingMessages { ring: 0, first, n }, at);
     }
 
-    fn sent(bounds: &mut Bounds, first: u64, n: u32, at: i64) {
-        bounds.host(RingMessages { ring: 0, first, n }, at);
-    }
-
-    /// The device's times and the host's.
-    fn learnt(bounds: &mut Bounds) -> Vec<(i64, i64)> {
+    /// What was noted of the same message.
+    fn learnt(bounds: &mut Bounds<i64, i64>) -> Vec<(i64, i64)> {
         let mut learnt = Vec::new();
-        bounds.pair(|when, at| learnt.push((when.began.0, at)));
+        bounds.pair(|sent, handled| learnt.push((handled, sent)));
         learnt
     }
 
     #[test]
     fn each_message_is_found_whichever_end_comes_first() {
         let mut bounds = Bounds::default();
-        bounds.handled(5, handled(50));
+        bounds.each(5, 50);
         assert_eq!(learnt(&mut bounds), []);
         sent(&mut bounds, 0, 4, 1);
         assert_eq!(learnt(&mut bounds), []);
         sent(&mut bounds, 4, 2, 2);
         assert_eq!(learnt(&mut bounds), [(50, 2)]);
-        bounds.handled(3, handled(30));
-        bounds.handled(6, handled(60));
-        bounds.handled(4, handled(40));
+        bounds.each(3, 30);
+        bounds.each(6, 60);
+        bounds.each(4, 40);
         assert_eq!(learnt(&mut bounds), [(30, 1), (40, 2)]);
         sent(&mut bounds, 6, 1, 3);
         assert_eq!(learnt(&mut bounds), [(60, 3)]);
@@ -96,19 +152,19 @@ mod tests {
         sent(&mut bounds, 10, 1, 1);
         sent(&mut bounds, 20, 1, 2); // those between were overwritten
         for index in [9, 15, u64::MAX, 0] {
-            bounds.handled(index, handled(7));
+            bounds.each(index, 7);
         }
         assert_eq!(learnt(&mut bounds), []);
-        assert_eq!(bounds.handled.len(), 1, "only one that is still to come waits");
+        assert_eq!(bounds.each.len(), 1, "only one that is still to come waits");
     }
 
     #[test]
     fn no_more_is_kept_than_that_whatever_comes() {
         let mut bounds = Bounds::default();
         for index in 0..2 * MOST_KEPT as u64 {
-            bounds.handled(u64::MAX - index, handled(0));
+            bounds.each(u64::MAX - index, 0);
             sent(&mut bounds, index, 1, 0);
         }
-        assert_eq!((bounds.host.len(), bounds.handled.len()), (MOST_KEPT, MOST_KEPT));
+        assert_eq!((bounds.many.len(), bounds.each.len()), (MOST_KEPT, MOST_KEPT));
     }
 }

@@ -129,6 +129,25 @@ impl DeviceClock {
         self.prove([i64::MIN, at_most(handled.ended, received)], handled.ended.0);
     }
 
+    /// What messages prove for the clocks of two devices that were emitted at one of them before they were handled at the other.
+    pub fn learn_link(
+        from: &mut DeviceClock,
+        emitted: Handled,
+        to: &mut DeviceClock,
+        taken: Handled,
+    ) {
+        let ((ended, late), (began, early)) = (emitted.ended, taken.began);
+        // The clock of `to` is ahead of that of `from` by so much at most.
+        let ahead = began.wrapping_sub(ended).saturating_add(late + early + STEP);
+        let ([least, _], [_, most]) = (from.bounds_at(ended), to.bounds_at(began));
+        if most != i64::MAX {
+            from.prove([i64::MIN, most.saturating_add(ahead)], ended);
+        }
+        if least != i64::MIN {
+            to.prove([least.saturating_sub(ahead), i64::MAX], began);
+        }
+    }
+
     /// At the device's time `time` the host's clock is ahead by so much, at least and at most.
     fn prove(&mut self, own: [i64; 2], time: i64) {
         let narrowed = |[low, high]: [i64; 2], by: [i64; 2]| [low.max(by[0]), high.min(by[1])];
@@ -267,6 +286,43 @@ mod tests {
         let (mapped, narrow) = clock.map(9_000).unwrap();
         assert!(narrow < wide / 2, "{narrow} {wide}");
         assert!((10_000..10_200).contains(&mapped), "{mapped}");
+    }
+
+    /// The host sends to one device, which sends to another one, and that to the host: each has a clock of its own, which drifts.
+    #[test]
+    fn clocks_of_devices_bound_each_other_and_the_error_is_held() {
+        let offsets = [123_456_789i64, -(1 << 50)];
+        for drift in [0.0, 5e-4, -5e-4] {
+            let mut clocks = [DeviceClock::of(CLOCK), DeviceClock::of(CLOCK)];
+            let (mut now, mut widest) = (1_000_000i64, 0);
+            for k in 0..5000 {
+                let shown = |device: usize, time: i64| {
+                    let rate = 1.0 + if device == 0 { drift } else { -drift };
+                    ((time as f64 * rate) as i64 + offsets[device]) / STEP * STEP
+                };
+                let accepted = now + k % 700;
+                let times = [accepted + 900, accepted + 1500 + k % 300];
+                let handled = [0, 1].map(|device| {
+                    let (began, ended) = (times[device], times[device] + 50);
+                    let of = |time| (shown(device, time), 0);
+                    Handled { unseen: (0, 0), began: of(began), ended: of(ended) }
+                });
+                let received = times[1] + 50 + 800;
+                let [first, second] = &mut clocks;
+                first.learn_sent(handled[0], accepted);
+                second.learn_received(handled[1], received);
+                DeviceClock::learn_link(first, handled[0], second, handled[1]);
+                for device in [0, 1] {
+                    let (mapped, error) = clocks[device].map(handled[device].began.0).unwrap();
+                    let off = (mapped - times[device]).abs();
+                    assert!(off <= error, "{k} {device}: off by {off}, {error} told");
+                    widest = widest.max(error);
+                }
+                now = received;
+            }
+            assert!(widest < 3_000, "{widest}: half of the way at most");
+            assert_eq!(clocks.map(|clock| clock.resets()), [0, 0]);
+        }
     }
 
     #[test]
