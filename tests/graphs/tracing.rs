@@ -1,6 +1,6 @@
 //! Traces of graphs: of each message when it was written to a ring and when it was taken from there, by one clock, along all rings.
 
-use super::config;
+use super::{config, on_each_device};
 use crate::devices::on_two_devices;
 use ring_example_kernels::{Item, Pass, TracedCopier, TracedPass, TracedTally, TracedTogether};
 use ring_host::{
@@ -18,10 +18,6 @@ const MANY: u64 = if cfg!(miri) { 20 } else { 3000 };
 
 fn traced<K: Kernel>() -> LaunchConfig {
     config::<K>().trace(RECORDS)
-}
-
-fn on_each_device(test: impl Fn(&Runtime)) {
-    super::on_each_device(test);
 }
 
 /// When something was, and how far that may be off.

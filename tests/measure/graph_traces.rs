@@ -1,6 +1,6 @@
 //! What the trace of a graph costs, beside the same graph without one; and whether the times that it tells are in order.
 
-use super::traces::{Reads, compare};
+use super::traces::{RECORDS, Reads, RoundTrip, closed, compare, in_batches};
 use super::{SECONDS, print};
 use ring_example_kernels::TracedPass;
 use ring_host::{
@@ -11,10 +11,6 @@ use ring_tests::kernels::of_examples;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Records of each ring.
-const RECORDS: u32 = 1 << 17;
-/// Messages of a turn.
-const MESSAGES: u64 = 20_000;
 /// Messages whose order is looked at.
 const ORDERED: u64 = 200_000;
 
@@ -36,32 +32,24 @@ impl Chain {
         let (sender, receiver) = (graph.sender(first, 0)?, graph.receiver(read, 0)?);
         Ok(Chain { graph, sender, receiver })
     }
+}
 
-    /// Microseconds a message, with so many in flight.
-    fn closed(&mut self, at_once: u64) -> Result<f64, Error> {
-        let begun = Instant::now();
-        (0..at_once).try_for_each(|i| self.sender.send(i, SECONDS))?;
-        for i in 0..MESSAGES {
-            assert_eq!(self.receiver.recv(SECONDS)?, i);
-            if i + at_once < MESSAGES {
-                self.sender.send(i + at_once, SECONDS)?;
-            }
-        }
-        Ok(begun.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64)
+impl RoundTrip for Chain {
+    fn send(&mut self, i: u64) -> Result<(), Error> {
+        Ok(self.sender.send(i, SECONDS)?)
     }
 
-    /// The same, sent and received by batches.
-    fn in_batches(&mut self, most: usize) -> Result<f64, Error> {
-        let (begun, n) = (Instant::now(), 20 * MESSAGES);
-        let (mut sent, mut received) = (0u64, 0u64);
-        while received < n {
-            let left = most.min((n - sent) as usize);
-            if left > 0 && sent - received < 8 * most as u64 {
-                sent += self.sender.try_send_each(left, |k| sent + k as u64)? as u64;
-            }
-            received += self.receiver.try_recv_each(most, |_| {})? as u64;
-        }
-        Ok(begun.elapsed().as_secs_f64() * 1e6 / n as f64)
+    fn recv(&mut self, i: u64) -> Result<(), Error> {
+        assert_eq!(self.receiver.recv(SECONDS)?, i);
+        Ok(())
+    }
+
+    fn send_some(&mut self, first: u64, most: usize) -> Result<usize, Error> {
+        Ok(self.sender.try_send_each(most, |k| first + k as u64)?)
+    }
+
+    fn recv_some(&mut self, most: usize) -> Result<usize, Error> {
+        Ok(self.receiver.try_recv_each(most, |_| {})?)
     }
 }
 
@@ -86,11 +74,11 @@ pub fn graph_traces(host: &Runtime) -> Result<(), Error> {
     let mut trace = traced.graph.trace().expect("it was asked for");
     order(&mut traced, &mut trace)?;
     for at_once in [1, 8, 32] {
-        let turn = |chain: &mut Chain| chain.closed(at_once);
+        let turn = |chain: &mut Chain| closed(chain, at_once);
         let what = format!("two kernels, {at_once} in flight, us a message");
         compare(&what, (&mut plain, &mut traced), turn, &mut trace)?;
     }
-    let turn = |chain: &mut Chain| chain.in_batches(256);
+    let turn = |chain: &mut Chain| in_batches(chain, 256);
     let what = "two kernels, batches of 256, us a message";
     compare(what, (&mut plain, &mut traced), turn, &mut trace)?;
     traced.graph.terminate(SECONDS)?;
@@ -107,8 +95,8 @@ fn order(chain: &mut Chain, trace: &mut GraphTrace) -> Result<(), Error> {
     let (mut disordered, mut errors, mut ways) = (0u64, Vec::new(), vec![Vec::new(); rings]);
     let mut told = 0u64;
     for i in 0..ORDERED {
-        chain.sender.send(i, SECONDS)?;
-        assert_eq!(chain.receiver.recv(SECONDS)?, i);
+        chain.send(i)?;
+        chain.recv(i)?;
         if i % 1000 != 999 {
             continue;
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Records of each ring: what is noted in some milliseconds at 10 million messages a second.
-const RECORDS: u32 = 1 << 17;
+pub(super) const RECORDS: u32 = 1 << 17;
 /// Messages of a turn.
 const MESSAGES: u64 = 20_000;
 /// Messages whose order is looked at.
@@ -32,7 +32,7 @@ pub fn traces(host: &Runtime) -> Result<(), Error> {
     order(&mut traced, &mut trace)?;
     run(&mut traced, &mut trace)?;
     for at_once in [1, 8, 32] {
-        let turn = |kernel: &mut _| closed(kernel, at_once);
+        let turn = |kernel: &mut KernelHandle<Traced>| closed(kernel, at_once);
         compare(
             &format!("{at_once} in flight, us a message"),
             (&mut plain, &mut traced),
@@ -40,7 +40,7 @@ pub fn traces(host: &Runtime) -> Result<(), Error> {
             &mut trace,
         )?;
     }
-    let batches = |kernel: &mut _| in_batches(kernel, 256);
+    let batches = |kernel: &mut KernelHandle<Traced>| in_batches(kernel, 256);
     compare("batches of 256, us a message", (&mut plain, &mut traced), batches, &mut trace)?;
     let turn = |kernel: &mut _| Ok(due(kernel)?.0);
     compare("1 M messages/s due, p50 us", (&mut plain, &mut traced), turn, &mut trace)?;
@@ -117,29 +117,60 @@ pub(super) fn compare<T>(
     Ok(())
 }
 
+/// What sends numbered messages and receives them again.
+pub(super) trait RoundTrip {
+    /// Sends message `i`.
+    fn send(&mut self, i: u64) -> Result<(), Error>;
+    /// Receives message `i`.
+    fn recv(&mut self, i: u64) -> Result<(), Error>;
+    /// Sends up to `most` messages from `first` on; how many.
+    fn send_some(&mut self, first: u64, most: usize) -> Result<usize, Error>;
+    /// Receives up to `most`; how many.
+    fn recv_some(&mut self, most: usize) -> Result<usize, Error>;
+}
+
+impl RoundTrip for KernelHandle<Traced> {
+    fn send(&mut self, i: u64) -> Result<(), Error> {
+        Ok(KernelHandle::send(self, line(i), SECONDS)?)
+    }
+
+    fn recv(&mut self, i: u64) -> Result<(), Error> {
+        assert_eq!(KernelHandle::recv(self, SECONDS)?, line(i));
+        Ok(())
+    }
+
+    fn send_some(&mut self, first: u64, most: usize) -> Result<usize, Error> {
+        Ok(self.try_send_each(most, |k| line(first + k as u64))?)
+    }
+
+    fn recv_some(&mut self, most: usize) -> Result<usize, Error> {
+        Ok(self.try_recv_each(most, |_| {})?)
+    }
+}
+
 /// Microseconds a message, with so many in flight.
-fn closed(kernel: &mut KernelHandle<Traced>, at_once: u64) -> Result<f64, Error> {
+pub(super) fn closed(way: &mut impl RoundTrip, at_once: u64) -> Result<f64, Error> {
     let begun = Instant::now();
-    (0..at_once).try_for_each(|i| kernel.send(line(i), SECONDS))?;
+    (0..at_once).try_for_each(|i| way.send(i))?;
     for i in 0..MESSAGES {
-        assert_eq!(kernel.recv(SECONDS)?, line(i));
+        way.recv(i)?;
         if i + at_once < MESSAGES {
-            kernel.send(line(i + at_once), SECONDS)?;
+            way.send(i + at_once)?;
         }
     }
     Ok(begun.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64)
 }
 
 /// Microseconds a message, sent and received by batches.
-fn in_batches(kernel: &mut KernelHandle<Traced>, most: usize) -> Result<f64, Error> {
+pub(super) fn in_batches(way: &mut impl RoundTrip, most: usize) -> Result<f64, Error> {
     let (begun, n) = (Instant::now(), 20 * MESSAGES);
     let (mut sent, mut received) = (0u64, 0u64);
     while received < n {
         let left = most.min((n - sent) as usize);
         if left > 0 && sent - received < 8 * most as u64 {
-            sent += kernel.try_send_each(left, |k| line(sent + k as u64))? as u64;
+            sent += way.send_some(sent, left)? as u64;
         }
-        received += kernel.try_recv_each(most, |_| {})? as u64;
+        received += way.recv_some(most)? as u64;
     }
     Ok(begun.elapsed().as_secs_f64() * 1e6 / n as f64)
 }
