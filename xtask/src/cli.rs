@@ -75,7 +75,11 @@ pub enum Task {
         advisories: bool,
     },
     /// Check the code for other hosts, and run the ring and the CPU device on an emulated Arm processor
-    Hosts,
+    Hosts {
+        /// The whole suite too, which takes long there
+        #[arg(long)]
+        all: bool,
+    },
     /// Have Perfetto's trace processor read a trace of messages, and compare with what was written
     Perfetto,
     /// Draw the documentation's pictures from committed results: latency against load, and a traced run
@@ -128,7 +132,7 @@ pub fn run(args: &[String]) -> Result {
         Task::Mutants(options) => mutants::run(ws, &options),
         Task::Callgrind => callgrind::run(ws),
         Task::Deny { advisories } => deny::run(ws, advisories),
-        Task::Hosts => hosts::run(ws),
+        Task::Hosts { all } => hosts::run(ws, all),
         Task::Perfetto => perfetto::run(ws),
         Task::Picture => picture::run(ws),
         Task::Book => book::run(ws),

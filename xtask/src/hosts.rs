@@ -15,17 +15,22 @@ const CHECKED: [&str; 2] = ["aarch64-unknown-linux-gnu", "x86_64-pc-windows-gnu"
 /// toolchain for C nor that host's libraries are needed.
 const EMULATED: &str = "aarch64-unknown-linux-musl";
 
-/// What runs there: all tests of the ring, and the suite without a GPU.
-const TESTS: [&str; 2] = ["-p ring-shared --tests", "-p ring-tests --test suite"];
+/// What runs there: all tests of the ring, and the channels of the CPU device.
+const TESTS: [&str; 2] =
+    ["-p ring-shared --tests", "-p ring-device --test scopes --test stream --test hostile_links"];
+
+/// The CPU device under the host runtime, which takes long: not in CI.
+const SUITE: &str = "-p ring-tests --test suite";
 
 /// Tests that judge by the size of the process, which is the emulator's.
 const UNFIT: [&str; 1] = ["a_thousand_cycles_grow_nothing"];
 
-/// Checks the workspace for the other hosts without a warning, and runs the tests on the emulated one.
+/// Checks the workspace for the other hosts without a warning, and runs the tests on the emulated one: those that a run in CI has
+/// time for, or `all`.
 ///
 /// # Errors
 /// When anything is warned of, a test fails, or a target or the emulator cannot be had.
-pub fn run(ws: &Workspace) -> Result {
+pub fn run(ws: &Workspace, all: bool) -> Result {
     setup::targets(ws, &CHECKED)?;
     for host in CHECKED {
         let mut cargo = shell::stable_cargo(ws.root());
@@ -43,7 +48,7 @@ pub fn run(ws: &Workspace) -> Result {
     let libraries = ws.target("hosts").join("libraries");
     workspace::write(&libraries.join("libdl.a"), "!<arch>\n")?;
     let flags = format!("-Lnative={}", libraries.display());
-    for tests in TESTS {
+    for tests in TESTS.into_iter().chain(all.then_some(SUITE)) {
         let mut cargo = shell::stable_cargo(ws.root());
         cargo.args(["test", "--target", EMULATED]).args(tests.split_whitespace());
         cargo.arg("--target-dir").arg(ws.target("hosts"));
@@ -54,6 +59,7 @@ pub fn run(ws: &Workspace) -> Result {
         cargo.env("RING_TEST_RUNNER", &emulator);
         // Emulated, code that is not optimised at all takes several times as long.
         cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", "none");
+        cargo.env("CARGO_PROFILE_DEV_LTO", "off"); // which compiles in half of the time
         shell::show_and_run(&mut cargo)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const MESSAGES: u64 = if cfg!(miri) {
-    150
+    100
 } else if cfg!(ring_atomic_slots) {
     100_000 // a sanitizer looks on
 } else {
