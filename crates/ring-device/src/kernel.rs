@@ -6,6 +6,8 @@ use crate::emissions::{PortShape, Stages};
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
+#[cfg(not(target_arch = "nvptx64"))]
+use ring_shared::layout::ControlBlock;
 
 /// Threads of a channel's block where neither kernel nor launch chose.
 pub const DEFAULT_THREADS: u32 = 512;
@@ -16,6 +18,11 @@ pub const DEFAULT_THREADS: u32 = 512;
 pub const fn default_threads(calls: u64) -> u32 {
     if calls > 0 { DEFAULT_THREADS / 2 } else { DEFAULT_THREADS }
 }
+
+/// A kernel's code for one thread of a CPU: `ring_device::run` of that kernel, with what that asks of its caller.
+#[doc(hidden)]
+#[cfg(not(target_arch = "nvptx64"))]
+pub type OnCpu = unsafe fn(block: &ThreadBlock<'_>, control: *const ControlBlock);
 
 /// A ring kernel: a name, two message types, and the scope in which its handler runs.
 ///
@@ -40,6 +47,11 @@ pub trait Kernel: Sized + 'static {
     /// The shape of a channel's [call slots](ring_shared::calls); 0 if its handlers do not call the host.
     #[doc(hidden)]
     const CALLS: u64 = 0;
+    /// What a CPU's thread runs, where that is compiled in the kernel's crate, once for all crates that launch the kernel:
+    /// [`ring_kernel!`](crate::ring_kernel) has it so.
+    #[doc(hidden)]
+    #[cfg(not(target_arch = "nvptx64"))]
+    const ON_CPU: Option<OnCpu> = None;
     /// Whether its channels can note when they handled each message, for
     /// `LaunchConfig::trace`. It takes code in the loop that polls, also where no trace is asked for: a message with few others in flight is
     /// answered some 5 % later on an H200.

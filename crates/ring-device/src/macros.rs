@@ -264,6 +264,7 @@ macro_rules! ring_kernel {
                         $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
                     const TRACED: ::core::primitive::bool = $crate::__or!([$($traced)?] false);
                     const CALLS: ::core::primitive::u64 = $crate::__calls_const!($name $($calls)?);
+                    $crate::__on_cpu!($name);
                 ]
                 [
                     const _: () = $crate::kernel::check::<$name>();
@@ -579,10 +580,38 @@ macro_rules! __entry {
     };
 }
 
-/// On a CPU the kernel's type is all that the host needs.
+/// On a CPU the host needs no symbol.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {
     ($name:ident, $symbol:expr) => {};
+}
+
+/// What a CPU's thread runs. It is no instance of something generic, which each crate that launches the kernel would compile anew.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __on_cpu {
+    ($name:ident) => {
+        const ON_CPU: ::core::option::Option<$crate::kernel::OnCpu> = {
+            #[inline(never)]
+            unsafe fn on_cpu(
+                block: &$crate::ThreadBlock<'_>,
+                control: *const $crate::ControlBlock,
+            ) {
+                // SAFETY: the caller's promise, as for `run`.
+                unsafe { $crate::run::<$name>(block, control) }
+            }
+            ::core::option::Option::Some(on_cpu)
+        };
+    };
+}
+
+/// On a GPU there is the [entry](__entry).
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __on_cpu {
+    ($name:ident) => {};
 }

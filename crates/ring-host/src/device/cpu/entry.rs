@@ -27,10 +27,16 @@ unsafe fn cpu_entry<K: Kernel>(
     memory: &mut BlockMemory,
     hooks: Hooks,
 ) {
+    let on_cpu = const {
+        match K::ON_CPU {
+            Some(on_cpu) => on_cpu,
+            None => run::<K>,
+        }
+    };
     let control = std::ptr::with_exposed_provenance::<ControlBlock>(parameter as usize);
     let block = ThreadBlock::new(index, memory, hooks);
     // SAFETY: the caller's promise; the block is this thread's.
-    let done = catch_unwind(AssertUnwindSafe(|| unsafe { run::<K>(&block, control) }));
+    let done = catch_unwind(AssertUnwindSafe(|| unsafe { on_cpu(&block, control) }));
     if let Err(panic) = done {
         std::mem::forget(panic); // its drop could panic too, and then nobody would report it
         // SAFETY: the block that `run` was called with, which calls a handler only when it has found its channel.
