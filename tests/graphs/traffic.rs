@@ -11,6 +11,11 @@ fn counts(traffic: &[LinkTraffic]) -> Vec<[u64; 3]> {
     traffic.iter().map(|link| [link.sent, link.taken, link.waiting]).collect()
 }
 
+/// Of each link: how often who writes it waited for room.
+fn stalls(traffic: &[LinkTraffic]) -> Vec<u64> {
+    traffic.iter().map(|link| link.stalls).collect()
+}
+
 #[test]
 fn of_a_drained_graph_the_counts_are_exact() {
     on_each_device(|host| {
@@ -57,6 +62,7 @@ fn of_a_drained_graph_the_counts_are_exact() {
         assert_eq!((received, counts(&graph.traffic())[2]), (14, [14, 14, 0]));
         graph.terminate(LONG).unwrap();
         assert_eq!(counts(&graph.traffic()), [[20, 20, 0], [38, 38, 0], [14, 14, 0]]);
+        assert_eq!(stalls(&graph.traffic()), [0; 3]);
     });
 }
 
@@ -76,6 +82,10 @@ fn a_link_that_is_full_is_told_of() {
             let is_full = |link: &LinkTraffic| (link.fullest, link.slots) == (4, 4);
             traffic.iter().all(is_full).then_some(())
         });
+        until("all kernels wait for room", || {
+            stalls(&graph.traffic()).iter().all(|stalls| *stalls > 0).then_some(())
+        });
+        assert_eq!(graph.traffic()[2].stalls, 1, "nothing was received from there");
         for number in 0..20 {
             assert_eq!(ends.1.recv(LONG).unwrap().number, number);
         }
@@ -83,6 +93,39 @@ fn a_link_that_is_full_is_told_of() {
             let traffic = graph.traffic();
             traffic.iter().all(|link| (link.sent, link.taken) == (20, 20)).then_some(())
         });
+        // Each wait but the first is behind a message that was sent when one was received.
+        assert!((1..=17).contains(&graph.traffic()[2].stalls), "{:?}", graph.traffic());
+        graph.terminate(LONG).unwrap();
+    });
+}
+
+/// A kernel of so many inputs looks at each of its rings by itself.
+#[test]
+fn of_many_rings_the_one_without_room_is_told() {
+    on_each_device(|host| {
+        let mut declared = GraphBuilder::new();
+        let first = declared.kernel::<Pass>(config::<Pass>().channels(3));
+        let last = declared.kernel::<Pass>(config::<Pass>());
+        declared.feed(first).link(first, Pass::ON, last, Route::ToAll);
+        let read = declared.read_with(last, Pass::ON, 4);
+        let mut graph = host.launch_graph(&declared).unwrap();
+        graph.activate(LONG).unwrap();
+        for sender in &mut graph.senders(first).unwrap() {
+            (0..3).for_each(|_| sender.send(Item::default(), LONG).unwrap());
+        }
+        let mut receiver = graph.receiver(read, 0).unwrap();
+        for received in 0..6 {
+            // For each message but the first four, before there is room for it.
+            let expected = [0, (1 + received).min(5)];
+            until("it waits", || (stalls(&graph.traffic()) == expected).then_some(()));
+            receiver.recv(LONG).unwrap();
+        }
+        for _ in 0..3 {
+            receiver.recv(LONG).unwrap();
+        }
+        graph.drain(LONG).unwrap();
+        assert_eq!(counts(&graph.traffic()), [[9, 9, 0], [9, 9, 0]]);
+        assert_eq!(stalls(&graph.traffic()), [0, 5]);
         graph.terminate(LONG).unwrap();
     });
 }

@@ -124,10 +124,11 @@ fn ports_are_told_by_channel_and_by_who_reads_them() {
     let first = declared.kernel::<Pass>(launch().channels(2));
     let last = declared.kernel::<Pass>(launch());
     declared.feed(first).link_with(first, Pass::ON, last, Route::ToAll, 64);
-    declared.read_with(last, Pass::ON, 16);
+    let read = declared.read_with(last, Pass::ON, 8);
     let mut graph = runtime.launch_graph(&declared).unwrap();
     graph.activate(LONG).unwrap();
-    for (sender, count) in graph.senders(first).unwrap().iter_mut().zip([3, 5]) {
+    let mut senders = graph.senders(first).unwrap();
+    for (sender, count) in senders.iter_mut().zip([3, 5]) {
         (0..count).for_each(|_| sender.send(Item::default(), LONG).unwrap());
     }
     graph.drain(LONG).unwrap();
@@ -142,9 +143,21 @@ fn ports_are_told_by_channel_and_by_who_reads_them() {
     let of_bytes = each.map(|port| of("ring_port_bytes_total", port));
     assert_eq!(of_bytes, [3.0 * bytes, 5.0 * bytes, 8.0 * bytes]);
     assert_eq!(each.map(|port| of("ring_port_waiting", port)), [0.0, 0.0, 8.0]);
-    assert_eq!(each.map(|port| of("ring_port_fullest_ratio", port)), [0.0, 0.0, 0.5]);
+    assert_eq!(each.map(|port| of("ring_port_fullest_ratio", port)), [0.0, 0.0, 1.0]);
+    assert_eq!(each.map(|port| of("ring_port_stalls_total", port)), [0.0; 3]);
     let named = page.all("ring_port_waiting", &[("port", "ON"), ("kernel", "pass")]);
     assert_eq!(named.len(), 3);
+    graph.activate(LONG).unwrap();
+    senders[0].send(Item::default(), LONG).unwrap();
+    until("the last kernel waits for room", || {
+        let page = scraped(&metrics);
+        let of = |to| page.value("ring_port_stalls_total", &[("channel", "0"), ("to", to)]);
+        (of("host") == 1.0).then(|| assert_eq!(of("pass"), 0.0))
+    });
+    let mut receiver = graph.receiver(read, 0).unwrap();
+    for _ in 0..9 {
+        receiver.recv(LONG).unwrap();
+    }
     graph.terminate(LONG).unwrap();
 }
 

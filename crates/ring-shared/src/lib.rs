@@ -52,7 +52,7 @@ pub use ring::{Corrupt, PushError, Ring};
 
 /// Version of every layout and rule in this crate. Host and device refuse each other when it
 /// differs; the PTX carries it as the global `RING_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 /// First word of a control block: "RINGCTRL" in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"RINGCTRL");

@@ -64,6 +64,8 @@ pub struct OfLink {
     pub waiting: Option<f64>,
     /// How full the fullest ring is, from 0 to 1.
     pub fullest: Option<f64>,
+    /// How often a second a channel waited for room.
+    pub stalls: Option<f64>,
 }
 
 /// What is shown of `now`, and of what has changed since `before`, some time ago.
@@ -89,8 +91,14 @@ pub fn between(before: Option<(&Sample, Duration)>, now: &Sample) -> Rates {
             let (before, time) = before?;
             a_second(of(before.links.get(id)?)?, of(now)?, time)
         };
-        let (messages, bytes) = (rate(|link| link.messages), rate(|link| link.bytes));
-        OfLink { id: id.clone(), messages, bytes, waiting: now.waiting, fullest: now.fullest }
+        OfLink {
+            id: id.clone(),
+            messages: rate(|link| link.messages),
+            bytes: rate(|link| link.bytes),
+            waiting: now.waiting,
+            fullest: now.fullest,
+            stalls: rate(|link| link.stalls),
+        }
     };
     Rates {
         kernels: now.kernels.iter().map(kernel).collect(),

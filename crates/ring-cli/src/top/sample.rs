@@ -104,6 +104,8 @@ pub struct Link {
     pub waiting: Option<f64>,
     /// How full the fullest ring is, from 0 to 1.
     pub fullest: Option<f64>,
+    /// How often a channel waited for room.
+    pub stalls: Option<f64>,
 }
 
 /// Memory of a runtime.
@@ -213,6 +215,7 @@ impl Link {
             "ring_port_messages_total" => (&mut self.messages, |a, b| a + b),
             "ring_port_bytes_total" => (&mut self.bytes, |a, b| a + b),
             "ring_port_waiting" => (&mut self.waiting, |a, b| a + b),
+            "ring_port_stalls_total" => (&mut self.stalls, |a, b| a + b),
             "ring_port_fullest_ratio" => (&mut self.fullest, f64::max),
             _ => return,
         };

@@ -23,7 +23,7 @@ const MEANINGS: [(&str, &str); 9] = [
     ("msg/s, bytes/s", "messages handled; bytes of requests and of responses"),
     ("waiting, unread", "requests not yet taken; responses not yet received"),
     ("errors", "since the launch: messages refused, wrong indices"),
-    ("stalls/s", "how often a sender found no room"),
+    ("stalls/s", "how often a sender, or who writes a link, found no room"),
     ("fullest", "of a link: how full the fullest of its rings is"),
     ("rate", "msg/s of the last 30 intervals, to the greatest of them"),
 ];
@@ -142,7 +142,7 @@ fn columns_of_kernels() -> [Column<OfKernel>; 10] {
     ]
 }
 
-fn columns_of_links() -> [Column<OfLink>; 8] {
+fn columns_of_links() -> [Column<OfLink>; 9] {
     [
         left("link from", 14, |link| name(&link.id.kernel)),
         left("device", 7, |link| link.id.kernel.device.clone()),
@@ -152,6 +152,7 @@ fn columns_of_links() -> [Column<OfLink>; 8] {
         right("bytes/s", 8, |link| figures::bytes(link.bytes)),
         right("waiting", 8, |link| figures::count(link.waiting)),
         right("fullest", 7, |link| figures::percent(link.fullest)),
+        right("stalls/s", 9, |link| figures::count(link.stalls)),
     ]
 }
 

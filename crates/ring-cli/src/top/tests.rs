@@ -114,6 +114,7 @@ fn links_stand_between_kernels_and_channels() {
             writeln!(page, "ring_port_bytes_total{{{of}}} {}", 64 * messages).unwrap();
             writeln!(page, "ring_port_waiting{{{of}}} {}", 10 * times).unwrap();
             writeln!(page, "ring_port_fullest_ratio{{{of}}} {}", times as f64 / 8.0).unwrap();
+            writeln!(page, "ring_port_stalls_total{{{of}}} {}", messages / 500).unwrap();
         }
         page
     };
@@ -130,9 +131,9 @@ http://127.0.0.1:9464/metrics every 1s, sampled 0 s ago
   echo #1        cpu     active      1.00 us  1.98 us        -        -        1  2.50 MB persistent
   pinned memory of cpu: 67.1 MB, 60.0 MB free
 
-  link from      device  port         to             msg/s  bytes/s  waiting fullest
-  echo #1        cpu     late         host               0      0 B        0      0%
-  echo #1        cpu     on           sum            3.00k   192 kB       30     25%
+  link from      device  port         to             msg/s  bytes/s  waiting fullest  stalls/s
+  echo #1        cpu     late         host               0      0 B        0      0%         0
+  echo #1        cpu     on           sum            3.00k   192 kB       30     25%         6
 
   kernel▼        device    ch state      msg/s  bytes/s  waiting  unread  errors  stalls/s  rate
 > echo #1        cpu        0 active     1.00k   128 kB        0      10       0         0   █

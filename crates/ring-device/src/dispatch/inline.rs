@@ -11,7 +11,7 @@ use crate::memory::scratch::SCRATCH_BYTES;
 use crate::memory::signals::Signals;
 use crate::memory::signals::{Decision, Wake};
 use crate::memory::telemetry::POLLERS;
-use crate::memory::trace::Handled;
+use crate::memory::trace::{Handled, Times};
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
 use ring_shared::atomics::Ordering::Relaxed;
@@ -292,13 +292,11 @@ impl<K: Kernel> Channel<'_, K> {
     /// One thread, when `n` messages from `index` on were handled together, whose handler began and ended at so many ticks, and which the
     /// look at `unseen` did not show: notes it, if there is a trace ring. It costs nothing where the kernel is not declared so.
     #[inline(always)]
-    pub fn trace(&self, (index, n): (u64, u32), (began, ended): (u64, u64), unseen: u64) {
+    pub fn trace(&self, (index, n): (u64, u32), times: (u64, u64), unseen: u64) {
         if !Self::TRACES {
             return;
         }
-        let short = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
-        let (took, waited) = (short(ended.wrapping_sub(began)), short(began.wrapping_sub(unseen)));
-        let handled = Handled { index, n, took, waited, ended: ended as u32 };
+        let handled = Handled { index, n, times: Times::new(times, unseen) };
         self.memory().trace.note(self.threads_of_block(), handled);
     }
 

@@ -19,19 +19,34 @@ pub(crate) struct Trace {
     next: AtomicU64,
 }
 
-/// Messages that a warp or the block has handled together, with times in ticks. Of times that are longer than 32 bits hold, the most.
+/// When messages were handled, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// How long the handler took.
+    pub took: u64,
+    /// How long they had waited before, at most.
+    pub waited: u64,
+    /// When the handler ended.
+    ended: u64,
+}
+
+impl Times {
+    /// Of a handler that began and ended at so many ticks, for messages that the look at `unseen` did not show.
+    #[inline(always)]
+    pub fn new((began, ended): (u64, u64), unseen: u64) -> Times {
+        Times { took: ended.wrapping_sub(began), waited: began.wrapping_sub(unseen), ended }
+    }
+}
+
+/// Messages that a warp or the block has handled together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handled {
     /// Index of the first.
     pub index: u64,
     /// How many.
     pub n: u32,
-    /// How long the handler took.
-    pub took: u32,
-    /// How long they waited before, at most.
-    pub waited: u32,
-    /// When the handler ended, the low half.
-    pub ended: u32,
+    /// When.
+    pub times: Times,
 }
 
 impl Trace {
@@ -92,10 +107,12 @@ impl Trace {
     #[inline(always)]
     pub fn note_with(&self, threads: Threads, handled: Handled, following: u32) -> u32 {
         let Some(ring) = self.ring() else { return 0 };
-        let Handled { index, n, took, waited, ended } = handled;
+        let Handled { index, n, times: Times { took, waited, ended } } = handled;
         let position = self.take(threads, 1 + following);
         let (at, ticks) = threads.now_and_ticks();
-        let ago = (ticks as u32).wrapping_sub(ended);
+        let ago = (ticks as u32).wrapping_sub(ended as u32);
+        let most = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX); // a record has 32 bits for each
+        let (took, waited) = (most(took), most(waited));
         ring.write(position, Record { index, n, at, ago, took, waited });
         position.wrapping_add(1)
     }

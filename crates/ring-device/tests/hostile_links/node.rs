@@ -70,7 +70,7 @@ impl Memory {
 
     fn new<K: Kernel>(rings: &Rings) -> Memory {
         let ends = rings.inputs.len() + rings.outputs.len();
-        let table = size_of::<Links>() + ends * size_of::<Link>();
+        let table = Link::offset(ends);
         let memory = Memory { guarded: Guarded::new(&[size_of::<Shared>(), table]) };
         let (shared, base) = (memory.shared(), memory.guarded.address(0));
         shared.control.initialise(&KernelSetup {
@@ -100,7 +100,7 @@ impl Memory {
         let port = PortLinks { first: 0, count, routing: rings.routing };
         links.ports[0].store(port.to_word(), Relaxed);
         for (k, ring) in rings.inputs.iter().chain(&rings.outputs).enumerate() {
-            let at = size_of::<Links>() + k * size_of::<Link>();
+            let at = Link::offset(k);
             // SAFETY: as above.
             ring.describe(unsafe { memory.guarded.part(1).add(at).cast().as_ref() }, Far::Channel);
         }

@@ -147,9 +147,10 @@ impl Launched {
                 let of_channel = |rings: &PortRings| rings.flowed(&self.memory);
                 let flowed = channels.iter().map(of_channel).fold(Flowed::default(), Flowed::and);
                 let PortRings { port: (_, port), to, shape, .. } = channels[0];
-                let Flowed { sent, taken, waiting, fullest } = flowed;
+                let Flowed { sent, taken, waiting, fullest, stalls } = flowed;
                 let from = (device.name, port);
-                LinkTraffic { from, to, sent, taken, waiting, fullest, slots: shape.capacity }
+                let slots = shape.capacity;
+                LinkTraffic { from, to, sent, taken, waiting, fullest, slots, stalls }
             });
             each.collect::<Vec<_>>()
         };

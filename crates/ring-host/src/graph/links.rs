@@ -51,6 +51,9 @@ pub struct LinkTraffic {
     pub fullest: u64,
     /// Slots of each ring.
     pub slots: u32,
+    /// How often the kernel that writes waited for the one that reads: a channel had a message to handle, and there was no room in a ring for
+    /// what its handler may emit. As long as the channel sends nothing there it counts once.
+    pub stalls: u64,
 }
 
 /// A link of a launched graph.

@@ -6,7 +6,7 @@ use super::trace::events::TracedRing;
 use crate::device::{Driver, NoPeer};
 use crate::error::GraphError;
 use crate::memory::links::{
-    GraphMemory, KernelLinks, LinkShape, Place, PortRings, RingEnds, Told, table_bytes,
+    Consumer, GraphMemory, KernelLinks, LinkShape, Place, PortRings, RingEnds, Told, table_bytes,
 };
 use ring_shared::layout::{Far, LINE, Link, PortLinks, Routing};
 use ring_shared::ring::MAX_CAPACITY;
@@ -325,13 +325,12 @@ impl GraphPlan {
                 let ends = outputs.clone().map(|output| {
                     let number = rings.outputs[output];
                     let link = fed + rings.inputs.len() + output;
-                    match (consumers[number], self.rings[number].place) {
-                        (None, Place::Pinned(at)) => RingEnds::ToHost(device, at),
-                        (consumer, _) => {
-                            let producer = Told { device, table, link };
-                            RingEnds::Between([producer, consumer.unwrap_or(producer)])
-                        }
-                    }
+                    let producer = Told { device, table, link };
+                    let consumer = match (consumers[number], self.rings[number].place) {
+                        (None, Place::Pinned(at)) => Consumer::Host(at),
+                        (consumer, _) => Consumer::Channel(consumer.unwrap_or(producer)),
+                    };
+                    RingEnds { producer, consumer }
                 });
                 all.push(PortRings {
                     channel,

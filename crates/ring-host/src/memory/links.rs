@@ -73,7 +73,7 @@ impl LinkShape {
 
 /// Bytes of what a channel with so many rings is told, in whole lines.
 pub(crate) fn table_bytes(inputs: usize, outputs: usize) -> usize {
-    (size_of::<Links>() + (inputs + outputs) * size_of::<Link>()).next_multiple_of(LINE)
+    Link::offset(inputs + outputs).next_multiple_of(LINE)
 }
 
 impl LinkMemory {
@@ -115,7 +115,7 @@ impl LinkMemory {
 
     /// The `k`th link behind that.
     pub fn link(&self, table: usize, k: usize) -> &Link {
-        let at = table + size_of::<Links>() + k * size_of::<Link>();
+        let at = table + Link::offset(k);
         // SAFETY: as for `links`.
         unsafe { self.at::<Link>(at).as_ref() }
     }
@@ -175,7 +175,7 @@ impl LinkMemory {
     }
 }
 
-/// Where a channel says which message is the next one at its end of a ring.
+/// Where a channel says how far it is at its end of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     /// The device that the channel is on.
@@ -187,11 +187,18 @@ pub(crate) struct Told {
 
 /// Both ends of a ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum RingEnds {
-    /// Of a producer and a consumer on devices.
-    Between([Told; 2]),
-    /// Of a producer on a device, and the host: the ring lies there in the device's pinned memory.
-    ToHost(usize, usize),
+pub(crate) struct RingEnds {
+    pub producer: Told,
+    pub consumer: Consumer,
+}
+
+/// Who has the other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Consumer {
+    /// A channel.
+    Channel(Told),
+    /// The host: the ring lies at that offset of the pinned memory of the producer's device.
+    Host(usize),
 }
 
 /// The rings of a port of one channel.
@@ -218,20 +225,24 @@ pub(crate) struct Flowed {
     /// Messages that lie in the rings, and in the fullest of them.
     pub waiting: u64,
     pub fullest: u64,
+    /// How often a producer waited for room.
+    pub stalls: u64,
 }
 
 impl PortRings {
     /// What has gone through them.
     pub fn flowed(&self, memory: &[LinkMemory]) -> Flowed {
         let mut all = Flowed::default();
-        for ends in &self.rings {
-            let [sent, taken] = match *ends {
-                RingEnds::Between(ends) => ends.map(|Told { device, table, link }| {
-                    memory[device].link(table, link).next.load(Relaxed)
-                }),
-                RingEnds::ToHost(device, at) => memory[device].to_host(at, self.shape),
+        let link = |Told { device, table, link }: Told| memory[device].link(table, link);
+        for RingEnds { producer, consumer } in &self.rings {
+            let of_producer = link(*producer);
+            let sent_and_taken = match *consumer {
+                Consumer::Channel(consumer) => {
+                    [of_producer, link(consumer)].map(|link| link.next.load(Relaxed))
+                }
+                Consumer::Host(at) => memory[producer.device].to_host(at, self.shape),
             };
-            all.add(sent, taken, self.shape.capacity);
+            all.add(sent_and_taken, of_producer.stalls.load(Relaxed), self.shape.capacity);
         }
         all
     }
@@ -239,12 +250,13 @@ impl PortRings {
 
 impl Flowed {
     /// Of one ring more. What devices say is theirs, and each end says it when it comes to that.
-    fn add(&mut self, sent: u64, taken: u64, capacity: u32) {
+    fn add(&mut self, [sent, taken]: [u64; 2], stalls: u64, capacity: u32) {
         let waiting = sent.saturating_sub(taken).min(capacity.into());
         self.sent = self.sent.wrapping_add(sent);
         self.taken = self.taken.wrapping_add(taken);
         self.waiting += waiting;
         self.fullest = self.fullest.max(waiting);
+        self.stalls = self.stalls.wrapping_add(stalls);
     }
 
     /// Of all of these.
@@ -254,6 +266,7 @@ impl Flowed {
             taken: self.taken.wrapping_add(other.taken),
             waiting: self.waiting + other.waiting,
             fullest: self.fullest.max(other.fullest),
+            stalls: self.stalls.wrapping_add(other.stalls),
         }
     }
 }

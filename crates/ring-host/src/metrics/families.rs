@@ -133,7 +133,7 @@ fn of_channels<'a>() -> [Metric<OfChannel<'a>>; 12] {
     ]
 }
 
-fn of_ports<'a>() -> [Metric<&'a PortSample>; 4] {
+fn of_ports<'a>() -> [Metric<&'a PortSample>; 5] {
     [
         metric(
             "ring_port_messages",
@@ -158,6 +158,12 @@ fn of_ports<'a>() -> [Metric<&'a PortSample>; 4] {
             None,
             "How full the fullest of the port's rings is, from 0 to 1",
             Gauge(|port| Some(port.flowed.fullest as f64 / f64::from(port.slots.max(1)))),
+        ),
+        metric(
+            "ring_port_stalls",
+            None,
+            "How often the channel waited for room in one of the port's rings; until it sends something there that counts once",
+            Counter(|port| Some(port.flowed.stalls)),
         ),
     ]
 }
@@ -389,6 +395,6 @@ mod tests {
         assert_eq!(names.iter().filter(lacking).collect::<Vec<_>>(), [""; 0]);
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 26);
+        assert_eq!(names.len(), 27);
     }
 }

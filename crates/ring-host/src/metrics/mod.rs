@@ -22,6 +22,7 @@
 //! | `ring_port_bytes_total` | channel and port | bytes of these |
 //! | `ring_port_waiting` | channel and port | messages in the port's rings that were not taken |
 //! | `ring_port_fullest_ratio` | channel and port | how full the fullest of the port's rings is, from 0 to 1 |
+//! | `ring_port_stalls_total` | channel and port | how often the channel waited for room in one of the port's rings; until it sends something there that counts once |
 //! | `ring_handler_seconds` | kernel | histogram: how long handlers ran |
 //! | `ring_queueing_seconds` | kernel | histogram: how long messages waited before they were handled, at most |
 //! | `ring_kernel_info` | kernel | 1, with its mode, memory, blocks, threads and channels |

@@ -411,10 +411,10 @@ fn the_report_of_a_device() {
 fn the_traffic_of_a_link() {
     let (from, to) = (("even", "halves"), Some("sum"));
     is_written(
-        LinkTraffic { from, to, sent: 9, taken: 7, waiting: 2, fullest: 1, slots: 64 },
+        LinkTraffic { from, to, sent: 9, taken: 7, waiting: 2, fullest: 1, slots: 64, stalls: 3 },
         concat!(
             r#"{"from":["even","halves"],"to":"sum","sent":9,"taken":7,"waiting":2,"#,
-            r#""fullest":1,"slots":64}"#,
+            r#""fullest":1,"slots":64,"stalls":3}"#,
         ),
     );
 }

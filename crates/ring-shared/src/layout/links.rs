@@ -20,16 +20,29 @@ shared_struct! {
 }
 
 shared_struct! {
-    /// One end of a ring. The host writes it before the launch, and but for `next` only the host does.
-    pub struct Link: size 64, align 64 {
+    /// One end of a ring. The host writes it before the launch, and then the channel the second half alone: now and then, and
+    /// exactly before it says that it is inactive or has left.
+    pub struct Link: size 128, align 64 {
         /// Where the ring lies.
         pub ring @ 0: RingDescriptor,
         /// Number of a [`Far`].
         pub far @ 48: AtomicU32,
         pad @ 52: AtomicU32,
-        /// Index of the next message at this end, as its channel said last: now and then, and exactly before it says that it is inactive
-        /// or has left. Of a host's ring it begins where that does, and else at 0.
-        pub next @ 56: AtomicU64,
+        pad_2 @ 56: AtomicU64,
+        /// Index of the next message at this end. Of a host's ring it begins where that does, and else at 0.
+        pub next @ 64: AtomicU64,
+        /// Of an output: how often the launch's channel had a message to handle, none under way, and no room in the ring for what the
+        /// handler may emit. Those until it sends something there count as one.
+        pub stalls @ 72: AtomicU64,
+        pad_3 @ 80: [AtomicU64; 6],
+    }
+}
+
+impl Link {
+    /// How far behind the beginning of a [table](Links) link `k` lies, the inputs first.
+    #[inline(always)]
+    pub const fn offset(k: usize) -> usize {
+        size_of::<Links>() + k * size_of::<Link>()
     }
 }
 

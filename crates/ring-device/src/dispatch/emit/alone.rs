@@ -4,7 +4,6 @@
 
 use super::known::Look;
 use super::look::Watch;
-use super::note::Times;
 use super::registers::OwnStage;
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
@@ -12,6 +11,7 @@ use crate::emissions::Stages;
 use crate::kernel::{Emitters, Kernel, Scope};
 use crate::memory::links::Lane;
 use crate::memory::signals::Decision;
+use crate::memory::trace::Times;
 use ring_shared::Message;
 use ring_shared::atomics::{MemoryScope, System};
 use ring_shared::layout::{Doorbell, MAX_PORTS, PortLinks, Routing};

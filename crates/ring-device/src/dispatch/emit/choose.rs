@@ -88,6 +88,9 @@ impl<K: Kernel> Channel<'_, K> {
                 if decision != Decision::Wait {
                     break decision;
                 }
+                if found != 0 {
+                    this.note_stalls(watch); // or the message is on its way
+                }
             }
             looks = looks.saturating_add(1);
             this.pause(looks, active);

@@ -372,6 +372,23 @@ impl<'c, K: Kernel> Channel<'c, K> {
         let least = self.warp_min32(room.wrapping_add(1));
         least.checked_sub(1)
     }
+
+    /// The first warp, where there is a message that was not taken, and none is under way: notes for which outputs it waits.
+    #[inline(always)]
+    pub(super) fn note_stalls(&self, watch: &Watch<'_>) {
+        let (mut k, step) = self.outputs_of_lane(watch);
+        while k < watch.outputs {
+            // SAFETY: an output of this lane; only this warp touches its end, and its stalls.
+            let (sink, stalls) =
+                unsafe { (&(*self.output(k)).sink, &mut (*self.output(k)).stalls) };
+            // SAFETY: an output; nobody changes that.
+            let most = unsafe { (*self.output(k)).most };
+            if sink.known_free() < most.get() {
+                stalls.note(sink.next());
+            }
+            k += step;
+        }
+    }
 }
 
 impl Watch<'_> {

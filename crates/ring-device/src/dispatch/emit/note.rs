@@ -6,38 +6,30 @@ use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
 use crate::memory::flow::Turn;
-use crate::memory::trace::Handled;
+use crate::memory::trace::{Handled, Times};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::trace::OfEnd;
 
-/// When messages were handled, in ticks.
-#[derive(Clone, Copy)]
-pub(super) struct Times {
-    /// How long the handler took.
-    pub took: u64,
-    /// How long they had waited before.
-    pub waited: u64,
-    /// When the handler ended.
-    pub ended: u64,
-}
-
-impl Times {
-    /// Of a handler that began and ended at so many ticks, for messages that the look at `unseen` did not show.
-    #[inline(always)]
-    pub fn new((began, ended): (u64, u64), unseen: u64) -> Times {
-        Times { took: ended.wrapping_sub(began), waited: began.wrapping_sub(unseen), ended }
-    }
-}
-
 impl<K: Kernel> Channel<'_, K> {
-    /// All threads of a warp, when the chunk in an area is handled and what was emitted has its places: notes `n` messages of an input, from
-    /// that with the low half `index` of its index on, and what each output got.
+    /// All threads of a warp, when the chunk in an area is handled and what was emitted has its places: notes which messages these are, by
+    /// the number of their input, the low half of the first one's index, and how many they are; and what each output got.
     #[inline(always)]
-    pub(super) fn trace_chunk(&self, area: Area, (input, index, n): (u32, u32, u32), times: Times) {
-        let trace = &self.memory().trace;
-        if !Self::TRACES || !self.agreed(trace.is_on()) {
-            return;
+    pub(super) fn trace_chunk(&self, area: Area, messages: (u32, u32, u32), times: Times) {
+        if self.has_trace() {
+            self.note_chunk(area, messages, times);
         }
+    }
+
+    /// All threads of a warp: whether there is a trace ring.
+    #[inline(always)]
+    fn has_trace(&self) -> bool {
+        Self::TRACES && self.agreed(self.memory().trace.is_on())
+    }
+
+    /// All threads of a warp, if there is a trace ring: as [`trace_chunk`](Self::trace_chunk).
+    #[inline(always)]
+    fn note_chunk(&self, area: Area, (input, index, n): (u32, u32, u32), times: Times) {
+        let trace = &self.memory().trace;
         let count = |output: u32| match output < area.outputs {
             true => area.of_output(output).load(Relaxed),
             false => 0,
@@ -50,10 +42,7 @@ impl<K: Kernel> Channel<'_, K> {
         let mut position = 0;
         if self.is_lane_0() {
             let of = OfEnd { index, end: input as u16, following: following as u16 };
-            let short = |ticks: u64| u32::try_from(ticks).unwrap_or(u32::MAX);
-            let Times { took, waited, ended } = times;
-            let (took, waited, ended) = (short(took), short(waited), ended as u32);
-            let handled = Handled { index: of.to_word(), n, took, waited, ended };
+            let handled = Handled { index: of.to_word(), n, times };
             position = trace.note_with(self.threads_of_block(), handled, following);
         }
         position = self.shuffle32(position, 0);
@@ -78,7 +67,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp, while there is no stream, before a message that came inline is handled: notes where outputs are.
     #[inline(always)]
     pub(super) fn trace_places(&self, watch: &Watch<'_>, area: Area) {
-        if !Self::TRACES || !self.agreed(self.memory().trace.is_on()) {
+        if !self.has_trace() {
             return;
         }
         let (mut output, step) = self.outputs_of_lane(watch);
@@ -95,7 +84,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first warp, when that message is handled, and what was emitted for it is sent: notes it.
     #[inline(always)]
     pub(super) fn trace_alone(&self, watch: &Watch<'_>, area: Area, times: Times) {
-        if !Self::TRACES || !self.agreed(self.memory().trace.is_on()) {
+        if !self.has_trace() {
             return;
         }
         let (mut output, step) = self.outputs_of_lane(watch);
@@ -109,6 +98,6 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
         // SAFETY: an input; only this warp touches its end, and none of its lanes does now.
         let next = unsafe { &(*self.input(watch.input)).source }.next() as u32;
-        self.trace_chunk(area, (watch.input, next.wrapping_sub(1), 1), times);
+        self.note_chunk(area, (watch.input, next.wrapping_sub(1), 1), times);
     }
 }

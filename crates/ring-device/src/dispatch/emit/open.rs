@@ -60,7 +60,7 @@ impl<K: Kernel> Channel<'_, K> {
         self.sync();
         let (layout, flow) = (self.layout(), self.flow());
         let link = |k: u32| {
-            let at = at + size_of::<Links>() + k as usize * size_of::<Link>();
+            let at = at + Link::offset(k as usize);
             // SAFETY: the caller's promise: so many are behind the head; cells only.
             unsafe { &*with_exposed_provenance::<Link>(at) }
         };

@@ -1,14 +1,15 @@
-//! How many messages have gone through each end of a ring, as the host is told.
+//! How many messages have gone through each end of a ring, and how often one had no room, as the host is told.
 
 use crate::block::{Cooperate, Threads};
 use crate::dispatch::channel::Channel;
 use crate::kernel::Kernel;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::Relaxed;
-use ring_shared::layout::{Link, Links};
+use ring_shared::layout::Link;
 
 impl<K: Kernel> Channel<'_, K> {
-    /// The first warp: tells the host how many messages it has taken from each input and sent to each output.
+    /// The first warp: tells the host how many messages it has taken from each input and sent to each output, and how often it waited for
+    /// room there.
     #[inline(always)]
     pub fn report_links(&self) {
         if cfg!(loom) {
@@ -16,19 +17,23 @@ impl<K: Kernel> Channel<'_, K> {
         }
         self.warp_sync(); // each lane has done with the ends that belong to it
         let (inputs, outputs) = (self.layout().inputs, self.layout().outputs);
-        let first = self.flow().links.get() as usize + size_of::<Links>();
+        let table = self.flow().links.get() as usize;
         let mut k = self.lane();
         while k < inputs + outputs {
+            // SAFETY: `open_links` has found the table there, with so many behind its head; cells only.
+            let link: &Link =
+                unsafe { &*with_exposed_provenance(table + Link::offset(k as usize)) };
             let next = if k < inputs {
                 // SAFETY: an input; only this warp touches its end, and none of its lanes does now.
                 unsafe { (*self.input(k)).source.next() }
             } else {
                 // SAFETY: an output, likewise.
-                unsafe { (*self.output(k - inputs)).sink.next() }
+                let (sink, stalls) = unsafe {
+                    (&(*self.output(k - inputs)).sink, (*self.output(k - inputs)).stalls)
+                };
+                link.stalls.store(stalls.count, Relaxed);
+                sink.next()
             };
-            // SAFETY: `open_links` has found the table there, with so many behind its head; cells only.
-            let link: &Link =
-                unsafe { &*with_exposed_provenance(first + k as usize * size_of::<Link>()) };
             link.next.store(next, Relaxed);
             k += Threads::WARP;
         }

@@ -235,7 +235,12 @@ impl<'c, K: Kernel> Channel<'c, K> {
         }
         match self.room_for(watch, found, steps.under_way) {
             None => steps.stop = Decision::CorruptRing,
-            Some(0) => return 0,
+            Some(0) => {
+                if steps.under_way == 0 {
+                    self.note_stalls(watch);
+                }
+                return 0;
+            }
             Some(n) => {
                 if watch.is_narrow && !is_fenced {
                     self.fence_links(watch); // before slots are read that the look vouches for, or written

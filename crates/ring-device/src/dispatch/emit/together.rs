@@ -5,7 +5,6 @@
 use super::Area;
 use super::known::Look;
 use super::look::Watch;
-use super::note::Times;
 use super::stream::Steps;
 use super::work::Chunk;
 use super::worker::Worker;
@@ -13,6 +12,7 @@ use crate::block::Cooperate;
 use crate::dispatch::channel::Channel;
 use crate::kernel::{Emitters, Kernel, Scope};
 use crate::memory::signals::Decision;
+use crate::memory::trace::Times;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::AtomicU32;
 

@@ -4,7 +4,6 @@
 //! block-shared memory, or at a branch. So what every chunk comes through has few loads that wait for each other, and few branches:
 //! lanes that have nothing to do read what the last one with something to do reads, and do not write.
 
-use super::note::Times;
 use super::worker::{TakenStep, Worker};
 use super::{Area, fits_once};
 use crate::block::{Cooperate, Piece, Threads, Words};
@@ -13,6 +12,7 @@ use crate::emissions::Stages;
 use crate::kernel::{Kernel, Scope};
 use crate::memory::flow::STEPS;
 use crate::memory::signals::Decision;
+use crate::memory::trace::Times;
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::Message;
 use ring_shared::atomics::{Gpu, MemoryScope, System};
