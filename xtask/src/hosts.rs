@@ -59,7 +59,7 @@ pub fn run(ws: &Workspace, all: bool) -> Result {
         cargo.env("RING_TEST_RUNNER", &emulator);
         // Emulated, code that is not optimised at all takes several times as long.
         cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", "none");
-        cargo.env("CARGO_PROFILE_DEV_LTO", "off"); // which compiles in half of the time
+        cargo.env("CARGO_PROFILE_DEV_LTO", "off"); // no thin LTO between units of a package: as in `sanitize`
         shell::show_and_run(&mut cargo)?;
     }
     Ok(())
