@@ -47,6 +47,7 @@ mod sizes;
 mod state;
 mod supervision;
 mod ticks;
+mod tools;
 mod tracing;
 mod vectors;
 mod window;

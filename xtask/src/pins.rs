@@ -132,6 +132,9 @@ pub const EXAMPLES: Module = Module {
         "ring_Meetings",
         "ring_Passing",
         "ring_Saxpy",
+        "ring_Functions",
+        "ring_WarpTools",
+        "ring_BlockTools",
     ],
 };
 

@@ -3,6 +3,8 @@
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, Adder, View};
+use crate::number::Number;
+use crate::reduce;
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -42,6 +44,12 @@ impl<'a> ThreadContext<'a> {
         self.block
     }
 
+    /// Index of the channel whose message this is, from 0.
+    #[inline(always)]
+    pub fn channel(&self) -> usize {
+        self.block.channel() as usize
+    }
+
     /// Counts this message as refused in the channel's telemetry. Call it once a message.
     #[inline(always)]
     pub fn refuse(&self) {
@@ -77,6 +85,10 @@ impl<'a> ThreadContext<'a> {
 }
 
 /// Seen by a [`WarpHandler`](crate::WarpHandler).
+///
+/// What the threads do together all of them must call, at one place of the handler and in the same order: `sync`, sums and scans, `shuffle`,
+/// `all`, `any`, `ballot`. On a GPU a warp some of whose threads do not come waits for ever, and its kernel leaves no more:
+/// commands end with a timeout.
 #[derive(Debug)]
 pub struct WarpContext<'a> {
     block: ThreadBlock<'a>,
@@ -92,6 +104,12 @@ impl<'a> WarpContext<'a> {
     #[inline(always)]
     pub(crate) fn block(&self) -> ThreadBlock<'a> {
         self.block
+    }
+
+    /// Index of the channel whose message this is, from 0.
+    #[inline(always)]
+    pub fn channel(&self) -> usize {
+        self.block.channel() as usize
     }
 
     /// Index of the calling thread in the warp, from 0: its lane.
@@ -119,10 +137,60 @@ impl<'a> WarpContext<'a> {
         self.block.warp_sync();
     }
 
-    /// The sum of what each thread of the warp brings, wrapping, for all of them.
+    /// The sum of what each thread of the warp brings, for all of them; integers wrap. Of floating-point numbers the order in which they are added is
+    /// fixed by the number of threads.
     #[inline(always)]
-    pub fn sum(&self, value: u64) -> u64 {
-        self.block.warp_sum(value)
+    pub fn sum<T: Number>(&self, value: T) -> T {
+        reduce::warp(*self.block, value, &T::plus)
+    }
+
+    /// The least of what the threads of the warp bring, for all of them; a NaN counts only where all bring it.
+    #[inline(always)]
+    pub fn min<T: Number>(&self, value: T) -> T {
+        reduce::warp(*self.block, value, &T::lesser)
+    }
+
+    /// The greatest of what the threads of the warp bring, likewise.
+    #[inline(always)]
+    pub fn max<T: Number>(&self, value: T) -> T {
+        reduce::warp(*self.block, value, &T::greater)
+    }
+
+    /// For each thread the sum of what the threads up to it bring, itself included; integers wrap.
+    #[inline(always)]
+    pub fn inclusive_sum<T: Number>(&self, value: T) -> T {
+        reduce::warp_scan::<T, true>(*self.block, value)
+    }
+
+    /// For each thread the sum of what the threads before it bring, which is zero for the first; integers wrap.
+    #[inline(always)]
+    pub fn exclusive_sum<T: Number>(&self, value: T) -> T {
+        reduce::warp_scan::<T, false>(*self.block, value)
+    }
+
+    /// The number that thread `thread` of the warp brings, counted on around the warp: `thread() + 1` names the next one. On the CPU
+    /// device a warp has one thread, which gets its own.
+    #[inline(always)]
+    pub fn shuffle<T: Number>(&self, value: T, thread: usize) -> T {
+        reduce::shuffle(*self.block, value, thread as u32)
+    }
+
+    /// Whether the condition holds for all threads of the warp.
+    #[inline(always)]
+    pub fn all(&self, holds: bool) -> bool {
+        self.block.all(holds)
+    }
+
+    /// Whether the condition holds for any thread of the warp.
+    #[inline(always)]
+    pub fn any(&self, holds: bool) -> bool {
+        !self.block.all(!holds)
+    }
+
+    /// A bit for each thread of the warp for which the condition holds, the first thread's the lowest.
+    #[inline(always)]
+    pub fn ballot(&self, holds: bool) -> u32 {
+        self.block.ballot(holds)
     }
 
     /// The payload arena.
@@ -154,6 +222,9 @@ impl<'a> WarpContext<'a> {
 }
 
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
+///
+/// What the threads do together all of them must call, at one place of the handler and in the same order: `sync`, sums and scans. On a
+/// GPU a block some of whose threads do not come waits for ever, and its kernel leaves no more: commands end with a timeout.
 #[derive(Debug)]
 pub struct BlockContext<'a> {
     block: ThreadBlock<'a>,
@@ -171,6 +242,12 @@ impl<'a> BlockContext<'a> {
         self.block
     }
 
+    /// Index of the channel whose message this is, from 0.
+    #[inline(always)]
+    pub fn channel(&self) -> usize {
+        self.block.channel() as usize
+    }
+
     /// Index of the calling thread in the block, from 0.
     #[inline(always)]
     pub fn thread(&self) -> usize {
@@ -181,6 +258,24 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn threads(&self) -> usize {
         self.block.threads() as usize
+    }
+
+    /// Index of the calling thread's warp in the block, from 0.
+    #[inline(always)]
+    pub fn warp(&self) -> usize {
+        self.block.warp() as usize
+    }
+
+    /// Index of the calling thread in its warp, from 0.
+    #[inline(always)]
+    pub fn lane(&self) -> usize {
+        self.block.lane() as usize
+    }
+
+    /// Threads in a warp: 32; 1 on the CPU device.
+    #[inline(always)]
+    pub fn lanes(&self) -> usize {
+        Threads::WARP as usize
     }
 
     /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of
@@ -194,6 +289,42 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn sync(&self) {
         self.block.sync();
+    }
+
+    /// The sum of what each thread of the block brings, for all of them; integers wrap. Of floating-point numbers the order in which they are added is
+    /// fixed by the number of threads. A barrier, as
+    /// [`sync`](Self::sync) is.
+    #[inline(always)]
+    pub fn sum<T: Number>(&self, value: T) -> T {
+        reduce::block(self.block, value, T::ZERO, &T::plus)
+    }
+
+    /// The least of what the threads of the block bring, for all of them; a NaN counts only where all bring it. A barrier, as
+    /// [`sync`](Self::sync) is.
+    #[inline(always)]
+    pub fn min<T: Number>(&self, value: T) -> T {
+        reduce::block(self.block, value, T::GREATEST, &T::lesser)
+    }
+
+    /// The greatest of what the threads of the block bring, likewise. A barrier, as
+    /// [`sync`](Self::sync) is.
+    #[inline(always)]
+    pub fn max<T: Number>(&self, value: T) -> T {
+        reduce::block(self.block, value, T::LEAST, &T::greater)
+    }
+
+    /// For each thread the sum of what the threads up to it bring, itself included; integers wrap. A barrier, as
+    /// [`sync`](Self::sync) is.
+    #[inline(always)]
+    pub fn inclusive_sum<T: Number>(&self, value: T) -> T {
+        reduce::block_scan::<T, true>(self.block, value)
+    }
+
+    /// For each thread the sum of what the threads before it bring, which is zero for the first; integers wrap. A barrier, as
+    /// [`sync`](Self::sync) is.
+    #[inline(always)]
+    pub fn exclusive_sum<T: Number>(&self, value: T) -> T {
+        reduce::block_scan::<T, false>(self.block, value)
     }
 
     /// The payload arena.
@@ -371,9 +502,9 @@ impl<R: Message> Output<R> {
         fits
     }
 
-    /// Sets all of it.
+    /// Sets all of it: what one of the threads does that has all of it.
     #[inline(always)]
-    pub(crate) fn set_all(&self, message: R) {
+    pub fn set_all(&self, message: R) {
         let (from, whole) = (&raw const message, size_of::<R>() / 4);
         let mut k = 0;
         while k < whole {

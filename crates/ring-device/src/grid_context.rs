@@ -1,6 +1,6 @@
 //! What a handler sees that all blocks of a grid run.
 
-use crate::block::{self, Cooperate, Threads};
+use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
@@ -8,6 +8,8 @@ use crate::memory::devices::{DevicesMemory, MeetingOfDevices};
 use crate::memory::grid::{GridMemory, Meeting};
 use crate::memory::meeting::{Progress, Trouble};
 use crate::memory::signals::Life;
+use crate::number::Number;
+use crate::reduce;
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
@@ -202,7 +204,7 @@ impl<'a> GridContext<'a> {
     /// The sum of what each thread of the calling warp brings, for all of them; integers wrap. All of its threads must call it together.
     #[inline(always)]
     pub fn sum_warp<T: Number>(&self, value: T) -> T {
-        self.reduce_warp(value, &T::plus)
+        reduce::warp(*self.block, value, &T::plus)
     }
 
     /// The sum of what each of `count` threads side by side brings, for all of them; integers wrap. `count` is a power of two, of which
@@ -210,18 +212,13 @@ impl<'a> GridContext<'a> {
     /// together. Where a warp has fewer threads than `count`, as on the CPU device, a thread's sum is what it brings.
     #[inline(always)]
     pub fn sum_of<T: Number>(&self, value: T, count: usize) -> T {
-        self.reduce_lanes(value, (count as u32).min(Threads::WARP), &T::plus)
+        reduce::lanes(*self.block, value, (count as u32).min(Threads::WARP), &T::plus)
     }
 
     /// The sum of what each thread of the calling block brings, for all of them; integers wrap. All of its threads must call it together.
     #[inline(always)]
     pub fn sum_block<T: Number>(&self, value: T) -> T {
-        let [of_block, _] = &self.block.memory().grid.sums;
-        self.keep(of_block, self.reduce_warp(value, &T::plus));
-        self.block.sync();
-        let sum = self.of_warps(of_block, self.block.warps(), T::ZERO, &T::plus);
-        self.block.sync(); // before another one is kept
-        sum
+        reduce::block(self.block, value, T::ZERO, &T::plus)
     }
 
     /// The sum of what each thread of the grid brings, for all of them; integers wrap. Of floating-point numbers the order in which
@@ -245,6 +242,12 @@ impl<'a> GridContext<'a> {
         self.reduce::<T, false>(value, T::LEAST, T::greater)
     }
 
+    /// The least of what the threads of the grid bring, likewise.
+    #[inline(always)]
+    pub fn min<T: Number>(&self, value: T) -> T {
+        self.reduce::<T, false>(value, T::GREATEST, T::lesser)
+    }
+
     /// As [`max`](Self::max), of the threads of all [`devices`](Self::devices).
     #[inline(always)]
     pub fn max_devices<T: Number>(&self, value: T) -> T {
@@ -260,77 +263,28 @@ impl<'a> GridContext<'a> {
         nothing: T,
         both: impl Fn(T, T) -> T,
     ) -> T {
-        let [of_block, of_grid] = &self.block.memory().grid.sums;
-        self.keep(of_block, self.reduce_warp(value, &both));
-        self.block.sync();
+        let (block, [of_block, of_grid]) = (self.block, &self.block.memory().grid.sums);
+        let keep = |kept, value| reduce::keep(*block, kept, value, block.is_lane_0());
+        keep(of_block, reduce::warp(*block, value, &both));
+        block.sync();
         let mut brings = nothing;
-        if self.block.is_first_warp() {
-            brings = self.of_warps(of_block, self.block.warps(), nothing, &both);
+        if block.is_first_warp() {
+            brings = reduce::warps(*block, of_block, block.warps(), nothing, &both);
         }
         let mut own = nothing;
         let each = |word| own = both(own, T::from_word(word));
-        let (mut blocks, mut met) = (self.block.blocks(), None);
+        let (mut blocks, mut met) = (block.blocks(), None);
         if OF_DEVICES {
             blocks = self.of_devices().map_or(blocks, |all| all.blocks());
             met = self.meet_devices(brings.to_word(), each);
         } else {
             self.meet(brings.to_word(), each);
         }
-        self.keep(of_grid, self.reduce_warp(own, &both));
-        self.block.sync();
+        keep(of_grid, reduce::warp(*block, own, &both));
+        block.sync();
         self.have_met(met);
-        let have_met = blocks.div_ceil(Threads::WARP).min(self.block.warps());
-        self.of_warps(of_grid, have_met, nothing, &both)
-    }
-
-    /// The first thread of a warp: keeps what the warp brings.
-    #[inline(always)]
-    fn keep<T: Number>(&self, sums: &[block::cell::Cell<u64>], value: T) {
-        if self.block.is_lane_0()
-            && let Some(sum) = sums.get(self.block.warp() as usize)
-        {
-            sum.set(value.to_word());
-        }
-    }
-
-    /// All threads of a warp, behind a barrier of the block: what the first `n` warps have kept, taken together. There are no more
-    /// warps than a warp has threads on a GPU, and on a CPU there is one.
-    #[inline(always)]
-    fn of_warps<T: Number>(
-        &self,
-        sums: &[block::cell::Cell<u64>],
-        n: u32,
-        nothing: T,
-        both: &impl Fn(T, T) -> T,
-    ) -> T {
-        // So many threads side by side add up what all `n` warps have kept; each such group of the warp does, so all threads have it.
-        let lanes = n.next_power_of_two();
-        let of = self.block.lane() % lanes;
-        let mut own = nothing;
-        if of < n
-            && let Some(sum) = sums.get(of as usize)
-        {
-            own = T::from_word(sum.get());
-        }
-        self.reduce_lanes(own, lanes, both)
-    }
-
-    /// The same of the threads of a warp.
-    #[inline(always)]
-    fn reduce_warp<T: Number>(&self, value: T, both: &impl Fn(T, T) -> T) -> T {
-        self.reduce_lanes(value, Threads::WARP, both)
-    }
-
-    /// The same of so many threads of a warp side by side.
-    #[inline(always)]
-    fn reduce_lanes<T: Number>(&self, mut value: T, count: u32, both: &impl Fn(T, T) -> T) -> T {
-        let mut step = count / 2;
-        while step > 0 {
-            let other = self.block.shuffle(value.to_word(), self.block.lane() ^ step);
-            value = both(value, T::from_word(other));
-            step /= 2;
-        }
-        value
+        let have_met = blocks.div_ceil(Threads::WARP).min(block.warps());
+        reduce::warps(*block, of_grid, have_met, nothing, &both)
     }
 
     /// All threads, behind a barrier of the block: the next barrier of the grid, where the block brings the value that its first warp has.
@@ -418,107 +372,3 @@ pub(crate) fn give_up(block: ThreadBlock<'_>, why: Trouble) {
         block.unwind();
     }
 }
-
-/// What the threads of a grid can add up and compare.
-pub trait Number: sealed::Sealed + Copy {
-    /// Zero.
-    #[doc(hidden)]
-    const ZERO: Self;
-    /// No number is less.
-    #[doc(hidden)]
-    const LEAST: Self;
-    /// The sum, wrapping.
-    #[doc(hidden)]
-    fn plus(self, other: Self) -> Self;
-    /// The greater one.
-    #[doc(hidden)]
-    fn greater(self, other: Self) -> Self;
-    /// As a word.
-    #[doc(hidden)]
-    fn to_word(self) -> u64;
-    /// Of the word that `to_word` made.
-    #[doc(hidden)]
-    fn from_word(word: u64) -> Self;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! integers {
-    ($($t:ty)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Number for $t {
-            const ZERO: $t = 0;
-            const LEAST: $t = <$t>::MIN;
-            #[inline(always)]
-            fn plus(self, other: $t) -> $t {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn greater(self, other: $t) -> $t {
-                if self > other { self } else { other }
-            }
-            #[inline(always)]
-            fn to_word(self) -> u64 {
-                self as u64
-            }
-            #[inline(always)]
-            fn from_word(word: u64) -> $t {
-                word as $t
-            }
-        }
-    )*};
-}
-integers!(u32 i32 u64 i64);
-
-macro_rules! floats {
-    ($($t:ty)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Number for $t {
-            const ZERO: $t = 0.0;
-            const LEAST: $t = <$t>::NEG_INFINITY;
-            #[inline(always)]
-            fn plus(self, other: $t) -> $t {
-                self + other
-            }
-            #[inline(always)]
-            fn greater(self, other: $t) -> $t {
-                self.max(other)
-            }
-            #[inline(always)]
-            fn to_word(self) -> u64 {
-                self.to_bits().into()
-            }
-            #[inline(always)]
-            fn from_word(word: u64) -> $t {
-                <$t>::from_bits(word as _)
-            }
-        }
-    )*};
-}
-floats!(f32 f64);
-
-/// Two sums, or two greatest numbers, at once.
-impl Number for [f32; 2] {
-    const ZERO: [f32; 2] = [0.0; 2];
-    const LEAST: [f32; 2] = [f32::NEG_INFINITY; 2];
-    #[inline(always)]
-    fn plus(self, other: [f32; 2]) -> [f32; 2] {
-        [self[0] + other[0], self[1] + other[1]]
-    }
-    #[inline(always)]
-    fn greater(self, other: [f32; 2]) -> [f32; 2] {
-        [self[0].max(other[0]), self[1].max(other[1])]
-    }
-    #[inline(always)]
-    fn to_word(self) -> u64 {
-        u64::from(self[0].to_bits()) | u64::from(self[1].to_bits()) << 32
-    }
-    #[inline(always)]
-    fn from_word(word: u64) -> [f32; 2] {
-        [f32::from_bits(word as u32), f32::from_bits((word >> 32) as u32)]
-    }
-}
-
-impl sealed::Sealed for [f32; 2] {}

@@ -53,11 +53,14 @@ pub mod handlers;
 pub mod kernel;
 pub mod kernels;
 mod macros;
+pub mod math;
 mod memory;
 #[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 mod module;
+pub mod number;
 mod port_macros;
 pub mod ports;
+mod reduce;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
 mod scope;
@@ -85,13 +88,14 @@ pub use dispatch::run;
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 pub use dispatch::unwound;
-pub use grid_context::{GridContext, Number};
+pub use grid_context::GridContext;
 pub use handlers::{Handler, Tagged};
 pub use kernel::{Kernel, Scope};
 pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
 pub use memory::devices::{MAX_BLOCKS_OF_DEVICES, MEETING_BYTES};
 pub use memory::meeting::MAX_GRID_BLOCKS;
+pub use number::Number;
 pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::layout::ControlBlock;
 pub use ring_shared::{BufferRef, Element, Element32, Message};

@@ -13,6 +13,7 @@ pub mod pipeline;
 mod saxpy;
 mod sizes;
 mod ticker;
+mod tools;
 mod traced;
 
 pub use asker::{Asker, Question, Told};
@@ -31,6 +32,7 @@ pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use sizes::{Ten, Two};
 pub use ticker::{Ticked, Ticker};
+pub use tools::{BlockTools, Call, FUNCTIONS, Functions, Together, WarpTools, number};
 pub use traced::{
     Line, Traced, TracedBlock, TracedCopier, TracedInOrder, TracedPass, TracedTally,
     TracedTogether, TracedWarp,

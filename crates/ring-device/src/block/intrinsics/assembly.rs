@@ -168,3 +168,42 @@ pub(crate) fn exit() -> ! {
     // SAFETY: the thread has nothing that would have to be given back.
     unsafe { asm!("exit;", options(noreturn, nostack)) }
 }
+
+/// A function of one number, by one instruction. Numbers are moved as words: one of the compilers takes no others.
+macro_rules! by_instruction {
+    ($($(#[$doc:meta])* $name:ident: $instruction:literal;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name(x: f32) -> f32 {
+            let y: u32;
+            // SAFETY: registers only.
+            unsafe {
+                asm!(concat!($instruction, " {y}, {x};"), x = in(reg32) x.to_bits(), y = out(reg32) y,
+                    options(pure, nomem, nostack));
+            }
+            f32::from_bits(y)
+        }
+    )*};
+}
+by_instruction! {
+    /// The square root, rounded to nearest.
+    sqrt: "sqrt.rn.f32";
+    /// One divided by the square root, by about 2^-22.9 of itself.
+    rsqrt: "rsqrt.approx.f32";
+    /// One divided by the number, by about 2^-23 of itself.
+    recip: "rcp.approx.f32";
+    /// Two to that power, by about 2^-22.5 of itself.
+    exp2: "ex2.approx.f32";
+}
+
+/// `x y + z`, rounded once.
+#[inline(always)]
+pub(crate) fn fma(x: f32, y: f32, z: f32) -> f32 {
+    let sum: u32;
+    // SAFETY: registers only.
+    unsafe {
+        asm!("fma.rn.f32 {sum}, {x}, {y}, {z};", x = in(reg32) x.to_bits(), y = in(reg32) y.to_bits(),
+            z = in(reg32) z.to_bits(), sum = out(reg32) sum, options(pure, nomem, nostack));
+    }
+    f32::from_bits(sum)
+}
