@@ -44,11 +44,13 @@ impl Settings {
     pub fn of(options: &Bench) -> Settings {
         let ms = Duration::from_millis;
         let quick = options.quick;
+        let samples = options.samples.unwrap_or(if quick { 5_000 } else { 50_000 });
         Settings {
             quick,
-            samples: options.samples.unwrap_or(if quick { 5_000 } else { 50_000 }),
+            samples,
             rounds: 10,
-            warm_up: if quick { 200 } else { 1_000 },
+            // No more than a round has samples: those that are not counted would take most of the time.
+            warm_up: samples.div_ceil(10).min(if quick { 200 } else { 1_000 }),
             round_limit: if quick { ms(400) } else { ms(4_000) },
             load_limit: if quick { ms(100) } else { ms(1_000) },
             repeats: if quick { 3 } else { 5 },
