@@ -1,14 +1,21 @@
 //! What handlers have at hand gives what it is documented to give, on a GPU as on a CPU.
 
 use crate::faults::on_each_device_alone;
-use ring_example_kernels::{BlockTools, Call, FUNCTIONS, Functions, Together, WarpTools, number};
-use ring_host::{KernelHandle, LaunchConfig, Runtime};
-use ring_tests::LONG;
+use ring_example_kernels::{
+    BlockTools, Call, Count, CountRequest, FUNCTIONS, FoundShared, Functions, MostShared, SHARED,
+    SharedTools, Together, WarpTools, number,
+};
+use ring_host::DeviceKind;
+use ring_host::{KernelHandle, LaunchConfig, Mode, Runtime};
 use ring_tests::kernels::of_examples;
+use ring_tests::{LONG, until};
+
+/// What a function should give.
+type Exact = fn(f64) -> f64;
 
 /// The functions with what they should give of one argument, up to which size of it they are tried, and by how many units in the last
 /// place they may be off, as `ring_device::math` says.
-const EXACT: [(&str, fn(f64) -> f64, f32, f64); 11] = [
+const EXACT: [(&str, Exact, f32, f64); 11] = [
     ("sqrt", f64::sqrt, f32::MAX, 0.501),
     ("rsqrt", |x| 1.0 / x.sqrt(), f32::MAX, 2.0),
     ("recip", |x| 1.0 / x, f32::MAX, 2.0),
@@ -81,7 +88,7 @@ fn expected(seed: u32, threads: usize, channel: u32, is_warp: bool) -> Together 
             (thread as u32 + 1).wrapping_mul(scanned)
         })
     };
-    let odd = sum(&|thread| numbers[thread] % 2 << (thread % 32));
+    let odd = sum(&|thread| (numbers[thread] % 2) << (thread % 32));
     let all = numbers.iter().all(|number| number % 2 == 1);
     let next = sum(&|thread| (thread as u32 + 1).wrapping_mul(numbers[(thread + 1) % threads]));
     Together {
@@ -140,5 +147,146 @@ fn threads_find_the_same_together() {
         for threads in [32, 64, 96, 256, 512] {
             all_agree::<BlockTools>(runtime, Some(threads));
         }
+    });
+}
+
+/// What a block should find for a request, with so many messages before.
+fn found_shared(seed: u32, before: u32) -> FoundShared {
+    let [_, numbers, wide] = SHARED;
+    let sum = |of: &dyn Fn(usize) -> u32, n: usize| (0..n).map(of).fold(0, u32::wrapping_add);
+    let words = (0..wide).fold(0, |all, i| all ^ u64::from(number(seed, i)) << 16);
+    FoundShared {
+        before,
+        sum: sum(&|i| number(seed, i).wrapping_mul(i as u32 + 1), numbers),
+        of_fours: sum(&|i| number(seed, i), numbers / 4 * 4),
+        wide: [words as u32, (words >> 32) as u32],
+        not_zero: 0,
+        beyond: 0,
+        of_another: 0,
+    }
+}
+
+#[test]
+fn threads_share_memory_until_their_launch_ends() {
+    on_each_device_alone(here!("threads_share_memory_until_their_launch_ends"), |runtime| {
+        for threads in [32, 96, 512] {
+            let launch = LaunchConfig::default().channels(2).threads(threads);
+            let launch = launch.kernels(of_examples::<SharedTools>());
+            let mut kernel: KernelHandle<SharedTools> = runtime.launch(launch).unwrap();
+            kernel.activate(LONG).unwrap();
+            let seeds: Vec<u32> = (1..50u32).map(|seed| seed.wrapping_mul(0x85eb_ca6b)).collect();
+            for channel in 0..2 {
+                let of_channel = kernel.channel(channel).unwrap();
+                let mut before = 0;
+                for batch in [1, 20] {
+                    for seeds in seeds.chunks(batch) {
+                        assert_eq!(of_channel.try_send_batch(seeds), Ok(seeds.len()));
+                        for seed in seeds {
+                            let found = of_channel.recv(LONG).unwrap();
+                            assert_eq!(found, found_shared(*seed, before), "{threads}");
+                            before += 1;
+                        }
+                    }
+                }
+            }
+            kernel.terminate(LONG).unwrap();
+        }
+        // Another launch finds it zero, and what is lost between two is not kept.
+        let launch = LaunchConfig::default().kernels(of_examples::<MostShared>());
+        for _ in 0..2 {
+            let mut kernel: KernelHandle<MostShared> = runtime.launch(launch.clone()).unwrap();
+            kernel.activate(LONG).unwrap();
+            let last = ring_device::MAX_SHARED_BYTES as u32 / 4 - 1;
+            for at in [0, 1, 1000, last - 1, last] {
+                for (value, before) in [(7, 0), (9, 7)] {
+                    assert_eq!(kernel.ask(&[at, value]), before, "{at}");
+                }
+            }
+            assert_eq!(kernel.ask(&[last + 1, 5]), u32::MAX);
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
+trait Ask {
+    fn ask(&mut self, request: &[u32; 2]) -> u32;
+}
+
+impl Ask for KernelHandle<MostShared> {
+    fn ask(&mut self, request: &[u32; 2]) -> u32 {
+        self.send(*request, LONG).unwrap();
+        self.recv(LONG).unwrap()
+    }
+}
+
+#[test]
+fn a_kernel_that_is_launched_again_finds_its_shared_memory_zero() {
+    on_each_device_alone(
+        here!("a_kernel_that_is_launched_again_finds_its_shared_memory_zero"),
+        |runtime| {
+            let launch = LaunchConfig::default().kernels(of_examples::<MostShared>());
+            let launch = launch.mode(Mode::EventDriven);
+            let mut kernel: KernelHandle<MostShared> = runtime.launch(launch).unwrap();
+            kernel.activate(LONG).unwrap();
+            for value in 1..20 {
+                assert_eq!(kernel.ask(&[5, value]), 0);
+                until("a launch that ends", || kernel.is_resting().then_some(()));
+            }
+            kernel.terminate(LONG).unwrap();
+        },
+    );
+}
+
+#[test]
+fn elements_are_changed_by_all_threads_at_once() {
+    on_each_device_alone(here!("elements_are_changed_by_all_threads_at_once"), |runtime| {
+        const CHANNELS: u32 = 4;
+        let launch = LaunchConfig::default().channels(CHANNELS).threads(64);
+        let launch = launch.kernels(of_examples::<Count>());
+        let mut kernel: KernelHandle<Count> = runtime.launch(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        let words = runtime.buffer::<u32>(6).unwrap();
+        let (signed, reals) = (runtime.buffer(3).unwrap(), runtime.buffer(1).unwrap());
+        words.upload(2, &[u32::MAX], LONG).unwrap();
+        let (mut all, mut threads) = (Vec::new(), 0);
+        for seed in 0..30 {
+            for channel in 0..CHANNELS {
+                let request = CountRequest {
+                    seed: seed * CHANNELS + channel,
+                    of_words: words.reference(),
+                    of_signed: signed.reference(),
+                    of_reals: reals.reference(),
+                };
+                kernel.channel(channel).unwrap().send(request, LONG).unwrap();
+            }
+            for channel in 0..CHANNELS {
+                threads = kernel.channel(channel).unwrap().recv(LONG).unwrap();
+                assert_ne!(threads, 0);
+                all.extend((0..threads as usize).map(|i| number(seed * CHANNELS + channel, i)));
+            }
+        }
+        let (mut found, mut of_signed, mut of_reals) = ([0; 6], [0; 3], [0.0f32]);
+        words.download(0, &mut found, LONG).unwrap();
+        signed.download(0, &mut of_signed, LONG).unwrap();
+        reals.download(0, &mut of_reals, LONG).unwrap();
+        let sum = all.iter().copied().fold(0, u32::wrapping_add);
+        let count = all.len() as u32;
+        let (most, least) = (*all.iter().max().unwrap(), *all.iter().min().unwrap());
+        assert_eq!(found, [sum, most, least, count, count, count]);
+        let as_signed = || all.iter().map(|number| *number as i32);
+        let (most, least) = (as_signed().max().unwrap(), as_signed().min().unwrap());
+        assert_eq!(of_signed, [sum as i32, most.max(0), least.min(0)]);
+        assert_eq!(of_reals, [all.iter().map(|number| (number & 0xff) as f32).sum::<f32>()]);
+        assert_eq!(threads, if runtime.device().kind == DeviceKind::Cpu { 1 } else { 64 });
+        // Elements that are not there.
+        let request = CountRequest {
+            seed: 0,
+            of_words: words.reference().slice(0..2).unwrap(),
+            of_signed: signed.reference(),
+            of_reals: reals.reference(),
+        };
+        kernel.send(request, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG).unwrap(), 0);
+        kernel.terminate(LONG).unwrap();
     });
 }

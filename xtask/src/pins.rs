@@ -135,6 +135,9 @@ pub const EXAMPLES: Module = Module {
         "ring_Functions",
         "ring_WarpTools",
         "ring_BlockTools",
+        "ring_SharedTools",
+        "ring_MostShared",
+        "ring_Count",
     ],
 };
 
@@ -150,6 +153,8 @@ pub const WHOLE_DEVICE: Module = Module {
     cubins: &[],
     entries: &[
         "ring_Wave",
+        "ring_Mlp",
+        "ring_Lstm",
         "ring_PageRank",
         "ring_PageRankOfTwo",
         "ring_RunSplitter",

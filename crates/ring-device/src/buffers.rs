@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use ring_shared::atomics::{AtomicU32, Gpu, MemoryScope, Ordering::Relaxed};
 use ring_shared::layout::{BufferEntry, ControlBlock, MAX_BUFFERS};
-use ring_shared::{BufferRef, Element, Element32, buffer};
+use ring_shared::{BufferRef, Element, Element32, ElementAdd, ElementAtomic, buffer};
 
 /// In `Life::buffers` before the first view of a launch.
 pub(crate) const UNREAD: u64 = 0;
@@ -204,6 +204,46 @@ impl View<'_, u64> {
         // SAFETY: as for `get`.
         unsafe { buffer::add(with_exposed_provenance_mut(at), value) };
         true
+    }
+}
+
+impl<T: ElementAdd> View<'_, T> {
+    /// Adds to element `i`, integers wrapping; what it was before, or `None` past the end. Threads of all blocks of the device may do so
+    /// at once, and nothing is lost; of floating-point numbers the order of the additions is any. Nothing else is ordered by it.
+    /// While others change an element so, none may [`set`](Self::set) it.
+    #[inline(always)]
+    pub fn fetch_add(&self, i: usize, n: T) -> Option<T> {
+        let at = with_exposed_provenance_mut(self.place(i, 1)?);
+        // SAFETY: as for `get`.
+        Some(unsafe { T::fetch_add(at, n) })
+    }
+}
+
+impl<T: ElementAtomic> View<'_, T> {
+    /// Leaves the greater of element `i` and `n` there; what it was before, or `None` past the end: as [`fetch_add`](Self::fetch_add).
+    #[inline(always)]
+    pub fn fetch_max(&self, i: usize, n: T) -> Option<T> {
+        let at = with_exposed_provenance_mut(self.place(i, 1)?);
+        // SAFETY: as for `get`.
+        Some(unsafe { T::fetch_max(at, n) })
+    }
+
+    /// Leaves the lesser one, likewise.
+    #[inline(always)]
+    pub fn fetch_min(&self, i: usize, n: T) -> Option<T> {
+        let at = with_exposed_provenance_mut(self.place(i, 1)?);
+        // SAFETY: as for `get`.
+        Some(unsafe { T::fetch_min(at, n) })
+    }
+
+    /// Sets element `i` to `new` if it is `old`: as [`fetch_add`](Self::fetch_add). `Ok` with `old` if it was, else `Err` with what it was;
+    /// `None` past the end.
+    #[inline(always)]
+    pub fn compare_exchange(&self, i: usize, old: T, new: T) -> Option<Result<T, T>> {
+        let at = with_exposed_provenance_mut(self.place(i, 1)?);
+        // SAFETY: as for `get`.
+        let was = unsafe { T::compare_exchange(at, old, new) };
+        Some(if was == old { Ok(was) } else { Err(was) })
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, Adder, View};
+use crate::kernel::Kernel;
 use crate::number::Number;
 use crate::reduce;
+use crate::shared::{self, Room, Shared, SharedSlice};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -31,12 +33,13 @@ words!(u32 i32 f32);
 pub struct ThreadContext<'a> {
     block: ThreadBlock<'a>,
     payload: Payload<'a>,
+    shared: Room,
 }
 
 impl<'a> ThreadContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        ThreadContext { block, payload }
+    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        ThreadContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
     }
 
     #[inline(always)]
@@ -54,6 +57,12 @@ impl<'a> ThreadContext<'a> {
     #[inline(always)]
     pub fn refuse(&self) {
         self.block.add(&self.block.memory().telemetry.refused, 1);
+    }
+
+    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    #[inline(always)]
+    pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
+        shared::slice(self.shared, name)
     }
 
     /// The payload arena.
@@ -93,12 +102,13 @@ impl<'a> ThreadContext<'a> {
 pub struct WarpContext<'a> {
     block: ThreadBlock<'a>,
     payload: Payload<'a>,
+    shared: Room,
 }
 
 impl<'a> WarpContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        WarpContext { block, payload }
+    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        WarpContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
     }
 
     #[inline(always)]
@@ -193,6 +203,12 @@ impl<'a> WarpContext<'a> {
         self.block.ballot(holds)
     }
 
+    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    #[inline(always)]
+    pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
+        shared::slice(self.shared, name)
+    }
+
     /// The payload arena.
     #[inline(always)]
     pub fn payload(&self) -> Payload<'a> {
@@ -229,12 +245,13 @@ impl<'a> WarpContext<'a> {
 pub struct BlockContext<'a> {
     block: ThreadBlock<'a>,
     payload: Payload<'a>,
+    shared: Room,
 }
 
 impl<'a> BlockContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        BlockContext { block, payload }
+    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
+        BlockContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
     }
 
     #[inline(always)]
@@ -291,6 +308,12 @@ impl<'a> BlockContext<'a> {
         self.block.sync();
     }
 
+    /// The sum of what each thread of the calling warp brings, for all of them; integers wrap. All of its threads must call it together.
+    #[inline(always)]
+    pub fn sum_warp<T: Number>(&self, value: T) -> T {
+        reduce::warp(*self.block, value, &T::plus)
+    }
+
     /// The sum of what each thread of the block brings, for all of them; integers wrap. Of floating-point numbers the order in which they are added is
     /// fixed by the number of threads. A barrier, as
     /// [`sync`](Self::sync) is.
@@ -325,6 +348,12 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn exclusive_sum<T: Number>(&self, value: T) -> T {
         reduce::block_scan::<T, false>(self.block, value)
+    }
+
+    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    #[inline(always)]
+    pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
+        shared::slice(self.shared, name)
     }
 
     /// The payload arena.

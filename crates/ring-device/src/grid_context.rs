@@ -4,12 +4,14 @@ use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
+use crate::kernel::Kernel;
 use crate::memory::devices::{DevicesMemory, MeetingOfDevices};
 use crate::memory::grid::{GridMemory, Meeting};
 use crate::memory::meeting::{Progress, Trouble};
 use crate::memory::signals::Life;
 use crate::number::Number;
 use crate::reduce;
+use crate::shared::{self, Room, Shared, SharedSlice};
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
@@ -23,6 +25,7 @@ use ring_shared::{BufferRef, Element, Element32};
 pub struct GridContext<'a> {
     block: ThreadBlock<'a>,
     payload: Payload<'a>,
+    shared: Room,
     grid: GridMemory<'a>,
     /// How far the handler has come; in all threads of the grid the same.
     progress: Cell<Progress>,
@@ -38,13 +41,14 @@ impl fmt::Debug for GridContext<'_> {
 
 impl<'a> GridContext<'a> {
     #[inline(always)]
-    pub(crate) fn new(
+    pub(crate) fn new<K: Kernel>(
         block: ThreadBlock<'a>,
         payload: Payload<'a>,
         (grid, shares_memory): (GridMemory<'a>, bool),
         progress: Progress,
     ) -> Self {
-        GridContext { block, payload, grid, progress: Cell::new(progress), shares_memory }
+        let (shared, progress) = (block.shared(K::SHARED_BYTES), Cell::new(progress));
+        GridContext { block, payload, shared, grid, progress, shares_memory }
     }
 
     /// How far the handler has come.
@@ -124,6 +128,12 @@ impl<'a> GridContext<'a> {
         if self.block() == 0 {
             self.block.add(&self.block.memory().telemetry.refused, 1);
         }
+    }
+
+    /// The elements of the calling thread's block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    #[inline(always)]
+    pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
+        shared::slice(self.shared, name)
     }
 
     /// The payload arena.
@@ -252,6 +262,37 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn max_devices<T: Number>(&self, value: T) -> T {
         self.reduce::<T, true>(value, T::LEAST, T::greater)
+    }
+
+    /// A barrier to which each block brings a value, that of its thread 0, and behind which `each` has been called for each of the blocks, with its
+    /// index and what it has brought, by one thread of the calling block each. For words that all blocks need at once, this takes
+    /// about half of what it takes to write them to a buffer, to [`sync`](Self::sync) and to read them: it orders nothing of what was
+    /// written to other memory, but for the calling block's own.
+    #[inline(always)]
+    pub fn gather<T: Number>(&self, value: T, mut each: impl FnMut(usize, T)) {
+        let at = self.progress.get().meeting();
+        self.progress.set(at);
+        let (threads, grid) = (*self.block, self.grid);
+        if threads.blocks() == 1 {
+            if threads.thread() == 0 {
+                each(0, value);
+            }
+            return self.block.sync();
+        }
+        if self.block.is_first_warp() {
+            let value = threads.broadcast(value.to_word());
+            grid.come(threads, at, (Meeting::Barrier, value), false);
+        }
+        // A thread waits for the block of its own index, then for the one that is as many further on as there are threads.
+        let mut of = threads.thread();
+        let all = grid.meet(threads, (Meeting::Barrier, at), false, |_, word| {
+            each(of as usize, T::from_word(word));
+            of += threads.threads();
+        });
+        if let Err(why) = all {
+            give_up(self.block, why);
+        }
+        self.block.sync();
     }
 
     /// A barrier, of the grid or `OF_DEVICES`, to which each block brings what its threads bring, taken together two by two; `nothing`

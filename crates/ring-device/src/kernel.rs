@@ -3,6 +3,7 @@
 use crate::block::HasThreads;
 use crate::context::Payload;
 use crate::emissions::{PortShape, Stages};
+use crate::shared::MAX_SHARED_BYTES;
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;
@@ -44,6 +45,9 @@ pub trait Kernel: Sized + 'static {
     const PREFERS_L1: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
+    /// Bytes of block-shared memory that its handlers have, by `shared` in [`ring_kernel!`](crate::ring_kernel).
+    #[doc(hidden)]
+    const SHARED_BYTES: usize = 0;
     /// The shape of a channel's [call slots](ring_shared::calls); 0 if its handlers do not call the host.
     #[doc(hidden)]
     const CALLS: u64 = 0;
@@ -83,6 +87,14 @@ pub const fn check<K: Kernel>() {
         K::CALLS == 0
             || (<K::Scope as Scope<K>>::PORTS.is_none() && !<K::Scope as Scope<K>>::IS_GRID),
         "`calls` is for kernels without ports whose handlers are run by a thread, a warp or a block"
+    );
+    assert!(
+        K::SHARED_BYTES <= MAX_SHARED_BYTES,
+        "`shared` takes more than MAX_SHARED_BYTES, 187,392 bytes, which is what a GPU's block can have beside its messages"
+    );
+    assert!(
+        K::SHARED_BYTES == 0 || !cfg!(all(target_arch = "nvptx64", feature = "rust-cuda")),
+        "Rust-CUDA gives a block no memory of the launch's: `shared` is for kernels that rustc compiles"
     );
     let entry = K::ENTRY.as_bytes();
     assert!(!entry.is_empty(), "the entry has no name");

@@ -64,6 +64,7 @@ mod reduce;
 #[cfg(feature = "rust-cuda")]
 mod rust_cuda;
 mod scope;
+pub mod shared;
 mod stages;
 mod thread_block;
 
@@ -98,13 +99,14 @@ pub use memory::meeting::MAX_GRID_BLOCKS;
 pub use number::Number;
 pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::layout::ControlBlock;
-pub use ring_shared::{BufferRef, Element, Element32, Message};
+pub use ring_shared::{BufferRef, Element, Element32, ElementAdd, ElementAtomic, Message};
 pub use scope::{
     Block, BlockHandler, Emit, EmitBlock, EmitBlockHandler, EmitHandler, EmitInOrder,
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridHandler, HasState, InOrder,
     InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
-pub use stages::{messages_a_chunk, shared_bytes};
+pub use shared::{MAX_SHARED_BYTES, Shared, SharedSlice};
+pub use stages::{least_shared_bytes, messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;
 
 /// Fewest threads of a channel's block on a GPU: one warp, which polls.

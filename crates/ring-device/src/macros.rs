@@ -64,7 +64,7 @@
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
 ///         traced: false,         // see Kernel::TRACED
-///         // here `tick_every`, `calls` and `ports` may stand: see below
+///         // here `tick_every`, `calls`, `shared` and `ports` may stand: see below
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
 ///         prefers_l1: false,     // see Kernel::PREFERS_L1; behind `uses_payload` only
 ///     }
@@ -210,6 +210,34 @@
 /// assert_eq!(Exchange::rate.name(), "rate");
 /// ```
 ///
+/// # Block-shared memory
+///
+/// What the threads of a block share among them, and keep from message to message, is declared behind that: a name, a type and a count
+/// each. `ctx.shared` gives it: zero when a launch begins, and lost when it ends. Each channel's block has its own, each block of
+/// a grid, and on the CPU device the thread that is all the block. There are at most [`MAX_SHARED_BYTES`](crate::MAX_SHARED_BYTES) of it.
+///
+/// ```
+/// ring_device::ring_kernel! {
+///     /// Answers each number with the one before.
+///     pub struct Before {
+///         shared: {
+///             /// The last number.
+///             LAST: [u32; 1],
+///         },
+///     }
+///
+///     fn handle(ctx: &BlockContext, number: &u32, response: &Output<u32>) {
+///         let last = ctx.shared(Before::LAST);
+///         if ctx.thread() == 0 {
+///             response.set_all(last.get(0).unwrap_or(0));
+///             last.set(0, *number);
+///         }
+///         ctx.sync(); // all threads see it, those of the next message too
+///     }
+/// }
+/// assert_eq!(Before::LAST.len(), 1);
+/// ```
+///
 /// Kernels of a crate that other crates of kernels depend on become entries of their modules too, unless `entry_if`
 /// names a feature that is on only where the crate is compiled as a module of its own.
 ///
@@ -242,6 +270,7 @@ macro_rules! ring_kernel {
         $(traced: $traced:expr,)?
         $(tick_every: $every:expr,)?
         $(calls: $calls:tt $(,)?)?
+        $(shared: $shared:tt $(,)?)?
         $(ports: { $($ports:tt)* } $(,)?)?
         $(uses_payload: $payload:expr $(, prefers_l1: $l1:expr)? $(,)?)?
     } $($handler:tt)*) => {
@@ -250,6 +279,7 @@ macro_rules! ring_kernel {
         $vis struct $name;
 
         $crate::__calls!($name $($calls)?);
+        $crate::__shared!($name $($shared)?);
         $crate::__tick! {
             $name
             [
@@ -263,6 +293,7 @@ macro_rules! ring_kernel {
                     const THREADS: ::core::primitive::u32 =
                         $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
                     const TRACED: ::core::primitive::bool = $crate::__or!([$($traced)?] false);
+                    const SHARED_BYTES: ::core::primitive::usize = $crate::__shared_bytes!($name $($shared)?);
                     const CALLS: ::core::primitive::u64 = $crate::__calls_const!($name $($calls)?);
                     $crate::__on_cpu!($name);
                 ]
@@ -284,7 +315,7 @@ macro_rules! ring_kernel {
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., traced: .., tick_every: .., calls: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., traced: .., tick_every: .., calls: { .. }, shared: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };

@@ -4,10 +4,12 @@
 //! | function | on a GPU | off by at most, in units in the last place, GPU and CPU |
 //! |---|---|---|
 //! | [`sqrt`], [`fma`] | an instruction | 0.5: rounded as IEEE 754 has it |
+//! | [`mul_add`] | an instruction | 0.5 on a GPU; two roundings on a CPU |
 //! | [`rsqrt`], [`recip`] | an instruction | 2 |
 //! | [`exp2`] | an instruction | 3 |
 //! | [`exp`] | by `exp2` | 3 |
 //! | [`tanh`], [`sigmoid`] | by `exp` | 4 |
+//! | [`unpack_f16`] | an instruction each | 0 |
 //! | [`ln`], [`log2`] | libm | 2 |
 //! | [`sin`], [`cos`] | in `f64` | 1 |
 //!
@@ -44,6 +46,23 @@ mod card {
     pub fn recip(x: f32) -> f32 {
         1.0 / x
     }
+
+    pub fn unpack_f16(word: u32) -> [f32; 2] {
+        [word as u16, (word >> 16) as u16].map(|half| {
+            let (sign, magnitude) = (u32::from(half >> 15) << 31, u32::from(half & 0x7fff));
+            // The exponent's bias is 112 more in 32 bits; numbers below the least normal one come out as they should.
+            let finite = f32::from_bits(magnitude << 13) * f32::from_bits((112 + 127) << 23);
+            let is_finite = magnitude < 0x7c00;
+            let special = f32::from_bits(magnitude << 13 | 0x7f80_0000);
+            f32::from_bits(sign | (if is_finite { finite } else { special }).to_bits())
+        })
+    }
+}
+
+/// The two numbers of 16 bits (IEEE 754 binary16) in a word, the lower half's first. Each is an `f32` exactly.
+#[inline(always)]
+pub fn unpack_f16(word: u32) -> [f32; 2] {
+    card::unpack_f16(word)
 }
 
 /// The square root; NaN of a negative number.
@@ -68,6 +87,13 @@ pub fn recip(x: f32) -> f32 {
 #[inline(always)]
 pub fn fma(x: f32, y: f32, z: f32) -> f32 {
     card::fma(x, y, z)
+}
+
+/// `x y + z` as the device has it soonest: rounded once by an instruction of a GPU, and on a CPU, where [`fma`] may take many times as
+/// long as both, rounded behind the product and behind the sum. So the last bit may differ between the two.
+#[inline(always)]
+pub fn mul_add(x: f32, y: f32, z: f32) -> f32 {
+    if cfg!(target_arch = "nvptx64") { fma(x, y, z) } else { x * y + z }
 }
 
 /// 2 to the power of `x`.
@@ -230,6 +256,34 @@ mod tests {
         is_within(2.0, worst(f32::MAX, log2, f64::log2));
         is_within(1.0, worst(268_435_456.0, sin, f64::sin));
         is_within(1.0, worst(268_435_456.0, cos, f64::cos));
+    }
+
+    #[test]
+    fn each_number_of_16_bits_is_unpacked() {
+        for bits in 0..=u16::MAX {
+            let (sign, exponent, fraction) = (bits >> 15, bits >> 10 & 31, bits & 0x3ff);
+            let size = match exponent {
+                0 => f64::from(fraction) * f64::exp2(-24.0),
+                31 if fraction == 0 => f64::INFINITY,
+                31 => f64::NAN,
+                _ => f64::from(1024 + fraction) * f64::exp2(f64::from(exponent) - 25.0),
+            };
+            let exact = if sign == 1 { -size } else { size } as f32;
+            let [low, high] = unpack_f16(u32::from(bits) | 0x1234_0000);
+            let [_, same] = unpack_f16(u32::from(bits) << 16);
+            assert_eq!(high, unpack_f16(0x1234)[0]);
+            for found in [low, same] {
+                let is_same = found.to_bits() == exact.to_bits();
+                assert!(is_same || found.is_nan() && exact.is_nan(), "{bits:#x}: {found}, {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_of_a_product_is_rounded_once_or_twice() {
+        let x = 1.0 + f32::EPSILON;
+        assert_eq!(fma(x, x, -1.0), 2.0 * f32::EPSILON + f32::EPSILON * f32::EPSILON);
+        assert_eq!(mul_add(x, x, -1.0), 2.0 * f32::EPSILON); // this is a CPU
     }
 
     #[test]

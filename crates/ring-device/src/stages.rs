@@ -22,7 +22,11 @@ const _: () = assert!(HEAD_BYTES + MOST_SCRATCH_OF_ONE <= 227 * 1024);
 /// Bytes of block-shared memory for all that is not scratch memory: what a GPU's block has there, rounded up.
 const HEAD_BYTES: usize = 4096;
 const _: () = assert!(offset_of!(BlockMemory, scratch) <= HEAD_BYTES);
-const _: () = assert!(HEAD_BYTES + SCRATCH_BYTES <= 48 * 1024);
+const _: () = assert!(OWN_BYTES <= 48 * 1024);
+
+/// Bytes of block-shared memory in front of what a kernel declares for its handlers, if it does: such a kernel has the least of scratch
+/// memory.
+pub(crate) const OWN_BYTES: usize = HEAD_BYTES + SCRATCH_BYTES;
 
 /// Bytes of requests, and of responses, that a worker of a GPU handles at a time, unless one is larger: four atoms for each
 /// of its threads, as many as it has registers to read at once.
@@ -64,11 +68,20 @@ pub(crate) const fn workers(warps: u32, room: usize, stage: usize) -> (u32, u32)
 /// may have so many; with less, down to the 48 KiB that every GPU has, fewer warps answer messages.
 #[doc(hidden)]
 pub const fn shared_bytes<K: Kernel>(threads: u32) -> u32 {
-    (HEAD_BYTES + scratch_bytes::<K>(threads)) as u32
+    (HEAD_BYTES + scratch_bytes::<K>(threads) + K::SHARED_BYTES) as u32
+}
+
+/// The least of them that a block can have; more than every GPU gives a block only where the kernel declares memory for its handlers.
+#[doc(hidden)]
+pub const fn least_shared_bytes<K: Kernel>() -> u32 {
+    (OWN_BYTES + K::SHARED_BYTES) as u32
 }
 
 /// Those of them that are scratch memory.
 pub(crate) const fn scratch_bytes<K: Kernel>(threads: u32) -> usize {
+    if K::SHARED_BYTES > 0 {
+        return SCRATCH_BYTES;
+    }
     let stage = chunk::<K>(true) * stride::<K>();
     let stages = match <K::Scope as Scope<K>>::GROUP {
         Group::Warp => workers(threads.div_ceil(32), MOST_SCRATCH_BYTES, stage).1 as usize * stage,
@@ -89,7 +102,7 @@ pub fn messages_a_chunk<K: WithPorts>(rings: [usize; 2], block: Option<(u32, u32
     let (warps, room) = match block {
         Some((threads, most)) => {
             let shared = shared_bytes::<K>(threads).min(most) as usize;
-            (threads.div_ceil(32) as usize, shared.saturating_sub(HEAD_BYTES))
+            (threads.div_ceil(32) as usize, shared.saturating_sub(HEAD_BYTES + K::SHARED_BYTES))
         }
         None => (1, SCRATCH_BYTES),
     };

@@ -2,6 +2,9 @@
 
 use crate::block::{Cooperate, Threads};
 use crate::memory::BlockMemory;
+use crate::shared::Room;
+#[cfg(target_arch = "nvptx64")]
+use crate::stages::OWN_BYTES;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::with_exposed_provenance;
@@ -13,6 +16,9 @@ use ring_shared::layout::ChannelBlock;
 pub struct ThreadBlock<'a> {
     threads: Threads,
     memory: *const BlockMemory,
+    /// What handlers share.
+    #[cfg(not(target_arch = "nvptx64"))]
+    shared: Room,
     of: PhantomData<&'a BlockMemory>,
 }
 
@@ -34,7 +40,14 @@ impl<'a> ThreadBlock<'a> {
         memory: &'a mut BlockMemory,
         hooks: crate::Hooks,
     ) -> ThreadBlock<'a> {
-        ThreadBlock { threads: Threads::new(index, hooks), memory, of: PhantomData }
+        let threads = Threads::new(index, hooks);
+        ThreadBlock { threads, memory, shared: Room::default(), of: PhantomData }
+    }
+
+    /// The same block, whose handlers have that memory, if the kernel declares so much.
+    pub fn with_shared(mut self, memory: &'a mut [[u64; 2]]) -> ThreadBlock<'a> {
+        self.shared = Room { bytes: size_of_val(memory), at: memory.as_mut_ptr().cast() };
+        self
     }
 }
 
@@ -55,6 +68,19 @@ impl ThreadBlock<'static> {
 }
 
 impl<'a> ThreadBlock<'a> {
+    /// Where the memory is that handlers share, and how many bytes of it there are of those that the kernel declares.
+    #[inline(always)]
+    pub(crate) fn shared(&self, declared: usize) -> Room {
+        #[cfg(target_arch = "nvptx64")]
+        let room = Room {
+            at: self.memory.cast_mut().cast::<u8>().wrapping_add(OWN_BYTES),
+            bytes: declared,
+        };
+        #[cfg(not(target_arch = "nvptx64"))]
+        let room = Room { at: self.shared.at, bytes: self.shared.bytes.min(declared) };
+        room
+    }
+
     /// What its threads share.
     #[inline(always)]
     pub(crate) fn memory(&self) -> &'a BlockMemory {
@@ -63,13 +89,13 @@ impl<'a> ThreadBlock<'a> {
         unsafe { &*self.memory }
     }
 
-    /// Bytes of the scratch memory that they share.
+    /// Bytes of the scratch memory that they share, where the kernel declares so many for its handlers.
     #[inline(always)]
-    pub(crate) fn scratch_bytes(&self) -> usize {
+    pub(crate) fn scratch_bytes(&self, declared: usize) -> usize {
         #[cfg(target_arch = "nvptx64")]
-        let bytes = self.threads.shared_bytes();
+        let bytes = self.threads.shared_bytes() - declared;
         #[cfg(not(target_arch = "nvptx64"))]
-        let bytes = size_of::<BlockMemory>();
+        let (bytes, _) = (size_of::<BlockMemory>(), declared);
         bytes - core::mem::offset_of!(BlockMemory, scratch)
     }
 
@@ -77,14 +103,14 @@ impl<'a> ThreadBlock<'a> {
     #[inline(always)]
     pub(crate) fn optimization_barrier(&self) -> Self {
         let threads = self.threads.optimization_barrier();
-        ThreadBlock { threads, memory: self.memory, of: PhantomData }
+        ThreadBlock { threads, ..*self }
     }
 
     /// The same, where the calling thread is `lane` of the first warp.
     #[inline(always)]
     pub(crate) fn optimization_barrier_of_first_warp(&self, lane: u32) -> Self {
         let threads = self.threads.of_first_warp(lane);
-        ThreadBlock { threads, memory: self.memory, of: PhantomData }
+        ThreadBlock { threads, ..*self }
     }
 
     /// All threads of the block: waits for all of them; what they wrote before is seen after. If a handler has

@@ -1,6 +1,8 @@
 //! How much block-shared memory a kernel is launched with.
 
-use ring_device::{Echo, Kernel, VectorAdd, ring_kernel, shared_bytes};
+use ring_device::{
+    Echo, Kernel, MAX_SHARED_BYTES, VectorAdd, least_shared_bytes, ring_kernel, shared_bytes,
+};
 
 ring_kernel! {
     /// The largest messages, by a warp.
@@ -14,6 +16,30 @@ ring_kernel! {
     struct Middle;
 
     fn handle(_ctx: &WarpContext, _request: &[u32; 64], _response: &Output<[u32; 64]>) {}
+}
+
+ring_kernel! {
+    /// Has memory for its handlers, in parts whose ends are no multiples of 16.
+    struct Parts {
+        shared: {
+            A: [u32; 3],
+            B: [u64; 1],
+            C: [f32; 9],
+        },
+    }
+
+    fn handle(_ctx: &WarpContext, _request: &[u32; 64], _response: &Output<[u32; 64]>) {}
+}
+
+ring_kernel! {
+    /// Has as much as there can be.
+    struct All {
+        shared: { ALL: [u32; MAX_SHARED_BYTES / 4] },
+    }
+
+    fn handle(_request: &u32) -> u32 {
+        0
+    }
 }
 
 const KIB: u32 = 1024;
@@ -51,4 +77,17 @@ fn each_worker_has_room_for_two_kib_of_requests_and_their_responses() {
     assert_eq!(shared_bytes::<Middle>(512), head + 14 * 4 * KIB);
     // One message is larger; six workers' fit in 108 KiB.
     assert_eq!(shared_bytes::<Largest>(512), head + 6 * 16 * KIB);
+}
+
+#[test]
+fn what_a_kernel_declares_for_its_handlers_comes_behind_the_least_of_stages() {
+    let own = shared_bytes::<VectorAdd>(512);
+    assert_eq!((Parts::A.len(), Parts::B.len(), Parts::C.len()), (3, 1, 9));
+    assert_eq!((Parts::A.end(), Parts::B.end(), Parts::C.end()), (16, 32, 80));
+    for threads in [32, 512, 1024] {
+        assert_eq!(shared_bytes::<Parts>(threads), own + 80);
+        // Compute capability 9.0 gives a block 227 KiB.
+        assert_eq!(shared_bytes::<All>(threads), 227 * KIB);
+    }
+    assert_eq!((least_shared_bytes::<Parts>(), least_shared_bytes::<All>()), (own + 80, 227 * KIB));
 }

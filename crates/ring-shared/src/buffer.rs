@@ -42,6 +42,40 @@ pub trait Element32: Element {
     unsafe fn store_four(at: *mut Self, values: [Self; 4]);
 }
 
+/// An [`Element`] of 4 bytes to which several threads may add at once: `u32`, `i32` or `f32`.
+pub trait ElementAdd: Element32 {
+    /// Adds, for all threads of the device; what was there before. Integers wrap.
+    ///
+    /// # Safety
+    /// As for [`Element::store`].
+    #[doc(hidden)]
+    unsafe fn fetch_add(at: *mut Self, n: Self) -> Self;
+}
+
+/// An [`Element`] of 4 bytes that several threads may compare and change at once: `u32` or `i32`.
+pub trait ElementAtomic: ElementAdd + PartialEq {
+    /// Leaves the greater one, for all threads of the device; what was there before.
+    ///
+    /// # Safety
+    /// As for [`Element::store`].
+    #[doc(hidden)]
+    unsafe fn fetch_max(at: *mut Self, n: Self) -> Self;
+
+    /// Leaves the lesser one, likewise.
+    ///
+    /// # Safety
+    /// As for [`Element::store`].
+    #[doc(hidden)]
+    unsafe fn fetch_min(at: *mut Self, n: Self) -> Self;
+
+    /// Writes `new` where `old` is, likewise.
+    ///
+    /// # Safety
+    /// As for [`Element::store`].
+    #[doc(hidden)]
+    unsafe fn compare_exchange(at: *mut Self, old: Self, new: Self) -> Self;
+}
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -99,6 +133,46 @@ macro_rules! elements32 {
     )*};
 }
 elements32!(u32 i32 f32);
+
+macro_rules! atomics {
+    ($($t:ty: $add:ident $($max:ident $min:ident)?;)*) => {$(
+        impl ElementAdd for $t {
+            #[inline(always)]
+            unsafe fn fetch_add(at: *mut $t, n: $t) -> $t {
+                // SAFETY: the caller's promise; elements of buffers are accessed by this file only.
+                bytemuck::cast(unsafe { element::$add(at.cast(), bytemuck::cast(n)) })
+            }
+        }
+
+        $(
+            impl ElementAtomic for $t {
+                #[inline(always)]
+                unsafe fn fetch_max(at: *mut $t, n: $t) -> $t {
+                    // SAFETY: as for `fetch_add`.
+                    bytemuck::cast(unsafe { element::$max(at.cast(), bytemuck::cast(n)) })
+                }
+
+                #[inline(always)]
+                unsafe fn fetch_min(at: *mut $t, n: $t) -> $t {
+                    // SAFETY: as for `fetch_add`.
+                    bytemuck::cast(unsafe { element::$min(at.cast(), bytemuck::cast(n)) })
+                }
+
+                #[inline(always)]
+                unsafe fn compare_exchange(at: *mut $t, old: $t, new: $t) -> $t {
+                    let (old, new) = (bytemuck::cast(old), bytemuck::cast(new));
+                    // SAFETY: as for `fetch_add`.
+                    bytemuck::cast(unsafe { element::compare_exchange32(at.cast(), old, new) })
+                }
+            }
+        )?
+    )*};
+}
+atomics! {
+    u32: fetch_add32 fetch_max32 fetch_min32;
+    i32: fetch_add32 fetch_max_i32 fetch_min_i32;
+    f32: fetch_add_f32;
+}
 
 /// A reference to a buffer, or to a part of it: 16 plain bytes that may be a field of a message. Whoever gets it asks
 /// for a view, which is refused if the buffer was given back, is another runtime's, or is shorter than the reference

@@ -44,7 +44,7 @@ pub mod ring;
 pub mod slot;
 pub mod trace;
 
-pub use buffer::{BufferRef, Element, Element32};
+pub use buffer::{BufferRef, Element, Element32, ElementAdd, ElementAtomic};
 pub use inbox::Inbox;
 pub use message::{MAX_MESSAGE_BYTES, Message};
 pub use outbox::Outbox;

@@ -32,7 +32,10 @@ pub use order_book::{Book, BookState, Fill, Order, Side, TICKS};
 pub use saxpy::{Saxpy, SaxpyAnswer, SaxpyRequest};
 pub use sizes::{Ten, Two};
 pub use ticker::{Ticked, Ticker};
-pub use tools::{BlockTools, Call, FUNCTIONS, Functions, Together, WarpTools, number};
+pub use tools::{
+    BlockTools, Call, Count, CountRequest, FUNCTIONS, FoundShared, Functions, MostShared, SHARED,
+    SharedTools, Together, WarpTools, number,
+};
 pub use traced::{
     Line, Traced, TracedBlock, TracedCopier, TracedInOrder, TracedPass, TracedTally,
     TracedTogether, TracedWarp,

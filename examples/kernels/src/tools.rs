@@ -1,8 +1,9 @@
-//! What handlers have at hand: functions of numbers, and what threads make together of what each of them brings.
+//! What handlers have at hand: functions of numbers, what threads make together of what each of them brings, memory that they share, and
+//! elements of buffers that many threads change at once.
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use ring_device::math;
+use ring_device::{BufferRef, math};
 
 /// A function and its arguments, 12 bytes.
 #[repr(C)]
@@ -148,3 +149,169 @@ ring_device::ring_kernel! {
 }
 
 const _: () = assert!(offset_of!(Together, differing) == 60);
+
+/// How many elements of each kind [`SharedTools`] has: not as many as any number of threads.
+pub const SHARED: [usize; 3] = [1, 4099, 331];
+
+/// What a block found in the memory that its threads share, 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub struct FoundShared {
+    /// Messages before this one, as counted there.
+    pub before: u32,
+    /// The sum of [numbers](number) that other threads have written, one each, weighted by where they are.
+    pub sum: u32,
+    /// The same of those read by fours, and not weighted.
+    pub of_fours: u32,
+    /// The exclusive or of words of 64 bits, in halves.
+    pub wide: [u32; 2],
+    /// How many words were not zero at the first message.
+    pub not_zero: u32,
+    /// Accesses that went past the end, or were not at a multiple of 4, and were made nevertheless: a bit each.
+    pub beyond: u32,
+    /// Elements of what another kernel declares, by more than this one has.
+    pub of_another: u32,
+}
+
+ring_device::ring_kernel! {
+    /// Keeps a count, and passes numbers from thread to thread, in memory that the block's threads share.
+    pub struct SharedTools {
+        name: "shared_tools",
+        shared: {
+            /// Messages so far.
+            COUNT: [u32; SHARED[0]],
+            /// A number each.
+            NUMBERS: [u32; SHARED[1]],
+            /// Words of 64 bits.
+            WIDE: [u64; SHARED[2]],
+        },
+    }
+
+    fn handle(ctx: &BlockContext, seed: &u32, response: &Output<FoundShared>) {
+        let count = ctx.shared(SharedTools::COUNT);
+        let numbers = ctx.shared(SharedTools::NUMBERS);
+        let wide = ctx.shared(SharedTools::WIDE);
+        let before = count.get(0).unwrap_or(u32::MAX);
+        let mut not_zero = 0;
+        let mut i = ctx.thread();
+        while i < numbers.len() {
+            if before == 0 {
+                not_zero += u32::from(numbers.get(i) != Some(0));
+                not_zero += u32::from(i < wide.len() && wide.get(i) != Some(0));
+            }
+            numbers.set(i, number(*seed, i));
+            wide.set(i, u64::from(number(*seed, i)) << 16);
+            i += ctx.threads();
+        }
+        ctx.sync();
+        // From the last to the first: mostly what another thread has written.
+        let (mut sum, mut of_fours, mut words) = (0u32, 0u32, 0u64);
+        let mut i = ctx.thread();
+        while i < numbers.len() {
+            let from = numbers.len() - 1 - i;
+            let weighted = numbers.get(from).unwrap_or(0).wrapping_mul(from as u32 + 1);
+            sum = sum.wrapping_add(weighted);
+            words ^= wide.get(from).unwrap_or(0);
+            if let Some(four) = numbers.get4(from) {
+                of_fours = four.into_iter().fold(of_fours, u32::wrapping_add);
+            }
+            i += ctx.threads();
+        }
+        let (sum, of_fours, not_zero) = (ctx.sum(sum), ctx.sum(of_fours), ctx.sum(not_zero));
+        // The greatest power of two below is what a block has of threads: the exclusive or is made bit by bit.
+        let mut halves = [0u32; 2];
+        let mut bit = 0;
+        while bit < 32 {
+            let ones = |half: u64| ctx.sum((half >> bit) as u32 & 1) & 1;
+            halves[0] |= ones(words) << bit;
+            halves[1] |= ones(words >> 32) << bit;
+            bit += 1;
+        }
+        if ctx.thread() == 0 {
+            let end = numbers.len();
+            let made = [
+                numbers.get(end).is_some(),
+                numbers.set(end, 1),
+                numbers.get4(end - 3).is_some(),
+                numbers.set4(2, [1; 4]),
+                numbers.get4(usize::MAX - 3).is_some(),
+                wide.get(wide.len()).is_some(),
+                wide.set(usize::MAX, 1),
+            ];
+            let beyond = made.iter().fold(0, |bits, made| bits << 1 | u32::from(*made));
+            let of_another = ctx.shared(MostShared::ALL).len() as u32;
+            response.set_all(FoundShared {
+                before, sum, of_fours, wide: halves, not_zero, beyond, of_another,
+            });
+            count.set(0, before.wrapping_add(1));
+        }
+        ctx.sync(); // before the next message's threads write
+    }
+}
+
+ring_device::ring_kernel! {
+    /// Has as much memory for its threads as there can be: each request says which word is read, and what is written there.
+    pub struct MostShared {
+        name: "most_shared",
+        shared: {
+            /// All of it.
+            ALL: [u32; ring_device::MAX_SHARED_BYTES / 4],
+        },
+    }
+
+    fn handle(ctx: &BlockContext, request: &[u32; 2], response: &Output<u32>) {
+        let [at, value] = *request;
+        let all = ctx.shared(MostShared::ALL);
+        if ctx.thread() == 0 {
+            response.set_all(all.get(at as usize).unwrap_or(u32::MAX));
+            all.set(at as usize, value);
+        }
+        ctx.sync();
+    }
+}
+
+/// Where to count, 52 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+pub struct CountRequest {
+    /// What the numbers that are counted are made of.
+    pub seed: u32,
+    /// Three elements: a sum, the greatest and the least; behind them as many as are to be counted up by comparing.
+    pub of_words: BufferRef<u32>,
+    /// The same of signed numbers.
+    pub of_signed: BufferRef<i32>,
+    /// A sum.
+    pub of_reals: BufferRef<f32>,
+}
+
+ring_device::ring_kernel! {
+    /// Each thread brings a number, and all change the same elements; answers how many threads there are, or 0 if there are no such
+    /// elements.
+    pub struct Count { name: "count", uses_payload: true, }
+
+    fn handle(ctx: &BlockContext, request: &CountRequest, response: &Output<u32>) {
+        let words = ctx.view(&request.of_words);
+        let (signed, reals) = (ctx.view(&request.of_signed), ctx.view(&request.of_reals));
+        let (Some(words), Some(signed), Some(reals)) = (words, signed, reals) else { return };
+        let own = number(request.seed, ctx.thread());
+        let mut all = words.fetch_add(0, own).is_some();
+        all &= words.fetch_max(1, own).is_some() & words.fetch_min(2, own).is_some();
+        all &= signed.fetch_add(0, own as i32).is_some();
+        all &= signed.fetch_max(1, own as i32).is_some();
+        all &= signed.fetch_min(2, own as i32).is_some();
+        all &= reals.fetch_add(0, (own & 0xff) as f32).is_some();
+        let past_end = words.fetch_add(words.len(), 1).is_some()
+            | words.compare_exchange(usize::MAX, 0, 1).is_some();
+        let mut counts = 3;
+        while counts < words.len() {
+            let mut old = 0;
+            while let Some(Err(now)) = words.compare_exchange(counts, old, old.wrapping_add(1)) {
+                old = now;
+            }
+            counts += 1;
+        }
+        if ctx.thread() == 0 && all && !past_end {
+            response.set_all(ctx.threads() as u32);
+        }
+    }
+}

@@ -1,11 +1,16 @@
-//! The kernels of the examples that a whole device computes with: PageRank by a grid, PageRank by messages between kernels, and a
-//! wave equation. They are a device crate of their own so that `ring bench` loads no others.
+//! The kernels of the examples that a whole device computes with: PageRank by a grid, PageRank by messages between kernels, a
+//! wave equation, and two small networks. They are a device crate of their own so that `ring bench` loads no others.
 #![no_std]
 
+mod inference;
 mod page_rank;
 pub mod rank_links;
 mod wave;
 
+pub use inference::{
+    LSTM, LSTM_BUFFER, LSTM_LAYER, LSTM_OUTPUT, LSTM_STATE, Lstm, LstmAnswer, LstmRequest, MLP,
+    MLP_BIASES, MLP_BUFFER_WORDS, MLP_WEIGHT_WORDS, Mlp, MlpAnswer, MlpRequest,
+};
 pub use page_rank::{
     AT_ONCE, FOURS, HalfRanking, NOBODY, PageRank, PageRankOfTwo, Ranked, Ranking, SLICE,
 };

@@ -1,12 +1,13 @@
 //! Kernels whose handlers view buffers. The table of buffers and the buffers are memory of the GPU that the host reads and
 //! writes by copies only. An entry is read at the scope of the GPU, and a fence of that scope stands before what it leads to:
 //! L1, which is not coherent, holds nothing old behind it. So the elements are accessed at the scope of the block, which L1 may
-//! answer. An addition is of the scope of the GPU: threads of several blocks add to the same element. Only listed kernels add.
+//! answer. An addition, and what else changes an element as one, is of the scope of the GPU: threads of several blocks do so to the same
+//! element. Only listed kernels do.
 
 use ring_ptx::Statement;
 
 /// The kernels.
-const KERNELS: [&str; 1] = ["ring_Saxpy"];
+const KERNELS: [&str; 3] = ["ring_Saxpy", "ring_Count", "ring_Mlp"];
 
 /// Whether the entry point of that name is a kernel that views buffers.
 #[must_use]
@@ -17,12 +18,21 @@ pub fn is_listed(name: &str) -> bool {
 /// Kernels, with ports or without, whose handlers add to elements.
 const ADDERS: [&str; 2] = ["ring_RankAggregator", "ring_ConvergenceChecker"];
 
-/// Whether an instruction of the entry point of that name is an addition to an element, if it reaches one: `has` says of what its
+/// Kernels whose handlers change elements of 32 bits, and are told what was there before.
+const CHANGERS: [&str; 1] = ["ring_Count"];
+
+/// Whether an instruction of the entry point of that name changes an element as it may, if it reaches one: `has` says of what its
 /// opcode consists, behind `name`.
 #[must_use]
-pub fn is_addition(function: &str, name: &str, has: impl Fn(&str) -> bool) -> bool {
-    let parts = ["relaxed", "gpu", "global", "add", "u64"];
-    ADDERS.contains(&function) && name == "red" && parts.into_iter().all(has)
+pub fn is_change(function: &str, name: &str, has: impl Fn(&str) -> bool) -> bool {
+    let is_relaxed = ["relaxed", "gpu", "global"].into_iter().all(&has);
+    let adds = ADDERS.contains(&function) && name == "red" && has("add") && has("u64");
+    let operations = ["add", "max", "min", "cas"];
+    let changes = CHANGERS.contains(&function)
+        && name == "atom"
+        && operations.into_iter().any(&has)
+        && ["u32", "s32", "f32", "b32"].into_iter().any(&has);
+    is_relaxed && (adds || changes)
 }
 
 /// Of each statement, whether it is the read of an entry, the fence behind it, or the access of an element. The fence is

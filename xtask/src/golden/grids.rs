@@ -8,10 +8,11 @@ use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
 /// The kernels.
-const KERNELS: [&str; 11] = [
+const KERNELS: [&str; 12] = [
     "ring_GridSum",
     "ring_Ripple",
     "ring_Wave",
+    "ring_Lstm",
     "ring_PageRank",
     "ring_PageRankOfTwo",
     "ring_Meetings",

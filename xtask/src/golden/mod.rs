@@ -110,13 +110,13 @@ fn with_code(
         })
     };
     // By place `grids` and `ports` check what they allow.
-    let may_add = |line: &&Statement<'_>| {
+    let may_change = |line: &&Statement<'_>| {
         function(line.line).is_some_and(|one| {
             grids::is_listed(one.name)
-                || buffers::is_addition(one.name, line.name(), |part| line.has(part))
+                || buffers::is_change(one.name, line.name(), |part| line.has(part))
         })
     };
-    let others: Vec<_> = lines.iter().filter(|line| !may_add(line)).copied().collect();
+    let others: Vec<_> = lines.iter().filter(|line| !may_change(line)).copied().collect();
     found.extend(memory::read_modify_write(&others));
     // What a view of a buffer does is for threads of the GPU; by place it is checked with all other accesses.
     let views = |line: usize| function(line).is_some_and(|one| buffers::is_listed(one.name));

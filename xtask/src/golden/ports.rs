@@ -6,7 +6,7 @@
 
 use super::Violation;
 use super::allow;
-use super::buffers::is_addition;
+use super::buffers::is_change;
 use super::code::{Function, Instruction};
 use super::order;
 use super::place::{Access, Place, Strength};
@@ -61,9 +61,9 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
         }
         let swaps = matches!(instruction.name(), "atom" | "red") && !instruction.has("shared");
         let of_buffer = access.as_ref().is_some_and(|access| access.place == Place::Buffer);
-        let adds = |name| is_addition(function.name, name, |part| instruction.has(part));
-        if swaps && !(of_buffer && adds(instruction.name())) {
-            let why = "read-modify-write that is no addition to an element of a buffer";
+        let may = |name| is_change(function.name, name, |part| instruction.has(part));
+        if swaps && !(of_buffer && may(instruction.name())) {
+            let why = "read-modify-write that is no listed change of an element of a buffer";
             found.push(Violation::of(instruction, why));
         }
         if matches!(instruction.name(), "fence" | "membar") && !is_a_fence_of_ours(instruction) {

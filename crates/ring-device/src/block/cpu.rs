@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::{Cooperate, HasThreads, Words};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use ring_shared::atomics::{AtomicU32, AtomicU64};
+use ring_shared::{Element, Element32};
 
 /// Idle looks in a row after which a channel may sleep between two.
 const WAKEFUL: u32 = 1000;
@@ -193,6 +194,30 @@ impl Cooperate for Threads {
         let n = at.load(Relaxed);
         at.store(0, Relaxed);
         n
+    }
+
+    #[inline(always)]
+    unsafe fn load_shared<T: Element>(at: *const T) -> T {
+        // SAFETY: the caller's promise; this thread is all of the block.
+        unsafe { at.read() }
+    }
+
+    #[inline(always)]
+    unsafe fn store_shared<T: Element>(at: *mut T, value: T) {
+        // SAFETY: as for `load_shared`.
+        unsafe { at.write(value) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_four_shared<T: Element32>(at: *const T) -> [T; 4] {
+        // SAFETY: as for `load_shared`.
+        unsafe { at.cast::<[T; 4]>().read() }
+    }
+
+    #[inline(always)]
+    unsafe fn store_four_shared<T: Element32>(at: *mut T, values: [T; 4]) {
+        // SAFETY: as for `load_shared`.
+        unsafe { at.cast::<[T; 4]>().write(values) }
     }
 
     fn now(self) -> u64 {

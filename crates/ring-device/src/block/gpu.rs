@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::{Cooperate, HasThreads, Words, intrinsics as ptx};
 use core::sync::atomic::Ordering::Relaxed;
 use ring_shared::atomics::{AtomicU32, AtomicU64};
+use ring_shared::{Element, Element32};
 
 /// The calling thread.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +201,40 @@ impl Cooperate for Threads {
     fn take32(self, at: &AtomicU32) -> u32 {
         // SAFETY: a word of block-shared memory.
         unsafe { ptx::take_shared32(at.as_ptr()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_shared<T: Element>(at: *const T) -> T {
+        // SAFETY: the caller's promise. An element has 4 bytes or 8, and is as well such an integer.
+        unsafe {
+            match size_of::<T>() {
+                4 => bytemuck::cast(ptx::load_shared32(at.cast())),
+                _ => bytemuck::cast(ptx::load_shared64(at.cast())),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_shared<T: Element>(at: *mut T, value: T) {
+        // SAFETY: as for `load_shared`.
+        unsafe {
+            match size_of::<T>() {
+                4 => ptx::store_shared32(at.cast(), bytemuck::cast(value)),
+                _ => ptx::store_shared64(at.cast(), bytemuck::cast(value)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_four_shared<T: Element32>(at: *const T) -> [T; 4] {
+        // SAFETY: the caller's promise.
+        unsafe { ptx::load_four_shared32(at.cast()) }.map(bytemuck::cast)
+    }
+
+    #[inline(always)]
+    unsafe fn store_four_shared<T: Element32>(at: *mut T, values: [T; 4]) {
+        // SAFETY: the caller's promise.
+        unsafe { ptx::store_four_shared32(at.cast(), values.map(bytemuck::cast)) }
     }
 
     #[inline(always)]

@@ -16,6 +16,7 @@ pub use gpu::Threads;
 
 use cell::Cell;
 use ring_shared::atomics::{AtomicU32, AtomicU64};
+use ring_shared::{Element, Element32};
 
 /// Most warps of a block.
 pub(crate) const MOST_WARPS: usize = 32;
@@ -119,6 +120,27 @@ pub(crate) trait Cooperate: Copy {
     fn add32(self, at: &AtomicU32, n: u32);
     /// Takes what such a counter holds, and leaves zero.
     fn take32(self, at: &AtomicU32) -> u32;
+
+    /// Reads an element of the memory that handlers of the block share.
+    ///
+    /// # Safety
+    /// `at` is an aligned element there.
+    unsafe fn load_shared<T: Element>(at: *const T) -> T;
+    /// Writes one.
+    ///
+    /// # Safety
+    /// As for [`load_shared`](Self::load_shared).
+    unsafe fn store_shared<T: Element>(at: *mut T, value: T);
+    /// Reads four.
+    ///
+    /// # Safety
+    /// `at` is four elements there, at a multiple of 16 bytes on a GPU.
+    unsafe fn load_four_shared<T: Element32>(at: *const T) -> [T; 4];
+    /// Writes four.
+    ///
+    /// # Safety
+    /// As for [`load_four_shared`](Self::load_four_shared).
+    unsafe fn store_four_shared<T: Element32>(at: *mut T, values: [T; 4]);
 
     /// Which threads of the calling thread's warp come here together with it, a bit each; they may be fewer than could.
     fn converged(self) -> u32;

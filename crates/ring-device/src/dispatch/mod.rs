@@ -27,6 +27,7 @@ use crate::memory::claims::Claims;
 use crate::memory::meeting::Trouble;
 use crate::memory::outbox::PATIENCE;
 use crate::memory::signals::{Decision, Wake};
+use crate::shared;
 use crate::thread_block::ThreadBlock;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering::Relaxed;
@@ -42,6 +43,10 @@ use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 /// runs over the same memory.
 #[inline(always)]
 pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlock) {
+    if K::SHARED_BYTES > 0 {
+        shared::clear::<K>(*block);
+        block.barrier();
+    }
     if <K::Scope as Scope<K>>::IS_GRID && block.block_index() > 0 {
         // SAFETY: the caller's promise.
         return unsafe { grid::follow::<K>(*block, control) };
@@ -102,7 +107,12 @@ pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlo
 pub unsafe fn enter<K: Kernel>(control: *const ControlBlock) {
     // SAFETY: every thread of the block comes here, once. Nothing else of a ring kernel's module has shared memory.
     let block = unsafe { ThreadBlock::of_block() };
-    if block.shared_bytes() < size_of::<crate::BlockMemory>() {
+    let least = if K::SHARED_BYTES > 0 {
+        crate::least_shared_bytes::<K>() as usize
+    } else {
+        size_of::<crate::BlockMemory>()
+    };
+    if block.shared_bytes() < least {
         return; // no launch of ours: the host sees the kernel gone without an acknowledgement
     }
     // SAFETY: the caller's promise; the memory is this block's.
@@ -169,8 +179,9 @@ impl<K: Kernel> Channel<'_, K> {
     #[inline(always)]
     fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
-        if Self::CALLS {
-            self.limit_registers::<K>(); // the handler with its calls is there several times
+        if Self::CALLS || K::SHARED_BYTES > 0 {
+            // The handler with its calls is there several times, and one with memory of its own is mostly long.
+            self.limit_registers::<K>();
         }
         let mut answered_staged = false;
         let why = loop {

@@ -39,7 +39,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// The first worker's warp, and how many workers there are.
     #[inline(always)]
     fn workers(block: ThreadBlock<'_>) -> (u32, u32) {
-        workers(block.warps(), block.scratch_bytes(), Self::CHUNK * Self::STRIDE)
+        workers(block.warps(), block.scratch_bytes(K::SHARED_BYTES), Self::CHUNK * Self::STRIDE)
     }
 
     /// Most messages of an iteration; in a launch of limited time such that one more call of the

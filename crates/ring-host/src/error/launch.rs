@@ -108,6 +108,21 @@ pub enum LaunchError {
         /// What sets the limit.
         why: ThreadLimit,
     },
+    /// The device gives a block less block-shared memory than the kernel declares.
+    #[error(
+        "kernel {kernel} declares {declared} bytes of block-shared memory and needs {needed} with its own, but the device gives a block \
+         {limit}; declare less (`shared` in ring_kernel!)"
+    )]
+    SharedMemory {
+        /// The kernel.
+        kernel: &'static str,
+        /// Bytes that it declares.
+        declared: usize,
+        /// Bytes that a block needs.
+        needed: u32,
+        /// The most that the device gives one.
+        limit: u32,
+    },
     /// A message does not fit the slot.
     #[error("messages of {bytes} bytes do not fit slots of {slot} bytes; choose larger slots")]
     Slot {

@@ -1,8 +1,7 @@
 //! What can be chosen of a launch, and its checks.
 
-use crate::device::DeviceInfo;
-use crate::device::Limits;
 use crate::device::image::Image;
+use crate::device::{DeviceInfo, DeviceKind, Limits};
 use crate::drive::DriveConfig;
 use crate::drive::selection::{Candidate, Needs};
 use crate::error::{BlockLimit, ChannelLimit, LaunchError, ThreadLimit, WindowLimit};
@@ -11,7 +10,7 @@ use crate::memory::plan::Plan;
 use crate::mode::{Budgets, Memory, Mode, PayloadMemory, nanoseconds};
 use crate::setters::setters;
 use ring_device::kernel::DEFAULT_THREADS;
-use ring_device::{Kernel, MAX_GRID_BLOCKS, MIN_THREADS, Scope};
+use ring_device::{Kernel, MAX_GRID_BLOCKS, MIN_THREADS, Scope, least_shared_bytes};
 use ring_shared::Message;
 use ring_shared::layout::{self, Processing, UNLIMITED};
 use ring_shared::message::span_of_pair;
@@ -353,6 +352,7 @@ impl LaunchConfig {
         if let Some(slot) = self.slot_bytes.filter(|slot| bytes > *slot) {
             return Err(LaunchError::Slot { bytes, slot });
         }
+        check_shared::<K>(device)?;
         if let Some(zero) = self.budgets.zero() {
             return Err(LaunchError::Budget(zero));
         }
@@ -474,6 +474,58 @@ impl LaunchConfig {
             Cooperative::Auto => self.blocks_of::<K>(device) > 1 && device.cooperative_launch,
             Cooperative::Always => true,
             Cooperative::Never => false,
+        }
+    }
+}
+
+/// Checks that a block of that device can have what the kernel declares of block-shared memory.
+fn check_shared<K: Kernel>(device: &DeviceInfo) -> Result<(), LaunchError> {
+    let (needed, limit) = (least_shared_bytes::<K>(), device.shared_bytes);
+    match K::SHARED_BYTES == 0 || device.kind == DeviceKind::Cpu || needed <= limit {
+        true => Ok(()),
+        false => {
+            let (kernel, declared) = (K::NAME, K::SHARED_BYTES);
+            Err(LaunchError::SharedMemory { kernel, declared, needed, limit })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+    use crate::device::Device;
+
+    ring_device::ring_kernel! {
+        /// Has memory of its own for its handlers.
+        struct Large {
+            name: "large",
+            shared: { ALL: [f32; 25_000] },
+        }
+
+        fn handle(_request: &u32) -> u32 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_device_with_less_block_shared_memory_than_a_kernel_declares_is_refused_with_the_numbers() {
+        let runtime = Runtime::open(Device::Cpu).unwrap();
+        let cpu = runtime.device().clone();
+        assert_eq!((cpu.shared_bytes, check_shared::<Large>(&cpu).is_ok()), (0, true));
+        // What a block needs, and a byte less: 100,000 bytes behind 44 KiB of the runtime's own.
+        for (shared_bytes, fits) in [(145_056, true), (145_055, false), (49_152, false)] {
+            let gpu = DeviceInfo { kind: DeviceKind::Cuda, shared_bytes, ..cpu.clone() };
+            let found = check_shared::<Large>(&gpu);
+            assert_eq!(found.is_ok(), fits, "{shared_bytes}");
+            if let Err(error) = found {
+                let says = format!(
+                    "kernel large declares 100000 bytes of block-shared memory and needs 145056 with its own, but the device gives a \
+                     block {shared_bytes}; declare less (`shared` in ring_kernel!)"
+                );
+                assert_eq!(error.to_string(), says);
+            }
+            assert!(check_shared::<ring_device::Echo>(&gpu).is_ok());
         }
     }
 }

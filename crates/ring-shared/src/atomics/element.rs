@@ -83,6 +83,60 @@ pub(crate) unsafe fn add64(at: *mut u64, n: u64) {
     }
 }
 
+/// Changes 4 bytes for all threads of the GPU; what was there before.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! atomics {
+    ($($(#[$doc:meta])* $name:ident: $what:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for [`store32`].
+        #[cfg(target_arch = "nvptx64")]
+        #[inline(always)]
+        pub(crate) unsafe fn $name(at: *mut u32, n: u32) -> u32 {
+            let was: u32;
+            // SAFETY: the caller's promise.
+            unsafe {
+                core::arch::asm!(concat!("atom.relaxed.gpu.global.", $what, " {was}, [{at}], {n};"),
+                    n = in(reg32) n, at = in(reg64) at, was = out(reg32) was, options(nostack, preserves_flags));
+            }
+            was
+        }
+    )*};
+}
+
+#[cfg(target_arch = "nvptx64")]
+atomics! {
+    /// Adds, wrapping; what was there before.
+    fetch_add32: "add.u32";
+    /// Adds numbers of floating point; what was there before.
+    fetch_add_f32: "add.f32";
+    /// Leaves the greater one; what was there before.
+    fetch_max32: "max.u32";
+    /// The same of signed numbers.
+    fetch_max_i32: "max.s32";
+    /// Leaves the lesser one; what was there before.
+    fetch_min32: "min.u32";
+    /// The same of signed numbers.
+    fetch_min_i32: "min.s32";
+}
+
+/// Writes `new` where `old` is, for all threads of the GPU; what was there before.
+///
+/// # Safety
+/// As for [`store32`].
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn compare_exchange32(at: *mut u32, old: u32, new: u32) -> u32 {
+    let was: u32;
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::arch::asm!("atom.relaxed.gpu.global.cas.b32 {was}, [{at}], {old}, {new};", old = in(reg32) old, new = in(reg32) new,
+            at = in(reg64) at, was = out(reg32) was, options(nostack, preserves_flags));
+    }
+    was
+}
+
 /// Reads four times 4 bytes by one instruction, which is weak: PTX has no relaxed one of four.
 ///
 /// # Safety
@@ -182,6 +236,55 @@ pub(crate) unsafe fn add64(at: *mut u64, n: u64) {
     let halves = unsafe { [&*at.add(first), &*at.add(1 - first)] };
     let before = halves[0].fetch_add(low, Relaxed);
     halves[1].fetch_add(high.wrapping_add(before.overflowing_add(low).1.into()), Relaxed);
+}
+
+/// Changes 4 bytes; what was there before.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! atomics {
+    ($($(#[$doc:meta])* $name:ident: |$was:ident, $n:ident| $new:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As for [`store32`].
+        #[inline(always)]
+        pub(crate) unsafe fn $name(at: *mut u32, $n: u32) -> u32 {
+            // SAFETY: the caller's promise.
+            let cell = unsafe { &*at.cast::<AtomicU32>() };
+            let mut $was = cell.load(Relaxed);
+            while let Err(now) = cell.compare_exchange($was, $new, Relaxed, Relaxed) {
+                $was = now;
+            }
+            $was
+        }
+    )*};
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+atomics! {
+    /// Adds, wrapping; what was there before.
+    fetch_add32: |was, n| was.wrapping_add(n);
+    /// Adds numbers of floating point; what was there before.
+    fetch_add_f32: |was, n| (f32::from_bits(was) + f32::from_bits(n)).to_bits();
+    /// Leaves the greater one; what was there before.
+    fetch_max32: |was, n| was.max(n);
+    /// The same of signed numbers.
+    fetch_max_i32: |was, n| (was as i32).max(n as i32) as u32;
+    /// Leaves the lesser one; what was there before.
+    fetch_min32: |was, n| was.min(n);
+    /// The same of signed numbers.
+    fetch_min_i32: |was, n| (was as i32).min(n as i32) as u32;
+}
+
+/// Writes `new` where `old` is; what was there before.
+///
+/// # Safety
+/// As for [`store32`].
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn compare_exchange32(at: *mut u32, old: u32, new: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    let cell = unsafe { &*at.cast::<AtomicU32>() };
+    cell.compare_exchange(old, new, Relaxed, Relaxed).unwrap_or_else(|was| was)
 }
 
 /// Reads four times 4 bytes.

@@ -75,6 +75,73 @@ pub(crate) unsafe fn take_shared32(at: *mut u32) -> u32 {
     was
 }
 
+/// Reads and writes elements of block-shared memory: by the 32-bit and 64-bit instruction.
+macro_rules! elements {
+    ($($word:ty, $reg:ident, $bits:literal: $load:ident $store:ident;)*) => {$(
+        #[doc = concat!("Reads ", $bits, " bits of block-shared memory.")]
+        ///
+        /// # Safety
+        /// `at` is an aligned word in block-shared memory.
+        #[inline(always)]
+        pub(crate) unsafe fn $load(at: *const $word) -> $word {
+            let value: $word;
+            // SAFETY: the caller's word, in the shared window.
+            unsafe {
+                asm!(concat!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; ld.relaxed.cta.shared.b", $bits, " {value}, [%a]; }}"),
+                    at = in(reg64) at, value = out($reg) value, options(nostack, preserves_flags, pure, readonly));
+            }
+            value
+        }
+
+        #[doc = concat!("Writes ", $bits, " bits of block-shared memory.")]
+        ///
+        /// # Safety
+        /// `at` is an aligned word in block-shared memory.
+        #[inline(always)]
+        pub(crate) unsafe fn $store(at: *mut $word, value: $word) {
+            // SAFETY: the caller's word, in the shared window.
+            unsafe {
+                asm!(concat!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; st.relaxed.cta.shared.b", $bits, " [%a], {value}; }}"),
+                    at = in(reg64) at, value = in($reg) value, options(nostack, preserves_flags));
+            }
+        }
+    )*};
+}
+elements! {
+    u32, reg32, "32": load_shared32 store_shared32;
+    u64, reg64, "64": load_shared64 store_shared64;
+}
+
+/// Reads four words of 32 bits by one instruction, which is weak: PTX has no relaxed one of four.
+///
+/// # Safety
+/// `at` is four words in block-shared memory, at a multiple of 16.
+#[inline(always)]
+pub(crate) unsafe fn load_four_shared32(at: *const u32) -> [u32; 4] {
+    let (a, b, c, d): (u32, u32, u32, u32);
+    // SAFETY: the caller's words, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; ld.weak.shared.v4.b32 {{{a}, {b}, {c}, {d}}}, [%a]; }}",
+            a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d,
+            at = in(reg64) at, options(nostack, preserves_flags, pure, readonly));
+    }
+    [a, b, c, d]
+}
+
+/// Writes four words of 32 bits by one instruction, which is weak as that of [`load_four_shared32`] is.
+///
+/// # Safety
+/// As for [`load_four_shared32`].
+#[inline(always)]
+pub(crate) unsafe fn store_four_shared32(at: *mut u32, [a, b, c, d]: [u32; 4]) {
+    // SAFETY: the caller's words, in the shared window.
+    unsafe {
+        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; st.weak.shared.v4.b32 [%a], {{{a}, {b}, {c}, {d}}}; }}",
+            a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
+            at = in(reg64) at, options(nostack, preserves_flags));
+    }
+}
+
 /// Which threads of the warp execute this together, a bit each.
 #[inline(always)]
 pub(crate) fn active_threads() -> u32 {
@@ -206,4 +273,16 @@ pub(crate) fn fma(x: f32, y: f32, z: f32) -> f32 {
             z = in(reg32) z.to_bits(), sum = out(reg32) sum, options(pure, nomem, nostack));
     }
     f32::from_bits(sum)
+}
+
+/// The two numbers of 16 bits in a word.
+#[inline(always)]
+pub(crate) fn unpack_f16(word: u32) -> [f32; 2] {
+    let (low, high): (u32, u32);
+    // SAFETY: registers only.
+    unsafe {
+        asm!("{{ .reg .b16 %low, %high; mov.b32 {{%low, %high}}, {word}; cvt.f32.f16 {low}, %low; cvt.f32.f16 {high}, %high; }}",
+            word = in(reg32) word, low = out(reg32) low, high = out(reg32) high, options(pure, nomem, nostack));
+    }
+    [f32::from_bits(low), f32::from_bits(high)]
 }

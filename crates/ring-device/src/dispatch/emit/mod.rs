@@ -142,7 +142,7 @@ impl<K: Kernel> Channel<'_, K> {
             (K::Request::SLOT_ATOMS, Self::PORTS),
             (inputs as usize, outputs as usize),
             <K::Scope as Scope<K>>::EMITTERS.warps(self.warps() as usize),
-            self.block.scratch_bytes(),
+            self.block.scratch_bytes(K::SHARED_BYTES),
         )
     }
 

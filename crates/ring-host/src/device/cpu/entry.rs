@@ -34,7 +34,8 @@ unsafe fn cpu_entry<K: Kernel>(
         }
     };
     let control = std::ptr::with_exposed_provenance::<ControlBlock>(parameter as usize);
-    let block = ThreadBlock::new(index, memory, hooks);
+    let mut shared = vec![[0; 2]; K::SHARED_BYTES / 16];
+    let block = ThreadBlock::new(index, memory, hooks).with_shared(&mut shared);
     // SAFETY: the caller's promise; the block is this thread's.
     let done = catch_unwind(AssertUnwindSafe(|| unsafe { on_cpu(&block, control) }));
     if let Err(panic) = done {

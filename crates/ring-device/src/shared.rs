@@ -1,0 +1,207 @@
+//! Block-shared memory that a kernel declares for its handlers.
+
+use crate::block::{Cooperate, Threads};
+use crate::kernel::Kernel;
+use crate::thread_block::ThreadBlock;
+use core::fmt;
+use core::marker::PhantomData;
+use ring_shared::{Element, Element32};
+
+/// Names elements of the block-shared memory that kernel `K` declares: a constant of the kernel's type, with the name that they were given
+/// in [`ring_kernel!`](crate::ring_kernel). A context's `shared` gives them.
+pub struct Shared<K, T> {
+    /// Of the first one, in bytes, a multiple of 16.
+    at: u32,
+    count: u32,
+    of: PhantomData<fn() -> (K, T)>,
+}
+
+impl<K, T: Element> Shared<K, T> {
+    /// `count` elements, from `at` bytes on.
+    #[doc(hidden)]
+    pub const fn new(at: usize, count: usize) -> Self {
+        assert!(
+            count <= MAX_SHARED_BYTES / size_of::<T>() && at <= MAX_SHARED_BYTES,
+            "`shared` takes more than MAX_SHARED_BYTES, 187,392 bytes, which is what a GPU's block can have beside its messages"
+        );
+        Shared { at: at as u32, count: count as u32, of: PhantomData }
+    }
+
+    /// Where what is declared behind them begins.
+    #[doc(hidden)]
+    pub const fn end(&self) -> usize {
+        (self.at as usize + size_of::<T>() * self.count as usize).next_multiple_of(16)
+    }
+
+    /// How many elements these are.
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether these are no elements at all.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl<K, T> Clone for Shared<K, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, T> Copy for Shared<K, T> {}
+
+impl<K, T> fmt::Debug for Shared<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("at", &self.at).field("count", &self.count).finish()
+    }
+}
+
+/// Most bytes of block-shared memory that a kernel may declare: what compute capability 9.0 gives a block, without what `ring` keeps there.
+pub const MAX_SHARED_BYTES: usize = 227 * 1024 - crate::stages::OWN_BYTES;
+
+/// Where that memory of a block is, at a multiple of 16 on a GPU, and how many bytes there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub at: *mut u8,
+    pub bytes: usize,
+}
+
+impl Default for Room {
+    /// No memory at all.
+    fn default() -> Room {
+        Room { at: core::ptr::null_mut(), bytes: 0 }
+    }
+}
+
+/// Elements of the memory that the threads of a block share, and nobody else: a GPU's block-shared memory. Each block has its own. It is
+/// zero when a launch of the kernel begins, and what handlers leave there the handlers of later messages find, until that launch
+/// ends: a kernel that is not persistent is launched again and again, and one that is when it was taken off the device.
+///
+/// Each element is read and written by one access. What other threads have written is seen behind a `sync` of the context. Of an element that two
+/// threads write, or that one writes while another one reads it, either value may be found.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedSlice<'a, T> {
+    at: *mut T,
+    count: u32,
+    of: PhantomData<&'a T>,
+}
+
+/// The elements of that name, or none if they are not all in the block's `room`.
+#[inline(always)]
+pub(crate) fn slice<'a, K, T: Element>(room: Room, name: Shared<K, T>) -> SharedSlice<'a, T> {
+    let at = name.at as usize;
+    let is_there = at <= room.bytes && name.count as usize <= (room.bytes - at) / size_of::<T>();
+    let count = if is_there { name.count } else { 0 };
+    SharedSlice { at: room.at.wrapping_add(at).cast(), count, of: PhantomData }
+}
+
+/// All threads of a block, before its first message: makes the memory zero. A barrier of the block must follow.
+#[inline(always)]
+pub(crate) fn clear<K: Kernel>(block: ThreadBlock<'_>) {
+    let room = block.shared(K::SHARED_BYTES);
+    let all = slice(room, Shared::<K, u32>::new(0, room.bytes / 4));
+    let mut i = 4 * block.thread() as usize;
+    while all.set4(i, [0; 4]) {
+        i += 4 * block.threads() as usize;
+    }
+}
+
+impl<T: Element> SharedSlice<'_, T> {
+    /// How many elements these are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether these are no elements at all.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Where element `i` is, if there are `n` from there on.
+    #[inline(always)]
+    fn place(&self, i: usize, n: usize) -> Option<*mut T> {
+        let is_inside = i < self.len() && self.len() - i >= n;
+        is_inside.then(|| self.at.wrapping_add(i))
+    }
+
+    /// Element `i`, or `None` past the end.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> Option<T> {
+        // SAFETY: element `i` of those that `slice` found in the block's memory, aligned, and of plain bytes; on a CPU only this thread
+        // has that memory.
+        Some(unsafe { Threads::load_shared(self.place(i, 1)?) })
+    }
+
+    /// Sets element `i`; whether there is one. Past the end nothing is set.
+    #[inline(always)]
+    pub fn set(&self, i: usize, value: T) -> bool {
+        let Some(at) = self.place(i, 1) else { return false };
+        // SAFETY: as for `get`.
+        unsafe { Threads::store_shared(at, value) };
+        true
+    }
+}
+
+impl<T: Element32> SharedSlice<'_, T> {
+    /// Elements `i` to `i + 3`, read at once. `None` if they are not all there, or if `i` is not a multiple of 4.
+    #[inline(always)]
+    pub fn get4(&self, i: usize) -> Option<[T; 4]> {
+        let at = self.place(i, 4)?;
+        // SAFETY: as for `get`, of four; each slice begins at a multiple of 16 bytes.
+        i.is_multiple_of(4).then(|| unsafe { Threads::load_four_shared(at) })
+    }
+
+    /// Sets elements `i` to `i + 3` at once, where [`get4`](Self::get4) would read them; whether it did. Otherwise nothing is set.
+    #[inline(always)]
+    pub fn set4(&self, i: usize, values: [T; 4]) -> bool {
+        let Some(at) = self.place(i, 4) else { return false };
+        let fits = i.is_multiple_of(4);
+        if fits {
+            // SAFETY: as for `get4`.
+            unsafe { Threads::store_four_shared(at, values) };
+        }
+        fits
+    }
+}
+
+/// The memory that a kernel declares: its bytes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shared_bytes {
+    ($name:ident) => {
+        0
+    };
+    ($name:ident { $($(#[$doc:meta])* $part:ident: [$T:ty; $count:expr]),* $(,)? }) => {
+        0 $(+ $crate::Shared::<$name, $T>::new(0, $count).end())*
+    };
+    ($name:ident $other:tt) => {
+        0
+    };
+}
+
+/// The same: a constant for each part.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shared {
+    ($name:ident) => {};
+    ($name:ident { $($(#[$doc:meta])* $part:ident: [$T:ty; $count:expr]),* $(,)? }) => {
+        $crate::__shared! { @part $name [0] $([$(#[$doc])* $part: $T, $count])* }
+    };
+    (@part $name:ident [$at:expr]) => {};
+    (@part $name:ident [$at:expr] [$(#[$doc:meta])* $part:ident: $T:ty, $count:expr] $($rest:tt)*) => {
+        impl $name {
+            $(#[$doc])*
+            pub const $part: $crate::Shared<$name, $T> = $crate::Shared::new($at, $count);
+        }
+        $crate::__shared! { @part $name [$name::$part.end()] $($rest)* }
+    };
+    ($name:ident $other:tt) => {
+        ::core::compile_error!(
+            "`shared` takes `NAME: [Element; count]`, separated by commas; an element is a u32, i32, f32, u64, i64 or f64"
+        );
+    };
+}

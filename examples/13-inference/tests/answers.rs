@@ -1,0 +1,137 @@
+//! What the networks answer is what they should, on every device, for many streams and with weights that are replaced.
+
+use ring_host::{BufferRef, DeviceKind, KernelHandle, LaunchConfig, Runtime};
+use ring_inference::tensors::made;
+use ring_inference::{LONG, lstm, mlp};
+use ring_tests::kernels::of_whole_device;
+use ring_tests::on_each_device;
+use ring_whole_device_kernels::{
+    LSTM_BUFFER, LSTM_STATE, Lstm, LstmAnswer, LstmRequest, MLP_BUFFER_WORDS, Mlp, MlpAnswer,
+    MlpRequest,
+};
+
+/// No answer is farther off.
+const MOST: f64 = 2e-6;
+
+fn perceptron(host: &Runtime, threads: u32) -> KernelHandle<Mlp> {
+    let launch = LaunchConfig::default().kernels(of_whole_device::<Mlp>()).threads(threads);
+    let mut kernel = host.launch(launch.channels(2)).unwrap();
+    kernel.activate(LONG).unwrap();
+    kernel
+}
+
+fn ask(kernel: &mut KernelHandle<Mlp>, channel: u32, request: MlpRequest) -> MlpAnswer {
+    let channel = kernel.channel(channel).unwrap();
+    channel.send(request, LONG).unwrap();
+    channel.recv(LONG).unwrap()
+}
+
+#[track_caller]
+fn is_near(found: &[f32], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        let off = (f64::from(*found) - expected).abs();
+        assert!(off < MOST, "{found} where {expected} is right");
+    }
+}
+
+#[test]
+fn a_perceptron_answers_by_the_weights_that_a_request_names() {
+    on_each_device(|host| {
+        let both = [mlp::Weights::made(), mlp::Weights::other()];
+        let buffers = both.each_ref().map(|weights| weights.buffer(host).unwrap());
+        for threads in [32, 256, 512] {
+            let mut kernel = perceptron(host, threads);
+            for request in 0..12 {
+                // Three requests by the same weights, and then by the others; channels by turns.
+                let (which, x) = (request / 3 % 2, mlp::inputs(request));
+                let asked = MlpRequest { x, weights: buffers[which].reference() };
+                let answer = ask(&mut kernel, request as u32 % 2, asked);
+                assert_eq!(answer.done, 1);
+                is_near(&answer.y, &both[which].rounded().reference(&x));
+            }
+            // Those that are no whole weights are refused, and the ones before are still there.
+            let short = buffers[0].reference().slice(1..MLP_BUFFER_WORDS).unwrap();
+            for weights in [short, BufferRef::from_parts(0, 0, 0, MLP_BUFFER_WORDS as u32)] {
+                let refused = ask(&mut kernel, 0, MlpRequest { x: mlp::inputs(0), weights });
+                assert_eq!(refused, MlpAnswer { y: [0.0; 16], done: 0, unused: [0; 3] });
+            }
+            let x = mlp::inputs(5);
+            let again = MlpRequest { x, weights: buffers[1].reference() };
+            is_near(&ask(&mut kernel, 0, again).y, &both[1].rounded().reference(&x));
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_lstm_keeps_the_state_of_each_stream() {
+    on_each_device(|host| {
+        let is_gpu = host.device().kind == DeviceKind::Cuda;
+        let both = [lstm::Weights::made(), lstm::Weights::other()];
+        let buffers = both.each_ref().map(|weights| weights.buffer(host).unwrap());
+        let all: &[u32] = if is_gpu { &[64, 128, 100] } else { &[1] };
+        for blocks in all.iter().copied() {
+            let launch = LaunchConfig::default().kernels(of_whole_device::<Lstm>());
+            let mut kernel: KernelHandle<Lstm> = host.launch(launch.blocks(blocks)).unwrap();
+            kernel.activate(LONG).unwrap();
+            let states = lstm::states(host, 3).unwrap();
+            let mut references = [(); 3].map(|()| lstm::Reference::default());
+            let mut step = |step: usize, stream: usize, which: usize| -> LstmAnswer {
+                let asked = LstmRequest {
+                    x: lstm::features(step, stream),
+                    weights: buffers[which].reference(),
+                    state: states.reference(),
+                    stream: stream as u32,
+                };
+                kernel.send(asked, LONG).unwrap();
+                kernel.recv(LONG).unwrap()
+            };
+            for n in 0..8 {
+                for (stream, reference) in references.iter_mut().enumerate() {
+                    let which = n / 5;
+                    let answer = step(n, stream, which);
+                    assert_eq!(answer.done, 1, "{blocks} blocks");
+                    let x = lstm::features(n, stream);
+                    is_near(&answer.y, &reference.step(&both[which], &x));
+                }
+            }
+            let of_nobody = step(0, 3, 0);
+            assert!(of_nobody.done == 0 && of_nobody.y.iter().all(|y| y.is_nan()), "{of_nobody:?}");
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_grid_of_too_few_blocks_refuses_what_it_cannot_hold() {
+    on_each_device(|host| {
+        let blocks = if host.device().kind == DeviceKind::Cuda { 63 } else { 2 };
+        let weights = lstm::Weights::made().buffer(host).unwrap();
+        let states = lstm::states(host, 1).unwrap();
+        let launch = LaunchConfig::default().kernels(of_whole_device::<Lstm>()).blocks(blocks);
+        let mut kernel: KernelHandle<Lstm> = host.launch(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        let short = weights.reference().slice(4..LSTM_BUFFER).unwrap();
+        for weights in [weights.reference(), short] {
+            let asked = LstmRequest {
+                x: lstm::features(0, 0),
+                weights,
+                state: states.reference(),
+                stream: 0,
+            };
+            kernel.send(asked, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap().done, 0);
+        }
+        assert_eq!(states.len(), LSTM_STATE);
+        kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn numbers_that_are_made_are_those_of_other_programs() {
+    // As `baselines/graphs.cu` and `baselines/torch_graphs.py` have them.
+    let of = |whole: f32| whole / 16_777_216.0 - 0.5;
+    assert_eq!(made(0, 2, 1.0), [of(14819496.0), of(9505325.0)]);
+    assert!(made(5, 1000, 2.0).iter().all(|x| (-1.0..1.0).contains(x)));
+}

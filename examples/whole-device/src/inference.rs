@@ -1,0 +1,645 @@
+//! Two small networks that answer one request after the other: a perceptron of three layers by a block, and two layers of LSTM by the
+//! blocks of a grid, with the state of many streams on the device.
+//!
+//! Weights stay in the blocks' shared memory from message to message. Each request names them by a buffer: where it names another one than
+//! the request before, the blocks read that first. So weights are replaced by the next request that names others.
+
+use bytemuck::{Pod, Zeroable};
+use core::mem::offset_of;
+use core::ops::Range;
+use ring_device::math::{mul_add, sigmoid, tanh, unpack_f16};
+use ring_device::{BlockContext, BufferRef, GridContext, Output, SharedSlice, View, ring_kernel};
+
+/// Inputs of the perceptron, values of its two hidden layers, and outputs.
+pub const MLP: [usize; 4] = [64, 256, 256, 16];
+
+/// Words of the weights of each layer: two numbers of 16 bits each.
+const MLP_WORDS: [usize; 3] = [MLP[0] * MLP[1] / 2, MLP[1] * MLP[2] / 2, MLP[2] * MLP[3] / 2];
+
+/// Words of the weights, which come first in their buffer: matrix by matrix, row by row, a row for each value that comes out.
+pub const MLP_WEIGHT_WORDS: usize = MLP_WORDS[0] + MLP_WORDS[1] + MLP_WORDS[2];
+
+/// Biases, which come behind, as the bits of an `f32` each.
+pub const MLP_BIASES: usize = MLP[1] + MLP[2] + MLP[3];
+
+/// Words of a buffer of weights and biases.
+pub const MLP_BUFFER_WORDS: usize = MLP_WEIGHT_WORDS + MLP_BIASES;
+
+/// What goes into the perceptron.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct MlpRequest {
+    /// The inputs.
+    pub x: [f32; MLP[0]],
+    /// Weights, two of 16 bits in a word, and biases.
+    pub weights: BufferRef<u32>,
+}
+
+/// What comes out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+pub struct MlpAnswer {
+    /// The outputs.
+    pub y: [f32; MLP[3]],
+    /// 1; or 0 if the weights were refused, or are not [`MLP_BUFFER_WORDS`] long.
+    pub done: u32,
+    /// Not used: whole atoms.
+    pub unused: [u32; 3],
+}
+
+/// Parts that a sum of products is made of, each by another thread.
+const PARTS: usize = 4;
+
+ring_kernel! {
+    /// A perceptron of three layers, 64 to 256 to 256 to 16, by one block: weights of 16 bits, all else of 32, zero in place of what is
+    /// negative behind the first two layers.
+    pub struct Mlp {
+        name: "mlp",
+        shared: {
+            /// The weights. Those of the first two layers lie so that threads side by side read side by side: eight inputs of row
+            /// after row, and then the next eight.
+            WEIGHTS: [u32; MLP_WEIGHT_WORDS],
+            /// The biases.
+            BIASES: [f32; MLP_BIASES],
+            /// The reference to the buffer that they are of.
+            HELD: [u32; 4],
+            /// The inputs of each layer.
+            VALUES: [f32; MLP[0] + MLP[1] + MLP[2]],
+            /// Parts of sums.
+            SUMS: [f32; PARTS * MLP[1]],
+        },
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &BlockContext, request: &MlpRequest, response: &Output<MlpAnswer>) {
+        let values = ctx.shared(Mlp::VALUES);
+        let mut i = ctx.thread();
+        while i < MLP[0] {
+            values.set(i, request.x.get(i).copied().unwrap_or(0.0));
+            i += ctx.threads();
+        }
+        if !holds(ctx.shared(Mlp::HELD), &request.weights) && !load_mlp(ctx, &request.weights) {
+            return;
+        }
+        ctx.sync();
+        hidden::<{ MLP[0] }>(ctx, (0, 0), 0);
+        hidden::<{ MLP[1] }>(ctx, (MLP_WORDS[0], MLP[1]), MLP[0]);
+        output(ctx, response);
+        if ctx.thread() == 0 {
+            response.set(offset_of!(MlpAnswer, done), 0, 1u32);
+        }
+    }
+}
+
+/// Whether those weights are in the block's memory.
+#[inline(always)]
+fn holds<T: ring_device::Element>(held: SharedSlice<'_, u32>, weights: &BufferRef<T>) -> bool {
+    held.get4(0) == Some(bytemuck::cast(*weights))
+}
+
+/// All threads of the block: brings the weights to its memory; whether they are there.
+fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
+    let view = ctx.view(reference).filter(|view| view.len() == MLP_BUFFER_WORDS);
+    let is_missing = ctx.max(u32::from(view.is_none())) != 0; // and all have seen what is held
+    let Some(view) = view.filter(|_| !is_missing) else {
+        if ctx.thread() == 0 {
+            ctx.refuse();
+        }
+        return false;
+    };
+    let weights = ctx.shared(Mlp::WEIGHTS);
+    let mut at = 0;
+    let mut layer = 0;
+    while layer < 2 {
+        let (eights, rows) = (MLP[layer] / 8, MLP[layer + 1]);
+        let mut i = ctx.thread();
+        while i < eights * rows {
+            let (row, eight) = (i / eights, i % eights);
+            weights.set4(at + 4 * (eight * rows + row), view.get4(at + 4 * i).unwrap_or_default());
+            i += ctx.threads();
+        }
+        at += 4 * eights * rows;
+        layer += 1;
+    }
+    let mut i = at + 4 * ctx.thread();
+    while i < MLP_WEIGHT_WORDS {
+        weights.set4(i, view.get4(i).unwrap_or_default());
+        i += 4 * ctx.threads();
+    }
+    let biases = ctx.shared(Mlp::BIASES);
+    let mut i = ctx.thread();
+    while i < MLP_BIASES {
+        biases.set(i, f32::from_bits(view.get(MLP_WEIGHT_WORDS + i).unwrap_or(0)));
+        i += ctx.threads();
+    }
+    if ctx.thread() == 0 {
+        ctx.shared(Mlp::HELD).set4(0, bytemuck::cast(*reference));
+    }
+    true
+}
+
+/// Eight products, added to four sums.
+#[inline(always)]
+fn eight(sums: &mut [f32; 4], weights: [u32; 4], [a, b]: [[f32; 4]; 2]) {
+    let [first, second, third, fourth] = weights.map(unpack_f16);
+    sums[0] = mul_add(first[0], a[0], sums[0]);
+    sums[1] = mul_add(first[1], a[1], sums[1]);
+    sums[2] = mul_add(second[0], a[2], sums[2]);
+    sums[3] = mul_add(second[1], a[3], sums[3]);
+    sums[0] = mul_add(third[0], b[0], sums[0]);
+    sums[1] = mul_add(third[1], b[1], sums[1]);
+    sums[2] = mul_add(fourth[0], b[2], sums[2]);
+    sums[3] = mul_add(fourth[1], b[3], sums[3]);
+}
+
+#[inline(always)]
+fn total([a, b, c, d]: [f32; 4]) -> f32 {
+    (a + b) + (c + d)
+}
+
+/// All threads of the block: a hidden layer of so many inputs, whose weights and biases begin there, from the values that begin at `from` to
+/// those behind them. A thread has two rows, for which it reads the inputs once.
+#[inline(always)]
+fn hidden<const IN: usize>(
+    ctx: &BlockContext<'_>,
+    (weights_at, biases_at): (usize, usize),
+    from: usize,
+) {
+    const OUT: usize = MLP[1];
+    const HALF: usize = OUT / 2;
+    let (weights, values) = (ctx.shared(Mlp::WEIGHTS), ctx.shared(Mlp::VALUES));
+    let sums = ctx.shared(Mlp::SUMS);
+    let mut job = ctx.thread();
+    while job < PARTS * HALF {
+        let (row, part) = (job % HALF, job / HALF);
+        let mut own = [[0.0; 4]; 2];
+        let mut k = 0;
+        while k < IN / 8 / PARTS {
+            let at = part * (IN / 8 / PARTS) + k;
+            let of_row = |row| weights.get4(weights_at + 4 * (at * OUT + row)).unwrap_or_default();
+            let inputs = [values.get4(from + 8 * at), values.get4(from + 8 * at + 4)];
+            let inputs = inputs.map(Option::unwrap_or_default);
+            eight(&mut own[0], of_row(row), inputs);
+            eight(&mut own[1], of_row(HALF + row), inputs);
+            k += 1;
+        }
+        sums.set(part * OUT + row, total(own[0]));
+        sums.set(part * OUT + HALF + row, total(own[1]));
+        job += ctx.threads();
+    }
+    ctx.sync();
+    let biases = ctx.shared(Mlp::BIASES);
+    let mut row = ctx.thread();
+    while row < OUT {
+        let of = |part: usize| sums.get(part * OUT + row).unwrap_or(0.0);
+        let sum = total(core::array::from_fn(of));
+        values.set(from + IN + row, (biases.get(biases_at + row).unwrap_or(0.0) + sum).max(0.0));
+        row += ctx.threads();
+    }
+    ctx.sync();
+}
+
+/// All threads of the block: the last layer, a warp for each output.
+#[inline(always)]
+fn output(ctx: &BlockContext<'_>, response: &Output<MlpAnswer>) {
+    const IN: usize = MLP[2];
+    const AT: usize = MLP_WORDS[0] + MLP_WORDS[1];
+    let (weights, values) = (ctx.shared(Mlp::WEIGHTS), ctx.shared(Mlp::VALUES));
+    let biases = ctx.shared(Mlp::BIASES);
+    let warps = ctx.threads() / ctx.lanes();
+    let mut row = ctx.warp();
+    while row < MLP[3] {
+        let mut own = [0.0; 4];
+        let mut at = ctx.lane();
+        while at < IN / 8 {
+            let of_row = weights.get4(AT + 4 * (row * (IN / 8) + at)).unwrap_or_default();
+            let from = MLP[0] + MLP[1] + 8 * at;
+            let inputs = [values.get4(from), values.get4(from + 4)];
+            eight(&mut own, of_row, inputs.map(Option::unwrap_or_default));
+            at += ctx.lanes();
+        }
+        let sum = ctx.sum_warp(total(own));
+        if ctx.lane() == 0 {
+            let bias = biases.get(MLP[1] + MLP[2] + row).unwrap_or(0.0);
+            response.set(offset_of!(MlpAnswer, y), row, bias + sum);
+        }
+        row += warps;
+    }
+}
+
+/// Values that a layer of the LSTM keeps, inputs of the first one, and outputs.
+pub const LSTM: [usize; 3] = [128, 32, 16];
+
+const UNITS: usize = LSTM[0];
+const FEATURES: usize = LSTM[1];
+const OUTPUTS: usize = LSTM[2];
+
+/// Inputs of each layer with what it has kept.
+const ROW: [usize; 2] = [FEATURES + UNITS, UNITS + UNITS];
+
+/// Floats of the weights of a layer: a row of what is for the inputs for each of four gates (input, forget, cell, output) of each unit,
+/// gate by gate, the same for what it has kept, and a bias each.
+pub const LSTM_LAYER: [usize; 2] = [4 * UNITS * (ROW[0] + 1), 4 * UNITS * (ROW[1] + 1)];
+
+/// Floats of the weights of the outputs, a row and a bias for each.
+pub const LSTM_OUTPUT: usize = OUTPUTS * (UNITS + 1);
+
+/// Floats of a buffer of weights: layer by layer, and of the outputs.
+pub const LSTM_BUFFER: usize = LSTM_LAYER[0] + LSTM_LAYER[1] + LSTM_OUTPUT;
+
+/// Floats of the state of a stream: of each layer its values and its cells.
+pub const LSTM_STATE: usize = 4 * UNITS;
+
+/// Floats in a block's memory for each of its units.
+const OF_UNIT: usize = 4 * (ROW[0] + ROW[1]) + 8;
+
+/// Most units of a block, as many as it can tell the others of at once: there must be 64 blocks, or one on a CPU.
+const MOST_UNITS: usize = 2;
+
+/// A step of a stream.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct LstmRequest {
+    /// The inputs.
+    pub x: [f32; FEATURES],
+    /// The weights, [`LSTM_BUFFER`] of them.
+    pub weights: BufferRef<f32>,
+    /// The states of the streams, each [`LSTM_STATE`] long: zero at first.
+    pub state: BufferRef<f32>,
+    /// Which stream it is.
+    pub stream: u32,
+}
+
+/// What comes out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+pub struct LstmAnswer {
+    /// The outputs.
+    pub y: [f32; OUTPUTS],
+    /// 1; or 0 if the weights were refused or have another length, there is no such stream, or the blocks are fewer than 64 and
+    /// not one on a CPU. It is 0 too if a value is no number.
+    pub done: u32,
+}
+
+/// What a layer takes in, and what it has kept, in a block's memory: inputs of the first one, what that has kept, what it gives, and what
+/// the second one has kept, and gives.
+const KEPT: [usize; 3] = [FEATURES, FEATURES + UNITS, FEATURES + 2 * UNITS];
+
+ring_kernel! {
+    /// Two layers of LSTM, 128 units each, and 16 sums of what the second one gives, by the blocks of a grid: each has some units of both
+    /// layers, a warp for each gate of a unit at a time.
+    pub struct Lstm {
+        name: "lstm",
+        threads: 256,
+        shared: {
+            /// For each unit of the block its four rows of each layer, and the biases.
+            WEIGHTS: [f32; MOST_UNITS * OF_UNIT],
+            /// The weights of the outputs.
+            OUTPUT: [f32; LSTM_OUTPUT],
+            /// The reference to the buffer that they are of.
+            HELD: [u32; 4],
+            /// What goes into the layers.
+            VALUES: [f32; FEATURES + 3 * UNITS],
+            /// Of each of the block's units its gates.
+            GATES: [f32; 4 * UNITS],
+            /// What the gates of the second layer get from what that has kept.
+            EARLY: [f32; 4 * UNITS],
+            /// The cells of both layers.
+            CELLS: [f32; 2 * UNITS],
+        },
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &LstmRequest, response: &Output<LstmAnswer>) {
+        if UNITS.div_ceil(ctx.blocks()) > MOST_UNITS && (ctx.blocks() > 1 || ctx.lanes() > 1) {
+            return; // on a GPU, or with several blocks, each has two units at most
+        }
+        let units = share(ctx, ctx.block());
+        let weights = if cfg!(target_arch = "nvptx64") {
+            if !holds(ctx.shared(Lstm::HELD), &request.weights) && !load_lstm(ctx, &request.weights) {
+                return;
+            }
+            Weights::Held(ctx.shared(Lstm::WEIGHTS), ctx.shared(Lstm::OUTPUT))
+        } else {
+            // A CPU has one memory: a copy of the weights for each block would only need more of it.
+            let view = ctx.view(&request.weights).filter(|view| view.len() == LSTM_BUFFER);
+            if ctx.max(u32::from(view.is_none())) != 0 {
+                return;
+            }
+            let Some(view) = view else { return };
+            Weights::Viewed(view)
+        };
+        let first = LSTM_STATE * request.stream as usize;
+        let state = ctx.view(&request.state);
+        let state = state.filter(|state| first <= state.len() && state.len() - first >= LSTM_STATE);
+        let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
+        let is_own = |unit: usize| units.contains(&unit);
+        if let Some(state) = state {
+            let mut i = ctx.thread();
+            while i < UNITS {
+                let of = |part: usize| state.get(first + UNITS * part + i).unwrap_or(0.0);
+                values.set(KEPT[0] + i, of(0));
+                values.set(KEPT[2] + i, of(1));
+                if is_own(i) {
+                    cells.set(i, of(2));
+                    cells.set(UNITS + i, of(3));
+                }
+                i += ctx.threads();
+            }
+        }
+        let mut i = ctx.thread();
+        while i < FEATURES {
+            values.set(i, request.x.get(i).copied().unwrap_or(0.0));
+            i += ctx.threads();
+        }
+        ctx.sync_block();
+        let (gates, early) = (ctx.shared(Lstm::GATES), ctx.shared(Lstm::EARLY));
+        each_gate(ctx, &units, |gate| {
+            let sum = weights.gate::<0>(ctx, gate, 0..ROW[0], 0);
+            let kept = weights.gate::<1>(ctx, gate, UNITS..ROW[1], KEPT[1]);
+            if ctx.lane() == 0 {
+                gates.set(4 * gate.own + gate.gate, sum);
+                early.set(4 * gate.own + gate.gate, kept);
+            }
+        });
+        ctx.sync_block();
+        let is_there = state.is_some();
+        layer(ctx, &units, (0, KEPT[1]), is_there);
+        // All blocks have read the state: the next values may be written there.
+        keep(ctx, &units, state, (first, 0));
+        each_gate(ctx, &units, |gate| {
+            let sum = weights.gate::<1>(ctx, gate, 0..UNITS, KEPT[1]);
+            let at = 4 * gate.own + gate.gate;
+            if ctx.lane() == 0 {
+                gates.set(at, sum + early.get(at).unwrap_or(0.0));
+            }
+        });
+        ctx.sync_block();
+        layer(ctx, &units, (1, KEPT[2]), is_there);
+        keep(ctx, &units, state, (first, 1));
+        if ctx.block() == 0 {
+            outputs(ctx, weights, response);
+        }
+    }
+}
+
+/// The units of a block: as [`GridContext::share`] has them for the calling one.
+#[inline(always)]
+fn share(ctx: &GridContext<'_>, block: usize) -> Range<usize> {
+    let (each, more) = (UNITS / ctx.blocks(), UNITS % ctx.blocks());
+    let first = block * each + block.min(more);
+    first..first + each + usize::from(block < more)
+}
+
+/// A gate of a unit, which is the `own`-th of its block.
+#[derive(Clone, Copy)]
+struct Gate {
+    unit: usize,
+    own: usize,
+    gate: usize,
+}
+
+/// Each warp of the block: does that for some of the gates of its units.
+#[inline(always)]
+fn each_gate(ctx: &GridContext<'_>, units: &Range<usize>, does: impl Fn(Gate)) {
+    let warps = ctx.threads() / ctx.lanes();
+    let mut job = ctx.thread() / ctx.lanes();
+    while job < 4 * units.len() {
+        let (own, gate) = (job / 4, job % 4);
+        does(Gate { unit: units.start + own, own, gate });
+        job += warps;
+    }
+}
+
+/// All threads of the grid, behind a barrier of the block: the cells and the values of a layer, of whose units the gates are there. All blocks
+/// get the values of all units, from `to` on; where a block has no state they are no numbers.
+#[inline(always)]
+fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize), is_there: bool) {
+    let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
+    let mut value = f32::NAN;
+    let mut own = ctx.thread();
+    while own < units.len() {
+        let at = UNITS * layer + units.start + own;
+        let [input, forget, cell, output] =
+            ctx.shared(Lstm::GATES).get4(4 * own).unwrap_or_default();
+        let before = cells.get(at).unwrap_or(0.0);
+        let cell = mul_add(sigmoid(forget), before, sigmoid(input) * tanh(cell));
+        cells.set(at, cell);
+        value = if is_there { sigmoid(output) * tanh(cell) } else { f32::NAN };
+        values.set(to + units.start + own, value);
+        own += ctx.threads();
+    }
+    let brought = [value, ctx.shuffle(value, 1)];
+    ctx.gather(brought, |block, [first, second]| {
+        let units = share(ctx, block);
+        // With one block, which has all units, there is nothing to bring.
+        if units.len() <= MOST_UNITS {
+            values.set(to + units.start, first);
+            if units.len() == 2 {
+                values.set(to + units.start + 1, second);
+            }
+        }
+    });
+}
+
+/// All threads of the block: what a layer keeps of the block's units goes to the state, if there is one.
+#[inline(always)]
+fn keep(
+    ctx: &GridContext<'_>,
+    units: &Range<usize>,
+    state: Option<View<'_, f32>>,
+    (first, layer): (usize, usize),
+) {
+    let Some(state) = state else { return };
+    let values = ctx.shared(Lstm::VALUES);
+    let mut unit = units.start + ctx.thread();
+    while unit < units.end {
+        let value = values.get(KEPT[1 + layer] + unit).unwrap_or(0.0);
+        state.set(first + UNITS * layer + unit, value);
+        let cell = ctx.shared(Lstm::CELLS).get(UNITS * layer + unit).unwrap_or(0.0);
+        state.set(first + UNITS * (2 + layer) + unit, cell);
+        unit += ctx.threads();
+    }
+}
+
+/// All threads of block 0: the outputs, a warp for each.
+#[inline(always)]
+fn outputs(ctx: &GridContext<'_>, weights: Weights<'_>, response: &Output<LstmAnswer>) {
+    let values = ctx.shared(Lstm::VALUES);
+    let warps = ctx.threads() / ctx.lanes();
+    let mut row = ctx.thread() / ctx.lanes();
+    let mut is_done = true;
+    while row < OUTPUTS {
+        let mut own = [0.0; 4];
+        let mut i = 4 * ctx.lane();
+        while i < UNITS {
+            let w = weights.of_output(row * UNITS + i);
+            let x = values.get4(KEPT[2] + i).unwrap_or_default();
+            own = core::array::from_fn(|k| mul_add(w[k], x[k], own[k]));
+            i += 4 * ctx.lanes();
+        }
+        let y = ctx.sum_warp(total(own)) + weights.output_bias(row);
+        is_done &= !y.is_nan();
+        if ctx.lane() == 0 {
+            response.set(offset_of!(LstmAnswer, y), row, y);
+        }
+        row += warps;
+    }
+    // A value that is no number makes each output none.
+    if ctx.thread() == 0 && is_done {
+        response.set(offset_of!(LstmAnswer, done), 0, 1u32);
+    }
+}
+
+/// The weights, in the block's memory or in their buffer.
+#[derive(Clone, Copy)]
+enum Weights<'a> {
+    Held(SharedSlice<'a, f32>, SharedSlice<'a, f32>),
+    Viewed(View<'a, f32>),
+}
+
+impl Weights<'_> {
+    /// Four weights of that gate, for inputs from `i` on; the first inputs are the layer's, and the last what it has kept.
+    #[inline(always)]
+    fn four<const LAYER: usize>(self, gate: Gate, i: usize) -> [f32; 4] {
+        match self {
+            Weights::Held(weights, _) => {
+                let at = OF_UNIT * gate.own + LAYER * 4 * ROW[0] + gate.gate * ROW[LAYER] + i;
+                weights.get4(at).unwrap_or_default()
+            }
+            Weights::Viewed(weights) => {
+                weights.get4(in_buffer::<LAYER>(gate.unit, gate.gate, i)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Its bias.
+    #[inline(always)]
+    fn bias<const LAYER: usize>(self, gate: Gate) -> f32 {
+        match self {
+            Weights::Held(weights, _) => {
+                let at = OF_UNIT * gate.own + 4 * (ROW[0] + ROW[1]) + 4 * LAYER + gate.gate;
+                weights.get(at).unwrap_or(0.0)
+            }
+            Weights::Viewed(weights) => {
+                weights.get(bias_in_buffer::<LAYER>(gate.unit, gate.gate)).unwrap_or(0.0)
+            }
+        }
+    }
+
+    /// Four weights of outputs.
+    #[inline(always)]
+    fn of_output(self, i: usize) -> [f32; 4] {
+        match self {
+            Weights::Held(_, output) => output.get4(i).unwrap_or_default(),
+            Weights::Viewed(weights) => {
+                weights.get4(LSTM_LAYER[0] + LSTM_LAYER[1] + i).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The bias of one.
+    #[inline(always)]
+    fn output_bias(self, row: usize) -> f32 {
+        let at = OUTPUTS * UNITS + row;
+        match self {
+            Weights::Held(_, output) => output.get(at).unwrap_or(0.0),
+            Weights::Viewed(weights) => {
+                weights.get(LSTM_LAYER[0] + LSTM_LAYER[1] + at).unwrap_or(0.0)
+            }
+        }
+    }
+
+    /// A warp: what a gate gets of those inputs, which lie at `from` if the first of all were 0 there; with its bias if the last of the inputs
+    /// is among them.
+    #[inline(always)]
+    fn gate<const LAYER: usize>(
+        self,
+        ctx: &GridContext<'_>,
+        gate: Gate,
+        inputs: Range<usize>,
+        from: usize,
+    ) -> f32 {
+        let values = ctx.shared(Lstm::VALUES);
+        let mut own = [0.0; 4];
+        let mut i = inputs.start + 4 * ctx.lane();
+        while i < inputs.end {
+            let x = values.get4(from + i).unwrap_or_default();
+            let w = self.four::<LAYER>(gate, i);
+            own = core::array::from_fn(|k| mul_add(w[k], x[k], own[k]));
+            i += 4 * ctx.lanes();
+        }
+        let sum = ctx.sum_warp(total(own));
+        if inputs.end == ROW[LAYER] { sum + self.bias::<LAYER>(gate) } else { sum }
+    }
+}
+
+/// Where the weight of input `i` of that gate is in the buffer.
+#[inline(always)]
+const fn in_buffer<const LAYER: usize>(unit: usize, gate: usize, i: usize) -> usize {
+    let inputs = ROW[LAYER] - UNITS;
+    let row = gate * UNITS + unit;
+    let first = if LAYER == 0 { 0 } else { LSTM_LAYER[0] };
+    if i < inputs {
+        first + row * inputs + i
+    } else {
+        first + 4 * UNITS * inputs + row * UNITS + (i - inputs)
+    }
+}
+
+/// Where its bias is.
+#[inline(always)]
+const fn bias_in_buffer<const LAYER: usize>(unit: usize, gate: usize) -> usize {
+    let first = if LAYER == 0 { 0 } else { LSTM_LAYER[0] };
+    first + 4 * UNITS * ROW[LAYER] + gate * UNITS + unit
+}
+
+/// All threads of the grid: each block brings the weights of its units to its memory; whether all have.
+fn load_lstm(ctx: &GridContext<'_>, reference: &BufferRef<f32>) -> bool {
+    let units = share(ctx, ctx.block());
+    let view = ctx.view(reference).filter(|view| view.len() == LSTM_BUFFER);
+    let is_missing = ctx.max(u32::from(view.is_none())) != 0;
+    let Some(view) = view.filter(|_| !is_missing) else {
+        if ctx.index() == 0 {
+            ctx.refuse();
+        }
+        return false;
+    };
+    load_layer::<0>(ctx, &units, &view);
+    load_layer::<1>(ctx, &units, &view);
+    let output = ctx.shared(Lstm::OUTPUT);
+    let mut i = ctx.thread();
+    while i < LSTM_OUTPUT {
+        output.set(i, view.get(LSTM_LAYER[0] + LSTM_LAYER[1] + i).unwrap_or(0.0));
+        i += ctx.threads();
+    }
+    if ctx.thread() == 0 {
+        ctx.shared(Lstm::HELD).set4(0, bytemuck::cast(*reference));
+    }
+    true
+}
+
+/// A layer of them.
+#[inline(always)]
+fn load_layer<const LAYER: usize>(
+    ctx: &GridContext<'_>,
+    units: &Range<usize>,
+    view: &View<'_, f32>,
+) {
+    let held = ctx.shared(Lstm::WEIGHTS);
+    let fours = ROW[LAYER] / 4;
+    let mut k = ctx.thread();
+    while k < units.len() * 4 * fours {
+        let (own, gate, i) = (k / (4 * fours), k / fours % 4, 4 * (k % fours));
+        let four = view.get4(in_buffer::<LAYER>(units.start + own, gate, i)).unwrap_or_default();
+        held.set4(OF_UNIT * own + LAYER * 4 * ROW[0] + gate * ROW[LAYER] + i, four);
+        k += ctx.threads();
+    }
+    let mut k = ctx.thread();
+    while k < 4 * units.len() {
+        let (own, gate) = (k / 4, k % 4);
+        let bias = view.get(bias_in_buffer::<LAYER>(units.start + own, gate)).unwrap_or(0.0);
+        held.set(OF_UNIT * own + 4 * (ROW[0] + ROW[1]) + 4 * LAYER + gate, bias);
+        k += ctx.threads();
+    }
+}
