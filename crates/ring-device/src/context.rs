@@ -59,7 +59,8 @@ impl<'a> ThreadContext<'a> {
         self.block.add(&self.block.memory().telemetry.refused, 1);
     }
 
-    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    /// The elements of the block-shared memory that the kernel declares under that name. By a name of another kernel's there is what lies at
+    /// that place of this one's, or nothing.
     #[inline(always)]
     pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
         shared::slice(self.shared, name)
@@ -203,7 +204,8 @@ impl<'a> WarpContext<'a> {
         self.block.ballot(holds)
     }
 
-    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    /// The elements of the block-shared memory that the kernel declares under that name. By a name of another kernel's there is what lies at
+    /// that place of this one's, or nothing.
     #[inline(always)]
     pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
         shared::slice(self.shared, name)
@@ -350,7 +352,8 @@ impl<'a> BlockContext<'a> {
         reduce::block_scan::<T, false>(self.block, value)
     }
 
-    /// The elements of the block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    /// The elements of the block-shared memory that the kernel declares under that name. By a name of another kernel's there is what lies at
+    /// that place of this one's, or nothing.
     #[inline(always)]
     pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
         shared::slice(self.shared, name)

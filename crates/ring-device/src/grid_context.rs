@@ -130,7 +130,8 @@ impl<'a> GridContext<'a> {
         }
     }
 
-    /// The elements of the calling thread's block-shared memory that the kernel declares under that name; those of another kernel's name are none.
+    /// The elements of the calling thread's block-shared memory that the kernel declares under that name. By a name of another kernel's there is what lies at
+    /// that place of this one's, or nothing.
     #[inline(always)]
     pub fn shared<K, T: Element>(&self, name: Shared<K, T>) -> SharedSlice<'a, T> {
         shared::slice(self.shared, name)

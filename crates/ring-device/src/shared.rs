@@ -88,7 +88,7 @@ pub struct SharedSlice<'a, T> {
     of: PhantomData<&'a T>,
 }
 
-/// The elements of that name, or none if they are not all in the block's `room`.
+/// The elements that the name says, or none if they are not all in the block's `room`.
 #[inline(always)]
 pub(crate) fn slice<'a, K, T: Element>(room: Room, name: Shared<K, T>) -> SharedSlice<'a, T> {
     let at = name.at as usize;

@@ -180,7 +180,7 @@ impl<K: Kernel> Channel<'_, K> {
     fn run(&self, began: (u64, u64), first: First) {
         self.begin(began, first);
         if Self::CALLS || K::SHARED_BYTES > 0 {
-            // The handler with its calls is there several times, and one with memory of its own is mostly long.
+            // The loop has a handler that calls the host several times, and handlers with memory of their own tend to be long.
             self.limit_registers::<K>();
         }
         let mut answered_staged = false;
