@@ -205,3 +205,42 @@ macro_rules! __shared {
         );
     };
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec;
+
+    struct K;
+
+    #[test]
+    fn elements_are_reached_inside_the_room_and_nothing_else() {
+        let mut memory = vec![[u64::MAX; 2]; 4];
+        let room = Room { at: memory.as_mut_ptr().cast(), bytes: 48 };
+        let words = slice(room, Shared::<K, u32>::new(16, 7));
+        assert_eq!((words.len(), words.is_empty()), (7, false));
+        for i in 0..7 {
+            assert!(words.set(i, i as u32));
+        }
+        assert_eq!((words.get(6), words.get(7), words.get(usize::MAX)), (Some(6), None, None));
+        assert!(!words.set(7, 1) && !words.set(usize::MAX, 1));
+        assert!(words.set4(0, [9, 8, 7, 6]));
+        assert_eq!((words.get4(0), words.get(4)), (Some([9, 8, 7, 6]), Some(4)));
+        // Not at a multiple of 4, and not all there.
+        assert_eq!((words.get4(1), words.get4(4), words.get4(usize::MAX - 3)), (None, None, None));
+        assert!(!words.set4(2, [0; 4]) && !words.set4(4, [0; 4]) && !words.set4(8, [0; 4]));
+        // The same memory by another name, as other elements.
+        let wide = slice(room, Shared::<K, u64>::new(0, 6));
+        let of_two: u64 = bytemuck::cast([9u32, 8]);
+        assert_eq!((wide.len(), wide.get(1), wide.get(2)), (6, Some(u64::MAX), Some(of_two)));
+        // Names of more than there is.
+        for name in [Shared::<K, u32>::new(16, 9), Shared::new(48, 1), Shared::new(4096, 1)] {
+            let none = slice(room, name);
+            assert!(none.is_empty() && none.get(0).is_none() && !none.set(0, 1));
+        }
+        assert_eq!(memory[3], [u64::MAX; 2]);
+        assert_eq!(memory[2][1], u64::from_ne_bytes(bytemuck::cast([6u32, u32::MAX])));
+    }
+}
