@@ -3,10 +3,10 @@
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, Adder, View};
-use crate::kernel::Kernel;
+use crate::memory::scratch::Room;
 use crate::number::Number;
 use crate::reduce;
-use crate::shared::{self, Room, Shared, SharedSlice};
+use crate::shared::{self, Shared, SharedSlice};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -38,8 +38,8 @@ pub struct ThreadContext<'a> {
 
 impl<'a> ThreadContext<'a> {
     #[inline(always)]
-    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        ThreadContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>, shared: Room) -> Self {
+        ThreadContext { block, payload, shared }
     }
 
     #[inline(always)]
@@ -108,8 +108,8 @@ pub struct WarpContext<'a> {
 
 impl<'a> WarpContext<'a> {
     #[inline(always)]
-    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        WarpContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>, shared: Room) -> Self {
+        WarpContext { block, payload, shared }
     }
 
     #[inline(always)]
@@ -252,8 +252,8 @@ pub struct BlockContext<'a> {
 
 impl<'a> BlockContext<'a> {
     #[inline(always)]
-    pub(crate) fn new<K: Kernel>(block: ThreadBlock<'a>, payload: Payload<'a>) -> Self {
-        BlockContext { block, payload, shared: block.shared(K::SHARED_BYTES) }
+    pub(crate) fn new(block: ThreadBlock<'a>, payload: Payload<'a>, shared: Room) -> Self {
+        BlockContext { block, payload, shared }
     }
 
     #[inline(always)]

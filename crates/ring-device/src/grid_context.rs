@@ -4,14 +4,14 @@ use crate::block::{Cooperate, Threads};
 use crate::buffers::{self, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
-use crate::kernel::Kernel;
 use crate::memory::devices::{DevicesMemory, MeetingOfDevices};
 use crate::memory::grid::{GridMemory, Meeting};
 use crate::memory::meeting::{Progress, Trouble};
+use crate::memory::scratch::Room;
 use crate::memory::signals::Life;
 use crate::number::Number;
 use crate::reduce;
-use crate::shared::{self, Room, Shared, SharedSlice};
+use crate::shared::{self, Shared, SharedSlice};
 use crate::thread_block::ThreadBlock;
 use core::cell::Cell;
 use core::fmt;
@@ -41,13 +41,13 @@ impl fmt::Debug for GridContext<'_> {
 
 impl<'a> GridContext<'a> {
     #[inline(always)]
-    pub(crate) fn new<K: Kernel>(
+    pub(crate) fn new(
         block: ThreadBlock<'a>,
-        payload: Payload<'a>,
+        (payload, shared): (Payload<'a>, Room),
         (grid, shares_memory): (GridMemory<'a>, bool),
         progress: Progress,
     ) -> Self {
-        let (shared, progress) = (block.shared(K::SHARED_BYTES), Cell::new(progress));
+        let progress = Cell::new(progress);
         GridContext { block, payload, shared, grid, progress, shares_memory }
     }
 

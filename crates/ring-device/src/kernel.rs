@@ -3,7 +3,7 @@
 use crate::block::HasThreads;
 use crate::context::Payload;
 use crate::emissions::{PortShape, Stages};
-use crate::shared::MAX_SHARED_BYTES;
+use crate::memory::scratch::MAX_SHARED_BYTES;
 use crate::thread_block::ThreadBlock;
 use ring_shared::Message;
 use ring_shared::atomics::Atom;

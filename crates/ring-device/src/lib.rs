@@ -65,6 +65,7 @@ mod reduce;
 mod rust_cuda;
 mod scope;
 pub mod shared;
+mod shared_macros;
 mod stages;
 mod thread_block;
 
@@ -96,6 +97,7 @@ pub use kernels::{Echo, VectorAdd};
 pub use memory::BlockMemory;
 pub use memory::devices::{MAX_BLOCKS_OF_DEVICES, MEETING_BYTES};
 pub use memory::meeting::MAX_GRID_BLOCKS;
+pub use memory::scratch::MAX_SHARED_BYTES;
 pub use number::Number;
 pub use ports::{HasPort, Placed, Port, Ports, WithPorts};
 pub use ring_shared::layout::ControlBlock;
@@ -105,7 +107,7 @@ pub use scope::{
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridHandler, HasState, InOrder,
     InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
-pub use shared::{MAX_SHARED_BYTES, Shared, SharedSlice};
+pub use shared::{Shared, SharedSlice};
 pub use stages::{least_shared_bytes, messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;
 

@@ -1,7 +1,7 @@
 //! Block-shared memory that a kernel declares for its handlers.
 
 use crate::block::{Cooperate, Threads};
-use crate::kernel::Kernel;
+use crate::memory::scratch::{MAX_SHARED_BYTES, Room};
 use crate::thread_block::ThreadBlock;
 use core::fmt;
 use core::marker::PhantomData;
@@ -58,23 +58,6 @@ impl<K, T> fmt::Debug for Shared<K, T> {
     }
 }
 
-/// Most bytes of block-shared memory that a kernel may declare: what compute capability 9.0 gives a block, without what `ring` keeps there.
-pub const MAX_SHARED_BYTES: usize = 227 * 1024 - crate::stages::OWN_BYTES;
-
-/// Where that memory of a block is, at a multiple of 16 on a GPU, and how many bytes there are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    pub at: *mut u8,
-    pub bytes: usize,
-}
-
-impl Default for Room {
-    /// No memory at all.
-    fn default() -> Room {
-        Room { at: core::ptr::null_mut(), bytes: 0 }
-    }
-}
-
 /// Elements of the memory that the threads of a block share, and nobody else: a GPU's block-shared memory. Each block has its own. It is
 /// zero when a launch of the kernel begins, and what handlers leave there the handlers of later messages find, until that launch
 /// ends: a kernel that is not persistent is launched again and again, and one that is when it was taken off the device.
@@ -97,11 +80,10 @@ pub(crate) fn slice<'a, K, T: Element>(room: Room, name: Shared<K, T>) -> Shared
     SharedSlice { at: room.at.wrapping_add(at).cast(), count, of: PhantomData }
 }
 
-/// All threads of a block, before its first message: makes the memory zero. A barrier of the block must follow.
+/// All threads of a block, before its first message: makes its `room` zero. A barrier of the block must follow.
 #[inline(always)]
-pub(crate) fn clear<K: Kernel>(block: ThreadBlock<'_>) {
-    let room = block.shared(K::SHARED_BYTES);
-    let all = slice(room, Shared::<K, u32>::new(0, room.bytes / 4));
+pub(crate) fn clear(block: ThreadBlock<'_>, room: Room) {
+    let all = slice(room, Shared::<(), u32>::new(0, room.bytes / 4));
     let mut i = 4 * block.thread() as usize;
     while all.set4(i, [0; 4]) {
         i += 4 * block.threads() as usize;
@@ -166,44 +148,6 @@ impl<T: Element32> SharedSlice<'_, T> {
         }
         fits
     }
-}
-
-/// The memory that a kernel declares: its bytes.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __shared_bytes {
-    ($name:ident) => {
-        0
-    };
-    ($name:ident { $($(#[$doc:meta])* $part:ident: [$T:ty; $count:expr]),* $(,)? }) => {
-        0 $(+ $crate::Shared::<$name, $T>::new(0, $count).end())*
-    };
-    ($name:ident $other:tt) => {
-        0
-    };
-}
-
-/// The same: a constant for each part.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __shared {
-    ($name:ident) => {};
-    ($name:ident { $($(#[$doc:meta])* $part:ident: [$T:ty; $count:expr]),* $(,)? }) => {
-        $crate::__shared! { @part $name [0] $([$(#[$doc])* $part: $T, $count])* }
-    };
-    (@part $name:ident [$at:expr]) => {};
-    (@part $name:ident [$at:expr] [$(#[$doc:meta])* $part:ident: $T:ty, $count:expr] $($rest:tt)*) => {
-        impl $name {
-            $(#[$doc])*
-            pub const $part: $crate::Shared<$name, $T> = $crate::Shared::new($at, $count);
-        }
-        $crate::__shared! { @part $name [$name::$part.end()] $($rest)* }
-    };
-    ($name:ident $other:tt) => {
-        ::core::compile_error!(
-            "`shared` takes `NAME: [Element; count]`, separated by commas; an element is a u32, i32, f32, u64, i64 or f64"
-        );
-    };
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::kernel::{Group, Kernel, Scope};
 use crate::memory::BlockMemory;
 use crate::memory::flow::Areas;
-use crate::memory::scratch::SCRATCH_BYTES;
+use crate::memory::scratch::{HEAD_BYTES, OWN_BYTES, SCRATCH_BYTES};
 use crate::ports::WithPorts;
 use core::mem::offset_of;
 use ring_shared::Message;
@@ -19,14 +19,8 @@ const MOST_THREADS_OF_TWO: u32 = 256;
 const MOST_SCRATCH_OF_ONE: usize = 220 * 1024;
 const _: () = assert!(HEAD_BYTES + MOST_SCRATCH_OF_ONE <= 227 * 1024);
 
-/// Bytes of block-shared memory for all that is not scratch memory: what a GPU's block has there, rounded up.
-const HEAD_BYTES: usize = 4096;
 const _: () = assert!(offset_of!(BlockMemory, scratch) <= HEAD_BYTES);
 const _: () = assert!(OWN_BYTES <= 48 * 1024);
-
-/// Bytes of block-shared memory in front of what a kernel declares for its handlers, if it does: such a kernel has the least of scratch
-/// memory.
-pub(crate) const OWN_BYTES: usize = HEAD_BYTES + SCRATCH_BYTES;
 
 /// Bytes of requests, and of responses, that a worker of a GPU handles at a time, unless one is larger: four atoms for each
 /// of its threads, as many as it has registers to read at once.

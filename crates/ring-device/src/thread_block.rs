@@ -2,9 +2,9 @@
 
 use crate::block::{Cooperate, Threads};
 use crate::memory::BlockMemory;
-use crate::shared::Room;
 #[cfg(target_arch = "nvptx64")]
-use crate::stages::OWN_BYTES;
+use crate::memory::scratch::OWN_BYTES;
+use crate::memory::scratch::Room;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::with_exposed_provenance;
@@ -41,7 +41,7 @@ impl<'a> ThreadBlock<'a> {
         hooks: crate::Hooks,
     ) -> ThreadBlock<'a> {
         let threads = Threads::new(index, hooks);
-        ThreadBlock { threads, memory, shared: Room::default(), of: PhantomData }
+        ThreadBlock { threads, memory, shared: Room::NONE, of: PhantomData }
     }
 
     /// The same block, whose handlers have that memory, if the kernel declares so much.

@@ -44,7 +44,7 @@ use ring_shared::layout::{ChannelBlock, Command, ControlBlock, Exit, State};
 #[inline(always)]
 pub unsafe fn run<K: Kernel>(block: &ThreadBlock<'_>, control: *const ControlBlock) {
     if K::SHARED_BYTES > 0 {
-        shared::clear::<K>(*block);
+        shared::clear(*block, block.shared(K::SHARED_BYTES));
         block.barrier();
     }
     if <K::Scope as Scope<K>>::IS_GRID && block.block_index() > 0 {

@@ -57,7 +57,11 @@ impl<K: BlockHandler> Scope<K> for Block {
             let request = unsafe { &*request };
             // SAFETY: response `m < n`, zeroed, shared by this block only.
             let response = unsafe { Output::new(messages.response(m)) };
-            K::handle(&BlockContext::new::<K>(block, payload), request, &response);
+            K::handle(
+                &BlockContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                request,
+                &response,
+            );
             m += 1;
         }
     }

@@ -91,7 +91,11 @@ impl<K: EmitHandler> Scope<K> for Emit {
         stage: *mut u8,
     ) -> bool {
         let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-            K::handle(&ThreadContext::new::<K>(block, payload), request, out);
+            K::handle(
+                &ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                request,
+                out,
+            );
         };
         // SAFETY: the caller's promise.
         unsafe { handle_request::<K>(block, request, stage, handle) }

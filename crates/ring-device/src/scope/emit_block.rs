@@ -45,7 +45,11 @@ impl<K: EmitBlockHandler> Scope<K> for EmitBlock {
             }
         };
         let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-            K::handle(&BlockContext::new::<K>(block, payload), request, out);
+            K::handle(
+                &BlockContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                request,
+                out,
+            );
         };
         // SAFETY: `n` stages, with a request in each, of this block alone, all threads of which come here.
         then(unsafe { handle_in_turn::<K>(block, stages, n, between, handle) });

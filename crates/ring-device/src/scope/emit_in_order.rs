@@ -52,7 +52,12 @@ impl<K: EmitInOrderHandler> Scope<K> for EmitInOrder {
         // SAFETY: the caller's promise: no other thread of the channel is here.
         let state = unsafe { state_of::<K::State>(block) };
         let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-            K::handle(&ThreadContext::new::<K>(block, payload), state, request, out);
+            K::handle(
+                &ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                state,
+                request,
+                out,
+            );
         };
         // SAFETY: `n` stages, with a request in each; nobody else is here.
         then(unsafe { handle_in_turn::<K>(block, stages, n, || {}, handle) });

@@ -42,7 +42,11 @@ impl<K: EmitWarpHandler> Scope<K> for EmitWarp {
         // A handler that has a payload finds there what the ones before left.
         let between = || block.warp_sync();
         let handle = |request: &K::Request, out: &mut Ports<'_, K>| {
-            K::handle(&WarpContext::new::<K>(block, payload), request, out);
+            K::handle(
+                &WarpContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                request,
+                out,
+            );
         };
         // SAFETY: `n` stages, with a request in each, of this warp alone, all threads of which are here.
         then(unsafe { handle_in_turn::<K>(block, stages, n, between, handle) });

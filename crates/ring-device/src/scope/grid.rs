@@ -84,7 +84,12 @@ impl<K: GridHandler> Scope<K> for Grid {
             }
             // SAFETY: response `m < n`, zeroed, shared by this block only.
             let response = unsafe { Output::new(messages.response(m)) };
-            let ctx = GridContext::new::<K>(block, payload, (grid, K::USES_PAYLOAD), at);
+            let ctx = GridContext::new(
+                block,
+                (payload, block.shared(K::SHARED_BYTES)),
+                (grid, K::USES_PAYLOAD),
+                at,
+            );
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes during the handler.
             K::handle(&ctx, unsafe { &*messages.request(m) }, &response);
             block.sync();
@@ -141,7 +146,12 @@ impl<K: GridHandler> Scope<K> for Grid {
             }
             // SAFETY: the caller's room, for a whole response, shared by this block only.
             let nothing = unsafe { Output::new(response) };
-            let ctx = GridContext::new::<K>(block, payload, (grid, K::USES_PAYLOAD), at.next());
+            let ctx = GridContext::new(
+                block,
+                (payload, block.shared(K::SHARED_BYTES)),
+                (grid, K::USES_PAYLOAD),
+                at.next(),
+            );
             // SAFETY: a request, plain bytes, aligned, that nobody writes during the handler.
             K::handle(&ctx, unsafe { &*request.cast::<K::Request>() }, &nothing);
             block.sync();

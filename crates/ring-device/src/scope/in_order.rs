@@ -97,7 +97,7 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
     unsafe fn tick(block: ThreadBlock<'_>, payload: Payload<'_>) {
         // SAFETY: the caller's promise.
         let state = unsafe { state_of::<K::State>(block) };
-        K::tick(&ThreadContext::new::<K>(block, payload), state);
+        K::tick(&ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)), state);
     }
 
     #[inline(always)]
@@ -116,7 +116,11 @@ impl<K: InOrderHandler> Scope<K> for InOrder {
         while m < n {
             // SAFETY: message `m < n`, plain bytes, aligned, that nobody writes now.
             let request = unsafe { &*messages.request(m) };
-            let response = K::handle(&ThreadContext::new::<K>(block, payload), state, request);
+            let response = K::handle(
+                &ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                state,
+                request,
+            );
             // SAFETY: response `m < n`, aligned, that only this thread touches now.
             unsafe { messages.response::<K::Response>(m).write(response) };
             m += 1;

@@ -45,7 +45,10 @@ impl<K: ThreadHandler> Scope<K> for Thread {
             // read any more when the response is written over it.
             unsafe {
                 let request = &*messages.request(m);
-                let response = K::handle(&ThreadContext::new::<K>(block, payload), request);
+                let response = K::handle(
+                    &ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                    request,
+                );
                 messages.response::<K::Response>(m).write(response);
             }
             m += WARP;
@@ -72,7 +75,10 @@ impl<K: ThreadHandler> Scope<K> for Thread {
                 slot::read::<_, System>(from, &mut request);
                 slot::write::<_, System>(
                     to,
-                    &K::handle(&ThreadContext::new::<K>(block, payload), &request),
+                    &K::handle(
+                        &ThreadContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                        &request,
+                    ),
                 );
             }
             true

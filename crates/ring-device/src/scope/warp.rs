@@ -53,7 +53,11 @@ impl<K: WarpHandler> Scope<K> for Warp {
             // its response, zeroed, shared by this warp only.
             unsafe {
                 let response = Output::new(messages.response(m));
-                K::handle(&WarpContext::new::<K>(block, payload), &*messages.request(m), &response);
+                K::handle(
+                    &WarpContext::new(block, payload, block.shared(K::SHARED_BYTES)),
+                    &*messages.request(m),
+                    &response,
+                );
             }
             m += 1;
         }
