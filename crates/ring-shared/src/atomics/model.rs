@@ -172,6 +172,18 @@ impl AtomicU32 {
         self.0.fetch_add(n, order)
     }
 
+    /// As core's, of what is no atomic to loom.
+    #[inline]
+    pub fn compare_exchange(
+        &self,
+        old: u32,
+        new: u32,
+        order: Ordering,
+        of_failure: Ordering,
+    ) -> Result<u32, u32> {
+        self.0.compare_exchange(old, new, order, of_failure)
+    }
+
     /// As core's.
     #[inline]
     pub fn load(&self, order: Ordering) -> u32 {
