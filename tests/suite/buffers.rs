@@ -241,6 +241,59 @@ fn a_kernel_that_does_not_declare_it_views_no_buffer() {
     assert_eq!(peek(&mut active::<Peek>(&host), buffer.reference()), Some(5));
 }
 
+ring_kernel! {
+    /// The sum of a frozen buffer; all ones if it is refused. For the CPU device only.
+    struct SumFrozen { name: "sum frozen", uses_payload: true, }
+
+    fn handle(ctx: &ThreadContext, request: &BufferRef<u32>) -> u32 {
+        ctx.frozen(request).map_or(u32::MAX, |words| words.iter().sum())
+    }
+}
+
+#[test]
+fn a_frozen_buffer_is_a_slice_and_nothing_else() {
+    let host = cpu();
+    let (mut sum, mut view) = (active::<SumFrozen>(&host), active::<Peek>(&host));
+    let frozen = host.frozen_buffer(&[1, 20, 300, 4000], LONG).unwrap();
+    assert_eq!(frozen.len(), 4);
+    let all = frozen.reference();
+    assert_eq!(peek(&mut sum, all), Some(4321));
+    assert_eq!(peek(&mut sum, all.slice(1..3).unwrap()), Some(320));
+    assert_eq!(peek(&mut sum, all.slice(4..4).unwrap()), Some(0));
+    assert_eq!(peek(&mut view, all), None, "who views it could write");
+    assert_eq!(peek(&mut sum, numbered(&host, 5).reference()), None, "others may write it");
+    let longer = BufferRef::from_parts(all.entry(), all.generation(), 0, 5);
+    assert_eq!(peek(&mut sum, longer), None);
+    let mut back = [0; 2];
+    frozen.download(1, &mut back, LONG).unwrap();
+    assert_eq!(back, [20, 300]);
+    drop(frozen);
+    assert_eq!(host.reclaim_buffers(LONG), Ok(0), "all was answered");
+    assert_eq!(peek(&mut sum, all), None);
+    assert_eq!(host.frozen_buffer::<u64>(&[], LONG).unwrap_err(), BufferError::Empty);
+}
+
+/// A message that names what was dropped before reads all of it, or is refused; it never reads what came there later.
+#[test]
+fn a_frozen_buffer_stays_until_what_was_sent_is_answered() {
+    let host = cpu();
+    let mut kernel = active::<SumFrozen>(&host);
+    for round in 0..2000_u32 {
+        let frozen = host.frozen_buffer(&[round; 64], LONG).unwrap();
+        let reference = frozen.reference();
+        kernel.send(reference, LONG).unwrap();
+        drop(frozen);
+        kernel.send(reference, LONG).unwrap();
+        let next = host.frozen_buffer(&[u32::MAX / 64; 64], LONG).unwrap();
+        assert_eq!(kernel.recv(LONG), Ok(64 * round));
+        host.reclaim_buffers(LONG).unwrap();
+        let stale = kernel.recv(LONG).unwrap();
+        assert!([64 * round, u32::MAX].contains(&stale), "{round}: {stale}");
+        drop(next);
+    }
+    assert_eq!(host.reclaim_buffers(LONG), Ok(0));
+}
+
 /// A message between two requests swaps the buffer that they read.
 #[test]
 fn a_message_swaps_buffers() {
@@ -434,6 +487,7 @@ fn buffers_are_had_on_devices_that_lack_much() {
 fn without_copies_there_are_no_buffers() {
     let host = opened(&Quirks::of(Cpu::open()).failing_copies(1), RuntimeConfig::default());
     assert!(matches!(host.buffer::<f32>(1), Err(BufferError::Driver(_))));
+    assert!(matches!(host.frozen_buffer(&[1.0_f32], LONG), Err(BufferError::Driver(_))));
     let mut kernel = saxpy_in(&host, (Mode::Persistent, Memory::Mapped));
     let foreign = filled(&cpu(), &[1.0; 4]);
     assert!(!add(&mut kernel, 1.0, foreign.reference(), foreign.reference()));
@@ -453,6 +507,30 @@ fn a_copy_that_timed_out_lands_before_the_next() {
         buffer.upload(0, &[n; 64], LONG).unwrap();
     }
     assert!(late > 0);
+}
+
+/// One whose copy did not end in time is none, and nothing is left of it.
+#[test]
+fn a_frozen_buffer_that_is_late_is_none() {
+    let host = opened(&Quirks::of(Cpu::open()).late_copies(5), RuntimeConfig::default());
+    let mut kernel = active::<SumFrozen>(&host);
+    let (mut late, mut made) = (0, Vec::new());
+    for n in 1..100_u32 {
+        match host.frozen_buffer(&[n; 1000], Duration::from_micros(u64::from(n % 10))) {
+            Ok(frozen) => made.push((frozen, n)),
+            Err(error) => {
+                assert!(matches!(error, BufferError::Timeout { .. }), "{error}");
+                late += 1;
+            }
+        }
+        made.push((host.frozen_buffer(&[n; 1000], LONG).unwrap(), n));
+    }
+    assert!(late > 0);
+    for (frozen, n) in &made {
+        assert_eq!(peek(&mut kernel, frozen.reference()), Some(1000 * n));
+    }
+    made.clear();
+    assert_eq!(host.reclaim_buffers(LONG), Ok(0));
 }
 
 /// What happens in a course of [`no_buffer_is_used_for_another`].

@@ -89,6 +89,57 @@ fn messages_in_flight_are_handled_one_after_the_other() {
     });
 }
 
+ring_device::ring_kernel! {
+    /// Each block brings a number to so many exchanges; answers how many of those that blocks got were not what they should be, and how many
+    /// there were. For the CPU device only.
+    struct Gathered {
+        name: "gathered",
+        entry: "ring_echo",
+        shared: {
+            /// How often a number came from each block.
+            CAME: [u32; 64],
+        },
+    }
+
+    fn handle(ctx: &GridContext, rounds: &u32, response: &Output<[u32; 2]>) {
+        let came = ctx.shared(Gathered::CAME);
+        let number = |block: usize, round: u32| (block as u32 + 1).wrapping_mul(round + 7);
+        let (mut wrong, mut count) = (0, 0);
+        for round in 0..*rounds {
+            ctx.gather(number(ctx.block(), round), |block, found: u32| {
+                wrong += u32::from(found != number(block, round));
+                count += 1;
+                came.set(block, came.get(block).unwrap_or(u32::MAX) + 1);
+            });
+        }
+        let came_always = (0..ctx.blocks()).all(|block| came.get(block) == Some(*rounds));
+        for block in 0..ctx.blocks() {
+            came.set(block, 0);
+        }
+        let wrong = ctx.sum(wrong + u32::from(!came_always));
+        let count = ctx.sum(count);
+        if ctx.index() == 0 {
+            response.set_all([wrong, count]);
+        }
+    }
+}
+
+#[test]
+fn each_block_gets_what_each_brings() {
+    let host = ring_tests::cpu();
+    for blocks in [1, 2, 3, 5] {
+        let launch = LaunchConfig::default().blocks(blocks);
+        let mut kernel = host.launch::<Gathered>(launch).unwrap();
+        kernel.activate(LONG).unwrap();
+        for rounds in [0, 1, 2, 7, 20] {
+            kernel.send(rounds, LONG).unwrap();
+            let answer = kernel.recv(LONG).unwrap();
+            assert_eq!(answer, [0, blocks * blocks * rounds], "{blocks} blocks, {rounds} rounds");
+        }
+        kernel.terminate(LONG).unwrap();
+    }
+}
+
 #[test]
 fn each_way_of_running_answers_and_goes_on_after_a_pause() {
     on_each_device(|host| {

@@ -411,6 +411,23 @@ fn the_two_changes_that_were_not_seen_are_refused_in_every_function() {
     }
 }
 
+/// Elements of buffers are read by weak accesses in kernels that are listed for their frozen buffers, and nowhere else.
+#[test]
+fn a_weak_read_of_an_element_is_refused_but_in_readers_of_frozen_buffers() {
+    const RULE: &str = "access of a buffer that is not on the list";
+    let refused = |module: &Module, from: &str, to: &str| {
+        let found = golden::check(module, &read(module).replace(from, to));
+        found.into_iter().filter(|violation| violation.why == RULE).count()
+    };
+    for kernel in ["ring_Mlp", "ring_Lstm"] {
+        assert_eq!(refused(&WHOLE_DEVICE, kernel, kernel), 0);
+        assert!(refused(&WHOLE_DEVICE, kernel, "ring_Other") > 1, "{kernel}");
+    }
+    let element = "ld.relaxed.cta.global.b32";
+    assert_eq!(refused(&EXAMPLES, element, element), 0);
+    assert!(refused(&EXAMPLES, element, "ld.global.b32") > 1);
+}
+
 #[test]
 fn a_violation_names_line_function_and_rule() {
     let ptx = read(&BUILT_IN);

@@ -2,10 +2,12 @@
 
 use crate::block::Cooperate;
 use crate::thread_block::ThreadBlock;
+use bytemuck::{Pod, Zeroable};
 use core::marker::PhantomData;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use core::slice;
 use ring_shared::atomics::{AtomicU32, Gpu, MemoryScope, Ordering::Relaxed};
-use ring_shared::layout::{BufferEntry, ControlBlock, MAX_BUFFERS};
+use ring_shared::layout::{BufferEntry, ControlBlock, FROZEN, MAX_BUFFERS};
 use ring_shared::{BufferRef, Element, Element32, ElementAdd, ElementAtomic, buffer};
 
 /// In `Life::buffers` before the first view of a launch.
@@ -22,7 +24,21 @@ pub(crate) fn view<'a, T: Element>(
     is_declared: bool,
     reference: &BufferRef<T>,
 ) -> Option<View<'a, T>> {
-    find(block, is_declared, reference, true)
+    find(block, is_declared, reference, (0, true))
+}
+
+/// The elements of a frozen buffer, likewise.
+#[inline(always)]
+pub(crate) fn frozen<'a, T: Element>(
+    block: ThreadBlock<'a>,
+    is_declared: bool,
+    reference: &BufferRef<T>,
+) -> Option<&'a [T]> {
+    let View { at, count, .. } = find(block, is_declared, reference, (FROZEN, true))?;
+    // SAFETY: so many aligned elements, plain bytes, of a buffer that the host wrote before it named it in the table, and that nobody
+    // writes while it is frozen: its host has no function for that, and no view of it is made. Its memory becomes another's only when
+    // the answer to the message is there.
+    Some(unsafe { slice::from_raw_parts(with_exposed_provenance(at as usize), count as usize) })
 }
 
 /// The same of elements that the handler only adds to, without a fence: an addition is made where all threads of the GPU see memory, so
@@ -33,15 +49,16 @@ pub(crate) fn adder<'a>(
     is_declared: bool,
     reference: &BufferRef<u64>,
 ) -> Option<Adder<'a>> {
-    find(block, is_declared, reference, false).map(Adder)
+    find(block, is_declared, reference, (0, false)).map(Adder)
 }
 
+/// The same, of a buffer beside whose generation stands `mark`.
 #[inline(always)]
 fn find<'a, T: Element>(
     block: ThreadBlock<'a>,
     is_declared: bool,
     reference: &BufferRef<T>,
-    has_fence: bool,
+    (mark, has_fence): (u64, bool),
 ) -> Option<View<'a, T>> {
     if !is_declared {
         return None; // nothing would order what it writes before its answer
@@ -63,8 +80,9 @@ fn find<'a, T: Element>(
     if has_fence {
         block.fence_device();
     }
-    if of_place != generation || of_extent != generation {
-        return None; // given back, not yet whole, or of another runtime
+    let named = generation | mark;
+    if of_place != named || of_extent != named {
+        return None; // given back, not yet whole, of another runtime, or frozen where it may not be, or not where it must
     }
     let (first, length) = reference.bytes();
     let is_inside = first.checked_add(length).is_some_and(|end| end <= bytes);
@@ -345,6 +363,24 @@ impl<T: Element32> Fours<'_, T> {
     }
 }
 
+/// Four elements of 4 bytes at a multiple of 16 bytes, which a GPU's thread reads at once.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Four<T>(pub [T; 4]);
+
+// SAFETY: four elements, of which zero is a value.
+unsafe impl<T: Element32> Zeroable for Four<T> {}
+// SAFETY: four plain elements of 4 bytes each at a multiple of 16: there is no padding, and any bytes are a value.
+unsafe impl<T: Element32> Pod for Four<T> {}
+
+/// Those elements by fours, or `None` if element 0 does not lie at a multiple of 16 bytes: a buffer begins at one. Elements behind the last whole
+/// four are left out.
+#[inline(always)]
+pub fn fours<T: Element32>(elements: &[T]) -> Option<&[Four<T>]> {
+    let whole = elements.get(..elements.len() / 4 * 4)?;
+    bytemuck::try_cast_slice(whole).ok()
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -385,7 +421,7 @@ mod tests {
                 .buffers
                 .store(rig.table.as_ptr().expose_provenance() as u64, Relaxed);
             rig.block.life.control.set((&raw const *rig.control).expose_provenance() as u64);
-            rig.entry().set((rig.address(), 4 * WORDS as u64), GENERATION);
+            rig.mark(0);
             rig
         }
 
@@ -412,6 +448,17 @@ mod tests {
             self.expose();
             let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
             adder(block, is_declared, &reference)
+        }
+
+        fn frozen<T: Element>(&mut self, reference: &BufferRef<T>) -> Option<&[T]> {
+            self.expose();
+            let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
+            frozen(block, true, reference)
+        }
+
+        /// Names the memory by marks beside the generation.
+        fn mark(&self, mark: u64) {
+            self.entry().set((self.address(), 4 * WORDS as u64), u64::from(GENERATION) | mark);
         }
 
         fn is_refused(&mut self, reference: BufferRef<u32>) -> bool {
@@ -451,6 +498,42 @@ mod tests {
         let others = |k: &usize| !(WORDS..2 * WORDS).contains(k);
         assert!((0..3 * WORDS).filter(others).all(|k| found[k] == k as u32), "{found:?}");
         assert!(rig.block.signals.uses_payload.get());
+    }
+
+    #[test]
+    fn a_frozen_buffer_is_a_slice_and_has_no_view() {
+        let mut rig = Rig::new();
+        assert_eq!(rig.frozen(&whole::<u32>()), None, "it is not frozen");
+        rig.mark(FROZEN);
+        assert!(rig.is_refused(whole()) && rig.adder(true, whole()).is_none());
+        let part = whole::<u32>().slice(2..6).unwrap();
+        assert_eq!(rig.frozen(&part), Some(&[10, 11, 12, 13][..]));
+        assert_eq!(rig.frozen(&part.slice(4..4).unwrap()), Some(&[][..]));
+        let wide = rig.frozen(&whole::<u64>()).unwrap();
+        assert_eq!((wide.len(), wide[1]), (4, bytemuck::cast([10u32, 11])));
+        assert!(rig.block.signals.uses_payload.get());
+        let longer = BufferRef::<u32>::from_parts(ENTRY, GENERATION, 1, WORDS as u32);
+        assert_eq!(rig.frozen(&longer), None);
+        for other in [FROZEN << 1, FROZEN | FROZEN << 1, u64::MAX << 32] {
+            rig.mark(other);
+            assert!(rig.frozen(&part).is_none() && rig.is_refused(part), "{other:x}");
+        }
+        // One atom of the entry, and not yet the other.
+        rig.mark(FROZEN);
+        rig.entry().extent.store([4 * WORDS as u64, GENERATION.into()]);
+        assert!(rig.frozen(&part).is_none() && rig.is_refused(part));
+    }
+
+    #[test]
+    fn fours_of_a_slice_are_whole_and_aligned() {
+        let mut rig = Rig::new();
+        rig.mark(FROZEN);
+        let of = |range| whole::<u32>().slice(range).unwrap();
+        let all = [Four([8, 9, 10, 11]), Four([12, 13, 14, 15])];
+        assert_eq!(rig.frozen(&of(0..8)).and_then(fours), Some(&all[..]));
+        assert_eq!(rig.frozen(&of(0..7)).and_then(fours), Some(&all[..1]));
+        assert_eq!(rig.frozen(&of(4..7)).and_then(fours), Some(&[][..]));
+        assert_eq!(rig.frozen(&of(1..8)).and_then(fours), None, "not at a multiple of 16 bytes");
     }
 
     #[test]
@@ -575,7 +658,7 @@ mod tests {
     fn a_buffer_that_is_not_aligned_for_the_element_is_refused() {
         let mut rig = Rig::new();
         let at = rig.address() + 4;
-        rig.entry().set((at, 4 * WORDS as u64 - 8), GENERATION);
+        rig.entry().set((at, 4 * WORDS as u64 - 8), GENERATION.into());
         assert!(rig.view(&whole::<u64>().slice(0..2).unwrap()).is_none());
         assert!(!rig.is_refused(whole().slice(0..2).unwrap()));
     }

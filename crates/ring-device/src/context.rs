@@ -87,6 +87,13 @@ impl<'a> ThreadContext<'a> {
         buffers::view(self.block, self.payload.is_declared, reference)
     }
 
+    /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
+    /// [`view`](Self::view) would be, and if the buffer is not frozen. Of a frozen one there is no view.
+    #[inline(always)]
+    pub fn frozen<T: Element>(&self, reference: &BufferRef<T>) -> Option<&'a [T]> {
+        buffers::frozen(self.block, self.payload.is_declared, reference)
+    }
+
     /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.
     #[inline(always)]
     pub fn adder(&self, reference: &BufferRef<u64>) -> Option<Adder<'a>> {
@@ -97,8 +104,8 @@ impl<'a> ThreadContext<'a> {
 /// Seen by a [`WarpHandler`](crate::WarpHandler).
 ///
 /// What the threads do together all of them must call, at one place of the handler and in the same order: `sync`, sums and scans, `shuffle`,
-/// `all`, `any`, `ballot`. On a GPU a warp some of whose threads do not come waits for ever, and its kernel leaves no more:
-/// commands end with a timeout.
+/// `all`, `any`, `ballot`. On a GPU a warp some of whose threads do not come waits for ever, so that commands end with a timeout, or
+/// goes on with what is half written.
 #[derive(Debug)]
 pub struct WarpContext<'a> {
     block: ThreadBlock<'a>,
@@ -232,6 +239,13 @@ impl<'a> WarpContext<'a> {
         buffers::view(self.block, self.payload.is_declared, reference)
     }
 
+    /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
+    /// [`view`](Self::view) would be, and if the buffer is not frozen. Of a frozen one there is no view.
+    #[inline(always)]
+    pub fn frozen<T: Element>(&self, reference: &BufferRef<T>) -> Option<&'a [T]> {
+        buffers::frozen(self.block, self.payload.is_declared, reference)
+    }
+
     /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.
     #[inline(always)]
     pub fn adder(&self, reference: &BufferRef<u64>) -> Option<Adder<'a>> {
@@ -242,7 +256,7 @@ impl<'a> WarpContext<'a> {
 /// Seen by a [`BlockHandler`](crate::BlockHandler).
 ///
 /// What the threads do together all of them must call, at one place of the handler and in the same order: `sync`, sums and scans. On a
-/// GPU a block some of whose threads do not come waits for ever, and its kernel leaves no more: commands end with a timeout.
+/// GPU a block some of whose threads do not come waits for ever, so that commands end with a timeout, or goes on with what is half written.
 #[derive(Debug)]
 pub struct BlockContext<'a> {
     block: ThreadBlock<'a>,
@@ -378,6 +392,13 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
+    /// [`view`](Self::view) would be, and if the buffer is not frozen. Of a frozen one there is no view.
+    #[inline(always)]
+    pub fn frozen<T: Element>(&self, reference: &BufferRef<T>) -> Option<&'a [T]> {
+        buffers::frozen(self.block, self.payload.is_declared, reference)
     }
 
     /// The elements of a buffer that a reference names, to add to them only: as [`view`](Self::view), without its fence.

@@ -116,9 +116,13 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn share(&self, n: usize) -> Range<usize> {
         let (blocks, block) = (self.blocks(), self.block());
-        let (each, more) = (n / blocks, n % blocks);
-        let first = block * each + block.min(more);
-        first..first + each + usize::from(block < more)
+        share_of(blocks, block, n)
+    }
+
+    /// The indices of `0..n` of any block: its [`share`](Self::share).
+    #[inline(always)]
+    pub fn share_of(&self, block: usize, n: usize) -> Range<usize> {
+        share_of(self.blocks(), block, n)
     }
 
     /// Counts this message as refused in the channel's telemetry. Call it once a message: by one of the threads of block 0. In other
@@ -158,6 +162,13 @@ impl<'a> GridContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.shares_memory, reference)
+    }
+
+    /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
+    /// [`view`](Self::view) would be, and if the buffer is not frozen. Of a frozen one there is no view.
+    #[inline(always)]
+    pub fn frozen<T: Element>(&self, reference: &BufferRef<T>) -> Option<&'a [T]> {
+        buffers::frozen(self.block, self.shares_memory, reference)
     }
 
     /// Waits until all threads of the block are here; what they wrote before is seen after by the block.
@@ -386,6 +397,14 @@ impl<'a> GridContext<'a> {
             all.have_met(met);
         }
     }
+}
+
+/// The indices of `0..n` of one of so many blocks.
+#[inline(always)]
+fn share_of(blocks: usize, block: usize, n: usize) -> Range<usize> {
+    let (each, more) = (n / blocks, n % blocks);
+    let first = block * each + block.min(more);
+    first..first + each + usize::from(block < more)
 }
 
 /// Whether the host says that a device is lost that has another grid of the kernel.

@@ -83,7 +83,7 @@ mod serialised;
 mod setters;
 mod sync;
 
-pub use buffers::buffer::Buffer;
+pub use buffers::buffer::{Buffer, FrozenBuffer};
 pub use deadline::Deadline;
 pub use device::{
     Crowded, Device, DeviceInfo, DeviceKind, Health, NoPeer, Opened, UnknownDevice, UnknownName,

@@ -2,6 +2,7 @@
 
 pub mod lstm;
 pub mod mlp;
+pub mod replacing;
 pub mod tensors;
 
 use ring_host::Kernels;

@@ -2,7 +2,7 @@
 
 use crate::tensors::{WeightsError, made, tensor};
 use crate::{Done, LONG, sums};
-use ring_host::{Buffer, Runtime};
+use ring_host::{Buffer, FrozenBuffer, Runtime};
 use ring_whole_device_kernels::{LSTM, LSTM_STATE};
 use safetensors::SafeTensors;
 
@@ -10,11 +10,11 @@ const UNITS: usize = LSTM[0];
 const FEATURES: usize = LSTM[1];
 const OUTPUTS: usize = LSTM[2];
 
-/// The weights of a layer: for its inputs, for what it has kept, and a bias, four gates of all units below each other.
+/// The weights of a layer: for its inputs, for its hidden state, and a bias, four gates of all units below each other.
 #[derive(Clone, Debug, PartialEq)]
 struct Layer {
     inputs: Vec<f32>,
-    kept: Vec<f32>,
+    recurrent: Vec<f32>,
     biases: Vec<f32>,
 }
 
@@ -38,7 +38,7 @@ impl Weights {
             let biases = [part("bias_ih", &[4 * UNITS])?, part("bias_hh", &[4 * UNITS])?];
             Ok::<_, WeightsError>(Layer {
                 inputs: part("weight_ih", &[4 * UNITS, inputs])?,
-                kept: part("weight_hh", &[4 * UNITS, UNITS])?,
+                recurrent: part("weight_hh", &[4 * UNITS, UNITS])?,
                 biases: biases[0].iter().zip(&biases[1]).map(|(a, b)| a + b).collect(),
             })
         };
@@ -65,7 +65,7 @@ impl Weights {
             let scale = 2.0 / ((inputs + UNITS) as f32).sqrt();
             Layer {
                 inputs: made(at, 4 * UNITS * inputs, scale),
-                kept: made(at + 1, 4 * UNITS * UNITS, scale),
+                recurrent: made(at + 1, 4 * UNITS * UNITS, scale),
                 biases: made(at + 2, 4 * UNITS, 0.2),
             }
         });
@@ -77,12 +77,11 @@ impl Weights {
     ///
     /// # Errors
     /// When there is no room for it, or the copy fails.
-    pub fn buffer(&self, host: &Runtime) -> Done<Buffer<f32>> {
-        let layers = self.0.iter().flat_map(|layer| [&layer.inputs, &layer.kept, &layer.biases]);
+    pub fn buffer(&self, host: &Runtime) -> Done<FrozenBuffer<f32>> {
+        let layers =
+            self.0.iter().flat_map(|layer| [&layer.inputs, &layer.recurrent, &layer.biases]);
         let all: Vec<f32> = layers.chain(&self.1).flatten().copied().collect();
-        let buffer = host.buffer(all.len())?;
-        buffer.upload(0, &all, LONG)?;
-        Ok(buffer)
+        Ok(host.frozen_buffer(&all, LONG)?)
     }
 }
 
@@ -94,7 +93,7 @@ pub fn states(host: &Runtime, streams: usize) -> Done<Buffer<f32>> {
     Ok(host.buffer(streams * LSTM_STATE)?)
 }
 
-/// What the network keeps of a stream, in double precision: the values and the cells of each layer.
+/// What the network keeps of a stream, in double precision: the hidden state and the cell state of each layer.
 #[derive(Clone, Debug)]
 pub struct Reference([[Vec<f64>; 2]; 2]);
 
@@ -109,18 +108,18 @@ impl Reference {
     pub fn step(&mut self, weights: &Weights, x: &[f32; FEATURES]) -> Vec<f64> {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let mut x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
-        for (layer, [values, cells]) in weights.0.iter().zip(&mut self.0) {
+        for (layer, [hidden, cells]) in weights.0.iter().zip(&mut self.0) {
             let of_inputs = sums(&layer.inputs, &layer.biases, &x);
-            let of_kept = sums(&layer.kept, &[0.0; 4 * UNITS], values);
+            let of_hidden = sums(&layer.recurrent, &[0.0; 4 * UNITS], hidden);
             let gate = |gate: usize, unit: usize| {
-                of_inputs[gate * UNITS + unit] + of_kept[gate * UNITS + unit]
+                of_inputs[gate * UNITS + unit] + of_hidden[gate * UNITS + unit]
             };
             for unit in 0..UNITS {
                 let kept = sigmoid(gate(1, unit)) * cells[unit];
                 cells[unit] = kept + sigmoid(gate(0, unit)) * gate(2, unit).tanh();
-                values[unit] = sigmoid(gate(3, unit)) * cells[unit].tanh();
+                hidden[unit] = sigmoid(gate(3, unit)) * cells[unit].tanh();
             }
-            x.clone_from(values);
+            x.clone_from(hidden);
         }
         sums(&weights.1[0], &weights.1[1], &self.0[1][0])
     }

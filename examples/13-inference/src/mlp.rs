@@ -3,8 +3,9 @@
 use crate::tensors::{WeightsError, made, tensor};
 use crate::{Done, LONG, sums};
 use half::f16;
-use ring_host::{Buffer, Runtime};
-use ring_whole_device_kernels::MLP;
+use ring_device::math::unpack_f16;
+use ring_host::{FrozenBuffer, Runtime};
+use ring_whole_device_kernels::{MLP, MLP_WEIGHT_WORDS};
 use safetensors::SafeTensors;
 
 /// Its weights and biases, layer by layer: a matrix of a row for each value that comes out, and a bias for each.
@@ -66,15 +67,12 @@ impl Weights {
         weights.map(|two| half(two[0]) | half(two[1]) << 16).chain(biases).collect()
     }
 
-    /// A buffer of these words.
+    /// A frozen buffer of these words.
     ///
     /// # Errors
     /// When there is no room for it, or the copy fails.
-    pub fn buffer(&self, host: &Runtime) -> Done<Buffer<u32>> {
-        let words = self.words();
-        let buffer = host.buffer(words.len())?;
-        buffer.upload(0, &words, LONG)?;
-        Ok(buffer)
+    pub fn buffer(&self, host: &Runtime) -> Done<FrozenBuffer<u32>> {
+        Ok(host.frozen_buffer(&self.words(), LONG)?)
     }
 
     /// What the network gives, in double precision.
@@ -85,6 +83,39 @@ impl Weights {
             let least = if layer < 2 { 0.0 } else { f64::NEG_INFINITY };
             sums(weights, biases, &x).into_iter().map(|sum| sum.max(least)).collect()
         })
+    }
+}
+
+/// What the kernel computes by the `words` of some [`Weights`], as a plain function of a CPU.
+///
+/// # Panics
+/// When these are not as many words as weights have.
+#[must_use]
+pub fn plain(words: &[u32], x: &[f32; MLP[0]]) -> [f32; MLP[3]] {
+    let (weights, biases) = words.split_at(MLP_WEIGHT_WORDS);
+    let (first, weights) = weights.split_at(MLP[0] * MLP[1] / 2);
+    let (second, third) = weights.split_at(MLP[1] * MLP[2] / 2);
+    let (mut a, mut b, mut y) = ([0.0; MLP[1]], [0.0; MLP[2]], [0.0; MLP[3]]);
+    layer(first, &biases[..MLP[1]], x, &mut a);
+    a = a.map(|value: f32| value.max(0.0));
+    layer(second, &biases[MLP[1]..MLP[1] + MLP[2]], &a, &mut b);
+    b = b.map(|value: f32| value.max(0.0));
+    layer(third, &biases[MLP[1] + MLP[2]..], &b, &mut y);
+    y
+}
+
+/// A layer of it.
+fn layer(weights: &[u32], biases: &[u32], x: &[f32], y: &mut [f32]) {
+    for ((row, bias), y) in weights.chunks_exact(x.len() / 2).zip(biases).zip(y) {
+        let mut sums = [0.0_f32; 4];
+        for (words, x) in row.chunks_exact(4).zip(x.chunks_exact(8)) {
+            for k in 0..4 {
+                let [even, odd] = unpack_f16(words[k]);
+                sums[k] += even * x[2 * k];
+                sums[k] += odd * x[2 * k + 1];
+            }
+        }
+        *y = (sums[0] + sums[1]) + (sums[2] + sums[3]) + f32::from_bits(*bias);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the networks answer is what they should, on every device, for many streams and with weights that are replaced.
 
 use ring_host::{BufferRef, DeviceKind, KernelHandle, LaunchConfig, Runtime};
+use ring_inference::replacing::{self, Load, Replaced};
 use ring_inference::tensors::made;
 use ring_inference::{LONG, lstm, mlp};
 use ring_tests::kernels::of_whole_device;
@@ -65,6 +66,47 @@ fn a_perceptron_answers_by_the_weights_that_a_request_names() {
 }
 
 #[test]
+fn weights_that_are_not_frozen_are_refused() {
+    on_each_device(|host| {
+        let words = mlp::Weights::made().words();
+        let buffer = host.buffer(words.len()).unwrap();
+        buffer.upload(0, &words, LONG).unwrap();
+        let mut kernel = perceptron(host, 64);
+        let asked = MlpRequest { x: mlp::inputs(0), weights: buffer.reference() };
+        assert_eq!(ask(&mut kernel, 0, asked).done, 0);
+        kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn no_answer_is_by_weights_that_its_request_did_not_name() {
+    on_each_device(|host| {
+        let load = Load {
+            channels: 2,
+            senders: 1,
+            rate: 1e5,
+            requests: 3000,
+            replaces: true,
+            bytes: 3 * 4 * MLP_BUFFER_WORDS,
+        };
+        let Replaced { replaced, wrong, times, .. } = replacing::run(host, load).unwrap();
+        assert_eq!((wrong, times.len()), (0, 3000), "replaced {replaced} times");
+        for rate in [0.0, -1.0, f64::NAN] {
+            assert!(replacing::run(host, Load { rate, ..load }).is_err(), "{rate}");
+        }
+    });
+}
+
+#[test]
+fn a_plain_function_gives_the_same() {
+    let (weights, words) = (mlp::Weights::made().rounded(), mlp::Weights::made().words());
+    for request in 0..10 {
+        let x = mlp::inputs(request);
+        is_near(&mlp::plain(&words, &x), &weights.reference(&x));
+    }
+}
+
+#[test]
 fn an_lstm_keeps_the_state_of_each_stream() {
     on_each_device(|host| {
         let is_gpu = host.device().kind == DeviceKind::Cuda;
@@ -77,10 +119,10 @@ fn an_lstm_keeps_the_state_of_each_stream() {
             kernel.activate(LONG).unwrap();
             let states = lstm::states(host, 3).unwrap();
             let mut references = [(); 3].map(|()| lstm::Reference::default());
-            let mut step = |step: usize, stream: usize, which: usize| -> LstmAnswer {
+            let mut ask = |step: usize, stream: usize, weights: BufferRef<f32>| -> LstmAnswer {
                 let asked = LstmRequest {
                     x: lstm::features(step, stream),
-                    weights: buffers[which].reference(),
+                    weights,
                     state: states.reference(),
                     stream: stream as u32,
                 };
@@ -90,13 +132,19 @@ fn an_lstm_keeps_the_state_of_each_stream() {
             for n in 0..8 {
                 for (stream, reference) in references.iter_mut().enumerate() {
                     let which = n / 5;
-                    let answer = step(n, stream, which);
+                    let answer = ask(n, stream, buffers[which].reference());
                     assert_eq!(answer.done, 1, "{blocks} blocks");
                     let x = lstm::features(n, stream);
                     is_near(&answer.y, &reference.step(&both[which], &x));
                 }
             }
-            let of_nobody = step(0, 3, 0);
+            // Weights of another length are refused, and the stream stays where it was.
+            let short = buffers[0].reference().slice(4..LSTM_BUFFER).unwrap();
+            assert_eq!(ask(8, 0, short), LstmAnswer { y: [0.0; 16], done: 0 });
+            let x = lstm::features(8, 0);
+            let next = ask(8, 0, buffers[1].reference());
+            is_near(&next.y, &references[0].step(&both[1], &x));
+            let of_nobody = ask(0, 3, buffers[0].reference());
             assert!(of_nobody.done == 0 && of_nobody.y.iter().all(|y| y.is_nan()), "{of_nobody:?}");
             kernel.terminate(LONG).unwrap();
         }
@@ -112,17 +160,14 @@ fn a_grid_of_too_few_blocks_refuses_what_it_cannot_hold() {
         let launch = LaunchConfig::default().kernels(of_whole_device::<Lstm>()).blocks(blocks);
         let mut kernel: KernelHandle<Lstm> = host.launch(launch).unwrap();
         kernel.activate(LONG).unwrap();
-        let short = weights.reference().slice(4..LSTM_BUFFER).unwrap();
-        for weights in [weights.reference(), short] {
-            let asked = LstmRequest {
-                x: lstm::features(0, 0),
-                weights,
-                state: states.reference(),
-                stream: 0,
-            };
-            kernel.send(asked, LONG).unwrap();
-            assert_eq!(kernel.recv(LONG).unwrap().done, 0);
-        }
+        let asked = LstmRequest {
+            x: lstm::features(0, 0),
+            weights: weights.reference(),
+            state: states.reference(),
+            stream: 0,
+        };
+        kernel.send(asked, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG).unwrap().done, 0);
         assert_eq!(states.len(), LSTM_STATE);
         kernel.terminate(LONG).unwrap();
     });

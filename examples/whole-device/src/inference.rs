@@ -1,14 +1,16 @@
 //! Two small networks that answer one request after the other: a perceptron of three layers by a block, and two layers of LSTM by the
 //! blocks of a grid, with the state of many streams on the device.
 //!
-//! Weights stay in the blocks' shared memory from message to message. Each request names them by a buffer: where it names another one than
-//! the request before, the blocks read that first. So weights are replaced by the next request that names others.
+//! Weights stay in the blocks' shared memory from message to message. Each request names them by a frozen buffer: where it names another one
+//! than the request before, the blocks read that first. So weights are replaced by the next request that names others.
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
 use core::ops::Range;
 use ring_device::math::{mul_add, sigmoid, tanh, unpack_f16};
-use ring_device::{BlockContext, BufferRef, GridContext, Output, SharedSlice, View, ring_kernel};
+use ring_device::{
+    BlockContext, BufferRef, Four, GridContext, Output, SharedSlice, View, fours, ring_kernel,
+};
 
 /// Inputs of the perceptron, values of its two hidden layers, and outputs.
 pub const MLP: [usize; 4] = [64, 256, 256, 16];
@@ -31,7 +33,7 @@ pub const MLP_BUFFER_WORDS: usize = MLP_WEIGHT_WORDS + MLP_BIASES;
 pub struct MlpRequest {
     /// The inputs.
     pub x: [f32; MLP[0]],
-    /// Weights, two of 16 bits in a word, and biases.
+    /// Weights, two of 16 bits in a word, and biases: a frozen buffer.
     pub weights: BufferRef<u32>,
 }
 
@@ -99,9 +101,10 @@ fn holds<T: ring_device::Element>(held: SharedSlice<'_, u32>, weights: &BufferRe
 
 /// All threads of the block: brings the weights to its memory; whether they are there.
 fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
-    let view = ctx.view(reference).filter(|view| view.len() == MLP_BUFFER_WORDS);
-    let is_missing = ctx.max(u32::from(view.is_none())) != 0; // and all have seen what is held
-    let Some(view) = view.filter(|_| !is_missing) else {
+    let words = ctx.frozen(reference).filter(|words| words.len() == MLP_BUFFER_WORDS);
+    let by_fours = words.and_then(fours);
+    let is_missing = ctx.max(u32::from(by_fours.is_none())) != 0; // and all have seen what is held
+    let Some((words, by_fours)) = words.zip(by_fours).filter(|_| !is_missing) else {
         if ctx.thread() == 0 {
             ctx.refuse();
         }
@@ -115,7 +118,7 @@ fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
         let mut i = ctx.thread();
         while i < eights * rows {
             let (row, eight) = (i / eights, i % eights);
-            weights.set4(at + 4 * (eight * rows + row), view.get4(at + 4 * i).unwrap_or_default());
+            weights.set4(at + 4 * (eight * rows + row), four_of(by_fours, at + 4 * i));
             i += ctx.threads();
         }
         at += 4 * eights * rows;
@@ -123,13 +126,13 @@ fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
     }
     let mut i = at + 4 * ctx.thread();
     while i < MLP_WEIGHT_WORDS {
-        weights.set4(i, view.get4(i).unwrap_or_default());
+        weights.set4(i, four_of(by_fours, i));
         i += 4 * ctx.threads();
     }
     let biases = ctx.shared(Mlp::BIASES);
     let mut i = ctx.thread();
     while i < MLP_BIASES {
-        biases.set(i, f32::from_bits(view.get(MLP_WEIGHT_WORDS + i).unwrap_or(0)));
+        biases.set(i, f32::from_bits(words.get(MLP_WEIGHT_WORDS + i).copied().unwrap_or(0)));
         i += ctx.threads();
     }
     if ctx.thread() == 0 {
@@ -138,18 +141,22 @@ fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
     true
 }
 
+/// Elements `i` to `i + 3`, of which the first is a multiple of 4.
+#[inline(always)]
+fn four_of<T: Copy + Default>(by_fours: &[Four<T>], i: usize) -> [T; 4] {
+    by_fours.get(i / 4).map_or_else(Default::default, |four| four.0)
+}
+
 /// Eight products, added to four sums.
 #[inline(always)]
 fn eight(sums: &mut [f32; 4], weights: [u32; 4], [a, b]: [[f32; 4]; 2]) {
-    let [first, second, third, fourth] = weights.map(unpack_f16);
-    sums[0] = mul_add(first[0], a[0], sums[0]);
-    sums[1] = mul_add(first[1], a[1], sums[1]);
-    sums[2] = mul_add(second[0], a[2], sums[2]);
-    sums[3] = mul_add(second[1], a[3], sums[3]);
-    sums[0] = mul_add(third[0], b[0], sums[0]);
-    sums[1] = mul_add(third[1], b[1], sums[1]);
-    sums[2] = mul_add(fourth[0], b[2], sums[2]);
-    sums[3] = mul_add(fourth[1], b[3], sums[3]);
+    let (even, odd) = ([a[0], a[2], b[0], b[2]], [a[1], a[3], b[1], b[3]]);
+    let mut k = 0;
+    while k < 4 {
+        let [first, second] = unpack_f16(weights[k]);
+        sums[k] = mul_add(second, odd[k], mul_add(first, even[k], sums[k]));
+        k += 1;
+    }
 }
 
 #[inline(always)]
@@ -177,8 +184,8 @@ fn hidden<const IN: usize>(
         while k < IN / 8 / PARTS {
             let at = part * (IN / 8 / PARTS) + k;
             let of_row = |row| weights.get4(weights_at + 4 * (at * OUT + row)).unwrap_or_default();
-            let inputs = [values.get4(from + 8 * at), values.get4(from + 8 * at + 4)];
-            let inputs = inputs.map(Option::unwrap_or_default);
+            let input = |i| values.get4(from + 8 * at + i).unwrap_or_default();
+            let inputs = [input(0), input(4)];
             eight(&mut own[0], of_row(row), inputs);
             eight(&mut own[1], of_row(HALF + row), inputs);
             k += 1;
@@ -214,8 +221,8 @@ fn output(ctx: &BlockContext<'_>, response: &Output<MlpAnswer>) {
         while at < IN / 8 {
             let of_row = weights.get4(AT + 4 * (row * (IN / 8) + at)).unwrap_or_default();
             let from = MLP[0] + MLP[1] + 8 * at;
-            let inputs = [values.get4(from), values.get4(from + 4)];
-            eight(&mut own, of_row, inputs.map(Option::unwrap_or_default));
+            let input = |i| values.get4(from + i).unwrap_or_default();
+            eight(&mut own, of_row, [input(0), input(4)]);
             at += ctx.lanes();
         }
         let sum = ctx.sum_warp(total(own));
@@ -227,27 +234,30 @@ fn output(ctx: &BlockContext<'_>, response: &Output<MlpAnswer>) {
     }
 }
 
-/// Values that a layer of the LSTM keeps, inputs of the first one, and outputs.
+/// Units of each layer of the LSTM, inputs of the first layer, and outputs.
 pub const LSTM: [usize; 3] = [128, 32, 16];
 
 const UNITS: usize = LSTM[0];
 const FEATURES: usize = LSTM[1];
 const OUTPUTS: usize = LSTM[2];
 
-/// Inputs of each layer with what it has kept.
+/// Length of a row of weights of each layer: its inputs, and its hidden state.
 const ROW: [usize; 2] = [FEATURES + UNITS, UNITS + UNITS];
 
-/// Floats of the weights of a layer: a row of what is for the inputs for each of four gates (input, forget, cell, output) of each unit,
-/// gate by gate, the same for what it has kept, and a bias each.
+/// Floats of the weights of a layer: a row for the inputs for each of four gates (input, forget, cell, output) of each unit,
+/// gate by gate, the same for the hidden state, and a bias each.
 pub const LSTM_LAYER: [usize; 2] = [4 * UNITS * (ROW[0] + 1), 4 * UNITS * (ROW[1] + 1)];
 
 /// Floats of the weights of the outputs, a row and a bias for each.
 pub const LSTM_OUTPUT: usize = OUTPUTS * (UNITS + 1);
 
-/// Floats of a buffer of weights: layer by layer, and of the outputs.
-pub const LSTM_BUFFER: usize = LSTM_LAYER[0] + LSTM_LAYER[1] + LSTM_OUTPUT;
+/// Where those begin in the buffer of weights.
+const OUTPUT_AT: usize = LSTM_LAYER[0] + LSTM_LAYER[1];
 
-/// Floats of the state of a stream: of each layer its values and its cells.
+/// Floats of a buffer of weights: layer by layer, and of the outputs.
+pub const LSTM_BUFFER: usize = OUTPUT_AT + LSTM_OUTPUT;
+
+/// Floats of the state of a stream: of each layer its hidden state, and then of each its cell state.
 pub const LSTM_STATE: usize = 4 * UNITS;
 
 /// Floats in a block's memory for each of its units.
@@ -262,7 +272,7 @@ const MOST_UNITS: usize = 2;
 pub struct LstmRequest {
     /// The inputs.
     pub x: [f32; FEATURES],
-    /// The weights, [`LSTM_BUFFER`] of them.
+    /// The weights, [`LSTM_BUFFER`] of them: a frozen buffer.
     pub weights: BufferRef<f32>,
     /// The states of the streams, each [`LSTM_STATE`] long: zero at first.
     pub state: BufferRef<f32>,
@@ -281,12 +291,12 @@ pub struct LstmAnswer {
     pub done: u32,
 }
 
-/// What a layer takes in, and what it has kept, in a block's memory: inputs of the first one, what that has kept, what it gives, and what
-/// the second one has kept, and gives.
-const KEPT: [usize; 3] = [FEATURES, FEATURES + UNITS, FEATURES + 2 * UNITS];
+/// Where hidden states lie in a block's memory, behind the inputs: that of the first layer before the step and behind it, and that of the second
+/// layer, which is replaced by the next one.
+const HIDDEN: [usize; 3] = [FEATURES, FEATURES + UNITS, FEATURES + 2 * UNITS];
 
 ring_kernel! {
-    /// Two layers of LSTM, 128 units each, and 16 sums of what the second one gives, by the blocks of a grid: each has some units of both
+    /// Two layers of LSTM, 128 units each, and 16 sums of the second one's hidden state, by the blocks of a grid: each has some units of both
     /// layers, a warp for each gate of a unit at a time.
     pub struct Lstm {
         name: "lstm",
@@ -298,13 +308,13 @@ ring_kernel! {
             OUTPUT: [f32; LSTM_OUTPUT],
             /// The reference to the buffer that they are of.
             HELD: [u32; 4],
-            /// What goes into the layers.
+            /// The inputs, and hidden states.
             VALUES: [f32; FEATURES + 3 * UNITS],
             /// Of each of the block's units its gates.
             GATES: [f32; 4 * UNITS],
-            /// What the gates of the second layer get from what that has kept.
+            /// What the gates of the second layer get of its hidden state.
             EARLY: [f32; 4 * UNITS],
-            /// The cells of both layers.
+            /// The cell states of both layers.
             CELLS: [f32; 2 * UNITS],
         },
         uses_payload: true,
@@ -314,7 +324,7 @@ ring_kernel! {
         if UNITS.div_ceil(ctx.blocks()) > MOST_UNITS && (ctx.blocks() > 1 || ctx.lanes() > 1) {
             return; // on a GPU, or with several blocks, each has two units at most
         }
-        let units = share(ctx, ctx.block());
+        let units = ctx.share(UNITS);
         let weights = if cfg!(target_arch = "nvptx64") {
             if !holds(ctx.shared(Lstm::HELD), &request.weights) && !load_lstm(ctx, &request.weights) {
                 return;
@@ -322,12 +332,8 @@ ring_kernel! {
             Weights::Held(ctx.shared(Lstm::WEIGHTS), ctx.shared(Lstm::OUTPUT))
         } else {
             // A CPU has one memory: a copy of the weights for each block would only need more of it.
-            let view = ctx.view(&request.weights).filter(|view| view.len() == LSTM_BUFFER);
-            if ctx.max(u32::from(view.is_none())) != 0 {
-                return;
-            }
-            let Some(view) = view else { return };
-            Weights::Viewed(view)
+            let Some(of_buffer) = lstm_weights(ctx, &request.weights) else { return };
+            of_buffer
         };
         let first = LSTM_STATE * request.stream as usize;
         let state = ctx.view(&request.state);
@@ -338,8 +344,8 @@ ring_kernel! {
             let mut i = ctx.thread();
             while i < UNITS {
                 let of = |part: usize| state.get(first + UNITS * part + i).unwrap_or(0.0);
-                values.set(KEPT[0] + i, of(0));
-                values.set(KEPT[2] + i, of(1));
+                values.set(HIDDEN[0] + i, of(0));
+                values.set(HIDDEN[2] + i, of(1));
                 if is_own(i) {
                     cells.set(i, of(2));
                     cells.set(UNITS + i, of(3));
@@ -356,39 +362,31 @@ ring_kernel! {
         let (gates, early) = (ctx.shared(Lstm::GATES), ctx.shared(Lstm::EARLY));
         each_gate(ctx, &units, |gate| {
             let sum = weights.gate::<0>(ctx, gate, 0..ROW[0], 0);
-            let kept = weights.gate::<1>(ctx, gate, UNITS..ROW[1], KEPT[1]);
+            let of_hidden = weights.gate::<1>(ctx, gate, UNITS..ROW[1], HIDDEN[1]);
             if ctx.lane() == 0 {
                 gates.set(4 * gate.own + gate.gate, sum);
-                early.set(4 * gate.own + gate.gate, kept);
+                early.set(4 * gate.own + gate.gate, of_hidden);
             }
         });
         ctx.sync_block();
         let is_there = state.is_some();
-        layer(ctx, &units, (0, KEPT[1]), is_there);
-        // All blocks have read the state: the next values may be written there.
+        layer(ctx, &units, (0, HIDDEN[1]), is_there);
+        // All blocks have read the stream's state: the next one may be written there.
         keep(ctx, &units, state, (first, 0));
         each_gate(ctx, &units, |gate| {
-            let sum = weights.gate::<1>(ctx, gate, 0..UNITS, KEPT[1]);
+            let sum = weights.gate::<1>(ctx, gate, 0..UNITS, HIDDEN[1]);
             let at = 4 * gate.own + gate.gate;
             if ctx.lane() == 0 {
                 gates.set(at, sum + early.get(at).unwrap_or(0.0));
             }
         });
         ctx.sync_block();
-        layer(ctx, &units, (1, KEPT[2]), is_there);
+        layer(ctx, &units, (1, HIDDEN[2]), is_there);
         keep(ctx, &units, state, (first, 1));
         if ctx.block() == 0 {
             outputs(ctx, weights, response);
         }
     }
-}
-
-/// The units of a block: as [`GridContext::share`] has them for the calling one.
-#[inline(always)]
-fn share(ctx: &GridContext<'_>, block: usize) -> Range<usize> {
-    let (each, more) = (UNITS / ctx.blocks(), UNITS % ctx.blocks());
-    let first = block * each + block.min(more);
-    first..first + each + usize::from(block < more)
 }
 
 /// A gate of a unit, which is the `own`-th of its block.
@@ -411,8 +409,8 @@ fn each_gate(ctx: &GridContext<'_>, units: &Range<usize>, does: impl Fn(Gate)) {
     }
 }
 
-/// All threads of the grid, behind a barrier of the block: the cells and the values of a layer, of whose units the gates are there. All blocks
-/// get the values of all units, from `to` on; where a block has no state they are no numbers.
+/// All threads of the grid, behind a barrier of the block: the cell state and the hidden state of a layer, of whose units the gates are there. All
+/// blocks get the hidden state of all units, from `to` on; where a block finds no state of the stream it is no number.
 #[inline(always)]
 fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize), is_there: bool) {
     let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
@@ -431,7 +429,7 @@ fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize
     }
     let brought = [value, ctx.shuffle(value, 1)];
     ctx.gather(brought, |block, [first, second]| {
-        let units = share(ctx, block);
+        let units = ctx.share_of(block, UNITS);
         // With one block, which has all units, there is nothing to bring.
         if units.len() <= MOST_UNITS {
             values.set(to + units.start, first);
@@ -442,7 +440,7 @@ fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize
     });
 }
 
-/// All threads of the block: what a layer keeps of the block's units goes to the state, if there is one.
+/// All threads of the block: the hidden state and the cell state of the block's units of a layer go to the state of the stream, if there is one.
 #[inline(always)]
 fn keep(
     ctx: &GridContext<'_>,
@@ -454,7 +452,7 @@ fn keep(
     let values = ctx.shared(Lstm::VALUES);
     let mut unit = units.start + ctx.thread();
     while unit < units.end {
-        let value = values.get(KEPT[1 + layer] + unit).unwrap_or(0.0);
+        let value = values.get(HIDDEN[1 + layer] + unit).unwrap_or(0.0);
         state.set(first + UNITS * layer + unit, value);
         let cell = ctx.shared(Lstm::CELLS).get(UNITS * layer + unit).unwrap_or(0.0);
         state.set(first + UNITS * (2 + layer) + unit, cell);
@@ -474,7 +472,7 @@ fn outputs(ctx: &GridContext<'_>, weights: Weights<'_>, response: &Output<LstmAn
         let mut i = 4 * ctx.lane();
         while i < UNITS {
             let w = weights.of_output(row * UNITS + i);
-            let x = values.get4(KEPT[2] + i).unwrap_or_default();
+            let x = values.get4(HIDDEN[2] + i).unwrap_or_default();
             own = core::array::from_fn(|k| mul_add(w[k], x[k], own[k]));
             i += 4 * ctx.lanes();
         }
@@ -491,24 +489,23 @@ fn outputs(ctx: &GridContext<'_>, weights: Weights<'_>, response: &Output<LstmAn
     }
 }
 
-/// The weights, in the block's memory or in their buffer.
+/// The weights, in the block's memory, or in their buffer, by fours and one by one.
 #[derive(Clone, Copy)]
 enum Weights<'a> {
     Held(SharedSlice<'a, f32>, SharedSlice<'a, f32>),
-    Viewed(View<'a, f32>),
+    OfBuffer(&'a [Four<f32>], &'a [f32]),
 }
 
 impl Weights<'_> {
-    /// Four weights of that gate, for inputs from `i` on; the first inputs are the layer's, and the last what it has kept.
+    /// Four weights of that gate, for inputs from `i` on; the first are the layer's own, and behind them is its hidden state.
     #[inline(always)]
     fn four<const LAYER: usize>(self, gate: Gate, i: usize) -> [f32; 4] {
         match self {
             Weights::Held(weights, _) => {
-                let at = OF_UNIT * gate.own + LAYER * 4 * ROW[0] + gate.gate * ROW[LAYER] + i;
-                weights.get4(at).unwrap_or_default()
+                weights.get4(in_block::<LAYER>(gate.own, gate.gate, i)).unwrap_or_default()
             }
-            Weights::Viewed(weights) => {
-                weights.get4(in_buffer::<LAYER>(gate.unit, gate.gate, i)).unwrap_or_default()
+            Weights::OfBuffer(by_fours, _) => {
+                four_of(by_fours, in_buffer::<LAYER>(gate.unit, gate.gate, i))
             }
         }
     }
@@ -518,11 +515,11 @@ impl Weights<'_> {
     fn bias<const LAYER: usize>(self, gate: Gate) -> f32 {
         match self {
             Weights::Held(weights, _) => {
-                let at = OF_UNIT * gate.own + 4 * (ROW[0] + ROW[1]) + 4 * LAYER + gate.gate;
-                weights.get(at).unwrap_or(0.0)
+                weights.get(bias_in_block::<LAYER>(gate.own, gate.gate)).unwrap_or(0.0)
             }
-            Weights::Viewed(weights) => {
-                weights.get(bias_in_buffer::<LAYER>(gate.unit, gate.gate)).unwrap_or(0.0)
+            Weights::OfBuffer(_, weights) => {
+                let at = bias_in_buffer::<LAYER>(gate.unit, gate.gate);
+                weights.get(at).copied().unwrap_or(0.0)
             }
         }
     }
@@ -532,9 +529,7 @@ impl Weights<'_> {
     fn of_output(self, i: usize) -> [f32; 4] {
         match self {
             Weights::Held(_, output) => output.get4(i).unwrap_or_default(),
-            Weights::Viewed(weights) => {
-                weights.get4(LSTM_LAYER[0] + LSTM_LAYER[1] + i).unwrap_or_default()
-            }
+            Weights::OfBuffer(by_fours, _) => four_of(by_fours, OUTPUT_AT + i),
         }
     }
 
@@ -544,9 +539,7 @@ impl Weights<'_> {
         let at = OUTPUTS * UNITS + row;
         match self {
             Weights::Held(_, output) => output.get(at).unwrap_or(0.0),
-            Weights::Viewed(weights) => {
-                weights.get(LSTM_LAYER[0] + LSTM_LAYER[1] + at).unwrap_or(0.0)
-            }
+            Weights::OfBuffer(_, weights) => weights.get(OUTPUT_AT + at).copied().unwrap_or(0.0),
         }
     }
 
@@ -594,24 +587,48 @@ const fn bias_in_buffer<const LAYER: usize>(unit: usize, gate: usize) -> usize {
     first + 4 * UNITS * ROW[LAYER] + gate * UNITS + unit
 }
 
+/// Where the weight of input `i` of a gate is in the memory of a block, of which it is the `own`-th unit's.
+#[inline(always)]
+const fn in_block<const LAYER: usize>(own: usize, gate: usize, i: usize) -> usize {
+    OF_UNIT * own + LAYER * 4 * ROW[0] + gate * ROW[LAYER] + i
+}
+
+/// Where its bias is.
+#[inline(always)]
+const fn bias_in_block<const LAYER: usize>(own: usize, gate: usize) -> usize {
+    OF_UNIT * own + 4 * (ROW[0] + ROW[1]) + 4 * LAYER + gate
+}
+
+/// All threads of the grid: the weights in their buffer, if all blocks find them there; else the message is counted as refused.
+#[inline(always)]
+fn lstm_weights<'a>(ctx: &GridContext<'a>, reference: &BufferRef<f32>) -> Option<Weights<'a>> {
+    let weights = ctx.frozen(reference).filter(|weights| weights.len() == LSTM_BUFFER);
+    let found = weights.and_then(|weights| Some(Weights::OfBuffer(fours(weights)?, weights)));
+    if ctx.max(u32::from(found.is_none())) == 0 {
+        return found;
+    }
+    if ctx.index() == 0 {
+        ctx.refuse();
+    }
+    None
+}
+
 /// All threads of the grid: each block brings the weights of its units to its memory; whether all have.
 fn load_lstm(ctx: &GridContext<'_>, reference: &BufferRef<f32>) -> bool {
-    let units = share(ctx, ctx.block());
-    let view = ctx.view(reference).filter(|view| view.len() == LSTM_BUFFER);
-    let is_missing = ctx.max(u32::from(view.is_none())) != 0;
-    let Some(view) = view.filter(|_| !is_missing) else {
-        if ctx.index() == 0 {
-            ctx.refuse();
-        }
-        return false;
-    };
-    load_layer::<0>(ctx, &units, &view);
-    load_layer::<1>(ctx, &units, &view);
+    let units = ctx.share(UNITS);
+    let Some(weights) = lstm_weights(ctx, reference) else { return false };
+    load_layer::<0>(ctx, &units, weights);
+    load_layer::<1>(ctx, &units, weights);
     let output = ctx.shared(Lstm::OUTPUT);
-    let mut i = ctx.thread();
-    while i < LSTM_OUTPUT {
-        output.set(i, view.get(LSTM_LAYER[0] + LSTM_LAYER[1] + i).unwrap_or(0.0));
-        i += ctx.threads();
+    let mut i = 4 * ctx.thread();
+    while i < OUTPUTS * UNITS {
+        output.set4(i, weights.of_output(i));
+        i += 4 * ctx.threads();
+    }
+    let mut row = ctx.thread();
+    while row < OUTPUTS {
+        output.set(OUTPUTS * UNITS + row, weights.output_bias(row));
+        row += ctx.threads();
     }
     if ctx.thread() == 0 {
         ctx.shared(Lstm::HELD).set4(0, bytemuck::cast(*reference));
@@ -624,22 +641,21 @@ fn load_lstm(ctx: &GridContext<'_>, reference: &BufferRef<f32>) -> bool {
 fn load_layer<const LAYER: usize>(
     ctx: &GridContext<'_>,
     units: &Range<usize>,
-    view: &View<'_, f32>,
+    weights: Weights<'_>,
 ) {
     let held = ctx.shared(Lstm::WEIGHTS);
+    let of = |own: usize, gate: usize| Gate { unit: units.start + own, own, gate };
     let fours = ROW[LAYER] / 4;
     let mut k = ctx.thread();
     while k < units.len() * 4 * fours {
         let (own, gate, i) = (k / (4 * fours), k / fours % 4, 4 * (k % fours));
-        let four = view.get4(in_buffer::<LAYER>(units.start + own, gate, i)).unwrap_or_default();
-        held.set4(OF_UNIT * own + LAYER * 4 * ROW[0] + gate * ROW[LAYER] + i, four);
+        held.set4(in_block::<LAYER>(own, gate, i), weights.four::<LAYER>(of(own, gate), i));
         k += ctx.threads();
     }
     let mut k = ctx.thread();
     while k < 4 * units.len() {
         let (own, gate) = (k / 4, k % 4);
-        let bias = view.get(bias_in_buffer::<LAYER>(units.start + own, gate)).unwrap_or(0.0);
-        held.set(OF_UNIT * own + 4 * (ROW[0] + ROW[1]) + 4 * LAYER + gate, bias);
+        held.set(bias_in_block::<LAYER>(own, gate), weights.bias::<LAYER>(of(own, gate)));
         k += ctx.threads();
     }
 }

@@ -5,6 +5,7 @@
 //! memory of the block, for a state, which is one thread's, and for constants of the module.
 
 use super::Violation;
+use super::buffers::reads_frozen;
 use super::code::Function;
 use super::place::{Access, Place, Strength};
 
@@ -79,7 +80,8 @@ fn allowed(place: Place) -> &'static [Allowed] {
         Place::Payload => const { &[stores(RELAXED, &[32]), reads(RELAXED, &[32])] },
         // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before.
         Place::BufferTable => const { &[reads(RELAXED, &[128])] },
-        // Elements that many threads share. Four are read or written at once by weak accesses: PTX has no others so wide.
+        // Elements that many threads share. Four are read or written at once by weak accesses: PTX has no others so wide. What is frozen is
+        // read by weak ones.
         Place::Buffer => {
             const {
                 &[
@@ -102,12 +104,12 @@ fn allowed(place: Place) -> &'static [Allowed] {
     }
 }
 
-fn is_allowed(access: &Access) -> bool {
+fn is_allowed(function: &str, access: &Access) -> bool {
     let seen = access.place.is_seen_by_both() || access.place == Place::Payload;
     let is_one_weak = access.strength == Strength::Weak && access.bits.is_some();
     match access.place {
         Place::BufferTable if access.narrow => return false,
-        Place::Buffer if is_one_weak => return false,
+        Place::Buffer if is_one_weak && (access.writes || !reads_frozen(function)) => return false,
         _ => {}
     }
     allowed(access.place).iter().any(|allowed| {
@@ -125,7 +127,7 @@ pub fn check(function: &Function<'_>, accesses: &[Option<Access>]) -> Vec<Violat
     let both = function.code.iter().zip(accesses);
     let found = both.filter_map(|(instruction, access)| {
         let access = (*access)?;
-        (!is_allowed(&access)).then(|| Violation::of(instruction, why(&access)))
+        (!is_allowed(function.name, &access)).then(|| Violation::of(instruction, why(&access)))
     });
     found.collect()
 }

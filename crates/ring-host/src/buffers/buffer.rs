@@ -147,6 +147,48 @@ impl<T: Element> Drop for Buffer<T> {
     }
 }
 
+/// A buffer whose elements change no more, which handlers see as a slice of plain Rust: weights, tables. Messages name it by a [`BufferRef`]
+/// as they name a [`Buffer`], and a handler takes `ctx.frozen(&reference)` in place of a view.
+///
+/// To replace the elements make another one, and name that in the messages from then on: each message names one or the other whole. When
+/// the memory of one that was dropped is used again is said at [`Buffer`](Buffer#giving-it-back).
+///
+/// ```
+/// use ring_host::{Device, Runtime};
+/// use std::time::Duration;
+///
+/// let second = Duration::from_secs(1);
+/// let host = Runtime::open(Device::Cpu)?;
+/// let weights = host.frozen_buffer(&[0.5_f32, 1.5, 2.5], second)?;
+/// assert_eq!(weights.reference().len(), 3); // 16 bytes, for a message
+/// # Ok::<(), ring_host::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FrozenBuffer<T: Element>(Buffer<T>);
+
+impl<T: Element> FrozenBuffer<T> {
+    /// The reference to all of it, for messages.
+    pub fn reference(&self) -> BufferRef<T> {
+        self.0.reference()
+    }
+
+    /// How many elements it has.
+    #[allow(clippy::len_without_is_empty, reason = "it has at least one")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Copies elements of it to `values`: as [`Buffer::download`].
+    pub fn download(
+        &self,
+        offset: usize,
+        values: &mut [T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<(), BufferError> {
+        self.0.download(offset, values, deadline)
+    }
+}
+
 /// The length of a buffer of so many elements of `T`, and its bytes.
 fn size<T: Element>(length: usize) -> Result<(u32, usize), BufferError> {
     let short = u32::try_from(length).map_err(|_| BufferError::TooLong { length })?;
@@ -167,6 +209,20 @@ impl Runtime {
         let buffers = self.core.buffers(deadline)?;
         let taken = buffers.make(bytes, deadline)?;
         Ok(Buffer::new((Arc::clone(&buffers), buffers), taken, short))
+    }
+
+    /// Makes a buffer of `values` in device memory that nobody changes any more; kernels run on. It takes as long as a
+    /// [`buffer`](Self::buffer) and an [`upload`](Buffer::upload). After a timeout there is none.
+    pub fn frozen_buffer<T: Element>(
+        &self,
+        values: &[T],
+        deadline: impl Into<Deadline>,
+    ) -> Result<FrozenBuffer<T>, BufferError> {
+        let (short, _) = size::<T>(values.len())?;
+        let deadline = deadline.into();
+        let buffers = self.core.buffers(deadline)?;
+        let taken = buffers.make_frozen(bytemuck::cast_slice(values), deadline)?;
+        Ok(FrozenBuffer(Buffer::new((Arc::clone(&buffers), buffers), taken, short)))
     }
 
     /// Makes memory of cudarc's a buffer, as it is: kernels of this runtime view it. The runtime has the slice until the

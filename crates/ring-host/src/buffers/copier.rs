@@ -190,7 +190,7 @@ impl Copier {
         self.idle(bytes, deadline)
     }
 
-    /// Writes an entry of a table: where a buffer of that generation lies and its bytes; generation 0 is none's.
+    /// Writes an entry of a table: where a buffer lies, its bytes, and its generation with what marks it; 0 is none's.
     ///
     /// # Safety
     /// `to` is an entry in device memory, which stays until no copy is under way, and is written by this copier only.
@@ -198,7 +198,7 @@ impl Copier {
         &mut self,
         to: u64,
         place: (u64, u64),
-        generation: u32,
+        generation: u64,
         deadline: Deadline,
     ) -> Result<(), BufferError> {
         const BYTES: usize = size_of::<BufferEntry>();

@@ -8,7 +8,7 @@ use crate::device::Driver;
 use crate::error::BufferError;
 use crate::memory::arena::{Arena, Suballocation};
 use crate::sync::{lock, unless_locked};
-use ring_shared::layout::{BufferEntry, MAX_BUFFERS};
+use ring_shared::layout::{BufferEntry, FROZEN, MAX_BUFFERS};
 use std::any::Any;
 use std::fmt::{self, Debug};
 use std::mem::ManuallyDrop;
@@ -198,7 +198,25 @@ impl Buffers {
             // were begun before.
             unsafe { copier.zero(at, bytes, deadline) }
         };
-        self.enter(bytes, deadline, || Ok(Arc::new(BufferMemory::Own(self.alloc(bytes)?))), zeroed)
+        self.enter((bytes, 0), deadline, || self.own(bytes), zeroed)
+    }
+
+    /// Makes a buffer of those bytes, whole words, of which handlers get slices: nobody writes it any more.
+    pub(super) fn make_frozen(
+        &self,
+        bytes: &[u8],
+        deadline: Deadline,
+    ) -> Result<Taken, BufferError> {
+        let written = |copier: &mut Copier, at| {
+            // SAFETY: as in `make`.
+            unsafe { copier.copy_in(at, bytes, deadline) }
+        };
+        self.enter((bytes.len(), FROZEN), deadline, || self.own(bytes.len()), written)
+    }
+
+    /// Memory for a buffer of `bytes` bytes.
+    fn own(&self, bytes: usize) -> Result<Arc<BufferMemory>, BufferError> {
+        Ok(Arc::new(BufferMemory::Own(self.alloc(bytes)?)))
     }
 
     /// Makes a buffer of memory that somebody lends, as it is.
@@ -208,13 +226,13 @@ impl Buffers {
         bytes: usize,
         deadline: Deadline,
     ) -> Result<Taken, BufferError> {
-        self.enter(bytes, deadline, || Ok(memory), |_, _| Ok(()))
+        self.enter((bytes, 0), deadline, || Ok(memory), |_, _| Ok(()))
     }
 
-    /// Enters a buffer in the table, after it was made ready.
+    /// Enters a buffer of so many bytes in the table, after it was made ready. `mark`: what stands beside its generation.
     fn enter(
         &self,
-        bytes: usize,
+        (bytes, mark): (usize, u64),
         deadline: Deadline,
         memory: impl FnOnce() -> Result<Arc<BufferMemory>, BufferError>,
         ready: impl FnOnce(&mut Copier, u64) -> Result<(), BufferError>,
@@ -228,7 +246,8 @@ impl Buffers {
         let entered = hold(&live, deadline).and_then(|_holds| {
             let device = taken.memory.device();
             ready(&mut copier, device)?;
-            let (place, generation) = ((device, bytes as u64), taken.generation);
+            let place = (device, bytes as u64);
+            let generation = u64::from(taken.generation) | mark;
             // SAFETY: an entry of the table, which `Drop` frees when no copy is under way.
             unsafe { copier.write_entry(self.entry(entry), place, generation, deadline) }
         });

@@ -19,7 +19,7 @@ mod links;
 mod page_probe;
 mod placement;
 
-pub use buffers::{BufferEntry, MAX_BUFFERS};
+pub use buffers::{BufferEntry, FROZEN, MAX_BUFFERS};
 pub use channel::{
     BUCKETS, ChannelBlock, CreditLine, Doorbell, RingDescriptor, StatusLine, Times, bucket,
 };
