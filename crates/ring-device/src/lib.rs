@@ -107,7 +107,7 @@ pub use scope::{
     EmitInOrderHandler, EmitWarp, EmitWarpHandler, Grid, GridHandler, HasState, InOrder,
     InOrderHandler, MAX_STATE_BYTES, Thread, ThreadHandler, Warp, WarpHandler,
 };
-pub use shared::{Shared, SharedSlice};
+pub use shared::{Shared, SharedArray, SharedSlice};
 pub use stages::{least_shared_bytes, messages_a_chunk, shared_bytes};
 pub use thread_block::ThreadBlock;
 

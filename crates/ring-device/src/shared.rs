@@ -90,6 +90,16 @@ pub(crate) fn clear(block: ThreadBlock<'_>, room: Room) {
     }
 }
 
+impl<'a, T: Element> SharedSlice<'a, T> {
+    /// Elements `i` to `i + N - 1`, or `None` if they are not all there or if `i` is not a multiple of 4. Where the compiler knows which of
+    /// them is read, as in a loop of constant length, that costs no check any more.
+    #[inline(always)]
+    pub fn array<const N: usize>(&self, i: usize) -> Option<SharedArray<'a, T, N>> {
+        let is_inside = i <= self.len() && self.len() - i >= N && i.is_multiple_of(4);
+        is_inside.then(|| SharedArray { at: self.at.wrapping_add(i), of: PhantomData })
+    }
+}
+
 impl<T: Element> SharedSlice<'_, T> {
     /// How many elements these are.
     #[inline(always)]
@@ -150,6 +160,32 @@ impl<T: Element32> SharedSlice<'_, T> {
     }
 }
 
+/// `N` elements side by side of a [`SharedSlice`], the first of which has an index that is a multiple of 4: [`array`](SharedSlice::array) gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedArray<'a, T, const N: usize> {
+    at: *mut T,
+    of: PhantomData<&'a T>,
+}
+
+impl<T: Element, const N: usize> SharedArray<'_, T, N> {
+    /// Element `k` of these, or `None` past the end.
+    #[inline(always)]
+    pub fn get(&self, k: usize) -> Option<T> {
+        // SAFETY: as for `SharedSlice::get`: `array` has checked that there are N.
+        (k < N).then(|| unsafe { Threads::load_shared(self.at.wrapping_add(k)) })
+    }
+}
+
+impl<T: Element32, const N: usize> SharedArray<'_, T, N> {
+    /// Elements `k` to `k + 3` of these, read at once. `None` if they are not all there, or if `k` is not a multiple of 4.
+    #[inline(always)]
+    pub fn get4(&self, k: usize) -> Option<[T; 4]> {
+        let is_inside = k < N && N - k >= 4 && k.is_multiple_of(4);
+        // SAFETY: as for `get`, of four; the first of all lies at a multiple of 16 bytes.
+        is_inside.then(|| unsafe { Threads::load_four_shared(self.at.wrapping_add(k)) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -175,6 +211,16 @@ mod tests {
         // Not at a multiple of 4, and not all there.
         assert_eq!((words.get4(1), words.get4(4), words.get4(usize::MAX - 3)), (None, None, None));
         assert!(!words.set4(2, [0; 4]) && !words.set4(4, [0; 4]) && !words.set4(8, [0; 4]));
+        let array = words.array::<3>(4).unwrap();
+        assert_eq!([array.get(0), array.get(2), array.get(3)], [Some(4), Some(6), None]);
+        assert_eq!((array.get(usize::MAX), array.get4(0)), (None, None));
+        assert_eq!(words.array::<7>(0).unwrap().get4(0), Some([9, 8, 7, 6]));
+        assert_eq!(words.array::<7>(0).unwrap().get4(4), None);
+        assert_eq!(words.array::<7>(0).unwrap().get4(1), None);
+        assert!(words.array::<0>(4).unwrap().get(0).is_none());
+        assert!(words.array::<4>(4).is_none() && words.array::<8>(0).is_none());
+        assert!(words.array::<1>(3).is_none() && words.array::<0>(8).is_none());
+        assert!(words.array::<1>(usize::MAX - 3).is_none());
         // The same memory by another name, as other elements.
         let wide = slice(room, Shared::<K, u64>::new(0, 6));
         let of_two: u64 = bytemuck::cast([9u32, 8]);

@@ -84,8 +84,10 @@ ring_kernel! {
             return;
         }
         ctx.sync();
-        hidden::<{ MLP[0] }>(ctx, (0, 0), 0);
-        hidden::<{ MLP[1] }>(ctx, (MLP_WORDS[0], MLP[1]), MLP[0]);
+        const IN: [usize; 2] = [MLP[0], MLP[1]];
+        hidden::<{ IN[0] }, { span(IN[0]) }, { IN[0] / PARTS }>(ctx, (0, 0), 0);
+        let second = (MLP_WORDS[0], MLP[1]);
+        hidden::<{ IN[1] }, { span(IN[1]) }, { IN[1] / PARTS }>(ctx, second, IN[0]);
         output(ctx, response);
         if ctx.thread() == 0 {
             response.set(offset_of!(MlpAnswer, done), 0, 1u32);
@@ -164,10 +166,22 @@ fn total([a, b, c, d]: [f32; 4]) -> f32 {
     (a + b) + (c + d)
 }
 
-/// All threads of the block: a hidden layer of so many inputs, whose weights and biases begin there, from the values that begin at `from` to
-/// those behind them. A thread has two rows, for which it reads the inputs once.
+/// Of the inputs of a hidden layer, how many eights each part of a sum has.
+const fn eights(inputs: usize) -> usize {
+    inputs / 8 / PARTS
+}
+
+/// Words of the block's memory from the first weight of such a part of a sum to the last one of the same part of the row that lies half of all rows
+/// behind.
+const fn span(inputs: usize) -> usize {
+    4 * MLP[1] * (eights(inputs) - 1) + 4 * MLP[1] / 2 + 4
+}
+
+/// All threads of the block: a hidden layer of `IN` inputs, whose weights and biases begin there, from the values that begin at `from` to those
+/// behind them. A thread has two rows, for which it reads the inputs once. `SPAN` is [`span`] of `IN`, and `OF_PART` how many inputs a part
+/// of a sum has.
 #[inline(always)]
-fn hidden<const IN: usize>(
+fn hidden<const IN: usize, const SPAN: usize, const OF_PART: usize>(
     ctx: &BlockContext<'_>,
     (weights_at, biases_at): (usize, usize),
     from: usize,
@@ -179,15 +193,20 @@ fn hidden<const IN: usize>(
     let mut job = ctx.thread();
     while job < PARTS * HALF {
         let (row, part) = (job % HALF, job / HALF);
+        let first = part * eights(IN);
+        // Whether they are there is asked once, and not for each of them.
+        let weights = weights.array::<SPAN>(weights_at + 4 * (first * OUT + row));
+        let Some((weights, inputs)) = weights.zip(values.array::<OF_PART>(from + 8 * first)) else {
+            break;
+        };
         let mut own = [[0.0; 4]; 2];
         let mut k = 0;
-        while k < IN / 8 / PARTS {
-            let at = part * (IN / 8 / PARTS) + k;
-            let of_row = |row| weights.get4(weights_at + 4 * (at * OUT + row)).unwrap_or_default();
-            let input = |i| values.get4(from + 8 * at + i).unwrap_or_default();
+        while k < eights(IN) {
+            let weights = |row| weights.get4(4 * (k * OUT + row)).unwrap_or_default();
+            let input = |i| inputs.get4(8 * k + i).unwrap_or_default();
             let inputs = [input(0), input(4)];
-            eight(&mut own[0], of_row(row), inputs);
-            eight(&mut own[1], of_row(HALF + row), inputs);
+            eight(&mut own[0], weights(0), inputs);
+            eight(&mut own[1], weights(HALF), inputs);
             k += 1;
         }
         sums.set(part * OUT + row, total(own[0]));
