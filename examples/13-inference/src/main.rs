@@ -15,6 +15,9 @@ use std::fs;
 use std::hint::{black_box, spin_loop};
 use std::time::{Duration, Instant};
 
+/// Inputs that requests have by turns.
+const INPUTS: usize = 1000;
+
 /// Streams that take steps by turns.
 const STREAMS: usize = 1024;
 
@@ -57,9 +60,10 @@ fn ask_perceptron(host: &Runtime, weights: &mlp::Weights, requests: usize) -> Do
     let mut kernel = host.launch::<Mlp>(LaunchConfig::default().kernels(KERNELS))?;
     kernel.activate(LONG)?;
     let (rounded, mut off, mut times) = (weights.rounded(), [0.0f64; 2], Vec::new());
-    let some: Vec<_> = (0..100).map(mlp::inputs).collect();
+    let inputs: Vec<_> = (0..INPUTS).map(mlp::inputs).collect();
+    let of = |request: usize| inputs[request % INPUTS];
     for request in 0..requests {
-        let x = mlp::inputs(request);
+        let x = of(request);
         let asked = MlpRequest { x, weights: buffer.reference() };
         let answer = timed(&mut kernel, asked, &mut times)?;
         if answer.done == 0 {
@@ -73,14 +77,12 @@ fn ask_perceptron(host: &Runtime, weights: &mlp::Weights, requests: usize) -> Do
     }
     tell("perceptron 64-256-256-16, weights of 16 bits, a block of 512", times);
     println!("    off by {:.1e}, and by {:.1e} of what weights of 32 bits give", off[0], off[1]);
-    let weights_of = buffer.reference();
-    if host.device().kind == DeviceKind::Cuda {
-        by_pause(&mut kernel, |n| MlpRequest { x: some[n % some.len()], weights: weights_of })?;
-    }
+    let reference = buffer.reference();
+    by_pause(host, &mut kernel, |n| MlpRequest { x: of(n), weights: reference })?;
     kernel.terminate(LONG)?;
     let (words, mut times) = (weights.words(), Vec::new());
     for request in 0..requests.min(20_000) {
-        let (x, begun) = (mlp::inputs(request), Instant::now());
+        let (x, begun) = (of(request), Instant::now());
         black_box(mlp::plain(black_box(&words), black_box(&x)));
         times.push(begun.elapsed());
     }
@@ -89,14 +91,18 @@ fn ask_perceptron(host: &Runtime, weights: &mlp::Weights, requests: usize) -> Do
 }
 
 /// Prints how long an answer takes where the host waits so long before it sends the next request: the device looks for requests at a
-/// rhythm of its own, with which a host that sends at once may be in step.
+/// rhythm of its own, with which a host that sends at once may be in step. The CPU device has none.
 fn by_pause<K: Kernel>(
+    host: &Runtime,
     kernel: &mut KernelHandle<K>,
     request: impl Fn(usize) -> K::Request,
 ) -> Done<()>
 where
     K::Request: Debug,
 {
+    if host.device().kind != DeviceKind::Cuda {
+        return Ok(());
+    }
     print!("    p50 by the pause before a request, from 0 to 2 us:");
     for pause in (0..=20).map(|pause| Duration::from_nanos(100 * pause)) {
         let mut times = Vec::new();
@@ -152,8 +158,10 @@ fn ask_lstm(
     let mut kernel = host.launch::<Lstm>(launch)?;
     kernel.activate(LONG)?;
     let (mut reference, mut off, mut times) = (lstm::Reference::default(), 0.0f64, Vec::new());
+    let inputs: Vec<_> = (0..INPUTS).map(|step| lstm::features(step, 0)).collect();
+    let of = |request: usize| inputs[request % INPUTS];
     for step in 0..requests {
-        let x = lstm::features(step, 0);
+        let x = of(step);
         let asked =
             LstmRequest { x, weights: buffer.reference(), state: states.reference(), stream: 0 };
         let answer = timed(&mut kernel, asked, &mut times)?;
@@ -165,23 +173,15 @@ fn ask_lstm(
         }
     }
     tell("LSTM 2 x 128, 32 features, 32 bits, a stream", times);
-    let some: Vec<_> = (0..100).map(|step| lstm::features(step, 0)).collect();
     println!("    off by {off:.1e}");
     let (weights, state) = (buffer.reference(), states.reference());
-    if host.device().kind == DeviceKind::Cuda {
-        by_pause(&mut kernel, |n| LstmRequest {
-            x: some[n % some.len()],
-            weights,
-            state,
-            stream: 0,
-        })?;
-    }
+    by_pause(host, &mut kernel, |n| LstmRequest { x: of(n), weights, state, stream: 0 })?;
     for in_flight in [8, 64] {
         let states = lstm::states(host, STREAMS)?;
         let state = states.reference();
         steps(&mut kernel, (requests, in_flight), |request| {
             let stream = (request % STREAMS) as u32;
-            LstmRequest { x: some[request % some.len()], weights, state, stream }
+            LstmRequest { x: of(request), weights, state, stream }
         })?;
     }
     kernel.terminate(LONG)?;
