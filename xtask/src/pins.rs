@@ -155,6 +155,7 @@ pub const WHOLE_DEVICE: Module = Module {
         "ring_Wave",
         "ring_Mlp",
         "ring_Lstm",
+        "ring_LstmBatch",
         "ring_PageRank",
         "ring_PageRankOfTwo",
         "ring_RunSplitter",

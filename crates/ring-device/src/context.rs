@@ -10,7 +10,8 @@ use crate::shared::{self, Shared, SharedSlice};
 use crate::thread_block::ThreadBlock;
 use bytemuck::Pod;
 use core::marker::PhantomData;
-use ring_shared::atomics::{AtomicU32, Ordering};
+use core::ptr::with_exposed_provenance;
+use ring_shared::atomics::{Atom, AtomicU32, MemoryScope, Ordering, System};
 use ring_shared::{BufferRef, Element, Message};
 
 /// Four plain bytes, `u32`, `i32` or `f32`: what threads of a block may share without tearing.
@@ -505,6 +506,45 @@ impl<T: Word> Words<'_, T> {
         cell.is_some()
     }
 
+    /// Words `i` to `i + 3`, read at once: across the bus four take a GPU's thread as long as one. `None` if they are not all there, or if
+    /// word `i` does not lie at a multiple of 16 bytes of the arena. Where the host writes them at the same time each is the old one or
+    /// the new one.
+    #[inline(always)]
+    pub fn get4(&self, i: usize) -> Option<[T; 4]> {
+        let at = self.four(i)?;
+        if cfg!(target_arch = "nvptx64") {
+            // SAFETY: as for `cell`, of the four words that `four` checked, at a multiple of 16.
+            let four = unsafe { &*with_exposed_provenance::<Atom>(at) };
+            return Some(bytemuck::cast(System::load_whole(four)));
+        }
+        // A CPU knows no atomics as wide.
+        let [a, b, c, d] = [0, 1, 2, 3].map(|k| self.get(i + k));
+        Some([a?, b?, c?, d?])
+    }
+
+    /// Sets words `i` to `i + 3` at once, where [`get4`](Self::get4) would read them; whether it did. Otherwise nothing is set.
+    #[inline(always)]
+    pub fn set4(&self, i: usize, values: [T; 4]) -> bool {
+        let Some(at) = self.four(i) else { return false };
+        if cfg!(target_arch = "nvptx64") {
+            // SAFETY: as for `get4`.
+            let four = unsafe { &*with_exposed_provenance::<Atom>(at) };
+            System::store_whole(four, bytemuck::cast(values));
+        } else {
+            values.into_iter().enumerate().for_each(|(k, value)| _ = self.set(i + k, value));
+        }
+        true
+    }
+
+    /// Where four words from `i` on are, if they are there and may be read at once.
+    #[inline(always)]
+    fn four(&self, i: usize) -> Option<usize> {
+        let count = self.count as usize;
+        let fits = i <= count && count - i >= 4;
+        let at = self.at as usize + 4 * if fits { i } else { 0 };
+        (fits && at.is_multiple_of(16)).then_some(at)
+    }
+
     /// The words, one after the other, each read when it is asked for.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
@@ -606,6 +646,36 @@ mod tests {
 
     /// Three words and two bytes that are none.
     type Response = [u16; 7];
+
+    #[test]
+    fn four_words_are_reached_at_multiples_of_16_bytes_inside_and_nowhere_else() {
+        #[repr(align(16))]
+        struct Arena([u32; 16]);
+        for (first, count) in (0..8).flat_map(|first| (0..8).map(move |count| (first, count))) {
+            let mut arena = Arena(core::array::from_fn(|k| k as u32));
+            let at = arena.0.as_mut_ptr().expose_provenance() as u64;
+            // SAFETY: a word, of which zero is a value.
+            let is_used: Cell<bool> = unsafe { core::mem::zeroed() };
+            // SAFETY: aligned memory of this thread alone.
+            let payload = unsafe { Payload::new((at, 64), true, &is_used) };
+            let words = payload.words::<u32>(4 * first as u64, count as u64).unwrap();
+            for i in (0..20).chain([usize::MAX, usize::MAX - 3, usize::MAX / 4]) {
+                let fits = i < count && count - i >= 4 && (first + i) % 4 == 0;
+                let four = || core::array::from_fn(|k| (first + i + k) as u32);
+                assert_eq!(words.get4(i), fits.then(four), "{first}, {count}, {i}");
+                assert_eq!(words.set4(i, [100; 4]), fits);
+                let set = || (0..16).map(|k| payload.words::<u32>(4 * k, 1).unwrap().get(0));
+                let all = set().filter(|word| *word == Some(100)).count();
+                assert_eq!(
+                    (all, words.get4(i)),
+                    if fits { (4, Some([100; 4])) } else { (0, None) }
+                );
+                if fits {
+                    words.set4(i, four());
+                }
+            }
+        }
+    }
 
     #[test]
     fn all_of_a_message_is_set_and_nothing_behind_it() {

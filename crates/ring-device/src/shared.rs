@@ -66,6 +66,7 @@ impl<K, T> fmt::Debug for Shared<K, T> {
 /// threads write, or that one writes while another one reads it, either value may be found.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedSlice<'a, T> {
+    /// In the window of shared memory.
     at: *mut T,
     count: u32,
     of: PhantomData<&'a T>,
@@ -77,7 +78,8 @@ pub(crate) fn slice<'a, K, T: Element>(room: Room, name: Shared<K, T>) -> Shared
     let at = name.at as usize;
     let is_there = at <= room.bytes && name.count as usize <= (room.bytes - at) / size_of::<T>();
     let count = if is_there { name.count } else { 0 };
-    SharedSlice { at: room.at.wrapping_add(at).cast(), count, of: PhantomData }
+    let at = Threads::in_shared_window(room.at.wrapping_add(at)).cast();
+    SharedSlice { at, count, of: PhantomData }
 }
 
 /// All threads of a block, before its first message: makes its `room` zero. A barrier of the block must follow.

@@ -333,10 +333,11 @@ __global__ void __launch_bounds__(1024, 1) mlp_one_block(OneMlp g, const float *
 // requests themselves: the first layer reads `next` and writes `now`, the last one reads `now` and writes `next`.
 struct Many {
     const float *w1, *w2, *w3; // [in][out]; of the LSTM: columns 4 unit + gate, rows of the hidden state, then of the input
-    const float *b1, *b2, *b3; // (in its second layer: of the input, then of the hidden state)
+    const float *b1, *b2, *b3; // (in its second layer: of the input, then of the hidden state); and of its sums
     float *h1, *h2, *c1, *c2;  // [2][HIDDEN][STREAMS], [HIDDEN][STREAMS]
     float *a1, *a2;            // [WIDE][STREAMS]
     u32 *now, *next;
+    bool sums; // of the LSTM's second hidden state 16 sums are the answer, and else all of it
 };
 
 enum { LSTM_1, LSTM_2, MLP_1, MLP_2 };
@@ -443,7 +444,7 @@ template <int LAYER> __global__ void __launch_bounds__(256, 1) layer(Many g, con
         for (int i = 0; i < 4; i++) h[i] = cell(own[i][0], own[i][1], own[i][2], own[i][3], c[i]);
         *(float4 *)((LAYER == LSTM_1 ? g.c1 : g.c2) + unit * STREAMS + mine) = *(float4 *)c;
         *(float4 *)((LAYER == LSTM_1 ? g.h1 : g.h2) + to + unit * STREAMS + mine) = *(float4 *)h;
-        if (LAYER == LSTM_2) {
+        if (LAYER == LSTM_2 && !g.sums) {
 #pragma unroll
             for (int i = 0; i < 4; i++) sa[(mine - m0 + i) * STRIDE + quad] = h[i]; // all have read their tiles
             __syncthreads();
@@ -458,23 +459,25 @@ template <int LAYER> __global__ void __launch_bounds__(256, 1) layer(Many g, con
     }
 }
 
-// The last layer of the MLP: 8 streams a block, whose 8 warps have different inputs.
-__global__ void __launch_bounds__(256, 1) mlp_last(Many g, Answer answer) {
-    __shared__ float4 w[WIDE * OUT / 4], a[WIDE * 2], sums[8 * 32];
+// The last layer of the MLP, or the sums of the LSTM's hidden state: 8 streams a block, whose 8 warps have different inputs.
+template <bool LSTM> __global__ void __launch_bounds__(256, 1) last(Many g, Answer answer) {
+    constexpr int FROM = LSTM ? HIDDEN : WIDE, OWN = FROM / 8;
+    __shared__ float4 w[FROM * OUT / 4], a[FROM * 2], sums[8 * 32];
     int t = threadIdx.x, m0 = blockIdx.x * 8, lane = t % 32, warp = t / 32;
     let_next();
-    for (int i = 0; i < 4; i++) copy16(w + i * 256 + t, (const float4 *)g.w3 + i * 256 + t);
+    for (int i = 0; i < FROM / 64; i++) copy16(w + i * 256 + t, (const float4 *)g.w3 + i * 256 + t);
     float bias = g.b3[t % OUT];
     await_before();
-    for (int i = 0; i < 2; i++) copy16(a + i * 256 + t, g.a2 + (i * 256 + t) / 2 * STREAMS + m0 + t % 2 * 4);
-    end_group();
     u32 count = *g.now;
-    if (blockIdx.x == 0 && t == 0) *g.next = count + 1;
+    const float *from = LSTM ? g.h2 + (1 - (count & 1)) * HIDDEN * STREAMS : g.a2;
+    for (int i = 0; i < FROM / 128; i++) copy16(a + i * 256 + t, from + (i * 256 + t) / 2 * STREAMS + m0 + t % 2 * 4);
+    end_group();
+    if (!LSTM && blockIdx.x == 0 && t == 0) *g.next = count + 1;
     await_groups<0>();
     __syncthreads();
     float4 v = {0, 0, 0, 0}; // of stream lane / 4 and outputs 4 (lane % 4) + 0..3
 #pragma unroll 8
-    for (int k = warp * 32; k < warp * 32 + 32; k++) {
+    for (int k = warp * OWN; k < warp * OWN + OWN; k++) {
         float of = ((const float *)a)[k * 8 + lane / 4];
         float4 by = w[k * 4 + lane % 4];
         v.x += of * by.x, v.y += of * by.y, v.z += of * by.z, v.w += of * by.w;
@@ -781,6 +784,7 @@ static float of_fan_in(int n) { return 2.0f / sqrtf((float)n); }
 struct Weights {
     std::vector<float> wi1 = tensor(0, GATES * FEATURES, of_fan_in(K1)), wh1 = tensor(1, GATES * HIDDEN, of_fan_in(K1)), b1 = tensor(2, GATES, 0.2f);
     std::vector<float> wi2 = tensor(3, GATES * HIDDEN, of_fan_in(K2)), wh2 = tensor(4, GATES * HIDDEN, of_fan_in(K2)), b2 = tensor(5, GATES, 0.2f);
+    std::vector<float> o = tensor(6, OUT * HIDDEN, of_fan_in(HIDDEN)), p = tensor(7, OUT, 0.2f);
     std::vector<float> m1 = tensor(10, WIDE * IN, of_fan_in(IN)), n1 = tensor(11, WIDE, 0.2f);
     std::vector<float> m2 = tensor(12, WIDE * WIDE, of_fan_in(WIDE)), n2 = tensor(13, WIDE, 0.2f);
     std::vector<float> m3 = tensor(14, OUT * WIDE, of_fan_in(WIDE)), n3 = tensor(15, OUT, 0.2f);
@@ -825,6 +829,18 @@ static std::vector<float> right_lstm(const Weights &w) {
             layer(h1, h2, c2, wi2, wh2, w.b2);
             for (int u = 0; u < HIDDEN; u++) right[((size_t)step * STREAMS + s) * HIDDEN + u] = (float)h2[u];
         }
+    }
+    return right;
+}
+
+// And its 16 sums: [step][stream][sum].
+static std::vector<float> right_sums(const Weights &w, const std::vector<float> &hidden) {
+    std::vector<double> o = turned(w.o, OUT, HIDDEN);
+    std::vector<float> right((size_t)STEPS * STREAMS * OUT);
+    for (size_t of = 0; of < (size_t)STEPS * STREAMS; of++) {
+        std::vector<double> sum(w.p.begin(), w.p.end()), h(&hidden[of * HIDDEN], &hidden[of * HIDDEN] + HIDDEN);
+        add_product(sum, h.data(), o);
+        for (int k = 0; k < OUT; k++) right[of * OUT + k] = (float)sum[k];
     }
     return right;
 }
@@ -963,9 +979,27 @@ static void say_best(const char *title) {
     for (const Best &b : best) printf("%s: best of its kind: %s: p50 %.2f us, p99 %.2f us\n", title, b.name.c_str(), b.p50, b.p99);
 }
 
+// Prints the medians of requests that come so long behind the answer before and the making of their inputs: a kernel that polls has a rhythm, with
+// which a host may be in step.
+static void report_by_pause(double &pause, const std::function<double()> &ask) {
+    printf("    p50 by the pause before a request, from 0 to 2 us:");
+    double sum = 0;
+    for (int k = 0; k <= 20; k++) {
+        pause = k * 1e-7;
+        std::vector<double> us(2000);
+        for (double &t : us) t = ask();
+        std::nth_element(us.begin(), us.begin() + us.size() / 2, us.end());
+        printf(" %.2f", us[us.size() / 2]);
+        sum += us[us.size() / 2];
+    }
+    printf("; mean %.2f\n", sum / 21);
+    fflush(stdout);
+}
+
 // Streams have steps of their own; a request is of one stream, or of one step of all.
-static void measure_lstm(const char *title, const Way &way, int batch, int n, const std::vector<float> &right) {
+static void measure_lstm(const char *title, const Way &way, int batch, int n, const std::vector<float> &right, int outputs = HIDDEN, bool pauses = false) {
     alarm(300);
+    double pause = 0;
     way.begin();
     u32 number = 0;
     std::vector<u32> steps(STREAMS), before(STREAMS);
@@ -975,6 +1009,8 @@ static void measure_lstm(const char *title, const Way &way, int batch, int n, co
         for (int k = 0; k < batch * FEATURES; k++) in[k] = value(100 + step % 1000, s * FEATURES + k, 2.0f);
         Request r = {in.data(), 2 * s + step % 2, ++number, before[s]};
         before[s] = number;
+        for (double made = now(); now() - made < pause;) {
+        }
         double begun = now();
         way.call(r);
         return (now() - begun) * 1e6;
@@ -984,8 +1020,8 @@ static void measure_lstm(const char *title, const Way &way, int batch, int n, co
     for (int step = 0; step < STEPS; step++)
         for (u32 s : checked) {
             ask(s);
-            const float *got = way.answer(), *want = &right[((size_t)step * STREAMS + s) * HIDDEN];
-            for (int k = 0; k < batch * HIDDEN; k++) {
+            const float *got = way.answer(), *want = &right[((size_t)step * STREAMS + s) * outputs];
+            for (int k = 0; k < batch * outputs; k++) {
                 double d = fabs((double)got[k] - want[k]);
                 if (!(d <= off)) off = d;
             }
@@ -996,18 +1032,23 @@ static void measure_lstm(const char *title, const Way &way, int batch, int n, co
         double t = ask(batch == 1 ? k % STREAMS : 0);
         if (k >= WARM_UP) us.push_back(t);
     }
-    way.end();
     report(title, way, us, batch, off);
+    u32 next = 0;
+    if (pauses) report_by_pause(pause, [&] { return ask(next++ % STREAMS); });
+    way.end();
 }
 
-static void measure_mlp(const char *title, const Way &way, int batch, int n, const std::vector<float> &right, int of_right) {
+static void measure_mlp(const char *title, const Way &way, int batch, int n, const std::vector<float> &right, int of_right, bool pauses = false) {
     alarm(300);
+    double pause = 0;
     way.begin();
     u32 number = 0;
     std::vector<float> in(batch * IN);
     auto ask = [&] {
         for (int k = 0; k < batch * IN; k++) in[k] = value(2000 + number % 1000, k, 2.0f);
         Request r = {in.data(), 0, ++number, 0};
+        for (double made = now(); now() - made < pause;) {
+        }
         double begun = now();
         way.call(r);
         return (now() - begun) * 1e6;
@@ -1027,8 +1068,9 @@ static void measure_mlp(const char *title, const Way &way, int batch, int n, con
         double t = ask();
         if (k >= WARM_UP) us.push_back(t);
     }
-    way.end();
     report(title, way, us, batch, off);
+    if (pauses) report_by_pause(pause, ask);
+    way.end();
 }
 
 // -------- launches and graphs
@@ -1149,7 +1191,8 @@ static std::vector<float> by_input(const std::vector<float> &rows, int out, int 
     return to;
 }
 
-static void lstm_graphs(const One &one, const Many &many, int n1, int n2, const std::vector<float> &right, bool with_early) {
+static void lstm_graphs(const One &one, const Many &many, int n1, int n2, const std::vector<float> &right, const std::vector<float> &of_hidden,
+                        bool with_early) {
     static Place place1(FEATURES, HIDDEN), place(STREAMS * FEATURES, STREAMS * HIDDEN);
     const char *title = "LSTM, batch 1";
     head(title);
@@ -1176,29 +1219,36 @@ static void lstm_graphs(const One &one, const Many &many, int n1, int n2, const 
                 for (int warps : {1, 4, 8}) run1("mapped", true, input, output, early, warps);
     say_best(title);
 
-    title = "LSTM, batch 1024";
-    head(title);
     CHECK(cudaFuncSetAttribute((const void *)layer<LSTM_1>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes(LSTM_1)));
     CHECK(cudaFuncSetAttribute((const void *)layer<LSTM_2>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes(LSTM_2)));
-    auto run = [&](const char *kind, bool as_graph, Input input, Output output, bool early) {
-        std::string name = output == FLAG ? "flag" : "";
-        if (input == FETCHED) name += ", fetched";
-        if (early) name += ", early";
-        Way way = place.way(kind, name, output, as_graph, [=] {
-            const float *in = place.begin(input);
-            Answer answer = place.answer(output);
-            bool early1 = early && input == FETCHED;
-            launch(layer<LSTM_1>, STREAMS / BM * GATES / 128, 256, bytes(LSTM_1), early1, many, in, answer, (int)early1);
-            launch(layer<LSTM_2>, STREAMS / BM * GATES / 128, 256, bytes(LSTM_2), early, many, in, answer, (int)early);
-            place.end(output);
-        });
-        measure_lstm(title, way, STREAMS, n2, right);
-    };
-    run("launches", false, COPIED_IN, COPIED_OUT, false);
-    run("graph", true, COPIED_IN, COPIED_OUT, false);
-    for (int early = 0; early <= with_early; early++)
-        for (Input input : {DIRECT, FETCHED}) run("mapped", true, input, FLAG, early);
-    say_best(title);
+    static Place of_sums(STREAMS * FEATURES, STREAMS * OUT);
+    for (bool sums : {false, true}) {
+        title = sums ? "LSTM, batch 1024, 16 sums" : "LSTM, batch 1024";
+        head(title);
+        Place &at = sums ? of_sums : place;
+        Many g = many;
+        g.sums = sums;
+        auto run = [&](const char *kind, bool as_graph, Input input, Output output, bool early) {
+            std::string name = output == FLAG ? "flag" : "";
+            if (input == FETCHED) name += ", fetched";
+            if (early) name += ", early";
+            Way way = at.way(kind, name, output, as_graph, [=, &at] {
+                const float *in = at.begin(input);
+                Answer answer = at.answer(output);
+                bool early1 = early && input == FETCHED;
+                launch(layer<LSTM_1>, STREAMS / BM * GATES / 128, 256, bytes(LSTM_1), early1, g, in, answer, (int)early1);
+                launch(layer<LSTM_2>, STREAMS / BM * GATES / 128, 256, bytes(LSTM_2), early, g, in, answer, (int)early);
+                if (g.sums) launch(last<true>, STREAMS / 8, 256, 0, early, g, answer);
+                at.end(output);
+            });
+            measure_lstm(title, way, STREAMS, n2, sums ? of_hidden : right, sums ? OUT : HIDDEN);
+        };
+        run("launches", false, COPIED_IN, COPIED_OUT, false);
+        run("graph", true, COPIED_IN, COPIED_OUT, false);
+        for (int early = 0; early <= with_early; early++)
+            for (Input input : {DIRECT, FETCHED}) run("mapped", true, input, FLAG, early);
+        say_best(title);
+    }
 }
 
 // Launches a resident kernel; false if it does not fit.
@@ -1278,7 +1328,7 @@ template <int BLOCKS, bool BY_PAIRS> static void lstm_resident_of(const char *ti
         return;
     }
     way.begin = [] {}; // it has begun
-    measure_lstm(title, way, 1, n, right);
+    measure_lstm(title, way, 1, n, right, HIDDEN, true);
 }
 
 static void lstm(const Weights &w, int n1, int n2, bool with_early) {
@@ -1296,7 +1346,8 @@ static void lstm(const Weights &w, int n1, int n2, bool with_early) {
     many.h1 = one.h1, many.h2 = one.h2, many.c1 = one.c1, many.c2 = one.c2; // in another order
     many.now = on_gpu<u32>(1, true), many.next = on_gpu<u32>(1, true);
     std::vector<float> right = right_lstm(w);
-    lstm_graphs(one, many, n1, n2, right, with_early);
+    many.w3 = copied(by_input(w.o, OUT, 0)), many.b3 = copied(w.p);
+    lstm_graphs(one, many, n1, n2, right, right_sums(w, right), with_early);
 
     static Channel channel(WORDS, HIDDEN);
     Resident g = {};
@@ -1343,7 +1394,7 @@ template <bool BY_PAIRS> static void mlp_resident_of(const char *title, Channel 
         for (int k = 0; k < IN; k++) channel.put(k, 0u, STOP);
         channel.end();
     };
-    measure_mlp(title, way, 1, n, right, of_right);
+    measure_mlp(title, way, 1, n, right, of_right, true);
 }
 
 static void mlp(const Weights &w, int n1, int n2, bool with_early) {
@@ -1404,7 +1455,7 @@ static void mlp(const Weights &w, int n1, int n2, bool with_early) {
             bool early1 = early && input == FETCHED;
             launch(layer<MLP_1>, STREAMS / BM * WIDE / 64, 256, bytes(MLP_1), early1, many, in, answer, (int)early1);
             launch(layer<MLP_2>, STREAMS / BM * WIDE / 64, 256, bytes(MLP_2), early, many, in, answer, (int)early);
-            launch(mlp_last, STREAMS / 8, 256, 0, early, many, answer);
+            launch(last<false>, STREAMS / 8, 256, 0, early, many, answer);
             place.end(output);
         });
         measure_mlp(title, way, STREAMS, n2, right, STREAMS);

@@ -2,9 +2,14 @@
 
 use crate::tensors::{WeightsError, made, tensor};
 use crate::{Done, LONG, sums};
-use ring_host::{Buffer, FrozenBuffer, Runtime};
-use ring_whole_device_kernels::{LSTM, LSTM_STATE};
+use ring_host::{
+    Buffer, BufferRef, DeviceKind, FrozenBuffer, KernelHandle, LaunchConfig, PayloadMemory, Runtime,
+};
+use ring_whole_device_kernels::{
+    LSTM, LSTM_BATCH_TEAM, LSTM_STATE, LstmBatch, LstmBatchRequest, lstm_batch_room,
+};
 use safetensors::SafeTensors;
+use std::collections::VecDeque;
 
 const UNITS: usize = LSTM[0];
 const FEATURES: usize = LSTM[1];
@@ -91,6 +96,134 @@ impl Weights {
 /// When there is no room for it.
 pub fn states(host: &Runtime, streams: usize) -> Done<Buffer<f32>> {
     Ok(host.buffer(streams * LSTM_STATE)?)
+}
+
+/// Batches that may be under way at once: while the device computes one, the host writes the next.
+pub const BATCHES: usize = 2;
+
+/// Many streams that take their steps together, a message for all of them.
+#[derive(Debug)]
+pub struct Batches {
+    kernel: KernelHandle<LstmBatch>,
+    states: Buffer<f32>,
+    room: Buffer<u32>,
+    /// The most steps of a batch.
+    most: usize,
+    /// Where the next batch goes in the payload arena, in so many parts of it.
+    next: usize,
+    /// Where those are that were sent, and how many steps each has.
+    sent: VecDeque<(u32, usize)>,
+}
+
+impl Batches {
+    /// So many streams at their beginning, of which at most `most` take a step in a batch.
+    ///
+    /// # Errors
+    /// When there is no room for them, or the kernel cannot be launched so.
+    pub fn launch(
+        host: &Runtime,
+        launch: LaunchConfig,
+        (streams, most): (usize, usize),
+    ) -> Done<Batches> {
+        let launch = launch
+            .payload_bytes(BATCHES * Batches::room(most))
+            // The host writes inputs there, and no driver copies them: blocks read them across the bus.
+            .payload_memory(PayloadMemory::Mapped);
+        let mut kernel = host.launch(launch)?;
+        let [steps, mut blocks] = LSTM_BATCH_TEAM;
+        if host.device().kind == DeviceKind::Cpu {
+            blocks = 1;
+        }
+        let limit = steps * (kernel.blocks() as usize / blocks);
+        if most > limit {
+            let blocks = kernel.blocks();
+            return Err(format!("{most} steps, but {blocks} blocks take at most {limit}").into());
+        }
+        kernel.activate(LONG)?;
+        let (states, room) = (states(host, streams)?, host.buffer(lstm_batch_room(most))?);
+        Ok(Batches { kernel, states, room, most, next: 0, sent: VecDeque::new() })
+    }
+
+    /// Bytes of the payload arena for such a batch: whole lines.
+    fn room(steps: usize) -> usize {
+        (Batches::outputs_at(steps) + 4 * steps * OUTPUTS).next_multiple_of(128)
+    }
+
+    /// Behind how many bytes of them the features of so many steps are.
+    fn features_at(steps: usize) -> usize {
+        (4 * steps).next_multiple_of(16)
+    }
+
+    /// And their outputs.
+    fn outputs_at(steps: usize) -> usize {
+        Batches::features_at(steps) + 4 * steps * FEATURES
+    }
+
+    /// Sends a step of each of those streams, of which none is named twice, with those inputs.
+    ///
+    /// # Errors
+    /// When there are more streams than a batch may have, or not as many inputs, when [`BATCHES`] are under way, or the kernel cannot
+    /// take it.
+    pub fn send(
+        &mut self,
+        weights: BufferRef<f32>,
+        streams: &[u32],
+        inputs: &[[f32; FEATURES]],
+    ) -> Done<()> {
+        let steps = streams.len();
+        if steps > self.most || steps != inputs.len() {
+            let (most, given) = (self.most, inputs.len());
+            return Err(format!(
+                "{steps} streams with {given} inputs, but must be as many of both, and at most {most}"
+            )
+            .into());
+        }
+        if self.sent.len() == BATCHES {
+            return Err(format!("{BATCHES} batches are under way: receive one first").into());
+        }
+        let at = (self.next * Batches::room(self.most)) as u64;
+        self.kernel.write_payload(at, streams, LONG)?;
+        let features_at = at + Batches::features_at(steps) as u64;
+        self.kernel.write_payload(features_at, inputs.as_flattened(), LONG)?;
+        let (states, room) = (self.states.reference(), self.room.reference());
+        let at = u32::try_from(at)?;
+        let request = LstmBatchRequest { weights, states, room, steps: steps as u32, at };
+        self.kernel.send(request, LONG)?;
+        self.next = (self.next + 1) % BATCHES;
+        self.sent.push_back((at, steps));
+        Ok(())
+    }
+
+    /// Waits for the batch that was sent first; the outputs of its steps.
+    ///
+    /// # Errors
+    /// When none is under way, when the batch was refused, so that no stream has taken a step, or the kernel does not answer.
+    pub fn recv(&mut self, outputs: &mut Vec<[f32; OUTPUTS]>) -> Done<()> {
+        let (at, steps) = *self.sent.front().ok_or("no batch is under way")?;
+        let is_done = self.kernel.recv(LONG)?.done == 1;
+        self.sent.pop_front();
+        if !is_done {
+            return Err(
+                "the batch was refused: weights of another length, or no such stream".into()
+            );
+        }
+        outputs.resize(steps, [0.0; OUTPUTS]);
+        self.kernel.read_payload(
+            u64::from(at) + Batches::outputs_at(steps) as u64,
+            outputs.as_flattened_mut(),
+            LONG,
+        )?;
+        Ok(())
+    }
+
+    /// Ends the kernel.
+    ///
+    /// # Errors
+    /// When it does not leave the device.
+    pub fn terminate(mut self) -> Done<()> {
+        self.kernel.terminate(LONG)?;
+        Ok(())
+    }
 }
 
 /// What the network keeps of a stream, in double precision: the hidden state and the cell state of each layer.

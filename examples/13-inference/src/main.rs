@@ -51,7 +51,8 @@ fn main() -> Done<()> {
     if let Some(threads) = threads {
         launch = launch.threads(threads);
     }
-    ask_lstm(&host, launch, &network, requests)
+    ask_lstm(&host, launch, &network, requests)?;
+    ask_batches(&host, &network, requests)
 }
 
 /// Asks the perceptron, and compares the first answers with the reference.
@@ -213,6 +214,54 @@ fn steps(
         &format!("    {STREAMS} streams by turns, {in_flight} steps in flight: {rate:.0} a second"),
         times,
     );
+    Ok(())
+}
+
+/// Takes steps of many streams together, one batch after the other and two under way, and compares the first answers with the reference.
+fn ask_batches(host: &Runtime, weights: &lstm::Weights, requests: usize) -> Done<()> {
+    let is_gpu = host.device().kind == DeviceKind::Cuda;
+    let (blocks, sizes): (u32, &[usize]) = match is_gpu {
+        true => (128, &[1, 8, 64, 256, 512, 768, 1000, 1024]),
+        false => (1, &[1, 8, 64]),
+    };
+    let buffer = weights.buffer(host)?;
+    println!("LSTM, 32 bits, streams that take their steps together, a message for all of them");
+    for size in sizes.iter().copied() {
+        let launch = LaunchConfig::default().kernels(KERNELS).blocks(blocks);
+        let mut kernel = lstm::Batches::launch(host, launch, (size, size))?;
+        let streams: Vec<u32> = (0..size as u32).collect();
+        let features = |step| (0..size).map(|stream| lstm::features(step, stream)).collect();
+        let inputs: Vec<Vec<_>> = (0..10).map(features).collect();
+        let (mut outputs, mut off) = (Vec::new(), 0.0f64);
+        let mut references = [0, size / 2, size - 1].map(|k| (k, lstm::Reference::default()));
+        for inputs in &inputs {
+            kernel.send(buffer.reference(), &streams, inputs)?;
+            kernel.recv(&mut outputs)?;
+            for (stream, reference) in &mut references {
+                let expected = reference.step(weights, &inputs[*stream]);
+                off = off.max(distance(&outputs[*stream], &expected));
+            }
+        }
+        let batches = if is_gpu { requests.min(2000) } else { (requests / size).clamp(10, 100) };
+        for in_flight in 1..=lstm::BATCHES {
+            let (mut sent, mut times) = (VecDeque::new(), Vec::new());
+            let begun = Instant::now();
+            for n in 0..batches + in_flight {
+                if n >= in_flight {
+                    kernel.recv(&mut outputs)?;
+                    times.extend(sent.pop_front().map(|begun: Instant| begun.elapsed()));
+                }
+                if n < batches {
+                    sent.push_back(Instant::now());
+                    kernel.send(buffer.reference(), &streams, &inputs[n % inputs.len()])?;
+                }
+            }
+            let rate = (size * batches) as f64 / begun.elapsed().as_secs_f64();
+            tell(&format!("    {size} streams, {in_flight} under way: {rate:.0} a second"), times);
+        }
+        println!("    off by {off:.1e}");
+        kernel.terminate()?;
+    }
     Ok(())
 }
 

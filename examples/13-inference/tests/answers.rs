@@ -7,8 +7,8 @@ use ring_inference::{LONG, lstm, mlp};
 use ring_tests::kernels::of_whole_device;
 use ring_tests::on_each_device;
 use ring_whole_device_kernels::{
-    LSTM_BUFFER, LSTM_STATE, Lstm, LstmAnswer, LstmRequest, MLP_BUFFER_WORDS, Mlp, MlpAnswer,
-    MlpRequest,
+    LSTM_BUFFER, LSTM_STATE, Lstm, LstmAnswer, LstmBatch, LstmRequest, MLP_BUFFER_WORDS, Mlp,
+    MlpAnswer, MlpRequest,
 };
 
 /// No answer is farther off.
@@ -170,6 +170,101 @@ fn a_grid_of_too_few_blocks_refuses_what_it_cannot_hold() {
         assert_eq!(kernel.recv(LONG).unwrap().done, 0);
         assert_eq!(states.len(), LSTM_STATE);
         kernel.terminate(LONG).unwrap();
+    });
+}
+
+#[test]
+fn streams_take_their_steps_together() {
+    on_each_device(|host| {
+        let is_gpu = host.device().kind == DeviceKind::Cuda;
+        let both = [lstm::Weights::made(), lstm::Weights::other()];
+        let buffers = both.each_ref().map(|weights| weights.buffer(host).unwrap());
+        // Three teams, and blocks of none; as many as the device has.
+        let all: &[u32] = if is_gpu { &[24, 29, 128] } else { &[3] };
+        for blocks in all.iter().copied() {
+            const STREAMS: usize = 150;
+            let launch = LaunchConfig::default().kernels(of_whole_device::<LstmBatch>());
+            let mut batches =
+                lstm::Batches::launch(host, launch.blocks(blocks), (STREAMS, 140)).unwrap();
+            let mut references = vec![(0, lstm::Reference::default()); STREAMS];
+            let mut outputs = Vec::new();
+            // Fewer than a team has at a time, as many, one more; and streams in any order.
+            for (n, steps) in [1, 9, 64, 65, 140, 3].into_iter().enumerate() {
+                let streams: Vec<u32> = (0..steps).map(|k| (k * 7 + n as u32) % 150).collect();
+                let inputs: Vec<_> = streams
+                    .iter()
+                    .map(|stream| lstm::features(references[*stream as usize].0, *stream as usize))
+                    .collect();
+                let which = n / 4;
+                batches.send(buffers[which].reference(), &streams, &inputs).unwrap();
+                batches.recv(&mut outputs).unwrap();
+                assert_eq!(outputs.len(), steps as usize, "{blocks} blocks");
+                for ((stream, x), y) in streams.iter().zip(&inputs).zip(&outputs) {
+                    let (step, reference) = &mut references[*stream as usize];
+                    is_near(y, &reference.step(&both[which], x));
+                    *step += 1;
+                }
+            }
+            batches.terminate().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_batch_that_is_refused_takes_no_step() {
+    on_each_device(|host| {
+        let is_gpu = host.device().kind == DeviceKind::Cuda;
+        let weights = lstm::Weights::made();
+        let buffer = weights.buffer(host).unwrap();
+        let launch = || LaunchConfig::default().kernels(of_whole_device::<LstmBatch>());
+        let blocks = if is_gpu { 16 } else { 2 };
+        let mut batches = lstm::Batches::launch(host, launch().blocks(blocks), (80, 80)).unwrap();
+        let (mut outputs, mut references) = (Vec::new(), vec![lstm::Reference::default(); 80]);
+        let all: Vec<u32> = (0..80).collect();
+        let features = |step| all.iter().map(|k| lstm::features(step, *k as usize)).collect();
+        let [first, second]: [Vec<[f32; 32]>; 2] = [0, 1].map(features);
+        let steps =
+            |references: &mut [lstm::Reference], inputs: &[[f32; 32]], found: &[[f32; 16]]| {
+                for ((reference, x), y) in references.iter_mut().zip(inputs).zip(found) {
+                    is_near(y, &reference.step(&weights, x));
+                }
+            };
+        batches.send(buffer.reference(), &all, &first).unwrap();
+        batches.recv(&mut outputs).unwrap();
+        steps(&mut references, &first, &outputs);
+        // Streams that are not there, the last of them in the last batch of a team; and weights that are no whole ones.
+        let mut others = all.clone();
+        others[79] = 80;
+        let short = buffer.reference().slice(4..LSTM_BUFFER).unwrap();
+        let nowhere = BufferRef::from_parts(0, 0, 0, LSTM_BUFFER as u32);
+        for (weights, streams) in [(buffer.reference(), &others), (short, &all), (nowhere, &all)] {
+            batches.send(weights, streams, &second).unwrap();
+            let why = batches.recv(&mut outputs).unwrap_err().to_string();
+            assert!(why.starts_with("the batch was refused"), "{why}");
+        }
+        // Two batches under way, and no more.
+        assert!(batches.recv(&mut outputs).is_err());
+        batches.send(buffer.reference(), &all, &second).unwrap();
+        batches.send(buffer.reference(), &all[..1], &first[..1]).unwrap();
+        assert!(batches.send(buffer.reference(), &all, &second).is_err());
+        batches.recv(&mut outputs).unwrap();
+        steps(&mut references, &second, &outputs);
+        batches.recv(&mut outputs).unwrap();
+        steps(&mut references, &first[..1], &outputs);
+        for (streams, inputs) in [(&all[..2], &first[..1]), (&[0; 81], &[[0.0; 32]; 81])] {
+            let why = batches.send(buffer.reference(), streams, inputs).unwrap_err().to_string();
+            assert!(why.ends_with("and at most 80"), "{why}");
+        }
+        batches.terminate().unwrap();
+        // Blocks of no whole team take none, and of one 64.
+        let (few, limit) = if is_gpu { (15, 64) } else { (1, 64) };
+        for most in [limit, limit + 1] {
+            let launched = lstm::Batches::launch(host, launch().blocks(few), (1, most));
+            assert_eq!(launched.is_ok(), most == limit, "{most}");
+            if let Ok(batches) = launched {
+                batches.terminate().unwrap();
+            }
+        }
     });
 }
 

@@ -97,7 +97,10 @@ ring_kernel! {
 
 /// Whether those weights are in the block's memory.
 #[inline(always)]
-fn holds<T: ring_device::Element>(held: SharedSlice<'_, u32>, weights: &BufferRef<T>) -> bool {
+pub(crate) fn holds<T: ring_device::Element>(
+    held: SharedSlice<'_, u32>,
+    weights: &BufferRef<T>,
+) -> bool {
     held.get4(0) == Some(bytemuck::cast(*weights))
 }
 
@@ -145,7 +148,7 @@ fn load_mlp(ctx: &BlockContext<'_>, reference: &BufferRef<u32>) -> bool {
 
 /// Elements `i` to `i + 3`, of which the first is a multiple of 4.
 #[inline(always)]
-fn four_of<T: Copy + Default>(by_fours: &[Four<T>], i: usize) -> [T; 4] {
+pub(crate) fn four_of<T: Copy + Default>(by_fours: &[Four<T>], i: usize) -> [T; 4] {
     by_fours.get(i / 4).map_or_else(Default::default, |four| four.0)
 }
 
@@ -162,7 +165,7 @@ fn eight(sums: &mut [f32; 4], weights: [u32; 4], [a, b]: [[f32; 4]; 2]) {
 }
 
 #[inline(always)]
-fn total([a, b, c, d]: [f32; 4]) -> f32 {
+pub(crate) fn total([a, b, c, d]: [f32; 4]) -> f32 {
     (a + b) + (c + d)
 }
 
@@ -256,12 +259,12 @@ fn output(ctx: &BlockContext<'_>, response: &Output<MlpAnswer>) {
 /// Units of each layer of the LSTM, inputs of the first layer, and outputs.
 pub const LSTM: [usize; 3] = [128, 32, 16];
 
-const UNITS: usize = LSTM[0];
-const FEATURES: usize = LSTM[1];
-const OUTPUTS: usize = LSTM[2];
+pub(crate) const UNITS: usize = LSTM[0];
+pub(crate) const FEATURES: usize = LSTM[1];
+pub(crate) const OUTPUTS: usize = LSTM[2];
 
 /// Length of a row of weights of each layer: its inputs, and its hidden state.
-const ROW: [usize; 2] = [FEATURES + UNITS, UNITS + UNITS];
+pub(crate) const ROW: [usize; 2] = [FEATURES + UNITS, UNITS + UNITS];
 
 /// Floats of the weights of a layer: a row for the inputs for each of four gates (input, forget, cell, output) of each unit,
 /// gate by gate, the same for the hidden state, and a bias each.
@@ -271,7 +274,7 @@ pub const LSTM_LAYER: [usize; 2] = [4 * UNITS * (ROW[0] + 1), 4 * UNITS * (ROW[1
 pub const LSTM_OUTPUT: usize = OUTPUTS * (UNITS + 1);
 
 /// Where those begin in the buffer of weights.
-const OUTPUT_AT: usize = LSTM_LAYER[0] + LSTM_LAYER[1];
+pub(crate) const OUTPUT_AT: usize = LSTM_LAYER[0] + LSTM_LAYER[1];
 
 /// Floats of a buffer of weights: layer by layer, and of the outputs.
 pub const LSTM_BUFFER: usize = OUTPUT_AT + LSTM_OUTPUT;
@@ -588,7 +591,7 @@ impl Weights<'_> {
 
 /// Where the weight of input `i` of that gate is in the buffer.
 #[inline(always)]
-const fn in_buffer<const LAYER: usize>(unit: usize, gate: usize, i: usize) -> usize {
+pub(crate) const fn in_buffer<const LAYER: usize>(unit: usize, gate: usize, i: usize) -> usize {
     let inputs = ROW[LAYER] - UNITS;
     let row = gate * UNITS + unit;
     let first = if LAYER == 0 { 0 } else { LSTM_LAYER[0] };
@@ -601,7 +604,7 @@ const fn in_buffer<const LAYER: usize>(unit: usize, gate: usize, i: usize) -> us
 
 /// Where its bias is.
 #[inline(always)]
-const fn bias_in_buffer<const LAYER: usize>(unit: usize, gate: usize) -> usize {
+pub(crate) const fn bias_in_buffer<const LAYER: usize>(unit: usize, gate: usize) -> usize {
     let first = if LAYER == 0 { 0 } else { LSTM_LAYER[0] };
     first + 4 * UNITS * ROW[LAYER] + gate * UNITS + unit
 }

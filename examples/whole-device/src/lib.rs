@@ -3,6 +3,7 @@
 #![no_std]
 
 mod inference;
+mod lstm_batches;
 mod page_rank;
 pub mod rank_links;
 mod wave;
@@ -10,6 +11,9 @@ mod wave;
 pub use inference::{
     LSTM, LSTM_BUFFER, LSTM_LAYER, LSTM_OUTPUT, LSTM_STATE, Lstm, LstmAnswer, LstmRequest, MLP,
     MLP_BIASES, MLP_BUFFER_WORDS, MLP_WEIGHT_WORDS, Mlp, MlpAnswer, MlpRequest,
+};
+pub use lstm_batches::{
+    LSTM_BATCH_TEAM, LstmBatch, LstmBatchAnswer, LstmBatchRequest, lstm_batch_room,
 };
 pub use page_rank::{
     AT_ONCE, FOURS, HalfRanking, NOBODY, PageRank, PageRankOfTwo, Ranked, Ranking, SLICE,

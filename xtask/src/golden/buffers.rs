@@ -16,7 +16,7 @@ pub fn is_listed(name: &str) -> bool {
 }
 
 /// Kernels whose handlers have slices of frozen buffers: nobody writes these, so that weak reads are as good as others.
-const READERS_OF_FROZEN: [&str; 2] = ["ring_Lstm", "ring_Mlp"];
+const READERS_OF_FROZEN: [&str; 3] = ["ring_Lstm", "ring_LstmBatch", "ring_Mlp"];
 
 /// Whether the entry point of that name may read an element by a weak access.
 #[must_use]

@@ -8,11 +8,12 @@ use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
 /// The kernels.
-const KERNELS: [&str; 12] = [
+const KERNELS: [&str; 13] = [
     "ring_GridSum",
     "ring_Ripple",
     "ring_Wave",
     "ring_Lstm",
+    "ring_LstmBatch",
     "ring_PageRank",
     "ring_PageRankOfTwo",
     "ring_Meetings",

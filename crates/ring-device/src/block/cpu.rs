@@ -197,6 +197,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn in_shared_window<T>(at: *mut T) -> *mut T {
+        at
+    }
+
+    #[inline(always)]
     unsafe fn load_shared<T: Element>(at: *const T) -> T {
         // SAFETY: the caller's promise; this thread is all of the block.
         unsafe { at.read() }

@@ -204,6 +204,11 @@ impl Cooperate for Threads {
     }
 
     #[inline(always)]
+    fn in_shared_window<T>(at: *mut T) -> *mut T {
+        ptx::in_shared_window(at)
+    }
+
+    #[inline(always)]
     unsafe fn load_shared<T: Element>(at: *const T) -> T {
         // SAFETY: the caller's promise. An element has 4 bytes or 8, and is as well such an integer.
         unsafe {

@@ -121,10 +121,13 @@ pub(crate) trait Cooperate: Copy {
     /// Takes what such a counter holds, and leaves zero.
     fn take32(self, at: &AtomicU32) -> u32;
 
+    /// How the functions below name what lies there in the memory that handlers of the block share: on a GPU an address of a window of its
+    /// own, as far from others as the one that it is of.
+    fn in_shared_window<T>(at: *mut T) -> *mut T;
     /// Reads an element of the memory that handlers of the block share.
     ///
     /// # Safety
-    /// `at` is an aligned element there.
+    /// `at` is an aligned element there, [in its window](Self::in_shared_window).
     unsafe fn load_shared<T: Element>(at: *const T) -> T;
     /// Writes one.
     ///

@@ -75,19 +75,32 @@ pub(crate) unsafe fn take_shared32(at: *mut u32) -> u32 {
     was
 }
 
+/// The address in the shared window of what has that generic address in block-shared memory: by it the functions below read and write. A
+/// thread that has it once reads what lies behind it without arithmetic: an instruction has a distance beside its address.
+#[inline(always)]
+pub(crate) fn in_shared_window<T>(at: *mut T) -> *mut T {
+    let window: *mut T;
+    // SAFETY: arithmetic.
+    unsafe {
+        asm!("cvta.to.shared.u64 {window}, {at};",
+            window = out(reg64) window, at = in(reg64) at, options(nostack, preserves_flags, pure, nomem));
+    }
+    window
+}
+
 /// Reads and writes elements of block-shared memory: by the 32-bit and 64-bit instruction.
 macro_rules! elements {
     ($($word:ty, $reg:ident, $bits:literal: $load:ident $store:ident;)*) => {$(
         #[doc = concat!("Reads ", $bits, " bits of block-shared memory.")]
         ///
         /// # Safety
-        /// `at` is an aligned word in block-shared memory.
+        /// `at` is an aligned word [in the shared window](in_shared_window).
         #[inline(always)]
         pub(crate) unsafe fn $load(at: *const $word) -> $word {
             let value: $word;
             // SAFETY: the caller's word, in the shared window.
             unsafe {
-                asm!(concat!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; ld.relaxed.cta.shared.b", $bits, " {value}, [%a]; }}"),
+                asm!(concat!("ld.relaxed.cta.shared.b", $bits, " {value}, [{at}];"),
                     at = in(reg64) at, value = out($reg) value, options(nostack, preserves_flags, pure, readonly));
             }
             value
@@ -96,12 +109,12 @@ macro_rules! elements {
         #[doc = concat!("Writes ", $bits, " bits of block-shared memory.")]
         ///
         /// # Safety
-        /// `at` is an aligned word in block-shared memory.
+        /// `at` is an aligned word [in the shared window](in_shared_window).
         #[inline(always)]
         pub(crate) unsafe fn $store(at: *mut $word, value: $word) {
             // SAFETY: the caller's word, in the shared window.
             unsafe {
-                asm!(concat!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; st.relaxed.cta.shared.b", $bits, " [%a], {value}; }}"),
+                asm!(concat!("st.relaxed.cta.shared.b", $bits, " [{at}], {value};"),
                     at = in(reg64) at, value = in($reg) value, options(nostack, preserves_flags));
             }
         }
@@ -115,13 +128,13 @@ elements! {
 /// Reads four words of 32 bits by one instruction, which is weak: PTX has no relaxed one of four.
 ///
 /// # Safety
-/// `at` is four words in block-shared memory, at a multiple of 16.
+/// `at` is four words [in the shared window](in_shared_window), at a multiple of 16.
 #[inline(always)]
 pub(crate) unsafe fn load_four_shared32(at: *const u32) -> [u32; 4] {
     let (a, b, c, d): (u32, u32, u32, u32);
     // SAFETY: the caller's words, in the shared window.
     unsafe {
-        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; ld.weak.shared.v4.b32 {{{a}, {b}, {c}, {d}}}, [%a]; }}",
+        asm!("ld.weak.shared.v4.b32 {{{a}, {b}, {c}, {d}}}, [{at}];",
             a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d,
             at = in(reg64) at, options(nostack, preserves_flags, pure, readonly));
     }
@@ -136,7 +149,7 @@ pub(crate) unsafe fn load_four_shared32(at: *const u32) -> [u32; 4] {
 pub(crate) unsafe fn store_four_shared32(at: *mut u32, [a, b, c, d]: [u32; 4]) {
     // SAFETY: the caller's words, in the shared window.
     unsafe {
-        asm!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {at}; st.weak.shared.v4.b32 [%a], {{{a}, {b}, {c}, {d}}}; }}",
+        asm!("st.weak.shared.v4.b32 [{at}], {{{a}, {b}, {c}, {d}}};",
             a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
             at = in(reg64) at, options(nostack, preserves_flags));
     }
