@@ -25,25 +25,17 @@ use ring_host::{
     LaunchError, Memory, Mode, PortReceiver, RecvTimeoutError, Route, Runtime, SendTimeoutError,
     Sender,
 };
-use ring_tests::{LONG, Progress, cpu, gpu, kernels};
+use ring_tests::{LONG, Progress, cpu, kernels};
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 fn config<K: Kernel>() -> LaunchConfig {
     LaunchConfig::default().kernels(kernels::of_examples::<K>())
 }
 
-/// Runs a test on every device there is. Before the first one runs a kernel on a GPU, the code of all is loaded there: the driver loads
-/// none beside a resident kernel, such as that of another test, or of the probe of a runtime that another test opens.
+/// Runs a test on every device there is.
 fn on_each_device(test: impl Fn(&Runtime)) {
-    static LOADED: OnceLock<Option<Runtime>> = OnceLock::new();
-    LOADED.get_or_init(|| {
-        let gpu = gpu()?;
-        gpu.prepare::<Pass>(&config::<Pass>()).unwrap();
-        Some(gpu)
-    });
-    ring_tests::on_each_device(test);
+    ring_tests::on_each_device_with::<Pass>(&config::<Pass>(), test);
 }
 
 /// Messages a test sends: fewer under Miri.

@@ -1,7 +1,8 @@
 //! Which PTX GPUs run in the tests: what is checked in, or files that a variable of the environment names.
 
 use ring_example_kernels::PTX;
-use ring_host::{Kernel, KernelFile, KernelFiles, Kernels, RuntimeConfig};
+use ring_host::{Kernel, KernelFile, KernelFiles, Kernels, LaunchConfig, Runtime, RuntimeConfig};
+use ring_whole_device_kernels::Wave;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -53,6 +54,12 @@ pub fn of_examples<K: Kernel>() -> Kernels {
 /// PTX with `K`, which is a kernel of `ring_whole_device_kernels`.
 pub fn of_whole_device<K: Kernel>() -> Kernels {
     files().with_entry(K::ENTRY, WHOLE_DEVICE)
+}
+
+/// Runs a test of kernels of `ring_whole_device_kernels` on every device there is.
+pub fn on_each_device_of_whole_device(test: impl Fn(&Runtime)) {
+    let launch = LaunchConfig::default().kernels(of_whole_device::<Wave>());
+    crate::on_each_device_with::<Wave>(&launch, test);
 }
 
 /// Whether a panic of `K`, which is a kernel of the examples, is a trap on a GPU: the process then loses all

@@ -11,12 +11,13 @@ use ring_device::ring_kernel;
 use ring_host::device::Quirks;
 use ring_host::kernels::{Echo, EchoMessage};
 use ring_host::{
-    Device, Devices, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime, RuntimeConfig,
+    Device, Devices, Kernel, KernelHandle, LaunchConfig, Memory, Mode, OpenError, Runtime,
+    RuntimeConfig,
 };
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::process::Command;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The README's programs, compiled and run as documentation tests.
@@ -229,6 +230,22 @@ pub fn on_each_device(test: impl Fn(&Runtime)) {
     if let Some(gpu) = gpu() {
         test(&gpu);
     }
+}
+
+/// The same of tests whose kernels are of the module that the launch has for `K`, one module for all tests of a process. Before the first one
+/// runs a kernel on a GPU, the code of all is loaded there: the driver loads none beside a resident kernel, such as that of another
+/// test, or of the probe of a runtime that another test opens.
+///
+/// # Panics
+/// If it cannot be loaded.
+pub fn on_each_device_with<K: Kernel>(launch: &LaunchConfig, test: impl Fn(&Runtime)) {
+    static LOADED: OnceLock<Option<Runtime>> = OnceLock::new();
+    LOADED.get_or_init(|| {
+        let gpu = gpu()?;
+        gpu.prepare::<K>(launch).unwrap_or_else(|error| panic!("{error}"));
+        Some(gpu)
+    });
+    on_each_device(test);
 }
 
 /// The launch with PTX of a test's own.

@@ -105,7 +105,7 @@ mod tests {
         let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels);
         let few = Channels { senders: 2, aggregators: 3, checkers: 2, slots: 1024 };
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut kernel = active(host, launch.clone().blocks(2)).unwrap();
             for graph in [matrix(MATRIX).unwrap(), list(LIST).unwrap()] {
                 let layout = Layout::new(&graph, MOST, grid(&kernel));

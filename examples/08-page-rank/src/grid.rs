@@ -146,7 +146,7 @@ mod tests {
     fn ranks_are_those_of_the_reference_on_every_device() {
         let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels).blocks(3);
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut kernel = active(host, launch.clone()).unwrap();
             for kind in [Kind::Uniform, Kind::Rmat] {
                 for (log, most) in [(4, 10), (10, 8), (10, 24), (10, 200), (12, MOST)] {
@@ -167,7 +167,7 @@ mod tests {
     fn it_stops_when_ranks_change_no_more() {
         let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels).blocks(2);
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut kernel = active(host, launch.clone()).unwrap();
             let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 2).unwrap();
             let layout = Layout::new(&graph, MOST, grid(&kernel));
@@ -180,7 +180,7 @@ mod tests {
     fn what_is_no_graph_is_answered_and_harms_nothing() {
         let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels).blocks(2);
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut kernel = active(host, launch.clone()).unwrap();
             let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 2).unwrap();
             let (blocks, warps) = grid(&kernel);
@@ -212,7 +212,7 @@ mod tests {
     fn a_graph_without_edges_has_even_ranks() {
         let kernels = ring_tests::kernels::of_whole_device::<PageRank>();
         let launch = LaunchConfig::default().kernels(kernels).blocks(2);
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut kernel = active(host, launch.clone()).unwrap();
             let layout = Layout::new(&Edges::new(100, Vec::new()).unwrap(), MOST, grid(&kernel));
             let (ranks, ..) = rank(host, &mut kernel, &layout, (3, 0.0), ONCE).unwrap();

@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn ranks_by_messages_are_those_of_the_reference_on_every_device() {
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             for kind in [Kind::Uniform, Kind::Rmat] {
                 for log in [4, 8, 10] {
                     let graph = Edges::generate(kind, log, OF_VERTEX, 5).unwrap();
@@ -388,7 +388,7 @@ mod tests {
     fn it_stops_where_the_ranks_change_by_no_more_than_is_tolerated() {
         let graph = Edges::generate(Kind::Rmat, 8, OF_VERTEX, 3).unwrap();
         assert!(graph.edges().iter().all(|edge| edge.0 < graph.vertices()));
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let found = rank(host, &launch(), &graph, FEW[1], (100, 1e-9)).unwrap();
             assert!((5..100).contains(&found.last.iterations), "{:?}", found.last);
             assert!(
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn a_graph_without_edges_is_ranked_evenly() {
         let graph = Edges::new(7, Vec::new()).unwrap();
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let found = rank(host, &launch(), &graph, FEW[2], (3, -1.0)).unwrap();
             assert!(found.ranks.iter().all(|rank| rank.abs_diff(ONE / 7) < 10), "{found:?}");
             assert_eq!(found.last.dangling, found.ranks.iter().sum());
@@ -452,7 +452,7 @@ mod tests {
             Head { aggregators: 1 << 32 | 3, ..good },
             good,
         ];
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut links = GraphBuilder::new();
             let splitter = links.kernel::<RunSplitter>(launch());
             let sender = links.kernel::<ContributionSender>(launch());
@@ -503,7 +503,7 @@ mod tests {
             (Head { checkers: u64::from(CHECKERS) + 1, ..good }, 0),
             (Head { checkers: 1 << 40 | 1, ..good }, 0),
         ];
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let mut links = GraphBuilder::new();
             let checker = links.kernel::<ConvergenceChecker>(launch());
             links.feed(checker);

@@ -165,7 +165,7 @@ mod tests {
     fn on_every_device() {
         let kernels = ring_tests::kernels::of_whole_device::<Wave>();
         let launch = LaunchConfig::default().kernels(kernels).blocks(3);
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let run = |launch: &LaunchConfig, (side, steps): (u32, u32)| {
                 let field = Field::new(host, side).unwrap();
                 let mut kernel = host.launch::<Wave>(launch.clone()).unwrap();
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_field_that_is_off_is_refused_and_so_is_an_answer_of_another() {
-        ring_tests::on_each_device(|host| {
+        ring_tests::kernels::on_each_device_of_whole_device(|host| {
             let field = Field::new(host, 16).unwrap();
             let squares = squares(field.begin.iter().copied().map(f64::from));
             let answer = Membrane { squares, done: 1, unused: 0 };

@@ -4,8 +4,7 @@ use ring_host::{BufferRef, DeviceKind, KernelHandle, LaunchConfig, Runtime};
 use ring_inference::replacing::{self, Load, Replaced};
 use ring_inference::tensors::made;
 use ring_inference::{LONG, lstm, mlp};
-use ring_tests::kernels::of_whole_device;
-use ring_tests::on_each_device;
+use ring_tests::kernels::{of_whole_device, on_each_device_of_whole_device as on_each_device};
 use ring_whole_device_kernels::{
     LSTM_BUFFER, LSTM_STATE, Lstm, LstmAnswer, LstmBatch, LstmRequest, MLP_BUFFER_WORDS, Mlp,
     MlpAnswer, MlpRequest,
