@@ -195,26 +195,41 @@ fn steps(
     (requests, in_flight): (usize, usize),
     request: impl Fn(usize) -> LstmRequest,
 ) -> Done<()> {
-    let begun = Instant::now();
-    let (mut sent, mut times) = (VecDeque::new(), Vec::new());
-    for n in 0..requests + in_flight {
-        if n >= in_flight {
-            if kernel.recv(LONG)?.done == 0 {
-                return Err("a step was refused".into());
-            }
-            times.extend(sent.pop_front().map(|begun: Instant| begun.elapsed()));
-        }
-        if n < requests {
-            sent.push_back(Instant::now());
-            kernel.send(request(n), LONG)?;
-        }
-    }
-    let rate = requests as f64 / begun.elapsed().as_secs_f64();
+    let send = |kernel: &mut KernelHandle<Lstm>, n| Ok(kernel.send(request(n), LONG)?);
+    let recv = |kernel: &mut KernelHandle<Lstm>| match kernel.recv(LONG)?.done {
+        0 => Err("a step was refused".into()),
+        _ => Ok(()),
+    };
+    let (took, times) = keep_in_flight(kernel, (requests, in_flight), send, recv)?;
+    let rate = requests as f64 / took.as_secs_f64();
     tell(
         &format!("    {STREAMS} streams by turns, {in_flight} steps in flight: {rate:.0} a second"),
         times,
     );
     Ok(())
+}
+
+/// Sends so many requests, by number, of which so many are in flight, and receives their answers in that order; how long all took, and
+/// each of them.
+fn keep_in_flight<K>(
+    kernel: &mut K,
+    (requests, in_flight): (usize, usize),
+    send: impl Fn(&mut K, usize) -> Done<()>,
+    mut recv: impl FnMut(&mut K) -> Done<()>,
+) -> Done<(Duration, Vec<Duration>)> {
+    let begun = Instant::now();
+    let (mut sent, mut times) = (VecDeque::new(), Vec::new());
+    for n in 0..requests + in_flight {
+        if n >= in_flight {
+            recv(kernel)?;
+            times.extend(sent.pop_front().map(|begun: Instant| begun.elapsed()));
+        }
+        if n < requests {
+            sent.push_back(Instant::now());
+            send(kernel, n)?;
+        }
+    }
+    Ok((begun.elapsed(), times))
 }
 
 /// Takes steps of many streams together, one batch after the other and two under way, and compares the first answers with the reference.
@@ -244,19 +259,12 @@ fn ask_batches(host: &Runtime, weights: &lstm::Weights, requests: usize) -> Done
         }
         let batches = if is_gpu { requests.min(2000) } else { (requests / size).clamp(10, 100) };
         for in_flight in 1..=lstm::BATCHES {
-            let (mut sent, mut times) = (VecDeque::new(), Vec::new());
-            let begun = Instant::now();
-            for n in 0..batches + in_flight {
-                if n >= in_flight {
-                    kernel.recv(&mut outputs)?;
-                    times.extend(sent.pop_front().map(|begun: Instant| begun.elapsed()));
-                }
-                if n < batches {
-                    sent.push_back(Instant::now());
-                    kernel.send(buffer.reference(), &streams, &inputs[n % inputs.len()])?;
-                }
-            }
-            let rate = (size * batches) as f64 / begun.elapsed().as_secs_f64();
+            let send = |kernel: &mut lstm::Batches, n: usize| {
+                kernel.send(buffer.reference(), &streams, &inputs[n % inputs.len()])
+            };
+            let recv = |kernel: &mut lstm::Batches| kernel.recv(&mut outputs);
+            let (took, times) = keep_in_flight(&mut kernel, (batches, in_flight), send, recv)?;
+            let rate = (size * batches) as f64 / took.as_secs_f64();
             tell(&format!("    {size} streams, {in_flight} under way: {rate:.0} a second"), times);
         }
         println!("    off by {off:.1e}");
