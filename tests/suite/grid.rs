@@ -1,7 +1,7 @@
 //! Kernels whose messages are handled by all blocks of a launch: what they find, what they see of each other, and what becomes of
 //! those that do not meet.
 
-use crate::faults::names;
+use crate::faults::{names, on_each_device_alone};
 use ring_example_kernels::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
 use ring_host::error::BlockLimit;
 use ring_host::kernels::Echo;
@@ -63,7 +63,8 @@ fn all_blocks_handle_each_message() {
 
 #[test]
 fn by_default_there_is_a_block_for_each_multiprocessor() {
-    on_each_device(|host| {
+    // Beside kernels of other tests there may be no room for them.
+    on_each_device_alone(here!("by_default_there_is_a_block_for_each_multiprocessor"), |host| {
         if host.device().multiprocessors > 16 && host.device().kind == DeviceKind::Cpu {
             return; // so many threads would wait for processors that other tests keep
         }
