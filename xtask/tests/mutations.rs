@@ -329,7 +329,7 @@ const HARMLESS: [(&str, Harmless); 9] = [
     ),
     (
         "Count: its handler reaches elements of buffers only by read-modify-writes of the GPU's scope, which no L1 cache answers: what a \
-         view's fence is for it does not do",
+         view acquires it does not need",
         |tried| tried.function == "ring_Count" && tried.fence.contains(".gpu"),
     ),
     (

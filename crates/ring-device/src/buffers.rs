@@ -1,6 +1,5 @@
 //! Buffers as handlers see them: device memory that kernels and the host share, named by references in messages.
 
-use crate::block::Cooperate;
 use crate::thread_block::ThreadBlock;
 use bytemuck::{Pod, Zeroable};
 use core::marker::PhantomData;
@@ -41,8 +40,8 @@ pub(crate) fn frozen<'a, T: Element>(
     Some(unsafe { slice::from_raw_parts(with_exposed_provenance(at as usize), count as usize) })
 }
 
-/// The same of elements that the handler only adds to, without a fence: an addition is made where all threads of the GPU see memory, so
-/// no L1 cache stands between.
+/// The same of elements that the handler only adds to, where nothing is acquired: an addition is made where all threads of the GPU see
+/// memory, so no L1 cache stands between.
 #[inline(always)]
 pub(crate) fn adder<'a>(
     block: ThreadBlock<'a>,
@@ -58,7 +57,7 @@ fn find<'a, T: Element>(
     block: ThreadBlock<'a>,
     is_declared: bool,
     reference: &BufferRef<T>,
-    (mark, has_fence): (u64, bool),
+    (mark, acquires): (u64, bool),
 ) -> Option<View<'a, T>> {
     if !is_declared {
         return None; // nothing would order what it writes before its answer
@@ -72,14 +71,15 @@ fn find<'a, T: Element>(
     let table = table(block)?;
     // SAFETY: the host's table has `MAX_BUFFERS` entries, all atomics, and stays for as long as the kernel runs.
     let entry = unsafe { &*table.wrapping_add(entry) };
-    // The entry was copied there before the host sent the message, which this thread has acquired.
-    // SYNC: with the fence behind it, acquires what was copied to the buffer and to its entry before the host sent the
-    // message, and what other blocks have written there, also past an L1 cache that still holds other bytes of that memory.
+    // The entry was copied there before the host sent the message, which this thread has acquired. Both halves are on their way at once:
+    // the first does not acquire.
     let [address, of_place] = Gpu::load_whole(&entry.place);
-    let [bytes, of_extent] = Gpu::load_whole(&entry.extent);
-    if has_fence {
-        block.fence_device();
-    }
+    let [bytes, of_extent] = match acquires {
+        // SYNC: acquires what was copied to the buffer and to its entry before the host sent the message, and what other blocks have
+        // written there, also past an L1 cache that still holds other bytes of that memory.
+        true => Gpu::observe(&entry.extent),
+        false => Gpu::load_whole(&entry.extent),
+    };
     let named = generation | mark;
     if of_place != named || of_extent != named {
         return None; // given back, not yet whole, of another runtime, or frozen where it may not be, or not where it must
@@ -265,7 +265,7 @@ impl<T: ElementAtomic> View<'_, T> {
     }
 }
 
-/// The elements of a buffer, to which a handler only adds: cheaper to have than a [`View`], by the fence that reading needs.
+/// The elements of a buffer, to which a handler only adds: cheaper to have than a [`View`], which acquires what is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Adder<'a>(View<'a, u64>);
 

@@ -361,17 +361,16 @@ ring_kernel! {
         let state = ctx.view(&request.state);
         let state = state.filter(|state| first <= state.len() && state.len() - first >= LSTM_STATE);
         let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
-        let is_own = |unit: usize| units.contains(&unit);
         if let Some(state) = state {
             let mut i = ctx.thread();
             while i < UNITS {
+                // All four are on their way before the first is kept.
                 let of = |part: usize| state.get(first + UNITS * part + i).unwrap_or(0.0);
-                values.set(HIDDEN[0] + i, of(0));
-                values.set(HIDDEN[2] + i, of(1));
-                if is_own(i) {
-                    cells.set(i, of(2));
-                    cells.set(UNITS + i, of(3));
-                }
+                let read = [of(0), of(1), of(2), of(3)];
+                values.set(HIDDEN[0] + i, read[0]);
+                values.set(HIDDEN[2] + i, read[1]);
+                cells.set(i, read[2]);
+                cells.set(UNITS + i, read[3]);
                 i += ctx.threads();
             }
         }
@@ -382,29 +381,35 @@ ring_kernel! {
         }
         ctx.sync_block();
         let (gates, early) = (ctx.shared(Lstm::GATES), ctx.shared(Lstm::EARLY));
-        each_gate(ctx, &units, |gate| {
-            let sum = weights.gate::<0>(ctx, gate, 0..ROW[0], 0);
-            let of_hidden = weights.gate::<1>(ctx, gate, UNITS..ROW[1], HIDDEN[1]);
-            if ctx.lane() == 0 {
-                gates.set(4 * gate.own + gate.gate, sum);
-                early.set(4 * gate.own + gate.gate, of_hidden);
+        // What the second layer gets of its own hidden state does not wait for the first one.
+        each_gate(ctx, &units, 2, |gate| {
+            let at = 4 * gate.own + gate.gate;
+            if gate.layer == 0 {
+                let sum = weights.gate::<0>(ctx, gate, 0..ROW[0], 0);
+                if ctx.lane() == 0 {
+                    gates.set(at, gate.of(sum));
+                }
+            } else {
+                let of_hidden = weights.gate::<1>(ctx, gate, UNITS..ROW[1], HIDDEN[1]);
+                if ctx.lane() == 0 {
+                    early.set(at, of_hidden);
+                }
             }
         });
         ctx.sync_block();
         let is_there = state.is_some();
         layer(ctx, &units, (0, HIDDEN[1]), is_there);
-        // All blocks have read the stream's state: the next one may be written there.
-        keep(ctx, &units, state, (first, 0));
-        each_gate(ctx, &units, |gate| {
+        each_gate(ctx, &units, 1, |gate| {
             let sum = weights.gate::<1>(ctx, gate, 0..UNITS, HIDDEN[1]);
             let at = 4 * gate.own + gate.gate;
             if ctx.lane() == 0 {
-                gates.set(at, sum + early.get(at).unwrap_or(0.0));
+                gates.set(at, gate.of(sum + early.get(at).unwrap_or(0.0)));
             }
         });
         ctx.sync_block();
         layer(ctx, &units, (1, HIDDEN[2]), is_there);
-        keep(ctx, &units, state, (first, 1));
+        // All blocks have read the stream's state, long before: the next one may be written there.
+        keep(ctx, &units, state, first);
         if ctx.block() == 0 {
             outputs(ctx, weights, response);
         }
@@ -417,16 +422,29 @@ struct Gate {
     unit: usize,
     own: usize,
     gate: usize,
+    layer: usize,
 }
 
-/// Each warp of the block: does that for some of the gates of its units.
+impl Gate {
+    /// What the gate makes of its sum.
+    #[inline(always)]
+    fn of(self, sum: f32) -> f32 {
+        if self.gate == CELL { tanh(sum) } else { sigmoid(sum) }
+    }
+}
+
+/// Which of the four gates (input, forget, cell, output) is the one of the cell.
+const CELL: usize = 2;
+
+/// Each warp of the block: does that for some of the gates of its units in so many layers.
 #[inline(always)]
-fn each_gate(ctx: &GridContext<'_>, units: &Range<usize>, does: impl Fn(Gate)) {
+fn each_gate(ctx: &GridContext<'_>, units: &Range<usize>, layers: usize, does: impl Fn(Gate)) {
     let warps = ctx.threads() / ctx.lanes();
     let mut job = ctx.thread() / ctx.lanes();
-    while job < 4 * units.len() {
-        let (own, gate) = (job / 4, job % 4);
-        does(Gate { unit: units.start + own, own, gate });
+    while job < 4 * units.len() * layers {
+        let (of_layer, gate) = (job / 4, job % 4);
+        let (own, layer) = (of_layer / layers, of_layer % layers);
+        does(Gate { unit: units.start + own, own, gate, layer });
         job += warps;
     }
 }
@@ -443,9 +461,9 @@ fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize
         let [input, forget, cell, output] =
             ctx.shared(Lstm::GATES).get4(4 * own).unwrap_or_default();
         let before = cells.get(at).unwrap_or(0.0);
-        let cell = mul_add(sigmoid(forget), before, sigmoid(input) * tanh(cell));
+        let cell = mul_add(forget, before, input * cell);
         cells.set(at, cell);
-        value = if is_there { sigmoid(output) * tanh(cell) } else { f32::NAN };
+        value = if is_there { output * tanh(cell) } else { f32::NAN };
         values.set(to + units.start + own, value);
         own += ctx.threads();
     }
@@ -462,48 +480,46 @@ fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize
     });
 }
 
-/// All threads of the block: the hidden state and the cell state of the block's units of a layer go to the state of the stream, if there is one.
+/// All threads of the block: the hidden states and the cell states of the block's units go to the state of the stream, if there is one, which
+/// begins there.
 #[inline(always)]
-fn keep(
-    ctx: &GridContext<'_>,
-    units: &Range<usize>,
-    state: Option<View<'_, f32>>,
-    (first, layer): (usize, usize),
-) {
+fn keep(ctx: &GridContext<'_>, units: &Range<usize>, state: Option<View<'_, f32>>, first: usize) {
     let Some(state) = state else { return };
-    let values = ctx.shared(Lstm::VALUES);
-    let mut unit = units.start + ctx.thread();
-    while unit < units.end {
-        let value = values.get(HIDDEN[1 + layer] + unit).unwrap_or(0.0);
-        state.set(first + UNITS * layer + unit, value);
-        let cell = ctx.shared(Lstm::CELLS).get(UNITS * layer + unit).unwrap_or(0.0);
-        state.set(first + UNITS * (2 + layer) + unit, cell);
-        unit += ctx.threads();
+    let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
+    let mut job = ctx.thread();
+    while job < 4 * units.len() {
+        let (part, unit) = (job % 4, units.start + job / 4);
+        let value = match part {
+            0 | 1 => values.get(HIDDEN[1 + part] + unit),
+            _ => cells.get(UNITS * (part - 2) + unit),
+        };
+        state.set(first + UNITS * part + unit, value.unwrap_or(0.0));
+        job += ctx.threads();
     }
 }
 
-/// All threads of block 0: the outputs, a warp for each.
+/// All threads of block 0: the outputs, half a warp for each.
 #[inline(always)]
 fn outputs(ctx: &GridContext<'_>, weights: Weights<'_>, response: &Output<LstmAnswer>) {
     let values = ctx.shared(Lstm::VALUES);
-    let warps = ctx.threads() / ctx.lanes();
-    let mut row = ctx.thread() / ctx.lanes();
+    let parts = ctx.lanes().min(16);
+    let (mut row, part) = (ctx.thread() / parts, ctx.thread() % parts);
     let mut is_done = true;
     while row < OUTPUTS {
         let mut own = [0.0; 4];
-        let mut i = 4 * ctx.lane();
+        let mut i = 4 * part;
         while i < UNITS {
             let w = weights.of_output(row * UNITS + i);
             let x = values.get4(HIDDEN[2] + i).unwrap_or_default();
             own = core::array::from_fn(|k| mul_add(w[k], x[k], own[k]));
-            i += 4 * ctx.lanes();
+            i += 4 * parts;
         }
-        let y = ctx.sum_warp(total(own)) + weights.output_bias(row);
+        let y = ctx.sum_of(total(own), parts) + weights.output_bias(row);
         is_done &= !y.is_nan();
-        if ctx.lane() == 0 {
+        if part == 0 {
             response.set(offset_of!(LstmAnswer, y), row, y);
         }
-        row += warps;
+        row += ctx.threads() / parts;
     }
     // A value that is no number makes each output none.
     if ctx.thread() == 0 && is_done {
@@ -666,7 +682,7 @@ fn load_layer<const LAYER: usize>(
     weights: Weights<'_>,
 ) {
     let held = ctx.shared(Lstm::WEIGHTS);
-    let of = |own: usize, gate: usize| Gate { unit: units.start + own, own, gate };
+    let of = |own: usize, gate: usize| Gate { unit: units.start + own, own, gate, layer: LAYER };
     let fours = ROW[LAYER] / 4;
     let mut k = ctx.thread();
     while k < units.len() * 4 * fours {

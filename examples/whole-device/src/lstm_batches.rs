@@ -120,9 +120,12 @@ ring_kernel! {
         let early = payload.map(|payload| payload.first(ctx, &steps, parts()));
         let (weights, buffers) = (Weights::of(ctx, request), Buffers::of(ctx, request));
         let found = payload.zip(early).zip(buffers).zip(weights);
-        let is_there = found.is_some_and(|(((payload, early), buffers), _)| {
-            payload.bring(ctx, &buffers, early, (&steps, parts()))
-        });
+        let is_there = match found {
+            Some((((payload, early), buffers), _)) => {
+                payload.bring(ctx, &buffers, early, (&steps, parts()))
+            }
+            None => false,
+        };
         // A barrier, behind which the team's streams and inputs are in the memory of the device.
         let is_missing = ctx.max(u32::from(!is_there)) != 0;
         let Some((((payload, _), buffers), weights)) = found.filter(|_| !is_missing) else {

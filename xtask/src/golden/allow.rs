@@ -78,8 +78,8 @@ fn allowed(place: Place) -> &'static [Allowed] {
         }
         // Words that handlers of several threads share, one by one and by fours.
         Place::Payload => const { &[stores(RELAXED, &[32, 128]), reads(RELAXED, &[32, 128])] },
-        // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before.
-        Place::BufferTable => const { &[reads(RELAXED, &[128])] },
+        // Half an entry as one, of the scope of the GPU: other caches may hold what lay there before. One half acquires.
+        Place::BufferTable => const { &[reads(STRONG, &[128])] },
         // Elements that many threads share. Four are read or written at once by weak accesses: PTX has no others so wide. What is frozen is
         // read by weak ones.
         Place::Buffer => {

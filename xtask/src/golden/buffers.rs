@@ -1,6 +1,6 @@
 //! Kernels whose handlers view buffers. The table of buffers and the buffers are memory of the GPU that the host reads and
-//! writes by copies only. An entry is read at the scope of the GPU, and a fence of that scope stands before what it leads to:
-//! L1, which is not coherent, holds nothing old behind it. So the elements are accessed at the scope of the block, which L1 may
+//! writes by copies only. An entry is read at the scope of the GPU, half of it by a load that acquires, before what it leads to:
+//! L1, which is not coherent, holds nothing old behind that. So the elements are accessed at the scope of the block, which L1 may
 //! answer. An addition, and what else changes an element as one, is of the scope of the GPU: threads of several blocks do so to the same
 //! element. Only listed kernels do.
 
@@ -44,62 +44,42 @@ pub fn is_change(function: &str, name: &str, has: impl Fn(&str) -> bool) -> bool
     is_relaxed && (adds || changes)
 }
 
-/// Of each statement, whether it is the read of an entry, the fence behind it, or the access of an element. The fence is
-/// the first behind it, before any branch.
+/// Whether a statement is the read of an entry, or the access of an element.
 #[must_use]
-pub fn of_views(lines: &[Statement<'_>]) -> Vec<bool> {
-    let mut is_behind_entry = false;
-    let of_view = |line: &Statement<'_>| {
-        let is_one = |parts: &[&str]| parts.iter().all(|part| line.has(part));
-        match line.name() {
-            "ld" if is_one(&["relaxed", "gpu", "global", "b128"]) => {
-                is_behind_entry = true;
-                true
-            }
-            "ld" | "st" if is_one(&["relaxed", "cta", "global"]) => {
-                line.has("b32") || line.has("b64")
-            }
-            "fence" => std::mem::take(&mut is_behind_entry) && is_one(&["acq_rel", "gpu"]),
-            _ => {
-                let ends = ["bra", "brx", "ret", "exit", "bar", "barrier"];
-                let goes_on = !ends.contains(&line.name());
-                is_behind_entry &= goes_on;
-                false
-            }
-        }
-    };
-    lines.iter().map(of_view).collect()
+pub fn is_of_view(line: &Statement<'_>) -> bool {
+    let is_one = |parts: &[&str]| parts.iter().all(|part| line.has(part));
+    match line.name() {
+        "ld" if is_one(&["gpu", "global", "b128"]) => line.has("relaxed") || line.has("acquire"),
+        "ld" | "st" if is_one(&["relaxed", "cta", "global"]) => line.has("b32") || line.has("b64"),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of_views;
+    use super::is_of_view;
 
     #[test]
     fn only_what_a_view_does_is_narrow() {
         let is = |text: &str| {
-            let lines: Vec<_> = ring_ptx::statements(text).collect();
-            of_views(&lines).last() == Some(&true)
+            let line = ring_ptx::statements(text).last().expect("a statement");
+            is_of_view(&line)
         };
-        const ENTRY: &str = "ld.relaxed.gpu.global.b128 %rq1, [%rd1];";
         for good in [
-            ENTRY,
+            "ld.relaxed.gpu.global.b128 %rq1, [%rd1];",
+            "ld.acquire.gpu.global.b128 %rq1, [%rd1];",
             "ld.relaxed.cta.global.b32 %r1, [%rd1];",
             "st.relaxed.cta.global.b64 [%rd1], %rd2;",
-            &format!("{ENTRY}\nadd.s64 %rd1, %rd1, 1;\nfence.acq_rel.gpu;"),
         ] {
             assert!(is(good), "{good}");
         }
         for bad in [
             "ld.relaxed.cta.global.b128 %rq1, [%rd1];",
             "st.relaxed.gpu.global.b128 [%rd1], %rq1;",
-            "ld.acquire.gpu.global.b128 %rq1, [%rd1];",
+            "ld.acquire.cta.global.b128 %rq1, [%rd1];",
             "st.release.cta.global.b32 [%rd1], %r1;",
             "ld.volatile.global.b32 %r1, [%rd1];",
             "fence.acq_rel.gpu;",
-            &format!("{ENTRY}\nfence.acq_rel.cta;"),
-            &format!("{ENTRY}\nfence.acq_rel.gpu;\nfence.acq_rel.gpu;"),
-            &format!("{ENTRY}\n@%p1 bra $L1;\nfence.acq_rel.gpu;"),
         ] {
             assert!(!is(bad), "{bad}");
         }

@@ -120,10 +120,9 @@ fn with_code(
     found.extend(memory::read_modify_write(&others));
     // What a view of a buffer does is for threads of the GPU; by place it is checked with all other accesses.
     let views = |line: usize| function(line).is_some_and(|one| buffers::is_listed(one.name));
-    let both = lines.iter().zip(buffers::of_views(lines));
-    let others = both
-        .filter(|(line, is_of_view)| !(has_scopes(line.line) || *is_of_view && views(line.line)));
-    let others: Vec<_> = others.map(|(line, _)| *line).collect();
+    let is_of_view = |line: &Statement<'_>| views(line.line) && buffers::is_of_view(line);
+    let others = lines.iter().filter(|line| !(has_scopes(line.line) || is_of_view(line)));
+    let others: Vec<_> = others.copied().collect();
     found.extend(memory::scope(&others));
     found.extend(memory::fences(&others));
     found.extend(accesses(&functions, lines));

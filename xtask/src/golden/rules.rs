@@ -85,10 +85,11 @@ fn next_event(event: Event) -> bool {
 
 /// The rule for kernels that view buffers, with ports or without.
 pub const VIEWS: Rule = Rule::device(
-    "no fence.acq_rel.gpu between an entry of the table of buffers and what it leads to",
-    |event| reads(event, Place::BufferTable),
+    "neither an acquiring load nor a fence between an entry of the table of buffers and what it leads to",
+    |event| reads(event, Place::BufferTable) && is_relaxed(event),
     |event| matches!(event, Event::Access(access) if access.place == Place::Buffer && !is_of_gpu(access)),
-);
+)
+.until(|event| reads(event, Place::BufferTable) && !is_relaxed(event));
 
 /// Whether an access is made where all threads of the GPU see memory, past any L1 cache.
 fn is_of_gpu(access: Access) -> bool {

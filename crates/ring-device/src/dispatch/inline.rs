@@ -56,6 +56,9 @@ impl<K: Kernel> Channel<'_, K> {
         _ => 2,
     };
 
+    /// Whether one warp polls, and others do nothing meanwhile.
+    pub const POLLS_ALONE: bool = Threads::WARP > 1 && Self::POLLERS == 1;
+
     /// Whether looks at requests acquire what the host wrote before it sent them: where a handler may read the payload arena.
     /// An acquiring load takes as long as another one, and a fence behind it about a microsecond; but a warp can do nothing
     /// until its look is there. Where there is no payload, a fence comes before slots are read, and messages need none.
@@ -77,7 +80,7 @@ impl<K: Kernel> Channel<'_, K> {
     /// Bytes from one inline message to the next where a warp handles them. Each of a request's inline atoms is written there whole, and
     /// the last may have more bytes than the request: they must not be those of the next one. Where the response lies behind the request
     /// they are its, which is written later. An odd number of atoms, as [`STAGE`](Scope::STAGE) has.
-    const INLINE_STRIDE: usize = {
+    pub const INLINE_STRIDE: usize = {
         let (stride, response) = <K::Scope as Scope<K>>::STAGE;
         let written = (INLINE_ATOM_BYTES * Self::ATOMS).div_ceil(16);
         16 * if response == 0 && written > stride { written | 1 } else { stride }
@@ -210,7 +213,12 @@ impl<K: Kernel> Channel<'_, K> {
         // Before it is known which are claimed: the others do no harm there.
         // SAFETY: this is warp `poller`, and the block waits for a wake.
         unsafe { look.take((threads, Self::SPAN), Self::ATOMS, aim, self.atoms_of(base)) };
-        let run = Run::of(if !many && seen.is_contiguous() {
+        let run = Run::of(if Self::POLLS_ALONE && !many {
+            if self.is_lane_0() {
+                m.inbox.claims.set(seen.after_next());
+            }
+            1
+        } else if !many && seen.is_contiguous() {
             let claimed = self.is_lane_0() && m.inbox.claim(threads, seen, seen.after_next());
             self.broadcast32(u32::from(claimed))
         } else {
@@ -317,44 +325,48 @@ impl<K: Kernel> Channel<'_, K> {
         self.add32(&self.memory().outbox.committed, 1);
     }
 
-    /// Leaves the inline request that is the `message`th of a look in the input window for the whole block.
-    /// `line_is_free`: its response may go inline, if it fits.
+    /// The only polling warp: readies the output window for the response to one request.
+    #[inline(always)]
+    pub fn prepare_window(&self) {
+        // SAFETY: the window has room for a response; the block waits, and reads it after a barrier.
+        unsafe { <K::Scope as Scope<K>>::prepare(self.window(), 1, self.lane(), Threads::WARP) };
+    }
+
+    /// The only polling warp, while the block waits: leaves the inline request `next`, the `message`th of a look, in the input window, and wakes
+    /// the whole block for it. The output window is [ready](Self::prepare_window). `line_is_free`: the response may go
+    /// inline, if it fits. `is_checked`: there is a budget to look after. The look before the one that shows it was at `unseen`.
     #[inline(always)]
     pub fn stage_for_block(
         &self,
         look: Look,
         (next, message): (u64, u32),
-        line_is_free: bool,
-        poller: u32,
+        (line_is_free, is_checked): (bool, bool),
+        unseen: u64,
     ) {
-        if self.wake(Wake::Inline) {
-            let (window, warp) =
-                (self.memory().scratch.bytes(0), (self.threads_of_block(), Self::SPAN));
-            // SAFETY: the window is larger than an inline message; only the warp that won the wake writes
-            // it, and the block reads it after the barrier.
-            unsafe {
-                look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32));
-                <K::Scope as Scope<K>>::prepare(self.window(), 1, self.lane(), Threads::WARP);
-            }
-            if self.is_lane_0() {
-                let m = self.memory();
-                m.inbox.staged.set(next);
-                m.inbox.answers_inline.set(line_is_free);
-                m.telemetry.unseen.set(m.telemetry.tally(poller).before.get());
-            }
-            if <K::Scope as Scope<K>>::IS_GRID {
-                self.warp_sync();
-                if self.may_answer_staged() {
-                    // SAFETY: the request is in the window, and the block, which finds the same, handles it before anything else.
-                    unsafe { <K::Scope as Scope<K>>::announce(self.block, self.window()) };
-                }
-            }
+        let (m, warp) = (self.memory(), (self.threads_of_block(), Self::SPAN));
+        let window = m.scratch.bytes(0);
+        // SAFETY: the window is larger than an inline message; only this warp writes it, and the block reads it after the
+        // barrier.
+        unsafe { look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32)) };
+        let both = K::Response::FITS_INLINE && line_is_free && !is_checked;
+        if self.is_lane_0() {
+            m.inbox.staged.set(next);
+            m.inbox.answers_inline.set(line_is_free);
+            m.telemetry.unseen.set(unseen);
+            m.signals.wake.set(if both { Wake::InlineBoth } else { Wake::Inline });
+        }
+        if <K::Scope as Scope<K>>::IS_GRID && both {
+            // SAFETY: the request is in the window, and the block handles it before anything else.
+            unsafe { <K::Scope as Scope<K>>::announce(self.block, self.window()) };
         }
     }
 
     /// Whether `next`, which was the first unclaimed request, still is.
     #[inline(always)]
     pub fn is_unclaimed(&self, next: u64) -> bool {
+        if Self::POLLS_ALONE {
+            return true; // nobody else claims
+        }
         let claims = &self.memory().inbox.claims;
         self.agreed(claims.get().next(next) == next)
     }

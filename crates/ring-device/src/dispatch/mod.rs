@@ -8,6 +8,7 @@
 //! A kernel is launched once and stays, or many times over the same memory: each launch continues
 //! where the last one left ([`resume`]), until the host ends it or one of its budgets is spent.
 
+mod await_inline;
 mod channel;
 mod emit;
 mod first;
@@ -192,12 +193,13 @@ impl<K: Kernel> Channel<'_, K> {
             }
             this.wait();
             this.sync();
-            answered_staged = Self::STAGES && this.may_answer_staged();
+            let wake = this.memory().signals.wake.get();
+            answered_staged = Self::STAGES && wake == Wake::InlineBoth;
             if answered_staged {
                 this.answer_staged();
                 continue;
             }
-            let mut decision = match this.memory().signals.wake.get() {
+            let mut decision = match wake {
                 Wake::Slots if Self::BY_WARP => this.answer_by_warps(),
                 wake @ (Wake::Slots | Wake::Inline) if !Self::BY_WARP => {
                     this.answer_by_block(wake == Wake::Inline)

@@ -1,6 +1,7 @@
 //! Waiting: the polling warps look at the doorbell until there is something for the whole block,
 //! and answer inline messages by themselves where the kernel's scope allows it.
 
+use super::await_inline::{Answered, Awaited};
 use super::channel::{Channel, launch};
 use crate::block::cell::Word;
 use crate::block::{Cooperate, Threads};
@@ -31,27 +32,6 @@ struct Turn {
     may_look: bool,
 }
 
-/// Inline messages that a polling warp has answered, of which it has not told or counted yet. Times are those that
-/// lane 0 knows, in ticks, the low halves.
-#[derive(Clone, Copy)]
-struct Answered {
-    n: u32,
-    took: u32,
-    waited: u32,
-}
-
-impl Answered {
-    const NONE: Answered = Answered { n: 0, took: 0, waited: 0 };
-
-    /// `n` of them, by a handler that `began` and `ended`; the look `before` did not show them.
-    #[inline(always)]
-    fn new(n: u32, (began, ended): (u64, u64), before: u64) -> Answered {
-        let short = |ticks: u64| if ticks >> 32 == 0 { ticks as u32 } else { u32::MAX };
-        let (took, waited) = (ended.wrapping_sub(began), began.wrapping_sub(before));
-        Answered { n, took: short(took), waited: short(waited) }
-    }
-}
-
 /// Cycles that must lie between two looks of a pair of warps, nearly half a read across the bus, or a round trip that
 /// fits the looks' rhythm brings both into step: on an H200 the median round trip is then 2.75 us and not 2.0.
 const APART: u32 = 800;
@@ -74,6 +54,7 @@ impl<K: Kernel> Channel<'_, K> {
             return; // one warp is enough to wait for a command
         }
         let (eager, limited) = (self.memory().budget.is_eager(), self.memory().budget.is_limited());
+        let awaits = Self::AWAITS_INLINE && active && !limited;
         // Looks of this wait, or of all waits where each message ends one; idle looks in a row.
         let (mut turns, mut looks) = (0u32, 0u32);
         if Self::STAGES {
@@ -111,7 +92,7 @@ impl<K: Kernel> Channel<'_, K> {
             let this = self.optimization_barrier();
             let (m, threads) = (this.memory(), this.threads_of_block());
             let (requests, warp) = (this.requests().lines(), (threads, Self::SPAN));
-            let turn = this.turn(poller);
+            let turn = this.turn(poller, next);
             next = turn.claims.next(next);
             let Turn { claims, woken, width, .. } = turn;
             if woken {
@@ -142,6 +123,27 @@ impl<K: Kernel> Channel<'_, K> {
             }
             let look = if first {
                 Look::of_boot(warp, &m.boot)
+            } else if awaits && width == 0 && !at_command {
+                if !Self::STAGES {
+                    this.settle(&mut answered, next, || this.now()); // while the look is held back
+                }
+                let looks_until_command = LOOKS_PER_COMMAND - turns % LOOKS_PER_COMMAND;
+                let (before, awaited) = this.await_inline(requests, next, looks_until_command);
+                turns = turns.wrapping_add(before);
+                looks = looks.saturating_add(before);
+                match awaited {
+                    Awaited::Look(look) => look,
+                    Awaited::Staged => {
+                        turns = turns.wrapping_add(1);
+                        break;
+                    }
+                    Awaited::Answered(inline) => {
+                        turns = turns.wrapping_add(1);
+                        (answered, looks) = (inline, 0);
+                        next += u64::from(inline.n);
+                        continue;
+                    }
+                }
             } else {
                 let caller = if at_command { this.caller() } else { None };
                 let host = at_command.then(|| this.host());
@@ -203,7 +205,9 @@ impl<K: Kernel> Channel<'_, K> {
                 ready = if Self::IN_ORDER && ready & 1 == 0 { 0 } else { ready };
             }
             let acted = if Self::STAGES && ready & 1 != 0 && !woken {
-                this.stage_for_block(look, (next, 0), true, poller);
+                this.prepare_window();
+                let unseen = m.telemetry.before(poller);
+                this.stage_for_block(look, (next, 0), (true, limited || eager), unseen);
                 true
             } else if Self::ANSWERS_INLINE && ready != 0 {
                 let of = (next, base, ready, many);
@@ -211,6 +215,9 @@ impl<K: Kernel> Channel<'_, K> {
                 let slots_end = sought.slots_end;
                 let (n, began, ended) = this.answer_inline(look, claims, of, slots_end, by, aim);
                 answered = Answered::new(n, (began, ended), m.telemetry.before(poller));
+                if Self::POLLS_ALONE {
+                    next += u64::from(n);
+                }
                 true
             } else {
                 // Only who looks at the next request finds what else there is to do.
@@ -279,10 +286,13 @@ impl<K: Kernel> Channel<'_, K> {
     }
 
     /// A polling warp: what it must know before it looks. Lane 0 reads all of it at once and decides; the others are
-    /// told.
+    /// told. The first unclaimed request was `next` before.
     #[inline(always)]
-    fn turn(&self, poller: u32) -> Turn {
+    fn turn(&self, poller: u32, next: u64) -> Turn {
         let (m, threads) = (self.memory(), self.threads_of_block());
+        if Self::POLLS_ALONE {
+            return self.turn_alone(next);
+        }
         let (claims, width) = (m.inbox.claims.get(), m.inbox.width.get() as u32);
         let woken = m.signals.wake.get() != Wake::None;
         if Threads::WARP == 1 {
@@ -311,6 +321,21 @@ impl<K: Kernel> Channel<'_, K> {
             may_look: found & 2 != 0,
             width: found >> 2,
         }
+    }
+
+    /// The same where one warp polls: it knows by itself what it has claimed.
+    #[inline(always)]
+    fn turn_alone(&self, next: u64) -> Turn {
+        let m = self.memory();
+        self.warp_sync(); // what its threads have set before
+        if self.is_lane_0() {
+            let tally = m.telemetry.tally(0);
+            tally.before.set(tally.at.get());
+            tally.at.set(self.ticks());
+        }
+        let width = if Self::IN_ORDER { m.inbox.width.get() as u32 } else { 0 };
+        let woken = m.signals.wake.get() != Wake::None;
+        Turn { claims: Claims::open(next), width, woken, may_look: !woken }
     }
 
     /// One thread: `depth` messages were in flight when one of them was sent that its warp has answered.
@@ -430,7 +455,10 @@ impl<K: Kernel> Channel<'_, K> {
                     if !Self::STAGES && self.agreed(line_is_free) {
                         return NOTHING; // the poller answers it by itself, at another look
                     }
-                    self.stage_for_block(look, (next, message), line_is_free, poller);
+                    self.prepare_window();
+                    let is_checked = m.budget.is_limited() || m.budget.is_eager();
+                    let unseen = m.telemetry.before(poller);
+                    self.stage_for_block(look, (next, message), (line_is_free, is_checked), unseen);
                     return ACTED;
                 }
                 if Self::ANSWERS_INLINE && self.agreed(line_is_free) {

@@ -246,19 +246,8 @@ impl<K: Kernel> Channel<'_, K> {
         self.sync(); // all know whether to stop, and the windows may be written anew
     }
 
-    /// All threads, at work: whether there is a staged request whose response goes inline, with no budget to look after.
-    #[inline(always)]
-    pub fn may_answer_staged(&self) -> bool {
-        let m = self.memory();
-        // All of it is read at once: six reads, each of which waits for the one before, would take six times as long.
-        let (wake, inline) = (m.signals.wake.get(), m.inbox.answers_inline.get());
-        let (staged, next) = (m.inbox.staged.get(), m.inbox.next.get());
-        let is_checked = m.budget.is_limited() | m.budget.is_eager();
-        K::Response::FITS_INLINE && (wake == Wake::Inline) & inline & (staged == next) & !is_checked
-    }
-
-    /// All threads: answers the staged request inline, and is done with it. Until the next barrier only the first warp, which
-    /// polls, does anything: it looks at the next request without meeting the others.
+    /// All threads, behind [`Wake::InlineBoth`]: answers the staged request inline, and is done with it. Until the next barrier
+    /// only the first warp, which polls, does anything: it looks at the next request without meeting the others.
     #[inline(always)]
     pub fn answer_staged(&self) {
         let m = self.memory();

@@ -287,16 +287,19 @@ impl<'a> GridMemory<'a> {
         let words = size_of::<Q>().next_multiple_of(16) / 4;
         let others = threads.blocks().saturating_sub(1) as usize;
         let copies = if others < copies::<Q>() { others } else { copies::<Q>() };
-        let mut t = first as usize;
-        while t < copies * pieces::<Q>() {
-            let (copy, k) = (t / pieces::<Q>(), t % pieces::<Q>());
+        let mut k = first as usize;
+        while k < pieces::<Q>() {
             // Behind the last word it is read once more: less than a branch takes.
             // SAFETY: a word of the request's slot, which has some.
             let word =
                 |w: usize| unsafe { request.cast::<u32>().add((3 * k + w).min(words - 1)).read() };
-            let payload = [word(0), word(1), word(2)];
-            Gpu::store_whole(self.atom::<Q>(copy, k), stamped(payload, stamp));
-            t += step as usize;
+            let piece = stamped([word(0), word(1), word(2)], stamp);
+            let mut copy = 0;
+            while copy < copies {
+                Gpu::store_whole(self.atom::<Q>(copy, k), piece);
+                copy += 1;
+            }
+            k += step as usize;
         }
     }
 

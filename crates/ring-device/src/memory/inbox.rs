@@ -39,6 +39,13 @@ pub(crate) struct Inbox {
     /// Looks of the polling warp where the block is woken for each message: a wait goes on counting where the one before
     /// ended, so that every so many'th look is at the host's command, too.
     pub turns: Cell<u64>,
+    /// Whether the host had no other request in flight when it sent the one that was answered last. Set by the thread that has
+    /// its control atom, where one warp polls and answers by itself; so are the next two, by its lane 0.
+    pub was_alone: Cell<bool>,
+    /// When the first look behind the answer to such a request is due, in ticks; 0 for at once.
+    pub look_due: Cell<u64>,
+    /// Ticks between such an answer and that look, as they have proved best.
+    pub hold: Cell<u64>,
     /// Tail of the requests as last seen in the doorbell: the low half of an index.
     pub seen_tail: Cell<u64>,
     /// Requests that the host was told to be consumed, as an index.

@@ -13,6 +13,8 @@ pub(crate) enum Wake {
     Slots = 1,
     /// Request [`Inbox::staged`](super::inbox::Inbox::staged) came inline and is in the input window.
     Inline = 2,
+    /// The same of the next request; its response goes inline, and there is no budget to look after.
+    InlineBoth = 5,
     /// The host wrote [`Signals::command`].
     Command = 3,
     /// The channel is to leave; [`Signals::decision`] says why.
@@ -32,6 +34,7 @@ impl Word for Wake {
             1 => Wake::Slots,
             2 => Wake::Inline,
             3 => Wake::Command,
+            5 => Wake::InlineBoth,
             _ => Wake::Leave,
         }
     }
@@ -171,7 +174,8 @@ mod tests {
             let exit = (1..11).contains(&word).then(|| Exit::from_u32(word as u32).unwrap());
             assert_eq!(decision.exit(), exit);
         }
-        for wake in [Wake::None, Wake::Slots, Wake::Inline, Wake::Command, Wake::Leave] {
+        use Wake::{Command, Inline, InlineBoth, Leave, None, Slots};
+        for wake in [None, Slots, Inline, InlineBoth, Command, Leave] {
             assert_eq!(Wake::from_word(wake.to_word()), wake);
         }
     }
