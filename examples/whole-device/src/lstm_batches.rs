@@ -120,6 +120,7 @@ ring_kernel! {
         let early = payload.map(|payload| payload.first(ctx, &steps, parts()));
         let (weights, buffers) = (Weights::of(ctx, request), Buffers::of(ctx, request));
         let found = payload.zip(early).zip(buffers).zip(weights);
+        // Not by `is_some_and`: rustc makes a function of its own of that closure, which has local memory.
         let is_there = match found {
             Some((((payload, early), buffers), _)) => {
                 payload.bring(ctx, &buffers, early, (&steps, parts()))

@@ -8,12 +8,13 @@ use crate::memory::claims::Claims;
 use crate::memory::end::Lines;
 use crate::memory::inbox::{Look, Sought};
 
-/// Most ticks between an answer and the look behind it: a host that sends its next request at once is heard in time, and one
-/// that has sent another meanwhile waits for it no longer.
+/// Most ticks between an answer and the look behind it, about as long as the bus takes there and back: a host that sends its next
+/// request at once has sent it by then, and a slower one is not worth waiting for.
 const MOST_HOLD: u64 = 1200;
 
 /// Ticks by which that look comes later when it came too early for the next request, and sooner when it did not. So it comes too early
-/// for one request in five: to miss one takes a microsecond, and to be later some of that for each of the other four.
+/// for one request in five. Such a request waits for another look, more than a microsecond; a later look costs each of the other
+/// four what it is later.
 const LATER: u64 = 48;
 const SOONER: u64 = 12;
 
@@ -112,7 +113,7 @@ impl<K: Kernel> Channel<'_, K> {
             if was_due && self.is_lane_0() {
                 m.inbox.hold.set(next_hold(m.inbox.hold.get(), looks));
             }
-            // A CPU's thread looks at the clock by itself.
+            // On a CPU `look` has noted when looks began.
             let unseen = if Threads::WARP == 1 { tally.before.get() } else { before };
             if Self::STAGES {
                 self.stage_for_block(look, (next, 0), (true, false), unseen);
