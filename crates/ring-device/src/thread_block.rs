@@ -117,9 +117,16 @@ impl<'a> ThreadBlock<'a> {
     /// panicked on a GPU, they end here.
     #[inline(always)]
     pub(crate) fn sync(&self) {
+        self.sync_and(|| ());
+    }
+
+    /// The same, and what `reads` finds behind the barrier: it is read together with whether a handler has panicked.
+    #[inline(always)]
+    pub(crate) fn sync_and<T>(&self, reads: impl FnOnce() -> T) -> T {
         self.barrier();
+        let found = reads();
         if Threads::WARP == 1 {
-            return; // a handler that panics unwinds the one thread
+            return found; // a handler that panics unwinds the one thread
         }
         let life = &self.memory().life;
         if life.panicked.get() {
@@ -131,6 +138,7 @@ impl<'a> ThreadBlock<'a> {
             }
             self.exit();
         }
+        found
     }
 
     /// After a handler: threads of the warp whose handler panicked are gone, and the others follow them.

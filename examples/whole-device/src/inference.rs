@@ -27,8 +27,8 @@ pub const MLP_BIASES: usize = MLP[1] + MLP[2] + MLP[3];
 /// Words of a buffer of weights and biases.
 pub const MLP_BUFFER_WORDS: usize = MLP_WEIGHT_WORDS + MLP_BIASES;
 
-/// What goes into the perceptron.
-#[repr(C)]
+/// What goes into the perceptron. So aligned it is read by fours.
+#[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct MlpRequest {
     /// The inputs.
@@ -65,8 +65,8 @@ ring_kernel! {
             BIASES: [f32; MLP_BIASES],
             /// The reference to the buffer that they are of.
             HELD: [u32; 4],
-            /// The inputs of each layer.
-            VALUES: [f32; MLP[0] + MLP[1] + MLP[2]],
+            /// The values of the hidden layers.
+            VALUES: [f32; MLP[1] + MLP[2]],
             /// Parts of sums.
             SUMS: [f32; PARTS * MLP[1]],
         },
@@ -74,20 +74,24 @@ ring_kernel! {
     }
 
     fn handle(ctx: &BlockContext, request: &MlpRequest, response: &Output<MlpAnswer>) {
-        let values = ctx.shared(Mlp::VALUES);
-        let mut i = ctx.thread();
-        while i < MLP[0] {
-            values.set(i, request.x.get(i).copied().unwrap_or(0.0));
-            i += ctx.threads();
+        if !holds(ctx.shared(Mlp::HELD), &request.weights) {
+            if !load_mlp(ctx, &request.weights) {
+                return;
+            }
+            ctx.sync();
         }
-        if !holds(ctx.shared(Mlp::HELD), &request.weights) && !load_mlp(ctx, &request.weights) {
-            return;
-        }
-        ctx.sync();
         const IN: [usize; 2] = [MLP[0], MLP[1]];
-        hidden::<{ IN[0] }, { span(IN[0]) }, { IN[0] / PARTS }>(ctx, (0, 0), 0);
+        let values = ctx.shared(Mlp::VALUES);
+        let (parts, _) = request.x.as_chunks::<{ MLP[0] / PARTS }>();
+        hidden::<{ IN[0] }, { span(IN[0]) }, _>(ctx, (0, 0), 0, |part| {
+            let inputs = parts.get(part)?;
+            Some(|i: usize| core::array::from_fn(|k| inputs[i + k]))
+        });
         let second = (MLP_WORDS[0], MLP[1]);
-        hidden::<{ IN[1] }, { span(IN[1]) }, { IN[1] / PARTS }>(ctx, second, IN[0]);
+        hidden::<{ IN[1] }, { span(IN[1]) }, _>(ctx, second, MLP[1], |part| {
+            let inputs = values.array::<{ IN[1] / PARTS }>(part * (IN[1] / PARTS))?;
+            Some(move |i| inputs.get4(i).unwrap_or_default())
+        });
         output(ctx, response);
         if ctx.thread() == 0 {
             response.set(offset_of!(MlpAnswer, done), 0, 1u32);
@@ -180,14 +184,15 @@ const fn span(inputs: usize) -> usize {
     4 * MLP[1] * (eights(inputs) - 1) + 4 * MLP[1] / 2 + 4
 }
 
-/// All threads of the block: a hidden layer of `IN` inputs, whose weights and biases begin there, from the values that begin at `from` to those
-/// behind them. A thread has two rows, for which it reads the inputs once. `SPAN` is [`span`] of `IN`, and `OF_PART` how many inputs a part
-/// of a sum has.
+/// All threads of the block: a hidden layer of `IN` inputs, whose weights and biases begin there; its values go to those from `to` on. A thread
+/// has two rows, for which it reads the inputs once: `of_part` gives those of a part of a sum, four from such a one on. `SPAN` is [`span`]
+/// of `IN`.
 #[inline(always)]
-fn hidden<const IN: usize, const SPAN: usize, const OF_PART: usize>(
+fn hidden<const IN: usize, const SPAN: usize, Inputs: Fn(usize) -> [f32; 4]>(
     ctx: &BlockContext<'_>,
     (weights_at, biases_at): (usize, usize),
-    from: usize,
+    to: usize,
+    of_part: impl Fn(usize) -> Option<Inputs>,
 ) {
     const OUT: usize = MLP[1];
     const HALF: usize = OUT / 2;
@@ -199,15 +204,12 @@ fn hidden<const IN: usize, const SPAN: usize, const OF_PART: usize>(
         let first = part * eights(IN);
         // Whether they are there is asked once, and not for each of them.
         let weights = weights.array::<SPAN>(weights_at + 4 * (first * OUT + row));
-        let Some((weights, inputs)) = weights.zip(values.array::<OF_PART>(from + 8 * first)) else {
-            break;
-        };
+        let Some((weights, inputs)) = weights.zip(of_part(part)) else { break };
         let mut own = [[0.0; 4]; 2];
         let mut k = 0;
         while k < eights(IN) {
             let weights = |row| weights.get4(4 * (k * OUT + row)).unwrap_or_default();
-            let input = |i| inputs.get4(8 * k + i).unwrap_or_default();
-            let inputs = [input(0), input(4)];
+            let inputs = [inputs(8 * k), inputs(8 * k + 4)];
             eight(&mut own[0], weights(0), inputs);
             eight(&mut own[1], weights(HALF), inputs);
             k += 1;
@@ -222,7 +224,7 @@ fn hidden<const IN: usize, const SPAN: usize, const OF_PART: usize>(
     while row < OUT {
         let of = |part: usize| sums.get(part * OUT + row).unwrap_or(0.0);
         let sum = total(core::array::from_fn(of));
-        values.set(from + IN + row, (biases.get(biases_at + row).unwrap_or(0.0) + sum).max(0.0));
+        values.set(to + row, (biases.get(biases_at + row).unwrap_or(0.0) + sum).max(0.0));
         row += ctx.threads();
     }
     ctx.sync();
@@ -242,7 +244,7 @@ fn output(ctx: &BlockContext<'_>, response: &Output<MlpAnswer>) {
         let mut at = ctx.lane();
         while at < IN / 8 {
             let of_row = weights.get4(AT + 4 * (row * (IN / 8) + at)).unwrap_or_default();
-            let from = MLP[0] + MLP[1] + 8 * at;
+            let from = MLP[1] + 8 * at;
             let input = |i| values.get4(from + i).unwrap_or_default();
             eight(&mut own, of_row, [input(0), input(4)]);
             at += ctx.lanes();

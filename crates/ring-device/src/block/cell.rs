@@ -50,6 +50,12 @@ impl<T: Word> Cell<T> {
         T::from_word(self.0.load(Relaxed))
     }
 
+    /// Whether it holds `value`: one comparison, where what depends on [`get`](Self::get) may be a table of branches.
+    #[inline(always)]
+    pub fn is(&self, value: T) -> bool {
+        self.0.load(Relaxed) == value.to_word()
+    }
+
     /// Makes it hold `value`.
     #[inline(always)]
     pub fn set(&self, value: T) {

@@ -348,7 +348,7 @@ impl<K: Kernel> Channel<'_, K> {
         // SAFETY: the window is larger than an inline message; only this warp writes it, and the block reads it after the
         // barrier.
         unsafe { look.take_one(warp, message, Self::ATOMS, window, self.atoms_of(next as u32)) };
-        let both = K::Response::FITS_INLINE && line_is_free && !is_checked;
+        let both = Self::STAGES && K::Response::FITS_INLINE && line_is_free && !is_checked;
         if self.is_lane_0() {
             m.inbox.staged.set(next);
             m.inbox.answers_inline.set(line_is_free);

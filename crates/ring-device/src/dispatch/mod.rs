@@ -192,14 +192,13 @@ impl<K: Kernel> Channel<'_, K> {
                 this.sync();
             }
             this.wait();
-            this.sync();
-            let wake = this.memory().signals.wake.get();
-            answered_staged = Self::STAGES && wake == Wake::InlineBoth;
+            let wake = &this.memory().signals.wake;
+            answered_staged = this.sync_and(|| Self::STAGES && wake.is(Wake::InlineBoth));
             if answered_staged {
                 this.answer_staged();
                 continue;
             }
-            let mut decision = match wake {
+            let mut decision = match wake.get() {
                 Wake::Slots if Self::BY_WARP => this.answer_by_warps(),
                 wake @ (Wake::Slots | Wake::Inline) if !Self::BY_WARP => {
                     this.answer_by_block(wake == Wake::Inline)

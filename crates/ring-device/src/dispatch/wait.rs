@@ -123,7 +123,7 @@ impl<K: Kernel> Channel<'_, K> {
             }
             let look = if first {
                 Look::of_boot(warp, &m.boot)
-            } else if awaits && width == 0 && !at_command {
+            } else if awaits && width == 0 && !at_command && !woken {
                 if !Self::STAGES {
                     this.settle(&mut answered, next, || this.now()); // while the look is held back
                 }
@@ -167,7 +167,7 @@ impl<K: Kernel> Channel<'_, K> {
             this.settle(&mut answered, next, || now);
             let (free, aim) = (claims.unclaimed(base, most), this.aim(base, poller));
             let free = Threads::opaque32(free); // worked out here, and not when the look is there
-            let sought = if Self::ANSWERS_INLINE || Self::STAGES {
+            let sought = if Self::ANSWERS_INLINE {
                 // A claimed request behind the first unclaimed one had credit that covers that one too, which could not
                 // be answered in a slot any more. (`base` is no stamp of this look.)
                 let credited =
@@ -199,17 +199,12 @@ impl<K: Kernel> Channel<'_, K> {
             let asked_call = (first || at_command) && limited && this.caller().is_some();
             let called = asked_call && look.call(warp) == launch(this.block);
             let mut ready = 0;
-            if (Self::ANSWERS_INLINE || Self::STAGES) && active && whole {
+            if Self::ANSWERS_INLINE && active && whole {
                 ready = free & look.ready(warp, sought, aim, this.atoms_of(base));
                 // `base` is the next request. Until it is there, none behind it may be handled.
                 ready = if Self::IN_ORDER && ready & 1 == 0 { 0 } else { ready };
             }
-            let acted = if Self::STAGES && ready & 1 != 0 && !woken {
-                this.prepare_window();
-                let unseen = m.telemetry.before(poller);
-                this.stage_for_block(look, (next, 0), (true, limited || eager), unseen);
-                true
-            } else if Self::ANSWERS_INLINE && ready != 0 {
+            let acted = if Self::ANSWERS_INLINE && ready != 0 {
                 let of = (next, base, ready, many);
                 let by = (poller, limited);
                 let slots_end = sought.slots_end;

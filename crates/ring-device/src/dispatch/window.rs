@@ -6,6 +6,7 @@ use super::channel::Channel;
 use crate::block::{Cooperate, Words};
 use crate::kernel::{Kernel, Messages, Scope};
 use crate::memory::claims::Claims;
+use crate::memory::inbox::Aim;
 use crate::memory::outbox::commit_inline;
 use crate::memory::scratch::SCRATCH_BYTES;
 use crate::memory::signals::{Decision, Wake};
@@ -203,7 +204,7 @@ impl<K: Kernel> Channel<'_, K> {
             took = self.ticks().wrapping_sub(began);
         }
         if inline && self.is_first_warp() {
-            self.commit_staged(next);
+            self.commit_staged(self.aim_of_staged(next), self.has_used_payload());
         }
         let window = scratch.bytes(OUTPUT).cast::<Words>();
         let mut t = if inline { u32::MAX } else { self.thread() };
@@ -255,12 +256,12 @@ impl<K: Kernel> Channel<'_, K> {
         let began = self.ticks();
         // SAFETY: the polling warp has brought one request, and a barrier followed; all threads are here.
         unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), self.window(), 1) };
-        self.sync();
-        if !self.is_first_warp() {
-            return;
-        }
+        // While the others come.
+        let aim = self.is_first_warp().then(|| self.aim_of_staged(next));
+        let uses_payload = self.sync_and(|| self.has_used_payload());
+        let Some(aim) = aim else { return };
         let took = self.ticks().wrapping_sub(began);
-        self.commit_staged(next);
+        self.commit_staged(aim, uses_payload);
         if self.is_lane_0() {
             if K::USES_PAYLOAD {
                 m.signals.uses_payload.set(false); // no handler runs; the next one does so behind a barrier
@@ -277,13 +278,24 @@ impl<K: Kernel> Channel<'_, K> {
         self.warp_sync();
     }
 
+    /// Behind the barrier that follows the handler: whether it has used the payload, or memory that the host or other blocks see.
+    #[inline(always)]
+    fn has_used_payload(&self) -> bool {
+        K::USES_PAYLOAD && self.memory().signals.uses_payload.get()
+    }
+
+    /// The first warp: from where to where each thread brings an atom of the response to request `next`, if it goes inline.
+    #[inline(always)]
+    fn aim_of_staged<'s>(&'s self, next: u64) -> impl Fn(usize) -> Aim<'s> + Copy + use<'s, K> {
+        self.aim_at(next as u32, self.memory().scratch.bytes(OUTPUT), 0)
+    }
+
     /// The first warp: commits the response in the output window inline, behind the barrier that follows the handler.
     #[inline(always)]
-    fn commit_staged(&self, next: u64) {
-        if K::USES_PAYLOAD && self.memory().signals.uses_payload.get() {
+    fn commit_staged<'a>(&self, aim: impl Fn(usize) -> Aim<'a> + Copy, uses_payload: bool) {
+        if uses_payload {
             self.fence(); // the block's stores, seen through the barrier, before the response
         }
-        let aim = self.aim_at(next as u32, self.memory().scratch.bytes(OUTPUT), 0);
         let warp = (self.threads_of_block(), Self::SPAN);
         // SAFETY: the output window, which is longer than an inline message; nobody writes it now.
         unsafe { commit_inline(warp, 1, 0, aim, |_| self.note_committed()) };
