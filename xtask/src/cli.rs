@@ -82,7 +82,7 @@ pub enum Task {
     },
     /// Have Perfetto's trace processor read a trace of messages, and compare with what was written
     Perfetto,
-    /// Draw the documentation's pictures from committed results: latency against load, and a traced run
+    /// Draw the documentation's pictures from committed results: latency against load, a traced run, and the networks
     Picture,
     /// The documents as a site, by mdBook
     Book,

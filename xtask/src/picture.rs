@@ -1,6 +1,7 @@
 //! `cargo xtask picture`: the pictures of the documentation, drawn from committed results: here the README's, of latency against load, from
 //! a report of `ring bench`.
 
+pub mod networks;
 pub mod trace;
 
 use std::fmt::Write;
@@ -44,6 +45,8 @@ struct Point {
 /// When a result is missing or has no such figures.
 pub fn run(ws: &Workspace) -> Result {
     workspace::write(&ws.root().join(trace::PICTURE), &trace::of(ws)?)?;
+    workspace::write(&ws.root().join(networks::TIMES), &networks::times(ws)?)?;
+    workspace::write(&ws.root().join(networks::PAUSES), &networks::pauses(ws)?)?;
     workspace::write(&ws.root().join(PICTURE), &of(ws)?)
 }
 
