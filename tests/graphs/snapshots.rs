@@ -8,7 +8,7 @@ use ring_host::{
     RecoverGraphError, RecvTimeoutError, RestoreError, SendTimeoutError, Sender, SnapshotFileError,
     StateError,
 };
-use ring_tests::{LONG, Progress, cpu, cpu_with, kernels};
+use ring_tests::{LONG, Progress, StopOnDrop, cpu, cpu_with, kernels};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -37,14 +37,6 @@ fn pass(
         ends.0.send(Item { number, ..Item::default() }, LONG).unwrap();
         let item = ends.1.recv(LONG).unwrap();
         assert_eq!((item.number, item.counted, item.hops), (number, number + 1, 3));
-    }
-}
-
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 

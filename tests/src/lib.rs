@@ -4,8 +4,10 @@ mod call_error;
 pub mod hostile;
 pub mod kernels;
 pub mod latch;
+mod stop;
 
 pub use call_error::CallError;
+pub use stop::StopOnDrop;
 
 use ring_device::ring_kernel;
 use ring_host::device::Quirks;

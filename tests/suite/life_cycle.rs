@@ -10,7 +10,9 @@ use ring_host::{
     TrySendError,
 };
 use ring_tests::kernels::config;
-use ring_tests::{LONG, Progress, WAYS, active, cpu, cpu_with, gpu, on_each_device, until};
+use ring_tests::{
+    LONG, Progress, StopOnDrop, WAYS, active, cpu, cpu_with, gpu, on_each_device, until,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -395,14 +397,6 @@ fn sixty_kernels_with_payloads_at_once() {
             exchange(kernel, i);
         }
     });
-}
-
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

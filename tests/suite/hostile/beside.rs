@@ -9,7 +9,7 @@ use ring_host::{
     ControlError, DeviceFault, DeviceKind, Exit, Kernel, KernelHandle, LaunchConfig, Memory, Mode,
     PayloadError, Runtime,
 };
-use ring_tests::{CallError, LONG, WAYS, until};
+use ring_tests::{CallError, LONG, StopOnDrop, WAYS, until};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -61,13 +61,6 @@ fn storm(
     spoil: impl Fn(&Random, &Lines<'_>) + Sync,
     work: impl FnOnce(&AtomicU64),
 ) {
-    /// Also if the work panics.
-    struct Ends<'a>(&'a AtomicBool);
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Relaxed);
-        }
-    }
     let (over, blows) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -84,7 +77,7 @@ fn storm(
                 (0..random.below(2000)).for_each(|_| std::hint::spin_loop());
             }
         });
-        let _ends = Ends(&over);
+        let _over = StopOnDrop(&over);
         work(&blows);
     });
 }
