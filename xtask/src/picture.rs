@@ -2,6 +2,7 @@
 //! a report of `ring bench`.
 
 pub mod networks;
+mod svg;
 pub mod trace;
 
 use std::fmt::Write;
@@ -9,6 +10,7 @@ use std::fmt::Write;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
+use self::svg::{line, text};
 use crate::{Result, Workspace, workspace};
 
 /// The report that it is drawn from.
@@ -94,18 +96,10 @@ fn at_y(time: f64) -> f64 {
 
 fn draw(gpu: &str, ring: &[Point], launch: &Point, graph: &Point) -> String {
     let [width, height] = SIZE;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
-         font-size=\"13\" fill=\"#222\">\n<title>Time of a message there and back against messages a second</title>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    );
-    let mut text = |x: f64, y: f64, more: &str, words: &str| {
-        let words = words.replace('&', "&amp;").replace('<', "&lt;");
-        let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{more}>{words}</text>");
-    };
+    let mut svg = svg::begin(SIZE, "Time of a message there and back against messages a second");
     let title =
         format!("64 bytes there and back, {gpu}: half of the messages; shaded, up to 99 of 100");
-    text(LEFT, 24.0, " font-size=\"15\" font-weight=\"bold\"", &title);
+    text(&mut svg, [LEFT, 24.0], " font-size=\"15\" font-weight=\"bold\"", &title);
     for (time, name) in [
         (1.0, "1 us"),
         (2.0, "2"),
@@ -116,16 +110,16 @@ fn draw(gpu: &str, ring: &[Point], launch: &Point, graph: &Point) -> String {
         (100.0, "100"),
         (200.0, "200"),
     ] {
-        text(LEFT - 8.0, at_y(time) + 4.5, " text-anchor=\"end\"", name);
+        text(&mut svg, [LEFT - 8.0, at_y(time) + 4.5], " text-anchor=\"end\"", name);
     }
     for (rate, name) in
         [(1e5, "100,000"), (1e6, "1 million"), (1e7, "10 million"), (1e8, "100 million a second")]
     {
-        text(at_x(rate), height - BOTTOM + 20.0, " text-anchor=\"middle\"", name);
+        text(&mut svg, [at_x(rate), height - BOTTOM + 20.0], " text-anchor=\"middle\"", name);
     }
     text(
-        LEFT,
-        height - 10.0,
+        &mut svg,
+        [LEFT, height - 10.0],
         " fill=\"#555\"",
         "one channel, 1 to 8192 messages in flight; the dots of launch and graph: one message after the other",
     );
@@ -194,12 +188,7 @@ fn dot(svg: &mut String, rate: f64, time: f64, colour: &str) {
 }
 
 fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
-    let mut path = String::new();
-    for (rate, time) in points {
-        let command = if path.is_empty() { 'M' } else { 'L' };
-        let _ = write!(path, "{command}{:.1} {:.1}", at_x(rate), at_y(time));
-    }
-    path
+    line(points.map(|(rate, time)| [at_x(rate), at_y(time)]))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, ensure};
 
+use super::svg::{self, line, text};
 use crate::{Result, Workspace, workspace};
 
 /// What they are drawn from.
@@ -54,7 +55,8 @@ impl<'a> Figures<'a> {
 
     /// What ring-inference says below that line.
     fn ours(&self, title: &str) -> Result<Quantiles> {
-        let line = self.0[self.find(0, title)? + 1];
+        let behind = self.0.get(self.find(0, title)? + 1);
+        let line = behind.with_context(|| format!("{FIGURES} ends with '{title}'"))?;
         let of = |name: &str| -> Result<f64> {
             let found = line.split_once(name).and_then(|(_, rest)| number(rest));
             found.with_context(|| format!("{FIGURES}: '{line}' has no {name}"))
@@ -154,22 +156,10 @@ fn at(time: f64) -> f64 {
     LEFT + (time / AXIS[0]).ln() / (AXIS[1] / AXIS[0]).ln() * (WIDTH - LEFT - RIGHT)
 }
 
-fn begin(height: f64, title: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
-         font-size=\"13\" fill=\"#222\">\n<title>{title}</title>\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    )
-}
-
-fn text(svg: &mut String, [x, y]: [f64; 2], more: &str, words: &str) {
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{more}>{words}</text>");
-}
-
 fn draw_times(networks: &[(&str, Vec<Way>)]) -> String {
     let rows: usize = networks.iter().map(|(_, ways)| ways.len()).sum();
     let height = HEAD * networks.len() as f64 + ROW * rows as f64 + 60.0;
-    let mut svg = begin(height, "How long a request to a network takes");
+    let mut svg = svg::begin([WIDTH, height], "How long a request to a network takes");
     let bottom = height - 52.0;
     for time in MARKS {
         let x = at(time);
@@ -214,7 +204,7 @@ fn draw_pauses(networks: &[(&str, Vec<f64>, Vec<f64>)]) -> String {
     const BOTTOM: f64 = 54.0;
     let most = networks.iter().flat_map(|(_, ours, _)| ours).fold(1.0, |a: f64, b| a.max(*b));
     let y = |time: f64| HEIGHT - BOTTOM - time / most.ceil() * (HEIGHT - TOP - BOTTOM);
-    let mut svg = begin(HEIGHT, "How long a request takes by when it comes");
+    let mut svg = svg::begin([WIDTH, HEIGHT], "How long a request takes by when it comes");
     let title = "Half of the requests took no longer, by the pause before each; one H200";
     text(&mut svg, [12.0, 24.0], " font-size=\"15\" font-weight=\"bold\"", title);
     let words = "microseconds, by the microseconds between an answer and the next request";
@@ -236,12 +226,9 @@ fn draw_pauses(networks: &[(&str, Vec<f64>, Vec<f64>)]) -> String {
         let ways = [("ring", OURS, ours, 150.0), ("C++, resident", RESIDENT, resident, 190.0)];
         for (name, colour, times, behind) in ways {
             text(&mut svg, [from + behind, 56.0], &format!(" fill=\"{colour}\""), name);
-            let mut path = String::new();
-            for (k, time) in times.iter().enumerate() {
-                let command = if k == 0 { 'M' } else { 'L' };
-                let pause = LAST * k as f64 / (COUNT - 1) as f64;
-                let _ = write!(path, "{command}{:.1} {:.1}", x(pause), y(*time));
-            }
+            let pause = |k: usize| LAST * k as f64 / (COUNT - 1) as f64;
+            let points = times.iter().enumerate().map(|(k, time)| [x(pause(k)), y(*time)]);
+            let path = line(points);
             let _ = writeln!(
                 svg,
                 "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.5\"/>"
@@ -281,5 +268,7 @@ graph: 3         99.27    99.73    99.82   999.21          54367   1.2e-07";
         assert_eq!(figures.row(best).unwrap(), [17.27, 23.73, 30.82, 137.21]);
         assert!(figures.best("B", "graph").is_err() && figures.ours("other").is_err());
         assert!(figures.row(0).is_err() && figures.pauses(0).is_err());
+        let end = Figures(vec!["net, by one"]);
+        assert!(end.ours("net").is_err());
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, ensure};
 
+use super::svg;
 use crate::{Result, Workspace, workspace};
 
 /// What it is drawn from: the lines that begin with `run`.
@@ -47,17 +48,16 @@ fn times(line: &str) -> Result<Times> {
 }
 
 fn draw(messages: &[Times]) -> String {
-    let [width, height] = SIZE;
+    let [width, _] = SIZE;
     let last = messages.iter().map(|times| times[3]).fold(1.0, f64::max);
     let at = |time: f64| LEFT + time / last * (width - LEFT - RIGHT);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
-         font-size=\"13\" fill=\"#222\">\n<title>When each of {} messages was sent, handled and received</title>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
-         <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{} messages, NVIDIA H200: bursts, each when the one before is \
-         answered</text>\n",
-        messages.len(),
-        messages.len()
+    let count = messages.len();
+    let title = format!("When each of {count} messages was sent, handled and received");
+    let mut svg = svg::begin(SIZE, &title);
+    let _ = writeln!(
+        svg,
+        "<text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{count} messages, NVIDIA H200: bursts, each when the one \
+         before is answered</text>"
     );
     for (y, name) in ROWS.into_iter().zip(["host sends", "device handles", "host receives"]) {
         let _ = writeln!(svg, "<text x=\"12\" y=\"{:.1}\">{name}</text>", y + 4.5);
